@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * fence.h
+ *	  Fences: a tree of separator keys that leads to a run's content pages.
+ *
+ * Content page i (i > 0) has a separator s_i with
+ *		last key of page i-1  <  s_i  <=  first key of page i
+ * kept as short as that allows.  Separators are byte strings; 64-bit keys use
+ * their 8 big-endian bytes (trailing bytes cut likewise).  Whatever does not
+ * fit the root goes to fence pages appended behind the content pages.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_FENCE_H
+#define RANGEFILTER_FENCE_H
+
+#include "filter.h"
+
+typedef struct FenceBuild FenceBuild;
+
+extern FenceBuild *fence_build_begin(uint32_t page_size, uint32_t root_max);
+
+/* Notes that a page starts between two keys; prev is ignored for page 0. */
+extern void fence_add_page(FenceBuild *fences, FilterBytes prev_last,
+						   FilterBytes first);
+
+/*
+ * Ends the build.  Appends fence pages (if any) to *pages, which holds the
+ * content pages and is grown with filter_realloc(), and sets *npages, the
+ * root and its length.  Frees fences.
+ */
+extern void fence_build_end(FenceBuild *fences, uint8_t **pages,
+							uint32_t *npages, uint8_t **root,
+							uint32_t *root_len);
+
+/* Where a key leads. */
+typedef struct FencePosition
+{
+	uint32_t	page;			/* the content page that covers the key */
+
+	/*
+	 * The next page's separator is <= hi (the second bound given): the range
+	 * reaches into the next page, hence holds that page's first key or at
+	 * least cannot be told from doing so.
+	 */
+	bool		range_crosses;
+} FencePosition;
+
+/*
+ * Finds the content page that covers lo (the last page whose separator is
+ * <= lo; page 0 where lo is NULL) and whether the range goes on into the
+ * next page.  hi NULL is unbounded.  False when the fences are damaged.
+ */
+extern bool fence_find(const uint8_t *root, uint32_t root_len,
+					   FilterReader *reader,
+					   const FilterBytes *lo, const FilterBytes *hi,
+					   bool hi_exclusive, FencePosition *position);
+
+#endif							/* RANGEFILTER_FENCE_H */

@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * probe.h
+ *	  Asking a rangefilter index: what the planner part may know of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_PROBE_H
+#define RANGEFILTER_PROBE_H
+
+#include "key/codec.h"
+#include "key/keyset.h"
+#include "utils/relcache.h"
+
+typedef enum RfAnswer
+{
+	RF_NO,						/* no row version can have such a key */
+	RF_YES,						/* the summary holds such a key, or seems to */
+	RF_UNKNOWN					/* nothing can be said: scan */
+} RfAnswer;
+
+/*
+ * The state of a summary.  While it is the same, every NO stays a NO: each
+ * change that could turn one into something else moves it.
+ */
+typedef struct RfStamp
+{
+	uint64		identity;		/* drawn at random by every build */
+	uint64		changes;
+} RfStamp;
+
+/* Is this index (or partitioned index) one of ours? */
+extern bool rf_is_rangefilter(Relation index);
+
+/*
+ * Reads the stamp of an open index.  False where it cannot be had (empty or
+ * damaged file).  Takes and releases a share lock on the metapage.
+ */
+extern bool rf_read_stamp(Relation index, RfStamp *stamp);
+
+/*
+ * May a row version of the indexed table have a key in the set?  The caller
+ * holds at least AccessShareLock on the index.  *stamp is what was read before
+ * anything else; it is set unless the answer is RF_UNKNOWN.  in_recovery: the
+ * snapshot the answer is for was, or may have been, taken during recovery.
+ * Damaged or unreadable pages give RF_UNKNOWN.
+ */
+extern RfAnswer rf_probe(Relation index, const RfKeySet *set,
+						 bool in_recovery, RfStamp *stamp);
+
+#endif							/* RANGEFILTER_PROBE_H */
