@@ -1,0 +1,105 @@
+# rangefilter: a PostgreSQL extension, built with PGXS.
+#
+#	make, make install		build and install into the server of $(PG_CONFIG)
+#	make installcheck		regression and isolation tests on a running server
+#	make demo				see it work on real data
+#	make test [T=suites]	every test, on private servers; see test/README.md
+#	make bench				the benchmark table of test/bench/RESULTS.md
+#	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
+#	make format, format-check	the layout of the C sources
+#	make typedefs			update test/tools/typedefs.list after new types
+#
+# demo, test, bench and format also install the packages they need, and touch
+# no server but their own.
+#
+#	WERROR=1	warnings are errors
+#	ASSERT=1	check assertions, also under a server built without them
+
+MODULE_big = rangefilter
+EXTENSION = rangefilter
+DATA = $(wildcard rangefilter--*.sql)
+PGFILEDESC = "rangefilter - skip partitions with range filters"
+
+# The floors of src/, the lowest first.
+SOURCES = $(wildcard src/filter/*.c src/key/*.c src/rangefilter/*.c \
+		src/planner/*.c src/*.c)
+OBJS = $(SOURCES:.c=.o)
+DEPENDENCIES = $(SOURCES:.c=.d)
+
+# -MMD writes each object's header dependencies beside it.
+PG_CPPFLAGS = -I$(srcdir)/src -MMD -MP
+PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-missing-field-initializers
+ifdef WERROR
+PG_CFLAGS += -Werror
+endif
+ifdef ASSERT
+PG_CPPFLAGS += -DUSE_ASSERT_CHECKING
+endif
+
+# Our own functions are called directly, not looked up by name among those of
+# the server and of other extensions.
+SHLIB_LINK = $(if $(filter linux,$(PORTNAME)),-Wl$(comma)-Bsymbolic)
+comma = ,
+
+# No bitcode: inlining into JIT code would gain nothing, and needs clang.
+override with_llvm = no
+
+# No test depends on another one: each may run alone.
+REGRESS = $(sort $(basename $(notdir $(wildcard sql/*.sql))))
+REGRESS_OPTS = --load-extension=rangefilter
+
+# Specs that stop inside the extension need the test module rf_pause, which
+# only the private server of "make test" has.
+SPECS = $(sort $(wildcard test/isolation/specs/*.spec))
+ISOLATION = $(basename $(notdir $(if $(SPECS),$(shell grep -L rf_pause $(SPECS)))))
+ISOLATION_OPTS = --inputdir=test/isolation --load-extension=rangefilter
+
+# The same order of strings on every server.
+NO_LOCALE = 1
+ENCODING = UTF8
+
+EXTRA_CLEAN = $(DEPENDENCIES)
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+ifeq ($(PGXS),)
+# Without a server's development files only the targets that install them work.
+ifneq ($(filter-out demo test bench fuzz format format-check typedefs,$(or $(MAKECMDGOALS),all)),)
+$(error $(PG_CONFIG) not found: install the server's development package \
+	(Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
+endif
+else
+include $(PGXS)
+-include $(wildcard $(DEPENDENCIES))
+
+# The server's flags are for the compiler it was built with.
+ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+override CFLAGS += -Wno-unknown-warning-option -Wno-ignored-attributes \
+	-Wno-ignored-optimization-argument
+endif
+endif
+
+.PHONY: demo test bench fuzz format format-check typedefs
+
+demo:
+	@bash test/demo/demo.sh
+
+# A directory is called test, too: hence the phony target.
+test:
+	@bash test/run $(T)
+
+bench:
+	@bash test/bench/bench.sh
+
+fuzz:
+	@$(MAKE) -C test/unit fuzz SECONDS=$(or $(SECONDS),60)
+
+format:
+	@bash test/tools/format.sh
+
+format-check:
+	@bash test/tools/format.sh --check
+
+typedefs:
+	@bash test/tools/typedefs.sh

@@ -1,0 +1,109 @@
+# server.sh: a private installation of PostgreSQL with the extension in it, and
+# private servers.
+#
+# PostgreSQL finds its files relative to its programs.  So a copy of the
+# programs, beside links to the libraries and shared files, is an installation
+# of its own into which the extension can be installed, while the system's
+# directories stay as they are and nobody needs the right to write there.
+#
+#	rf_private_postgres		makes it: RF_TMP/pg, programs in RF_BIN
+#	rf_copy_source			copies the repository to RF_SRC
+#	rf_make args			make in RF_SRC, against that PostgreSQL
+#	rf_install_extension	builds and installs the extension
+#	rf_start_server name [setting=value ...]	a server; sets PGHOST and so on
+#	rf_stop_server name
+#
+# shellcheck shell=bash
+
+rf_private_postgres()
+{
+	local bindir pkglibdir sharedir file
+
+	bindir=$("$PG_CONFIG" --bindir)
+	pkglibdir=$("$PG_CONFIG" --pkglibdir)
+	sharedir=$("$PG_CONFIG" --sharedir)
+	RF_PG=$RF_TMP/pg
+	RF_BIN=$RF_PG$bindir
+	RF_PGXS=$(dirname "$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")")
+
+	rf_run mkdir -p "$RF_BIN" "$RF_PG$pkglibdir" "$RF_PG$sharedir/extension"
+	rf_run cp -L "$bindir"/* "$RF_BIN/"
+	for file in "$pkglibdir"/*; do
+		case ${file##*/} in
+			rangefilter*) ;;
+			*) printf '%s\0' "$file" ;;
+		esac
+	done | rf_run xargs -0 ln -s -t "$RF_PG$pkglibdir"
+	for file in "$sharedir"/*; do
+		[ "${file##*/}" = extension ] || printf '%s\0' "$file"
+	done | rf_run xargs -0 ln -s -t "$RF_PG$sharedir"
+	for file in "$sharedir"/extension/*; do
+		case ${file##*/} in
+			rangefilter*) ;;
+			*) printf '%s\0' "$file" ;;
+		esac
+	done | rf_run xargs -0 ln -s -t "$RF_PG$sharedir/extension"
+	"${RF_AS[@]}" "$RF_BIN/postgres" --version >/dev/null 2>&1 ||
+		rf_die "cannot run programs in $RF_TMP (mounted noexec?): set TMPDIR"
+	export PATH=$RF_BIN:$PATH
+}
+
+# The user that builds may not be able to read the repository, and the
+# repository stays as it is.
+rf_copy_source()
+{
+	RF_SRC=$RF_TMP/src
+	rf_run mkdir "$RF_SRC"
+	tar -C "$RF_ROOT" -cf - --exclude=./.git --exclude='*.o' --exclude='*.d' \
+		--exclude='*.so' --exclude='*.bc' --exclude=./test/unit/bin . |
+		rf_run tar -C "$RF_SRC" -xf - --no-same-owner --touch
+}
+
+rf_make()
+{
+	rf_run make -s -C "$RF_SRC" -j "$(nproc)" PG_CONFIG="$PG_CONFIG" with_llvm=no "$@"
+}
+
+# Arguments are make's: WERROR=1 ASSERT=1
+rf_install_extension()
+{
+	rf_make all "$@"
+	rf_make install DESTDIR="$RF_PG" "$@" >/dev/null
+}
+
+rf_start_server()
+{
+	local name=$1 data=$RF_TMP/$1/data setting
+	shift
+
+	rf_run mkdir -p "$RF_TMP/$name/socket"
+	rf_run "$RF_BIN/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 \
+		--no-sync >"$RF_TMP/initdb.log" || {
+		cat "$RF_TMP/initdb.log" >&2
+		rf_die "initdb failed"
+	}
+	{
+		printf '%s\n' "listen_addresses = ''" "port = 5432" \
+			"unix_socket_directories = '$RF_TMP/$name/socket'" "fsync = off" \
+			"timezone = 'UTC'"
+		for setting in "$@"; do
+			printf "%s = '%s'\n" "${setting%%=*}" "${setting#*=}"
+		done
+	} | rf_run tee -a "$data/postgresql.conf" >/dev/null
+	rf_run "$RF_BIN/pg_ctl" -D "$data" -l "$RF_TMP/$name/log" -w -t 60 start >/dev/null || {
+		tail -n 20 "$RF_TMP/$name/log" >&2
+		rf_die "the private server did not start"
+	}
+	export PGHOST=$RF_TMP/$name/socket PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+}
+
+rf_stop_server()
+{
+	rf_run "$RF_BIN/pg_ctl" -D "$RF_TMP/$1/data" -m fast -w stop >/dev/null
+}
+
+# psql that stops at the first error and prints bare values.
+rf_psql()
+{
+	rf_run "$RF_BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@"
+}

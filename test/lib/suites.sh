@@ -1,0 +1,287 @@
+# suites.sh: one function per test suite.  Each runs the tests named in its
+# arguments (none: all there are), and counts every test with count_passed or
+# count_failed; a suite that cannot run at all returns non-zero.
+#
+# Functions are called where "set -e" has no effect: they check for themselves.
+#
+# shellcheck shell=bash
+
+FAILURES=()
+
+count_passed()
+{
+	PASSED=$((PASSED + ${1:-1}))
+}
+
+# One failed test, and what to call it in the summary.
+count_failed()
+{
+	FAILED=$((FAILED + 1))
+	FAILURES+=("$1")
+	rf_say "FAILED $1"
+}
+
+# Adds up the "N passed, M failed" lines of a log; fails where it has none, or
+# where the program that wrote it failed without saying in which test.
+count_lines()
+{
+	local name=$1 log=$2 status=$3 passed failed
+
+	passed=$(sed -n 's/^\(.*[^0-9]\)\{0,1\}\([0-9][0-9]*\) passed, [0-9][0-9]* failed$/\2/p' "$log" |
+		awk '{ n += $1 } END { print n + 0 }')
+	failed=$(sed -n 's/^.*[0-9] passed, \([0-9][0-9]*\) failed$/\1/p' "$log" |
+		awk '{ n += $1 } END { print n + 0 }')
+	count_passed "$passed"
+	if [ "$failed" -gt 0 ]; then
+		count_failed "$name: $failed tests"
+		FAILED=$((FAILED + failed - 1))
+	elif [ "$status" != 0 ]; then
+		count_failed "$name: exit status $status"
+	elif [ "$passed" = 0 ]; then
+		count_failed "$name: reported no tests"
+	fi
+}
+
+# The names, without the ending $2, of the files in directory $1 that have it.
+names_in()
+{
+	local file names=''
+
+	for file in "$1"/*."$2"; do
+		[ -e "$file" ] || { rf_say "no tests in ${1#"$RF_SRC/"}" >&2; return 1; }
+		file=${file##*/}
+		names+=${names:+$'\n'}${file%".$2"}
+	done
+	printf '%s\n' "$names"
+}
+
+# The words of $1 that are among the names that follow, or all of $1.
+pick()
+{
+	local all=$1 name
+	shift
+
+	if [ $# = 0 ]; then
+		printf '%s\n' "$all"
+		return
+	fi
+	for name in "$@"; do
+		if printf '%s\n' "$all" | grep -qxF -e "$name"; then
+			printf '%s\n' "$name"
+		else
+			rf_say "no test called $name" >&2
+			return 1
+		fi
+	done
+}
+
+# A server that crashed fails the suite, whatever the tests said.
+check_server_log()
+{
+	local name=$1 log=$RF_TMP/$1/log
+
+	if grep -E 'PANIC:|TRAP:|was terminated by signal|exited with exit code [2-9]' "$log" >"$RF_TMP/crash"; then
+		count_failed "$name: the server crashed"
+		cat "$RF_TMP/crash"
+		tail -n 30 "$log"
+	fi
+}
+
+# Without and with assertions: each can hide a warning of the other.  What is
+# installed has them.
+build_suite()
+{
+	local module
+
+	if choose build; then
+		rf_say "== build =="
+		if rf_make all WERROR=1; then
+			count_passed
+		else
+			count_failed "build: without assertions"
+		fi
+		if command -v clang >/dev/null; then
+			if rf_make clean >/dev/null && rf_make all WERROR=1 CC=clang; then
+				count_passed
+			else
+				count_failed "build: with clang"
+			fi
+		fi
+		rf_make clean >/dev/null || return 1
+	fi
+	rf_install_extension WERROR=1 ASSERT=1 || return 1
+	count_passed
+	for module in "$RF_SRC"/test/modules/*/; do
+		[ -e "$module/Makefile" ] || continue
+		if rf_make -C "$module" all WERROR=1 ASSERT=1 &&
+			rf_make -C "$module" install DESTDIR="$RF_PG" >/dev/null; then
+			count_passed
+		else
+			count_failed "build: test module $(basename "$module")"
+		fi
+	done
+	return 0
+}
+
+unit_suite()
+{
+	local status=0
+
+	[ -e "$RF_SRC/test/unit/Makefile" ] || { rf_say "no unit tests"; return 1; }
+	# The server's library path and settings are no business of these.
+	rf_run make -C "$RF_SRC/test/unit" check >"$RF_TMP/unit.log" 2>&1 || status=$?
+	cat "$RF_TMP/unit.log"
+	count_lines unit "$RF_TMP/unit.log" "$status"
+}
+
+# pg_regress or pg_isolation_regress in a directory: its results, counted.
+# $1 is a name for the summary, $2 the program, $3 the input directory, $4
+# further options, $5 the tests.
+run_regress()
+{
+	local name=$1 program=$2 input=$3 options=$4 tests=$5
+	local out=$RF_TMP/out/$name log=$RF_TMP/$1.log status=0 passed failed test
+
+	rf_run mkdir -p "$out"
+	# shellcheck disable=SC2086 # lists of words
+	rf_run "$RF_PGXS/src/test/$program" --inputdir="$input" --outputdir="$out" \
+		--bindir="$RF_BIN" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+		--dbname="rf_${name//[^a-z0-9]/_}" --encoding=UTF8 --no-locale $options $tests \
+		>"$log" 2>&1 || status=$?
+	cat "$log"
+
+	# "test x ... ok  12 ms" up to PostgreSQL 15, TAP from 16 on.
+	passed=$(grep -cE '^(test| {4,5}) *[^ ]+ +\.\.\. ok|^ok [0-9]+' "$log") || true
+	count_passed "$passed"
+	failed=0
+	while IFS= read -r test; do
+		count_failed "$name/$test"
+		failed=$((failed + 1))
+	done < <(sed -nE -e 's/^(test| {4,5}) *([^ ]+) +\.\.\. FAILED.*/\2/p' \
+		-e 's/^not ok [0-9]+ +[-+] +([^ ]+).*/\1/p' "$log")
+	if [ "$failed" -gt 0 ] && [ -e "$out/regression.diffs" ]; then
+		head -n "${RF_DIFF_LINES:-300}" "$out/regression.diffs"
+	fi
+	# shellcheck disable=SC2086
+	set -- $tests
+	if [ $((passed + failed)) != $# ] || { [ "$status" != 0 ] && [ "$failed" = 0 ]; }; then
+		count_failed "$name: $((passed + failed)) of $# tests ran, exit status $status"
+	fi
+}
+
+regress_suite()
+{
+	local tests
+
+	tests=$(names_in "$RF_SRC/sql" sql) || return 1
+	tests=$(pick "$tests" "$@") || return 1
+	rf_start_server regress max_prepared_transactions=10
+	run_regress regress regress/pg_regress "$RF_SRC" \
+		--load-extension=rangefilter "$tests"
+	rf_stop_server regress
+	check_server_log regress
+}
+
+isolation_suite()
+{
+	local tests
+
+	tests=$(names_in "$RF_SRC/test/isolation/specs" spec) || return 1
+	tests=$(pick "$tests" "$@") || return 1
+	rf_start_server isolation max_prepared_transactions=10
+	run_regress isolation isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
+		--load-extension=rangefilter "$tests"
+	rf_stop_server isolation
+	check_server_log isolation
+}
+
+# Test modules have sql/ and expected/ of their own, if they want.
+modules_suite()
+{
+	local module name tests all
+
+	all=$(cd "$RF_SRC/test/modules" 2>/dev/null && ls) || { rf_say "no test modules"; return 0; }
+	all=$(pick "$all" "$@") || return 1
+	rf_start_server modules max_prepared_transactions=10
+	for name in $all; do
+		module=$RF_SRC/test/modules/$name
+		[ -d "$module/sql" ] || continue
+		tests=$(names_in "$module/sql" sql) || return 1
+		run_regress "$name" regress/pg_regress "$module" '' "$tests"
+	done
+	rf_stop_server modules
+	check_server_log modules
+}
+
+# Each file in a database of its own, which has the extensions and loads the
+# library in every session.
+pgtap_suite()
+{
+	local tests test status
+
+	tests=$(names_in "$RF_SRC/test/pgtap" sql) || return 1
+	tests=$(pick "$tests" "$@") || return 1
+	[ -e "$RF_PG$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ] ||
+		{ rf_say "this PostgreSQL has no pgTAP: install it from https://pgtap.org"; return 1; }
+	rf_start_server pgtap max_prepared_transactions=10
+	for test in $tests; do
+		status=0
+		rf_psql -c "CREATE DATABASE \"$test\"" \
+			-c "ALTER DATABASE \"$test\" SET session_preload_libraries = 'rangefilter'" || return 1
+		rf_psql -d "$test" -c 'CREATE EXTENSION pgtap' -c 'CREATE EXTENSION rangefilter' || return 1
+		PGDATABASE=$test rf_run perl "$RF_SRC/test/lib/tap.pl" \
+			--exec "psql -XqAt -v ON_ERROR_STOP=1 -f" \
+			"$RF_SRC/test/pgtap/$test.sql" >"$RF_TMP/tap.log" 2>&1 || status=$?
+		cat "$RF_TMP/tap.log"
+		count_lines "pgtap/$test" "$RF_TMP/tap.log" "$status"
+	done
+	rf_stop_server pgtap
+	check_server_log pgtap
+}
+
+# Perl scripts that run servers of their own.
+tap_suite()
+{
+	local tests test status modules
+
+	modules=$RF_PGXS/src/test/perl
+	[ -e "$modules/PostgreSQL/Test/Cluster.pm" ] ||
+		{ rf_say "this PostgreSQL came without its Perl test modules"; return 1; }
+	tests=$(names_in "$RF_SRC/test/t" pl) || return 1
+	tests=$(pick "$tests" "$@") || return 1
+	for test in $tests; do
+		status=0
+		rf_run mkdir -p "$RF_TMP/tap/$test"
+		rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 \
+			PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
+			TESTDIR="$RF_TMP/tap/$test" TESTDATADIR="$RF_TMP/tap/$test/tmp_check" \
+			TESTLOGDIR="$RF_TMP/tap/$test/log" \
+			perl -I "$modules" -I "$RF_SRC/test/t" "$RF_SRC/test/lib/tap.pl" \
+			-I "$modules" -I "$RF_SRC/test/t" \
+			"$RF_SRC/test/t/$test.pl" >"$RF_TMP/tap.log" 2>&1 || status=$?
+		cat "$RF_TMP/tap.log"
+		count_lines "tap/$test" "$RF_TMP/tap.log" "$status"
+		if [ "$status" != 0 ]; then
+			find "$RF_TMP/tap/$test" -name '*.log' -path '*log*' -exec tail -n 25 {} +
+		fi
+	done
+}
+
+# Random data, DML and queries: with skipping and without it, the same answer.
+oracle_suite()
+{
+	local status=0 seed=${SEED:-$(date +%s)}
+
+	[ -x "$RF_SRC/test/oracle/run" ] || { rf_say "no oracle test"; return 1; }
+	rf_start_server oracle "session_preload_libraries=rangefilter" \
+		max_prepared_transactions=10
+	rf_psql -c 'CREATE DATABASE oracle' || return 1
+	rf_psql -d oracle -c 'CREATE EXTENSION rangefilter' || return 1
+	rf_say "seed $seed: again with SEED=$seed make test T=oracle"
+	PGDATABASE=oracle rf_run "$RF_SRC/test/oracle/run" --seed "$seed" \
+		--seconds "${ORACLE_SECONDS:-120}" >"$RF_TMP/oracle.log" 2>&1 || status=$?
+	cat "$RF_TMP/oracle.log"
+	count_lines oracle "$RF_TMP/oracle.log" "$status"
+	rf_stop_server oracle
+	check_server_log oracle
+}
