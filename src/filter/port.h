@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * port.h
- *	  Where the filter library gets its memory.
+ *	  Where the filter library gets its memory, and how it gives up.
  *
  * Inside the server that is palloc in the current memory context, which
  * raises an error when there is none left and frees all at its end; in the
@@ -15,7 +15,10 @@
 #include <stddef.h>
 
 extern void *filter_alloc(size_t size);	/* zeroed */
-extern void *filter_realloc(void *pointer, size_t size);
-extern void filter_free(void *pointer);
+extern void *filter_realloc(void *pointer, size_t size);	/* NULL is fine */
+extern void filter_free(void *pointer); /* NULL is fine */
+
+/* Reports a broken contract (keys out of order, say); does not return. */
+extern void filter_fail(const char *message) __attribute__((noreturn));
 
 #endif							/* RANGEFILTER_PORT_H */

@@ -1,0 +1,151 @@
+/*-------------------------------------------------------------------------
+ *
+ * filter.c
+ *	  The one door to both filters: SNARF for numbers, SuRF for bytes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/filter.h"
+#include "filter/port.h"
+#include "filter/snarf.h"
+#include "filter/surf.h"
+
+/* A build of either filter: exactly one of the two is set. */
+struct FilterBuild
+{
+	SnarfBuild *snarf;
+	SurfBuild  *surf;
+};
+
+/* Begins the build of a run; options are copied. */
+FilterBuild *
+filter_build_begin(const FilterOptions *options)
+{
+	FilterBuild *build = filter_alloc(sizeof(FilterBuild));
+
+	if (options->surf)
+		build->surf = surf_build_begin(options);
+	else
+		build->snarf = snarf_build_begin(options);
+	return build;
+}
+
+/* First pass over 64-bit keys, ascending; duplicates are fine. */
+void
+filter_measure_u64(FilterBuild *build, uint64_t key)
+{
+	snarf_measure(build->snarf, key);
+}
+
+/* First pass over byte strings, ascending; duplicates are fine. */
+void
+filter_measure_bytes(FilterBuild *build, FilterBytes key)
+{
+	surf_measure(build->surf, key);
+}
+
+/* Between the passes: decides how to spend the budget. */
+void
+filter_measure_end(FilterBuild *build)
+{
+	if (build->surf != NULL)
+		surf_measure_end(build->surf);
+	else
+		snarf_measure_end(build->snarf);
+}
+
+/* Second pass over the very same 64-bit keys. */
+void
+filter_add_u64(FilterBuild *build, uint64_t key)
+{
+	snarf_add(build->snarf, key);
+}
+
+/* Second pass over the very same byte strings. */
+void
+filter_add_bytes(FilterBuild *build, FilterBytes key)
+{
+	surf_add(build->surf, key);
+}
+
+/* Ends the build: fills *run and frees build. */
+void
+filter_build_end(FilterBuild *build, FilterRun *run)
+{
+	memset(run, 0, sizeof(FilterRun));
+	if (build->surf != NULL)
+		surf_build_end(build->surf, run);
+	else
+		snarf_build_end(build->snarf, run);
+	filter_free(build);
+}
+
+/* Frees what a run holds. */
+void
+filter_run_free(FilterRun *run)
+{
+	filter_free(run->pages);
+	filter_free(run->root);
+	memset(run, 0, sizeof(FilterRun));
+}
+
+/*
+ * Is a key in [lo, hi]?  Exact runs have the same layout as others, so the
+ * kind only tells numbers from bytes here.
+ */
+FilterAnswer
+filter_query_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
+				 FilterReader *reader, uint64_t lo, uint64_t hi)
+{
+	if (kind != FILTER_KIND_SNARF && kind != FILTER_KIND_EXACT)
+		return FILTER_UNKNOWN;
+	return snarf_query(root, root_len, reader, lo, hi);
+}
+
+/* Is a key in the range of byte strings? */
+FilterAnswer
+filter_query_bytes(const uint8_t *root, uint32_t root_len,
+				   FilterReader *reader, const FilterByteRange *range)
+{
+	return surf_query(root, root_len, reader, range);
+}
+
+/* Reads a page of a run in memory; NULL past its end. */
+static const uint8_t *
+memory_read_page(FilterReader *self, uint32_t pageno)
+{
+	FilterMemoryReader *reader = (FilterMemoryReader *) self;
+
+	if (pageno >= self->npages)
+		return NULL;
+	return reader->pages + (size_t) pageno * self->page_size;
+}
+
+/* Sets up a reader over pages that the caller keeps. */
+void
+filter_memory_reader_init(FilterMemoryReader *reader, const uint8_t *pages,
+						  uint32_t npages, uint32_t page_size)
+{
+	reader->reader.read_page = memory_read_page;
+	reader->reader.npages = npages;
+	reader->reader.page_size = page_size;
+	reader->pages = pages;
+}
+
+/* memcmp order with shorter first: < 0, 0, > 0. */
+int
+filter_bytes_compare(FilterBytes a, FilterBytes b)
+{
+	uint32_t	common = a.len < b.len ? a.len : b.len;
+	int			order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+
+	if (order != 0)
+		return order;
+	return (a.len > b.len) - (a.len < b.len);
+}

@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf.h
+ *	  SNARF: range filters over 64-bit numbers.
+ *
+ * See snarf_page.h for the coding and the page layout.  filter.c is the
+ * only caller; everybody else goes through filter.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SNARF_H
+#define RANGEFILTER_SNARF_H
+
+#include "filter/filter.h"
+
+typedef struct SnarfBuild SnarfBuild;
+
+extern SnarfBuild *snarf_build_begin(const FilterOptions *options);
+extern void snarf_measure(SnarfBuild *build, uint64_t key);
+extern void snarf_measure_end(SnarfBuild *build);
+extern void snarf_add(SnarfBuild *build, uint64_t key);
+
+/* Fills *run, its kind included, and frees build. */
+extern void snarf_build_end(SnarfBuild *build, FilterRun *run);
+
+extern FilterAnswer snarf_query(const uint8_t *root, uint32_t root_len,
+								FilterReader *reader,
+								uint64_t lo, uint64_t hi);
+
+#endif							/* RANGEFILTER_SNARF_H */
