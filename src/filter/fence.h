@@ -14,24 +14,38 @@
 #ifndef RANGEFILTER_FENCE_H
 #define RANGEFILTER_FENCE_H
 
-#include "filter.h"
+#include "filter/filter.h"
+
+/* The smallest root_max (and page_size) a tree of fences can do with. */
+#define FENCE_MIN_ROOT 48
 
 typedef struct FenceBuild FenceBuild;
 
 extern FenceBuild *fence_build_begin(uint32_t page_size, uint32_t root_max);
 
-/* Notes that a page starts between two keys; prev is ignored for page 0. */
+/*
+ * Notes that a page starts between two keys; both are ignored for page 0.
+ * The caller may name as prev_last any byte string below first that is not
+ * below the last key of the page before.
+ */
 extern void fence_add_page(FenceBuild *fences, FilterBytes prev_last,
 						   FilterBytes first);
 
 /*
  * Ends the build.  Appends fence pages (if any) to *pages, which holds the
  * content pages and is grown with filter_realloc(), and sets *npages, the
- * root and its length.  Frees fences.
+ * root and its length (no root where there are no pages).  Frees fences.
  */
 extern void fence_build_end(FenceBuild *fences, uint8_t **pages,
 							uint32_t *npages, uint8_t **root,
 							uint32_t *root_len);
+
+/*
+ * The most fence pages that a run of npages content pages can need when no
+ * separator is longer than max_separator bytes.
+ */
+extern uint32_t fence_pages_bound(uint32_t npages, uint32_t page_size,
+								  uint32_t root_max, uint32_t max_separator);
 
 /* Where a key leads. */
 typedef struct FencePosition
