@@ -1,0 +1,46 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *
+ * No other file asks for the server's version.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_COMPAT_H
+#define RANGEFILTER_COMPAT_H
+
+#include "postgres.h"
+
+/* RelFileNode became RelFileLocator in 16. */
+#if PG_VERSION_NUM >= 160000
+#define RF_RELFILE(relation) ((relation)->rd_locator)
+#else
+#define RF_RELFILE(relation) ((relation)->rd_node)
+#endif
+
+/* A copied datum, as before 16, is what we ask for. */
+#if PG_VERSION_NUM >= 160000
+#define RF_TUPLESORT_GETDATUM(sort, value, isnull) \
+	tuplesort_getdatum(sort, true, true, value, isnull, NULL)
+#else
+#define RF_TUPLESORT_GETDATUM(sort, value, isnull) \
+	tuplesort_getdatum(sort, true, value, isnull, NULL)
+#endif
+
+/* From 16 on, HOT updates go on although the indexed column changes. */
+#if PG_VERSION_NUM >= 160000
+#define RF_SET_SUMMARIZING(routine) ((routine)->amsummarizing = true)
+#else
+#define RF_SET_SUMMARIZING(routine) ((void) 0)
+#endif
+
+/* Ownership checks were unified in 16. */
+#if PG_VERSION_NUM >= 160000
+#define RF_OWNS_RELATION(relid, userid) \
+	object_ownercheck(RelationRelationId, relid, userid)
+#else
+#define RF_OWNS_RELATION(relid, userid) pg_class_ownercheck(relid, userid)
+#endif
+
+#endif							/* RANGEFILTER_COMPAT_H */

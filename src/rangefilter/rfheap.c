@@ -1,0 +1,248 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfheap.c
+ *	  Reading the keys of all row versions in a range of heap blocks.
+ *
+ * Core's index-build scan leaves out row versions that are dead, or dead to
+ * all but some; a summary must cover them as well, since a snapshot (on a
+ * standby perhaps) may still see them.  So every line pointer that holds a
+ * tuple counts, members of HOT chains included.
+ *
+ * Dead versions are handled with care: their out-of-line values may be gone,
+ * and evaluating an index expression for them may fail.  Where the key of a
+ * DEAD version cannot be had safely, it is left out, which only snapshots of
+ * a standby could notice; missed_dead reports it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "rangefilter/rangefilter.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* A tuple whose key is computed after the page lock is gone. */
+typedef struct RfDeferred
+{
+	HeapTuple	tuple;
+	RfHeapTuple result;
+} RfDeferred;
+
+typedef struct RfScanState
+{
+	RfHeapScan *scan;
+	TransactionId oldest_xmin;
+	AttrNumber	attno;			/* key column, 0 for expressions */
+	bool		by_expression;	/* or there is a predicate */
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+	MemoryContext page_context;
+	BufferAccessStrategy strategy;
+	RfDeferred	deferred[MaxHeapTuplesPerPage];
+	int			ndeferred;
+} RfScanState;
+
+/*
+ * Prepares evaluation of expressions and predicates, where there are any.
+ */
+static void
+rf_prepare_evaluation(RfScanState *state)
+{
+	RfHeapScan *scan = state->scan;
+	IndexInfo  *info = scan->index_info;
+
+	state->attno = info->ii_IndexAttrNumbers[0];
+	state->by_expression = state->attno == 0 || info->ii_Predicate != NIL;
+	if (!state->by_expression)
+		return;
+	state->estate = CreateExecutorState();
+	state->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->heap),
+										   &TTSOpsHeapTuple);
+	GetPerTupleExprContext(state->estate)->ecxt_scantuple = state->slot;
+	state->predicate = ExecPrepareQual(info->ii_Predicate, state->estate);
+}
+
+/*
+ * Hands a key to the callback.
+ */
+static void
+rf_emit(RfScanState *state, RfHeapTuple *result, Datum value, bool isnull)
+{
+	result->isnull = isnull;
+	if (!isnull)
+		result->key = state->scan->codec->encode(value);
+	state->scan->callback(state->scan->arg, result);
+}
+
+/*
+ * Is the value stored out of line?
+ */
+static bool
+rf_is_external(RfScanState *state, Datum value, bool isnull)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(state->scan->heap),
+										  state->attno - 1);
+
+	return !isnull && att->attlen == -1 &&
+		VARATT_IS_EXTERNAL(DatumGetPointer(value));
+}
+
+/*
+ * Deals with one tuple of a share-locked page: emits its key where that
+ * needs no look elsewhere, defers it where it does, or gives a DEAD one up.
+ * The key column of a DEAD tuple is emitted without asking a predicate:
+ * covering too much is no fault.
+ */
+static void
+rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
+{
+	RfHeapTuple result = {.tid = tuple->t_self};
+	Datum		value = (Datum) 0;
+	bool		isnull = true;
+	bool		deferrable = status != HEAPTUPLE_DEAD;
+
+	result.settled = status == HEAPTUPLE_LIVE ||
+		status == HEAPTUPLE_RECENTLY_DEAD ||
+		status == HEAPTUPLE_DELETE_IN_PROGRESS;
+	result.recently_dead = status == HEAPTUPLE_RECENTLY_DEAD;
+	if (state->attno != 0)
+		value = heap_getattr(tuple, state->attno,
+							 RelationGetDescr(state->scan->heap), &isnull);
+	if (state->attno != 0 && !rf_is_external(state, value, isnull) &&
+		(!state->by_expression || !deferrable))
+		rf_emit(state, &result, value, isnull);
+	else if (deferrable)
+	{
+		RfDeferred *deferred = &state->deferred[state->ndeferred++];
+
+		deferred->tuple = heap_copytuple(tuple);
+		deferred->result = result;
+	}
+	else
+		state->scan->missed_dead = true;
+}
+
+/*
+ * Computes the key of a tuple copied from its page: out-of-line values are
+ * fetched, the predicate and the expression evaluated.
+ */
+static void
+rf_take_deferred(RfScanState *state, RfDeferred *deferred)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (!state->by_expression)
+	{
+		values[0] = heap_getattr(deferred->tuple, state->attno,
+								 RelationGetDescr(state->scan->heap),
+								 &isnull[0]);
+		rf_emit(state, &deferred->result, values[0], isnull[0]);
+		return;
+	}
+	ExecStoreHeapTuple(deferred->tuple, state->slot, false);
+	if (state->predicate == NULL ||
+		ExecQual(state->predicate, GetPerTupleExprContext(state->estate)))
+	{
+		FormIndexDatum(state->scan->index_info, state->slot, state->estate,
+					   values, isnull);
+		rf_emit(state, &deferred->result, values[0], isnull[0]);
+	}
+	ExecClearTuple(state->slot);
+	ResetPerTupleExprContext(state->estate);
+}
+
+/*
+ * Takes every tuple of one heap block.  The page is share-locked while its
+ * line pointers are walked, then released before anything that may wait or
+ * fetch.
+ */
+static void
+rf_scan_block(RfScanState *state, BlockNumber block)
+{
+	RfHeapScan *scan = state->scan;
+	Buffer		buffer = ReadBufferExtended(scan->heap, MAIN_FORKNUM, block,
+											RBM_NORMAL, state->strategy);
+	Page		page;
+	OffsetNumber maxoff;
+
+	state->ndeferred = 0;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		item = PageGetItemId(page, off);
+		HeapTupleData tuple;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		tuple.t_len = ItemIdGetLength(item);
+		tuple.t_tableOid = RelationGetRelid(scan->heap);
+		ItemPointerSet(&tuple.t_self, block, off);
+		rf_take_tuple(state, &tuple,
+					  HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin,
+											   buffer));
+	}
+	UnlockReleaseBuffer(buffer);
+	for (int i = 0; i < state->ndeferred; i++)
+		rf_take_deferred(state, &state->deferred[i]);
+}
+
+/*
+ * Calls scan->callback for the key of every row version in heap blocks
+ * [start, end), DEAD ones included where that is safe; see the file's head.
+ * The key is valid during the call.  The caller holds a lock on the heap that
+ * keeps it from being truncated; expressions run as the current user.
+ */
+void
+rf_scan_heap(RfHeapScan *scan)
+{
+	RfScanState *state = palloc0(sizeof(RfScanState));
+
+	state->scan = scan;
+	state->oldest_xmin = GetOldestNonRemovableTransactionId(scan->heap);
+	state->strategy = GetAccessStrategy(BAS_BULKREAD);
+	state->page_context = AllocSetContextCreate(CurrentMemoryContext,
+												"rangefilter heap page",
+												ALLOCSET_DEFAULT_SIZES);
+	scan->missed_dead = false;
+	rf_prepare_evaluation(state);
+	if (scan->report_progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+									 scan->end - scan->start);
+	for (BlockNumber block = scan->start; block < scan->end; block++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->page_context);
+
+		CHECK_FOR_INTERRUPTS();
+		if (scan->in_vacuum)
+			vacuum_delay_point();
+		rf_scan_block(state, block);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(state->page_context);
+		if (scan->report_progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+										 block + 1 - scan->start);
+	}
+	if (state->estate != NULL)
+	{
+		ExecDropSingleTupleTableSlot(state->slot);
+		FreeExecutorState(state->estate);
+		scan->index_info->ii_ExpressionsState = NIL;
+	}
+	MemoryContextDelete(state->page_context);
+	FreeAccessStrategy(state->strategy);
+	pfree(state);
+}

@@ -1,0 +1,185 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfinsert.c
+ *	  aminsert: making sure that the summary does not deny a new key.
+ *
+ * An insert looks at the metapage after its tuple is in the heap, and decides
+ * and writes under one and the same metapage lock.  A summarize announces its
+ * range under the exclusive lock, reading the heap's size there; so an insert
+ * that looked earlier has its tuple inside the range that will be scanned,
+ * and one that looks later finds the announcement and writes its key to the
+ * delta that the summarize will not drop.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rangefilter/rangefilter.h"
+#include "storage/predicate.h"
+
+/* A key, or NULL, on its way into the index. */
+typedef struct RfNewKey
+{
+	RfKeyKind	kind;
+	bool		isnull;
+	RfKey		key;
+	BlockNumber heap_block;
+} RfNewKey;
+
+/*
+ * Is the heap block one whose summary stays as it is?  Not so for blocks in
+ * an announced range: their segments are about to be replaced by one that
+ * may not hold the key.
+ */
+static const RfSegment *
+rf_lasting_segment(const RfMetaData *meta, BlockNumber heap_block)
+{
+	if ((meta->flags & RF_ANNOUNCED) && heap_block >= meta->announced_start)
+		return NULL;
+	return rf_segment_of_block(meta, heap_block);
+}
+
+/*
+ * Does the segment of its block answer YES for the key already?  UNKNOWN
+ * does not count: it may turn into NO.
+ */
+static bool
+rf_segment_covers(Relation index, const RfMetaData *meta,
+				  const RfNewKey *new)
+{
+	const RfSegment *segment = rf_lasting_segment(meta, new->heap_block);
+
+	if (segment == NULL)
+		return false;
+	if (new->isnull)
+		return (segment->flags & RF_SEGMENT_NULLS) != 0;
+	return rf_segment_probe_key(index, meta, segment, new->kind,
+								&new->key) == RF_YES;
+}
+
+/*
+ * Does the delta in use hold the key already?  Only as long as what retires
+ * the delta is bound to scan this heap block too, which delta_min_block says.
+ */
+static bool
+rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
+{
+	RfRange		range = {.lo = new->key, .hi = new->key};
+	RfKeySet	set = {.kind = new->kind, .nranges = 1, .ranges = &range};
+
+	if (meta->delta_min_block == InvalidBlockNumber ||
+		new->heap_block < meta->delta_min_block)
+		return false;
+	if (new->isnull)
+		return (meta->flags & RF_DELTA_NULLS) != 0;
+	return rf_delta_probe(index, meta, meta->nretired, &set) == RF_YES;
+}
+
+/*
+ * Is nothing to be written for this key?  The caller holds a lock on the
+ * metapage.
+ */
+static bool
+rf_is_covered(Relation index, const RfMetaData *meta, const RfNewKey *new)
+{
+	if ((meta->flags & RF_TAIL_OPEN) && new->heap_block >= rf_tail_start(meta))
+		return true;
+	if (meta->flags & RF_DELTA_OVERFLOW)
+		return true;
+	return rf_delta_covers(index, meta, new) ||
+		rf_segment_covers(index, meta, new);
+}
+
+/*
+ * Notes on the metapage's image that the key could not be kept.  Overflow is
+ * repaired only by a summarize of all blocks, hence min block 0.
+ */
+static void
+rf_note_loss(RfMetaData *meta, bool in_tail)
+{
+	if (in_tail)
+		meta->flags |= RF_TAIL_OPEN;
+	else
+	{
+		meta->flags |= RF_DELTA_OVERFLOW;
+		meta->delta_min_block = 0;
+	}
+}
+
+/*
+ * Writes the key, or what stands for it.  The caller holds the metapage
+ * exclusively; the stamp moves in the same WAL record.
+ */
+static void
+rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
+{
+	GenericXLogState *state = GenericXLogStart(index);
+	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
+	bool		in_tail = new->heap_block >= rf_tail_start(meta);
+	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
+
+	meta->changes++;
+	if (in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS)
+		rf_note_loss(meta, in_tail);
+	else
+	{
+		/* InvalidBlockNumber, "none", is the highest block number. */
+		meta->delta_min_block = Min(meta->delta_min_block, new->heap_block);
+		if (new->isnull)
+			meta->flags |= RF_DELTA_NULLS;
+		else if (!rf_delta_add(index, state, meta, new->kind, &new->key,
+							   buffers))
+			rf_note_loss(meta, in_tail);
+		else if (in_tail)
+			meta->tail_keys++;
+	}
+	GenericXLogFinish(state);
+	for (int i = 0; i < 2; i++)
+		if (BufferIsValid(buffers[i]))
+			UnlockReleaseBuffer(buffers[i]);
+}
+
+/*
+ * aminsert.  Leaves no lock or pin.  Always false: there is no uniqueness to
+ * vouch for.
+ */
+bool
+rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+		  Relation heap, IndexUniqueCheck check_unique, bool index_unchanged,
+		  IndexInfo *index_info)
+{
+	RfNewKey	new = {0};
+	const RfCodec *codec = rf_index_codec(index);
+	Buffer		buffer;
+
+	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
+	new.kind = codec->kind;
+	new.isnull = isnull[0];
+	new.heap_block = ItemPointerGetBlockNumber(tid);
+
+	/* Bulk loads end here: no need to encode the key. */
+	if (!(rf_page_meta(BufferGetPage(buffer))->flags & RF_TAIL_OPEN) ||
+		new.heap_block < rf_tail_start(rf_page_meta(BufferGetPage(buffer))))
+	{
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (!new.isnull)
+			new.key = codec->encode(values[0]);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		if (!rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), &new))
+		{
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+			if (!rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), &new))
+				rf_write_key(index, buffer, &new);
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+
+	/*
+	 * Core looked for serializable readers of this index before calling us,
+	 * that is, before the key could be seen.  A reader that locked the index
+	 * and read the summary in between would go unnoticed, so look again.
+	 */
+	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
+	return false;
+}

@@ -1,0 +1,276 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfmeta.c
+ *	  The metapage: reading it safely, and the directory of segments on it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "rangefilter/rangefilter.h"
+#include "utils/memutils.h"
+
+/*
+ * What this backend remembers of an open index, in rd_amcache: relcache
+ * invalidation (a new relfilenode, say) throws it away.
+ */
+RfCache *
+rf_cache(Relation index)
+{
+	RfCache    *cache = (RfCache *) index->rd_amcache;
+
+	if (cache == NULL)
+	{
+		cache = MemoryContextAllocZero(index->rd_indexcxt, sizeof(RfCache));
+		cache->codec = rf_codec_find(index->rd_opcintype[0]);
+		cache->meta_buffer = InvalidBuffer;
+		index->rd_amcache = cache;
+	}
+	return cache;
+}
+
+/*
+ * The codec of the index's key column; NULL where the operator class is not
+ * one of ours.
+ */
+const RfCodec *
+rf_index_codec(Relation index)
+{
+	return rf_cache(index)->codec;
+}
+
+RfMetaData *
+rf_page_meta(Page page)
+{
+	return (RfMetaData *) PageGetContents(page);
+}
+
+/*
+ * Can the directory be walked without leaving it?
+ */
+static bool
+rf_directory_is_sane(const RfMetaData *meta)
+{
+	const char *entry = (const char *) rf_first_segment(meta);
+	uint32		left = meta->directory_len;
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		const RfSegment *segment = (const RfSegment *) entry;
+
+		if (left < sizeof(RfSegment) || segment->length > left ||
+			segment->length != MAXALIGN(segment->length) ||
+			segment->min_len > RF_BOUND_BYTES ||
+			segment->max_len > RF_BOUND_BYTES ||
+			segment->length < sizeof(RfSegment) + segment->min_len +
+			segment->max_len + segment->root_len)
+			return false;
+		entry += segment->length;
+		left -= segment->length;
+	}
+	return left == 0;
+}
+
+/*
+ * What is wrong with a metapage, in words for an error's detail; NULL where
+ * nothing is.  Call with the page locked.
+ */
+const char *
+rf_meta_problem(Page page, const RfCodec *codec)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+
+	if (PageIsNew(page))
+		return "The metapage is empty.";
+	if (PageGetSpecialSize(page) != MAXALIGN(sizeof(RfPageOpaqueData)) ||
+		meta->magic != RF_MAGIC)
+		return "The metapage's magic number is wrong.";
+	if (meta->version != RF_FORMAT_VERSION)
+		return "The metapage's format version is not one this release knows.";
+	if (!rf_page_is(page, RF_PAGE_META, meta->identity, 0))
+		return "The metapage's identity is wrong.";
+	if (codec == NULL || meta->codec_id != codec->id)
+		return "The keys' encoding is not one this release knows.";
+	if (meta->ndelta > RF_DELTA_SLOTS || meta->nretired > meta->ndelta ||
+		meta->nspare > RF_DELTA_SLOTS ||
+		meta->directory_len > RF_DIRECTORY_SIZE ||
+		!rf_directory_is_sane(meta))
+		return "The metapage's directory is damaged.";
+	return NULL;
+}
+
+/*
+ * Pins the metapage, preferring the buffer it was last seen in.
+ * InvalidBuffer where the file is empty.
+ */
+static Buffer
+rf_pin_meta(Relation index)
+{
+	RfCache    *cache = rf_cache(index);
+
+	if (BufferIsValid(cache->meta_buffer) &&
+		ReadRecentBuffer(RF_RELFILE(index), MAIN_FORKNUM, RF_META_BLKNO,
+						 cache->meta_buffer))
+		return cache->meta_buffer;
+
+	if (cache->nblocks == 0)
+		cache->nblocks = RelationGetNumberOfBlocks(index);
+	if (cache->nblocks == 0)
+		return InvalidBuffer;
+	cache->meta_buffer = ReadBuffer(index, RF_META_BLKNO);
+	return cache->meta_buffer;
+}
+
+/*
+ * Pins and locks the metapage in the given mode for whoever changes the
+ * index or reports on it: a damaged one is an error.
+ */
+Buffer
+rf_read_meta(Relation index, int lockmode)
+{
+	Buffer		buffer = rf_pin_meta(index);
+	const char *problem = "The index is empty.";
+
+	if (BufferIsValid(buffer))
+	{
+		LockBuffer(buffer, lockmode);
+		problem = rf_meta_problem(BufferGetPage(buffer),
+								  rf_index_codec(index));
+		if (problem == NULL)
+			return buffer;
+		UnlockReleaseBuffer(buffer);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is not usable",
+					RelationGetRelationName(index)),
+			 errdetail_internal("%s", problem),
+			 errhint("REINDEX it.")));
+	return InvalidBuffer;		/* keep compiler quiet */
+}
+
+/*
+ * Pins and share-locks the metapage for a query: InvalidBuffer, and no
+ * error, where it is damaged, for then the answer is "unknown".
+ */
+Buffer
+rf_try_read_meta(Relation index)
+{
+	Buffer		buffer = rf_pin_meta(index);
+
+	if (!BufferIsValid(buffer))
+		return InvalidBuffer;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (rf_meta_problem(BufferGetPage(buffer), rf_index_codec(index)) == NULL)
+		return buffer;
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+const RfSegment *
+rf_first_segment(const RfMetaData *meta)
+{
+	return (const RfSegment *)
+		((const char *) meta + MAXALIGN(sizeof(RfMetaData)));
+}
+
+const RfSegment *
+rf_next_segment(const RfSegment *segment)
+{
+	return (const RfSegment *) ((const char *) segment + segment->length);
+}
+
+/*
+ * The segment that covers a heap block, or NULL for the tail's blocks.
+ */
+const RfSegment *
+rf_segment_of_block(const RfMetaData *meta, BlockNumber block)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		if (block >= segment->start && block < segment->end)
+			return segment;
+		segment = rf_next_segment(segment);
+	}
+	return NULL;
+}
+
+const uint8 *
+rf_segment_root(const RfSegment *segment)
+{
+	return (const uint8 *) (segment + 1) + segment->min_len + segment->max_len;
+}
+
+RfKey
+rf_segment_min(const RfSegment *segment)
+{
+	RfKey		key = {.num = segment->min};
+
+	key.data = (const uint8 *) (segment + 1);
+	key.len = segment->min_len;
+	return key;
+}
+
+RfKey
+rf_segment_max(const RfSegment *segment)
+{
+	RfKey		key = {.num = segment->max};
+
+	key.data = (const uint8 *) (segment + 1) + segment->min_len;
+	key.len = segment->max_len;
+	return key;
+}
+
+/*
+ * The first heap block that belongs to the tail.  While a range is
+ * announced, the blocks in it are no tail any more: their keys must reach
+ * the delta one by one, because nothing written now is certain to be seen by
+ * the scan under way.
+ */
+BlockNumber
+rf_tail_start(const RfMetaData *meta)
+{
+	return (meta->flags & RF_ANNOUNCED) ? meta->announced_end :
+		meta->summarized;
+}
+
+/*
+ * Initializes a metapage with a new identity: no segment, everything tail.
+ */
+void
+rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags)
+{
+	RfMetaData *meta = rf_page_meta(page);
+	uint64		identity;
+
+	if (!pg_strong_random(&identity, sizeof(identity)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	rf_init_page(page, RF_PAGE_META, identity, 0);
+	memset(meta, 0, sizeof(RfMetaData));
+	meta->magic = RF_MAGIC;
+	meta->version = RF_FORMAT_VERSION;
+	meta->codec_id = codec->id;
+	meta->identity = identity;
+	meta->flags = flags;
+	meta->announced_start = meta->announced_end = InvalidBlockNumber;
+	meta->delta_min_block = InvalidBlockNumber;
+	meta->next_owner = 1;
+	rf_set_directory(page, 0);
+}
+
+/*
+ * Notes the directory's length, and where the page's content ends for
+ * GenericXLog, which does not log what lies between pd_lower and pd_upper.
+ */
+void
+rf_set_directory(Page page, uint32 len)
+{
+	rf_page_meta(page)->directory_len = len;
+	((PageHeader) page)->pd_lower = MAXALIGN(SizeOfPageHeaderData) +
+		MAXALIGN(sizeof(RfMetaData)) + len;
+}

@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfoptions.c
+ *	  The handler, WITH options, and what an index may be defined on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/reloptions.h"
+#include "access/xact.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_collation.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "rangefilter/rangefilter.h"
+#include "utils/builtins.h"
+#include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_handler);
+
+static relopt_kind rf_relopt_kind;
+
+static relopt_enum_elt_def rf_filter_values[] = {
+	{"auto", RF_FILTER_AUTO},
+	{"snarf", RF_FILTER_SNARF},
+	{"surf", RF_FILTER_SURF},
+	{NULL}
+};
+
+static relopt_enum_elt_def rf_suffix_values[] = {
+	{"none", FILTER_SUFFIX_NONE},
+	{"hash", FILTER_SUFFIX_HASH},
+	{"real", FILTER_SUFFIX_REAL},
+	{"mixed", FILTER_SUFFIX_MIXED},
+	{NULL}
+};
+
+/*
+ * Registers the WITH options.  Called once, when the library is loaded.
+ */
+void
+rf_init_options(void)
+{
+	rf_relopt_kind = add_reloption_kind();
+	add_enum_reloption(rf_relopt_kind, "filter",
+					   "Filter that summarizes the keys",
+					   rf_filter_values, RF_FILTER_AUTO,
+					   "Valid values are \"auto\", \"snarf\" and \"surf\".",
+					   AccessExclusiveLock);
+	add_int_reloption(rf_relopt_kind, "bits_per_key",
+					  "Space for each distinct key, in bits",
+					  RF_DEFAULT_BITS, 4, 64, AccessExclusiveLock);
+	add_enum_reloption(rf_relopt_kind, "suffix",
+					   "What a SuRF keeps of a key beyond its distinguishing prefix",
+					   rf_suffix_values, FILTER_SUFFIX_REAL,
+					   "Valid values are \"none\", \"hash\", \"real\" and \"mixed\".",
+					   AccessExclusiveLock);
+}
+
+/*
+ * amoptions.
+ */
+bytea *
+rf_options(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt table[] = {
+		{"filter", RELOPT_TYPE_ENUM, offsetof(RfOptions, filter)},
+		{"bits_per_key", RELOPT_TYPE_INT, offsetof(RfOptions, bits_per_key)},
+		{"suffix", RELOPT_TYPE_ENUM, offsetof(RfOptions, suffix)}
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, rf_relopt_kind,
+									  sizeof(RfOptions), table,
+									  lengthof(table));
+}
+
+/*
+ * The index's options, or the defaults.
+ */
+const RfOptions *
+rf_index_options(Relation index)
+{
+	static const RfOptions defaults = {
+		.filter = RF_FILTER_AUTO,
+		.bits_per_key = RF_DEFAULT_BITS,
+		.suffix = FILTER_SUFFIX_REAL
+	};
+
+	return index->rd_options ? (const RfOptions *) index->rd_options : &defaults;
+}
+
+/*
+ * Says once a statement that ranges cannot be asked under this collation.
+ * (A partitioned index is built once for each partition.)
+ */
+static void
+rf_notice_collation(Relation index)
+{
+	static TimestampTz noticed = 0;
+
+	if (noticed == GetCurrentStatementStartTimestamp())
+		return;
+	noticed = GetCurrentStatementStartTimestamp();
+	ereport(NOTICE,
+			(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
+					RelationGetRelationName(index)),
+			 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
+					   get_collation_name(index->rd_indcollation[0])),
+			 errhint("Use COLLATE \"C\" on the column or the index for ranges.")));
+}
+
+/*
+ * Refuses what a summary cannot be made of: other table access methods, more
+ * than one key column, SNARF over byte strings, collations under which equal
+ * strings differ in their bytes.
+ */
+void
+rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
+{
+	const RfCodec *codec = rf_index_codec(index);
+	Oid			collation = index->rd_indcollation[0];
+
+	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rangefilter indexes need a table of access method heap"),
+				 errdetail("Table \"%s\" uses another table access method.",
+						   RelationGetRelationName(heap)),
+				 errhint("ALTER TABLE ... SET ACCESS METHOD heap, or use another index.")));
+	if (index_info->ii_NumIndexKeyAttrs != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a rangefilter index has exactly one key column"),
+				 errhint("Create one rangefilter index for each column; queries use them together.")));
+	if (codec == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("type %s has no key encoding for rangefilter indexes",
+						format_type_be(index->rd_opcintype[0])),
+				 errhint("Use one of the operator classes that come with rangefilter.")));
+	if (codec->kind == RF_KEY_BYTES &&
+		rf_index_options(index)->filter == RF_FILTER_SNARF)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("filter \"snarf\" cannot summarize type %s",
+						format_type_be(index->rd_opcintype[0])),
+				 errdetail("SNARF takes numbers of up to 64 bits."),
+				 errhint("Use filter \"surf\" or \"auto\".")));
+	if (!codec->collatable)
+		return;
+	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rangefilter indexes do not support nondeterministic collations"),
+				 errhint("Use COLLATE \"C\" or another deterministic collation.")));
+	if (!rf_codec_ordered(codec, collation))
+		rf_notice_collation(index);
+}
+
+/*
+ * amcostestimate.  There are no scans of the index to cost; the planner part
+ * takes it out of the list of scannable indexes, so this is reached only when
+ * the library's hooks are not in place.
+ */
+static void
+rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
+				double loop_count, Cost *startup_cost, Cost *total_cost,
+				Selectivity *selectivity, double *correlation, double *pages)
+{
+	*startup_cost = *total_cost = disable_cost;
+	*selectivity = 1.0;
+	*correlation = 0.0;
+	*pages = 1.0;
+}
+
+/*
+ * ambuildphasename.
+ */
+static char *
+rf_buildphasename(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case RF_PHASE_SCAN:
+			return "scanning table";
+		case RF_PHASE_SORT:
+			return "sorting keys";
+		case RF_PHASE_WRITE:
+			return "building filter";
+		default:
+			return NULL;
+	}
+}
+
+/*
+ * The access method's handler.
+ */
+Datum
+rangefilter_handler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
+
+	routine->amstrategies = BTMaxStrategyNumber;
+	routine->amcanmulticol = true;	/* refused with a hint, see above */
+	routine->amoptionalkey = true;
+	routine->amsearchnulls = true;
+	routine->amusemaintenanceworkmem = true;
+	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	routine->amkeytype = InvalidOid;
+
+	routine->ambuild = rf_build;
+	routine->ambuildempty = rf_buildempty;
+	routine->aminsert = rf_insert;
+	routine->ambulkdelete = rf_bulkdelete;
+	routine->amvacuumcleanup = rf_vacuumcleanup;
+	routine->amcostestimate = rf_costestimate;
+	routine->amoptions = rf_options;
+	routine->ambuildphasename = rf_buildphasename;
+	routine->amvalidate = rf_validate;
+	RF_SET_SUMMARIZING(routine);
+
+	PG_RETURN_POINTER(routine);
+}

@@ -1,0 +1,237 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfpage.c
+ *	  Pages of a rangefilter index: layout, reading and writing of runs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "rangefilter/rangefilter.h"
+#include "storage/lmgr.h"
+
+/*
+ * Initializes a page of the given kind.  Content starts empty: pd_lower is
+ * where PageGetContents() is.
+ */
+void
+rf_init_page(Page page, RfPageKind kind, uint64 identity, uint32 owner)
+{
+	RfPageOpaque opaque;
+
+	PageInit(page, BLCKSZ, sizeof(RfPageOpaqueData));
+	((PageHeader) page)->pd_lower = MAXALIGN(SizeOfPageHeaderData);
+	opaque = RfPageGetOpaque(page);
+	opaque->identity = identity;
+	opaque->owner = owner;
+	opaque->kind = kind;
+	opaque->version = RF_FORMAT_VERSION;
+	opaque->page_id = RF_PAGE_ID;
+}
+
+/*
+ * Is this page what the metapage says it is?  Call with the page locked.
+ */
+bool
+rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
+{
+	RfPageOpaque opaque;
+
+	if (PageIsNew(page) ||
+		PageGetSpecialSize(page) != MAXALIGN(sizeof(RfPageOpaqueData)))
+		return false;
+	opaque = RfPageGetOpaque(page);
+	return opaque->page_id == RF_PAGE_ID &&
+		opaque->version == RF_FORMAT_VERSION &&
+		opaque->kind == kind &&
+		opaque->identity == identity &&
+		opaque->owner == owner;
+}
+
+/*
+ * FilterReader callback: share-locks page pageno of the run, releasing the
+ * page read before.  NULL where the page is not what the directory says.
+ */
+static const uint8 *
+rf_read_run_page(FilterReader *self, uint32_t pageno)
+{
+	RfRunReader *reader = (RfRunReader *) self;
+	Page		page;
+
+	rf_run_reader_end(reader);
+	if (pageno >= reader->reader.npages ||
+		reader->run_block + pageno >= rf_cache(reader->index)->nblocks)
+		return NULL;
+	reader->buffer = ReadBuffer(reader->index, reader->run_block + pageno);
+	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(reader->buffer);
+	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
+		return NULL;
+	return (const uint8 *) PageGetContents(page);
+}
+
+/*
+ * Prepares to read a segment's run.  The caller holds a lock on the metapage
+ * until rf_run_reader_end(), so that the run stays in use.
+ */
+void
+rf_run_reader_begin(RfRunReader *reader, Relation index,
+					const RfMetaData *meta, const RfSegment *segment)
+{
+	RfCache    *cache = rf_cache(index);
+
+	reader->reader.read_page = rf_read_run_page;
+	reader->reader.npages = segment->npages;
+	reader->reader.page_size = RF_PAGE_CONTENT;
+	reader->index = index;
+	reader->identity = meta->identity;
+	reader->run_block = segment->run_block;
+	reader->owner = segment->owner;
+	reader->buffer = InvalidBuffer;
+
+	/* The file may have grown since its length was noted. */
+	if (segment->run_block + segment->npages > cache->nblocks)
+		cache->nblocks = RelationGetNumberOfBlocks(index);
+}
+
+/*
+ * Releases the lock and pin of the page read last.
+ */
+void
+rf_run_reader_end(RfRunReader *reader)
+{
+	if (BufferIsValid(reader->buffer))
+		UnlockReleaseBuffer(reader->buffer);
+	reader->buffer = InvalidBuffer;
+}
+
+/*
+ * Appends npages zeroed blocks to the index and returns the first.  Takes
+ * the extension lock, so the blocks are contiguous.
+ */
+BlockNumber
+rf_extend(Relation index, uint32 npages)
+{
+	BlockNumber first = InvalidBlockNumber;
+	bool		need_lock = !RELATION_IS_LOCAL(index);
+
+	if (need_lock)
+		LockRelationForExtension(index, ExclusiveLock);
+	for (uint32 i = 0; i < npages; i++)
+	{
+		Buffer		buffer = ReadBuffer(index, P_NEW);
+
+		if (i == 0)
+			first = BufferGetBlockNumber(buffer);
+		ReleaseBuffer(buffer);
+	}
+	if (need_lock)
+		UnlockRelationForExtension(index, ExclusiveLock);
+	return first;
+}
+
+/*
+ * Marks the blocks [start, start + n) in the map as used, as far as it goes.
+ */
+static void
+rf_mark_used(bool *used, BlockNumber nblocks, BlockNumber start, uint32 n)
+{
+	for (uint32 i = 0; i < n && start + i < nblocks; i++)
+		used[start + i] = true;
+}
+
+/*
+ * Which of the first nblocks blocks does the metapage refer to?  The result
+ * is palloc'd.  Takes and releases a share lock on the metapage.
+ *
+ * Whatever it does not refer to is free, and no page says so: a crash in the
+ * middle of a summarize leaks nothing.  Blocks cannot become used behind the
+ * caller's back, because inserts take theirs from the spare list, which
+ * counts as used, or from the end of the file.
+ */
+static bool *
+rf_used_blocks(Relation index, BlockNumber nblocks)
+{
+	bool	   *used = palloc0(nblocks * sizeof(bool));
+	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
+	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
+	const RfSegment *segment = rf_first_segment(meta);
+
+	used[RF_META_BLKNO] = true;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		rf_mark_used(used, nblocks, segment->run_block, segment->npages);
+		segment = rf_next_segment(segment);
+	}
+	for (int i = 0; i < meta->ndelta; i++)
+		rf_mark_used(used, nblocks, meta->delta[i].block, 1);
+	for (int i = 0; i < meta->nspare; i++)
+		rf_mark_used(used, nblocks, meta->spare[i], 1);
+	UnlockReleaseBuffer(buffer);
+	return used;
+}
+
+/*
+ * Finds npages contiguous free blocks, extending the index where there is no
+ * such hole.  Only one summarize runs at a time (ShareUpdateExclusiveLock on
+ * the heap), so what is free stays free until the directory refers to it.
+ */
+static BlockNumber
+rf_find_free(Relation index, uint32 npages)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+	bool	   *used = rf_used_blocks(index, nblocks);
+	uint32		hole = 0;
+
+	for (BlockNumber block = 1; block < nblocks; block++)
+	{
+		hole = used[block] ? 0 : hole + 1;
+		if (hole == npages)
+		{
+			pfree(used);
+			return block + 1 - npages;
+		}
+	}
+	pfree(used);
+	return rf_extend(index, npages);
+}
+
+/*
+ * Writes a run's pages to free blocks and returns the first.  The pages are
+ * WAL-logged but nothing refers to them yet: the directory must.  Holds no
+ * lock on return.
+ */
+BlockNumber
+rf_write_run(Relation index, uint64 identity, uint32 owner,
+			 const FilterRun *run)
+{
+	BlockNumber first = rf_find_free(index, run->npages);
+
+	for (uint32 done = 0; done < run->npages; done += MAX_GENERIC_XLOG_PAGES)
+	{
+		GenericXLogState *state = GenericXLogStart(index);
+		Buffer		buffers[MAX_GENERIC_XLOG_PAGES];
+		uint32		n = Min(MAX_GENERIC_XLOG_PAGES, run->npages - done);
+
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = 0; i < n; i++)
+		{
+			Page		page;
+
+			buffers[i] = ReadBuffer(index, first + done + i);
+			LockBuffer(buffers[i], BUFFER_LOCK_EXCLUSIVE);
+			page = GenericXLogRegisterBuffer(state, buffers[i],
+											 GENERIC_XLOG_FULL_IMAGE);
+			rf_init_page(page, RF_PAGE_RUN, identity, owner);
+			memcpy(PageGetContents(page),
+				   run->pages + (size_t) (done + i) * RF_PAGE_CONTENT,
+				   RF_PAGE_CONTENT);
+			((PageHeader) page)->pd_lower = ((PageHeader) page)->pd_upper;
+		}
+		GenericXLogFinish(state);
+		for (uint32 i = 0; i < n; i++)
+			UnlockReleaseBuffer(buffers[i]);
+	}
+	return first;
+}

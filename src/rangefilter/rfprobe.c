@@ -1,0 +1,108 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfprobe.c
+ *	  Asking a whole index: flags, NULLs, delta, segments.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rangefilter/rangefilter.h"
+
+/*
+ * An index is ours if its handler gave it our build function; this holds for
+ * partitioned indexes too and costs no catalog look-up.
+ */
+bool
+rf_is_rangefilter(Relation index)
+{
+	return index->rd_indam != NULL && index->rd_indam->ambuild == rf_build;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_read_stamp(Relation index, RfStamp *stamp)
+{
+	Buffer		buffer = rf_try_read_meta(index);
+	const RfMetaData *meta;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	stamp->identity = meta->identity;
+	stamp->changes = meta->changes;
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
+
+/*
+ * Is there a NULL among the keys?
+ */
+static bool
+rf_has_nulls(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+
+	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
+		return true;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		if (segment->flags & RF_SEGMENT_NULLS)
+			return true;
+		segment = rf_next_segment(segment);
+	}
+	return false;
+}
+
+/*
+ * Probes the state on a share-locked metapage.
+ */
+static RfAnswer
+rf_probe_meta(Relation index, const RfMetaData *meta, const RfKeySet *set,
+			  bool in_recovery)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	RfAnswer	answer;
+
+	if (meta->flags & RF_UNCERTAIN_FLAGS)
+		return RF_UNKNOWN;
+	if (in_recovery && (meta->flags & RF_STANDBY_UNKNOWN))
+		return RF_UNKNOWN;
+	if (set->kind != rf_index_codec(index)->kind)
+		return RF_UNKNOWN;
+	if (set->nulls && rf_has_nulls(meta))
+		return RF_YES;
+	if (set->nranges == 0)
+		return RF_NO;
+	answer = rf_delta_probe(index, meta, 0, set);
+	for (int i = 0; i < meta->nsegments && answer == RF_NO; i++)
+	{
+		answer = rf_segment_probe(index, meta, segment, set->kind, set);
+		segment = rf_next_segment(segment);
+	}
+	return answer;
+}
+
+/*
+ * See probe.h.  The metapage stays share-locked throughout: what it refers to
+ * cannot be replaced, here or by replay on a standby, while it is read.
+ */
+RfAnswer
+rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
+		 RfStamp *stamp)
+{
+	Buffer		buffer = rf_try_read_meta(index);
+	const RfMetaData *meta;
+	RfAnswer	answer;
+
+	if (!BufferIsValid(buffer))
+		return RF_UNKNOWN;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	stamp->identity = meta->identity;
+	stamp->changes = meta->changes;
+	answer = rf_probe_meta(index, meta, set, in_recovery);
+	UnlockReleaseBuffer(buffer);
+	return answer;
+}

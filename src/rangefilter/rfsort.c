@@ -1,0 +1,266 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfsort.c
+ *	  From the keys of heap tuples to a segment and its run.
+ *
+ * Keys go through core's tuplesort (which spills to disk beyond
+ * maintenance_work_mem), as int8 with the sign bit flipped or as bytea; the
+ * filter library reads the sorted keys twice.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "commands/progress.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_bswap.h"
+#include "rangefilter/rangefilter.h"
+#include "utils/builtins.h"
+#include "utils/tuplesort.h"
+
+struct RfKeySort
+{
+	RfKeyKind	kind;
+	Tuplesortstate *sort;
+	uint64		nrows;			/* with a key */
+	uint64		nnulls;
+	char		buffer[VARHDRSZ + FILTER_MAX_KEY];	/* a key as bytea */
+};
+
+/* Called once for each key in order. */
+typedef void (*RfKeyVisitor) (FilterBuild *build, const RfKey *key,
+							  bool as_bytes);
+
+#define RF_SIGN_BIT (UINT64CONST(1) << 63)
+
+/*
+ * Begins to collect keys of one kind.
+ */
+RfKeySort *
+rf_sort_begin(RfKeyKind kind)
+{
+	RfKeySort  *sort = palloc0(sizeof(RfKeySort));
+
+	sort->kind = kind;
+	if (kind == RF_KEY_U64)
+		sort->sort = tuplesort_begin_datum(INT8OID, Int8LessOperator,
+										   InvalidOid, false,
+										   maintenance_work_mem, NULL,
+										   TUPLESORT_RANDOMACCESS);
+	else
+		sort->sort = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator,
+										   InvalidOid, false,
+										   maintenance_work_mem, NULL,
+										   TUPLESORT_RANDOMACCESS);
+	return sort;
+}
+
+/*
+ * Adds a tuple's key; NULLs are only counted.
+ */
+void
+rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
+{
+	if (tuple->isnull)
+	{
+		sort->nnulls++;
+		return;
+	}
+	sort->nrows++;
+	if (sort->kind == RF_KEY_U64)
+		tuplesort_putdatum(sort->sort,
+						   Int64GetDatum((int64) (tuple->key.num ^ RF_SIGN_BIT)),
+						   false);
+	else
+	{
+		SET_VARSIZE(sort->buffer, VARHDRSZ + tuple->key.len);
+		memcpy(VARDATA(sort->buffer), tuple->key.data, tuple->key.len);
+		tuplesort_putdatum(sort->sort, PointerGetDatum(sort->buffer), false);
+	}
+}
+
+/*
+ * Reads the next sorted key; it is valid until the next call.
+ */
+static bool
+rf_sort_next(RfKeySort *sort, RfKey *key)
+{
+	Datum		value;
+	bool		isnull;
+
+	if (!RF_TUPLESORT_GETDATUM(sort->sort, &value, &isnull))
+		return false;
+	if (sort->kind == RF_KEY_U64)
+		key->num = (uint64) DatumGetInt64(value) ^ RF_SIGN_BIT;
+	else
+	{
+		struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
+
+		key->len = VARSIZE_ANY_EXHDR(bytes);
+		memcpy(sort->buffer, VARDATA_ANY(bytes), key->len);
+		key->data = (const uint8 *) sort->buffer;
+		pfree(bytes);
+	}
+	return true;
+}
+
+/*
+ * Gives a key to the measuring pass, as what the filter is built over.
+ */
+static void
+rf_measure(FilterBuild *build, const RfKey *key, bool as_bytes)
+{
+	uint64		big_endian = pg_hton64(key->num);
+	FilterBytes bytes = {(const uint8 *) &big_endian, sizeof(uint64)};
+
+	if (!as_bytes)
+		filter_measure_u64(build, key->num);
+	else
+		filter_measure_bytes(build, bytes);
+}
+
+static void
+rf_measure_bytes(FilterBuild *build, const RfKey *key, bool as_bytes)
+{
+	FilterBytes bytes = {key->data, key->len};
+
+	filter_measure_bytes(build, bytes);
+}
+
+/*
+ * The same for the building pass.
+ */
+static void
+rf_add(FilterBuild *build, const RfKey *key, bool as_bytes)
+{
+	uint64		big_endian = pg_hton64(key->num);
+	FilterBytes bytes = {(const uint8 *) &big_endian, sizeof(uint64)};
+
+	if (!as_bytes)
+		filter_add_u64(build, key->num);
+	else
+		filter_add_bytes(build, bytes);
+}
+
+static void
+rf_add_bytes(FilterBuild *build, const RfKey *key, bool as_bytes)
+{
+	FilterBytes bytes = {key->data, key->len};
+
+	filter_add_bytes(build, bytes);
+}
+
+/*
+ * Walks the sorted keys once.  The last one is left in *last, its bytes in
+ * the sort's buffer; the first is copied to *first (bytes palloc'd).
+ */
+static void
+rf_sort_walk(RfKeySort *sort, FilterBuild *build, RfKeyVisitor visit,
+			 bool as_bytes, RfKey *first, RfKey *last)
+{
+	bool		seen = false;
+
+	while (rf_sort_next(sort, last))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!seen)
+		{
+			uint8	   *copy = palloc(FILTER_MAX_KEY);
+
+			*first = *last;
+			if (sort->kind == RF_KEY_BYTES)
+				memcpy(copy, last->data, last->len);
+			first->data = copy;
+			seen = true;
+		}
+		visit(build, last, as_bytes);
+	}
+}
+
+/*
+ * Makes the directory entry of a finished run.
+ */
+static RfSegment *
+rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfKey *min,
+				const RfKey *max)
+{
+	RfSegment  *segment = palloc0(RF_MAX_SEGMENT_SIZE);
+	char	   *end = (char *) (segment + 1);
+
+	segment->kind = run->kind;
+	segment->nrows = sort->nrows + sort->nnulls;
+	segment->nkeys = run->nkeys;
+	segment->npages = run->npages;
+	segment->flags = sort->nnulls > 0 ? RF_SEGMENT_NULLS : 0;
+	if (sort->kind == RF_KEY_U64)
+	{
+		segment->min = min->num;
+		segment->max = max->num;
+	}
+	else if (run->nkeys > 0)
+	{
+		segment->min_len = Min(min->len, RF_BOUND_BYTES);
+		segment->max_len = Min(max->len, RF_BOUND_BYTES);
+		if (min->len > RF_BOUND_BYTES)
+			segment->flags |= RF_SEGMENT_MIN_CUT;
+		if (max->len > RF_BOUND_BYTES)
+			segment->flags |= RF_SEGMENT_MAX_CUT;
+		memcpy(end, min->data, segment->min_len);
+		end += segment->min_len;
+		memcpy(end, max->data, segment->max_len);
+		end += segment->max_len;
+	}
+	segment->root_len = run->root_len;
+	if (run->root_len > 0)
+		memcpy(end, run->root, run->root_len);
+	segment->length = MAXALIGN(end + run->root_len - (char *) segment);
+	return segment;
+}
+
+/*
+ * Sorts what was collected and builds its filter, by the index's options.
+ * Returns the directory entry (palloc'd; where its heap range and run lie is
+ * for the caller to fill in) and the run.  Frees the sort.
+ */
+RfSegment *
+rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
+			   bool report_progress, FilterRun *run)
+{
+	const RfOptions *options = rf_index_options(index);
+	FilterOptions filter_options = {0};
+	FilterBuild *build;
+	RfSegment  *segment;
+	RfKey		min = {0};
+	RfKey		max = {0};
+	bool		bytes = sort->kind == RF_KEY_BYTES;
+
+	if (report_progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
+	tuplesort_performsort(sort->sort);
+
+	if (report_progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
+	filter_options.surf = bytes || options->filter == RF_FILTER_SURF;
+	filter_options.bits_per_key = options->bits_per_key;
+	filter_options.suffix = options->suffix;
+	filter_options.page_size = RF_PAGE_CONTENT;
+	filter_options.root_max = root_max;
+	filter_options.nrows = sort->nrows;
+	build = filter_build_begin(&filter_options);
+	rf_sort_walk(sort, build, bytes ? rf_measure_bytes : rf_measure,
+				 filter_options.surf, &min, &max);
+	filter_measure_end(build);
+	tuplesort_rescan(sort->sort);
+	rf_sort_walk(sort, build, bytes ? rf_add_bytes : rf_add,
+				 filter_options.surf, &min, &max);
+	filter_build_end(build, run);
+
+	segment = rf_make_segment(sort, run, &min, &max);
+	tuplesort_end(sort->sort);
+	pfree(sort);
+	return segment;
+}
