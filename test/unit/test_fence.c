@@ -1,0 +1,401 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_fence.c
+ *	  Fences against a linear search over the separators.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <string.h>
+
+#include "filter/fence.h"
+#include "filter/port.h"
+#include "unit.h"
+
+#define MAX_PAGES 3000
+
+/* Page i holds the keys from firsts[i] to lasts[i]. */
+static FilterBytes firsts[MAX_PAGES];
+static FilterBytes lasts[MAX_PAGES];
+
+typedef struct Tree
+{
+	uint32_t	npages;
+	uint8_t    *pages;
+	uint32_t	total_pages;
+	uint8_t    *root;
+	uint32_t	root_len;
+	uint32_t	page_size;
+	FilterMemoryReader reader;
+} Tree;
+
+static FilterBytes
+copy_bytes(const void *data, uint32_t len)
+{
+	FilterBytes result;
+	uint8_t    *copy = malloc(len > 0 ? len : 1);
+
+	memcpy(copy, data, len);
+	result.data = copy;
+	result.len = len;
+	return result;
+}
+
+static int
+compare_for_qsort(const void *a, const void *b)
+{
+	return filter_bytes_compare(*(const FilterBytes *) a,
+								*(const FilterBytes *) b);
+}
+
+/* Builds the fences of n pages from firsts and lasts. */
+static Tree
+build(uint32_t n, uint32_t page_size, uint32_t root_max)
+{
+	Tree		tree;
+	FenceBuild *fences = fence_build_begin(page_size, root_max);
+	uint32_t	i;
+
+	memset(&tree, 0, sizeof(tree));
+	for (i = 0; i < n; i++)
+		fence_add_page(fences, i > 0 ? lasts[i - 1] : firsts[0], firsts[i]);
+	tree.npages = tree.total_pages = n;
+	tree.page_size = page_size;
+	tree.pages = filter_alloc((size_t) n * page_size);
+	fence_build_end(fences, &tree.pages, &tree.total_pages, &tree.root,
+					&tree.root_len);
+	CHECK(tree.root_len <= root_max, "root %u > %u", tree.root_len, root_max);
+	filter_memory_reader_init(&tree.reader, tree.pages, tree.total_pages,
+							  page_size);
+	return tree;
+}
+
+static void
+free_tree(Tree *tree)
+{
+	uint32_t	i;
+
+	for (i = 0; i < tree->npages; i++)
+	{
+		free((void *) firsts[i].data);
+		free((void *) lasts[i].data);
+	}
+	filter_free(tree->pages);
+	filter_free(tree->root);
+}
+
+/* The last page whose first key is <= key; 0 for those below all. */
+static uint32_t
+last_page_at(uint32_t n, FilterBytes key)
+{
+	uint32_t	low = 0;
+	uint32_t	high = n;
+
+	while (high - low > 1)
+	{
+		uint32_t	middle = (low + high) / 2;
+
+		if (filter_bytes_compare(firsts[middle], key) <= 0)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * Asks for [lo, hi]: the page must be the one to hold lo or, where separators
+ * were cut, left of it with the crossing noticed.
+ */
+static void
+check_find(Tree *tree, const FilterBytes *lo, const FilterBytes *hi,
+		   bool hi_exclusive, bool cut)
+{
+	FencePosition position;
+	uint32_t	expected;
+	uint32_t	page;
+	bool		found = fence_find(tree->root, tree->root_len,
+								   &tree->reader.reader, lo, hi, hi_exclusive,
+								   &position);
+
+	CHECK(found, "%u pages", tree->npages);
+	if (!found)
+		return;
+	page = position.page;
+	CHECK(page < tree->npages, "page %u of %u", page, tree->npages);
+
+	/* Keys that belong to a page must lead there. */
+	expected = lo != NULL ? last_page_at(tree->npages, *lo) : 0;
+	if (lo != NULL && filter_bytes_compare(*lo, lasts[expected]) <= 0)
+	{
+		if (cut)
+			CHECK(page == expected || (page < expected && position.range_crosses),
+				  "page %u, not %u", page, expected);
+		else
+			CHECK(page == expected, "page %u, not %u", page, expected);
+	}
+	else
+		CHECK(page == expected || page == expected + 1 || cut,
+			  "page %u, not %u or the next", page, expected);
+
+	/* A range that holds the next page's first key crosses. */
+	if (page + 1 < tree->npages)
+	{
+		int			order = hi == NULL ? 1 :
+			filter_bytes_compare(*hi, firsts[page + 1]);
+
+		if (order > 0 || (order == 0 && !hi_exclusive))
+			CHECK(position.range_crosses, "page %u", page);
+		if (hi != NULL && filter_bytes_compare(*hi, lasts[page]) <= 0)
+			CHECK(!position.range_crosses || cut, "page %u", page);
+	}
+	else
+		CHECK(!position.range_crosses, "last page");
+}
+
+/* Sorts the 2 n byte strings and makes them the bounds of n pages. */
+static void
+set_pages(FilterBytes *keys, uint32_t n)
+{
+	uint32_t	i;
+
+	qsort(keys, 2 * n, sizeof(FilterBytes), compare_for_qsort);
+	for (i = 0; i < n; i++)
+	{
+		firsts[i] = keys[2 * i];
+		lasts[i] = keys[2 * i + 1];
+	}
+}
+
+/* Drops duplicates: returns how many are left, an even number. */
+static uint32_t
+make_distinct(FilterBytes *keys, uint32_t n)
+{
+	uint32_t	kept = 0;
+	uint32_t	i;
+
+	qsort(keys, n, sizeof(FilterBytes), compare_for_qsort);
+	for (i = 0; i < n; i++)
+	{
+		if (kept > 0 && filter_bytes_compare(keys[kept - 1], keys[i]) == 0)
+			free((void *) keys[i].data);
+		else
+			keys[kept++] = keys[i];
+	}
+	if (kept % 2 == 1)
+		free((void *) keys[--kept].data);
+	return kept;
+}
+
+static void
+check_all(Tree *tree, FilterBytes (*make) (void), bool cut)
+{
+	uint32_t	i;
+
+	for (i = 0; i < tree->npages; i++)
+	{
+		check_find(tree, &firsts[i], &firsts[i], false, cut);
+		check_find(tree, &firsts[i], &lasts[i], i % 2, cut);
+		check_find(tree, &lasts[i], NULL, false, cut);
+		if (i > 0)
+		{
+			check_find(tree, &lasts[i - 1], &firsts[i], false, cut);
+			check_find(tree, &lasts[i - 1], &firsts[i], true, cut);
+		}
+		check_find(tree, NULL, &firsts[i], true, cut);
+	}
+	check_find(tree, NULL, NULL, false, cut);
+	for (i = 0; i < 2000; i++)
+	{
+		FilterBytes a = make();
+		FilterBytes b = make();
+
+		if (filter_bytes_compare(a, b) <= 0)
+			check_find(tree, &a, &b, i % 2, cut);
+		else
+			check_find(tree, &b, &a, i % 2, cut);
+		free((void *) a.data);
+		free((void *) b.data);
+	}
+}
+
+/* Numbers as their eight big-endian bytes. */
+static FilterBytes
+make_number(void)
+{
+	uint64_t	value = unit_random() >> unit_random_below(64);
+	uint8_t		bytes[8];
+	int			i;
+
+	for (i = 7; i >= 0; i--)
+	{
+		bytes[i] = (uint8_t) value;
+		value >>= 8;
+	}
+	return copy_bytes(bytes, 8);
+}
+
+/* Short strings over few letters, 0x00 and 0xFF among them. */
+static FilterBytes
+make_string(void)
+{
+	static const uint8_t letters[] = {0, 1, 'a', 'b', 254, 255};
+	uint8_t		bytes[16];
+	uint32_t	len = unit_random_below(17);
+	uint32_t	i;
+
+	for (i = 0; i < len; i++)
+		bytes[i] = letters[unit_random_below(6)];
+	return copy_bytes(bytes, len);
+}
+
+/* Up to FILTER_MAX_KEY bytes with long shared prefixes. */
+static FilterBytes
+make_long(void)
+{
+	uint8_t		bytes[FILTER_MAX_KEY];
+	uint32_t	len = unit_random_below(FILTER_MAX_KEY + 1);
+
+	memset(bytes, 'x', sizeof(bytes));
+	if (len > 0)
+		bytes[unit_random_below(len)] = (uint8_t) unit_random();
+	if (len > 0)
+		bytes[len - 1] = (uint8_t) unit_random();
+	return copy_bytes(bytes, len);
+}
+
+static void
+check_kind(FilterBytes (*make) (void), uint32_t n, uint32_t page_size,
+		   uint32_t root_max, bool cut)
+{
+	static FilterBytes keys[2 * MAX_PAGES];
+	Tree		tree;
+	uint32_t	i;
+
+	for (i = 0; i < 2 * n; i++)
+		keys[i] = make();
+	n = make_distinct(keys, 2 * n) / 2;
+	set_pages(keys, n);
+	tree = build(n, page_size, root_max);
+	if (make == make_number)
+		CHECK(tree.total_pages - n <= fence_pages_bound(n, page_size, root_max, 8),
+			  "%u fence pages for %u pages", tree.total_pages - n, n);
+	check_all(&tree, make, cut);
+	free_tree(&tree);
+}
+
+static void
+test_numbers(void)
+{
+	check_kind(make_number, 1, 512, 48, false);
+	check_kind(make_number, 2, 512, 48, false);
+	check_kind(make_number, 3, 512, 48, false);
+	check_kind(make_number, 100, 64, 48, false);
+	check_kind(make_number, 500, 512, 100, false);
+	check_kind(make_number, 3000, 512, 2500, false);
+	check_kind(make_number, 3000, 8152, 64, false);
+}
+
+static void
+test_strings(void)
+{
+	check_kind(make_string, 1, 512, 48, false);
+	check_kind(make_string, 2, 512, 48, false);
+	check_kind(make_string, 400, 128, 48, false);
+	check_kind(make_string, 2000, 512, 1000, false);
+	check_kind(make_string, 2000, 8152, 2500, false);
+}
+
+/* Separators of any length fit real pages and roots ... */
+static void
+test_long_strings(void)
+{
+	check_kind(make_long, 300, 8152, FILTER_MAX_ROOT, false);
+	check_kind(make_long, 300, 1100, 1100, false);
+}
+
+/* ... and are cut where they do not. */
+static void
+test_cut_separators(void)
+{
+	check_kind(make_long, 300, 512, 300, true);
+	check_kind(make_long, 1000, 512, 64, true);
+	check_kind(make_string, 2000, 512, FENCE_MIN_ROOT, false);
+}
+
+static void
+test_no_pages(void)
+{
+	Tree		tree = build(0, 512, 100);
+	FencePosition position;
+
+	CHECK(tree.root == NULL && tree.root_len == 0, "root");
+	CHECK(!fence_find(tree.root, tree.root_len, &tree.reader.reader, NULL, NULL,
+					  false, &position), "found");
+	free_tree(&tree);
+}
+
+/* Damaged nodes lead anywhere within the run, or nowhere. */
+static void
+test_hostile_bytes(void)
+{
+	static FilterBytes keys[2 * MAX_PAGES];
+	Tree		tree;
+	uint32_t	n = 300;
+	uint32_t	i;
+	int			round;
+
+	for (i = 0; i < 2 * n; i++)
+		keys[i] = make_string();
+	n = make_distinct(keys, 2 * n) / 2;
+	set_pages(keys, n);
+	tree = build(n, 256, 80);
+
+	for (round = 0; round < 20000; round++)
+	{
+		FilterBytes lo = make_string();
+		FilterBytes hi = make_string();
+		FencePosition position;
+		uint8_t    *pages = malloc((size_t) tree.total_pages * 256);
+		uint32_t	root_len = unit_random_below(10) > 0 ? tree.root_len :
+			unit_random_below(tree.root_len + 1);
+		uint8_t    *root = malloc(root_len > 0 ? root_len : 1);
+		int			changes = unit_random_below(20);
+
+		/* Copies of exactly their length, so that ASan sees each step over. */
+		memcpy(pages, tree.pages, (size_t) tree.total_pages * 256);
+		memcpy(root, tree.root, root_len);
+		while (changes-- > 0)
+		{
+			size_t		fence_bytes = (size_t) (tree.total_pages - n) * 256;
+
+			pages[(size_t) n * 256 + unit_random_below(fence_bytes)] =
+				(uint8_t) unit_random();
+			pages[(size_t) (n + unit_random_below(tree.total_pages - n)) * 256 +
+				  unit_random_below(12)] = (uint8_t) unit_random_below(4);
+			if (root_len > 0 && unit_random_below(4) == 0)
+				root[unit_random_below(root_len)] = (uint8_t) unit_random();
+		}
+		filter_memory_reader_init(&tree.reader, pages, tree.total_pages, 256);
+		if (fence_find(root, root_len, &tree.reader.reader, &lo, &hi, false,
+					   &position))
+			CHECK(position.page < tree.total_pages, "page %u", position.page);
+		free(root);
+		free(pages);
+		free((void *) lo.data);
+		free((void *) hi.data);
+	}
+	free_tree(&tree);
+}
+
+int
+main(void)
+{
+	unit_begin("fence");
+	RUN(test_numbers);
+	RUN(test_strings);
+	RUN(test_long_strings);
+	RUN(test_cut_separators);
+	RUN(test_no_pages);
+	RUN(test_hostile_bytes);
+	return unit_end();
+}
