@@ -248,6 +248,11 @@ extern BlockNumber rf_write_run(Relation index, uint64 identity,
 /* rfdelta.c */
 extern RfAnswer rf_delta_probe(Relation index, const RfMetaData *meta,
 							   int first_slot, const RfKeySet *set);
+extern void rf_delta_visit(Relation index, const RfMetaData *meta,
+						   RfKeyKind kind,
+						   void (*visit) (void *arg, RfKeyKind kind,
+										  const RfKey *key),
+						   void *arg);
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
 						 Buffer *buffers);

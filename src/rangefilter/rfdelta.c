@@ -281,6 +281,32 @@ rf_delta_probe(Relation index, const RfMetaData *meta, int first_slot,
 }
 
 /*
+ * Calls visit(arg, kind, key) for every key of the delta, for reports: pages
+ * that are not what the metapage, or a copy of it, says are left out.
+ */
+void
+rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
+			   void (*visit) (void *arg, RfKeyKind kind, const RfKey *key),
+			   void *arg)
+{
+	for (int i = 0; i < meta->ndelta; i++)
+	{
+		PGAlignedBlock copy;
+		Buffer		buffer = ReadBuffer(index, meta->delta[i].block);
+		RfKey		key = {0};
+
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+		UnlockReleaseBuffer(buffer);
+		if (!rf_delta_page_ok(copy.data, kind, meta, &meta->delta[i]))
+			continue;
+		for (int j = 0; j < rf_keys_of_page(copy.data, kind); j++)
+			if (rf_delta_key(copy.data, kind, j, &key))
+				visit(arg, kind, &key);
+	}
+}
+
+/*
  * Adds a page to the delta, taking a spare block or extending the file, and
  * registers it.  Returns its locked buffer.
  */

@@ -1,0 +1,355 @@
+/* rangefilter--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION rangefilter" to load this file. \quit
+
+CREATE FUNCTION rangefilter_handler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+
+CREATE ACCESS METHOD rangefilter TYPE INDEX HANDLER rangefilter_handler;
+COMMENT ON ACCESS METHOD rangefilter IS
+	'tiny range filters by which the planner skips partitions';
+
+-- Operator families: those of btree, operators and strategies alike, so that
+-- a condition a btree index would serve can skip partitions as well.
+-- varchar columns use text_ops, cidr columns inet_ops.
+
+CREATE OPERATOR FAMILY integer_ops USING rangefilter;
+CREATE OPERATOR CLASS int2_ops DEFAULT FOR TYPE int2
+USING rangefilter FAMILY integer_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS int4_ops DEFAULT FOR TYPE int4
+USING rangefilter FAMILY integer_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS int8_ops DEFAULT FOR TYPE int8
+USING rangefilter FAMILY integer_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY integer_ops USING rangefilter ADD
+	OPERATOR 1 < (int2, int4),
+	OPERATOR 2 <= (int2, int4),
+	OPERATOR 3 = (int2, int4),
+	OPERATOR 4 >= (int2, int4),
+	OPERATOR 5 > (int2, int4),
+	OPERATOR 1 < (int2, int8),
+	OPERATOR 2 <= (int2, int8),
+	OPERATOR 3 = (int2, int8),
+	OPERATOR 4 >= (int2, int8),
+	OPERATOR 5 > (int2, int8),
+	OPERATOR 1 < (int4, int2),
+	OPERATOR 2 <= (int4, int2),
+	OPERATOR 3 = (int4, int2),
+	OPERATOR 4 >= (int4, int2),
+	OPERATOR 5 > (int4, int2),
+	OPERATOR 1 < (int4, int8),
+	OPERATOR 2 <= (int4, int8),
+	OPERATOR 3 = (int4, int8),
+	OPERATOR 4 >= (int4, int8),
+	OPERATOR 5 > (int4, int8),
+	OPERATOR 1 < (int8, int2),
+	OPERATOR 2 <= (int8, int2),
+	OPERATOR 3 = (int8, int2),
+	OPERATOR 4 >= (int8, int2),
+	OPERATOR 5 > (int8, int2),
+	OPERATOR 1 < (int8, int4),
+	OPERATOR 2 <= (int8, int4),
+	OPERATOR 3 = (int8, int4),
+	OPERATOR 4 >= (int8, int4),
+	OPERATOR 5 > (int8, int4);
+
+CREATE OPERATOR FAMILY oid_ops USING rangefilter;
+CREATE OPERATOR CLASS oid_ops DEFAULT FOR TYPE oid
+USING rangefilter FAMILY oid_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY float_ops USING rangefilter;
+CREATE OPERATOR CLASS float4_ops DEFAULT FOR TYPE float4
+USING rangefilter FAMILY float_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS float8_ops DEFAULT FOR TYPE float8
+USING rangefilter FAMILY float_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY float_ops USING rangefilter ADD
+	OPERATOR 1 < (float4, float8),
+	OPERATOR 2 <= (float4, float8),
+	OPERATOR 3 = (float4, float8),
+	OPERATOR 4 >= (float4, float8),
+	OPERATOR 5 > (float4, float8),
+	OPERATOR 1 < (float8, float4),
+	OPERATOR 2 <= (float8, float4),
+	OPERATOR 3 = (float8, float4),
+	OPERATOR 4 >= (float8, float4),
+	OPERATOR 5 > (float8, float4);
+
+CREATE OPERATOR FAMILY numeric_ops USING rangefilter;
+CREATE OPERATOR CLASS numeric_ops DEFAULT FOR TYPE numeric
+USING rangefilter FAMILY numeric_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY datetime_ops USING rangefilter;
+CREATE OPERATOR CLASS date_ops DEFAULT FOR TYPE date
+USING rangefilter FAMILY datetime_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS timestamp_ops DEFAULT FOR TYPE timestamp
+USING rangefilter FAMILY datetime_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS timestamptz_ops DEFAULT FOR TYPE timestamptz
+USING rangefilter FAMILY datetime_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY datetime_ops USING rangefilter ADD
+	OPERATOR 1 < (date, timestamp),
+	OPERATOR 2 <= (date, timestamp),
+	OPERATOR 3 = (date, timestamp),
+	OPERATOR 4 >= (date, timestamp),
+	OPERATOR 5 > (date, timestamp),
+	OPERATOR 1 < (date, timestamptz),
+	OPERATOR 2 <= (date, timestamptz),
+	OPERATOR 3 = (date, timestamptz),
+	OPERATOR 4 >= (date, timestamptz),
+	OPERATOR 5 > (date, timestamptz),
+	OPERATOR 1 < (timestamp, date),
+	OPERATOR 2 <= (timestamp, date),
+	OPERATOR 3 = (timestamp, date),
+	OPERATOR 4 >= (timestamp, date),
+	OPERATOR 5 > (timestamp, date),
+	OPERATOR 1 < (timestamp, timestamptz),
+	OPERATOR 2 <= (timestamp, timestamptz),
+	OPERATOR 3 = (timestamp, timestamptz),
+	OPERATOR 4 >= (timestamp, timestamptz),
+	OPERATOR 5 > (timestamp, timestamptz),
+	OPERATOR 1 < (timestamptz, date),
+	OPERATOR 2 <= (timestamptz, date),
+	OPERATOR 3 = (timestamptz, date),
+	OPERATOR 4 >= (timestamptz, date),
+	OPERATOR 5 > (timestamptz, date),
+	OPERATOR 1 < (timestamptz, timestamp),
+	OPERATOR 2 <= (timestamptz, timestamp),
+	OPERATOR 3 = (timestamptz, timestamp),
+	OPERATOR 4 >= (timestamptz, timestamp),
+	OPERATOR 5 > (timestamptz, timestamp);
+
+CREATE OPERATOR FAMILY time_ops USING rangefilter;
+CREATE OPERATOR CLASS time_ops DEFAULT FOR TYPE time
+USING rangefilter FAMILY time_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY timetz_ops USING rangefilter;
+CREATE OPERATOR CLASS timetz_ops DEFAULT FOR TYPE timetz
+USING rangefilter FAMILY timetz_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY interval_ops USING rangefilter;
+CREATE OPERATOR CLASS interval_ops DEFAULT FOR TYPE interval
+USING rangefilter FAMILY interval_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY money_ops USING rangefilter;
+CREATE OPERATOR CLASS money_ops DEFAULT FOR TYPE money
+USING rangefilter FAMILY money_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY bool_ops USING rangefilter;
+CREATE OPERATOR CLASS bool_ops DEFAULT FOR TYPE bool
+USING rangefilter FAMILY bool_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY uuid_ops USING rangefilter;
+CREATE OPERATOR CLASS uuid_ops DEFAULT FOR TYPE uuid
+USING rangefilter FAMILY uuid_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY text_ops USING rangefilter;
+CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text
+USING rangefilter FAMILY text_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS name_ops DEFAULT FOR TYPE name
+USING rangefilter FAMILY text_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY text_ops USING rangefilter ADD
+	OPERATOR 1 < (text, name),
+	OPERATOR 2 <= (text, name),
+	OPERATOR 3 = (text, name),
+	OPERATOR 4 >= (text, name),
+	OPERATOR 5 > (text, name),
+	OPERATOR 1 < (name, text),
+	OPERATOR 2 <= (name, text),
+	OPERATOR 3 = (name, text),
+	OPERATOR 4 >= (name, text),
+	OPERATOR 5 > (name, text);
+
+CREATE OPERATOR FAMILY bpchar_ops USING rangefilter;
+CREATE OPERATOR CLASS bpchar_ops DEFAULT FOR TYPE bpchar
+USING rangefilter FAMILY bpchar_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY bytea_ops USING rangefilter;
+CREATE OPERATOR CLASS bytea_ops DEFAULT FOR TYPE bytea
+USING rangefilter FAMILY bytea_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY network_ops USING rangefilter;
+CREATE OPERATOR CLASS inet_ops DEFAULT FOR TYPE inet
+USING rangefilter FAMILY network_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY macaddr_ops USING rangefilter;
+CREATE OPERATOR CLASS macaddr_ops DEFAULT FOR TYPE macaddr
+USING rangefilter FAMILY macaddr_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY macaddr8_ops USING rangefilter;
+CREATE OPERATOR CLASS macaddr8_ops DEFAULT FOR TYPE macaddr8
+USING rangefilter FAMILY macaddr8_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+-- What a summary is made of; one row for each leaf of a partitioned index.
+CREATE TYPE rangefilter_status_row AS (
+	index regclass,
+	"table" regclass,
+	filter text,				-- snarf, exact or surf
+	rows bigint,				-- row versions summarized
+	keys bigint,				-- distinct keys among them
+	bits_per_key float8,		-- of the filters, as they are
+	size_bytes bigint,			-- of the index
+	heap_blocks bigint,			-- of the table
+	summarized_blocks bigint,	-- of these, covered by filters
+	tail_open boolean,			-- too much is new: nothing is skipped
+	delta_keys bigint,			-- keys newer than the filters
+	min text,
+	max text,
+	has_nulls boolean,
+	generation bigint			-- summarizes so far
+);
+
+CREATE FUNCTION rangefilter_status(index regclass)
+RETURNS SETOF rangefilter_status_row
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_status(regclass) IS
+	'what the summaries of a rangefilter index are made of';
+
+CREATE FUNCTION rangefilter_may_contain(index regclass,
+	lo anycompatible, hi anycompatible)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_may_contain(regclass, anycompatible, anycompatible) IS
+	'false only if no row has a key from lo to hi (NULL: unbounded)';
+
+CREATE FUNCTION rangefilter_partitions(index regclass,
+	lo anycompatible, hi anycompatible)
+RETURNS SETOF regclass
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_partitions(regclass, anycompatible, anycompatible) IS
+	'the partitions that may hold a key from lo to hi (NULL: unbounded)';
+
+CREATE FUNCTION rangefilter_summarize(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rangefilter_summarize(regclass) IS
+	'bring the summaries up to date; returns heap blocks newly summarized';
+
+CREATE FUNCTION rangefilter_verify(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_verify(regclass) IS
+	'check every row of the table against its summary; returns rows checked';
+
+-- As amcheck's functions: they read everything, and tell.
+REVOKE ALL ON FUNCTION rangefilter_verify(regclass) FROM PUBLIC;

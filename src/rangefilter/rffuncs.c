@@ -1,0 +1,457 @@
+/*-------------------------------------------------------------------------
+ *
+ * rffuncs.c
+ *	  SQL functions over an index: summarize, may_contain, partitions, verify.
+ *
+ * Each takes an index or a partitioned index; the latter stands for all its
+ * leaves.  The table is always locked before the index.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_class_d.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type_d.h"
+#include "compat.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "rangefilter/rffuncs.h"
+#include "storage/predicate.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_may_contain);
+PG_FUNCTION_INFO_V1(rangefilter_partitions);
+PG_FUNCTION_INFO_V1(rangefilter_summarize);
+PG_FUNCTION_INFO_V1(rangefilter_verify);
+
+/*
+ * Opens a table and then its rangefilter index, both in the given mode.
+ * Anything else is an error that says what is wanted.
+ */
+void
+rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
+{
+	Oid			heap_oid = IndexGetRelation(index_oid, true);
+
+	open->lockmode = lockmode;
+	open->heap = NULL;
+	open->index = NULL;
+	if (OidIsValid(heap_oid))
+	{
+		open->heap = table_open(heap_oid, lockmode);
+		open->index = index_open(index_oid, lockmode);
+	}
+	if (open->index == NULL || !rf_is_rangefilter(open->index))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a rangefilter index",
+						get_rel_name(index_oid) ? get_rel_name(index_oid) : "?"),
+				 errhint("Name an index made with CREATE INDEX ... USING rangefilter.")));
+
+	/* The index may have been dropped and its OID given anew before we locked. */
+	if (heap_oid != IndexGetRelation(index_oid, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open parent table of index \"%s\"",
+						RelationGetRelationName(open->index))));
+	if (RELATION_IS_OTHER_TEMP(open->index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary indexes of other sessions")));
+}
+
+/*
+ * Closes both; the locks are kept until the transaction ends where keep_lock.
+ */
+void
+rf_close_index(RfOpenIndex *open, bool keep_lock)
+{
+	LOCKMODE	lockmode = keep_lock ? NoLock : open->lockmode;
+
+	index_close(open->index, lockmode);
+	table_close(open->heap, lockmode);
+}
+
+/*
+ * The leaf indexes an index stands for: itself, or all that have storage
+ * below a partitioned one.  Checks that it is ours.
+ */
+List *
+rf_leaf_indexes(Oid index_oid)
+{
+	List	   *result = NIL;
+	List	   *members;
+	ListCell   *cell;
+	RfOpenIndex open;
+	bool		partitioned;
+
+	rf_open_index(index_oid, AccessShareLock, &open);
+	partitioned = open.index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
+	rf_close_index(&open, false);
+	if (!partitioned)
+		return list_make1_oid(index_oid);
+	members = find_all_inheritors(index_oid, NoLock, NULL);
+	foreach(cell, members)
+	{
+		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_INDEX)
+			result = lappend_oid(result, lfirst_oid(cell));
+	}
+	return result;
+}
+
+/*
+ * May the current user learn values of the index's key from it?  That takes
+ * what reading them from the table would take, and no row-level security.
+ */
+bool
+rf_may_read_keys(RfOpenIndex *open)
+{
+	Oid			heap_oid = RelationGetRelid(open->heap);
+	AttrNumber	attno = open->index->rd_index->indkey.values[0];
+
+	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+		return true;
+	return attno != 0 &&
+		pg_attribute_aclcheck(heap_oid, attno, GetUserId(),
+							  ACL_SELECT) == ACLCHECK_OK;
+}
+
+/*
+ * Errors out where rf_may_read_keys() says no.
+ */
+static void
+rf_require_read_keys(Oid index_oid)
+{
+	RfOpenIndex open;
+
+	rf_open_index(index_oid, AccessShareLock, &open);
+	if (!rf_may_read_keys(&open))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for keys of index \"%s\"",
+						RelationGetRelationName(open.index)),
+				 errdetail("The function tells whether a key exists, so it needs SELECT on the column and no row-level security in effect on table \"%s\".",
+						   RelationGetRelationName(open.heap))));
+	rf_close_index(&open, false);
+}
+
+/*
+ * Converts a value to the index column's type through its text form.
+ */
+static Datum
+rf_convert_bound(Relation index, Oid type, Datum value)
+{
+	Oid			function;
+	Oid			ioparam;
+	bool		is_varlena;
+	char	   *text;
+
+	getTypeOutputInfo(type, &function, &is_varlena);
+	text = OidOutputFunctionCall(function, value);
+	getTypeInputInfo(index->rd_opcintype[0], &function, &ioparam);
+	return OidInputFunctionCall(function, text, ioparam, -1);
+}
+
+/*
+ * The keys on one side of a bound.
+ */
+static RfKeySet *
+rf_bound_set(Relation index, StrategyNumber strategy, Oid type, Datum value)
+{
+	const RfCodec *codec = rf_index_codec(index);
+	Oid			collation = index->rd_indcollation[0];
+	RfKeySet   *set = rf_codec_compare(codec, collation, strategy, type, value);
+
+	if (set == NULL && type != index->rd_opcintype[0])
+		set = rf_codec_compare(codec, collation, strategy,
+							   index->rd_opcintype[0],
+							   rf_convert_bound(index, type, value));
+	return set;
+}
+
+/*
+ * Are both bounds one and the same value, as text?
+ */
+static bool
+rf_same_bounds(Oid type, Datum lo, Datum hi)
+{
+	Oid			function;
+	bool		is_varlena;
+
+	getTypeOutputInfo(type, &function, &is_varlena);
+	return strcmp(OidOutputFunctionCall(function, lo),
+				  OidOutputFunctionCall(function, hi)) == 0;
+}
+
+/*
+ * The keys between arguments 1 and 2 of the call, NULL meaning no bound.
+ * Returns NULL where such a range cannot be asked of the index.
+ */
+static RfKeySet *
+rf_argument_set(FunctionCallInfo fcinfo, Relation index)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
+	const RfCodec *codec = rf_index_codec(index);
+	RfKeySet   *lo = rf_keyset_not_null(codec->kind);
+	RfKeySet   *hi = lo;
+
+	if (!PG_ARGISNULL(1) && !PG_ARGISNULL(2) &&
+		!rf_codec_ordered(codec, index->rd_indcollation[0]) &&
+		rf_same_bounds(type, PG_GETARG_DATUM(1), PG_GETARG_DATUM(2)))
+		return rf_bound_set(index, BTEqualStrategyNumber, type,
+							PG_GETARG_DATUM(1));
+	if (!PG_ARGISNULL(1))
+		lo = rf_bound_set(index, BTGreaterEqualStrategyNumber, type,
+						  PG_GETARG_DATUM(1));
+	if (!PG_ARGISNULL(2))
+		hi = rf_bound_set(index, BTLessEqualStrategyNumber, type,
+						  PG_GETARG_DATUM(2));
+	return lo == NULL || hi == NULL ? NULL : rf_keyset_intersect(lo, hi);
+}
+
+/*
+ * May the leaf index hold a key of the set the arguments give?  *heap_oid is
+ * the table.  In a serializable transaction the answer is a read of the
+ * index.
+ */
+static bool
+rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
+{
+	RfOpenIndex open;
+	RfKeySet   *set;
+	RfStamp		stamp;
+	bool		result = true;
+
+	rf_open_index(leaf, AccessShareLock, &open);
+	*heap_oid = RelationGetRelid(open.heap);
+	set = rf_argument_set(fcinfo, open.index);
+	if (set != NULL && rf_keyset_is_empty(set))
+		result = false;
+	else if (set != NULL && open.index->rd_index->indisvalid)
+	{
+		PredicateLockRelation(open.index, GetActiveSnapshot());
+		result = rf_probe(open.index, set, RecoveryInProgress(),
+						  &stamp) != RF_NO;
+	}
+	rf_close_index(&open, false);
+	return result;
+}
+
+/*
+ * rangefilter_may_contain(index regclass, lo anycompatible, hi anycompatible)
+ * returns boolean: false only where no row version has a key in [lo, hi].
+ */
+Datum
+rangefilter_may_contain(PG_FUNCTION_ARGS)
+{
+	Oid			heap_oid;
+	ListCell   *cell;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	rf_require_read_keys(PG_GETARG_OID(0));
+	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
+			PG_RETURN_BOOL(true);
+	}
+	PG_RETURN_BOOL(false);
+}
+
+/*
+ * rangefilter_partitions(index regclass, lo, hi) returns setof regclass: the
+ * tables that may hold a key in [lo, hi].
+ */
+Datum
+rangefilter_partitions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *cell;
+
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	if (PG_ARGISNULL(0))
+		return (Datum) 0;
+	rf_require_read_keys(PG_GETARG_OID(0));
+	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	{
+		Oid			heap_oid;
+		Datum		value;
+		bool		isnull = false;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
+			continue;
+		value = ObjectIdGetDatum(heap_oid);
+		tuplestore_putvalues(result->setResult, result->setDesc, &value, &isnull);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * Calls work(open, arg) as the table's owner, in a security-restricted
+ * operation whose settings are undone afterwards, so that index expressions
+ * cannot do what their author may not.
+ */
+static void
+rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
+{
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel;
+
+	GetUserIdAndSecContext(&userid, &sec_context);
+	SetUserIdAndSecContext(open->heap->rd_rel->relowner,
+						   sec_context | SECURITY_RESTRICTED_OPERATION);
+	nestlevel = NewGUCNestLevel();
+	work(open, arg);
+	AtEOXact_GUC(false, nestlevel);
+	SetUserIdAndSecContext(userid, sec_context);
+}
+
+static void
+rf_summarize_work(RfOpenIndex *open, void *arg)
+{
+	int64	   *blocks = (int64 *) arg;
+
+	*blocks += rf_summarize(open->heap, open->index,
+							BuildIndexInfo(open->index), RF_SUMMARIZE_ASKED,
+							-1, NULL);
+}
+
+/*
+ * rangefilter_summarize(index regclass) returns bigint: heap blocks newly
+ * summarized.  For the index's owner.
+ */
+Datum
+rangefilter_summarize(PG_FUNCTION_ARGS)
+{
+	int64		blocks = 0;
+	ListCell   *cell;
+
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("recovery is in progress"),
+				 errhint("Summarize on the primary; the standby follows.")));
+	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	{
+		RfOpenIndex open;
+
+		CHECK_FOR_INTERRUPTS();
+		rf_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open);
+		if (!RF_OWNS_RELATION(lfirst_oid(cell), GetUserId()))
+			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
+						   RelationGetRelationName(open.index));
+		if (open.index->rd_index->indisvalid)
+			rf_as_owner(&open, rf_summarize_work, &blocks);
+		rf_close_index(&open, true);
+	}
+	PG_RETURN_INT64(blocks);
+}
+
+/* What verifying carries along. */
+typedef struct RfVerify
+{
+	RfOpenIndex *open;
+	bool		skip_recently_dead;
+	int64		nrows;
+} RfVerify;
+
+/*
+ * Checks one row version.  Those of transactions still under way may not have
+ * reached the index yet; those recently dead may be missing where the index
+ * says that only new snapshots of the primary may trust it.
+ */
+static void
+rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
+{
+	RfVerify   *verify = (RfVerify *) arg;
+	RfRange		range = {.lo = tuple->key, .hi = tuple->key};
+	RfKeySet	set = {0};
+	RfStamp		stamp;
+
+	if (!tuple->settled ||
+		(tuple->recently_dead && verify->skip_recently_dead))
+		return;
+	set.kind = rf_index_codec(verify->open->index)->kind;
+	set.nulls = tuple->isnull;
+	set.nranges = tuple->isnull ? 0 : 1;
+	set.ranges = &range;
+	verify->nrows++;
+	if (rf_probe(verify->open->index, &set, false, &stamp) != RF_NO)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" denies a row that is in table \"%s\"",
+					RelationGetRelationName(verify->open->index),
+					RelationGetRelationName(verify->open->heap)),
+			 errdetail("The row is at (%u,%u).",
+					   ItemPointerGetBlockNumber(&tuple->tid),
+					   ItemPointerGetOffsetNumber(&tuple->tid)),
+			 errhint("REINDEX the index and please report this.")));
+}
+
+static void
+rf_verify_work(RfOpenIndex *open, void *arg)
+{
+	RfVerify	verify = {.open = open};
+	RfHeapScan	scan = {0};
+	Buffer		buffer = rf_read_meta(open->index, BUFFER_LOCK_SHARE);
+
+	verify.skip_recently_dead =
+		rf_page_meta(BufferGetPage(buffer))->flags & RF_STANDBY_UNKNOWN;
+	UnlockReleaseBuffer(buffer);
+	scan.heap = open->heap;
+	scan.index = open->index;
+	scan.index_info = BuildIndexInfo(open->index);
+	scan.codec = rf_index_codec(open->index);
+	scan.end = RelationGetNumberOfBlocks(open->heap);
+	scan.callback = rf_verify_tuple;
+	scan.arg = &verify;
+	rf_scan_heap(&scan);
+	*(int64 *) arg += verify.nrows;
+}
+
+/*
+ * rangefilter_verify(index regclass) returns bigint: reads the whole table
+ * and errors out at the first row version whose key the summary denies;
+ * otherwise returns the number of row versions checked.
+ */
+Datum
+rangefilter_verify(PG_FUNCTION_ARGS)
+{
+	int64		nrows = 0;
+	ListCell   *cell;
+
+	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	{
+		RfOpenIndex open;
+
+		rf_open_index(lfirst_oid(cell), AccessShareLock, &open);
+		if (!open.index->rd_index->indisvalid)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("index \"%s\" is not valid",
+							RelationGetRelationName(open.index)),
+					 errhint("REINDEX it, or drop it.")));
+		rf_as_owner(&open, rf_verify_work, &nrows);
+		rf_close_index(&open, false);
+	}
+	PG_RETURN_INT64(nrows);
+}
