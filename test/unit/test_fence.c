@@ -9,6 +9,7 @@
 
 #include "filter/fence.h"
 #include "filter/port.h"
+#include "strict_reader.h"
 #include "unit.h"
 
 #define MAX_PAGES 3000
@@ -334,6 +335,68 @@ test_no_pages(void)
 	free_tree(&tree);
 }
 
+/* A separator that is a key itself: hi_exclusive decides. */
+static void
+test_exclusive_end(void)
+{
+	static const char *const names[] = {"a", "ab", "b", "bb"};
+	Tree		tree;
+	FencePosition position;
+	FilterBytes lo;
+	FilterBytes hi;
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		firsts[i] = copy_bytes(names[2 * i], 1);
+		lasts[i] = copy_bytes(names[2 * i + 1], 2);
+	}
+	tree = build(2, 512, 100);
+	lo = firsts[0];
+	hi = firsts[1];
+	CHECK(fence_find(tree.root, tree.root_len, &tree.reader.reader, &lo, &hi,
+					 true, &position) && position.page == 0 &&
+		  !position.range_crosses, "[a, b)");
+	CHECK(fence_find(tree.root, tree.root_len, &tree.reader.reader, &lo, &hi,
+					 false, &position) && position.page == 0 &&
+		  position.range_crosses, "[a, b]");
+	free_tree(&tree);
+}
+
+/* A fence page that names itself as its child. */
+static void
+test_circle(void)
+{
+	uint8_t		pages[2 * 64];
+	uint8_t		node[12] = {0xFE, 1, 1, 0, 0, 0, 100, 0, 1, 0, 0, 0};
+	StrictReader reader;
+	FencePosition position;
+
+	memset(pages, 0, sizeof(pages));
+	memcpy(pages + 64, node, sizeof(node));
+	strict_reader_init(&reader, pages, 2, 64);
+	CHECK(!fence_find(node, sizeof(node), &reader.reader, NULL, NULL, false,
+					  &position), "found");
+	CHECK(strict_reader_end(&reader) && reader.reads <= 2, "%d reads",
+		  reader.reads);
+}
+
+/* Damages count bytes, half of them where nodes have their headers. */
+static void
+damage(uint8_t *bytes, size_t len, uint32_t node_size, int count)
+{
+	while (count-- > 0 && len > 0)
+	{
+		size_t		at = unit_random_below(len);
+
+		if (count % 2 == 0)
+			at = at / node_size * node_size + unit_random_below(12);
+		if (at < len)
+			bytes[at] = unit_random_below(3) == 0 ? (uint8_t) unit_random() :
+				(uint8_t) (bytes[at] + unit_random_below(3) - 1);
+	}
+}
+
 /* Damaged nodes lead anywhere within the run, or nowhere. */
 static void
 test_hostile_bytes(void)
@@ -355,30 +418,21 @@ test_hostile_bytes(void)
 		FilterBytes lo = make_string();
 		FilterBytes hi = make_string();
 		FencePosition position;
-		uint8_t    *pages = malloc((size_t) tree.total_pages * 256);
+		StrictReader reader;
+		size_t		size = (size_t) tree.total_pages * 256;
+		uint8_t    *pages = malloc(size);
 		uint32_t	root_len = unit_random_below(10) > 0 ? tree.root_len :
 			unit_random_below(tree.root_len + 1);
 		uint8_t    *root = malloc(root_len > 0 ? root_len : 1);
-		int			changes = unit_random_below(20);
 
-		/* Copies of exactly their length, so that ASan sees each step over. */
-		memcpy(pages, tree.pages, (size_t) tree.total_pages * 256);
+		memcpy(pages, tree.pages, size);
 		memcpy(root, tree.root, root_len);
-		while (changes-- > 0)
-		{
-			size_t		fence_bytes = (size_t) (tree.total_pages - n) * 256;
-
-			pages[(size_t) n * 256 + unit_random_below(fence_bytes)] =
-				(uint8_t) unit_random();
-			pages[(size_t) (n + unit_random_below(tree.total_pages - n)) * 256 +
-				  unit_random_below(12)] = (uint8_t) unit_random_below(4);
-			if (root_len > 0 && unit_random_below(4) == 0)
-				root[unit_random_below(root_len)] = (uint8_t) unit_random();
-		}
-		filter_memory_reader_init(&tree.reader, pages, tree.total_pages, 256);
-		if (fence_find(root, root_len, &tree.reader.reader, &lo, &hi, false,
-					   &position))
+		damage(pages + n * 256, size - n * 256, 256, unit_random_below(20));
+		damage(root, root_len, 256, unit_random_below(3));
+		strict_reader_init(&reader, pages, tree.total_pages, 256);
+		if (fence_find(root, root_len, &reader.reader, &lo, &hi, false, &position))
 			CHECK(position.page < tree.total_pages, "page %u", position.page);
+		CHECK(strict_reader_end(&reader), "%d reads", reader.reads);
 		free(root);
 		free(pages);
 		free((void *) lo.data);
@@ -396,6 +450,8 @@ main(void)
 	RUN(test_long_strings);
 	RUN(test_cut_separators);
 	RUN(test_no_pages);
+	RUN(test_exclusive_end);
+	RUN(test_circle);
 	RUN(test_hostile_bytes);
 	return unit_end();
 }
