@@ -1,7 +1,7 @@
 # packages.sh: finding a PostgreSQL server with its development files, and
 # installing what is missing where the system is Debian or Ubuntu.
 #
-# rf_need server|tests|format ...	makes sure of it, or says what to do and exits
+# rf_need server|tests|demo|format ...	makes sure of it, or says what to do and exits
 #
 # Sets PG_CONFIG and RF_MAJOR (unless only "format" was needed).
 #
@@ -98,6 +98,9 @@ rf_package_list()
 			tests)
 				[ -n "${PG_CONFIG:-}" ] || printf '%s\n' "postgresql-$RF_MAJOR-pgtap"
 				printf '%s\n' perl libipc-run-perl
+				;;
+			demo)
+				printf '%s\n' xz-utils
 				;;
 			format)
 				printf '%s\n' perl pg-bsd-indent
