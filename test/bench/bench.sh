@@ -1,0 +1,276 @@
+#!/bin/bash
+#
+# bench.sh: no index, BRIN, btree and rangefilter side by side, in one run.
+#
+# A table of random 64-bit ids in partitions by day, so that every partition
+# spans the whole range of ids and only one holds the id asked for.  Writes the
+# table of test/bench/RESULTS.md when run at full size.
+#
+# Environment, with defaults:
+#	BENCH_PARTITIONS="100 1000"	one table each
+#	BENCH_ROWS=20000			rows per partition
+#	BENCH_SECONDS=5				length of one pgbench run
+#	BENCH_REPEAT=3				pgbench runs (median)
+#	BENCH_CONNECTIONS=15		fresh connections (median)
+#	BENCH_LOADS=5				bulk loads per variant (median), at 100 partitions
+#								worth of rows; fewer for larger tables
+#	BENCH_RESULTS=file			where to write, also when not at full size
+
+RESULTS=${BENCH_RESULTS:+$(realpath -m "$BENCH_RESULTS")}
+cd "$(dirname "${BASH_SOURCE[0]}")"
+# shellcheck source=../lib/common.sh
+. ../lib/common.sh
+# shellcheck source=../lib/packages.sh
+. "$RF_ROOT/test/lib/packages.sh"
+# shellcheck source=../lib/server.sh
+. "$RF_ROOT/test/lib/server.sh"
+# shellcheck source=../lib/measure.sh
+. "$RF_ROOT/test/lib/measure.sh"
+
+PARTITIONS=${BENCH_PARTITIONS:-100 1000}
+ROWS=${BENCH_ROWS:-20000}
+RUN_SECONDS=${BENCH_SECONDS:-5}
+REPEAT=${BENCH_REPEAT:-3}
+CONNECTIONS=${BENCH_CONNECTIONS:-15}
+LOADS=${BENCH_LOADS:-5}
+VARIANTS=(none brin btree rangefilter)
+SAMPLES=40
+WIDTH=1000000000
+
+# The figures, by "measure:variant".
+declare -A FIGURE
+
+create_table()
+{
+	rf_psql -v partitions="$2" -v table="$1" <<'SQL' >/dev/null
+CREATE TABLE :table (day int NOT NULL, id bigint NOT NULL) PARTITION BY RANGE (day);
+SELECT format('CREATE TABLE %1$s_%2$s PARTITION OF %1$s FOR VALUES FROM (%2$s) TO (%3$s)',
+			  :'table', day, day + 1)
+FROM generate_series(0, :partitions - 1) day
+\gexec
+SQL
+}
+
+# Rows arrive day after day, as they would.  A hash of the row's number is a
+# random id, and the same one in every run.
+fill_table()
+{
+	rf_psql -c "INSERT INTO bench SELECT n / $ROWS, hashint8extended(n, 1)
+				FROM generate_series(0, $1::bigint * $ROWS - 1) n" \
+		-c 'VACUUM (FREEZE, ANALYZE) bench' -c CHECKPOINT
+}
+
+# The ids to ask for, spread over the table; and scripts that ask for them.
+write_scripts()
+{
+	local condition
+
+	rf_psql -c "SELECT hashint8extended(((2 * i + 1) * ($1::bigint * $ROWS) / (2 * $SAMPLES)), 1)
+				FROM generate_series(0, $SAMPLES - 1) i" >"$RF_TMP/ids"
+	{
+		printf '\\set i random(1, %d)\n' "$SAMPLES"
+		awk 'BEGIN { printf("\\set id case") } { printf(" when :i = %d then %s", NR, $1) }
+			 END { print " end" }' "$RF_TMP/ids"
+	} >"$RF_TMP/choose"
+	for condition in 'point:id = :id' "range:id BETWEEN :id AND :hi"; do
+		{
+			cat "$RF_TMP/choose"
+			printf '\\set hi :id + %d\n' "$WIDTH"
+			printf 'SELECT * FROM bench WHERE %s;\n' "${condition#*:}"
+		} >"$RF_TMP/${condition%%:*}.sql"
+	done
+	FIRST_ID=$(head -n 1 "$RF_TMP/ids")
+}
+
+# Every variant has to return what the first one returned.
+check_answers()
+{
+	local answer
+
+	answer=$(awk -v w="$WIDTH" '{ printf("SELECT sum(id), count(*) FROM bench WHERE id = %s;\n", $1)
+		printf("SELECT sum(id), count(*) FROM bench WHERE id BETWEEN %s AND %s::bigint + %s;\n", $1, $1, w) }' \
+		"$RF_TMP/ids" | rf_psql | cksum)
+	: "${ANSWER:=$answer}"
+	[ "$answer" = "$ANSWER" ] || rf_die "$1 gave other answers than ${VARIANTS[0]}"
+}
+
+# The average latency in ms of script $1 by protocol $2.
+pgbench_ms()
+{
+	local i
+
+	for ((i = 0; i < REPEAT; i++)); do
+		rf_run "$RF_BIN/pgbench" -n -M "$2" -T "$RUN_SECONDS" -f "$RF_TMP/$1.sql" postgres \
+			2>/dev/null | sed -n 's/^latency average = \([0-9.]*\) ms.*/\1/p'
+	done | rf_median
+}
+
+# Creates the index of a variant on table $2; prints the seconds it took.
+create_index()
+{
+	[ "$1" != none ] || { printf '0\n'; return; }
+	printf 'CREATE INDEX %s_id ON %s USING %s (id);\n' "$2" "$2" "$1" |
+		rf_time_script | awk '{ print $1 / 1000 }'
+}
+
+measure_variant()
+{
+	local variant=$1 query="SELECT * FROM bench WHERE id = $FIRST_ID"
+
+	FIGURE[build:$variant]=$(create_index "$variant" bench)
+	FIGURE[size:$variant]=0
+	if [ "$variant" != none ]; then
+		FIGURE[size:$variant]=$(rf_psql -c "SELECT sum(pg_relation_size(relid))
+			FROM pg_partition_tree('bench_id') WHERE isleaf")
+	fi
+	rf_psql -c 'VACUUM bench' -c CHECKPOINT
+	check_answers "$variant"
+	FIGURE[simple:$variant]=$(pgbench_ms point simple)
+	FIGURE[prepared:$variant]=$(pgbench_ms point prepared)
+	FIGURE[range:$variant]=$(pgbench_ms range simple)
+	FIGURE[connect:$variant]=$(rf_time_connection "$query" "$CONNECTIONS")
+	if [ "$variant" = rangefilter ]; then
+		rf_psql -c "EXPLAIN $query" >"$RF_TMP/explain"
+		SKIPPED=$(sed -n 's/^ *\(Partitions Skipped: .*\)/\1/p' "$RF_TMP/explain" | head -n 1)
+	fi
+	[ "$variant" = none ] || rf_psql -c 'DROP INDEX bench_id'
+}
+
+# COPY of all rows into an empty table that has the index already.  The
+# variants take turns, so that a slow minute of the machine hits all of them.
+measure_loads()
+{
+	local partitions=$1 loads=$LOADS i variant
+
+	[ "$partitions" -le 100 ] || loads=$(((LOADS + 1) / 2))
+	rf_psql -c "COPY (SELECT * FROM bench) TO '$RF_TMP/rows'" -c 'DROP TABLE bench'
+	for ((i = 0; i < loads; i++)); do
+		for variant in "${VARIANTS[@]:i % ${#VARIANTS[@]}}" "${VARIANTS[@]:0:i % ${#VARIANTS[@]}}"; do
+			create_table load "$partitions"
+			create_index "$variant" load >/dev/null
+			rf_psql -c CHECKPOINT
+			printf "COPY load FROM '%s';\n" "$RF_TMP/rows" | rf_time_script |
+				awk '{ print $1 / 1000 }' >>"$RF_TMP/load.$variant"
+			if [ "$variant" = rangefilter ]; then
+				printf "SELECT rangefilter_summarize('load_id');\n" | rf_time_script |
+					awk '{ print $1 / 1000 }' >>"$RF_TMP/summarize"
+			fi
+			rf_psql -c 'DROP TABLE load'
+		done
+	done
+	for variant in "${VARIANTS[@]}"; do
+		FIGURE[load:$variant]=$(rf_median <"$RF_TMP/load.$variant")
+		FIGURE[relative:$variant]=$(awk -v a="${FIGURE[load:$variant]}" -v b="${FIGURE[load:none]}" \
+			'BEGIN { print a / b }')
+	done
+	SUMMARIZE=$(rf_median <"$RF_TMP/summarize")
+	rm -f "$RF_TMP"/load.* "$RF_TMP/summarize" "$RF_TMP/rows"
+}
+
+# One line of the table: $1 the measure, $2 how to call it.
+line()
+{
+	local variant value
+
+	printf '| %s |' "$2"
+	for variant in "${VARIANTS[@]}"; do
+		value=${FIGURE[$1:$variant]}
+		if [ "$value" = 0 ]; then
+			printf ' |'
+		elif [ "$1" = size ]; then
+			printf ' %s |' "$(rf_round "$(awk -v b="$value" 'BEGIN { print b / 1048576 }')")"
+		else
+			printf ' %s |' "$(rf_round "$value")"
+		fi
+	done
+	printf ' %s |\n' "$(rf_ratio "${FIGURE[$1:btree]}" "${FIGURE[$1:rangefilter]}")"
+}
+
+report()
+{
+	local partitions=$1
+
+	cat <<TEXT
+
+## $partitions partitions x $ROWS rows, one of them matches
+
+| | no index | BRIN | btree | rangefilter | btree / rangefilter |
+|---|--:|--:|--:|--:|--:|
+TEXT
+	line simple "\`id = x\`, simple protocol, ms"
+	line prepared "\`id = \$1\`, prepared, ms"
+	line range "\`id BETWEEN x AND y\`, simple protocol, ms"
+	line connect 'first query of a connection, ms'
+	line size 'size of the index, MB'
+	line build 'CREATE INDEX, s'
+	line load 'COPY of all rows, index present, s'
+	line relative 'COPY, relative to no index'
+	cat <<TEXT
+
+EXPLAIN of such a query says: ${SKIPPED:-nothing was skipped}. Summarizing what
+COPY had added (VACUUM does it, too) took $(rf_round "$SUMMARIZE") s.
+TEXT
+}
+
+machine()
+{
+	local cpu memory revision
+
+	cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+	memory=$(awk '/^MemTotal/ { printf("%.0f", $2 / 1048576) }' /proc/meminfo)
+	revision=$(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown')
+	cat <<TEXT
+# Benchmark
+
+Written by \`make bench\` on $(date -u +%Y-%m-%d), revision $revision.
+
+- Machine: ${cpu:-$(uname -m)}, $(nproc) cores, $memory GB of memory, $(uname -s) $(uname -r)
+- $("$RF_BIN/postgres" --version); everything in memory; shared_buffers = $BUFFERS,
+  max_wal_size = 4GB, fsync = off, other settings as they come
+- Random 64-bit ids in partitions by day: every partition spans the whole range
+- Times of queries: median of $REPEAT pgbench runs of $RUN_SECONDS s with one client, $SAMPLES
+  different ids; first query: median of $CONNECTIONS connections; COPY: median of $LOADS loads
+  in turns (larger tables: $(((LOADS + 1) / 2)))
+TEXT
+}
+
+main()
+{
+	local partitions variant megabytes
+
+	rf_init
+	rf_need server
+	rf_choose_user
+	rf_private_postgres
+	rf_copy_source
+	rf_install_extension
+	megabytes=$(awk '/^MemTotal/ { m = $2 / 4096; print int(m > 2048 ? 2048 : m) }' /proc/meminfo)
+	BUFFERS=${megabytes}MB
+	rf_start_server bench session_preload_libraries=rangefilter max_wal_size=4GB \
+		shared_buffers="$BUFFERS"
+	rf_psql -c 'CREATE EXTENSION rangefilter'
+	machine >"$RF_TMP/report"
+
+	for partitions in $PARTITIONS; do
+		rf_say "$partitions partitions: loading $((partitions * ROWS)) rows ..." >&2
+		ANSWER=
+		create_table bench "$partitions"
+		fill_table "$partitions"
+		write_scripts "$partitions"
+		for variant in "${VARIANTS[@]}"; do
+			rf_say "$partitions partitions: $variant ..." >&2
+			measure_variant "$variant"
+		done
+		rf_say "$partitions partitions: bulk loads ..." >&2
+		measure_loads "$partitions"
+		report "$partitions" >>"$RF_TMP/report"
+	done
+	cat "$RF_TMP/report"
+	if [ -n "$RESULTS" ]; then
+		cat "$RF_TMP/report" >"$RESULTS"
+	elif [ "$PARTITIONS $ROWS" = "100 1000 20000" ]; then
+		cat "$RF_TMP/report" >"$RF_ROOT/test/bench/RESULTS.md"
+	fi
+}
+
+main
