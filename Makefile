@@ -62,12 +62,12 @@ ENCODING = UTF8
 EXTRA_CLEAN = $(DEPENDENCIES)
 
 PG_CONFIG ?= pg_config
-PGXS := $(shell $(PG_CONFIG) --pgxs)
+PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
 ifneq ($(filter-out demo test bench fuzz format format-check typedefs,$(or $(MAKECMDGOALS),all)),)
-$(error $(PG_CONFIG) not found: install the server's development package \
-	(Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
+$(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
+development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
 endif
 else
 include $(PGXS)

@@ -113,7 +113,7 @@ build_suite()
 	count_passed
 	for module in "$RF_SRC"/test/modules/*/; do
 		[ -e "$module/Makefile" ] || continue
-		if rf_make -C "$module" all WERROR=1 ASSERT=1 &&
+		if rf_make -C "$module" all COPT='-Werror -DUSE_ASSERT_CHECKING' &&
 			rf_make -C "$module" install DESTDIR="$RF_PG" >/dev/null; then
 			count_passed
 		else
