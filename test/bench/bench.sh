@@ -17,7 +17,7 @@
 #	BENCH_RESULTS=file			where to write, also when not at full size
 
 RESULTS=${BENCH_RESULTS:+$(realpath -m "$BENCH_RESULTS")}
-cd "$(dirname "${BASH_SOURCE[0]}")"
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 # shellcheck source=../lib/common.sh
 . ../lib/common.sh
 # shellcheck source=../lib/packages.sh

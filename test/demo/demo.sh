@@ -5,7 +5,7 @@
 #
 # Environment: PG_CONFIG; DEMO_PSQL=1 opens psql on the demo's server at the end.
 
-cd "$(dirname "${BASH_SOURCE[0]}")"
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 # shellcheck source=../lib/common.sh
 . ../lib/common.sh
 # shellcheck source=../lib/packages.sh
@@ -18,6 +18,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 RUNS=15
 PLANE="SELECT day, carrier, flight, origin, dest FROM flights WHERE tailnum = 'N535AS'"
 NUMBERS="SELECT day, carrier, flight, tailnum, dest FROM flights WHERE flight BETWEEN 4751 AND 4800"
+
+# Median times, by variant and query.
+declare -A MS
 
 heading()
 {
@@ -47,7 +50,7 @@ show_plan()
 	printf '\n'
 }
 
-# The time of both queries into two variables; and they must return what they
+# Notes the time of both queries under the name $1; and they must return what they
 # returned at first.
 measure()
 {
@@ -57,8 +60,8 @@ measure()
 		"$PLANE" "$NUMBERS" | rf_psql)
 	: "${ANSWER:=$answer}"
 	[ "$answer" = "$ANSWER" ] || rf_die "the demo's queries returned something else than before: $1"
-	printf -v "$1_plane" '%s' "$(rf_round "$(rf_time_query "$PLANE" $RUNS)")"
-	printf -v "$1_numbers" '%s' "$(rf_round "$(rf_time_query "$NUMBERS" $RUNS)")"
+	MS[$1.plane]=$(rf_round "$(rf_time_query "$PLANE" $RUNS)")
+	MS[$1.numbers]=$(rf_round "$(rf_time_query "$NUMBERS" $RUNS)")
 }
 
 # The size of all indexes called $1 on the partitions, in kB.
@@ -119,7 +122,7 @@ TEXT
 	heading "Before: no index"
 	measure none
 	show_plan "$PLANE" 5
-	rf_say "Every partition is read from end to end: $none_plane ms."
+	rf_say "Every partition is read from end to end: ${MS[none.plane]} ms."
 
 	heading "Before: a btree index on every partition"
 	rf_psql -c 'CREATE INDEX flights_tailnum_btree ON flights (tailnum)' \
@@ -128,7 +131,7 @@ TEXT
 	show_plan "$PLANE" 5
 	cat <<TEXT
 The ordinary cure. No partition is read whole any more, but each still has to be
-planned, locked and looked into, to find nothing in nearly all of them: $btree_plane ms.
+planned, locked and looked into, to find nothing in nearly all of them: ${MS[btree.plane]} ms.
 TEXT
 	tailnum_btree=$(size_kb flights_tailnum_btree)
 	flight_btree=$(size_kb flights_flight_btree)
@@ -150,7 +153,7 @@ TEXT
 	show_plan "$PLANE" 20
 	cat <<TEXT
 The partitions that cannot hold the plane are not even planned any more:
-$filter_plane ms instead of $btree_plane ms.
+${MS[filter.plane]} ms instead of ${MS[btree.plane]} ms.
 
 Ranges work as well. All flights numbered 4751 to 4800, a range hardly in use:
 TEXT
@@ -163,8 +166,8 @@ TEXT
 	flight_filter=$(size_kb flights_flight)
 	printf '%-36s %10s %10s %12s\n' '' 'no index' 'btree' 'rangefilter'
 	printf '%-36s %10s %10s %12s\n' \
-		'one plane, ms' "$none_plane" "$btree_plane" "$filter_plane" \
-		'flight numbers 4751 to 4800, ms' "$none_numbers" "$btree_numbers" "$filter_numbers" \
+		'one plane, ms' "${MS[none.plane]}" "${MS[btree.plane]}" "${MS[filter.plane]}" \
+		'flight numbers 4751 to 4800, ms' "${MS[none.numbers]}" "${MS[btree.numbers]}" "${MS[filter.numbers]}" \
 		'index on tailnum, kB' '' "$tailnum_btree" "$tailnum_filter" \
 		'index on flight, kB' '' "$flight_btree" "$flight_filter"
 	cat <<'TEXT'

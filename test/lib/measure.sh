@@ -16,7 +16,7 @@ rf_time_script()
 	{
 		printf '%s\n' '\o /dev/null' '\timing on'
 		cat
-	} | rf_psql "$@" | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
+	} | rf_psql | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
 }
 
 # The median of $2 runs of statement $1 in one session, after two runs that

@@ -4,7 +4,7 @@
 # changes nothing, and fails where a file is not laid out so or breaks one of
 # the rules that format.pl lists.
 
-cd "$(dirname "${BASH_SOURCE[0]}")"
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 # shellcheck source=../lib/common.sh
 . ../lib/common.sh
 # shellcheck source=../lib/packages.sh

@@ -7,7 +7,7 @@
 # They are read from the debugging information of what is built here, as far as
 # our sources mention them.
 
-cd "$(dirname "${BASH_SOURCE[0]}")"
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 # shellcheck source=../lib/common.sh
 . ../lib/common.sh
 # shellcheck source=../lib/packages.sh
