@@ -1,0 +1,333 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf_build.c
+ *	  Building a SNARF run from sorted numbers, in two passes.
+ *
+ * The first pass counts the distinct keys and packs them exactly, without
+ * keeping the pages.  If that many pages are within the budget (or within two
+ * bits per row, whichever is more), the second pass packs them again, for
+ * good: an exact run.  Else the budget's pages are shared out evenly among
+ * the keys, and each page codes its keys as finely as it can.
+ *
+ * The fences get the pages' first keys in full, so a range that reaches the
+ * next page is known to hold a key: a query never reads two content pages.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/fence.h"
+#include "filter/port.h"
+#include "filter/snarf.h"
+#include "filter/snarf_page.h"
+
+/* A block that does not fit what is left of a page is halved down to this. */
+#define MIN_PART 64
+
+struct SnarfBuild
+{
+	FilterOptions options;
+	bool		adding;			/* second pass */
+	uint64_t	nkeys;			/* distinct keys of this pass so far */
+	uint64_t	min;
+	uint64_t	last;
+	uint64_t	nmeasured;		/* distinct keys of the first pass */
+	bool		exact;			/* exact pages are (still) within bounds */
+	bool		lossless;		/* no page lost anything */
+	uint64_t	max_pages;		/* of an exact run, however many keys */
+	uint64_t   *keys;			/* not in a page yet */
+	uint32_t	nbuffered;
+	uint32_t	batch;			/* keys to collect before they are looked at */
+	SnarfPage  *page;
+	uint32_t	npages;			/* content pages finished */
+	uint32_t	total_pages;	/* content pages planned */
+	uint8_t    *pages;
+	FenceBuild *fences;
+};
+
+/* Whole pages in so many bits, at least one. */
+static uint64_t
+pages_for_bits(const SnarfBuild *build, uint64_t bits)
+{
+	uint64_t	pages = bits / 8 / build->options.page_size;
+
+	return pages > 0 ? pages : 1;
+}
+
+/* Begins the first pass. */
+SnarfBuild *
+snarf_build_begin(const FilterOptions *options)
+{
+	SnarfBuild *build = filter_alloc(sizeof(SnarfBuild));
+	uint64_t	max_bits = options->bits_per_key > 2 ?
+		options->bits_per_key : 2;
+
+	if (options->page_size < 64 || options->page_size > 65528 ||
+		options->root_max < SNARF_ROOT_HEADER + FENCE_MIN_ROOT)
+		filter_fail("page or root of a size that numbers cannot be coded in");
+	build->options = *options;
+	build->exact = true;
+	build->max_pages = options->nrows == 0 ? UINT64_MAX :
+		pages_for_bits(build, max_bits * options->nrows);
+	build->batch = SNARF_BLOCK_KEYS;
+	build->keys = filter_alloc(build->batch * sizeof(uint64_t));
+	build->page = snarf_page_create(options->page_size);
+	return build;
+}
+
+/* Eight big-endian bytes: they sort as the numbers do. */
+static void
+number_bytes(uint64_t number, uint8_t *bytes)
+{
+	int			i;
+
+	for (i = 7; i >= 0; i--)
+	{
+		bytes[i] = (uint8_t) number;
+		number >>= 8;
+	}
+}
+
+/* Ends the current page; in the second pass it becomes part of the run. */
+static void
+finish_page(SnarfBuild *build)
+{
+	if (build->adding)
+	{
+		uint64_t	first = build->page->blocks[0].first;
+		uint8_t		first_bytes[8];
+		uint8_t		prev_bytes[8];
+		FilterBytes first_key = {first_bytes, 8};
+		FilterBytes prev_key = {prev_bytes, 8};
+
+		if (build->npages == build->total_pages)
+			filter_fail("keys differ from those measured");
+		number_bytes(first, first_bytes);
+		number_bytes(first - 1, prev_bytes);
+		fence_add_page(build->fences, prev_key, first_key);
+		snarf_page_write(build->page, build->pages +
+						 (size_t) build->npages * build->options.page_size);
+	}
+	else
+	{
+		snarf_page_reset(build->page);
+		if (build->npages >= build->max_pages)
+			build->exact = false;
+	}
+	build->npages++;
+}
+
+/* Adds keys to exact pages as one block or, at a page's end, more. */
+static void
+pack_block(SnarfBuild *build, const uint64_t *keys, uint32_t n)
+{
+	while (!snarf_page_add(build->page, keys, n))
+	{
+		if (build->page->nblocks == 0 || n >= 2 * MIN_PART)
+		{
+			pack_block(build, keys, n / 2);
+			keys += n / 2;
+			n -= n / 2;
+		}
+		else
+			finish_page(build);
+	}
+}
+
+/* Packs the buffered keys exactly, but for those that may go on. */
+static void
+pack_buffered(SnarfBuild *build, bool more)
+{
+	uint16_t	ends[SNARF_BLOCK_KEYS];
+	uint32_t	nends = snarf_cut(build->keys, build->nbuffered, more, 1, ends);
+	uint32_t	done = 0;
+	uint32_t	i;
+
+	for (i = 0; i < nends; i++)
+	{
+		pack_block(build, build->keys + done, ends[i] - done);
+		done = ends[i];
+	}
+	build->nbuffered -= done;
+	memmove(build->keys, build->keys + done,
+			build->nbuffered * sizeof(uint64_t));
+}
+
+/* How many keys the page that comes next is to hold. */
+static uint32_t
+share_of_page(const SnarfBuild *build)
+{
+	uint64_t	each = build->nmeasured / build->total_pages;
+	uint64_t	rest = build->nmeasured % build->total_pages;
+	uint64_t	before = build->npages * rest / build->total_pages;
+	uint64_t	after = (build->npages + 1) * rest / build->total_pages;
+
+	return (uint32_t) (each + after - before);
+}
+
+/* Makes a page of the buffered keys, and plans the next one. */
+static void
+fill_page(SnarfBuild *build)
+{
+	if (build->npages == build->total_pages)
+		filter_fail("keys differ from those measured");
+	if (!snarf_page_fill(build->page, build->keys, build->nbuffered))
+		build->lossless = false;
+	build->nbuffered = 0;
+	finish_page(build);
+	if (build->npages < build->total_pages)
+		build->batch = share_of_page(build);
+}
+
+/* The buffer is full: the part of a pass that costs time. */
+static void
+take_batch(SnarfBuild *build)
+{
+	if (build->exact)
+		pack_buffered(build, true);
+	else if (build->adding)
+		fill_page(build);
+	else
+		build->nbuffered = 0;	/* just counting */
+}
+
+/* Takes the next key of either pass. */
+static inline void
+take_key(SnarfBuild *build, uint64_t key)
+{
+	if (build->nkeys == 0)
+		build->min = key;
+	else if (key <= build->last)
+	{
+		if (key < build->last)
+			filter_fail("keys of a filter are not in order");
+		return;
+	}
+	build->last = key;
+	build->nkeys++;
+	build->keys[build->nbuffered++] = key;
+	if (build->nbuffered == build->batch)
+		take_batch(build);
+}
+
+/* First pass: takes the next key. */
+void
+snarf_measure(SnarfBuild *build, uint64_t key)
+{
+	take_key(build, key);
+}
+
+/* Most fence pages behind so many content pages. */
+static uint32_t
+fence_pages(const SnarfBuild *build, uint32_t npages)
+{
+	return fence_pages_bound(npages, build->options.page_size,
+							 build->options.root_max - SNARF_ROOT_HEADER, 8);
+}
+
+/*
+ * How many content pages a lossy run gets: with their fences they are within
+ * the budget, unless that would leave fewer than two bits for a key.
+ */
+static uint32_t
+lossy_pages(const SnarfBuild *build)
+{
+	const FilterOptions *options = &build->options;
+	uint64_t	budget = pages_for_bits(build,
+										options->bits_per_key * build->nkeys);
+	uint32_t	least = (uint32_t) (build->nkeys / 4 / options->page_size + 1);
+	uint32_t	npages;
+
+	if (budget > INT32_MAX)
+		budget = INT32_MAX;
+	npages = (uint32_t) budget;
+	while (npages > 1 && npages + fence_pages(build, npages) > budget)
+		npages--;
+	return npages > least ? npages : least;
+}
+
+/* Between the passes: chooses exact or lossy, and the number of pages. */
+void
+snarf_measure_end(SnarfBuild *build)
+{
+	const FilterOptions *options = &build->options;
+	uint64_t	bits = options->bits_per_key * build->nkeys;
+
+	if (build->exact && build->nbuffered > 0)
+		pack_buffered(build, false);
+	if (build->page->nblocks > 0)
+		finish_page(build);
+
+	if (bits < 2 * options->nrows)
+		bits = 2 * options->nrows;
+	build->exact = build->exact &&
+		(uint64_t) build->npages + fence_pages(build, build->npages) <=
+		pages_for_bits(build, bits);
+	build->total_pages = build->exact ? build->npages : lossy_pages(build);
+
+	build->adding = true;
+	build->nmeasured = build->nkeys;
+	build->nkeys = 0;
+	build->npages = 0;
+	build->nbuffered = 0;
+	build->lossless = true;
+	if (!build->exact)
+	{
+		build->batch = share_of_page(build);
+		build->keys = filter_realloc(build->keys,
+									 ((size_t) build->batch + 1) * sizeof(uint64_t));
+	}
+	snarf_page_keep_data(build->page);
+	build->pages = filter_alloc((size_t) build->total_pages *
+								options->page_size);
+	build->fences = fence_build_begin(options->page_size,
+									  options->root_max - SNARF_ROOT_HEADER);
+}
+
+/* Second pass: takes the next key. */
+void
+snarf_add(SnarfBuild *build, uint64_t key)
+{
+	take_key(build, key);
+}
+
+/* Ends the build: fills *run and frees build. */
+void
+snarf_build_end(SnarfBuild *build, FilterRun *run)
+{
+	uint8_t    *fence_root;
+	uint32_t	fence_root_len;
+
+	if (build->exact && build->nbuffered > 0)
+		pack_buffered(build, false);
+	if (build->page->nblocks > 0)
+		finish_page(build);
+	if (build->nkeys != build->nmeasured || build->nbuffered > 0 ||
+		build->npages != build->total_pages)
+		filter_fail("keys differ from those measured");
+
+	run->kind = build->lossless ? FILTER_KIND_EXACT : FILTER_KIND_SNARF;
+	run->nkeys = build->nkeys;
+	run->pages = build->pages;
+	run->npages = build->npages;
+	fence_build_end(build->fences, &run->pages, &run->npages,
+					&fence_root, &fence_root_len);
+
+	run->root_len = SNARF_ROOT_HEADER + fence_root_len;
+	run->root = filter_alloc(run->root_len);
+	bits_store32(run->root, SNARF_ROOT_MAGIC);
+	bits_store32(run->root + 4, build->npages);
+	bits_store64(run->root + 8, build->min);
+	bits_store64(run->root + 16, build->last);
+	if (fence_root_len > 0)
+		memcpy(run->root + SNARF_ROOT_HEADER, fence_root, fence_root_len);
+
+	filter_free(fence_root);
+	snarf_page_free(build->page);
+	filter_free(build->keys);
+	filter_free(build);
+}

@@ -1,0 +1,475 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf_page.c
+ *	  Building SNARF's content pages; snarf_page.h has the layout.
+ *
+ * A page is built either block by block, each coded exactly, until one does
+ * not fit (snarf_page_add), or from all the keys it is to hold, with all the
+ * resolution that there is room for (snarf_page_fill).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/port.h"
+#include "filter/snarf_page.h"
+
+/* Stores of eight bytes may begin at the last byte of a page's data. */
+#define DATA_SLACK 16
+
+/*
+ * Resolutions, in positions per key, are numbered: those of a power of two
+ * are 1/256 of it apart.  The least is 1/16, the greatest 2^64.
+ */
+#define RESOLUTION_STEPS	256
+#define RESOLUTION_MAX		(68 * RESOLUTION_STEPS)
+
+/* How the positions of a block are coded, and in how many bytes. */
+typedef struct SnarfCoding
+{
+	unsigned	code;
+	uint32_t	bytes;
+} SnarfCoding;
+
+/* Creates an empty page that only counts; see snarf_page_keep_data(). */
+SnarfPage *
+snarf_page_create(uint32_t page_size)
+{
+	SnarfPage  *page = filter_alloc(sizeof(SnarfPage));
+
+	page->page_size = page_size;
+	return page;
+}
+
+/* From now on the page keeps the data it is given. */
+void
+snarf_page_keep_data(SnarfPage *page)
+{
+	page->data = filter_alloc(page->page_size + DATA_SLACK);
+}
+
+void
+snarf_page_free(SnarfPage *page)
+{
+	filter_free(page->data);
+	filter_free(page->blocks);
+	filter_free(page);
+}
+
+/* Makes the page an empty one. */
+void
+snarf_page_reset(SnarfPage *page)
+{
+	if (page->data != NULL)
+		memset(page->data, 0, page->page_size + DATA_SLACK);
+	page->data_len = 0;
+	page->nblocks = 0;
+}
+
+static SnarfBlock *
+append_block(SnarfPage *page)
+{
+	if (page->nblocks == page->max_blocks)
+	{
+		page->max_blocks = page->max_blocks * 2 + 64;
+		page->blocks = filter_realloc(page->blocks,
+									  page->max_blocks * sizeof(SnarfBlock));
+	}
+	return &page->blocks[page->nblocks++];
+}
+
+/* Bytes that a number needs. */
+static inline uint32_t
+byte_width(uint64_t value)
+{
+	return (bits_width(value) + 7) / 8;
+}
+
+/* Size of the directory of nblocks blocks, the last at distance from base. */
+static inline uint32_t
+directory_size(uint32_t nblocks, uint64_t distance)
+{
+	return SNARF_TRAILER + SNARF_META * nblocks +
+		(nblocks - 1) * byte_width(distance);
+}
+
+/*
+ * The smallest coding of ncoded positions when the last one is at most last.
+ * Positions that end earlier take as many bytes or fewer with the same code.
+ */
+static SnarfCoding
+choose_coding(uint32_t ncoded, uint64_t last)
+{
+	SnarfCoding coding;
+	uint64_t	ratio = last / ncoded;
+	unsigned	low = ratio == 0 ? 0 : bits_log2(ratio);
+
+	if (low > SNARF_MAX_LOW)
+		low = SNARF_MAX_LOW;
+	coding.code = low;
+	coding.bytes = (uint32_t) (((uint64_t) ncoded * low + 7) / 8 +
+							   (ncoded + (last >> low) + 7) / 8);
+	if (last / 8 + 1 <= coding.bytes)
+	{
+		coding.code = SNARF_CODE_BITMAP;
+		coding.bytes = (uint32_t) (last / 8 + 1);
+	}
+	return coding;
+}
+
+/* Bytes that Elias-Fano's low bits take. */
+static inline uint32_t
+low_bytes(uint32_t ncoded, unsigned low)
+{
+	return (ncoded * low + 7) / 8;
+}
+
+/* Codes the positions of keys[1..n-1] behind the page's data. */
+static void
+encode_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
+{
+	uint8_t    *data = page->data + page->data_len;
+	uint32_t	ncoded = block->nkeys - 1;
+	unsigned	low = block->code;
+	uint64_t	low_mask = bits_mask(low);
+	uint8_t    *high = data + low_bytes(ncoded, low);
+	uint32_t	i;
+
+	if (block->code == SNARF_CODE_BITMAP)
+	{
+		for (i = 0; i < ncoded; i++)
+			bits_set(data, snarf_position(keys[i + 1] - block->first,
+										  block->scale));
+		return;
+	}
+	for (i = 0; i < ncoded; i++)
+	{
+		uint64_t	position = snarf_position(keys[i + 1] - block->first,
+											  block->scale);
+		uint64_t	bit = (uint64_t) i * low;
+		uint8_t    *p = data + (bit >> 3);
+
+		/* One store of eight bytes where that is enough. */
+		if (low <= 57)
+			bits_store64(p, bits_load64(p) |
+						 (position & low_mask) << (bit & 7));
+		else
+			bits_write(data, bit, low, position & low_mask);
+		bits_set(high, (position >> low) + i);
+	}
+}
+
+/*
+ * Adds a block to the page, which has room for it: bytes of data, or fewer
+ * if the last position turns out smaller than it might have been.
+ */
+static void
+place_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys,
+			uint32_t bytes)
+{
+	block->start = page->data_len;
+	if (page->data != NULL && block->code != SNARF_CODE_RUN)
+	{
+		encode_block(page, block, keys);
+		if (block->code != SNARF_CODE_BITMAP)
+		{
+			uint32_t	ncoded = block->nkeys - 1;
+			uint64_t	last = snarf_position(block->span, block->scale);
+
+			bytes = (uint32_t) (low_bytes(ncoded, block->code) +
+								(ncoded + (last >> block->code) + 7) / 8);
+		}
+	}
+	page->data_len += bytes;
+}
+
+/* Describes n keys as a block of consecutive ones or one coded exactly. */
+static SnarfCoding
+describe_exact(SnarfBlock *block, const uint64_t *keys, uint32_t n)
+{
+	SnarfCoding coding = {SNARF_CODE_RUN, 0};
+
+	block->first = keys[0];
+	block->span = keys[n - 1] - keys[0];
+	block->nkeys = n;
+	block->scale = (uint16_t) (n - 1);
+	if (block->span != n - 1)
+	{
+		coding = choose_coding(n - 1, block->span);
+		block->scale = SNARF_EXACT_SCALE;
+	}
+	block->code = (uint16_t) coding.code;
+	return coding;
+}
+
+/*
+ * Lets the page's last block, a run of consecutive keys, go on with these n
+ * ones; false if they are not what follows.
+ */
+static bool
+extend_run(SnarfPage *page, const uint64_t *keys, uint32_t n)
+{
+	SnarfBlock *last;
+
+	if (page->nblocks == 0)
+		return false;
+	last = &page->blocks[page->nblocks - 1];
+	if (last->code != SNARF_CODE_RUN ||
+		last->nkeys + n > SNARF_RUN_KEYS ||
+		keys[n - 1] - last->first != last->nkeys + n - 1)
+		return false;
+	last->nkeys += n;
+	last->span = last->nkeys - 1;
+	last->scale = (uint16_t) last->span;
+	return true;
+}
+
+/*
+ * Adds n <= SNARF_BLOCK_KEYS ascending distinct keys as a block that is coded
+ * exactly.  False, and nothing is done, where it does not fit the page.
+ */
+bool
+snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
+{
+	SnarfBlock	block;
+	SnarfCoding coding;
+	uint64_t	distance;
+
+	if (extend_run(page, keys, n))
+		return true;
+	coding = describe_exact(&block, keys, n);
+	distance = page->nblocks > 0 ? block.first - page->blocks[0].first : 0;
+	if (page->data_len + coding.bytes +
+		directory_size(page->nblocks + 1, distance) > page->page_size)
+		return false;
+	*append_block(page) = block;
+	place_block(page, &page->blocks[page->nblocks - 1], keys, coding.bytes);
+	return true;
+}
+
+/* The last position that ncoded keys may take at a numbered resolution. */
+static uint64_t
+last_position(uint32_t ncoded, uint32_t resolution)
+{
+	uint64_t	positions = (uint64_t) ncoded *
+		(RESOLUTION_STEPS + resolution % RESOLUTION_STEPS);
+	uint32_t	shift = resolution / RESOLUTION_STEPS;
+
+	/* 2^12 = RESOLUTION_STEPS * 16, the least resolution being 1/16 */
+	if (shift < 12)
+		positions = positions >> (12 - shift);
+	else if (bits_width(positions) + shift - 12 <= 64)
+		positions = positions << (shift - 12);
+	else
+		return UINT64_MAX;
+	return positions > 0 ? positions - 1 : 0;
+}
+
+/*
+ * The coding of a block at a resolution.  Sets the last position, which is
+ * that of exact coding where the resolution allows it.
+ */
+static SnarfCoding
+coding_at(const SnarfBlock *block, uint32_t resolution, uint64_t *last)
+{
+	SnarfCoding run = {SNARF_CODE_RUN, 0};
+	uint32_t	ncoded = block->nkeys - 1;
+
+	*last = block->span;
+	if (block->span == ncoded)
+		return run;
+	*last = last_position(ncoded, resolution);
+	if (*last > block->span)
+		*last = block->span;
+	return choose_coding(ncoded, *last);
+}
+
+/*
+ * The largest factor, in the form the pages hold, that gives the greatest
+ * distance, span >= positions, a position less than positions.
+ *
+ * It is positions / (span + 1) rounded down, found as a quotient of about 12
+ * bits of both numbers shifted to the top of their words.
+ */
+static uint16_t
+choose_scale(uint64_t positions, uint64_t span)
+{
+	uint32_t	halved = span >> 63;	/* or span + 1 might overflow */
+	uint64_t	divisor = (span >> halved) + 1;
+	uint32_t	top = (uint32_t) __builtin_clzll(positions);
+	uint32_t	divisor_top = (uint32_t) __builtin_clzll(divisor);
+	uint64_t	mantissa = ((positions << top) >> 11) /
+		(((divisor << divisor_top) >> 22) + 1);
+	uint32_t	exponent = top + halved - divisor_top;
+
+	if (mantissa >= 2048)
+	{
+		mantissa /= 2;
+		exponent--;
+	}
+
+	/* The smallest factor there is, 2^-64, is enough for one position. */
+	if (exponent > 63)
+	{
+		mantissa = 1024;
+		exponent = 63;
+	}
+
+	/* That one means something else. */
+	if (exponent == 63 && mantissa == 2047)
+		mantissa--;
+	return (uint16_t) ((mantissa - 1024) << 6 | exponent);
+}
+
+/* Cuts the keys into blocks of at least min_keys: sets the page's blocks. */
+static void
+cut_page(SnarfPage *page, const uint64_t *keys, uint32_t n, uint32_t min_keys)
+{
+	uint16_t	ends[SNARF_BLOCK_KEYS];
+	uint32_t	done = 0;
+
+	snarf_page_reset(page);
+	while (done < n)
+	{
+		uint32_t	left = n - done;
+		bool		more = left > SNARF_BLOCK_KEYS;
+		uint32_t	nends = snarf_cut(keys + done,
+									  more ? SNARF_BLOCK_KEYS : left,
+									  more, min_keys, ends);
+		uint32_t	start = 0;
+		uint32_t	i;
+
+		for (i = 0; i < nends; i++)
+		{
+			const uint64_t *part = keys + done + start;
+			uint32_t	length = ends[i] - start;
+
+			if (!extend_run(page, part, length))
+				describe_exact(append_block(page), part, length);
+			start = ends[i];
+		}
+		done += start;
+	}
+}
+
+/* Do the page's blocks fit at this resolution? */
+static bool
+fits_at(const SnarfPage *page, uint32_t resolution)
+{
+	uint32_t	nblocks = page->nblocks;
+	uint64_t	bytes = directory_size(nblocks,
+									   page->blocks[nblocks - 1].first -
+									   page->blocks[0].first);
+	uint64_t	last;
+	uint32_t	i;
+
+	for (i = 0; i < nblocks; i++)
+		bytes += coding_at(&page->blocks[i], resolution, &last).bytes;
+	return bytes <= page->page_size;
+}
+
+/* The highest resolution at which the page's blocks fit; false if none. */
+static bool
+find_resolution(const SnarfPage *page, uint32_t *resolution)
+{
+	uint32_t	low = 0;		/* fits */
+	uint32_t	high = RESOLUTION_MAX;	/* does not fit, or is not needed */
+
+	if (!fits_at(page, low))
+		return false;
+	while (high - low > 1)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (fits_at(page, middle))
+			low = middle;
+		else
+			high = middle;
+	}
+	*resolution = low;
+	return true;
+}
+
+/*
+ * Makes the page hold all n ascending distinct keys at the highest resolution
+ * it has room for.  True if that made it an exact one.  The caller sees to it
+ * that the page has two bits per key or more.
+ */
+bool
+snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
+{
+	uint64_t	bits = (uint64_t) page->page_size * 8;
+	uint32_t	resolution;
+	bool		exact = true;
+	uint32_t	i;
+
+	/* A quarter of the page at most goes to the directory. */
+	cut_page(page, keys, n,
+			 (uint32_t) ((uint64_t) n * 4 * SNARF_BLOCK_BITS / bits + 1));
+	if (!find_resolution(page, &resolution))
+	{
+		cut_page(page, keys, n, SNARF_BLOCK_KEYS);
+		if (!find_resolution(page, &resolution))
+			filter_fail("too many keys for a page");
+	}
+
+	for (i = 0; i < page->nblocks; i++)
+	{
+		SnarfBlock *block = &page->blocks[i];
+		uint64_t	last;
+		SnarfCoding coding = coding_at(block, resolution, &last);
+
+		block->code = (uint16_t) coding.code;
+		if (last < block->span)
+		{
+			block->scale = choose_scale(last + 1, block->span);
+			if (snarf_position(block->span, block->scale) > last)
+				filter_fail("position out of bounds");
+			exact = false;
+		}
+		place_block(page, block, keys, coding.bytes);
+		keys += block->nkeys;
+	}
+	return exact;
+}
+
+/* Writes the page, which must not be empty, to out, and empties it. */
+void
+snarf_page_write(SnarfPage *page, uint8_t *out)
+{
+	uint32_t	nblocks = page->nblocks;
+	uint64_t	base = page->blocks[0].first;
+	uint64_t	distance = page->blocks[nblocks - 1].first - base;
+	uint32_t	width = byte_width(distance);
+	uint8_t    *trailer = out + page->page_size - SNARF_TRAILER;
+	uint8_t    *metas = trailer - SNARF_META * nblocks;
+	uint8_t    *firsts = metas - (nblocks - 1) * width;
+	uint32_t	i;
+
+	memset(out, 0, page->page_size);
+	memcpy(out, page->data, page->data_len);
+	for (i = 0; i < nblocks; i++)
+	{
+		const SnarfBlock *block = &page->blocks[i];
+		uint8_t    *meta = metas + SNARF_META * i;
+		uint32_t	ncoded = block->code == SNARF_CODE_RUN ? 0 :
+			block->nkeys - 1;
+
+		if (i > 0)
+			bits_write(firsts, (uint64_t) (i - 1) * width * 8, width * 8,
+					   block->first - base);
+		bits_store16(meta, (uint16_t) block->start);
+		bits_store16(meta + 2, (uint16_t) (ncoded << 6 | block->code));
+		bits_store16(meta + 4, block->scale);
+	}
+	bits_store64(trailer, base);
+	bits_store16(trailer + 8, SNARF_PAGE_MAGIC);
+	bits_store16(trailer + 10, (uint16_t) nblocks);
+	bits_store16(trailer + 12, (uint16_t) page->data_len);
+	trailer[14] = (uint8_t) width;
+	snarf_page_reset(page);
+}
