@@ -24,11 +24,25 @@ struct RfCodec
 	uint16		id;				/* identity and version; on the metapage */
 	RfKeyKind	kind;
 	bool		collatable;		/* ranges need a C collation */
-	RfKey		(*encode) (Datum value);	/* result palloc'd where bytes */
-	char	   *(*show) (const RfKey *key); /* as SQL text, palloc'd */
+
+	/*
+	 * The key of a non-null value.  The data of a byte key is palloc'd, at
+	 * most FILTER_MAX_KEY long.  May have to detoast, hence raise errors.
+	 */
+	RfKey		(*encode) (Datum value);
+
+	/*
+	 * The key as SQL text, palloc'd: a value that has this key, followed by
+	 * dots where the key may have been cut.  Bytes or numbers that are no
+	 * value's key are shown in hexadecimal; never raises an error.
+	 */
+	char	   *(*show) (const RfKey *key);
 };
 
-/* The codec of an operator class's input type, or NULL. */
+/*
+ * The codec of an operator class's input type, or NULL.  varchar and cidr,
+ * whose operators are those of text and inet, get the codecs of these.
+ */
 extern const RfCodec *rf_codec_find(Oid type);
 
 /*
@@ -42,15 +56,18 @@ extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
  * The keys a column can have where "column <op> value" holds; strategy is
  * btree's (BTLessStrategyNumber ...), value a non-null Datum of righttype,
  * which may be any type the btree family has such an immutable operator for.
- * Bounds are rounded outward.  Returns NULL where nothing can be said
- * (unknown type, or a range under a collation without order).
+ * collation is the operator's, which must be the index's.  Bounds are rounded
+ * outward.  Returns NULL where nothing can be said: another type, an operator
+ * that is only stable (timestamptz against date or timestamp), a range under
+ * a collation without order, anything under a nondeterministic collation.
  */
 extern RfKeySet *rf_codec_compare(const RfCodec *codec, Oid collation,
 								  int strategy, Oid righttype, Datum value);
 
 /*
- * The keys of strings that start with the given bytes (LIKE 'x%', ^@).
- * codec must be of a string type; NULL otherwise.
+ * The keys of strings that start with the given bytes (LIKE 'x%', ^@), which
+ * may end anywhere, even within a character.  codec must be of a string type
+ * or bytea; NULL otherwise.  The collation must be deterministic.
  */
 extern RfKeySet *rf_codec_prefix(const RfCodec *codec, const char *prefix,
 								 int len);

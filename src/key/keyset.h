@@ -29,13 +29,18 @@ typedef struct RfKey
 	uint32		len;
 } RfKey;
 
-/* From lo to hi, both in the range but for hi under hi_excl (bytes only). */
+/*
+ * From lo to hi, both in the range but for hi under hi_excl (bytes only).  In
+ * a set, the ends of a range of numbers are always set, an end that is none to
+ * the extreme number, and a number range has no end exactly where it reaches
+ * that number.
+ */
 typedef struct RfRange
 {
 	RfKey		lo;
 	RfKey		hi;
-	bool		lo_inf;			/* no lower end, lo is not set */
-	bool		hi_inf;			/* no upper end, hi is not set */
+	bool		lo_inf;			/* no lower end; bytes: lo is not set */
+	bool		hi_inf;			/* no upper end; bytes: hi is not set */
 	bool		hi_excl;
 } RfRange;
 
@@ -44,12 +49,17 @@ typedef struct RfKeySet
 	RfKeyKind	kind;
 	bool		nulls;			/* NULL is in the set */
 	int			nranges;
-	RfRange    *ranges;			/* ascending, disjoint, none empty */
+	RfRange    *ranges;			/* ascending, disjoint, apart, none empty */
 } RfKeySet;
 
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
 
-/* All results are palloc'd in the current context; byte keys are not copied. */
+/*
+ * All results are palloc'd in the current context; byte keys are not copied.
+ * rf_keyset_ranges() takes ranges in any order and sorts the array in place.
+ * Everything is linear but that sort.  A set is limited to what palloc gives
+ * at once (about 14 million ranges).
+ */
 extern RfKeySet *rf_keyset_empty(RfKeyKind kind);
 extern RfKeySet *rf_keyset_nulls(RfKeyKind kind);
 extern RfKeySet *rf_keyset_not_null(RfKeyKind kind);
@@ -59,7 +69,11 @@ extern RfKeySet *rf_keyset_union(const RfKeySet *a, const RfKeySet *b);
 extern RfKeySet *rf_keyset_intersect(const RfKeySet *a, const RfKeySet *b);
 extern bool rf_keyset_is_empty(const RfKeySet *set);
 
-/* A flat copy (a varlena) that lives in a plan, and the way back. */
+/*
+ * A flat copy (a varlena) that lives in a plan, and the way back.  The keys of
+ * the deserialized set point into the flat copy.  Reading errors out on what
+ * was not written by rf_keyset_serialize().
+ */
 extern bytea *rf_keyset_serialize(const RfKeySet *set);
 extern RfKeySet *rf_keyset_deserialize(const bytea *flat);
 

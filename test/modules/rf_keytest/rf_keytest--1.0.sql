@@ -1,0 +1,49 @@
+/* test/modules/rf_keytest/rf_keytest--1.0.sql */
+
+\echo Use "CREATE EXTENSION rf_keytest" to load this file. \quit
+
+-- The key of a value; numbers as their 8 bytes, so that keys sort as bytea.
+CREATE FUNCTION rf_key(value "any") RETURNS bytea
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
+
+-- The key of a value as text, and any bytes taken for a key of a type.
+CREATE FUNCTION rf_key_show(value "any") RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+CREATE FUNCTION rf_key_show_bytes(type regtype, key bytea) RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+
+-- Is the key of a value in the set for "column <op> constant"?  NULL: refused.
+CREATE FUNCTION rf_key_matches(value "any", strategy int, constant "any",
+							   collation oid)
+RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+
+-- The set itself, as text.
+CREATE FUNCTION rf_key_set(type regtype, strategy int, constant "any",
+						   collation oid DEFAULT '"C"'::regcollation)
+RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+
+-- Likewise for strings that start with a prefix.
+CREATE FUNCTION rf_key_starts_with(value "any", prefix bytea) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+CREATE FUNCTION rf_key_prefix_set(type regtype, prefix bytea) RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+
+-- What a codec says of itself.
+CREATE FUNCTION rf_key_codec_id(type regtype) RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
+CREATE FUNCTION rf_key_ordered(type regtype, collation oid) RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT STABLE;
+
+-- Floats by their bits, NaNs of all kinds included.
+CREATE FUNCTION rf_float4(bits int) RETURNS float4
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
+CREATE FUNCTION rf_float8(bits bigint) RETURNS float8
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
+
+-- Random sets of keys against a bitmap; random bytes shown as keys.
+CREATE FUNCTION rf_keyset_check(seed float8, rounds int) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+CREATE FUNCTION rf_show_check(seed float8, rounds int) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
