@@ -43,4 +43,36 @@
 #define RF_OWNS_RELATION(relid, userid) pg_class_ownercheck(relid, userid)
 #endif
 
+/* Shared transaction state and the virtual transaction's number: 17. */
+#if PG_VERSION_NUM >= 170000
+#define RF_TRANSAM TransamVariables
+#define RF_MY_LXID (MyProc->vxid.lxid)
+#else
+#define RF_TRANSAM ShmemVariableCache
+#define RF_MY_LXID (MyProc->lxid)
+#endif
+
+/* old_snapshot_threshold went away in 17. */
+#if PG_VERSION_NUM >= 170000
+#define RF_SNAPSHOTS_EXPIRE() false
+#else
+#include "utils/snapmgr.h"
+#define RF_SNAPSHOTS_EXPIRE() OldSnapshotThresholdActive()
+#endif
+
+/* Vars know which outer joins can make them NULL since 16. */
+#if PG_VERSION_NUM >= 160000
+#define RF_CLEAR_NULLING_RELS(var) ((var)->varnullingrels = NULL)
+#else
+#define RF_CLEAR_NULLING_RELS(var) ((void) 0)
+#endif
+
+/* EXPLAIN's headers were split in 18. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#else
+#include "commands/explain.h"
+#endif
+
 #endif							/* RANGEFILTER_COMPAT_H */

@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * init.c
+ *	  Loading the library: options, settings and hooks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "fmgr.h"
+#include "planner/planner.h"
+#include "rangefilter/rangefilter.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	rf_init_options();
+	rf_init_planner();
+	MarkGUCPrefixReserved("rangefilter");
+}

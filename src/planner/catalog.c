@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * catalog.c
+ *	  Which rangefilter indexes a partitioned table has, remembered.
+ *
+ * Planning asks this of every partitioned table of every query, and then for
+ * the index of each of its partitions.  So both are kept per backend: an entry
+ * per partitioned table (also for those without such an index), and in it per
+ * index a map from leaf table to leaf index, made from pg_inherits when first
+ * needed.  Indexes of sub-partitioned members are found in the entry of the
+ * member, since every level is expanded on its own.
+ *
+ * An entry is dropped when the relcache says that its table or one of its
+ * partitioned indexes changed; attaching a partition or an index does.  The
+ * map may still name an index that is gone (REINDEX CONCURRENTLY of one
+ * partition); rf_table_suspect() is called by those who notice.  Entries may
+ * become invalid while they are read, because taking a lock does that.  They
+ * are freed only before the next planning that is not nested in another one.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
+#include "common/hashfn.h"
+#include "planner/planner.h"
+#include "storage/lmgr.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+#include "utils/syscache.h"
+
+/* Leaf table -> leaf index. */
+typedef struct RfLeafMapEntry
+{
+	Oid			leaf;
+	Oid			index;
+	char		status;
+} RfLeafMapEntry;
+
+#define SH_PREFIX rf_leafmap
+#define SH_ELEMENT_TYPE RfLeafMapEntry
+#define SH_KEY_TYPE Oid
+#define SH_KEY leaf
+#define SH_HASH_KEY(tb, key) murmurhash32(key)
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* Table -> its entry. */
+typedef struct RfTableEntry
+{
+	Oid			relid;			/* hash key */
+	RfTable    *table;			/* NULL while none is known */
+} RfTableEntry;
+
+/* Partitioned index -> its table. */
+typedef struct RfWatchEntry
+{
+	Oid			index;			/* hash key */
+	Oid			relid;
+} RfWatchEntry;
+
+static HTAB *tables = NULL;
+static HTAB *watches = NULL;
+static RfTable *retired = NULL;
+static uint64 changes = 0;		/* relcache invalidations seen */
+
+/*
+ * Marks the entry of a table invalid, if there is one.
+ */
+static void
+invalidate_table(Oid relid)
+{
+	RfTableEntry *entry = hash_search(tables, &relid, HASH_FIND, NULL);
+
+	if (entry != NULL && entry->table != NULL)
+		entry->table->valid = false;
+}
+
+/*
+ * Relcache callback.  Called at any time, so it only sets flags.
+ */
+static void
+relation_changed(Datum arg, Oid relid)
+{
+	changes++;
+	if (!OidIsValid(relid))
+	{
+		HASH_SEQ_STATUS status;
+		RfTableEntry *entry;
+
+		hash_seq_init(&status, tables);
+		while ((entry = hash_seq_search(&status)) != NULL)
+		{
+			if (entry->table != NULL)
+				entry->table->valid = false;
+		}
+	}
+	else
+	{
+		RfWatchEntry *watch = hash_search(watches, &relid, HASH_FIND, NULL);
+
+		invalidate_table(watch != NULL ? watch->relid : relid);
+	}
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_catalog(void)
+{
+	HASHCTL		control;
+
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(RfTableEntry);
+	tables = hash_create("rangefilter tables", 32, &control,
+						 HASH_ELEM | HASH_BLOBS);
+	control.entrysize = sizeof(RfWatchEntry);
+	watches = hash_create("rangefilter partitioned indexes", 32, &control,
+						  HASH_ELEM | HASH_BLOBS);
+	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+}
+
+/*
+ * Takes down what is to be known of an open partitioned index.  False where
+ * its keys have no codec, or more than one key column.
+ */
+static bool
+describe_index(Relation relation, RfIndex *index)
+{
+	Form_pg_index form = relation->rd_index;
+
+	index->oid = RelationGetRelid(relation);
+	index->attno = form->indkey.values[0];
+	index->opfamily = relation->rd_opfamily[0];
+	index->opcintype = relation->rd_opcintype[0];
+	index->collation = relation->rd_indcollation[0];
+	index->codec = rf_codec_find(index->opcintype);
+	if (index->codec == NULL || form->indnkeyatts != 1)
+		return false;
+	if (index->attno == 0)
+		index->expr = linitial(RelationGetIndexExpressions(relation));
+	index->predicate = RelationGetIndexPredicate(relation);
+	return true;
+}
+
+/*
+ * Adds an index to the entry if it is a partitioned rangefilter index.  It
+ * does not wait for anybody who locks the index; false where it would.
+ */
+static bool
+add_index(RfTable *table, Oid oid)
+{
+	MemoryContext old;
+	Relation	relation;
+	RfWatchEntry *watch;
+
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return false;
+	relation = try_relation_open(oid, NoLock);
+	if (relation == NULL)
+	{
+		UnlockRelationOid(oid, AccessShareLock);
+		return false;
+	}
+	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
+		rf_is_rangefilter(relation))
+	{
+		old = MemoryContextSwitchTo(table->context);
+		if (describe_index(relation, &table->indexes[table->nindexes]))
+			table->nindexes++;
+		MemoryContextSwitchTo(old);
+		watch = hash_search(watches, &oid, HASH_ENTER, NULL);
+		watch->relid = table->relid;
+	}
+	relation_close(relation, AccessShareLock);
+	return true;
+}
+
+/*
+ * Reads the indexes of a partitioned table, which the caller has locked.
+ */
+static void
+fill_table(RfTable *table)
+{
+	Relation	relation = table_open(table->relid, NoLock);
+	List	   *oids = RelationGetIndexList(relation);
+	bool		complete = true;
+	ListCell   *cell;
+
+	table->indexes = MemoryContextAllocZero(table->context,
+											(list_length(oids) + 1) *
+											sizeof(RfIndex));
+	foreach(cell, oids)
+		complete = add_index(table, lfirst_oid(cell)) && complete;
+	list_free(oids);
+	table_close(relation, NoLock);
+	table->complete = complete;
+}
+
+/*
+ * The entry of a partitioned table, made where there is no valid one.  The
+ * caller has locked the table.  Never NULL.
+ */
+RfTable *
+rf_find_table(Oid relid)
+{
+	RfTableEntry *entry;
+	RfTable    *table;
+	MemoryContext context;
+	bool		found;
+
+	entry = hash_search(tables, &relid, HASH_ENTER, &found);
+	if (!found)
+		entry->table = NULL;
+	table = entry->table;
+	if (table != NULL && table->valid && table->complete)
+		return table;
+
+	if (table != NULL)
+	{
+		entry->table = NULL;
+		table->next_retired = retired;
+		retired = table;
+	}
+	context = AllocSetContextCreate(CacheMemoryContext,
+									"rangefilter table",
+									ALLOCSET_SMALL_SIZES);
+	table = MemoryContextAllocZero(context, sizeof(RfTable));
+	table->relid = relid;
+	table->context = context;
+	table->built_at = changes;
+
+	/* In place before anything is read, to see what changes meanwhile. */
+	table->valid = true;
+	entry->table = table;
+	fill_table(table);
+	return table;
+}
+
+/*
+ * Makes the map from leaf tables to leaf indexes.  Children that are
+ * partitioned themselves are in it, too; nobody will ask for them.
+ */
+static void
+map_leaves(RfTable *table, RfIndex *index)
+{
+	List	   *children = find_inheritance_children(index->oid, NoLock);
+	ListCell   *cell;
+
+	if (index->leaves == NULL)
+		index->leaves = rf_leafmap_create(table->context,
+										  list_length(children), NULL);
+	foreach(cell, children)
+	{
+		Oid			child = lfirst_oid(cell);
+		HeapTuple	tuple = SearchSysCache1(INDEXRELID,
+											ObjectIdGetDatum(child));
+
+		if (HeapTupleIsValid(tuple))
+		{
+			Oid			leaf = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
+			bool		found;
+
+			ReleaseSysCache(tuple);
+			rf_leafmap_insert(index->leaves, leaf, &found)->index = child;
+		}
+	}
+	list_free(children);
+	index->mapped = true;
+}
+
+/*
+ * The index of a leaf partition that belongs to a partitioned index, or
+ * InvalidOid.
+ */
+Oid
+rf_leaf_index(RfTable *table, RfIndex *index, Oid leaf)
+{
+	RfLeafMapEntry *entry;
+
+	if (!index->mapped)
+		map_leaves(table, index);
+	entry = rf_leafmap_lookup(index->leaves, leaf);
+	return entry != NULL ? entry->index : InvalidOid;
+}
+
+/*
+ * An index the map named turned out to be none that can be used.  Unless
+ * nothing at all changed since the entry was made, make it again next time.
+ */
+void
+rf_table_suspect(RfTable *table)
+{
+	if (table->built_at != changes)
+		table->valid = false;
+}
+
+/*
+ * Frees the entries that were replaced.  Nothing may be in planning.
+ */
+void
+rf_free_retired_tables(void)
+{
+	while (retired != NULL)
+	{
+		RfTable    *table = retired;
+
+		retired = table->next_retired;
+		MemoryContextDelete(table->context);
+	}
+}

@@ -1,0 +1,333 @@
+/*-------------------------------------------------------------------------
+ *
+ * clause.c
+ *	  One clause on one index: the keys of the rows that satisfy it.
+ *
+ * Only what is known while planning is looked at: constants, and operators
+ * that are immutable.  Where nothing can be said the result is NULL.
+ *
+ * Collations: an ordering operator must have the index's collation.  Equality
+ * need not: under every deterministic collation it is equality of the bytes,
+ * which is what keeps "url = 'x'" answerable by an index on url COLLATE "C".
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parse_coerce.h"
+#include "planner/planner.h"
+#include "utils/array.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+/* An operator between an index's key and a constant. */
+typedef struct RfOperator
+{
+	int			strategy;		/* btree's, or InvalidStrategy: see function */
+	Oid			righttype;
+	Oid			function;		/* of an operator outside the family */
+	Oid			opno;
+	Oid			collation;		/* the clause's */
+} RfOperator;
+
+/*
+ * Drops binary-compatible casts.
+ */
+static Node *
+strip_relabel(Node *node)
+{
+	while (node != NULL && IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
+/*
+ * Is this operand the index's key?  key is the key expression in terms of
+ * varno, for indexes on expressions.
+ */
+bool
+rf_is_key(const RfIndex *index, Index varno, Node *key, Node *operand)
+{
+	operand = strip_relabel(operand);
+	if (index->attno != 0)
+		return operand != NULL && IsA(operand, Var) &&
+			((Var *) operand)->varno == varno &&
+			((Var *) operand)->varattno == index->attno &&
+			((Var *) operand)->varlevelsup == 0;
+	return equal(operand, strip_relabel(key));
+}
+
+/*
+ * May a clause under this collation be asked of the index?
+ */
+static bool
+collation_fits(const RfIndex *index, int strategy, Oid collation)
+{
+	if (!index->codec->collatable || collation == index->collation)
+		return true;
+	return strategy == BTEqualStrategyNumber && OidIsValid(collation) &&
+		get_collation_isdeterministic(collation);
+}
+
+/*
+ * Finds out what an operator, with the key on its left, means for the index.
+ * False where it is only stable, or says nothing about the index.
+ */
+static bool
+resolve_operator(const RfIndex *index, Oid opno, Oid collation,
+				 RfOperator *result)
+{
+	Oid			lefttype;
+
+	if (!OidIsValid(opno))
+		return false;
+	result->opno = opno;
+	result->collation = collation;
+	result->function = get_opcode(opno);
+	if (func_volatile(result->function) != PROVOLATILE_IMMUTABLE)
+		return false;
+
+	result->strategy = InvalidStrategy;
+	if (!op_in_opfamily(opno, index->opfamily))
+		return true;
+	get_op_opfamily_properties(opno, index->opfamily, false,
+							   &result->strategy, &lefttype,
+							   &result->righttype);
+	return (lefttype == index->opcintype ||
+			IsBinaryCoercible(index->opcintype, lefttype)) &&
+		collation_fits(index, result->strategy, collation);
+}
+
+/*
+ * The keys of "key <operator> value", value not NULL.
+ */
+static RfKeySet *
+operator_set(const RfIndex *index, const RfOperator *op, Oid type,
+			 Datum value)
+{
+	if (op->strategy != InvalidStrategy)
+		return rf_codec_compare(index->codec, index->collation, op->strategy,
+								op->righttype, value);
+	if (op->opno == OID_RANGE_ELEM_CONTAINED_OP)
+		return rf_within_range_set(index, type, value);
+	return rf_pattern_set(index, op->function, op->collation, value);
+}
+
+/*
+ * The keys of "key <op> constant" or "constant <op> key".
+ */
+static RfKeySet *
+op_expr_set(const RfIndex *index, Index varno, Node *key, OpExpr *expr)
+{
+	Node	   *left;
+	Node	   *right;
+	Oid			opno = expr->opno;
+	Const	   *constant;
+	RfOperator	op;
+
+	if (list_length(expr->args) != 2)
+		return NULL;
+	left = linitial(expr->args);
+	right = lsecond(expr->args);
+	if (!IsA(right, Const))
+	{
+		left = lsecond(expr->args);
+		right = linitial(expr->args);
+		opno = InvalidOid;
+	}
+	if (!IsA(right, Const) || !rf_is_key(index, varno, key, left))
+		return NULL;
+	if (!OidIsValid(opno))
+		opno = get_commutator(expr->opno);
+	constant = (Const *) right;
+	if (constant->constisnull ||
+		!resolve_operator(index, opno, expr->inputcollid, &op))
+		return NULL;
+	return operator_set(index, &op, constant->consttype,
+						constant->constvalue);
+}
+
+/*
+ * The keys that satisfy the operator with one of an array's elements.  NULL
+ * elements satisfy nothing: the operators are strict.
+ */
+static RfKeySet *
+any_element_set(const RfIndex *index, const RfOperator *op, ArrayType *array)
+{
+	Oid			type = ARR_ELEMTYPE(array);
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+	RfRange    *ranges;
+	int			nranges = 0;
+	int			size;
+
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign,
+					  &values, &nulls, &n);
+	size = n + 1;
+	ranges = palloc_extended(size * sizeof(RfRange), MCXT_ALLOC_HUGE);
+	for (int i = 0; i < n; i++)
+	{
+		RfKeySet   *set;
+
+		if (nulls[i])
+			continue;
+		set = operator_set(index, op, type, values[i]);
+		if (set == NULL)
+			return NULL;
+		if (nranges + set->nranges > size)
+		{
+			size = 2 * size + set->nranges;
+			ranges = repalloc_huge(ranges, size * sizeof(RfRange));
+		}
+		if (set->nranges > 0)
+			memcpy(ranges + nranges, set->ranges,
+				   set->nranges * sizeof(RfRange));
+		nranges += set->nranges;
+	}
+	return rf_keyset_ranges(index->codec->kind, ranges, nranges);
+}
+
+/*
+ * The keys of "key <op> ANY (constant array)", IN among them.
+ */
+static RfKeySet *
+array_expr_set(const RfIndex *index, Index varno, Node *key,
+			   ScalarArrayOpExpr *expr)
+{
+	Const	   *constant = lsecond(expr->args);
+	RfOperator	op;
+
+	if (!expr->useOr || !IsA(constant, Const) || constant->constisnull ||
+		!rf_is_key(index, varno, key, linitial(expr->args)) ||
+		!resolve_operator(index, expr->opno, expr->inputcollid, &op))
+		return NULL;
+	return any_element_set(index, &op,
+						   DatumGetArrayTypeP(constant->constvalue));
+}
+
+/*
+ * The keys that are this truth value, and NULL where wanted.
+ */
+static RfKeySet *
+truth_set(const RfIndex *index, bool value, bool nulls)
+{
+	RfKeySet   *set = rf_codec_compare(index->codec, InvalidOid,
+									   BTEqualStrategyNumber, BOOLOID,
+									   BoolGetDatum(value));
+
+	if (nulls && set != NULL)
+		set = rf_keyset_union(set, rf_keyset_nulls(index->codec->kind));
+	return set;
+}
+
+/*
+ * The keys of IS [NOT] TRUE, FALSE and UNKNOWN.
+ */
+static RfKeySet *
+boolean_test_set(const RfIndex *index, BoolTestType type)
+{
+	switch (type)
+	{
+		case IS_TRUE:
+			return truth_set(index, true, false);
+		case IS_NOT_TRUE:
+			return truth_set(index, false, true);
+		case IS_FALSE:
+			return truth_set(index, false, false);
+		case IS_NOT_FALSE:
+			return truth_set(index, true, true);
+		case IS_UNKNOWN:
+			return rf_keyset_nulls(index->codec->kind);
+		case IS_NOT_UNKNOWN:
+			return rf_keyset_not_null(index->codec->kind);
+	}
+	return NULL;
+}
+
+/*
+ * The keys of a clause about an index on truth values: the key itself, its
+ * negation, or a test of it.
+ */
+static RfKeySet *
+boolean_set(const RfIndex *index, Index varno, Node *key, Node *clause)
+{
+	if (rf_is_key(index, varno, key, clause))
+		return truth_set(index, true, false);
+	if (is_notclause(clause) &&
+		rf_is_key(index, varno, key, (Node *) get_notclausearg(clause)))
+		return truth_set(index, false, false);
+	if (IsA(clause, BooleanTest) &&
+		rf_is_key(index, varno, key, (Node *) ((BooleanTest *) clause)->arg))
+		return boolean_test_set(index, ((BooleanTest *) clause)->booltesttype);
+	return NULL;
+}
+
+/*
+ * The keys of starts_with(key, constant).
+ */
+static RfKeySet *
+func_expr_set(const RfIndex *index, Index varno, Node *key, FuncExpr *expr)
+{
+	Const	   *pattern;
+
+	if (expr->funcid != F_STARTS_WITH || list_length(expr->args) != 2)
+		return NULL;
+	pattern = lsecond(expr->args);
+	if (!IsA(pattern, Const) || pattern->constisnull ||
+		!rf_is_key(index, varno, key, linitial(expr->args)))
+		return NULL;
+	return rf_pattern_set(index, expr->funcid, expr->inputcollid,
+						  pattern->constvalue);
+}
+
+/*
+ * The keys of IS NULL and IS NOT NULL.
+ */
+static RfKeySet *
+null_test_set(const RfIndex *index, Index varno, Node *key, NullTest *test)
+{
+	if (test->argisrow || !rf_is_key(index, varno, key, (Node *) test->arg))
+		return NULL;
+	if (test->nulltesttype == IS_NULL)
+		return rf_keyset_nulls(index->codec->kind);
+	return rf_keyset_not_null(index->codec->kind);
+}
+
+/*
+ * The keys rows that satisfy a clause can have in an index, or NULL where the
+ * clause says nothing about them.
+ */
+RfKeySet *
+rf_clause_set(const RfIndex *index, Index varno, Node *key, Node *clause)
+{
+	RfKeySet   *set = NULL;
+
+	if (index->codec->type == BOOLOID)
+		set = boolean_set(index, varno, key, clause);
+	if (set != NULL)
+		return set;
+	switch (nodeTag(clause))
+	{
+		case T_OpExpr:
+			return op_expr_set(index, varno, key, (OpExpr *) clause);
+		case T_ScalarArrayOpExpr:
+			return array_expr_set(index, varno, key,
+								  (ScalarArrayOpExpr *) clause);
+		case T_NullTest:
+			return null_test_set(index, varno, key, (NullTest *) clause);
+		case T_FuncExpr:
+			return func_expr_set(index, varno, key, (FuncExpr *) clause);
+		default:
+			return NULL;
+	}
+}

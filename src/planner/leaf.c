@@ -1,0 +1,216 @@
+/*-------------------------------------------------------------------------
+ *
+ * leaf.c
+ *	  Asking the index of one partition, which nobody has locked for us.
+ *
+ * A skipped partition is not part of the plan, so neither it nor its index is
+ * locked but for the moment of the question.  Both locks are needed, in this
+ * order and without waiting: DROP INDEX and REINDEX INDEX CONCURRENTLY wait
+ * for those who lock the table, a plain REINDEX locks the index itself.
+ * Getting a lock also brings the invalidations that came before it.
+ *
+ * Whatever is out of the ordinary means: scan.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "planner/planner.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "utils/rel.h"
+
+/*
+ * Can this open index speak for its table?
+ */
+static bool
+index_usable(Relation index, Oid leaf)
+{
+	Form_pg_index form = index->rd_index;
+
+	return index->rd_rel->relkind == RELKIND_INDEX &&
+		rf_is_rangefilter(index) &&
+		form->indrelid == leaf &&
+		form->indisvalid && form->indisready && form->indislive &&
+		!ReindexIsProcessingIndex(RelationGetRelid(index)) &&
+		!RELATION_IS_OTHER_TEMP(index) &&
+		(RelationIsPermanent(index) || !RecoveryInProgress());
+}
+
+/*
+ * Locks and opens the index of a leaf, which the caller has locked.  NULL
+ * where somebody else holds a strong lock, or (*stale is set) where there is
+ * no such index that could be used.
+ */
+static Relation
+open_index(Oid leaf, Oid oid, bool *stale)
+{
+	Relation	index;
+
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return NULL;
+	index = try_relation_open(oid, NoLock);
+	if (index != NULL && index_usable(index, leaf))
+		return index;
+
+	*stale = true;
+	if (index != NULL)
+		relation_close(index, NoLock);
+	UnlockRelationOid(oid, AccessShareLock);
+	return NULL;
+}
+
+/*
+ * Adds a NO to those the plan relies on.
+ */
+static void
+add_skip(RfSkips *skips, Oid leaf, Oid index, int probe,
+		 const RfStamp *stamp)
+{
+	RfSkip	   *skip;
+
+	if (skips->n == skips->size)
+	{
+		skips->size = Max(64, 2 * skips->size);
+		skips->skips = skips->skips == NULL ?
+			MemoryContextAllocHuge(skips->context,
+								   skips->size * sizeof(RfSkip)) :
+			repalloc_huge(skips->skips, skips->size * sizeof(RfSkip));
+	}
+	skip = &skips->skips[skips->n++];
+	memset(skip, 0, sizeof(*skip));
+	skip->leaf = leaf;
+	skip->index = index;
+	skip->probe = probe;
+	skip->stamp = *stamp;
+}
+
+/*
+ * Does the leaf's index deny that there is a key of the set?  An empty set
+ * needs no index.
+ */
+static bool
+probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
+			 RfSkips *skips)
+{
+	Oid			oid;
+	Relation	index;
+	bool		stale = false;
+	RfStamp		stamp;
+	RfAnswer	answer = RF_UNKNOWN;
+
+	if (rf_keyset_is_empty(cond->set))
+		return true;
+	oid = rf_leaf_index(table, cond->index, leaf);
+	if (!OidIsValid(oid))
+		return false;
+	index = open_index(leaf, oid, &stale);
+	if (stale)
+		rf_table_suspect(table);
+	if (index == NULL)
+		return false;
+	if (index->rd_opcintype[0] == cond->index->opcintype &&
+		index->rd_indcollation[0] == cond->index->collation)
+		answer = rf_probe(index, cond->set, in_recovery, &stamp);
+	relation_close(index, AccessShareLock);
+	if (answer != RF_NO)
+		return false;
+	add_skip(skips, leaf, oid, cond->probe, &stamp);
+	return true;
+}
+
+/*
+ * Is the condition false for every row of a leaf, which the caller has locked?
+ * Takes down the denials this rests on: one under AND, all under OR.
+ */
+static bool
+cond_denied(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
+			RfSkips *skips)
+{
+	int			n = skips->n;
+	bool		decisive = cond->kind == RF_COND_AND;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return probe_denies(table, cond, leaf, in_recovery, skips);
+	foreach(cell, cond->args)
+	{
+		if (cond_denied(table, lfirst(cell), leaf, in_recovery,
+						skips) == decisive)
+		{
+			if (!decisive)
+				skips->n = n;
+			return decisive;
+		}
+	}
+	return !decisive;
+}
+
+/*
+ * May a leaf partition be left out of a plan for the given condition?  If so,
+ * what that rests on is added to skips.
+ */
+bool
+rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
+				bool in_recovery, RfSkips *skips)
+{
+	bool		denied;
+
+	if (!ConditionalLockRelationOid(leaf, AccessShareLock))
+		return false;
+	denied = cond_denied(table, cond, leaf, in_recovery, skips);
+	UnlockRelationOid(leaf, AccessShareLock);
+	return denied;
+}
+
+/*
+ * Is a NO still one, by an open index?  Sets the skip's stamp to the one this
+ * was found out for.
+ */
+static bool
+still_denied(Relation index, RfSkip *skip, const RfRecheck *recheck)
+{
+	RfStamp		stamp;
+	RfKeySet  **set = &recheck->sets[skip->probe];
+
+	/* Before anything is read (R5). */
+	if (recheck->serializable != NULL)
+		PredicateLockRelation(index, recheck->serializable);
+
+	if (recheck->trust_stamps && rf_read_stamp(index, &stamp) &&
+		stamp.identity == skip->stamp.identity &&
+		stamp.changes == skip->stamp.changes)
+		return true;
+	if (*set == NULL)
+		*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
+	if (rf_probe(index, *set, recheck->in_recovery, &stamp) != RF_NO)
+		return false;
+	skip->stamp = stamp;
+	return true;
+}
+
+/*
+ * Does a NO given earlier still hold?
+ */
+bool
+rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck)
+{
+	Relation	index;
+	bool		stale;
+	bool		holds = false;
+
+	if (!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
+		return false;
+	index = open_index(skip->leaf, skip->index, &stale);
+	if (index != NULL)
+	{
+		holds = still_denied(index, skip, recheck);
+		relation_close(index, AccessShareLock);
+	}
+	UnlockRelationOid(skip->leaf, AccessShareLock);
+	return holds;
+}

@@ -1,0 +1,224 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan.c
+ *	  planner_hook: every call of the planner, and what it may do.
+ *
+ * A skip is a guess until the executor has its snapshot, so a plan that relies
+ * on one must come with the means to make another.  Planning scribbles on the
+ * Query; hence a copy of it is kept, if there is something in it that could be
+ * skipped.  Without the copy nothing is skipped: when the library is loaded in
+ * the middle of planning, for instance.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_class.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/planner.h"
+#include "planner/planner.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/snapmgr.h"
+
+/* The innermost call under way; an error goes back to that of its catcher. */
+RfPlanning *rf_planning = NULL;
+
+/* Planning again after guesses kept failing. */
+bool		rf_suppress_skips = false;
+
+static planner_hook_type previous_hook = NULL;
+
+/*
+ * Takes down how many transactions have ended, and where this one is.  To be
+ * called before summaries are looked at.
+ */
+void
+rf_clock_read(RfClock *clock)
+{
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	clock->completions = RF_TRANSAM->xactCompletionCount;
+	LWLockRelease(ProcArrayLock);
+	clock->lxid = RF_MY_LXID;
+	clock->curcid = GetCurrentCommandId(false);
+}
+
+/*
+ * Has nothing become visible to any snapshot since the clock was read?  Then
+ * summaries looked at right after that are as good as if read now.  No other
+ * transaction with an id has ended; and this one has none, or is still in the
+ * same command, whose effects it does not see.
+ */
+bool
+rf_clock_quiet(const RfClock *then)
+{
+	RfClock		now;
+
+	rf_clock_read(&now);
+	return now.completions == then->completions &&
+		(!TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
+		 (now.lxid == then->lxid && now.curcid == then->curcid));
+}
+
+/*
+ * Does one entry of a range table hold something that could be skipped?
+ * Functions may, since SQL functions are inlined.
+ */
+static bool
+rte_holds_candidate(RangeTblEntry *rte)
+{
+	if (rte->rtekind == RTE_FUNCTION)
+		return true;
+	return rte->rtekind == RTE_RELATION && rte->inh &&
+		rte->relkind == RELKIND_PARTITIONED_TABLE &&
+		rf_find_table(rte->relid)->nindexes > 0;
+}
+
+/*
+ * Does a query hold anything that could be skipped, at any level?  Walks
+ * expressions only where they have subqueries.
+ */
+static bool
+holds_candidate(Node *node, void *context)
+{
+	Query	   *query = (Query *) node;
+	ListCell   *cell;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, holds_candidate, context);
+
+	check_stack_depth();
+	foreach(cell, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
+
+		if (rte_holds_candidate(rte) ||
+			(rte->rtekind == RTE_SUBQUERY &&
+			 holds_candidate((Node *) rte->subquery, context)))
+			return true;
+	}
+	foreach(cell, query->cteList)
+	{
+		if (holds_candidate(lfirst_node(CommonTableExpr, cell)->ctequery,
+							context))
+			return true;
+	}
+	return query->hasSubLinks &&
+		query_tree_walker(query, holds_candidate, context,
+						  QTW_IGNORE_RT_SUBQUERIES |
+						  QTW_IGNORE_CTE_SUBQUERIES);
+}
+
+/*
+ * Does a query have FOR UPDATE, FOR SHARE or the like, at any level?
+ */
+static bool
+locks_rows(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Query))
+		return expression_tree_walker(node, locks_rows, context);
+	return ((Query *) node)->rowMarks != NIL ||
+		query_tree_walker((Query *) node, locks_rows, context, 0);
+}
+
+/*
+ * May partitions be skipped in this query at all?  Not in a cursor that is
+ * declared FOR UPDATE: an UPDATE ... WHERE CURRENT OF looks for each partition
+ * in the cursor's plan.  Workers do not skip, since they would have to check.
+ */
+static bool
+may_skip(Query *parse, int cursor_options)
+{
+	const int	declared = CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL |
+	CURSOR_OPT_INSENSITIVE | CURSOR_OPT_ASENSITIVE |
+	CURSOR_OPT_HOLD | CURSOR_OPT_FAST_PLAN;
+
+	if (!rf_enable || rf_suppress_skips || IsParallelWorker() ||
+		RF_SNAPSHOTS_EXPIRE())
+		return false;
+	return (cursor_options & declared) == 0 ||
+		!locks_rows((Node *) parse, NULL);
+}
+
+/*
+ * Could the result of planning this depend on rangefilter indexes?
+ */
+static bool
+is_candidate(Query *parse)
+{
+	return parse->commandType != CMD_UTILITY && IsNormalProcessingMode() &&
+		holds_candidate((Node *) parse, NULL);
+}
+
+/*
+ * Fills in what skip.c and guard.c need.
+ */
+static void
+begin_skipping(RfPlanning *planning, int cursor_options)
+{
+	planning->saved = copyObject(planning->parse);
+	planning->cursor_options = cursor_options;
+	planning->context = CurrentMemoryContext;
+	planning->in_recovery = RecoveryInProgress() ||
+		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
+	rf_clock_read(&planning->clock);
+}
+
+/*
+ * planner_hook
+ */
+static PlannedStmt *
+plan(Query *parse, const char *query_string, int cursor_options,
+	 ParamListInfo bound_params)
+{
+	RfPlanning	planning = {.outer = rf_planning,.parse = parse};
+	PlannedStmt *result;
+	bool		candidate;
+
+	if (planning.outer == NULL)
+		rf_free_retired_tables();
+	candidate = is_candidate(parse);
+	if (candidate && may_skip(parse, cursor_options))
+		begin_skipping(&planning, cursor_options);
+
+	rf_planning = &planning;
+	PG_TRY();
+	{
+		if (previous_hook)
+			result = previous_hook(parse, query_string, cursor_options,
+								   bound_params);
+		else
+			result = standard_planner(parse, query_string, cursor_options,
+									  bound_params);
+	}
+	PG_FINALLY();
+	{
+		rf_planning = planning.outer;
+	}
+	PG_END_TRY();
+
+	if (candidate)
+		rf_add_inval_item(result, RF_ENABLE_HASH);
+	rf_attach_guard(result, &planning);
+	return result;
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_plan(void)
+{
+	previous_hook = planner_hook;
+	planner_hook = plan;
+}

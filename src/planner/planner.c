@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * planner.c
+ *	  The planner part's setting and its start.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "planner/planner.h"
+
+bool		rf_enable = true;
+
+/*
+ * Plans that the setting can change are made anew the next time.  Only flags
+ * are set, so it does not matter when this is called.
+ */
+static void
+enable_changed(bool value, void *extra)
+{
+	if (value != rf_enable)
+		rf_invalidate_plans(RF_ENABLE_HASH);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_planner(void)
+{
+	DefineCustomBoolVariable("rangefilter.enable",
+							 "Lets the planner skip partitions by their range filters.",
+							 NULL,
+							 &rf_enable,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL,
+							 enable_changed,
+							 NULL);
+	RegisterCustomScanMethods(&rf_guard_methods);
+	rf_init_catalog();
+	rf_init_plan();
+	rf_init_skip();
+	rf_init_replan();
+}

@@ -1,0 +1,259 @@
+/*-------------------------------------------------------------------------
+ *
+ * planner.h
+ *	  Internal interfaces of the planner part.
+ *
+ * The way of a query:
+ *
+ *	  plan.c		planner_hook: keeps a copy of the Query, attaches the guard
+ *	  skip.c		get_relation_info_hook: takes partitions out of the plan
+ *	  catalog.c		which rangefilter indexes a partitioned table has
+ *	  match.c		clauses of a query as conditions on these indexes
+ *	  clause.c		one clause on one index as a set of keys
+ *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
+ *	  leaf.c		opens a partition's index and asks it
+ *	  guard.c		what a plan relies on, and whether that still holds
+ *	  replan.c		ExecutorStart_hook: plans again where it does not
+ *	  explain.c		what EXPLAIN shows of a guard
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_PLANNER_H
+#define RANGEFILTER_PLANNER_H
+
+#include "postgres.h"
+
+#include "key/codec.h"
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+#include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
+#include "partitioning/partdefs.h"
+#include "rangefilter/probe.h"
+#include "utils/guc.h"
+#include "utils/snapshot.h"
+
+/* rangefilter.enable */
+extern bool rf_enable;
+
+extern void rf_init_planner(void);
+
+/* ---- catalog.c ---- */
+
+struct rf_leafmap_hash;
+
+/* A rangefilter index on a partitioned table. */
+typedef struct RfIndex
+{
+	Oid			oid;			/* of the partitioned index */
+	AttrNumber	attno;			/* key column, 0 for an expression */
+	Node	   *expr;			/* key expression, varno 1 */
+	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
+	Oid			opfamily;
+	Oid			opcintype;
+	Oid			collation;
+	const RfCodec *codec;
+	bool		mapped;			/* leaves is complete */
+	struct rf_leafmap_hash *leaves; /* leaf table -> its index */
+} RfIndex;
+
+/* A partitioned table; stays in memory while anything is being planned. */
+typedef struct RfTable
+{
+	Oid			relid;
+	bool		complete;		/* built without an error */
+	bool		valid;			/* not invalidated since */
+	uint64		built_at;		/* see rf_table_suspect */
+	int			nindexes;
+	RfIndex    *indexes;
+	MemoryContext context;
+	struct RfTable *next_retired;
+} RfTable;
+
+extern void rf_init_catalog(void);
+extern RfTable *rf_find_table(Oid relid);
+extern Oid	rf_leaf_index(RfTable *table, RfIndex *index, Oid leaf);
+extern void rf_table_suspect(RfTable *table);
+extern void rf_free_retired_tables(void);
+
+/* ---- match.c ---- */
+
+typedef enum RfCondKind
+{
+	RF_COND_PROBE,				/* ask one index for a set of keys */
+	RF_COND_AND,
+	RF_COND_OR
+} RfCondKind;
+
+/* A condition every row the query wants from a partition satisfies. */
+typedef struct RfCond
+{
+	RfCondKind	kind;
+	RfIndex    *index;			/* RF_COND_PROBE */
+	RfKeySet   *set;
+	bytea	   *flat;			/* the set, serialized */
+	int			probe;			/* its number in the planning's list */
+	List	   *args;			/* RF_COND_AND, RF_COND_OR */
+} RfCond;
+
+/* What of a table's restrictions its indexes can answer. */
+typedef struct RfMatch
+{
+	RfCond	   *cond;
+	List	   *clauses;		/* the clauses used, for EXPLAIN */
+} RfMatch;
+
+/* What matching a clause needs to know. */
+typedef struct RfMatchContext
+{
+	RelOptInfo *rel;
+	RfTable    *table;
+	List	   *clauses;		/* all that may be used */
+	Node	  **keys;			/* per index: key expression for this rel */
+	int8	   *usable;			/* per index: predicate implied? -1: not asked */
+} RfMatchContext;
+
+extern bool rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match);
+extern bool rf_same_cond(const RfCond *a, const RfCond *b);
+extern List *rf_cond_indexes(const RfCond *cond);
+
+/* ---- clause.c, pattern.c ---- */
+
+extern RfKeySet *rf_clause_set(const RfIndex *index, Index varno, Node *key,
+							   Node *clause);
+extern bool rf_is_key(const RfIndex *index, Index varno, Node *key,
+					  Node *operand);
+extern RfKeySet *rf_pattern_set(const RfIndex *index, Oid function,
+								Oid collation, Datum pattern);
+extern RfKeySet *rf_within_range_set(const RfIndex *index, Oid type,
+									 Datum value);
+
+/* ---- leaf.c ---- */
+
+/* One NO a plan relies on; part of a guard's state. */
+typedef struct RfSkip
+{
+	Oid			leaf;			/* the partition */
+	Oid			index;			/* its index */
+	int32		probe;			/* number of the set of keys asked for */
+	RfStamp		stamp;			/* of the summary that said NO */
+} RfSkip;
+
+/* The NOs of one pass over a table's partitions. */
+typedef struct RfSkips
+{
+	MemoryContext context;
+	int			n;
+	int			size;
+	RfSkip	   *skips;
+} RfSkips;
+
+/* How NOs given earlier are checked. */
+typedef struct RfRecheck
+{
+	const bytea **flat;			/* the sets of keys, by number */
+	RfKeySet  **sets;			/* the same, once used; else NULL */
+	bool		trust_stamps;	/* the same stamp means still NO */
+	bool		in_recovery;
+	Snapshot	serializable;	/* not NULL: take predicate locks for it */
+} RfRecheck;
+
+extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
+							bool in_recovery, RfSkips *skips);
+extern bool rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck);
+
+/* ---- plan.c ---- */
+
+/* One partitioned table met in planning, and what was skipped there. */
+typedef struct RfPass
+{
+	PlannerInfo *root;
+	Index		top_rti;		/* of the outermost partitioned table above */
+	Oid			relid;
+	PartitionDesc partdesc;		/* maps excluded to partitions */
+	RfMatch		match;			/* cond is NULL: nothing could be asked */
+	Bitmapset  *leaves;			/* leaf members partition pruning had left */
+	Bitmapset  *excluded;		/* those of them left out */
+	RfSkips    *skips;			/* shared with a pass that asked the same */
+} RfPass;
+
+/* When summaries were looked at; see rf_clock_quiet. */
+typedef struct RfClock
+{
+	uint64		completions;	/* transactions that ended so far */
+	LocalTransactionId lxid;
+	CommandId	curcid;
+} RfClock;
+
+/* One call of the planner. */
+typedef struct RfPlanning
+{
+	struct RfPlanning *outer;	/* the call this one is nested in */
+	Query	   *parse;			/* what is being planned ... */
+	Query	   *saved;			/* ... and a copy; NULL: do not skip */
+	int			cursor_options;
+	bool		in_recovery;
+	RfClock		clock;
+	MemoryContext context;
+	PlannerGlobal *glob;
+	List	   *passes;			/* RfPass */
+	List	   *probes;			/* bytea: sets of keys asked for */
+} RfPlanning;
+
+extern RfPlanning *rf_planning;
+extern bool rf_suppress_skips;
+
+extern void rf_init_plan(void);
+extern void rf_clock_read(RfClock *clock);
+extern bool rf_clock_quiet(const RfClock *then);
+
+/* ---- skip.c ---- */
+
+extern void rf_init_skip(void);
+
+/* ---- guard.c ---- */
+
+/*
+ * What a plan relies on: custom_private of a CustomScan that is never run.
+ * The state is written to when a check found that it still holds; this does
+ * not change what the plan means, it only makes the next check cheaper.
+ */
+typedef enum RfGuardPrivate
+{
+	RF_GUARD_QUERY,				/* Query, as given to the planner */
+	RF_GUARD_CURSOR_OPTIONS,	/* Integer */
+	RF_GUARD_HASH,				/* Integer: of its PlanInvalItem */
+	RF_GUARD_PROBES,			/* List of Const: sets of keys, bytea */
+	RF_GUARD_STATE,				/* Const: RfGuardState */
+	RF_GUARD_TABLES				/* List, one per table: see explain.c */
+} RfGuardPrivate;
+
+typedef struct RfGuardState
+{
+	RfClock		clock;			/* before the summaries were last read */
+	bool		in_recovery;	/* NOs are good for a standby's snapshots */
+	int32		nskips;
+	RfSkip		skips[FLEXIBLE_ARRAY_MEMBER];
+} RfGuardState;
+
+extern const CustomScanMethods rf_guard_methods;
+
+extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
+extern CustomScan *rf_find_guard(const PlannedStmt *stmt);
+extern bool rf_guard_holds(CustomScan *guard, Snapshot snapshot);
+extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
+extern void rf_invalidate_plans(uint32 hash);
+
+/* The PlanInvalItem of every plan that rangefilter.enable can change. */
+#define RF_ENABLE_HASH	0x72666567
+
+/* ---- replan.c ---- */
+
+extern void rf_init_replan(void);
+
+/* ---- explain.c ---- */
+
+extern List *rf_explain_tables(PlannerGlobal *glob, List *passes);
+extern Node *rf_create_guard_state(CustomScan *guard);
+
+#endif							/* RANGEFILTER_PLANNER_H */

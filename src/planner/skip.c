@@ -1,0 +1,297 @@
+/*-------------------------------------------------------------------------
+ *
+ * skip.c
+ *	  Taking partitions out of a plan before the planner expands them.
+ *
+ * expand_partitioned_rtentry() goes over parent->live_parts, reading it anew
+ * at every step, and builds a RelOptInfo for each member; on the way it calls
+ * get_relation_info_hook.  When that happens for the first member, the
+ * parent's restrictions are complete, constants from equivalence classes
+ * included.  That is the moment to ask the indexes and to delete from
+ * live_parts what need not be scanned: the rest of the planner sees partitions
+ * pruned as it prunes them itself.
+ *
+ * Rules, each for a reason (see src/README.md):
+ *	- only leaves: a partitioned member must stay in the plan, or attaching a
+ *	  partition below it would not invalidate the plan;
+ *	- never the first member: the loop has read it.  It is marked dummy instead.
+ *	  So the set never becomes empty, and its pointer never moves;
+ *	- positions in live_parts mean something only through the planner's own
+ *	  partition directory.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "miscadmin.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "partitioning/partdesc.h"
+#include "planner/planner.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+static get_relation_info_hook_type previous_hook = NULL;
+
+/*
+ * Rangefilter indexes offer no scans, so the planner need not think about
+ * them.  Those on expressions stay, for the statistics they carry.
+ */
+static void
+drop_scanless_indexes(RelOptInfo *rel)
+{
+	ListCell   *cell;
+
+	foreach(cell, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+
+		if (!index->amhasgettuple && !index->amhasgetbitmap &&
+			index->indexprs == NIL)
+			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
+	}
+}
+
+/*
+ * Is this part of the planning of the Query we have a copy of?  Not where
+ * somebody called standard_planner() past our planner_hook.
+ */
+static bool
+is_ours(PlannerInfo *root)
+{
+	while (root->parent_root != NULL)
+		root = root->parent_root;
+	return root->parse == rf_planning->parse;
+}
+
+/*
+ * The range table index of the outermost partitioned table that a partitioned
+ * table was reached from.
+ */
+static Index
+top_partitioned(PlannerInfo *root, Index rti)
+{
+	for (;;)
+	{
+		AppendRelInfo *appinfo = root->append_rel_array ?
+		root->append_rel_array[rti] : NULL;
+
+		if (appinfo == NULL ||
+			root->simple_rel_array[appinfo->parent_relid]->part_rels == NULL)
+			return rti;
+		rti = appinfo->parent_relid;
+	}
+}
+
+/*
+ * An earlier pass that asked the same of the same partitions, or NULL.  MIN
+ * and MAX, for example, are planned twice.
+ */
+static RfPass *
+find_same_pass(const RfPass *pass)
+{
+	ListCell   *cell;
+
+	foreach(cell, rf_planning->passes)
+	{
+		RfPass	   *other = lfirst(cell);
+
+		if (other->relid == pass->relid &&
+			other->partdesc == pass->partdesc &&
+			other->match.cond != NULL &&
+			bms_equal(other->leaves, pass->leaves) &&
+			rf_same_cond(other->match.cond, pass->match.cond))
+			return other;
+	}
+	return NULL;
+}
+
+/*
+ * Gives each set of keys of a condition its number.
+ */
+static void
+number_probes(RfCond *cond)
+{
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+	{
+		cond->probe = list_length(rf_planning->probes);
+		rf_planning->probes = lappend(rf_planning->probes, cond->flat);
+	}
+	foreach(cell, cond->args)
+		number_probes(lfirst(cell));
+}
+
+/*
+ * Finds out which leaves can be left out.
+ */
+static void
+ask_leaves(RfTable *table, RfPass *pass)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "rangefilter probes",
+												  ALLOCSET_SMALL_SIZES);
+	int			i = -1;
+
+	pass->skips = palloc0(sizeof(RfSkips));
+	pass->skips->context = CurrentMemoryContext;
+	number_probes(pass->match.cond);
+	while ((i = bms_next_member(pass->leaves, i)) >= 0)
+	{
+		MemoryContext old;
+		bool		excluded;
+
+		CHECK_FOR_INTERRUPTS();
+		old = MemoryContextSwitchTo(scratch);
+		excluded = rf_exclude_leaf(table, pass->match.cond,
+								   pass->partdesc->oids[i],
+								   rf_planning->in_recovery, pass->skips);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(scratch);
+		if (excluded)
+			pass->excluded = bms_add_member(pass->excluded, i);
+	}
+	MemoryContextDelete(scratch);
+}
+
+/*
+ * The leaves among live members.
+ */
+static Bitmapset *
+live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
+{
+	Bitmapset  *leaves = NULL;
+	int			i = -1;
+
+	while ((i = bms_next_member(parent->live_parts, i)) >= 0)
+	{
+		if (partdesc->is_leaf[i])
+			leaves = bms_add_member(leaves, i);
+	}
+	return leaves;
+}
+
+/*
+ * What the indexes of a partitioned table say about its live leaves.
+ */
+static RfPass *
+make_pass(PlannerInfo *root, RelOptInfo *parent, Oid relid,
+		  PartitionDesc partdesc)
+{
+	RfPass	   *pass = palloc0(sizeof(RfPass));
+	RfTable    *table = rf_find_table(relid);
+	RfPass	   *same;
+
+	pass->root = root;
+	pass->top_rti = top_partitioned(root, parent->relid);
+	pass->relid = relid;
+	pass->partdesc = partdesc;
+	pass->leaves = live_leaves(parent, partdesc);
+	if (!rf_match(parent, table, &pass->match))
+		return pass;
+	same = find_same_pass(pass);
+	if (same != NULL)
+	{
+		pass->skips = same->skips;
+		pass->excluded = same->excluded;
+	}
+	else
+		ask_leaves(table, pass);
+	return pass;
+}
+
+/*
+ * Takes members out: the first one, whose RelOptInfo this is, by making it
+ * dummy, the others by deleting them before they are reached.
+ */
+static void
+exclude_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
+				const Bitmapset *excluded)
+{
+	int			i = -1;
+
+	while ((i = bms_next_member(excluded, i)) >= 0)
+	{
+		if (i == first)
+			mark_dummy_rel(first_rel);
+		else
+			parent->live_parts = bms_del_member(parent->live_parts, i);
+	}
+}
+
+/*
+ * Deals with all members of a partitioned table, which the planner has locked,
+ * when the first of them gets its RelOptInfo.
+ */
+static void
+skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
+			 Oid first_oid)
+{
+	Relation	relation;
+	PartitionDesc partdesc;
+	int			first = bms_next_member(parent->live_parts, -1);
+	RfPass	   *pass;
+
+	relation = table_open(root->simple_rte_array[parent->relid]->relid,
+						  NoLock);
+	partdesc = PartitionDirectoryLookup(root->glob->partition_directory,
+										relation);
+	if (partdesc->oids[first] == first_oid)
+	{
+		/* Of a parent core has found to be empty nothing is scanned. */
+		if (IS_DUMMY_REL(parent))
+			exclude_members(parent, rel, first,
+							live_leaves(parent, partdesc));
+		else
+		{
+			pass = make_pass(root, parent, RelationGetRelid(relation),
+							 partdesc);
+			rf_planning->passes = lappend(rf_planning->passes, pass);
+			exclude_members(parent, rel, first, pass->excluded);
+		}
+	}
+	table_close(relation, NoLock);
+}
+
+/*
+ * get_relation_info_hook
+ */
+static void
+relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+{
+	AppendRelInfo *appinfo;
+	RelOptInfo *parent;
+	MemoryContext old;
+
+	if (previous_hook)
+		previous_hook(root, relid, inhparent, rel);
+	drop_scanless_indexes(rel);
+
+	if (rf_planning == NULL || rf_planning->saved == NULL ||
+		rel->reloptkind != RELOPT_OTHER_MEMBER_REL)
+		return;
+	appinfo = root->append_rel_array[rel->relid];
+	parent = root->simple_rel_array[appinfo->parent_relid];
+
+	/* Partitioned, and this is the first member? */
+	if (parent == NULL || parent->part_rels == NULL ||
+		parent->all_partrels != NULL || !is_ours(root))
+		return;
+	rf_planning->glob = root->glob;
+	old = MemoryContextSwitchTo(rf_planning->context);
+	skip_members(root, parent, rel, relid);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_skip(void)
+{
+	previous_hook = get_relation_info_hook;
+	get_relation_info_hook = relation_info;
+}
