@@ -243,7 +243,7 @@ main()
 	rf_choose_user
 	rf_private_postgres
 	rf_copy_source
-	rf_install_extension
+	rf_install_extension WERROR=1
 	megabytes=$(awk '/^MemTotal/ { m = $2 / 4096; print int(m > 2048 ? 2048 : m) }' /proc/meminfo)
 	BUFFERS=${megabytes}MB
 	rf_start_server bench session_preload_libraries=rangefilter max_wal_size=4GB \
