@@ -13,27 +13,39 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/xloginsert.h"
 #include "commands/progress.h"
+#include "miscadmin.h"
 #include "pgstat.h"
 #include "rangefilter/rangefilter.h"
 
 /*
- * Writes the metapage of an index without segments into the given fork,
- * which is empty.
+ * Appends the block that becomes the metapage to an empty fork; returns it
+ * pinned and exclusively locked.
  */
-static void
-rf_write_empty(Relation index, ForkNumber fork, const RfCodec *codec)
+static Buffer
+rf_new_meta(Relation index, ForkNumber fork)
 {
-	GenericXLogState *state;
 	Buffer		buffer = ReadBufferExtended(index, fork, P_NEW, RBM_NORMAL,
 											NULL);
 
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	Assert(BufferGetBlockNumber(buffer) == RF_META_BLKNO);
-	state = GenericXLogStart(index);
+	return buffer;
+}
+
+/*
+ * Writes the metapage of an index without segments into the empty main fork.
+ */
+static void
+rf_write_empty(Relation index)
+{
+	Buffer		buffer = rf_new_meta(index, MAIN_FORKNUM);
+	GenericXLogState *state = GenericXLogStart(index);
+
 	rf_init_meta_page(GenericXLogRegisterBuffer(state, buffer,
 												GENERIC_XLOG_FULL_IMAGE),
-					  codec, 0);
+					  rf_index_codec(index), 0);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
@@ -50,7 +62,7 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
 	rf_check_definition(heap, index, index_info);
-	rf_write_empty(index, MAIN_FORKNUM, rf_index_codec(index));
+	rf_write_empty(index);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SCAN);
 	rf_summarize(heap, index, index_info, RF_SUMMARIZE_BUILD, -1,
 				 &result->heap_tuples);
@@ -60,10 +72,20 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 
 /*
  * ambuildempty: the init fork of an unlogged index, copied to the main fork
- * after a crash.
+ * after a crash.  The fork must survive that crash itself, so it is WAL-logged;
+ * GenericXLog would not do so for an unlogged relation.
  */
 void
 rf_buildempty(Relation index)
 {
-	rf_write_empty(index, INIT_FORKNUM, rf_index_codec(index));
+	Buffer		buffer = rf_new_meta(index, INIT_FORKNUM);
+	PGAlignedBlock page;
+
+	rf_init_meta_page(page.data, rf_index_codec(index), 0);
+	START_CRIT_SECTION();
+	memcpy(BufferGetPage(buffer), page.data, BLCKSZ);
+	MarkBufferDirty(buffer);
+	log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
 }
