@@ -133,6 +133,20 @@ rf_delta_sort(Page page, RfKeyKind kind)
 }
 
 /*
+ * Can all keys of a delta page be read, as sorting them requires?
+ */
+static bool
+rf_delta_keys_ok(Page page, RfKeyKind kind)
+{
+	RfKey		key = {0};
+
+	for (int i = 0; i < rf_keys_of_page(page, kind); i++)
+		if (!rf_delta_key(page, kind, i, &key))
+			return false;
+	return true;
+}
+
+/*
  * Is a delta page sound enough to be searched?
  */
 static bool
@@ -259,14 +273,11 @@ rf_delta_probe(Relation index, const RfMetaData *meta, int first_slot,
 	for (int i = first_slot; i < meta->ndelta; i++)
 	{
 		const RfDeltaSlot *slot = &meta->delta[i];
-		RfCache    *cache = rf_cache(index);
 		RfAnswer	answer = RF_UNKNOWN;
 		Buffer		buffer;
 		Page		page;
 
-		if (slot->block >= cache->nblocks)
-			cache->nblocks = RelationGetNumberOfBlocks(index);
-		if (slot->block >= cache->nblocks)
+		if (!rf_block_exists(index, slot->block))
 			return RF_UNKNOWN;
 		buffer = ReadBuffer(index, slot->block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -292,9 +303,12 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 	for (int i = 0; i < meta->ndelta; i++)
 	{
 		PGAlignedBlock copy;
-		Buffer		buffer = ReadBuffer(index, meta->delta[i].block);
+		Buffer		buffer;
 		RfKey		key = {0};
 
+		if (!rf_block_exists(index, meta->delta[i].block))
+			continue;
+		buffer = ReadBuffer(index, meta->delta[i].block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
 		UnlockReleaseBuffer(buffer);
@@ -307,20 +321,46 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 }
 
 /*
- * Adds a page to the delta, taking a spare block or extending the file, and
- * registers it.  Returns its locked buffer.
+ * Does the delta use the block?
+ */
+static bool
+rf_delta_has_block(const RfMetaData *meta, BlockNumber block)
+{
+	for (int i = 0; i < meta->ndelta; i++)
+		if (meta->delta[i].block == block)
+			return true;
+	return false;
+}
+
+/*
+ * Takes a block off the list of spare ones, or extends the file.  A damaged
+ * list may name blocks that we have locked; those are passed over.
+ */
+static BlockNumber
+rf_delta_new_block(Relation index, RfMetaData *meta)
+{
+	while (meta->nspare > 0)
+	{
+		BlockNumber block = meta->spare[--meta->nspare];
+
+		if (rf_block_exists(index, block) && !rf_delta_has_block(meta, block))
+			return block;
+	}
+	return rf_extend(index, 1);
+}
+
+/*
+ * Adds a page to the delta and registers it.  Returns its locked buffer.
  */
 static Buffer
 rf_delta_new_page(Relation index, GenericXLogState *state, RfMetaData *meta,
 				  Page *page)
 {
+	BlockNumber block = rf_delta_new_block(index, meta);
 	RfDeltaSlot *slot = &meta->delta[meta->ndelta++];
 	Buffer		buffer;
 
-	if (meta->nspare > 0)
-		slot->block = meta->spare[--meta->nspare];
-	else
-		slot->block = rf_extend(index, 1);
+	slot->block = block;
 	slot->owner = meta->next_owner++;
 	slot->nkeys = 0;
 	buffer = ReadBuffer(index, slot->block);
@@ -328,6 +368,19 @@ rf_delta_new_page(Relation index, GenericXLogState *state, RfMetaData *meta,
 	*page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
 	rf_init_page(*page, RF_PAGE_DELTA, meta->identity, slot->owner);
 	return buffer;
+}
+
+/*
+ * Errors out over a delta page that a key cannot be added to.
+ */
+static void
+rf_delta_damaged(Relation index, const RfDeltaSlot *slot)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("delta page %u of index \"%s\" is damaged",
+					slot->block, RelationGetRelationName(index)),
+			 errhint("REINDEX it.")));
 }
 
 /*
@@ -348,14 +401,12 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 	{
 		RfDeltaSlot *slot = &meta->delta[meta->ndelta - 1];
 
+		if (!rf_block_exists(index, slot->block))
+			rf_delta_damaged(index, slot);
 		buffers[0] = ReadBuffer(index, slot->block);
 		LockBuffer(buffers[0], BUFFER_LOCK_EXCLUSIVE);
 		if (!rf_delta_page_ok(BufferGetPage(buffers[0]), kind, meta, slot))
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("delta page %u of index \"%s\" is damaged",
-							slot->block, RelationGetRelationName(index)),
-					 errhint("REINDEX it.")));
+			rf_delta_damaged(index, slot);
 		if (RfPageGetOpaque(BufferGetPage(buffers[0]))->kind == RF_PAGE_DELTA)
 		{
 			page = GenericXLogRegisterBuffer(state, buffers[0], 0);
@@ -364,6 +415,8 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 				slot->nkeys++;
 				return true;
 			}
+			if (!rf_delta_keys_ok(page, kind))
+				rf_delta_damaged(index, slot);
 			rf_delta_sort(page, kind);
 		}
 	}

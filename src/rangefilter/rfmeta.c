@@ -47,6 +47,15 @@ rf_page_meta(Page page)
 }
 
 /*
+ * The metapage's pd_lower with a directory of len bytes.
+ */
+static uint32
+rf_meta_lower(uint32 len)
+{
+	return MAXALIGN(SizeOfPageHeaderData) + MAXALIGN(sizeof(RfMetaData)) + len;
+}
+
+/*
  * Can the directory be walked without leaving it?
  */
 static bool
@@ -95,6 +104,7 @@ rf_meta_problem(Page page, const RfCodec *codec)
 	if (meta->ndelta > RF_DELTA_SLOTS || meta->nretired > meta->ndelta ||
 		meta->nspare > RF_DELTA_SLOTS ||
 		meta->directory_len > RF_DIRECTORY_SIZE ||
+		((PageHeader) page)->pd_lower != rf_meta_lower(meta->directory_len) ||
 		!rf_directory_is_sane(meta))
 		return "The metapage's directory is damaged.";
 	return NULL;
@@ -271,6 +281,5 @@ void
 rf_set_directory(Page page, uint32 len)
 {
 	rf_page_meta(page)->directory_len = len;
-	((PageHeader) page)->pd_lower = MAXALIGN(SizeOfPageHeaderData) +
-		MAXALIGN(sizeof(RfMetaData)) + len;
+	((PageHeader) page)->pd_lower = rf_meta_lower(len);
 }

@@ -50,6 +50,25 @@ rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 }
 
 /*
+ * Can the block, which the metapage names, be read and locked while the
+ * metapage is locked?  Not so the metapage itself, nor what lies past the end
+ * of the file: a damaged metapage may name either.
+ */
+bool
+rf_block_exists(Relation index, BlockNumber block)
+{
+	RfCache    *cache = rf_cache(index);
+
+	if (block == RF_META_BLKNO)
+		return false;
+
+	/* The file may have grown since its length was noted. */
+	if (block >= cache->nblocks)
+		cache->nblocks = RelationGetNumberOfBlocks(index);
+	return block < cache->nblocks;
+}
+
+/*
  * FilterReader callback: share-locks page pageno of the run, releasing the
  * page read before.  NULL where the page is not what the directory says.
  */
@@ -61,7 +80,7 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 
 	rf_run_reader_end(reader);
 	if (pageno >= reader->reader.npages ||
-		reader->run_block + pageno >= rf_cache(reader->index)->nblocks)
+		!rf_block_exists(reader->index, reader->run_block + pageno))
 		return NULL;
 	reader->buffer = ReadBuffer(reader->index, reader->run_block + pageno);
 	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
@@ -79,8 +98,6 @@ void
 rf_run_reader_begin(RfRunReader *reader, Relation index,
 					const RfMetaData *meta, const RfSegment *segment)
 {
-	RfCache    *cache = rf_cache(index);
-
 	reader->reader.read_page = rf_read_run_page;
 	reader->reader.npages = segment->npages;
 	reader->reader.page_size = RF_PAGE_CONTENT;
@@ -89,10 +106,6 @@ rf_run_reader_begin(RfRunReader *reader, Relation index,
 	reader->run_block = segment->run_block;
 	reader->owner = segment->owner;
 	reader->buffer = InvalidBuffer;
-
-	/* The file may have grown since its length was noted. */
-	if (segment->run_block + segment->npages > cache->nblocks)
-		cache->nblocks = RelationGetNumberOfBlocks(index);
 }
 
 /*
