@@ -127,7 +127,7 @@ typedef struct RfMetaData
 	uint16		nspare;			/* free blocks kept for the delta */
 	uint16		nsegments;
 	uint32		directory_len;	/* bytes */
-	uint32		padding;
+	uint32		announced_owner;	/* id of the run to be made, RF_ANNOUNCED */
 	RfDeltaSlot delta[RF_DELTA_SLOTS];
 	BlockNumber spare[RF_DELTA_SLOTS];
 	/* MAXALIGNed RfSegments follow */
@@ -237,6 +237,7 @@ extern void rf_init_page(Page page, RfPageKind kind, uint64 identity,
 						 uint32 owner);
 extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
+extern bool rf_block_exists(Relation index, BlockNumber block);
 extern void rf_run_reader_begin(RfRunReader *reader, Relation index,
 								const RfMetaData *meta,
 								const RfSegment *segment);
@@ -272,6 +273,7 @@ typedef struct RfHeapTuple
 	ItemPointerData tid;
 	bool		isnull;
 	RfKey		key;			/* not set when isnull */
+	TransactionId xmin;			/* as stored */
 	bool		settled;		/* inserted by a transaction that committed */
 	bool		recently_dead;
 } RfHeapTuple;
@@ -294,6 +296,7 @@ typedef struct RfHeapScan
 } RfHeapScan;
 
 extern void rf_scan_heap(RfHeapScan *scan);
+extern bool rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple);
 
 /* rfsort.c */
 typedef struct RfKeySort RfKeySort;

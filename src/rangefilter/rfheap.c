@@ -30,12 +30,12 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* A tuple whose key is computed after the page lock is gone. */
-typedef struct RfDeferred
+/* A tuple whose page lock is to be gone before it goes to the callback. */
+typedef struct RfPending
 {
-	HeapTuple	tuple;
+	HeapTuple	tuple;			/* a copy, to compute the key from; or NULL */
 	RfHeapTuple result;
-} RfDeferred;
+} RfPending;
 
 typedef struct RfScanState
 {
@@ -48,8 +48,8 @@ typedef struct RfScanState
 	TupleTableSlot *slot;
 	MemoryContext page_context;
 	BufferAccessStrategy strategy;
-	RfDeferred	deferred[MaxHeapTuplesPerPage];
-	int			ndeferred;
+	RfPending	pending[MaxHeapTuplesPerPage];
+	int			npending;
 } RfScanState;
 
 /*
@@ -73,15 +73,14 @@ rf_prepare_evaluation(RfScanState *state)
 }
 
 /*
- * Hands a key to the callback.
+ * Notes a key.
  */
 static void
-rf_emit(RfScanState *state, RfHeapTuple *result, Datum value, bool isnull)
+rf_set_key(RfScanState *state, RfHeapTuple *result, Datum value, bool isnull)
 {
 	result->isnull = isnull;
 	if (!isnull)
 		result->key = state->scan->codec->encode(value);
-	state->scan->callback(state->scan->arg, result);
 }
 
 /*
@@ -98,19 +97,21 @@ rf_is_external(RfScanState *state, Datum value, bool isnull)
 }
 
 /*
- * Deals with one tuple of a share-locked page: emits its key where that
- * needs no look elsewhere, defers it where it does, or gives a DEAD one up.
- * The key column of a DEAD tuple is emitted without asking a predicate:
- * covering too much is no fault.
+ * Deals with one tuple of a share-locked page: notes its key where that needs
+ * no look elsewhere, copies the tuple where it does, or gives a DEAD one up.
+ * The key column of a DEAD tuple counts without asking a predicate: covering
+ * too much is no fault.
  */
 static void
 rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 {
+	RfPending  *pending = &state->pending[state->npending];
 	RfHeapTuple result = {.tid = tuple->t_self};
 	Datum		value = (Datum) 0;
 	bool		isnull = true;
-	bool		deferrable = status != HEAPTUPLE_DEAD;
+	bool		dead = status == HEAPTUPLE_DEAD;
 
+	result.xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 	result.settled = status == HEAPTUPLE_LIVE ||
 		status == HEAPTUPLE_RECENTLY_DEAD ||
 		status == HEAPTUPLE_DELETE_IN_PROGRESS;
@@ -119,53 +120,60 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 		value = heap_getattr(tuple, state->attno,
 							 RelationGetDescr(state->scan->heap), &isnull);
 	if (state->attno != 0 && !rf_is_external(state, value, isnull) &&
-		(!state->by_expression || !deferrable))
-		rf_emit(state, &result, value, isnull);
-	else if (deferrable)
+		(!state->by_expression || dead))
 	{
-		RfDeferred *deferred = &state->deferred[state->ndeferred++];
-
-		deferred->tuple = heap_copytuple(tuple);
-		deferred->result = result;
+		rf_set_key(state, &result, value, isnull);
+		pending->tuple = NULL;
+	}
+	else if (dead)
+	{
+		state->scan->missed_dead = true;
+		return;
 	}
 	else
-		state->scan->missed_dead = true;
+		pending->tuple = heap_copytuple(tuple);
+	pending->result = result;
+	state->npending++;
 }
 
 /*
  * Computes the key of a tuple copied from its page: out-of-line values are
- * fetched, the predicate and the expression evaluated.
+ * fetched, the predicate and the expression evaluated.  False where the
+ * predicate leaves the tuple out.
  */
-static void
-rf_take_deferred(RfScanState *state, RfDeferred *deferred)
+static bool
+rf_compute_key(RfScanState *state, RfPending *pending)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	bool		indexed;
 
 	if (!state->by_expression)
 	{
-		values[0] = heap_getattr(deferred->tuple, state->attno,
+		values[0] = heap_getattr(pending->tuple, state->attno,
 								 RelationGetDescr(state->scan->heap),
 								 &isnull[0]);
-		rf_emit(state, &deferred->result, values[0], isnull[0]);
-		return;
+		rf_set_key(state, &pending->result, values[0], isnull[0]);
+		return true;
 	}
-	ExecStoreHeapTuple(deferred->tuple, state->slot, false);
-	if (state->predicate == NULL ||
-		ExecQual(state->predicate, GetPerTupleExprContext(state->estate)))
+	ExecStoreHeapTuple(pending->tuple, state->slot, false);
+	indexed = state->predicate == NULL ||
+		ExecQual(state->predicate, GetPerTupleExprContext(state->estate));
+	if (indexed)
 	{
 		FormIndexDatum(state->scan->index_info, state->slot, state->estate,
 					   values, isnull);
-		rf_emit(state, &deferred->result, values[0], isnull[0]);
+		rf_set_key(state, &pending->result, values[0], isnull[0]);
 	}
 	ExecClearTuple(state->slot);
 	ResetPerTupleExprContext(state->estate);
+	return indexed;
 }
 
 /*
  * Takes every tuple of one heap block.  The page is share-locked while its
  * line pointers are walked, then released before anything that may wait or
- * fetch.
+ * fetch, the callback included (a sort may write to disk).
  */
 static void
 rf_scan_block(RfScanState *state, BlockNumber block)
@@ -176,7 +184,7 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 	Page		page;
 	OffsetNumber maxoff;
 
-	state->ndeferred = 0;
+	state->npending = 0;
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
@@ -196,8 +204,37 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 											   buffer));
 	}
 	UnlockReleaseBuffer(buffer);
-	for (int i = 0; i < state->ndeferred; i++)
-		rf_take_deferred(state, &state->deferred[i]);
+	for (int i = 0; i < state->npending; i++)
+	{
+		RfPending  *pending = &state->pending[i];
+
+		if (pending->tuple == NULL || rf_compute_key(state, pending))
+			scan->callback(scan->arg, &pending->result);
+	}
+}
+
+/*
+ * Is the tuple that a scan has met still on its page?
+ */
+bool
+rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple)
+{
+	Buffer		buffer = ReadBuffer(heap, ItemPointerGetBlockNumber(&tuple->tid));
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->tid);
+	bool		result = false;
+	Page		page;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if (offset <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		result = ItemIdIsNormal(item) &&
+			HeapTupleHeaderGetRawXmin((HeapTupleHeader) PageGetItem(page, item)) == tuple->xmin;
+	}
+	UnlockReleaseBuffer(buffer);
+	return result;
 }
 
 /*

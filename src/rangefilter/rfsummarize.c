@@ -171,7 +171,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	/* Read under the lock: see the head of rfinsert.c. */
 	work->end = RelationGetNumberOfBlocks(heap);
 	if (!redo && work->end <= meta->summarized &&
-		!(meta->flags & RF_UNCERTAIN_FLAGS))
+		!(meta->flags & (RF_UNCERTAIN_FLAGS | RF_ANNOUNCED)))
 	{
 		UnlockReleaseBuffer(buffer);
 		return false;
@@ -195,6 +195,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->tail_keys = 0;
 	meta->announced_start = work->start;
 	meta->announced_end = work->end;
+	meta->announced_owner = work->owner;
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 	return true;
@@ -246,6 +247,10 @@ rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
 /*
  * Step 3.  The stamp moves: the new filter may say YES to keys the old ones
  * denied, and inserts of such keys will leave no trace.
+ *
+ * The announcement must still be ours.  An index expression may call
+ * rangefilter_summarize() in the midst of our scan, which our own lock does
+ * not prevent; what it retired or dropped is not in our run.
  */
 static void
 rf_swing(Relation index, const RfWork *work, const RfSegment *new,
@@ -256,9 +261,13 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
 	RfMetaData *meta = rf_page_meta(page);
 
-	if (meta->identity != work->identity)
-		elog(ERROR, "index \"%s\" was rebuilt under a summarize",
-			 RelationGetRelationName(index));
+	if (meta->identity != work->identity ||
+		!(meta->flags & RF_ANNOUNCED) ||
+		meta->announced_owner != work->owner)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("index \"%s\" was summarized or rebuilt while it was being summarized",
+						RelationGetRelationName(index))));
 	rf_swing_directory(page, new, work->start);
 	if (meta->flags & RF_DELTA_RETIRING)
 		rf_drop_retired(meta);
