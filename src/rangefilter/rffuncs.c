@@ -113,8 +113,44 @@ rf_leaf_indexes(Oid index_oid)
 }
 
 /*
- * May the current user learn values of the index's key from it?  That takes
- * what reading them from the table would take, and no row-level security.
+ * The partitions that a partitioned index has no leaf index on: foreign
+ * tables, and any table while the index is not valid.  leaves is what
+ * rf_leaf_indexes() returned.
+ */
+static List *
+rf_tables_without_index(Oid index_oid, List *leaves)
+{
+	List	   *indexed = NIL;
+	List	   *result = NIL;
+	List	   *tables;
+	ListCell   *cell;
+	int			next = 0;
+
+	if (get_rel_relkind(index_oid) != RELKIND_PARTITIONED_INDEX)
+		return NIL;
+	foreach(cell, leaves)
+		indexed = lappend_oid(indexed, IndexGetRelation(lfirst_oid(cell), true));
+	tables = find_all_inheritors(IndexGetRelation(index_oid, false), NoLock, NULL);
+	list_sort(indexed, list_oid_cmp);
+	list_sort(tables, list_oid_cmp);
+	foreach(cell, tables)
+	{
+		Oid			table = lfirst_oid(cell);
+
+		while (next < list_length(indexed) && list_nth_oid(indexed, next) < table)
+			next++;
+		if ((next == list_length(indexed) || list_nth_oid(indexed, next) != table) &&
+			get_rel_relkind(table) != RELKIND_PARTITIONED_TABLE)
+			result = lappend_oid(result, table);
+	}
+	return result;
+}
+
+/*
+ * May the current user learn values of the index's key from it, or whether
+ * one is there?  That takes what reading them from the table would take, and
+ * no row-level security.  A partial index tells of its predicate's columns,
+ * too, hence takes SELECT on the whole table, as an expression does.
  */
 bool
 rf_may_read_keys(RfOpenIndex *open)
@@ -127,6 +163,7 @@ rf_may_read_keys(RfOpenIndex *open)
 	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
 		return true;
 	return attno != 0 &&
+		heap_attisnull(open->index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		pg_attribute_aclcheck(heap_oid, attno, GetUserId(),
 							  ACL_SELECT) == ACLCHECK_OK;
 }
@@ -245,7 +282,9 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 	else if (set != NULL && open.index->rd_index->indisvalid)
 	{
 		PredicateLockRelation(open.index, GetActiveSnapshot());
-		result = rf_probe(open.index, set, RecoveryInProgress(),
+		result = rf_probe(open.index, set,
+						  RecoveryInProgress() ||
+						  GetActiveSnapshot()->takenDuringRecovery,
 						  &stamp) != RF_NO;
 	}
 	rf_close_index(&open, false);
@@ -260,18 +299,32 @@ Datum
 rangefilter_may_contain(PG_FUNCTION_ARGS)
 {
 	Oid			heap_oid;
+	List	   *leaves;
 	ListCell   *cell;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	rf_require_read_keys(PG_GETARG_OID(0));
-	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
+	foreach(cell, leaves)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
 			PG_RETURN_BOOL(true);
 	}
-	PG_RETURN_BOOL(false);
+	PG_RETURN_BOOL(rf_tables_without_index(PG_GETARG_OID(0), leaves) != NIL);
+}
+
+/*
+ * Appends a table to the result of rangefilter_partitions().
+ */
+static void
+rf_return_table(ReturnSetInfo *result, Oid table)
+{
+	Datum		value = ObjectIdGetDatum(table);
+	bool		isnull = false;
+
+	tuplestore_putvalues(result->setResult, result->setDesc, &value, &isnull);
 }
 
 /*
@@ -282,24 +335,24 @@ Datum
 rangefilter_partitions(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	List	   *leaves;
 	ListCell   *cell;
 
 	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
 	if (PG_ARGISNULL(0))
 		return (Datum) 0;
 	rf_require_read_keys(PG_GETARG_OID(0));
-	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
+	foreach(cell, leaves)
 	{
 		Oid			heap_oid;
-		Datum		value;
-		bool		isnull = false;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
-			continue;
-		value = ObjectIdGetDatum(heap_oid);
-		tuplestore_putvalues(result->setResult, result->setDesc, &value, &isnull);
+		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
+			rf_return_table(result, heap_oid);
 	}
+	foreach(cell, rf_tables_without_index(PG_GETARG_OID(0), leaves))
+		rf_return_table(result, lfirst_oid(cell));
 	return (Datum) 0;
 }
 
@@ -369,14 +422,28 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 typedef struct RfVerify
 {
 	RfOpenIndex *open;
-	bool		skip_recently_dead;
 	int64		nrows;
 } RfVerify;
 
 /*
+ * May the index deny a recently dead row version?  It may where it says that
+ * only snapshots of the primary are to trust it, or where VACUUM has removed
+ * the version since we read it (a summary without it may have come after).
+ */
+static bool
+rf_may_be_missing(RfOpenIndex *open, const RfHeapTuple *tuple)
+{
+	Buffer		buffer = rf_read_meta(open->index, BUFFER_LOCK_SHARE);
+	uint32		flags = rf_page_meta(BufferGetPage(buffer))->flags;
+
+	UnlockReleaseBuffer(buffer);
+	return (flags & RF_STANDBY_UNKNOWN) ||
+		!rf_tuple_is_there(open->heap, tuple);
+}
+
+/*
  * Checks one row version.  Those of transactions still under way may not have
- * reached the index yet; those recently dead may be missing where the index
- * says that only new snapshots of the primary may trust it.
+ * reached the index yet.
  */
 static void
 rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
@@ -386,8 +453,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	RfKeySet	set = {0};
 	RfStamp		stamp;
 
-	if (!tuple->settled ||
-		(tuple->recently_dead && verify->skip_recently_dead))
+	if (!tuple->settled)
 		return;
 	set.kind = rf_index_codec(verify->open->index)->kind;
 	set.nulls = tuple->isnull;
@@ -395,6 +461,8 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	set.ranges = &range;
 	verify->nrows++;
 	if (rf_probe(verify->open->index, &set, false, &stamp) != RF_NO)
+		return;
+	if (tuple->recently_dead && rf_may_be_missing(verify->open, tuple))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -412,11 +480,7 @@ rf_verify_work(RfOpenIndex *open, void *arg)
 {
 	RfVerify	verify = {.open = open};
 	RfHeapScan	scan = {0};
-	Buffer		buffer = rf_read_meta(open->index, BUFFER_LOCK_SHARE);
 
-	verify.skip_recently_dead =
-		rf_page_meta(BufferGetPage(buffer))->flags & RF_STANDBY_UNKNOWN;
-	UnlockReleaseBuffer(buffer);
 	scan.heap = open->heap;
 	scan.index = open->index;
 	scan.index_info = BuildIndexInfo(open->index);
