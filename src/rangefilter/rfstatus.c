@@ -149,26 +149,34 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 		values[STATUS_FILTER] = CStringGetTextDatum(status.filter);
 	nulls[STATUS_FILTER] = status.filter == NULL;
 	values[STATUS_ROWS] = Int64GetDatum(status.rows);
-	values[STATUS_KEYS] = Int64GetDatum(status.keys);
-	if (status.keys > 0)
-		values[STATUS_BITS_PER_KEY] =
-			Float8GetDatum(rint(status.pages * BLCKSZ * 80.0 / status.keys) / 10);
-	nulls[STATUS_BITS_PER_KEY] = status.keys == 0;
 	values[STATUS_SIZE_BYTES] =
 		Int64GetDatum((int64) RelationGetNumberOfBlocks(open->index) * BLCKSZ);
 	values[STATUS_HEAP_BLOCKS] =
 		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
 	values[STATUS_SUMMARIZED_BLOCKS] = Int64GetDatum(meta->summarized);
 	values[STATUS_TAIL_OPEN] = BoolGetDatum((meta->flags & RF_UNCERTAIN_FLAGS) != 0);
-	values[STATUS_DELTA_KEYS] = Int64GetDatum(delta_keys);
 	values[STATUS_GENERATION] = Int64GetDatum(meta->generation);
 
-	/* The rest tells values. */
+	/*
+	 * The rest tells values, or whether one is there: an INSERT, even one
+	 * that is rolled back, adds to the delta only what is not covered yet.
+	 */
+	nulls[STATUS_KEYS] = nulls[STATUS_BITS_PER_KEY] = true;
+	nulls[STATUS_DELTA_KEYS] = nulls[STATUS_HAS_NULLS] = true;
 	nulls[STATUS_MIN] = nulls[STATUS_MAX] = true;
-	nulls[STATUS_HAS_NULLS] = !rf_may_read_keys(open);
-	if (nulls[STATUS_HAS_NULLS])
+	if (!rf_may_read_keys(open))
 		return;
+	nulls[STATUS_KEYS] = nulls[STATUS_DELTA_KEYS] = false;
+	nulls[STATUS_HAS_NULLS] = false;
+	values[STATUS_KEYS] = Int64GetDatum(status.keys);
+	values[STATUS_DELTA_KEYS] = Int64GetDatum(delta_keys);
 	values[STATUS_HAS_NULLS] = BoolGetDatum(status.has_nulls);
+	if (status.keys > 0)
+	{
+		nulls[STATUS_BITS_PER_KEY] = false;
+		values[STATUS_BITS_PER_KEY] =
+			Float8GetDatum(rint(status.pages * BLCKSZ * 80.0 / status.keys) / 10);
+	}
 	if (!status.has_keys)
 		return;
 	nulls[STATUS_MIN] = nulls[STATUS_MAX] = false;
@@ -178,7 +186,8 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 
 /*
  * rangefilter_status(index regclass) returns one row for each leaf index.
- * min, max and has_nulls are NULL for users who may not read the column.
+ * keys, bits_per_key, delta_keys, min, max and has_nulls are NULL for users
+ * who may not read the column.
  */
 Datum
 rangefilter_status(PG_FUNCTION_ARGS)
