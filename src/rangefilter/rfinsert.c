@@ -175,6 +175,10 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 	UnlockReleaseBuffer(buffer);
 
+	/* The caller's memory context may live as long as the whole statement. */
+	if (new.key.data != NULL)
+		pfree(unconstify(uint8 *, new.key.data));
+
 	/*
 	 * Core looked for serializable readers of this index before calling us,
 	 * that is, before the key could be seen.  A reader that locked the index
