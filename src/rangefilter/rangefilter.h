@@ -64,7 +64,10 @@ typedef enum RfPageKind
 	RF_PAGE_DELTA_SORTED = 4	/* full, keys ascending */
 } RfPageKind;
 
-/* Special space of every page. */
+/*
+ * Behind the page header of every page, where reading it costs no further
+ * cache line, rather than in a special space at the page's end.
+ */
 typedef struct RfPageOpaqueData
 {
 	uint64		identity;		/* the build this page belongs to */
@@ -76,10 +79,13 @@ typedef struct RfPageOpaqueData
 
 typedef RfPageOpaqueData *RfPageOpaque;
 
-#define RfPageGetOpaque(page) ((RfPageOpaque) PageGetSpecialPointer(page))
+#define RfPageGetOpaque(page) ((RfPageOpaque) PageGetContents(page))
 
-#define RF_PAGE_CONTENT \
-	(BLCKSZ - MAXALIGN(SizeOfPageHeaderData) - MAXALIGN(sizeof(RfPageOpaqueData)))
+/* Where the content of a page begins, and how much there can be. */
+#define RF_PAGE_HEADER \
+	(MAXALIGN(SizeOfPageHeaderData) + MAXALIGN(sizeof(RfPageOpaqueData)))
+#define RF_PAGE_CONTENT (BLCKSZ - RF_PAGE_HEADER)
+#define RfPageGetContent(page) ((char *) (page) + RF_PAGE_HEADER)
 
 /* RfMetaData.flags */
 #define RF_TAIL_OPEN			0x0001	/* any key may be in the tail */
@@ -184,12 +190,17 @@ typedef struct RfOptions
 
 #define RF_DEFAULT_BITS 14
 
+/* Pages whose buffers are remembered: pinning those again needs no look-up. */
+#define RF_RECENT_PAGES	8
+
 /* What a page reader needs to know of the index it reads; in rd_amcache. */
 typedef struct RfCache
 {
 	const RfCodec *codec;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
+	Buffer		run_buffers[RF_RECENT_PAGES];	/* likewise pages of runs, by
+												 * block modulo their number */
 } RfCache;
 
 /* Phases of CREATE INDEX, for pg_stat_progress_create_index. */

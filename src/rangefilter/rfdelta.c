@@ -27,7 +27,7 @@
 int
 rf_keys_of_page(Page page, RfKeyKind kind)
 {
-	int			used = ((PageHeader) page)->pd_lower - MAXALIGN(SizeOfPageHeaderData);
+	int			used = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
 
 	return used / (kind == RF_KEY_U64 ? sizeof(uint64) : sizeof(uint16));
 }
@@ -38,7 +38,7 @@ rf_keys_of_page(Page page, RfKeyKind kind)
 static bool
 rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key)
 {
-	const char *contents = PageGetContents(page);
+	const char *contents = RfPageGetContent(page);
 	uint16		offset;
 	uint16		len;
 
@@ -125,9 +125,9 @@ rf_delta_sort(Page page, RfKeyKind kind)
 	int			nkeys = rf_keys_of_page(page, kind);
 
 	if (kind == RF_KEY_U64)
-		qsort(PageGetContents(page), nkeys, sizeof(uint64), rf_compare_u64);
+		qsort(RfPageGetContent(page), nkeys, sizeof(uint64), rf_compare_u64);
 	else
-		qsort_arg(PageGetContents(page), nkeys, sizeof(uint16),
+		qsort_arg(RfPageGetContent(page), nkeys, sizeof(uint16),
 				  rf_compare_offsets, page);
 	RfPageGetOpaque(page)->kind = RF_PAGE_DELTA_SORTED;
 }
@@ -157,7 +157,7 @@ rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 
 	return (rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner) ||
 			rf_page_is(page, RF_PAGE_DELTA_SORTED, meta->identity, slot->owner)) &&
-		header->pd_lower >= MAXALIGN(SizeOfPageHeaderData) &&
+		header->pd_lower >= RF_PAGE_HEADER &&
 		header->pd_lower <= header->pd_upper &&
 		header->pd_upper <= header->pd_special &&
 		rf_keys_of_page(page, kind) == (int) slot->nkeys;

@@ -43,7 +43,7 @@ rf_index_codec(Relation index)
 RfMetaData *
 rf_page_meta(Page page)
 {
-	return (RfMetaData *) PageGetContents(page);
+	return (RfMetaData *) RfPageGetContent(page);
 }
 
 /*
@@ -52,7 +52,7 @@ rf_page_meta(Page page)
 static uint32
 rf_meta_lower(uint32 len)
 {
-	return MAXALIGN(SizeOfPageHeaderData) + MAXALIGN(sizeof(RfMetaData)) + len;
+	return RF_PAGE_HEADER + MAXALIGN(sizeof(RfMetaData)) + len;
 }
 
 /*
@@ -92,7 +92,7 @@ rf_meta_problem(Page page, const RfCodec *codec)
 
 	if (PageIsNew(page))
 		return "The metapage is empty.";
-	if (PageGetSpecialSize(page) != MAXALIGN(sizeof(RfPageOpaqueData)) ||
+	if (PageGetSpecialSize(page) != 0 ||
 		meta->magic != RF_MAGIC)
 		return "The metapage's magic number is wrong.";
 	if (meta->version != RF_FORMAT_VERSION)

@@ -7,21 +7,22 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "miscadmin.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/lmgr.h"
 
 /*
  * Initializes a page of the given kind.  Content starts empty: pd_lower is
- * where PageGetContents() is.
+ * where RfPageGetContent() is.
  */
 void
 rf_init_page(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 {
 	RfPageOpaque opaque;
 
-	PageInit(page, BLCKSZ, sizeof(RfPageOpaqueData));
-	((PageHeader) page)->pd_lower = MAXALIGN(SizeOfPageHeaderData);
+	PageInit(page, BLCKSZ, 0);
+	((PageHeader) page)->pd_lower = RF_PAGE_HEADER;
 	opaque = RfPageGetOpaque(page);
 	opaque->identity = identity;
 	opaque->owner = owner;
@@ -38,8 +39,7 @@ rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 {
 	RfPageOpaque opaque;
 
-	if (PageIsNew(page) ||
-		PageGetSpecialSize(page) != MAXALIGN(sizeof(RfPageOpaqueData)))
+	if (PageIsNew(page) || PageGetSpecialSize(page) != 0)
 		return false;
 	opaque = RfPageGetOpaque(page);
 	return opaque->page_id == RF_PAGE_ID &&
@@ -69,6 +69,20 @@ rf_block_exists(Relation index, BlockNumber block)
 }
 
 /*
+ * Pins a block, preferring the buffer it was last seen in.
+ */
+static Buffer
+rf_pin_recent(Relation index, BlockNumber block)
+{
+	Buffer	   *recent = &rf_cache(index)->run_buffers[block % RF_RECENT_PAGES];
+
+	if (!BufferIsValid(*recent) ||
+		!ReadRecentBuffer(RF_RELFILE(index), MAIN_FORKNUM, block, *recent))
+		*recent = ReadBuffer(index, block);
+	return *recent;
+}
+
+/*
  * FilterReader callback: share-locks page pageno of the run, releasing the
  * page read before.  NULL where the page is not what the directory says.
  */
@@ -82,12 +96,13 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 	if (pageno >= reader->reader.npages ||
 		!rf_block_exists(reader->index, reader->run_block + pageno))
 		return NULL;
-	reader->buffer = ReadBuffer(reader->index, reader->run_block + pageno);
+	reader->buffer = rf_pin_recent(reader->index,
+								   reader->run_block + pageno);
 	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(reader->buffer);
 	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
 		return NULL;
-	return (const uint8 *) PageGetContents(page);
+	return (const uint8 *) RfPageGetContent(page);
 }
 
 /*
@@ -237,7 +252,7 @@ rf_write_run(Relation index, uint64 identity, uint32 owner,
 			page = GenericXLogRegisterBuffer(state, buffers[i],
 											 GENERIC_XLOG_FULL_IMAGE);
 			rf_init_page(page, RF_PAGE_RUN, identity, owner);
-			memcpy(PageGetContents(page),
+			memcpy(RfPageGetContent(page),
 				   run->pages + (size_t) (done + i) * RF_PAGE_CONTENT,
 				   RF_PAGE_CONTENT);
 			((PageHeader) page)->pd_lower = ((PageHeader) page)->pd_upper;
