@@ -164,9 +164,9 @@ bits_select(uint64_t word, unsigned k)
 /*
  * The processor-specific copy of a function is declared BITS_TARGET and
  * calls the same always-inline body with fast = true; BITS_CPU_IS_FAST says
- * at run time which copy may run.
+ * at run time which copy may run.  BITS_PORTABLE is for tests of the other.
  */
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(BITS_PORTABLE)
 #define BITS_TARGET __attribute__((target("popcnt,bmi,bmi2,lzcnt")))
 #define BITS_CPU_IS_FAST() \
 	(__builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi2"))

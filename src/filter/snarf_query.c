@@ -130,6 +130,25 @@ lower_bound(const uint8_t *lows, unsigned width, uint32_t from, uint32_t to,
 }
 
 /*
+ * Starts to load all high bits of a block and the low bits where the keys
+ * with this high value are if keys are spread evenly.
+ */
+static BITS_INLINE void
+prefetch_elias_fano(const BlockView *block, const uint8_t *high_bits,
+					uint64_t nbits, uint64_t high)
+{
+	uint64_t	nhigh = nbits - block->ncoded + 1;
+
+	__builtin_prefetch(high_bits);
+	__builtin_prefetch(high_bits + 64);
+	__builtin_prefetch(high_bits + 128);
+	if (nbits >= block->ncoded && high < nhigh)
+		__builtin_prefetch(block->data +
+						   (uint32_t) high * block->ncoded /
+						   (uint32_t) nhigh * block->code / 8);
+}
+
+/*
  * Is a position coded by Elias-Fano between first and last?  It asks for the
  * successor of first: among the keys with the same high bits, or the next key
  * after these.
@@ -155,6 +174,7 @@ query_elias_fano(const BlockView *block, uint64_t first, uint64_t last,
 		return FILTER_UNKNOWN;
 	high = block->data + low_bytes;
 	nbits = (uint64_t) (block->end - high) * 8;
+	prefetch_elias_fano(block, high, nbits, first_high);
 	start = find_high(high, nbits, first_high, fast);
 	if (start == nbits)
 		return FILTER_NO;
@@ -212,19 +232,22 @@ static BITS_INLINE uint32_t
 count_firsts(const uint8_t *firsts, uint32_t n, uint32_t width, uint64_t value)
 {
 	uint64_t	mask = bits_mask(8 * width);
-	uint32_t	base = 0;
+	uint32_t	count = 0;
 
+	/* A mask, as a branch would be mispredicted half the time. */
 	while (n > 1)
 	{
 		uint32_t	half = n / 2;
-		uint64_t	first = bits_load64(firsts + (base + half - 1) * width) & mask;
+		uint32_t	step = half * width;
+		bool		covered = (bits_load64(firsts + step - width) & mask) <= value;
 
-		base += first <= value ? half : 0;
+		count += half & (0 - (uint32_t) covered);
+		firsts += step & (0 - (uint32_t) covered);
 		n -= half;
 	}
 	if (n == 1)
-		base += (bits_load64(firsts + base * width) & mask) <= value;
-	return base;
+		count += (bits_load64(firsts) & mask) <= value;
+	return count;
 }
 
 /* Is a key of the page in [lo, hi]? */
@@ -246,6 +269,10 @@ query_page(const uint8_t *page, uint32_t page_size, uint64_t lo, uint64_t hi,
 	uint32_t	end;
 	BlockView	block;
 
+	/* All of a usual directory at once, not a cache miss at each step. */
+	__builtin_prefetch(trailer - 64);
+	__builtin_prefetch(trailer - 128);
+	__builtin_prefetch(trailer - 192);
 	if (bits_load16(trailer + 8) != SNARF_PAGE_MAGIC || nblocks == 0 ||
 		width > 8 || directory > page_size - SNARF_TRAILER ||
 		data_end > page_size - SNARF_TRAILER - directory)
