@@ -8,6 +8,7 @@
 #	- more than 800 lines, trailing white space, no newline at the end,
 #	- marks of unfinished work, C++ comments,
 #	- a lower floor of src/ including a header of a higher one.
+# --own-typedefs only prints the types that the sources define.
 
 use strict;
 use warnings;
@@ -157,11 +158,16 @@ sub check_rules
 
 my @files = sources();
 my %types;
-$types{$_} = 1 foreach split /\n/, slurp('test/tools/typedefs.list');
 foreach my $file (grep { /\.[ch]$/ } @files)
 {
 	$types{$_} = 1 foreach typedefs_in(slurp($file));
 }
+if (@ARGV && $ARGV[0] eq '--own-typedefs')
+{
+	print map { "$_\n" } sort keys %types;
+	exit 0;
+}
+$types{$_} = 1 foreach split /\n/, slurp('test/tools/typedefs.list');
 delete @types{ keys %NOT_TYPES };
 my $list = File::Temp->new;
 print $list map { "$_\n" } sort keys %types;

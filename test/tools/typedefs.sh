@@ -31,9 +31,7 @@ printf '%s\n' bool >>"$RF_TMP/known"
 find "$RF_SRC/src" "$RF_SRC/test" -name '*.[ch]' -exec cat {} + |
 	perl -0777 -pe 's{/\*.*?\*/}{ }gs; s{"(\\.|[^"\\])*"}{ }g' |
 	grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$RF_TMP/used"
-find "$RF_SRC/src" "$RF_SRC/test" -name '*.[ch]' -exec cat {} + |
-	grep -oE '(^\} [A-Za-z_0-9]+;|^typedef .*\b[A-Za-z_0-9]+;)' |
-	grep -oE '[A-Za-z_0-9]+;' | tr -d ';' | sort -u >"$RF_TMP/own"
+(cd "$RF_SRC" && perl test/tools/format.pl --own-typedefs) | sort -u >"$RF_TMP/own"
 sort -u "$RF_TMP/known" | comm -12 - "$RF_TMP/used" | comm -23 - "$RF_TMP/own" \
 	>"$RF_TMP/list"
 cat "$RF_TMP/list" >"$RF_ROOT/test/tools/typedefs.list"
