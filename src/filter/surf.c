@@ -1,0 +1,220 @@
+/*-------------------------------------------------------------------------
+ *
+ * surf.c
+ *	  SuRF: queries.
+ *
+ * Each leaf stands for an interval of bit strings, those that begin as it
+ * does, real suffix included.  A range may hold a key if, and only if, it
+ * meets one of these intervals; a point [k, k] moreover needs the hash of k
+ * there.  So the count of leaves that are wholly below a range, and of those
+ * that begin within or below it, are all a page has to tell.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/fence.h"
+#include "filter/surf.h"
+#include "filter/surf_page.h"
+
+/* A root opened for queries; pointers lead into the root. */
+typedef struct SurfRoot
+{
+	FilterSuffix kind;
+	uint32_t	npages;			/* content pages */
+	uint32_t	max_key;		/* bytes */
+	SurfCode	code;
+	const uint8_t *fences;
+	uint32_t	fences_len;
+} SurfRoot;
+
+/* Opens a root; false if it is damaged, or of another version. */
+static bool
+open_root(SurfRoot *root, const uint8_t *data, uint32_t len)
+{
+	uint32_t	used;
+
+	if (len < SURF_ROOT_HEADER || data[0] != SURF_ROOT_MAGIC ||
+		data[1] != SURF_ROOT_VERSION || data[2] > FILTER_SUFFIX_MIXED)
+		return false;
+	root->kind = (FilterSuffix) data[2];
+	root->npages = bits_load32(data + 4);
+	root->max_key = bits_load16(data + 8);
+	if (root->max_key > FILTER_MAX_KEY ||
+		!surf_code_open(&root->code, data + SURF_ROOT_HEADER,
+						len - SURF_ROOT_HEADER, &used))
+		return false;
+	root->fences = data + SURF_ROOT_HEADER + used;
+	root->fences_len = len - SURF_ROOT_HEADER - used;
+	return true;
+}
+
+/* Reads and opens a content page; false if there is none. */
+static bool
+read_page(const SurfRoot *root, FilterReader *reader, uint32_t pageno,
+		  SurfPage *page)
+{
+	const uint8_t *data;
+
+	if (pageno >= root->npages || pageno >= reader->npages)
+		return false;
+	data = reader->read_page(reader, pageno);
+	return data != NULL && surf_page_open(page, data, reader->page_size);
+}
+
+/*
+ * Finds key in a page; bits is left with its code, as far as needed.  hash as
+ * for surf_page_find().  False if the page is damaged.
+ */
+static bool
+find_key(const SurfRoot *root, const SurfPage *page, FilterBytes key,
+		 const uint64_t *hash, SurfBits *bits, SurfSpot *spot)
+{
+	FilterBytes rest;
+	uint32_t	prefix_len = page->prefix.len;
+	uint32_t	common = key.len < prefix_len ? key.len : prefix_len;
+	int			order = 0;
+
+	if (common > 0)
+		order = memcmp(key.data, page->prefix.data, common);
+	if (order == 0 && key.len < prefix_len)
+		order = -1;
+	if (order != 0)
+	{
+		spot->below = order < 0 ? 0 : page->nleaves;
+		spot->inside = false;
+		return true;
+	}
+	rest.data = key.data + prefix_len;
+	rest.len = key.len - prefix_len;
+	surf_bits_begin(bits, &root->code, rest);
+	return surf_page_find(page, root->kind, bits, hash, spot);
+}
+
+/* Is key in the page? */
+static FilterAnswer
+query_point(const SurfRoot *root, const SurfPage *page, FilterBytes key)
+{
+	SurfBits	bits;
+	SurfSpot	spot;
+	bool		hashed = root->kind == FILTER_SUFFIX_HASH ||
+		root->kind == FILTER_SUFFIX_MIXED;
+	uint64_t	hash = hashed ? surf_hash(key) : 0;
+
+	if (!find_key(root, page, key, hashed ? &hash : NULL, &bits, &spot))
+		return FILTER_UNKNOWN;
+	if (!spot.inside)
+		return FILTER_NO;
+
+	/* No key has a byte that has no code. */
+	surf_bits_extend(&bits, UINT32_MAX);
+	return bits.between ? FILTER_NO : FILTER_YES;
+}
+
+/* Is a key in the page and in the range?  NULL is no bound. */
+static FilterAnswer
+query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
+			const FilterBytes *hi, bool hi_exclusive)
+{
+	SurfBits	bits;
+	SurfSpot	spot;
+	uint32_t	first = 0;
+	uint32_t	end = page->nleaves;
+
+	if (lo != NULL)
+	{
+		if (!find_key(root, page, *lo, NULL, &bits, &spot))
+			return FILTER_UNKNOWN;
+		first = spot.below;
+	}
+	if (hi != NULL)
+	{
+		if (!find_key(root, page, *hi, NULL, &bits, &spot))
+			return FILTER_UNKNOWN;
+		end = spot.below;
+
+		/* Not if all keys in which hi is begin at or above it. */
+		if (spot.inside)
+		{
+			surf_bits_extend(&bits, UINT32_MAX);
+			if (!(hi_exclusive || bits.between) ||
+				!surf_bits_are_zero(&bits, spot.depth))
+				end++;
+		}
+	}
+	return first < end ? FILTER_YES : FILTER_NO;
+}
+
+/*
+ * Cuts a bound as keys are cut; true if that changed it.  Among keys cut
+ * short it then stands for keys on either side.
+ */
+static bool
+cut_bound(FilterBytes *bound, uint32_t max_key)
+{
+	if (bound->len == 0)
+		bound->data = (const uint8_t *) "";	/* not NULL */
+	if (bound->len <= max_key)
+		return false;
+	bound->len = max_key;
+	return true;
+}
+
+/* Is a key in the range?  See filter.h and surf.h. */
+FilterAnswer
+surf_query(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
+		   const FilterByteRange *range)
+{
+	SurfRoot	root;
+	SurfPage	page;
+	FencePosition position;
+	FilterBytes lo = range->lo;
+	FilterBytes hi = range->hi;
+	const FilterBytes *lo_bound = range->lo_unbounded ? NULL : &lo;
+	const FilterBytes *hi_bound = range->hi_unbounded ? NULL : &hi;
+	bool		hi_exclusive = range->hi_exclusive;
+	bool		point = false;
+	FilterAnswer answer;
+
+	if (!open_root(&root, root_data, root_len))
+		return FILTER_UNKNOWN;
+	if (root.npages == 0)
+		return FILTER_NO;
+	if (lo_bound != NULL && hi_bound != NULL)
+	{
+		int			order = filter_bytes_compare(lo, hi);
+
+		if (order > 0 || (order == 0 && hi_exclusive))
+			return FILTER_NO;
+		point = order == 0;
+	}
+
+	if (lo_bound != NULL)
+		cut_bound(&lo, root.max_key);
+	if (hi_bound != NULL && cut_bound(&hi, root.max_key))
+		hi_exclusive = false;
+
+	if (!fence_find(root.fences, root.fences_len, reader, lo_bound, hi_bound,
+					hi_exclusive, &position) ||
+		!read_page(&root, reader, position.page, &page))
+		return FILTER_UNKNOWN;
+	if (point && !position.range_crosses)
+		return query_point(&root, &page, lo);
+	if (!position.range_crosses)
+		return query_range(&root, &page, lo_bound, hi_bound, hi_exclusive);
+
+	/*
+	 * If the range goes on beyond the next page, too, then all keys there are
+	 * below hi.
+	 */
+	answer = query_range(&root, &page, lo_bound, NULL, false);
+	if (answer != FILTER_NO)
+		return answer;
+	if (!read_page(&root, reader, position.page + 1, &page))
+		return FILTER_UNKNOWN;
+	return query_range(&root, &page, NULL, hi_bound, hi_exclusive);
+}

@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * surf.h
+ *	  SuRF: range filters over byte strings.
+ *
+ * The idea is that of Zhang et al., "SuRF: Practical Range Query Filtering
+ * with Fast Succinct Tries" (SIGMOD 2018), section 3: a trie of the keys' shortest
+ * distinguishing prefixes, and at each of its leaves a few more bits, of the
+ * key itself ("real"), of its hash, or of both ("mixed").  The trie is coded
+ * in another way than theirs, see surf_page.h, in well under half the space.
+ *
+ * Options.  bits_per_key is a budget for content and fence pages together:
+ * floor(bits_per_key * keys / 8 / page_size) pages, and one at least.  What
+ * the trie leaves of these pages goes into suffixes, evenly.  Where the trie
+ * alone needs more, the run takes as many pages as that is and has no
+ * suffixes.  Without suffixes, and where suffixes have become as long as the
+ * keys (or as a hash), a run takes fewer pages than the budget allows.
+ *
+ * Keys are cut to a quarter of a page, or FILTER_MAX_KEY, or what fences can
+ * tell apart, whichever is least; queries are cut likewise.
+ *
+ * Without damage, FILTER_YES for a point [k, k] implies FILTER_YES for every
+ * range that holds k: hashes only ever turn points into FILTER_NO.
+ *
+ * filter.c is the only caller; everybody else goes through filter.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SURF_H
+#define RANGEFILTER_SURF_H
+
+#include "filter/filter.h"
+
+typedef struct SurfBuild SurfBuild;
+
+extern SurfBuild *surf_build_begin(const FilterOptions *options);
+extern void surf_measure(SurfBuild *build, FilterBytes key);
+extern void surf_measure_end(SurfBuild *build);
+extern void surf_add(SurfBuild *build, FilterBytes key);
+
+/* Fills *run, its kind included, and frees build. */
+extern void surf_build_end(SurfBuild *build, FilterRun *run);
+
+extern FilterAnswer surf_query(const uint8_t *root, uint32_t root_len,
+							   FilterReader *reader,
+							   const FilterByteRange *range);
+
+#endif							/* RANGEFILTER_SURF_H */

@@ -1,0 +1,505 @@
+/*-------------------------------------------------------------------------
+ *
+ * surf_build.c
+ *	  SuRF: building a run from sorted keys.
+ *
+ * The first pass counts keys and takes a sample: groups of neighbouring keys,
+ * evenly spread.  From these come the weights for the code and, as most of a
+ * trie is near its leaves, what nodes cost in each part of the key space.
+ * That and the budget give the length of suffixes.  The second pass fills
+ * page after page up to that length, which is adjusted at each page to what
+ * the pages before really took.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/fence.h"
+#include "filter/port.h"
+#include "filter/surf.h"
+#include "filter/surf_write.h"
+
+/* Keys in a group of the sample, and how many groups there are at most. */
+#define GROUP_KEYS	128
+#define MAX_GROUPS	32
+
+/* Bits a key that the nodes above a group, and skips, add to its cost / 256. */
+#define EXTRA_COST_256	(256 * 4 / 10)
+
+/* A group of neighbouring keys in the sample. */
+typedef struct SurfGroup
+{
+	uint64_t	first;			/* number of its first key */
+	size_t		offset;			/* where its keys are, each after its length */
+	uint32_t	nkeys;
+	uint32_t	cost_256;		/* bits its nodes take for each key, x 256 */
+} SurfGroup;
+
+struct SurfBuild
+{
+	FilterOptions options;
+	uint32_t	max_key;		/* keys are cut to this length */
+
+	/* The first pass. */
+	uint64_t	nkeys;
+	uint8_t		last[FILTER_MAX_KEY];
+	uint32_t	last_len;
+	bool		seen[256];		/* byte values that occur */
+	SurfGroup	groups[MAX_GROUPS];
+	uint32_t	ngroups;
+	uint64_t	group_stride;	/* one group in so many is in the sample */
+	uint8_t    *sample;
+	size_t		sample_len;
+	size_t		sample_max;
+	uint64_t	separators;		/* bytes of separators between sample keys */
+	uint32_t	longest_rest;	/* see surf_writer_longest_rest() */
+
+	/* The second pass. */
+	uint8_t		code[SURF_CODE_MAX_SIZE];
+	uint32_t	code_len;
+	SurfCoder	coder;
+	SurfWriter *writer;
+	FenceBuild *fences;
+	uint64_t	nadded;
+	uint32_t	planned_pages;	/* for content */
+	uint32_t	suffix_256;		/* bits of suffix in this page, x 256 */
+	uint64_t	page_first;		/* number of this page's first key */
+	uint64_t	expected_cost;	/* of all nodes up to this page ... */
+	uint64_t	real_cost;		/* ... and what they took */
+	uint8_t    *pages;
+	uint32_t	npages;
+	uint32_t	max_pages;
+};
+
+/* Begins a build, see surf.h. */
+SurfBuild *
+surf_build_begin(const FilterOptions *options)
+{
+	SurfBuild  *build = filter_alloc(sizeof(SurfBuild));
+	uint32_t	fence_max = options->root_max / 2;
+
+	if (options->page_size < 64 || options->root_max < 2 * FENCE_MIN_ROOT + 64)
+		filter_fail("page or root too small for SuRF");
+	build->options = *options;
+	build->group_stride = 1;
+
+	/* Separators of cut keys must fit the fences: see fence.c. */
+	if (fence_max > options->page_size)
+		fence_max = options->page_size;
+	build->max_key = fence_max - 32;
+	if (build->max_key > options->page_size / 4)
+		build->max_key = options->page_size / 4;
+	if (build->max_key > FILTER_MAX_KEY)
+		build->max_key = FILTER_MAX_KEY;
+	return build;
+}
+
+static FilterBytes
+cut_key(const SurfBuild *build, FilterBytes key)
+{
+	if (key.len > build->max_key)
+		key.len = build->max_key;
+	return key;
+}
+
+/* The sample is full: keeps every other group, and will take half as many. */
+static void
+thin_sample(SurfBuild *build)
+{
+	size_t		len = 0;
+	uint32_t	i;
+
+	for (i = 0; i < MAX_GROUPS / 2; i++)
+	{
+		SurfGroup  *group = &build->groups[i];
+		size_t		end = build->groups[2 * i + 1].offset;
+
+		*group = build->groups[2 * i];
+		memmove(build->sample + len, build->sample + group->offset,
+				end - group->offset);
+		end -= group->offset;
+		group->offset = len;
+		len += end;
+	}
+	build->ngroups = MAX_GROUPS / 2;
+	build->sample_len = len;
+	build->group_stride *= 2;
+}
+
+/* Takes key number build->nkeys into the sample if its group is there. */
+static void
+sample_key(SurfBuild *build, FilterBytes key)
+{
+	SurfGroup  *group;
+
+	if (build->nkeys % (GROUP_KEYS * build->group_stride) == 0)
+	{
+		if (build->ngroups == MAX_GROUPS)
+			thin_sample(build);
+		if (build->nkeys % (GROUP_KEYS * build->group_stride) == 0)
+		{
+			group = &build->groups[build->ngroups++];
+			memset(group, 0, sizeof(SurfGroup));
+			group->first = build->nkeys;
+			group->offset = build->sample_len;
+		}
+	}
+	group = &build->groups[build->ngroups - 1];
+	if (build->nkeys - group->first >= GROUP_KEYS)
+		return;
+
+	if (build->sample_len + key.len + 2 > build->sample_max)
+	{
+		build->sample_max = build->sample_max * 2 + key.len + 4096;
+		build->sample = filter_realloc(build->sample, build->sample_max);
+	}
+	bits_store16(build->sample + build->sample_len, (uint16_t) key.len);
+	if (key.len > 0)
+		memcpy(build->sample + build->sample_len + 2, key.data, key.len);
+	build->sample_len += key.len + 2;
+	group->nkeys++;
+}
+
+/* First pass, see surf.h. */
+void
+surf_measure(SurfBuild *build, FilterBytes key)
+{
+	FilterBytes last = {build->last, build->last_len};
+	uint32_t	common = 0;
+	uint32_t	i;
+
+	key = cut_key(build, key);
+	if (build->nkeys > 0)
+	{
+		common = surf_common_prefix(last, key);
+		if (common == key.len && common == last.len)
+			return;
+	}
+	sample_key(build, key);
+	for (i = common; i < key.len; i++)
+	{
+		build->seen[key.data[i]] = true;
+		build->last[i] = key.data[i];
+	}
+	build->last_len = key.len;
+	build->nkeys++;
+}
+
+/* Reads the key at *offset of the sample and moves on. */
+static FilterBytes
+next_sample_key(const SurfBuild *build, size_t *offset)
+{
+	FilterBytes key;
+
+	key.len = bits_load16(build->sample + *offset);
+	key.data = build->sample + *offset + 2;
+	*offset += key.len + 2;
+	return key;
+}
+
+/*
+ * Adds up how often symbols occur in a group's keys where that counts: from
+ * where a key differs from the one before to a little behind where it differs
+ * from both neighbours.
+ */
+static void
+weigh_group(SurfBuild *build, const SurfGroup *group, uint64_t *weights)
+{
+	uint32_t	behind = 1 + build->options.bits_per_key / 12;
+	size_t		offset = group->offset;
+	FilterBytes key = next_sample_key(build, &offset);
+	uint32_t	common = 0;
+	uint32_t	i;
+
+	for (i = 1; i < group->nkeys; i++)
+	{
+		FilterBytes next = next_sample_key(build, &offset);
+		uint32_t	next_common = surf_common_prefix(key, next);
+		uint32_t	from = i == 1 ? next_common : common;
+		uint32_t	to = common > next_common ? common : next_common;
+		uint32_t	j;
+
+		build->separators += next_common + 1;
+		to += 1 + behind;
+		for (j = from; j < to && j < key.len; j++)
+			weights[SURF_SYMBOL_BYTE(key.data[j])]++;
+		if (to > key.len)
+			weights[SURF_SYMBOL_END]++;
+		key = next;
+		common = next_common;
+	}
+}
+
+/* Makes the code. */
+static void
+make_code(SurfBuild *build)
+{
+	uint64_t	weights[SURF_SYMBOLS];
+	SurfCode	code;
+	uint32_t	used;
+	uint32_t	i;
+
+	memset(weights, 0, sizeof(weights));
+	for (i = 0; i < 256; i++)
+		weights[SURF_SYMBOL_BYTE(i)] = build->seen[i];
+	for (i = 0; i < build->ngroups; i++)
+		weigh_group(build, &build->groups[i], weights);
+
+	build->code_len = surf_code_make(weights, build->code);
+	if (build->code_len > build->options.root_max / 2 - SURF_ROOT_HEADER)
+		build->code_len = surf_code_make_plain(build->code);
+	if (!surf_code_open(&code, build->code, build->code_len, &used))
+		filter_fail("code cannot be opened");
+	surf_coder_begin(&build->coder, &code);
+}
+
+/* Codes a group's keys as if they were a page, to see what they cost. */
+static void
+cost_group(SurfBuild *build, SurfWriter *writer, SurfGroup *group)
+{
+	SurfCoder  *coder = &build->coder;
+	size_t		offset = group->offset;
+	uint64_t	bits;
+	uint32_t	i;
+
+	surf_coder_begin(coder, &coder->code);
+	surf_writer_reset(writer);
+	for (i = 0; i < group->nkeys; i++)
+	{
+		FilterBytes key = next_sample_key(build, &offset);
+		SurfShared	shared;
+
+		surf_coder_compare(coder, key, &shared);
+		if (i > 0)
+			surf_writer_next(writer, &coder->bits, shared.bits);
+		surf_coder_set(coder, key, &shared);
+		surf_writer_add(writer, key, &coder->bits, &shared);
+	}
+	surf_writer_next(writer, &coder->bits, 0);
+	bits = surf_writer_node_bits(writer);
+	group->cost_256 = (uint32_t) (256 * bits / group->nkeys) + EXTRA_COST_256;
+	if (surf_writer_longest_rest(writer) > build->longest_rest)
+		build->longest_rest = surf_writer_longest_rest(writer);
+}
+
+/* Bits that the nodes of all keys from number first on are expected to take. */
+static uint64_t
+expected_cost_from(const SurfBuild *build, uint64_t first)
+{
+	uint64_t	cost_256 = 0;
+	uint32_t	i;
+
+	for (i = 0; i < build->ngroups; i++)
+	{
+		const SurfGroup *group = &build->groups[i];
+		uint64_t	end = i + 1 < build->ngroups ? group[1].first : build->nkeys;
+		uint64_t	start = group->first > first ? group->first : first;
+
+		if (start < end)
+			cost_256 += (end - start) * group->cost_256;
+	}
+	return cost_256 / 256;
+}
+
+/* The most suffix bits a key can use. */
+static uint32_t
+most_suffix_bits(const SurfBuild *build)
+{
+	uint32_t	rest = build->longest_rest < SURF_MAX_REAL ?
+		build->longest_rest : SURF_MAX_REAL;
+
+	switch (build->options.suffix)
+	{
+		case FILTER_SUFFIX_HASH:
+			return SURF_MAX_HASH;
+		case FILTER_SUFFIX_REAL:
+			return rest;
+		case FILTER_SUFFIX_MIXED:
+			return rest + SURF_MAX_HASH;
+		case FILTER_SUFFIX_NONE:
+			break;
+	}
+	return 0;
+}
+
+/*
+ * Sets how long suffixes shall be in the page about to begin, so that the
+ * planned pages become equally full.
+ */
+static void
+plan_page(SurfBuild *build)
+{
+	uint64_t	page_bits = 8 * (build->options.page_size - SURF_PAGE_HEADER);
+	uint64_t	nkeys = build->nkeys - build->nadded;
+	uint64_t	cost = expected_cost_from(build, build->nadded);
+	uint64_t	available;
+
+	build->page_first = build->nadded;
+	build->suffix_256 = 0;
+
+	/* The last page takes all that is left. */
+	if (build->npages + 1 >= build->planned_pages || nkeys == 0)
+		return;
+
+	if (build->expected_cost > 0)
+		cost = (uint64_t) ((double) cost * build->real_cost / build->expected_cost);
+	available = (build->planned_pages - build->npages) * page_bits;
+	if (available > cost)
+	{
+		uint64_t	suffix_256 = 256 * (available - cost) / nkeys;
+
+		if (suffix_256 > 256 * (uint64_t) most_suffix_bits(build))
+			suffix_256 = 256 * (uint64_t) most_suffix_bits(build);
+		build->suffix_256 = (uint32_t) suffix_256;
+	}
+}
+
+/* Decides how many content pages there shall be. */
+static void
+plan_run(SurfBuild *build)
+{
+	const FilterOptions *options = &build->options;
+	uint64_t	page_bits = 8 * (options->page_size - SURF_PAGE_HEADER);
+	uint64_t	cost = expected_cost_from(build, 0);
+	uint64_t	budget = build->nkeys * options->bits_per_key / 8 /
+		options->page_size;
+	uint64_t	least = (cost + page_bits - 1) / page_bits;
+	uint32_t	root_max = options->root_max - SURF_ROOT_HEADER - build->code_len;
+	uint32_t	sampled = 0;
+	uint32_t	fences;
+	uint32_t	max_suffix;
+	uint32_t	i;
+
+	for (i = 0; i < build->ngroups; i++)
+		sampled += build->groups[i].nkeys;
+	fences = fence_pages_bound((uint32_t) budget, options->page_size, root_max,
+							   (uint32_t) (build->separators / (sampled + 1) + 1));
+	budget = budget > fences ? budget - fences : 1;
+	build->planned_pages = (uint32_t) (budget > least ? budget : least);
+
+	/* No page's suffixes will be much longer than they are on average. */
+	max_suffix = (uint32_t) (build->planned_pages * page_bits /
+							 (build->nkeys + 1)) + 64;
+	if (max_suffix > most_suffix_bits(build))
+		max_suffix = most_suffix_bits(build);
+	build->writer = surf_writer_begin(options->page_size, options->suffix,
+									  max_suffix);
+	build->fences = fence_build_begin(options->page_size, root_max);
+}
+
+/* Between the passes, see surf.h. */
+void
+surf_measure_end(SurfBuild *build)
+{
+	SurfWriter *writer;
+	SurfCode	code;
+	uint32_t	i;
+
+	make_code(build);
+	writer = surf_writer_begin(build->options.page_size, FILTER_SUFFIX_NONE, 0);
+	for (i = 0; i < build->ngroups; i++)
+		cost_group(build, writer, &build->groups[i]);
+	surf_writer_free(writer);
+	filter_free(build->sample);
+	build->sample = NULL;
+
+	plan_run(build);
+	plan_page(build);
+	code = build->coder.code;
+	surf_coder_begin(&build->coder, &code);
+}
+
+/* Writes the page that the writer has gathered. */
+static void
+end_page(SurfBuild *build)
+{
+	uint32_t	page_size = build->options.page_size;
+	uint8_t    *page;
+
+	build->real_cost += surf_writer_node_bits(build->writer);
+	build->expected_cost += expected_cost_from(build, build->page_first) -
+		expected_cost_from(build, build->nadded);
+
+	if (build->npages == build->max_pages)
+	{
+		build->max_pages = build->max_pages * 2 + 1;
+		build->pages = filter_realloc(build->pages,
+									  (size_t) build->max_pages * page_size + 8);
+	}
+	page = build->pages + (size_t) build->npages * page_size;
+	memset(page, 0, page_size + 8);
+	surf_writer_end(build->writer, page);
+	build->npages++;
+}
+
+/* Second pass, see surf.h. */
+void
+surf_add(SurfBuild *build, FilterBytes key)
+{
+	SurfCoder  *coder = &build->coder;
+	FilterBytes last;
+	SurfShared	shared;
+
+	key = cut_key(build, key);
+	if (!surf_coder_compare(coder, key, &shared))
+		return;
+	last.data = coder->key;
+	last.len = coder->len;
+
+	if (build->nadded > 0)
+	{
+		surf_writer_next(build->writer, &coder->bits, shared.bits);
+		if (surf_writer_is_full(build->writer, &shared, build->suffix_256))
+		{
+			end_page(build);
+			plan_page(build);
+		}
+	}
+	if (surf_writer_leaves(build->writer) == 0)
+		fence_add_page(build->fences, last, key);
+	surf_coder_set(coder, key, &shared);
+	surf_writer_add(build->writer, key, &coder->bits, &shared);
+	build->nadded++;
+}
+
+/* Ends the build, see surf.h. */
+void
+surf_build_end(SurfBuild *build, FilterRun *run)
+{
+	uint32_t	header_len = SURF_ROOT_HEADER + build->code_len;
+	uint32_t	content_pages;
+	uint8_t    *fence_root;
+	uint32_t	fence_root_len;
+
+	if (build->nadded > 0)
+	{
+		surf_writer_next(build->writer, &build->coder.bits, 0);
+		end_page(build);
+	}
+	content_pages = build->npages;
+	fence_build_end(build->fences, &build->pages, &build->npages,
+					&fence_root, &fence_root_len);
+
+	run->kind = FILTER_KIND_SURF;
+	run->nkeys = build->nadded;
+	run->pages = build->pages;
+	run->npages = build->npages;
+	run->root_len = header_len + fence_root_len;
+	run->root = filter_alloc(run->root_len);
+	run->root[0] = SURF_ROOT_MAGIC;
+	run->root[1] = SURF_ROOT_VERSION;
+	run->root[2] = (uint8_t) build->options.suffix;
+	bits_store32(run->root + 4, content_pages);
+	bits_store16(run->root + 8, (uint16_t) build->max_key);
+	memcpy(run->root + SURF_ROOT_HEADER, build->code, build->code_len);
+	if (fence_root_len > 0)
+		memcpy(run->root + header_len, fence_root, fence_root_len);
+
+	filter_free(fence_root);
+	surf_writer_free(build->writer);
+	filter_free(build);
+}

@@ -1,0 +1,168 @@
+/*-------------------------------------------------------------------------
+ *
+ * surf_page.h
+ *	  SuRF's content pages: a small trie each, complete in itself.
+ *
+ * Keys are bit strings here (surf_code.h), so the trie is binary.  Chains of
+ * nodes with one child are compressed (a Patricia trie), so n keys make n
+ * leaves and n - 1 nodes with two children each.  A leaf ends right behind
+ * the bit that tells its key from both its neighbours in the page.
+ *
+ * Nodes are laid out in preorder, leaves take no space among them.  A node is
+ *
+ *		chain		length, in Elias's gamma code of length + 1
+ *		left		how many leaves (1 to n - 1 of its n) are on the left;
+ *					minus 1 in truncated binary: no bits where n = 2
+ *		skip		if left > SURF_SKIP_LEAVES, the bits that the nodes on the
+ *					left take, in as many bits as left has and skip_width more
+ *		bits		of the chain
+ *
+ * and is followed by the nodes on the left, then those on the right.  So the
+ * way down is read forwards, with no rank or select: going left is reading on,
+ * going right is jumping (or, over a few nodes, reading) past the left.  The
+ * numbers of leaves give the shape of the tree, with it the end of the page's
+ * nodes, and each leaf's number in key order.  They cost about 1.5 to 1.8
+ * bits a key, which is less than LOUDS, and much less than its labels: half of
+ * the English words, which the paper's coding has in 22.7 bits a key, take
+ * less than 10.
+ *
+ * Page, little-endian; the bits of a byte count from the top one:
+ *
+ *		0	uint8	magic
+ *		1	uint8	skip_width
+ *		2	uint16	leaves
+ *		4	uint16	suffix bits of each leaf
+ *		6	uint16	this many leaves, the first ones, have one bit more
+ *		8	uint16	length of the prefix
+ *	   10	bytes	the prefix: what all keys in the page begin with
+ *			bits	suffixes
+ *			bits	nodes
+ *
+ * A suffix is real bits, then hash bits.  Real bits are those of the key's
+ * code behind its leaf, hash bits the top ones of surf_hash().
+ *
+ * Root:
+ *
+ *		0	uint8	magic
+ *		1	uint8	version, of the code and the hash as well
+ *		2	uint8	kind of suffixes
+ *		4	uint32	content pages
+ *		8	uint16	keys are cut to this length
+ *	   10	bytes	code, see surf_code.c
+ *			bytes	root of the fences
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SURF_PAGE_H
+#define RANGEFILTER_SURF_PAGE_H
+
+#include "filter/surf_code.h"
+
+#define SURF_ROOT_MAGIC		0x5E
+#define SURF_ROOT_VERSION	1
+#define SURF_ROOT_HEADER	10
+
+#define SURF_PAGE_MAGIC		0x5F
+#define SURF_PAGE_HEADER	10
+
+/* Up to so many leaves, nodes on the left are read, not jumped over. */
+#define SURF_SKIP_LEAVES	16
+
+/* More leaves than the layout has room to count. */
+#define SURF_MAX_LEAVES		UINT16_MAX
+
+/* The longest suffix. */
+#define SURF_MAX_REAL		1024
+#define SURF_MAX_HASH		64
+
+/* How the suffixes of a run are made up. */
+typedef struct SurfSuffix
+{
+	uint32_t	real;
+	uint32_t	hash;
+} SurfSuffix;
+
+/* A content page opened for queries; pointers lead into the page. */
+typedef struct SurfPage
+{
+	const uint8_t *data;
+	uint32_t	size;			/* bytes */
+	FilterBytes prefix;
+	uint32_t	nleaves;
+	uint32_t	skip_width;
+	uint32_t	suffix_bits;
+	uint32_t	nlonger;		/* leaves with a bit more */
+	uint32_t	suffixes;		/* bit position of the first suffix */
+	uint32_t	nodes;			/* bit position of the root */
+} SurfPage;
+
+/* Where a bit string is among the leaves of a page. */
+typedef struct SurfSpot
+{
+	/* Leaves whose keys are all below, in key order the first ones. */
+	uint32_t	below;
+
+	/* The next leaf may have keys on either side, or the very key. */
+	bool		inside;
+
+	/* If inside: the bits from here on are not looked at by the leaf. */
+	uint32_t	depth;
+} SurfSpot;
+
+/* Opens a page of so many bytes; false where it cannot be one. */
+extern bool surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size);
+
+/*
+ * Finds key, which is coded without the page's prefix.  If hash is not NULL,
+ * then a leaf with another hash is not taken for one with key inside: spot is
+ * then good for nothing but this.  False if the page is damaged.
+ */
+extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
+						   SurfBits *key, const uint64_t *hash,
+						   SurfSpot *spot);
+
+/* A key's hash: the same on all machines. */
+extern uint64_t surf_hash(FilterBytes key);
+
+/* Divides the bits of a suffix by the kind of a run. */
+static BITS_INLINE SurfSuffix
+surf_suffix_split(FilterSuffix kind, uint32_t nbits)
+{
+	SurfSuffix	suffix = {0, 0};
+
+	if (kind == FILTER_SUFFIX_HASH)
+		suffix.hash = nbits;
+	else if (kind == FILTER_SUFFIX_REAL)
+		suffix.real = nbits;
+	else if (kind == FILTER_SUFFIX_MIXED)
+	{
+		suffix.hash = nbits - nbits / 2;
+		if (suffix.hash > SURF_MAX_HASH)
+			suffix.hash = SURF_MAX_HASH;
+		suffix.real = nbits - suffix.hash;
+	}
+	return suffix;
+}
+
+/*
+ * The truncated binary code of a number below count >= 1: those below the
+ * result's threshold take nbits bits, others, increased by threshold, one
+ * more.
+ */
+typedef struct SurfBinary
+{
+	uint32_t	nbits;
+	uint32_t	threshold;
+} SurfBinary;
+
+static BITS_INLINE SurfBinary
+surf_binary(uint32_t count)
+{
+	SurfBinary	result;
+
+	result.nbits = bits_log2(count);
+	result.threshold = ((uint32_t) 2 << result.nbits) - count;
+	return result;
+}
+
+#endif							/* RANGEFILTER_SURF_PAGE_H */
