@@ -28,6 +28,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "common/hashfn.h"
+#include "partitioning/partdesc.h"
 #include "planner/planner.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
@@ -189,6 +190,22 @@ add_index(RfTable *table, Oid oid)
 }
 
 /*
+ * Are there members that are partitioned themselves?
+ */
+static bool
+has_partitioned_members(Relation relation)
+{
+	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
+
+	for (int i = 0; i < partdesc->nparts; i++)
+	{
+		if (!partdesc->is_leaf[i])
+			return true;
+	}
+	return false;
+}
+
+/*
  * Reads the indexes of a partitioned table, which the caller has locked.
  */
 static void
@@ -205,6 +222,7 @@ fill_table(RfTable *table)
 	foreach(cell, oids)
 		complete = add_index(table, lfirst_oid(cell)) && complete;
 	list_free(oids);
+	table->candidate = table->nindexes > 0 || has_partitioned_members(relation);
 	table_close(relation, NoLock);
 	table->complete = complete;
 }

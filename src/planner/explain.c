@@ -19,6 +19,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
+#include "parser/parsetree.h"
 #include "planner/planner.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -59,21 +60,26 @@ rename_vars(Node *node, void *context)
 }
 
 /*
- * Is this the planning of an index scan for MIN or MAX, which the planner may
- * or may not prefer?  It makes a root of its own for that.  (Somebody else's
- * subquery can look the same; only EXPLAIN's output depends on this.)
+ * Was this pass made in planning an index scan for MIN or MAX, which the
+ * planner may or may not prefer?  For that it plans a copy of the query, one
+ * level down.  Something else's look would only make EXPLAIN less precise.
  */
 static bool
-is_minmax_root(PlannerInfo *root)
+is_minmax_pass(RfPass *pass)
 {
+	PlannerInfo *parent = pass->root->parent_root;
 	TargetEntry *target;
+	RangeTblEntry *rte;
 
-	if (root->parent_root == NULL || !root->parent_root->parse->hasAggs ||
-		root->parse->hasAggs || root->processed_tlist == NIL)
+	if (parent == NULL || !parent->parse->hasAggs ||
+		pass->root->parse->hasAggs || pass->root->processed_tlist == NIL ||
+		pass->top_rti > list_length(parent->parse->rtable))
 		return false;
-	target = linitial(root->processed_tlist);
+	target = linitial(pass->root->processed_tlist);
+	rte = rt_fetch(pass->top_rti, parent->parse->rtable);
 	return target->resname != NULL &&
-		strcmp(target->resname, "agg_target") == 0;
+		strcmp(target->resname, "agg_target") == 0 &&
+		rte->relid == pass->root->simple_rte_array[pass->top_rti]->relid;
 }
 
 /*
@@ -85,14 +91,14 @@ is_hidden_alternative(PlannerGlobal *glob, List *passes, RfPass *pass)
 {
 	ListCell   *cell;
 
-	if (is_minmax_root(pass->root))
+	if (is_minmax_pass(pass))
 		return !list_member_ptr(glob->subroots, pass->root);
 	foreach(cell, passes)
 	{
 		RfPass	   *other = lfirst(cell);
 
 		if (other->root->parent_root == pass->root &&
-			is_minmax_root(other->root) &&
+			other->top_rti == pass->top_rti && is_minmax_pass(other) &&
 			list_member_ptr(glob->subroots, other->root))
 			return true;
 	}
@@ -208,7 +214,7 @@ rf_explain_tables(PlannerGlobal *glob, List *passes)
 
 		/* MIN and MAX of the same table need be shown only once. */
 		if (entry != NIL &&
-			!(is_minmax_root(pass->root) && list_member(entries, entry)))
+			!(is_minmax_pass(pass) && list_member(entries, entry)))
 			entries = lappend(entries, entry);
 	}
 	return entries;

@@ -53,7 +53,12 @@ open_index(Oid leaf, Oid oid, bool *stale)
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return NULL;
-	index = try_relation_open(oid, NoLock);
+
+	/*
+	 * With the lock, this knows whether the index still exists: the catalog
+	 * look-up of try_relation_open() would be repeated for each partition.
+	 */
+	index = RelationIdGetRelation(oid);
 	if (index != NULL && index_usable(index, leaf))
 		return index;
 

@@ -77,7 +77,7 @@ rte_holds_candidate(RangeTblEntry *rte)
 		return true;
 	return rte->rtekind == RTE_RELATION && rte->inh &&
 		rte->relkind == RELKIND_PARTITIONED_TABLE &&
-		rf_find_table(rte->relid)->nindexes > 0;
+		rf_find_table(rte->relid)->candidate;
 }
 
 /*

@@ -64,6 +64,7 @@ typedef struct RfTable
 	bool		complete;		/* built without an error */
 	bool		valid;			/* not invalidated since */
 	uint64		built_at;		/* see rf_table_suspect */
+	bool		candidate;		/* it or one of its members may have indexes */
 	int			nindexes;
 	RfIndex    *indexes;
 	MemoryContext context;
