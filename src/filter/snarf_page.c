@@ -395,6 +395,26 @@ find_resolution(const SnarfPage *page, uint32_t *resolution)
 }
 
 /*
+ * Cuts the keys into blocks such that a quarter of the page at most goes to
+ * the directory, and finds the resolution for them.
+ */
+static uint32_t
+plan_page(SnarfPage *page, const uint64_t *keys, uint32_t n)
+{
+	uint32_t	max_blocks = page->page_size / 4 / (SNARF_BLOCK_BITS / 8);
+	uint32_t	resolution;
+	uint32_t	min_keys;
+
+	for (min_keys = 1; min_keys <= SNARF_BLOCK_KEYS; min_keys *= 2)
+	{
+		cut_page(page, keys, n, min_keys);
+		if (page->nblocks <= max_blocks && find_resolution(page, &resolution))
+			return resolution;
+	}
+	filter_fail("too many keys for a page");
+}
+
+/*
  * Makes the page hold all n ascending distinct keys at the highest resolution
  * it has room for.  True if that made it an exact one.  The caller sees to it
  * that the page has two bits per key or more.
@@ -402,20 +422,9 @@ find_resolution(const SnarfPage *page, uint32_t *resolution)
 bool
 snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
 {
-	uint64_t	bits = (uint64_t) page->page_size * 8;
-	uint32_t	resolution;
+	uint32_t	resolution = plan_page(page, keys, n);
 	bool		exact = true;
 	uint32_t	i;
-
-	/* A quarter of the page at most goes to the directory. */
-	cut_page(page, keys, n,
-			 (uint32_t) ((uint64_t) n * 4 * SNARF_BLOCK_BITS / bits + 1));
-	if (!find_resolution(page, &resolution))
-	{
-		cut_page(page, keys, n, SNARF_BLOCK_KEYS);
-		if (!find_resolution(page, &resolution))
-			filter_fail("too many keys for a page");
-	}
 
 	for (i = 0; i < page->nblocks; i++)
 	{
