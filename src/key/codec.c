@@ -328,7 +328,7 @@ rf_codec_compare(const RfCodec *codec, Oid collation, int strategy,
 /*
  * Fills in the range of the byte strings that start with a key: up to, not
  * including, the key with its last byte that is not 0xFF incremented and what
- * follows left out.  A key of full length stands for whatever starts with it.
+ * follows left out.
  */
 static void
 prefix_range(const RfKey *key, RfRange *range)
@@ -338,10 +338,6 @@ prefix_range(const RfKey *key, RfRange *range)
 
 	memset(range, 0, sizeof(*range));
 	range->lo = *key;
-	range->hi = *key;
-	if (len == FILTER_MAX_KEY)
-		return;
-
 	while (len > 0 && key->data[len - 1] == 0xFF)
 		len--;
 	if (len == 0)

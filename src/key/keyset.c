@@ -413,7 +413,8 @@ flat_get_key(FlatReader *reader, RfKeyKind kind, RfKey *key)
 
 /*
  * Reads a range and adds it to the set.  A range that does not follow the
- * last one at a distance would break what merging relies on, so it is refused.
+ * last one at a distance would break what merging relies on: it would melt
+ * into the last one here, and is refused.
  */
 static void
 flat_get_range(FlatReader *reader, RfKeySet *set)
@@ -430,13 +431,11 @@ flat_get_range(FlatReader *reader, RfKeySet *set)
 	if (!range.hi_inf)
 		flat_get_key(reader, set->kind, &range.hi);
 	if ((set->kind == RF_KEY_U64 && range.hi_excl) ||
-		!range_normalize(set->kind, &range) ||
-		(before > 0 &&
-		 compare_lower(set->kind, &set->ranges[before - 1], &range) >= 0))
+		!range_normalize(set->kind, &range))
 		elog(ERROR, "key set has an impossible range");
 	keyset_append(set, &range);
 	if (set->nranges == before)
-		elog(ERROR, "key set has overlapping ranges");
+		elog(ERROR, "key set has ranges out of order");
 }
 
 /*

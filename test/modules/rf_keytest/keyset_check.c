@@ -13,6 +13,9 @@
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "access/transam.h"
 #include "common/pg_prng.h"
 #include "filter/filter.h"
@@ -40,6 +43,7 @@ typedef struct Check
 	int			round;
 	RfKeyKind	kind;
 	RfKey		universe[UNIVERSE];
+	char	   *guard;			/* the end of writable memory */
 } Check;
 
 PG_FUNCTION_INFO_V1(rf_keyset_check);
@@ -252,26 +256,17 @@ random_set(Check *check, Model *model)
 }
 
 /*
- * Reads a damaged flat set: that must fail, or give some set in normal form.
+ * Reads a flat set; NULL where that raises an error.
  */
-static void
-check_damaged(Check *check, const bytea *flat)
+static RfKeySet *
+try_deserialize(const bytea *flat)
 {
 	MemoryContext context = CurrentMemoryContext;
-	Size		size = VARSIZE(flat);
-	Size		keep = below(check, 2) == 0 ? size :
-	VARHDRSZ + below(check, size - VARHDRSZ + 8);
-	bytea	   *damaged = palloc0(Max(size, keep));
-	RfKeySet   *set = NULL;
+	RfKeySet   *volatile set = NULL;
 
-	memcpy(damaged, flat, size);
-	SET_VARSIZE(damaged, keep);
-	if (keep > VARHDRSZ && below(check, 2) == 0)
-		VARDATA(damaged)[below(check, keep - VARHDRSZ)] ^=
-			1 << below(check, 8);
 	PG_TRY();
 	{
-		set = rf_keyset_deserialize(damaged);
+		set = rf_keyset_deserialize(flat);
 	}
 	PG_CATCH();
 	{
@@ -279,6 +274,31 @@ check_damaged(Check *check, const bytea *flat)
 		FlushErrorState();
 	}
 	PG_END_TRY();
+	return set;
+}
+
+/*
+ * Reads a damaged flat set: that must fail, or give some set in normal form,
+ * and never look past the end, where memory is out of bounds.
+ */
+static void
+check_damaged(Check *check, const bytea *flat)
+{
+	Size		size = VARSIZE(flat);
+	Size		keep = size;
+	bytea	   *damaged;
+	RfKeySet   *set;
+
+	if (below(check, 2) == 0)
+		keep = VARHDRSZ + below(check, size - VARHDRSZ + 8);
+	damaged = (bytea *) (check->guard - INTALIGN(keep));
+	memset(damaged, 0, INTALIGN(keep));
+	memcpy(damaged, flat, Min(size, keep));
+	SET_VARSIZE(damaged, keep);
+	if (keep > VARHDRSZ && below(check, 2) == 0)
+		VARDATA(damaged)[below(check, keep - VARHDRSZ)] ^=
+			1 << below(check, 8);
+	set = try_deserialize(damaged);
 	if (set != NULL)
 		check_form(check, set);
 }
@@ -384,6 +404,32 @@ check_many(Check *check)
 }
 
 /*
+ * Some memory that ends where none can be read, in *check.
+ */
+static void
+map_guard(Check *check)
+{
+	Size		page = sysconf(_SC_PAGESIZE);
+	char	   *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+							  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE) != 0)
+		elog(ERROR, "could not map memory: %m");
+	check->guard = memory + page;
+}
+
+/*
+ * Frees that memory.
+ */
+static void
+unmap_guard(Check *check)
+{
+	Size		page = sysconf(_SC_PAGESIZE);
+
+	munmap(check->guard - page, 2 * page);
+}
+
+/*
  * Starts a check; the seed is as setseed() takes it.
  */
 static void
@@ -418,6 +464,7 @@ rf_keyset_check(PG_FUNCTION_ARGS)
 	for (kind = RF_KEY_U64; kind <= RF_KEY_BYTES; kind++)
 	{
 		check_begin(&check, seed, kind);
+		map_guard(&check);
 		check_constants(&check);
 		if (kind == RF_KEY_U64)
 			check_many(&check);
@@ -430,6 +477,7 @@ rf_keyset_check(PG_FUNCTION_ARGS)
 			MemoryContextReset(context);
 			CHECK_FOR_INTERRUPTS();
 		}
+		unmap_guard(&check);
 	}
 	PG_RETURN_VOID();
 }

@@ -42,6 +42,11 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
 CREATE FUNCTION rf_float8(bits bigint) RETURNS float8
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
 
+-- A number with one of its digits to the base 10000 set to zero in place (0 is
+-- the last), even where PostgreSQL would leave it out.
+CREATE FUNCTION rf_numeric(number numeric, place int) RETURNS numeric
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT IMMUTABLE;
+
 -- Random sets of keys against a bitmap; random bytes shown as keys.
 CREATE FUNCTION rf_keyset_check(seed float8, rounds int) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;

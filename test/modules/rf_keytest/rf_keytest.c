@@ -14,6 +14,7 @@
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/numeric.h"
 
 PG_MODULE_MAGIC;
 
@@ -28,6 +29,7 @@ PG_FUNCTION_INFO_V1(rf_key_codec_id);
 PG_FUNCTION_INFO_V1(rf_key_ordered);
 PG_FUNCTION_INFO_V1(rf_float4);
 PG_FUNCTION_INFO_V1(rf_float8);
+PG_FUNCTION_INFO_V1(rf_numeric);
 
 /*
  * The codec of a type, or an error.
@@ -262,4 +264,17 @@ rf_float8(PG_FUNCTION_ARGS)
 
 	memcpy(&value, &bits, sizeof(value));
 	PG_RETURN_FLOAT8(value);
+}
+
+/*
+ * Digits to the base 10000 are the last thing in a numeric, two bytes each.
+ */
+Datum
+rf_numeric(PG_FUNCTION_ARGS)
+{
+	Numeric		number = PG_GETARG_NUMERIC_COPY(0);
+	int			place = PG_GETARG_INT32(1);
+
+	memset((char *) number + VARSIZE(number) - 2 * (place + 1), 0, 2);
+	PG_RETURN_NUMERIC(number);
 }

@@ -21,6 +21,10 @@ SELECT rf_key('-0'::float8) = rf_key('0'::float8) AS float8_zero,
 	   rf_key('a '::char(5)) = rf_key('a'::char(1)) AS bpchar,
 	   rf_key('10.0.0.0/8'::cidr) = rf_key('10.0.0.0/8'::inet) AS cidr,
 	   rf_key('x'::varchar) = rf_key('x'::text) AS varchar;
+-- PostgreSQL writes no zero digits at the ends of a numeric, but compares them
+SELECT n, v, v = n AS equal, rf_key(v) = rf_key(n) AS same_key
+FROM (VALUES (20000, rf_numeric(20001, 0)), (2.5, rf_numeric(2.50004, 0)),
+			 (1, rf_numeric(20001, 1))) AS t (n, v);
 -- and two for what is not
 SELECT rf_key('a '::text) <> rf_key('a'::text) AS text,
 	   rf_key('12:00+00'::timetz) <> rf_key('13:00+01'::timetz) AS timetz,
