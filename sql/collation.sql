@@ -1,0 +1,68 @@
+--
+-- Collations: bytes sort as the C collation does, and equate as all
+-- deterministic ones do
+--
+CREATE SCHEMA rf_collation;
+SET search_path = rf_collation, public;
+
+-- Those that are C: ranges work.
+CREATE TABLE c (a text COLLATE "C", b text COLLATE "POSIX", u text COLLATE ucs_basic, n name);
+INSERT INTO c VALUES ('a', 'a', 'a', 'a'), ('Z', 'Z', 'Z', 'Z'), ('é', 'é', 'é', 'é');
+CREATE INDEX ON c USING rangefilter (a);
+CREATE INDEX ON c USING rangefilter (b);
+CREATE INDEX ON c USING rangefilter (u);
+CREATE INDEX ON c USING rangefilter (n);
+CREATE INDEX ON c USING rangefilter (upper(a));
+SELECT i, rangefilter_may_contain(i::regclass, 'Z'::text, 'Z'::text) AS equal,
+	rangefilter_may_contain(i::regclass, 'X'::text, 'Y'::text) AS above_upper,
+	rangefilter_may_contain(i::regclass, 'Za'::text, '`'::text) AS between,
+	rangefilter_may_contain(i::regclass, 'ê'::text, NULL) AS above
+FROM unnest('{c_a_idx,c_b_idx,c_u_idx,c_n_idx}'::text[]) i;
+
+-- One of libc that is not C, whatever it is called here.
+DO $$
+DECLARE
+	locale text;
+BEGIN
+	FOREACH locale IN ARRAY ARRAY['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'en_US.utf8', 'de_DE.UTF-8',
+		'ja_JP.UTF-8', 'fr_FR.UTF-8']
+	LOOP
+		BEGIN
+			EXECUTE format('CREATE COLLATION rf_libc (provider = libc, locale = %L)', locale);
+			RETURN;
+		EXCEPTION WHEN undefined_object OR wrong_object_type OR invalid_object_definition
+			OR invalid_parameter_value OR feature_not_supported THEN
+			NULL;
+		END;
+	END LOOP;
+	RAISE 'this system has no locale for this test';
+END
+$$;
+CREATE TABLE l (t text COLLATE rf_libc, v varchar(20) COLLATE rf_libc, b char(10) COLLATE rf_libc);
+INSERT INTO l VALUES ('a', 'a', 'a'), ('Z', 'Z', 'Z'), ('é', 'é', 'é'), ('', '', '');
+CREATE INDEX l_t ON l USING rangefilter (t);
+CREATE INDEX l_v ON l USING rangefilter (v);
+CREATE INDEX l_b ON l USING rangefilter (b);
+-- Equality is served; a range may hold anything.
+SELECT rangefilter_may_contain('l_t', 'a', 'a') AS a, rangefilter_may_contain('l_t', 'b', 'b') AS b,
+	rangefilter_may_contain('l_t', 'b', 'c') AS range, rangefilter_may_contain('l_t', 'b', NULL) AS up,
+	rangefilter_may_contain('l_t', NULL, 'zzz') AS down, rangefilter_may_contain('l_v', 'x', 'x') AS v,
+	rangefilter_may_contain('l_b', 'a ', 'a ') AS blank, rangefilter_may_contain('l_b', 'x', 'x') AS b_x;
+INSERT INTO l VALUES ('x', 'x', 'x');
+SELECT rangefilter_may_contain('l_t', 'x', 'x') AS t, rangefilter_may_contain('l_v', 'x', 'x') AS v,
+	rangefilter_may_contain('l_b', 'x', 'x') AS b;
+SELECT rangefilter_verify('l_t'), rangefilter_verify('l_v'), rangefilter_verify('l_b');
+-- With the collation named on the index all is well.
+CREATE INDEX l_tc ON l USING rangefilter (t COLLATE "C");
+SELECT rangefilter_may_contain('l_tc', 'b', 'c') AS range, rangefilter_may_contain('l_tc', 'w', 'y') AS x;
+-- Said once for all partitions, and only when an index is defined.
+CREATE TABLE p (k int, t text COLLATE rf_libc) PARTITION BY LIST (k);
+CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+CREATE INDEX p_t ON p USING rangefilter (t);
+REINDEX INDEX l_t;
+TRUNCATE l;
+VACUUM FULL l;
+
+SET client_min_messages = warning;
+DROP SCHEMA rf_collation CASCADE;
