@@ -159,7 +159,11 @@ rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("rangefilter indexes do not support nondeterministic collations"),
 				 errhint("Use COLLATE \"C\" or another deterministic collation.")));
-	if (!rf_codec_ordered(codec, collation))
+
+	/* Not at every TRUNCATE and REINDEX of an index that is there already. */
+	if (!rf_codec_ordered(codec, collation) &&
+		(index->rd_createSubid != InvalidSubTransactionId ||
+		 index_info->ii_Concurrent))
 		rf_notice_collation(index);
 }
 
