@@ -1,0 +1,128 @@
+--
+-- What CREATE EXTENSION rangefilter brings: functions, operator classes,
+-- options, privileges
+--
+BEGIN;
+SELECT plan(94);
+SET search_path = public;
+
+SELECT has_extension('rangefilter');
+SELECT is(amtype::text || ' ' || amhandler::text, 'i rangefilter_handler', 'the access method')
+FROM pg_am WHERE amname = 'rangefilter';
+SELECT is((SELECT count(*)::int FROM pg_depend d
+		JOIN pg_extension e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
+		WHERE e.extname = 'rangefilter' AND d.deptype = 'e' AND d.classid = 'pg_opclass'::regclass),
+	(SELECT count(*)::int FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+		WHERE a.amname = 'rangefilter'),
+	'all operator classes belong to the extension');
+
+--
+-- Functions
+--
+SELECT has_function('rangefilter_status', ARRAY['regclass']);
+SELECT has_function('rangefilter_may_contain', ARRAY['regclass', 'anycompatible', 'anycompatible']);
+SELECT has_function('rangefilter_partitions', ARRAY['regclass', 'anycompatible', 'anycompatible']);
+SELECT has_function('rangefilter_summarize', ARRAY['regclass']);
+SELECT has_function('rangefilter_verify', ARRAY['regclass']);
+SELECT function_returns('rangefilter_status', 'setof rangefilter_status_row');
+SELECT function_returns('rangefilter_may_contain', 'boolean');
+SELECT function_returns('rangefilter_partitions', 'setof regclass');
+SELECT function_returns('rangefilter_summarize', 'bigint');
+SELECT function_returns('rangefilter_verify', 'bigint');
+SELECT bag_eq(
+	$$ SELECT proname::text || CASE WHEN proisstrict THEN ' strict' ELSE '' END FROM pg_proc
+		WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler' $$,
+	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
+		('rangefilter_summarize strict'), ('rangefilter_verify strict') $$,
+	'no other functions; NULL bounds have a meaning');
+-- What they say changes with the data.
+SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
+	rangefilter_partitions,rangefilter_summarize,rangefilter_verify}'::name[]) f;
+SELECT is_empty($$ SELECT proname FROM pg_proc
+	WHERE proname LIKE 'rangefilter\_%' AND proparallel = 's' AND prorettype <> 'index_am_handler'::regtype $$,
+	'none runs in a parallel worker');
+SELECT columns_are('rangefilter_status_row', ARRAY['index', 'table', 'filter', 'rows', 'keys',
+	'bits_per_key', 'size_bytes', 'heap_blocks', 'summarized_blocks', 'tail_open', 'delta_keys',
+	'min', 'max', 'has_nulls', 'generation']);
+SELECT col_type_is('rangefilter_status_row', c, t, c || ' ' || t)
+FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('filter', 'text'), ('rows', 'bigint'),
+	('keys', 'bigint'), ('bits_per_key', 'double precision'), ('size_bytes', 'bigint'),
+	('heap_blocks', 'bigint'), ('summarized_blocks', 'bigint'), ('tail_open', 'boolean'),
+	('delta_keys', 'bigint'), ('min', 'text'), ('max', 'text'), ('has_nulls', 'boolean'),
+	('generation', 'bigint')) v (c, t);
+SELECT is(obj_description(oid, 'pg_proc') IS NOT NULL, true, proname || ' has a comment')
+FROM pg_proc WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler'
+ORDER BY proname;
+
+--
+-- Operator classes
+--
+SELECT is((SELECT count(*)::int FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+		WHERE a.amname = 'rangefilter' AND c.opcintype = t::regtype AND c.opcdefault),
+	1, t || ' has a default operator class')
+FROM unnest('{int2,int4,int8,oid,float4,float8,numeric,timestamp,timestamptz,date,time,timetz,
+	interval,money,bool,uuid,text,bpchar,name,bytea,inet,macaddr,macaddr8}'::text[]) t;
+-- These use the class of text or inet; so an index shows it.
+CREATE TABLE types (v varchar, c cidr);
+SELECT lives_ok('CREATE INDEX ON types USING rangefilter (v COLLATE "C")', 'varchar');
+SELECT lives_ok('CREATE INDEX ON types USING rangefilter (c)', 'cidr');
+SELECT bag_eq($$ SELECT opcname::text FROM pg_index x JOIN pg_opclass c ON c.oid = x.indclass[0]
+		WHERE indrelid = 'types'::regclass $$,
+	$$ VALUES ('text_ops'), ('inet_ops') $$, 'what they use');
+
+-- Each family is btree's, operator by operator, across types as well.
+CREATE FUNCTION operators(am text) RETURNS TABLE (l regtype, r regtype, strategy int, op regoperator)
+LANGUAGE sql AS
+$$
+	SELECT o.amoplefttype, o.amoprighttype, o.amopstrategy, o.amopopr
+	FROM pg_amop o JOIN pg_am a ON a.oid = o.amopmethod JOIN pg_opfamily f ON f.oid = o.amopfamily
+	WHERE a.amname = am AND f.opfname NOT LIKE '%pattern%'
+$$;
+SELECT is_empty($$ SELECT * FROM operators('rangefilter') EXCEPT SELECT * FROM operators('btree') $$,
+	'all operators are those of btree');
+SELECT is_empty($$ SELECT * FROM operators('btree') b
+		WHERE (SELECT count(*) FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+			WHERE a.amname = 'rangefilter' AND c.opcintype IN (b.l, b.r)) = CASE WHEN l = r THEN 1 ELSE 2 END
+		EXCEPT SELECT * FROM operators('rangefilter') $$,
+	'no operator of btree between such types is missing');
+SELECT ok(amvalidate(c.oid), c.opcname || ' is valid')
+FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
+WHERE a.amname = 'rangefilter' AND c.opcname IN ('int4_ops', 'text_ops', 'inet_ops', 'date_ops');
+
+--
+-- Access method properties, and what users see of an index
+--
+CREATE TABLE t (k int, b text COLLATE "C");
+CREATE INDEX t_k ON t USING rangefilter (k);
+SELECT index_is_type('t', 't_k', 'rangefilter');
+SELECT has_index('t', 't_k', 'k');
+SELECT is(pg_indexam_has_property(a.oid, p), expected, p)
+FROM pg_am a, (VALUES ('can_order', false), ('can_unique', false), ('can_exclude', false),
+	('can_include', false)) v (p, expected)
+WHERE a.amname = 'rangefilter';
+SELECT is(pg_index_has_property('t_k', p), expected, p)
+FROM (VALUES ('clusterable', false), ('index_scan', false), ('bitmap_scan', false),
+	('backward_scan', false)) v (p, expected);
+SELECT is(pg_index_column_has_property('t_k', 1, 'search_nulls'), true, 'search_nulls');
+
+--
+-- Settings
+--
+SELECT is(current_setting('rangefilter.enable'), 'on', 'skipping is on');
+SELECT is(context || ' ' || vartype, 'user bool', 'every user may switch it')
+FROM pg_settings WHERE name = 'rangefilter.enable';
+SELECT throws_ok('SET rangefilter.enable = 5', '22023');
+SELECT throws_ok('SET rangefilter.enabel = off', '42602');
+
+--
+-- Privileges
+--
+SELECT function_privs_are('rangefilter_verify', ARRAY['regclass'], 'public', '{}'::text[]);
+CREATE ROLE rf_tap_user;
+SELECT ok(has_function_privilege('rf_tap_user', p.oid, 'EXECUTE') = (proname <> 'rangefilter_verify'),
+	proname || ': who may call it')
+FROM pg_proc p WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler'
+ORDER BY proname;
+
+SELECT * FROM finish();
+ROLLBACK;
