@@ -129,7 +129,7 @@ unit_suite()
 
 	[ -e "$RF_SRC/test/unit/Makefile" ] || { rf_say "no unit tests"; return 1; }
 	# The server's library path and settings are no business of these.
-	rf_run make -C "$RF_SRC/test/unit" check >"$RF_TMP/unit.log" 2>&1 || status=$?
+	rf_run make -s --no-print-directory -j "$(nproc)" -C "$RF_SRC/test/unit" check >"$RF_TMP/unit.log" 2>&1 || status=$?
 	cat "$RF_TMP/unit.log"
 	count_lines unit "$RF_TMP/unit.log" "$status"
 }
