@@ -93,7 +93,7 @@ rf_package_list()
 			server)
 				[ -n "${PG_CONFIG:-}" ] ||
 					printf '%s\n' "postgresql-$RF_MAJOR" "postgresql-server-dev-$RF_MAJOR"
-				printf '%s\n' make gcc libc6-dev
+				printf '%s\n' make gcc libc6-dev libicu-dev
 				;;
 			tests)
 				[ -n "${PG_CONFIG:-}" ] || printf '%s\n' "postgresql-$RF_MAJOR-pgtap"
