@@ -295,8 +295,8 @@ coding_at(const SnarfBlock *block, uint32_t resolution, uint64_t *last)
  * It is positions / (span + 1) rounded down, found as a quotient of about 12
  * bits of both numbers shifted to the top of their words.
  */
-static uint16_t
-choose_scale(uint64_t positions, uint64_t span)
+uint16_t
+snarf_choose_scale(uint64_t positions, uint64_t span)
 {
 	uint32_t	halved = span >> 63;	/* or span + 1 might overflow */
 	uint64_t	divisor = (span >> halved) + 1;
@@ -435,7 +435,7 @@ snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
 		block->code = (uint16_t) coding.code;
 		if (last < block->span)
 		{
-			block->scale = choose_scale(last + 1, block->span);
+			block->scale = snarf_choose_scale(last + 1, block->span);
 			if (snarf_position(block->span, block->scale) > last)
 				filter_fail("position out of bounds");
 			exact = false;

@@ -128,6 +128,7 @@ extern void snarf_page_reset(SnarfPage *page);
 extern void snarf_page_free(SnarfPage *page);
 extern bool snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n);
 extern bool snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n);
+extern uint16_t snarf_choose_scale(uint64_t positions, uint64_t span);
 extern void snarf_page_write(SnarfPage *page, uint8_t *out);
 
 #endif							/* RANGEFILTER_SNARF_PAGE_H */

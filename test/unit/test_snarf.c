@@ -9,6 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "filter/snarf_page.h"
 #include "numbers.h"
 
 #define SERVER_PAGE 8152
@@ -158,6 +159,56 @@ check_all_ranges(uint64_t *keys, size_t n, uint32_t page_size)
 		}
 	}
 	free_numbers(&numbers);
+}
+
+/*
+ * The model: never decreasing, the greatest distance is within the positions
+ * and, as the factor has eleven bits, near their end.
+ */
+static void
+check_model(uint64_t positions, uint64_t span)
+{
+	uint16_t	scale = snarf_choose_scale(positions, span);
+	uint64_t	last = snarf_position(span, scale);
+	int			i;
+
+	CHECK(scale != SNARF_EXACT_SCALE, "%" PRIu64 " of %" PRIu64, positions, span);
+	CHECK(snarf_position(0, scale) == 0, "%" PRIu64 " of %" PRIu64, positions,
+		  span);
+	CHECK(last < positions, "%" PRIu64 " in %" PRIu64 " of %" PRIu64, last,
+		  positions, span);
+	CHECK(last + 2 >= positions - positions / 512, "%" PRIu64 " in %" PRIu64
+		  " of %" PRIu64, last, positions, span);
+	for (i = 0; i < 10; i++)
+	{
+		uint64_t	distance = unit_random() % span;
+
+		CHECK(snarf_position(distance, scale) <=
+			  snarf_position(distance + 1, scale), "%" PRIu64, distance);
+	}
+}
+
+static void
+test_model(void)
+{
+	int			i;
+
+	check_model(1, UINT64_MAX);
+	check_model(1, 1);
+	check_model(2, UINT64_MAX);
+	check_model(1, UINT64_C(1) << 63);
+	check_model(1, UINT64_MAX >> 1);
+	check_model(1, (UINT64_C(1) << 63) + (UINT64_C(1) << 52));
+	check_model(UINT64_MAX, UINT64_MAX);
+	check_model(UINT64_MAX - 1, UINT64_MAX);
+	for (i = 0; i < 100000; i++)
+	{
+		uint64_t	span = (unit_random() >> unit_random_below(64)) | 1;
+		uint64_t	positions = (unit_random() >> unit_random_below(64)) % span + 1;
+
+		check_model(positions, span);
+		check_model(span, span);
+	}
 }
 
 static void
@@ -813,6 +864,7 @@ int
 main(void)
 {
 	unit_begin("snarf");
+	RUN(test_model);
 	RUN(test_few_keys);
 	RUN(test_equal_keys);
 	RUN(test_distributions);
