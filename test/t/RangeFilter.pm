@@ -1,0 +1,264 @@
+# RangeFilter.pm: what the TAP tests share.
+
+package RangeFilter;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
+  denied start_load finish_load);
+
+# A server with the library in every session.  Autovacuum is off: tests say
+# themselves when to vacuum.
+sub new_server
+{
+	my ($name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%{ $params{init} // {} });
+	$node->append_conf(
+		'postgresql.conf', qq{
+session_preload_libraries = 'rangefilter'
+autovacuum = off
+fsync = off
+max_prepared_transactions = 10
+log_min_messages = warning
+log_statement = none
+log_checkpoints = off
+restart_after_crash = on
+timezone = 'UTC'
+});
+	$node->append_conf('postgresql.conf', $params{conf}) if $params{conf};
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION rangefilter');
+	return $node;
+}
+
+# The seed of this run, which goes into the tests' names: SEED=n repeats it.
+sub seed
+{
+	my $seed = $ENV{SEED} // (time() ^ ($$ << 8)) & 0x7FFFFFFF;
+
+	srand($seed);
+	return $seed;
+}
+
+# A random number from the first to the second one.
+sub pick
+{
+	my ($from, $to) = @_;
+
+	return $from + int(rand($to - $from + 1));
+}
+
+# A partitioned table with an index for each kind of filter and key: numbers,
+# byte strings, an expression, a partial index.
+sub load_schema
+{
+	my ($node) = @_;
+
+	$node->safe_psql(
+		'postgres', q{
+CREATE TABLE t (p int, k int, b text COLLATE "C", n numeric, w text COLLATE "C")
+	PARTITION BY LIST (p);
+SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s)', i, i)
+	FROM generate_series(0, 5) i \gexec
+ALTER TABLE t0 ALTER w SET STORAGE external;
+INSERT INTO t SELECT k % 6, k, 'b' || k, k / 10.0, CASE WHEN k % 50 = 0 THEN repeat('w', 3000) || k END
+	FROM generate_series(1, 3000) k;
+CREATE INDEX t_k ON t USING rangefilter (k);
+CREATE INDEX t_b ON t USING rangefilter (b);
+CREATE INDEX t_n ON t USING rangefilter (n) WITH (suffix = mixed);
+CREATE INDEX t_w ON t USING rangefilter (w) WITH (suffix = hash);
+CREATE INDEX t_e ON t USING rangefilter ((k * 2)) WHERE k % 3 = 0;
+CREATE INDEX t_btree ON t (k);
+});
+	return;
+}
+
+# Does rangefilter_verify() find every row version of the table in all its
+# indexes?  One test.
+sub all_verified
+{
+	my ($node, $name) = @_;
+	my ($status, $out, $err) = $node->psql(
+		'postgres', q{
+SELECT count(rangefilter_verify(c.oid)) > 0 FROM pg_class c
+JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid = c.oid
+WHERE a.amname = 'rangefilter' AND c.relkind = 'i' AND i.indisvalid});
+
+	return is("$out$err", 't', "$name: verified");
+}
+
+# How many rows that a snapshot sees do the summaries deny?  A list, one number
+# for each of the columns.
+sub denied
+{
+	my ($node) = @_;
+
+	return $node->safe_psql(
+		'postgres', q{
+SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain('t_k', k, k)),
+	count(*) FILTER (WHERE NOT rangefilter_may_contain('t_b', b, b)),
+	count(*) FILTER (WHERE NOT rangefilter_may_contain('t_n', n, n)),
+	count(*) FILTER (WHERE NOT rangefilter_may_contain('t_w', w, w))
+FROM t});
+}
+
+# The same random queries with skipping and without it, each pair in one
+# snapshot.  One test.
+sub same_answers
+{
+	my ($node, $name, $n) = @_;
+	my $script = "BEGIN ISOLATION LEVEL REPEATABLE READ;\n";
+	my @queries;
+
+	for (1 .. $n // 25)
+	{
+		my $k = pick(-100, 9000);
+		my $to = $k + pick(0, 20);
+		my $where = (
+			"k = $k", "k BETWEEN $k AND $to",
+			"k IN ($k, $to, -1)", "b = 'b$k'",
+			"b > 'b$k' AND b < 'b${k}z'", "b LIKE 'b$k%'",
+			"n = $k / 10.0", "n >= $k / 10.0 AND n < $to / 10.0",
+			"w = repeat('w', 3000) || $k", "k * 2 = $k * 2 AND k % 3 = 0",
+			"k IS NULL", "k = $k OR n = $to / 10.0")[ pick(0, 11) ];
+
+		push @queries, $where;
+		foreach my $enable ('on', 'off')
+		{
+			$script .= "SET rangefilter.enable = $enable;\n"
+			  . "SELECT count(*), sum(k), min(b) FROM t WHERE $where;\n";
+		}
+	}
+	my @lines = split /\n/,
+	  $node->safe_psql('postgres', $script . "COMMIT;\n");
+	my @bad =
+	  grep { $lines[ 2 * $_ ] ne $lines[ 2 * $_ + 1 ] } 0 .. $#queries;
+
+	is(scalar(@lines), 2 * @queries, "$name: all queries answered");
+	return is(
+		join("\n",
+			map { "$queries[$_]: $lines[2 * $_], not $lines[2 * $_ + 1]" } @bad),
+		'', "$name: the same with and without skipping");
+}
+
+# The scripts of the write load, and how often each runs.
+my %scripts = (
+	insert => [
+		80, q{
+INSERT INTO t VALUES (:k % 6, :k, 'b' || :k, :k / 10.0);
+}
+	],
+	bulk => [
+		8, q{
+INSERT INTO t SELECT g % 6, g, 'b' || g, g / 10.0, CASE WHEN g % 50 = 0 THEN repeat('w', 3000) || g END
+	FROM generate_series(:k::int, :k + :few) g;
+}
+	],
+	copy => [ 16, q{COPY t FROM '__FILE__' WITH (FORMAT csv);} ],
+	nulls => [
+		8, q{INSERT INTO t (p) VALUES (:k % 6), (:few % 6);}
+	],
+	update => [
+		48, q{
+UPDATE t SET k = :k, b = 'b' || :k, n = :k / 10.0 WHERE k = :from;
+}
+	],
+	hot => [ 16, q{UPDATE t SET w = repeat('w', 3000) || :k WHERE k = :from;} ],
+	move => [ 16, q{UPDATE t SET p = :few % 6 WHERE k = :from;} ],
+	delete => [ 32, q{DELETE FROM t WHERE k BETWEEN :from AND :from + :few / 10;} ],
+	rolled_back => [
+		24, q{
+BEGIN;
+INSERT INTO t VALUES (:k % 6, :k, 'b' || :k, :k / 10.0);
+SAVEPOINT a;
+INSERT INTO t VALUES (:few % 6, :few, 'b' || :few, :few / 10.0);
+ROLLBACK TO a;
+UPDATE t SET k = k + 1 WHERE k = :from;
+ROLLBACK;
+}
+	],
+	savepoint => [
+		24, q{
+BEGIN;
+SAVEPOINT a;
+INSERT INTO t VALUES (:k % 6, :k, 'b' || :k, :k / 10.0);
+RELEASE a;
+SAVEPOINT b;
+INSERT INTO t VALUES (:few % 6, :from, 'b' || :from, :from / 10.0);
+ROLLBACK TO b;
+COMMIT;
+}
+	],
+	vacuum => [ 4, q{VACUUM t:part;} ],
+	summarize => [ 4, q{SELECT rangefilter_summarize('t:part:_k_idx');} ],
+	checkpoint => [ 1, q{SELECT pg_sleep(0.3); CHECKPOINT;} ]);
+
+# Starts pgbench with the scripts above, or those given as name => [weight,
+# text].  Returns what finish_load() wants.
+sub start_load
+{
+	my ($node, $seconds, $seed, %more) = @_;
+	my $dir = $node->basedir;
+	my %load = (%scripts, %more);
+	my @command = (
+		$node->installed_command('pgbench'), '-n',
+		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 2,
+		'-T', $seconds, '--random-seed', $seed, '--max-tries', 100);
+	my $csv = "$dir/copy.csv";
+	my ($out, $err) = ('', '');
+
+	PostgreSQL::Test::Utils::append_to_file($csv,
+		join('', map { "$_,8${_}00,b8${_}00,8${_}0,\n" } 0 .. 5))
+	  unless -e $csv;
+	foreach my $name (sort keys %load)
+	{
+		my ($weight, $text) = @{ $load{$name} };
+
+		$text =~ s/__FILE__/$csv/g;
+		$text =~ s/t:part:_k_idx/t:part\x{0}/g;
+		unlink "$dir/$name.sql";
+
+		# Names of tables are no place for pgbench's variables: choose by \if.
+		if ($text =~ /t:part/)
+		{
+			my $lines = '';
+
+			for my $part (0 .. 5)
+			{
+				my $line = $text;
+
+				$line =~ s/t:part\x{0}/t${part}_k_idx/g;
+				$line =~ s/t:part/t$part/g;
+				$lines .= ($part ? '\elif' : '\if') . " :few % 6 = $part\n$line\n";
+			}
+			$text = "$lines\\endif";
+		}
+		PostgreSQL::Test::Utils::append_to_file("$dir/$name.sql",
+			"\\set k random(1, 9000)\n\\set few random(0, 200)\n"
+			  . "\\set from random(1, 9000)\n$text\n");
+		push @command, '-f', "$dir/$name.sql\@$weight";
+	}
+	push @command, 'dbname=postgres application_name=load';
+	return { out => \$out, err => \$err,
+		run => IPC::Run::start(\@command, '<', \undef, '>', \$out, '2>', \$err) };
+}
+
+# Waits for the load to end.  Returns what pgbench complained of.
+sub finish_load
+{
+	my ($load) = @_;
+
+	$load->{run}->finish;
+	return join("\n", grep { !/^pgbench \(|^pgbench: setting/ } split /\n/, ${ $load->{err} });
+}
+
+1;
