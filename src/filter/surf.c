@@ -102,7 +102,7 @@ query_point(const SurfRoot *root, const SurfPage *page, FilterBytes key)
 	SurfBits	bits;
 	SurfSpot	spot;
 	bool		hashed = root->kind == FILTER_SUFFIX_HASH ||
-		root->kind == FILTER_SUFFIX_MIXED;
+	root->kind == FILTER_SUFFIX_MIXED;
 	uint64_t	hash = hashed ? surf_hash(key) : 0;
 
 	if (!find_key(root, page, key, hashed ? &hash : NULL, &bits, &spot))
@@ -157,7 +157,7 @@ static bool
 cut_bound(FilterBytes *bound, uint32_t max_key)
 {
 	if (bound->len == 0)
-		bound->data = (const uint8_t *) "";	/* not NULL */
+		bound->data = (const uint8_t *) ""; /* not NULL */
 	if (bound->len <= max_key)
 		return false;
 	bound->len = max_key;

@@ -310,7 +310,7 @@ static uint32_t
 most_suffix_bits(const SurfBuild *build)
 {
 	uint32_t	rest = build->longest_rest < SURF_MAX_REAL ?
-		build->longest_rest : SURF_MAX_REAL;
+	build->longest_rest : SURF_MAX_REAL;
 
 	switch (build->options.suffix)
 	{
@@ -345,9 +345,16 @@ plan_page(SurfBuild *build)
 	if (build->npages + 1 >= build->planned_pages || nkeys == 0)
 		return;
 
+	/* Rather too much than too little: one page more would break the budget. */
 	if (build->expected_cost > 0)
+	{
+		uint64_t	average = build->real_cost / build->nadded * nkeys;
+
 		cost = (uint64_t) ((double) cost * build->real_cost / build->expected_cost);
-	available = (build->planned_pages - build->npages) * page_bits;
+		if (cost < average)
+			cost = average;
+	}
+	available = (build->planned_pages - build->npages) * page_bits - page_bits / 4;
 	if (available > cost)
 	{
 		uint64_t	suffix_256 = 256 * (available - cost) / nkeys;
@@ -366,7 +373,7 @@ plan_run(SurfBuild *build)
 	uint64_t	page_bits = 8 * (options->page_size - SURF_PAGE_HEADER);
 	uint64_t	cost = expected_cost_from(build, 0);
 	uint64_t	budget = build->nkeys * options->bits_per_key / 8 /
-		options->page_size;
+	options->page_size;
 	uint64_t	least = (cost + page_bits - 1) / page_bits;
 	uint32_t	root_max = options->root_max - SURF_ROOT_HEADER - build->code_len;
 	uint32_t	sampled = 0;

@@ -95,8 +95,8 @@ optimal_lengths(const uint64_t *weights, uint32_t n, uint32_t *lengths)
 	}
 
 	/*
-	 * The leaves are not in order in this tree, but there is one with the same
-	 * depths where they are.
+	 * The leaves are not in order in this tree, but there is one with the
+	 * same depths where they are.
 	 */
 	depths[trees.nnodes - 1] = 0;
 	for (node = trees.nnodes - 1; node >= n; node--)

@@ -134,7 +134,7 @@ static BITS_INLINE SurfSymbol
 surf_code_end(const SurfCode *code)
 {
 	uint32_t	width = code->starts == NULL ? SURF_CODE_ONE / 2 :
-		bits_load16(code->starts);
+	bits_load16(code->starts);
 	SurfSymbol	result;
 
 	result.start = 0;

@@ -171,7 +171,7 @@ find_at_leaf(const SurfPage *page, FilterSuffix kind, uint32_t i,
 {
 	bool		longer = i < page->nlonger;
 	uint32_t	pos = page->suffixes + i * page->suffix_bits +
-		(longer ? i : page->nlonger);
+	(longer ? i : page->nlonger);
 	SurfSuffix	suffix = surf_suffix_split(kind, page->suffix_bits + longer);
 	int			order = compare_bits(page, pos, key, depth, suffix.real);
 

@@ -1,0 +1,317 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_surf.c
+ *	  SuRF against a sorted array of the same keys.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "byte_keys.h"
+
+/*
+ * Checks a YES for point: then every range that holds it is answered YES,
+ * whether there is a key or not.
+ */
+static void
+check_covered(Strings *strings, FilterBytes point, KeyKind kind)
+{
+	FilterBytes a = make_bound(strings, kind);
+	FilterBytes b = make_bound(strings, kind);
+	FilterBytes near = make_near(point);
+	FilterBytes low = filter_bytes_compare(a, point) < 0 ? a : point;
+	FilterBytes high = filter_bytes_compare(b, point) > 0 ? b : point;
+	FilterByteRange ranges[6];
+	int			i;
+
+	ranges[0] = range_of(low, point);
+	ranges[1] = range_of(point, high);
+	ranges[2] = range_of(low, high);
+	ranges[3] = range_of(point, point);
+	ranges[3].lo_unbounded = true;
+	ranges[4] = range_of(point, point);
+	ranges[4].hi_unbounded = true;
+	if (filter_bytes_compare(near, point) > 0)
+	{
+		ranges[5] = range_of(low, near);
+		ranges[5].hi_exclusive = true;
+	}
+	else
+		ranges[5] = range_of(near, point);
+	for (i = 0; i < 6; i++)
+		CHECK(ask(strings, &ranges[i]) == FILTER_YES,
+			  "range %d around a point of %u bytes", i, point.len);
+	free_bytes(a);
+	free_bytes(b);
+	free_bytes(near);
+}
+
+/* Prefix ranges ['abc', 'abd'), as LIKE 'abc%' asks. */
+static void
+check_prefix(Strings *strings, FilterBytes prefix)
+{
+	uint8_t		next[FILTER_MAX_KEY + 2];
+	uint32_t	len = prefix.len;
+	FilterByteRange range = range_of(prefix, prefix);
+
+	while (len > 0 && prefix.data[len - 1] == 0xFF)
+		len--;
+	if (len > 0)
+	{
+		memcpy(next, prefix.data, len);
+		next[len - 1]++;
+	}
+	range.hi.data = next;
+	range.hi.len = len;
+	range.hi_exclusive = true;
+	range.hi_unbounded = len == 0;
+	check_range(strings, &range);
+}
+
+/* Asks a run all sorts of things. */
+static void
+check_run(Strings *strings, KeyKind kind, uint32_t rounds)
+{
+	FilterByteRange all = {.lo_unbounded = true,.hi_unbounded = true};
+	size_t		step = strings->n / rounds + 1;
+	size_t		i;
+
+	CHECK(strings->run.kind == FILTER_KIND_SURF, "kind %d", strings->run.kind);
+	CHECK(strings->run.root_len <= strings->options.root_max, "root of %u",
+		  strings->run.root_len);
+	check_range(strings, &all);
+
+	for (i = unit_random_below(step); i < strings->n; i += step)
+	{
+		FilterBytes key = strings->keys[i];
+		FilterBytes near = make_near(key);
+
+		check_between(strings, key, key, false);
+		check_covered(strings, key, kind);
+
+		/* The gap to the next key, with and without its borders. */
+		if (i + 1 < strings->n)
+		{
+			check_between(strings, key, strings->keys[i + 1], true);
+			if (filter_bytes_compare(near, strings->keys[i + 1]) <= 0 &&
+				filter_bytes_compare(near, key) > 0)
+			{
+				check_between(strings, near, strings->keys[i + 1], true);
+				check_between(strings, near, strings->keys[i + 1], false);
+			}
+		}
+		free_bytes(near);
+	}
+
+	for (i = 0; i < rounds; i++)
+	{
+		FilterBytes a = make_bound(strings, kind);
+		FilterBytes b = unit_random_below(3) == 0 ? make_near(a) :
+		make_bound(strings, kind);
+		FilterByteRange range = make_range(a, b);
+
+		check_range(strings, &range);
+		if (check_between(strings, a, a, false) == FILTER_YES)
+			check_covered(strings, a, kind);
+		check_prefix(strings, a);
+		CHECK(check_between(strings, a, a, true) == FILTER_NO, "empty range");
+		if (filter_bytes_compare(a, b) > 0)
+			CHECK(check_between(strings, a, b, false) == FILTER_NO, "lo > hi");
+		free_bytes(a);
+		free_bytes(b);
+	}
+}
+
+static void
+check_kind(KeyKind kind, size_t n, const FilterOptions *options, uint32_t rounds)
+{
+	Strings		strings = build_random(kind, n, options);
+
+	strings.is_strict = unit_random_below(4) == 0;
+	check_run(&strings, kind, rounds);
+	free_strings(&strings);
+}
+
+/* All kinds of keys and suffixes, few keys to ten thousand. */
+static void
+test_random_runs(void)
+{
+	static const size_t sizes[] = {0, 1, 2, 3, 10, 100, 1000, 10000};
+	int			kind;
+	int			suffix;
+	int			i;
+
+	for (kind = 0; kind < KEY_KINDS; kind++)
+		for (suffix = FILTER_SUFFIX_NONE; suffix <= FILTER_SUFFIX_MIXED; suffix++)
+			for (i = 0; i < 8; i++)
+			{
+				bool		small = unit_random_below(2) == 0;
+				FilterOptions options = make_options((FilterSuffix) suffix,
+													 4 + unit_random_below(61),
+													 small ? SMALL_PAGE : PAGE_SIZE,
+													 unit_random_below(3) == 0 ? 300 : 2500);
+				uint64_t	failed = unit_failed;
+
+				check_kind((KeyKind) kind, sizes[i], &options,
+						   sizes[i] > 1000 ? 1500 : 300);
+				if (unit_failed > failed)
+					printf("with %zu %s\n", sizes[i], kind_names[kind]);
+			}
+}
+
+/* A hundred thousand keys: many pages, and pages of fences in small ones. */
+static void
+test_large_runs(void)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, PAGE_SIZE, 2500);
+
+	check_kind(WORDS, 100000, &options, 10000);
+	check_kind(NUMBERS, 100000, &options, 10000);
+	options.suffix = FILTER_SUFFIX_MIXED;
+	options.page_size = SMALL_PAGE;
+	check_kind(URLS, 100000, &options, 10000);
+	options.page_size = 32736;
+	check_kind(WORDS, 100000, &options, 10000);
+}
+
+/* Pages and roots as small as they may be. */
+static void
+test_tiny_pages(void)
+{
+	int			kind;
+
+	for (kind = 0; kind < KEY_KINDS; kind++)
+	{
+		FilterOptions options = make_options(FILTER_SUFFIX_MIXED, 14, 64, 160);
+
+		check_kind((KeyKind) kind, 1000, &options, 500);
+	}
+}
+
+/* Few keys get suffixes as long as they are: then nothing is said in vain. */
+static void
+test_few_keys_are_exact(void)
+{
+	static const KeyKind kinds[] = {TINY, BORDERS, NUMBERS, URLS, WORDS};
+	int			i;
+	int			j;
+
+	for (i = 0; i < 5; i++)
+	{
+		FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, PAGE_SIZE, 2500);
+		Strings		strings = build_random(kinds[i], 100, &options);
+		int			wrong = 0;
+
+		CHECK(strings.run.npages == 1, "%u pages", strings.run.npages);
+		for (j = 0; j < 5000; j++)
+		{
+			FilterBytes a = make_bound(&strings, kinds[i]);
+			FilterBytes b = make_near(a);
+			FilterByteRange range = make_range(a, b);
+			FilterByteRange point = range_of(a, a);
+
+			wrong += ask(&strings, &range) != FILTER_NO && !holds(&strings, &range);
+			wrong += ask(&strings, &point) != FILTER_NO && !holds(&strings, &point);
+			free_bytes(a);
+			free_bytes(b);
+		}
+		CHECK(wrong == 0, "%d false positives of %s", wrong, kind_names[kinds[i]]);
+		free_strings(&strings);
+	}
+}
+
+/*
+ * Counts false positives among 20000 points, or ranges from one to 255
+ * numbers on, that no key is in.
+ */
+static int
+false_positives(FilterSuffix suffix, uint32_t bits_per_key, bool points)
+{
+	FilterOptions options = make_options(suffix, bits_per_key, PAGE_SIZE, 2500);
+	Strings		strings = build_random(NUMBERS, 50000, &options);
+	int			wrong = 0;
+	int			i;
+
+	for (i = 0; i < 20000; i++)
+	{
+		uint64_t	number = unit_random() >> 8;
+		FilterBytes lo = make_number(number << 8);
+		FilterBytes hi = make_number(number << 8 | (points ? 0 : 255));
+		FilterByteRange range = range_of(lo, hi);
+
+		if (!holds(&strings, &range))
+			wrong += ask(&strings, &range) != FILTER_NO;
+		free_bytes(lo);
+		free_bytes(hi);
+	}
+	free_strings(&strings);
+	return wrong;
+}
+
+/* Suffixes do what they are for: about 4 bits a key go into nodes. */
+static void
+test_false_positives(void)
+{
+	int			wrong;
+
+	wrong = false_positives(FILTER_SUFFIX_REAL, 10, false);
+	CHECK(wrong < 20000 >> 5, "%d with 10 bits", wrong);
+	wrong = false_positives(FILTER_SUFFIX_REAL, 14, true);
+	CHECK(wrong < 20000 >> 9, "%d with 14 bits", wrong);
+	wrong = false_positives(FILTER_SUFFIX_HASH, 14, true);
+	CHECK(wrong < 20000 >> 9, "%d with 14 bits, hash", wrong);
+	wrong = false_positives(FILTER_SUFFIX_MIXED, 20, true);
+	CHECK(wrong < 20000 >> 12, "%d with 20 bits, mixed", wrong);
+	wrong = false_positives(FILTER_SUFFIX_MIXED, 20, false);
+	CHECK(wrong < 20000 >> 7, "%d with 20 bits, mixed", wrong);
+}
+
+/*
+ * Pages are as many as the budget allows, or as the nodes alone need, which
+ * is what a run without suffixes takes.
+ */
+static void
+test_budget(void)
+{
+	int			kind;
+	int			bits;
+
+	for (kind = 0; kind < KEY_KINDS; kind++)
+		for (bits = 4; bits <= 64; bits += 10)
+		{
+			FilterOptions options = make_options(FILTER_SUFFIX_NONE, bits, SMALL_PAGE,
+												 2500);
+			uint64_t	seed = unit_random_state;
+			Strings		bare = build_random((KeyKind) kind, 5000, &options);
+			Strings		strings;
+			uint64_t	budget;
+
+			options.suffix = FILTER_SUFFIX_REAL;
+			unit_random_state = seed;
+			strings = build_random((KeyKind) kind, 5000, &options);
+			budget = strings.run.nkeys * bits / 8 / SMALL_PAGE;
+			if (budget < bare.run.npages + bare.run.npages / 20 + 2)
+				budget = bare.run.npages + bare.run.npages / 20 + 2;
+			CHECK(strings.run.npages <= budget,
+				  "%u pages of at most %" PRIu64 " (%u without suffixes), %s, %d bits",
+				  strings.run.npages, budget, bare.run.npages, kind_names[kind],
+				  bits);
+
+			/* Longer keys are cut, which may make them equal. */
+			CHECK(kind == LONG || kind == PREFIXES || strings.run.nkeys == strings.n,
+				  "%" PRIu64 " keys", strings.run.nkeys);
+			free_strings(&bare);
+			free_strings(&strings);
+		}
+}
+
+int
+main(void)
+{
+	unit_begin("surf");
+	RUN(test_random_runs);
+	RUN(test_large_runs);
+	RUN(test_tiny_pages);
+	RUN(test_few_keys_are_exact);
+	RUN(test_false_positives);
+	RUN(test_budget);
+	return unit_end();
+}

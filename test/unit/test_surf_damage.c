@@ -1,0 +1,120 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_surf_damage.c
+ *	  SuRF on damaged pages and roots.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "byte_keys.h"
+
+/* Damages a run in a few places. */
+static void
+damage(uint8_t *bytes, size_t len, uint32_t page_size)
+{
+	uint32_t	changes = unit_random_below(8);
+
+	while (len > 0 && changes-- > 0)
+	{
+		size_t		at = unit_random_below(len);
+
+		/* Headers are where damage shows most. */
+		if (unit_random_below(2) == 0)
+			at -= at % page_size - unit_random_below(at % page_size < 16 ? 1 : 16);
+		bytes[at] = (uint8_t) (unit_random_below(3) == 0 ? unit_random() :
+							   bytes[at] ^ 1 << unit_random_below(8));
+	}
+}
+
+/* Damaged pages and roots: any answer, but no harm. */
+static void
+test_hostile_bytes(void)
+{
+	int			round;
+
+	for (round = 0; round < 300; round++)
+	{
+		KeyKind		kind = (KeyKind) unit_random_below(KEY_KINDS);
+		FilterOptions options = make_options((FilterSuffix) unit_random_below(4),
+											 4 + unit_random_below(30),
+											 unit_random_below(2) ? SMALL_PAGE : PAGE_SIZE,
+											 unit_random_below(2) ? 300 : 2500);
+		Strings		strings = build_random(kind, unit_random_below(2000), &options);
+		uint8_t    *pages = strings.run.pages;
+		uint8_t    *root = strings.run.root;
+		uint32_t	root_len = strings.run.root_len;
+		size_t		len = (size_t) strings.run.npages * options.page_size;
+		int			i;
+
+		strings.is_strict = true;
+		for (i = 0; i < 60; i++)
+		{
+			FilterBytes a = make_bound(&strings, kind);
+			FilterBytes b = make_near(a);
+			FilterByteRange range = make_range(a, b);
+
+			strings.run.pages = malloc(len > 0 ? len : 1);
+			if (len > 0)
+				memcpy(strings.run.pages, pages, len);
+			if (unit_random_below(4) > 0)
+				damage(strings.run.pages, len, options.page_size);
+			else
+			{
+				size_t		at;
+
+				for (at = 2 + unit_random_below(200); at < len; at++)
+					strings.run.pages[at] = (uint8_t) unit_random();
+			}
+			strings.run.root_len = unit_random_below(10) ? root_len :
+				unit_random_below(root_len + 1);
+			strings.run.root = malloc(strings.run.root_len + 1);
+			memcpy(strings.run.root, root, strings.run.root_len);
+			if (unit_random_below(3) == 0)
+				damage(strings.run.root, strings.run.root_len, 1 << 20);
+			strings.run.root = realloc(strings.run.root, strings.run.root_len + 1);
+			ask(&strings, &range);
+			range.hi = range.lo;
+			ask(&strings, &range);
+			free(strings.run.pages);
+			free(strings.run.root);
+			free_bytes(a);
+			free_bytes(b);
+		}
+		strings.run.pages = pages;
+		strings.run.root = root;
+		strings.run.root_len = root_len;
+		free_strings(&strings);
+	}
+}
+
+/* What cannot be a run, or cannot be read, is UNKNOWN. */
+static void
+test_unknown(void)
+{
+	static const char *const few[] = {"a", "b"};
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, SMALL_PAGE, 2500);
+	Strings		strings = build_few(few, 2, &options);
+	FilterByteRange range = range_of(strings.keys[0], strings.keys[0]);
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		strings.run.root[i] ^= 0x80;
+		CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "byte %d of the root", i);
+		strings.run.root[i] ^= 0x80;
+	}
+	strings.run.pages[0] ^= 0x80;
+	CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "page");
+	strings.run.pages[0] ^= 0x80;
+	strings.reader.reader.npages = 0;
+	CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "no page");
+	free_strings(&strings);
+}
+
+int
+main(void)
+{
+	unit_begin("surf damage");
+	RUN(test_hostile_bytes);
+	RUN(test_unknown);
+	return unit_end();
+}
