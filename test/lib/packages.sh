@@ -3,85 +3,127 @@
 #
 # rf_need server|tests|demo|format ...	makes sure of it, or says what to do and exits
 #
-# Sets PG_CONFIG and RF_MAJOR (unless only "format" was needed).
+# Sets PG_CONFIG and RF_MAJOR for "server".
 #
 # shellcheck shell=bash
 
+# The versions the extension is built and tested with.
 RF_MAJOR_MIN=15
+RF_MAJOR_MAX=17
+
+# The version of pg_bsd_indent that belongs to PostgreSQL 15.
+RF_INDENT_VERSION=2.1.1
+
 RF_PGDG="https://wiki.postgresql.org/wiki/Apt tells how to add the PostgreSQL project's own packages"
 
 # The file that keeps an installed server package from creating and starting a
 # database cluster on its own.
 RF_NO_CLUSTER=/etc/postgresql-common/createcluster.d/zz-rangefilter.conf
 
+# How to become root: empty for root, a command, or "impossible".
+RF_ROOT_COMMAND=
+RF_UPDATED=
+
 rf_installed()
 {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Sets PG_CONFIG and RF_MAJOR from what is on the system already: the user's
-# PG_CONFIG, or else the newest server that has its development files, or else
-# the newest server.  Fails where there is none new enough.
-rf_find_server()
+rf_have_apt()
 {
-	local dir major best='' partial='' version
+	command -v dpkg-query >/dev/null && command -v apt-get >/dev/null
+}
 
-	if [ -n "${PG_CONFIG:-}" ]; then
-		PG_CONFIG=$(command -v "$PG_CONFIG") || rf_die "PG_CONFIG: no such program"
-		version=$("$PG_CONFIG" --version)
-		RF_MAJOR=$(printf '%s' "$version" | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
-		[ "$RF_MAJOR" -ge "$RF_MAJOR_MIN" ] 2>/dev/null ||
-			rf_die "PostgreSQL $RF_MAJOR_MIN or later is required; $PG_CONFIG is of $version"
-		return 0
+rf_find_root()
+{
+	if [ "$(id -u)" != 0 ]; then
+		RF_ROOT_COMMAND='sudo -n'
+		$RF_ROOT_COMMAND true 2>/dev/null || RF_ROOT_COMMAND=impossible
 	fi
+}
+
+# Refreshes the package lists, once and if we may.
+rf_apt_update()
+{
+	[ -z "$RF_UPDATED" ] && [ "$RF_ROOT_COMMAND" != impossible ] || return 0
+	RF_UPDATED=1
+	$RF_ROOT_COMMAND apt-get update -q >/dev/null 2>&1 ||
+		rf_say "apt-get update failed; going on" >&2
+}
+
+# Is this a version we support?
+rf_supported()
+{
+	[ "$1" -ge "$RF_MAJOR_MIN" ] 2>/dev/null && [ "$1" -le "$RF_MAJOR_MAX" ]
+}
+
+# Sets RF_MAJOR to the version of the user's PG_CONFIG.
+rf_check_pg_config()
+{
+	local version
+
+	PG_CONFIG=$(command -v "$PG_CONFIG") || rf_die "PG_CONFIG: no such program"
+	version=$("$PG_CONFIG" --version)
+	RF_MAJOR=$(printf '%s' "$version" | sed 's/^PostgreSQL \([0-9]*\).*/\1/')
+	rf_supported "$RF_MAJOR" ||
+		rf_die "PostgreSQL $RF_MAJOR_MIN to $RF_MAJOR_MAX is required; $PG_CONFIG is of $version"
+}
+
+# Sets RF_MAJOR to the newest server that is installed with its development
+# files, or else to the newest server; fails where there is none.
+rf_installed_server()
+{
+	local dir major complete='' partial=''
+
 	for dir in /usr/lib/postgresql/*/bin; do
 		major=${dir%/bin}
 		major=${major##*/}
-		[ "$major" -ge "$RF_MAJOR_MIN" ] 2>/dev/null && [ -x "$dir/postgres" ] || continue
-		if [ -e "${dir%/bin}/lib/pgxs/src/makefiles/pgxs.mk" ]; then
-			[ "$major" -gt "${best:-0}" ] && best=$major
+		if rf_supported "$major" && [ -x "$dir/postgres" ]; then
+			if [ -e "${dir%/bin}/lib/pgxs/src/makefiles/pgxs.mk" ]; then
+				[ "$major" -le "${complete:-0}" ] || complete=$major
+			fi
+			[ "$major" -le "${partial:-0}" ] || partial=$major
 		fi
-		[ "$major" -gt "${partial:-0}" ] && partial=$major
 	done
-	RF_MAJOR=${best:-$partial}
-	if [ -z "$RF_MAJOR" ]; then
-		# No Debian: any server's tools that are in the path will do.
-		command -v dpkg-query >/dev/null || ! command -v pg_config >/dev/null || {
-			PG_CONFIG=pg_config
-			rf_find_server
-			return
-		}
-		return 1
-	fi
-	return 0
+	RF_MAJOR=${complete:-$partial}
+	[ -n "$RF_MAJOR" ]
 }
 
-# Sets RF_MAJOR to the newest version that apt offers; fails where that is
-# none or too old.
+# Sets RF_MAJOR to the newest version that apt offers, and that we support;
+# fails where that is none.
 rf_offered_server()
 {
-	RF_MAJOR=$(apt-cache pkgnames postgresql-server-dev- 2>/dev/null |
-		sed -n 's/^postgresql-server-dev-\([0-9]*\)$/\1/p' | sort -n | tail -n 1)
-	[ "${RF_MAJOR:-0}" -ge "$RF_MAJOR_MIN" ]
+	local offered major
+
+	offered=$(apt-cache pkgnames postgresql-server-dev- 2>/dev/null |
+		sed -n 's/^postgresql-server-dev-\([0-9]*\)$/\1/p' | sort -n)
+	RF_MAJOR=
+	for major in $offered; do
+		! rf_supported "$major" || RF_MAJOR=$major
+	done
+	[ -n "$RF_MAJOR" ] && return
+	[ -n "$offered" ] || [ -n "$RF_UPDATED" ] ||
+		rf_die "no PostgreSQL server is installed; first run: sudo apt-get update"
+	rf_die "PostgreSQL $RF_MAJOR_MIN to $RF_MAJOR_MAX is required; this system offers" \
+		"${offered:-none}. $RF_PGDG"
 }
 
-# Installs packages as root, without their starting a server.  $1 is the
-# command that becomes root, or empty.
-rf_apt_install()
+# Decides for which server everything is built.
+rf_choose_server()
 {
-	local root=$1
-	shift
-
-	rf_say "installing: $*"
-	$root mkdir -p "${RF_NO_CLUSTER%/*}"
-	printf 'create_main_cluster = false\n' | $root tee "$RF_NO_CLUSTER" >/dev/null
-	if ! $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
-		--no-install-recommends "$@" >"$RF_TMP/apt.log" 2>&1 </dev/null; then
-		$root rm -f "$RF_NO_CLUSTER"
-		tail -n 20 "$RF_TMP/apt.log" >&2
-		rf_die "apt-get could not install: $*"
+	if [ -n "${PG_CONFIG:-}" ]; then
+		rf_check_pg_config
+	elif ! rf_installed_server; then
+		if rf_have_apt; then
+			rf_apt_update
+			rf_offered_server
+		elif command -v pg_config >/dev/null; then
+			PG_CONFIG=pg_config
+			rf_check_pg_config
+		else
+			rf_die "no PostgreSQL server found: install $RF_MAJOR_MIN or later with its development files, or set PG_CONFIG"
+		fi
 	fi
-	$root rm -f "$RF_NO_CLUSTER"
 }
 
 rf_package_list()
@@ -109,54 +151,41 @@ rf_package_list()
 	done
 }
 
-rf_missing_packages()
+# Installs packages, without their starting a server.
+rf_apt_install()
 {
-	local package
+	local status=0
 
-	for package in $(rf_package_list "$@"); do
-		rf_installed "$package" || printf '%s ' "$package"
-	done
+	if [ "$RF_ROOT_COMMAND" = impossible ]; then
+		rf_say "Packages are missing, and only root may install them. Please run:" >&2
+		rf_say "    sudo apt-get install --no-install-recommends $*" >&2
+		exit 1
+	fi
+	rf_apt_update
+	rf_say "installing: $*"
+	$RF_ROOT_COMMAND mkdir -p "${RF_NO_CLUSTER%/*}"
+	printf 'create_main_cluster = false\n' | $RF_ROOT_COMMAND tee "$RF_NO_CLUSTER" >/dev/null
+	$RF_ROOT_COMMAND env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+		--no-install-recommends "$@" >"$RF_TMP/apt.log" 2>&1 </dev/null || status=$?
+	$RF_ROOT_COMMAND rm -f "$RF_NO_CLUSTER"
+	if [ "$status" != 0 ]; then
+		tail -n 20 "$RF_TMP/apt.log" >&2
+		rf_die "apt-get could not install: $*"
+	fi
 }
 
 rf_need()
 {
-	local missing root='' updated=
+	local package missing=()
 
-	case " $* " in
-		*" server "*)
-			# No server: which one can be had decides the packages' names.
-			if ! rf_find_server; then
-				command -v apt-get >/dev/null ||
-					rf_die "no PostgreSQL server found: install $RF_MAJOR_MIN or later with its development files, or set PG_CONFIG"
-				if [ "$(id -u)" = 0 ]; then
-					apt-get update -q >/dev/null 2>&1 || rf_say "apt-get update failed; going on" >&2
-					updated=1
-				fi
-				if ! rf_offered_server; then
-					[ -n "$RF_MAJOR" ] || [ -n "$updated" ] ||
-						rf_die "no PostgreSQL server is installed; first run: sudo apt-get update"
-					rf_die "PostgreSQL $RF_MAJOR_MIN or later is required; this system offers ${RF_MAJOR:-none}. $RF_PGDG"
-				fi
-			fi
-			;;
-	esac
+	rf_find_root
+	case " $* " in *" server "*) rf_choose_server ;; esac
 
-	if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
-		missing=$(rf_missing_packages "$@")
-		if [ -n "$missing" ]; then
-			if [ "$(id -u)" != 0 ]; then
-				root='sudo -n'
-				if ! $root true 2>/dev/null; then
-					rf_say "Packages are missing, and only root may install them. Please run:" >&2
-					rf_say "    sudo apt-get install --no-install-recommends ${missing% }" >&2
-					exit 1
-				fi
-			fi
-			[ -n "$updated" ] || $root apt-get update -q >/dev/null 2>&1 ||
-				rf_say "apt-get update failed; going on" >&2
-			# shellcheck disable=SC2086 # a list of words
-			rf_apt_install "$root" $missing
-		fi
+	if rf_have_apt; then
+		for package in $(rf_package_list "$@"); do
+			rf_installed "$package" || missing+=("$package")
+		done
+		[ "${#missing[@]}" = 0 ] || rf_apt_install "${missing[@]}"
 	fi
 
 	case " $* " in
@@ -168,8 +197,8 @@ rf_need()
 	esac
 	case " $* " in
 		*" format "*)
-			command -v pg_bsd_indent >/dev/null ||
-				rf_die "pg_bsd_indent not found (package pg-bsd-indent; in PostgreSQL's sources: src/tools/pg_bsd_indent)"
+			pg_bsd_indent --version 2>/dev/null | grep -qF " $RF_INDENT_VERSION " ||
+				rf_die "pg_bsd_indent $RF_INDENT_VERSION not found: other versions lay out differently"
 			;;
 	esac
 }

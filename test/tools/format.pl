@@ -16,7 +16,7 @@ use File::Find;
 use File::Temp;
 
 my $MAX_LINES = 800;
-my $INDENT = $ENV{PGINDENT} || 'pg_bsd_indent';
+my $INDENT = 'pg_bsd_indent';
 my @OPTIONS = qw(-bad -bap -bbb -bc -bl -cli1 -cp33 -cdb -nce -d0 -di12 -nfc1
   -i4 -l79 -lp -lpl -nip -npro -sac -tpg -ts4);
 my @FLOORS = qw(filter key rangefilter planner);

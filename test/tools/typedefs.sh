@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 . "$RF_ROOT/test/lib/server.sh"
 
 rf_init
-rf_need server format
+rf_need server
 rf_choose_user
 rf_copy_source
 rf_make all PG_CFLAGS='-g -fno-eliminate-unused-debug-types'
