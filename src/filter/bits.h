@@ -177,7 +177,7 @@ bits_select_fast(uint64_t word, unsigned k)
 {
 	uint64_t	bit;
 
-	__asm__("pdepq %2, %1, %0" : "=r" (bit) : "r" (UINT64_C(1) << k), "r" (word));
+__asm__("pdepq %2, %1, %0":"=r"(bit):"r"(UINT64_C(1) << k), "r"(word));
 	return bits_lowest(bit);
 }
 #else

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-extern void *filter_alloc(size_t size);	/* zeroed */
+extern void *filter_alloc(size_t size); /* zeroed */
 extern void *filter_realloc(void *pointer, size_t size);	/* NULL is fine */
 extern void filter_free(void *pointer); /* NULL is fine */
 

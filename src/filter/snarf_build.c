@@ -63,12 +63,13 @@ SnarfBuild *
 snarf_build_begin(const FilterOptions *options)
 {
 	SnarfBuild *build = filter_alloc(sizeof(SnarfBuild));
-	uint64_t	max_bits = options->bits_per_key > 2 ?
-		options->bits_per_key : 2;
+	uint64_t	max_bits = 2;
 
 	if (options->page_size < 64 || options->page_size > 65528 ||
 		options->root_max < SNARF_ROOT_HEADER + FENCE_MIN_ROOT)
 		filter_fail("page or root of a size that numbers cannot be coded in");
+	if (options->bits_per_key > max_bits)
+		max_bits = options->bits_per_key;
 	build->options = *options;
 	build->exact = true;
 	build->max_pages = options->nrows == 0 ? UINT64_MAX :

@@ -102,13 +102,12 @@ cut_range(Cutting *cutting, uint32_t from, uint32_t to)
 		candidates[1] = from + (to - from) / 2;
 		for (i = 0; i < 2; i++)
 		{
-			uint64_t	bits = SNARF_BLOCK_BITS +
-				block_bits(keys, from, candidates[i]) +
-				block_bits(keys, candidates[i], to);
+			uint64_t	left = block_bits(keys, from, candidates[i]);
+			uint64_t	right = block_bits(keys, candidates[i], to);
 
-			if (bits < best)
+			if (left + right + SNARF_BLOCK_BITS < best)
 			{
-				best = bits;
+				best = left + right + SNARF_BLOCK_BITS;
 				cut = candidates[i];
 			}
 		}

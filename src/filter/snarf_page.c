@@ -255,9 +255,9 @@ snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
 static uint64_t
 last_position(uint32_t ncoded, uint32_t resolution)
 {
-	uint64_t	positions = (uint64_t) ncoded *
-		(RESOLUTION_STEPS + resolution % RESOLUTION_STEPS);
+	uint64_t	mantissa = RESOLUTION_STEPS + resolution % RESOLUTION_STEPS;
 	uint32_t	shift = resolution / RESOLUTION_STEPS;
+	uint64_t	positions = ncoded * mantissa;
 
 	/* 2^12 = RESOLUTION_STEPS * 16, the least resolution being 1/16 */
 	if (shift < 12)
@@ -302,10 +302,10 @@ snarf_choose_scale(uint64_t positions, uint64_t span)
 	uint64_t	divisor = (span >> halved) + 1;
 	uint32_t	top = (uint32_t) __builtin_clzll(positions);
 	uint32_t	divisor_top = (uint32_t) __builtin_clzll(divisor);
-	uint64_t	mantissa = ((positions << top) >> 11) /
-		(((divisor << divisor_top) >> 22) + 1);
 	uint32_t	exponent = top + halved - divisor_top;
+	uint64_t	mantissa = (positions << top) >> 11;
 
+	mantissa /= ((divisor << divisor_top) >> 22) + 1;
 	if (mantissa >= 2048)
 	{
 		mantissa /= 2;
@@ -465,9 +465,10 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 	{
 		const SnarfBlock *block = &page->blocks[i];
 		uint8_t    *meta = metas + SNARF_META * i;
-		uint32_t	ncoded = block->code == SNARF_CODE_RUN ? 0 :
-			block->nkeys - 1;
+		uint32_t	ncoded = block->nkeys - 1;
 
+		if (block->code == SNARF_CODE_RUN)
+			ncoded = 0;			/* more than fit here */
 		if (i > 0)
 			bits_write(firsts, (uint64_t) (i - 1) * width * 8, width * 8,
 					   block->first - base);

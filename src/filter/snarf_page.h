@@ -64,7 +64,7 @@
 #define SNARF_PAGE_MAGIC	0x5331
 
 #define SNARF_TRAILER		16
-#define SNARF_META			6		/* directory bytes of any block */
+#define SNARF_META			6	/* directory bytes of any block */
 
 /* Longer blocks cost less directory, shorter ones less scanning. */
 #define SNARF_BLOCK_KEYS	512

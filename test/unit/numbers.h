@@ -3,6 +3,10 @@
  * numbers.h
  *	  Sets of 64-bit keys for tests, runs built from them, and the truth.
  *
+ * The property behind all checks: a range that holds a key is answered YES,
+ * always; a range that holds none is answered NO by an exact run, and by
+ * others most of the time.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_NUMBERS_H
@@ -14,6 +18,9 @@
 #include "filter/filter.h"
 #include "strict_reader.h"
 #include "unit.h"
+
+#define SERVER_PAGE 8152
+#define SERVER_ROOT 2400
 
 typedef enum Distribution
 {
@@ -46,7 +53,7 @@ typedef struct Numbers
 	FilterMemoryReader reader;
 } Numbers;
 
-static int
+static inline int
 compare_numbers(const void *a, const void *b)
 {
 	uint64_t	x = *(const uint64_t *) a;
@@ -56,13 +63,13 @@ compare_numbers(const void *a, const void *b)
 }
 
 /* In (0, 1]. */
-static double
+static inline double
 random_fraction(void)
 {
 	return ((double) (unit_random() >> 11) + 1) / 9007199254740992.0;
 }
 
-static double
+static inline double
 random_normal(void)
 {
 	double		radius = sqrt(-2 * log(random_fraction()));
@@ -70,8 +77,17 @@ random_normal(void)
 	return radius * cos(6.283185307179586 * random_fraction());
 }
 
+/* A number of any order of magnitude. */
+static inline uint64_t
+random_magnitude(void)
+{
+	uint64_t	value = unit_random();
+
+	return value >> unit_random_below(64);
+}
+
 /* A key near one of the borders of the domain. */
-static uint64_t
+static inline uint64_t
 random_extreme(void)
 {
 	static const uint64_t borders[] = {
@@ -130,7 +146,7 @@ make_keys(Distribution distribution, size_t n)
 				last = unit_random_below(1 + n / 50) * UINT64_C(1000003);
 				break;
 			case EXPONENTIAL:
-				last = unit_random() >> unit_random_below(64);
+				last = random_magnitude();
 				break;
 			default:
 				last = i % 2 == 0 ? UINT64_C(1000000) + i :
@@ -236,6 +252,90 @@ static inline uint64_t
 subtract_capped(uint64_t a, uint64_t b)
 {
 	return a < b ? 0 : a - b;
+}
+
+/* Asks for [lo, hi] and compares with the truth; returns the answer. */
+static inline FilterAnswer
+check_range(Numbers *numbers, uint64_t lo, uint64_t hi)
+{
+	FilterAnswer answer = ask(numbers, lo, hi);
+
+	if (holds(numbers, lo, hi))
+		CHECK(answer == FILTER_YES, "false negative: [%" PRIu64 ", %" PRIu64
+			  "], %zu keys, page size %u", lo, hi, numbers->n,
+			  numbers->page_size);
+	else if (numbers->run.kind == FILTER_KIND_EXACT)
+		CHECK(answer == FILTER_NO, "exact, yet [%" PRIu64 ", %" PRIu64
+			  "] is not NO, %zu keys, page size %u", lo, hi, numbers->n,
+			  numbers->page_size);
+	else
+		CHECK(answer != FILTER_UNKNOWN, "[%" PRIu64 ", %" PRIu64 "]", lo, hi);
+	return answer;
+}
+
+/* Ranges that begin, end, touch and just miss key i. */
+static inline void
+check_around(Numbers *numbers, size_t i)
+{
+	uint64_t	key = numbers->keys[i];
+	uint64_t	next = numbers->keys[i + 1 < numbers->n ? i + 1 : i];
+	uint64_t	other = numbers->keys[unit_random_below(numbers->n)];
+	uint64_t	width = random_magnitude();
+
+	check_range(numbers, key, key);
+	check_range(numbers, key, next);
+	check_range(numbers, key, add_capped(key, width));
+	check_range(numbers, subtract_capped(key, width), key);
+	check_range(numbers, subtract_capped(key, 1), add_capped(key, 1));
+	check_range(numbers, key < other ? key : other, key < other ? other : key);
+	check_range(numbers, add_capped(key, 1), add_capped(key, 1));
+	check_range(numbers, subtract_capped(key, 1), subtract_capped(key, 1));
+	if (next - key > 1)
+	{
+		uint64_t	lo = key + 1 + unit_random_below(next - key - 1);
+
+		check_range(numbers, key + 1, next - 1);
+		check_range(numbers, lo, next);
+		check_range(numbers, lo, next - 1);
+		check_range(numbers, key, lo);
+	}
+}
+
+/* Ranges anywhere, of all widths. */
+static inline void
+check_anywhere(Numbers *numbers, int count)
+{
+	check_range(numbers, 0, UINT64_MAX);
+	check_range(numbers, 0, 0);
+	check_range(numbers, UINT64_MAX, UINT64_MAX);
+	check_range(numbers, INT64_MAX, (uint64_t) INT64_MAX + 1);
+	while (count-- > 0)
+	{
+		uint64_t	lo = count % 2 ? unit_random() : random_extreme();
+
+		check_range(numbers, lo,
+					add_capped(lo, random_magnitude()));
+		check_range(numbers, lo, lo);
+		check_range(numbers, 0, lo);
+		check_range(numbers, lo, UINT64_MAX);
+	}
+}
+
+/* Up to count keys and as many ranges anywhere. */
+static inline void
+check_run(Numbers *numbers, size_t count)
+{
+	size_t		i;
+
+	for (i = 0; i < numbers->n && i < count; i++)
+		check_around(numbers, numbers->n <= count ? i :
+					 unit_random_below(numbers->n));
+	if (numbers->n > 0)
+	{
+		check_around(numbers, 0);
+		check_around(numbers, numbers->n - 1);
+	}
+	check_anywhere(numbers, (int) (count < 200 ? count : 200));
 }
 
 #endif							/* RANGEFILTER_NUMBERS_H */

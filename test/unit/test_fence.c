@@ -141,9 +141,10 @@ check_find(Tree *tree, const FilterBytes *lo, const FilterBytes *hi,
 	/* A range that holds the next page's first key crosses. */
 	if (page + 1 < tree->npages)
 	{
-		int			order = hi == NULL ? 1 :
-			filter_bytes_compare(*hi, firsts[page + 1]);
+		int			order = 1;
 
+		if (hi != NULL)
+			order = filter_bytes_compare(*hi, firsts[page + 1]);
 		if (order > 0 || (order == 0 && !hi_exclusive))
 			CHECK(position.range_crosses, "page %u", page);
 		if (hi != NULL && filter_bytes_compare(*hi, lasts[page]) <= 0)
@@ -421,10 +422,12 @@ test_hostile_bytes(void)
 		StrictReader reader;
 		size_t		size = (size_t) tree.total_pages * 256;
 		uint8_t    *pages = malloc(size);
-		uint32_t	root_len = unit_random_below(10) > 0 ? tree.root_len :
-			unit_random_below(tree.root_len + 1);
-		uint8_t    *root = malloc(root_len > 0 ? root_len : 1);
+		uint32_t	root_len = tree.root_len;
+		uint8_t    *root;
 
+		if (unit_random_below(10) == 0)
+			root_len = unit_random_below(root_len + 1);
+		root = malloc(root_len > 0 ? root_len : 1);
 		memcpy(pages, tree.pages, size);
 		memcpy(root, tree.root, root_len);
 		damage(pages + n * 256, size - n * 256, 256, unit_random_below(20));

@@ -29,10 +29,9 @@ test_answers_are_the_same(void)
 
 		for (i = 0; i < 20000; i++)
 		{
-			uint64_t	lo = keys[unit_random_below(20000)] +
-				(unit_random() >> unit_random_below(64));
-			uint64_t	hi = add_capped(lo, unit_random() >>
-										unit_random_below(64));
+			uint64_t	key = keys[unit_random_below(20000)];
+			uint64_t	lo = key + random_magnitude();
+			uint64_t	hi = add_capped(lo, random_magnitude());
 			FilterAnswer answer = ask(&numbers, lo, hi);
 
 			yes += answer == FILTER_YES;
