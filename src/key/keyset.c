@@ -62,7 +62,8 @@ keyset_alloc(RfKeyKind kind, int room)
 
 	set->kind = kind;
 	if (room > 0)
-		set->ranges = palloc(sizeof(RfRange) * room);
+		set->ranges = palloc_extended(sizeof(RfRange) * room,
+									  MCXT_ALLOC_HUGE);
 	return set;
 }
 

@@ -57,8 +57,7 @@ extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
 /*
  * All results are palloc'd in the current context; byte keys are not copied.
  * rf_keyset_ranges() takes ranges in any order and sorts the array in place.
- * Everything is linear but that sort.  A set is limited to what palloc gives
- * at once (about 14 million ranges).
+ * Everything is linear but that sort.
  */
 extern RfKeySet *rf_keyset_empty(RfKeyKind kind);
 extern RfKeySet *rf_keyset_nulls(RfKeyKind kind);
@@ -72,7 +71,8 @@ extern bool rf_keyset_is_empty(const RfKeySet *set);
 /*
  * A flat copy (a varlena) that lives in a plan, and the way back.  The keys of
  * the deserialized set point into the flat copy.  Reading errors out on what
- * was not written by rf_keyset_serialize().
+ * was not written by rf_keyset_serialize(), and writing where the copy would
+ * exceed a gigabyte (some 60 million numbers).
  */
 extern bytea *rf_keyset_serialize(const RfKeySet *set);
 extern RfKeySet *rf_keyset_deserialize(const bytea *flat);
