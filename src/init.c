@@ -16,6 +16,10 @@ PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 
+/*
+ * Called when the library is loaded: at the start of the server or of a
+ * session, or else by whatever first needs the access method.
+ */
 void
 _PG_init(void)
 {

@@ -50,8 +50,8 @@ strip_relabel(Node *node)
  * Is this operand the index's key?  key is the key expression in terms of
  * varno, for indexes on expressions.
  */
-bool
-rf_is_key(const RfIndex *index, Index varno, Node *key, Node *operand)
+static bool
+is_key(const RfIndex *index, Index varno, Node *key, Node *operand)
 {
 	operand = strip_relabel(operand);
 	if (index->attno != 0)
@@ -140,7 +140,7 @@ op_expr_set(const RfIndex *index, Index varno, Node *key, OpExpr *expr)
 		right = linitial(expr->args);
 		opno = InvalidOid;
 	}
-	if (!IsA(right, Const) || !rf_is_key(index, varno, key, left))
+	if (!IsA(right, Const) || !is_key(index, varno, key, left))
 		return NULL;
 	if (!OidIsValid(opno))
 		opno = get_commutator(expr->opno);
@@ -208,7 +208,7 @@ array_expr_set(const RfIndex *index, Index varno, Node *key,
 	RfOperator	op;
 
 	if (!expr->useOr || !IsA(constant, Const) || constant->constisnull ||
-		!rf_is_key(index, varno, key, linitial(expr->args)) ||
+		!is_key(index, varno, key, linitial(expr->args)) ||
 		!resolve_operator(index, expr->opno, expr->inputcollid, &op))
 		return NULL;
 	return any_element_set(index, &op,
@@ -261,13 +261,13 @@ boolean_test_set(const RfIndex *index, BoolTestType type)
 static RfKeySet *
 boolean_set(const RfIndex *index, Index varno, Node *key, Node *clause)
 {
-	if (rf_is_key(index, varno, key, clause))
+	if (is_key(index, varno, key, clause))
 		return truth_set(index, true, false);
 	if (is_notclause(clause) &&
-		rf_is_key(index, varno, key, (Node *) get_notclausearg(clause)))
+		is_key(index, varno, key, (Node *) get_notclausearg(clause)))
 		return truth_set(index, false, false);
 	if (IsA(clause, BooleanTest) &&
-		rf_is_key(index, varno, key, (Node *) ((BooleanTest *) clause)->arg))
+		is_key(index, varno, key, (Node *) ((BooleanTest *) clause)->arg))
 		return boolean_test_set(index, ((BooleanTest *) clause)->booltesttype);
 	return NULL;
 }
@@ -284,7 +284,7 @@ func_expr_set(const RfIndex *index, Index varno, Node *key, FuncExpr *expr)
 		return NULL;
 	pattern = lsecond(expr->args);
 	if (!IsA(pattern, Const) || pattern->constisnull ||
-		!rf_is_key(index, varno, key, linitial(expr->args)))
+		!is_key(index, varno, key, linitial(expr->args)))
 		return NULL;
 	return rf_pattern_set(index, expr->funcid, expr->inputcollid,
 						  pattern->constvalue);
@@ -296,7 +296,7 @@ func_expr_set(const RfIndex *index, Index varno, Node *key, FuncExpr *expr)
 static RfKeySet *
 null_test_set(const RfIndex *index, Index varno, Node *key, NullTest *test)
 {
-	if (test->argisrow || !rf_is_key(index, varno, key, (Node *) test->arg))
+	if (test->argisrow || !is_key(index, varno, key, (Node *) test->arg))
 		return NULL;
 	if (test->nulltesttype == IS_NULL)
 		return rf_keyset_nulls(index->codec->kind);

@@ -108,7 +108,7 @@ is_hidden_alternative(PlannerGlobal *glob, List *passes, RfPass *pass)
 /*
  * Does row-level security or a security barrier apply to a table, or may it?
  * Which subquery of a query above one belongs to is not known here, so any
- * barrier there counts.
+ * barrier there counts, and any policy, which may be where the table is used.
  */
 static bool
 is_secured(PlannerInfo *root, Index rti)
@@ -123,7 +123,7 @@ is_secured(PlannerInfo *root, Index rti)
 		{
 			RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
 
-			if (rte->security_barrier)
+			if (rte->security_barrier || rte->securityQuals != NIL)
 				return true;
 		}
 	}
@@ -338,6 +338,10 @@ explain_guard(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainCloseGroup("Tables", "Tables", false, es);
 }
 
+/*
+ * The rest of a CustomScan's methods.  The executor starts and ends all
+ * subplans of a plan, but nobody asks the guard for rows.
+ */
 static void
 begin_guard(CustomScanState *node, EState *estate, int eflags)
 {

@@ -205,7 +205,7 @@ bool
 rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck)
 {
 	Relation	index;
-	bool		stale;
+	bool		stale = false;
 	bool		holds = false;
 
 	if (!ConditionalLockRelationOid(skip->leaf, AccessShareLock))

@@ -20,6 +20,16 @@
 #include "planner/planner.h"
 #include "rewrite/rewriteManip.h"
 
+/* What matching a clause needs to know. */
+typedef struct RfMatchContext
+{
+	RelOptInfo *rel;
+	RfTable    *table;
+	List	   *clauses;		/* all that may be used */
+	Node	  **keys;			/* per index: key expression for this rel */
+	int8	   *usable;			/* per index: predicate implied? -1: not asked */
+} RfMatchContext;
+
 static RfCond *match_clause(RfMatchContext *context, Node *clause);
 
 /*

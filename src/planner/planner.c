@@ -35,7 +35,7 @@ rf_init_planner(void)
 							 &rf_enable,
 							 true,
 							 PGC_USERSET,
-							 0,
+							 GUC_EXPLAIN,
 							 NULL,
 							 enable_changed,
 							 NULL);

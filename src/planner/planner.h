@@ -5,6 +5,7 @@
  *
  * The way of a query:
  *
+ *	  planner.c		rangefilter.enable; starts the rest
  *	  plan.c		planner_hook: keeps a copy of the Query, attaches the guard
  *	  skip.c		get_relation_info_hook: takes partitions out of the plan
  *	  catalog.c		which rangefilter indexes a partitioned table has
@@ -104,16 +105,6 @@ typedef struct RfMatch
 	List	   *clauses;		/* the clauses used, for EXPLAIN */
 } RfMatch;
 
-/* What matching a clause needs to know. */
-typedef struct RfMatchContext
-{
-	RelOptInfo *rel;
-	RfTable    *table;
-	List	   *clauses;		/* all that may be used */
-	Node	  **keys;			/* per index: key expression for this rel */
-	int8	   *usable;			/* per index: predicate implied? -1: not asked */
-} RfMatchContext;
-
 extern bool rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match);
 extern bool rf_same_cond(const RfCond *a, const RfCond *b);
 extern List *rf_cond_indexes(const RfCond *cond);
@@ -122,8 +113,6 @@ extern List *rf_cond_indexes(const RfCond *cond);
 
 extern RfKeySet *rf_clause_set(const RfIndex *index, Index varno, Node *key,
 							   Node *clause);
-extern bool rf_is_key(const RfIndex *index, Index varno, Node *key,
-					  Node *operand);
 extern RfKeySet *rf_pattern_set(const RfIndex *index, Oid function,
 								Oid collation, Datum pattern);
 extern RfKeySet *rf_within_range_set(const RfIndex *index, Oid type,
