@@ -96,6 +96,12 @@ fence_build_begin(uint32_t page_size, uint32_t root_max)
 	fences->limit = space - FENCE_HEADER - FENCE_PER_ENTRY - 1;
 	if (fences->limit > FILTER_MAX_KEY)
 		fences->limit = FILTER_MAX_KEY;
+
+	/* Here, as pages may be added in memory contexts that do not last. */
+	fences->max_entries = 64;
+	fences->entries = filter_alloc(fences->max_entries * sizeof(FenceEntry));
+	fences->max_bytes = 512;
+	fences->bytes = filter_alloc(fences->max_bytes);
 	return fences;
 }
 
@@ -130,13 +136,13 @@ fence_add_page(FenceBuild *fences, FilterBytes prev_last, FilterBytes first)
 
 	if (fences->nentries == fences->max_entries)
 	{
-		fences->max_entries = fences->max_entries * 2 + 64;
+		fences->max_entries *= 2;
 		fences->entries = filter_realloc(fences->entries,
 										 fences->max_entries * sizeof(FenceEntry));
 	}
 	if (fences->nbytes + len > fences->max_bytes)
 	{
-		fences->max_bytes = fences->max_bytes * 2 + len + 256;
+		fences->max_bytes = fences->max_bytes * 2 + len;
 		fences->bytes = filter_realloc(fences->bytes, fences->max_bytes);
 	}
 

@@ -7,6 +7,10 @@
  * raises an error when there is none left and frees all at its end; in the
  * stand-alone tests and tools (RANGEFILTER_STANDALONE) it is malloc.
  *
+ * Measuring and adding a key must not leave anything in the current context
+ * that is needed later, as callers may do it in one that lives no longer than
+ * a row.  filter_realloc() keeps memory in the context it came from.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_PORT_H

@@ -42,6 +42,10 @@ snarf_page_create(uint32_t page_size)
 	SnarfPage  *page = filter_alloc(sizeof(SnarfPage));
 
 	page->page_size = page_size;
+
+	/* Here, as keys may be added in memory contexts that do not last. */
+	page->max_blocks = 64;
+	page->blocks = filter_alloc(page->max_blocks * sizeof(SnarfBlock));
 	return page;
 }
 
@@ -75,7 +79,7 @@ append_block(SnarfPage *page)
 {
 	if (page->nblocks == page->max_blocks)
 	{
-		page->max_blocks = page->max_blocks * 2 + 64;
+		page->max_blocks *= 2;
 		page->blocks = filter_realloc(page->blocks,
 									  page->max_blocks * sizeof(SnarfBlock));
 	}
