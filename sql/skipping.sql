@@ -412,6 +412,19 @@ EXPLAIN (COSTS OFF) EXECUTE p2(888);
 EXECUTE p2(888);
 EXECUTE p2(305);
 RESET plan_cache_mode;
+-- what is planned again in the executor is planned again once more for the
+-- cache, and then kept
+CREATE FUNCTION planned() RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+$$ BEGIN RAISE WARNING 'planned'; RETURN ''; END $$;
+PREPARE p4 AS SELECT day, dev FROM ev WHERE dev = 666 AND note <> planned();
+SET plan_cache_mode = force_generic_plan;
+EXECUTE p4;
+EXECUTE p4;
+INSERT INTO ev VALUES (25, 666, 'x');
+EXECUTE p4;
+EXECUTE p4;
+EXECUTE p4;
+RESET plan_cache_mode;
 -- a stable function in the query sees what the query sees; a volatile one more
 CREATE FUNCTION f_volatile() RETURNS bigint LANGUAGE plpgsql AS
 $$ BEGIN INSERT INTO ev SELECT 5, 888 WHERE NOT EXISTS (SELECT FROM ev WHERE day = 5 AND dev = 888); RETURN (SELECT count(*) FROM ev WHERE dev = 888); END $$;
@@ -438,6 +451,35 @@ SELECT day, note FROM ev WHERE dev = 305 AND day < 33 ORDER BY day;
 COMMIT;
 FETCH BACKWARD ALL c2;
 CLOSE c2;
+-- a cursor that its plan made scrollable, which the new plan alone would not be
+CREATE INDEX ev_note ON ev (note);
+CREATE FUNCTION f_scroll() RETURNS refcursor LANGUAGE plpgsql AS
+$$
+DECLARE
+	c CURSOR FOR SELECT note, day FROM ev WHERE dev = 444 ORDER BY note;
+BEGIN
+	OPEN c;
+	RETURN c;
+END
+$$;
+INSERT INTO ev VALUES (25, 444, 'a'), (26, 444, 'c');
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+BEGIN;
+SELECT f_scroll() AS c \gset
+FETCH ALL :"c";
+FETCH BACKWARD ALL :"c";
+CLOSE :"c";
+INSERT INTO ev VALUES (75, 444, 'b');
+SELECT f_scroll() AS c \gset
+FETCH ALL :"c";
+FETCH BACKWARD ALL :"c";
+ROLLBACK;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+DROP INDEX ev_note;
 DELETE FROM ev WHERE dev = 888;
 
 -- foreign keys: their queries have constants in custom plans
