@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
-  denied start_load finish_load);
+  denied start_load finish_load open_session ask close_session);
 
 # A server with the library in every session.  Autovacuum is off: tests say
 # themselves when to vacuum.
@@ -150,6 +150,44 @@ sub same_answers
 		'', "$name: the same with and without skipping");
 }
 
+# A psql that stays, to hold a transaction or a snapshot.
+sub open_session
+{
+	my ($node) = @_;
+	my ($in, $out) = ('', '');
+	my $timer = IPC::Run::timeout(120);
+	my $run = IPC::Run::start(
+		[
+			$node->installed_command('psql'), '-XAqt', '-v', 'ON_ERROR_STOP=0',
+			'-d', $node->connstr('postgres')
+		],
+		'<', \$in, '>', \$out, '2>&1', $timer);
+
+	return { in => \$in, out => \$out, run => $run, n => 0 };
+}
+
+# What the session answers, errors included.
+sub ask
+{
+	my ($session, $sql) = @_;
+	my $mark = 'answered ' . ++$session->{n};
+	my $answer;
+
+	${ $session->{out} } = '';
+	${ $session->{in} } .= "$sql;\n\\echo $mark\n";
+	$session->{run}->pump until ${ $session->{out} } =~ /^\Q$mark\E$/m;
+	($answer = ${ $session->{out} }) =~ s/\n?\Q$mark\E\n//;
+	return $answer;
+}
+
+sub close_session
+{
+	my ($session) = @_;
+
+	${ $session->{in} } .= "\\q\n";
+	return $session->{run}->finish;
+}
+
 # The scripts of the write load, and how often each runs.
 my %scripts = (
 	insert => [
@@ -202,13 +240,12 @@ COMMIT;
 	summarize => [ 4, q{SELECT rangefilter_summarize('t:part:_k_idx');} ],
 	checkpoint => [ 1, q{SELECT pg_sleep(0.3); CHECKPOINT;} ]);
 
-# Starts pgbench with the scripts above, or those given as name => [weight,
-# text].  Returns what finish_load() wants.
+# Starts pgbench with the scripts above, so many transactions a second (0: as
+# many as it can).  Returns what finish_load() wants.
 sub start_load
 {
-	my ($node, $seconds, $seed, %more) = @_;
+	my ($node, $seconds, $seed, $rate) = @_;
 	my $dir = $node->basedir;
-	my %load = (%scripts, %more);
 	my @command = (
 		$node->installed_command('pgbench'), '-n',
 		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 2,
@@ -219,9 +256,9 @@ sub start_load
 	PostgreSQL::Test::Utils::append_to_file($csv,
 		join('', map { "$_,8${_}00,b8${_}00,8${_}0,\n" } 0 .. 5))
 	  unless -e $csv;
-	foreach my $name (sort keys %load)
+	foreach my $name (sort keys %scripts)
 	{
-		my ($weight, $text) = @{ $load{$name} };
+		my ($weight, $text) = @{ $scripts{$name} };
 
 		$text =~ s/__FILE__/$csv/g;
 		$text =~ s/t:part:_k_idx/t:part\x{0}/g;
@@ -247,6 +284,7 @@ sub start_load
 			  . "\\set from random(1, 9000)\n$text\n");
 		push @command, '-f', "$dir/$name.sql\@$weight";
 	}
+	push @command, '-R', $rate if $rate;
 	push @command, 'dbname=postgres application_name=load';
 	return { out => \$out, err => \$err,
 		run => IPC::Run::start(\@command, '<', \undef, '>', \$out, '2>', \$err) };

@@ -1,0 +1,191 @@
+# A streaming standby answers the same queries while the primary loads,
+# vacuums and summarizes; old snapshots there keep their rows; all pages that
+# replay makes are those of the primary.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $seed = seed();
+my $primary = new_server(
+	'primary',
+	init => { allows_streaming => 1 },
+	conf => q{
+wal_consistency_checking = 'all'
+wal_keep_size = '1GB'
+max_wal_size = '200MB'
+});
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+
+load_schema($primary);
+$primary->backup('base');
+$standby->init_from_backup($primary, 'base', has_streaming => 1);
+
+# Replay waits for queries as long as it takes, and the primary does not know
+# of them: so what the standby's snapshots see is up to the summaries alone.
+$standby->append_conf(
+	'postgresql.conf', q{
+max_standby_streaming_delay = -1
+hot_standby_feedback = off
+log_min_messages = warning
+});
+$standby->start;
+
+sub on_standby
+{
+	my ($sql) = @_;
+
+	$primary->wait_for_catchup($standby);
+	return $standby->safe_psql('postgres', $sql);
+}
+
+#
+# Queries while the primary works
+#
+my $load = start_load($primary, 10, $seed, 200);
+
+for my $round (1 .. 5)
+{
+	my $name = "seed $seed, standby, round $round";
+
+	same_answers($standby, $name, 20);
+	is(denied($standby), '0|0|0|0', "$name: nothing is denied");
+	usleep(500_000);
+}
+is(finish_load($load), '', "seed $seed: the load went well");
+all_verified($primary, 'primary, after the load');
+$primary->wait_for_catchup($standby);
+all_verified($standby, 'standby, after the load');
+same_answers($standby, "seed $seed, standby, after the load");
+
+# In one state of affairs both give the same answers, also those that skip.
+$primary->safe_psql('postgres', 'VACUUM');
+my $partitions = q{
+SELECT sum(array_length(p, 1)) < 2000, md5(string_agg(p::text, ' ' ORDER BY k)) FROM (
+	SELECT k, ARRAY(SELECT rangefilter_partitions('t_k', k, k + 1)) p
+	FROM generate_series(-100, 9900, 20) k) a};
+
+is(on_standby($partitions), $primary->safe_psql('postgres', $partitions),
+	'the same partitions on both');
+like(on_standby($partitions), qr/^t/, 'the standby skips');
+
+#
+# Snapshots of the standby that are older than a summary
+#
+$primary->safe_psql(
+	'postgres', q{
+CREATE TABLE old (p int, k int, wide text COLLATE "C", f int) PARTITION BY LIST (p);
+CREATE TABLE old1 PARTITION OF old FOR VALUES IN (1);
+CREATE TABLE old2 PARTITION OF old FOR VALUES IN (2);
+ALTER TABLE old2 ALTER wide SET STORAGE external;
+INSERT INTO old SELECT 1 + k % 2, k, 'w' || k, k FROM generate_series(1, 40) k;
+UPDATE old SET wide = repeat('w', 5000) || k WHERE k = 11;
+CREATE INDEX old_k ON old USING rangefilter (k);
+CREATE INDEX old_wide ON old USING rangefilter (wide);
+CREATE INDEX old_f ON old USING rangefilter ((f + 1));
+VACUUM old;
+});
+$primary->wait_for_catchup($standby);
+
+# The snapshot is taken, but no lock on the tables.
+my $session = open_session($standby);
+my $query = q{SELECT (SELECT count(*) FROM old WHERE k = 11),
+	(SELECT count(*) FROM old WHERE wide = repeat('w', 5000) || 11),
+	(SELECT count(*) FROM old WHERE f + 1 = 12), (SELECT count(*) FROM old)};
+
+is(ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1'),
+	1, 'a snapshot on the standby');
+
+# A row version dies on the primary, and its new summaries are made while it is
+# dead, but not yet removed.  (To remove it, there or in a catalog, would make
+# replay wait for the snapshot.)
+$primary->safe_psql('postgres',
+	q{UPDATE old SET k = k + 1000, wide = 'x', f = f + 1000 WHERE k = 11});
+$primary->safe_psql(
+	'postgres', q{
+SELECT rangefilter_summarize(i) FROM unnest('{old_k,old_wide,old_f}'::regclass[]) i});
+is( $primary->safe_psql(
+		'postgres',
+		q{SELECT generation FROM rangefilter_status('old2_k_idx')}),
+	2,
+	'the new summary is made');
+is($primary->safe_psql('postgres', $query), '0|0|0|40', 'gone on the primary');
+$primary->wait_for_catchup($standby);
+is(ask($session, $query), '1|1|1|40', 'still there for the old snapshot');
+is(ask($session, 'SET rangefilter.enable = off; ' . $query),
+	'1|1|1|40', 'and in truth');
+is(ask($session, 'COMMIT; SET rangefilter.enable = on; ' . $query),
+	'0|0|0|40', 'gone for a new snapshot');
+
+# The keys of dead rows that took fetching or computing are left out: such an
+# index has nothing to say on the standby until it is made anew.
+my $absent = q{SELECT rangefilter_may_contain('old2_k_idx', 500, 600),
+	rangefilter_may_contain('old2_wide_idx', 'xx', 'y'),
+	rangefilter_may_contain('old2_expr_idx', 500, 600)};
+
+is($primary->safe_psql('postgres', $absent), 'f|f|f', 'on the primary none may be there');
+is(on_standby($absent), 'f|t|t', 'on the standby two of the indexes are silent');
+$primary->safe_psql('postgres', 'VACUUM old2');
+is(on_standby($absent), 'f|f|f', 'until VACUUM');
+close_session($session);
+
+#
+# CREATE INDEX CONCURRENTLY
+#
+$primary->safe_psql(
+	'postgres', q{
+DELETE FROM old WHERE k = 13;
+CREATE INDEX CONCURRENTLY old2_c ON old2 USING rangefilter (k);
+});
+$absent = q{SELECT rangefilter_may_contain('old2_c', 500, 600), rangefilter_may_contain('old2_c', 15, 15)};
+is($primary->safe_psql('postgres', $absent), 'f|t', 'the primary uses it at once');
+is(on_standby($absent), 't|t', 'the standby does not');
+is(on_standby(q{SELECT rangefilter_verify('old2_c') > 0}), 't', 'verified there');
+$primary->safe_psql('postgres', q{SELECT rangefilter_summarize('old2_c')});
+is(on_standby($absent), 'f|t', 'until it is summarized again');
+
+#
+# What a standby refuses
+#
+my ($status, $out, $err) =
+  $standby->psql('postgres', q{SELECT rangefilter_summarize('t_k')});
+like($err, qr/recovery is in progress/, 'no summarize on a standby');
+
+#
+# A crash of the standby, then promotion in the middle of a load
+#
+$standby->stop('immediate');
+$standby->start;
+same_answers($standby, "seed $seed, standby, after a crash");
+$load = start_load($primary, 4, $seed + 1, 200);
+usleep(2_000_000);
+$standby->promote;
+finish_load($load);
+all_verified($standby, 'promoted');
+same_answers($standby, "seed $seed, promoted");
+is(denied($standby), '0|0|0|0', 'promoted: nothing is denied');
+$standby->safe_psql(
+	'postgres', q{
+INSERT INTO t SELECT k % 6, k, 'b' || k, k / 10.0 FROM generate_series(20001, 20100) k;
+VACUUM;
+});
+all_verified($standby, 'promoted, after changes');
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM t WHERE k BETWEEN 20050 AND 20060'),
+	11, 'promoted: new rows are found');
+is( $standby->safe_psql('postgres',
+		q{SELECT rangefilter_may_contain('t_k', 20101, NULL)}),
+	'f',
+	'promoted: summarized');
+
+foreach my $node ($primary, $standby)
+{
+	unlike(slurp_file($node->logfile), qr/inconsistent page|PANIC|TRAP|was terminated/,
+		$node->name . ': no complaints in the log');
+	$node->stop;
+}
+done_testing();
