@@ -261,7 +261,7 @@ query_page(const uint8_t *page, uint32_t page_size, uint64_t lo, uint64_t hi,
 	uint32_t	data_end = bits_load16(trailer + 12);
 	uint32_t	width = trailer[14];
 	uint32_t	directory = nblocks * (SNARF_META + width) - width;
-	const uint8_t *metas = trailer - SNARF_META * nblocks;
+	const uint8_t *metas;
 	const uint8_t *meta;
 	uint64_t	first = 0;
 	uint32_t	index;
@@ -283,6 +283,7 @@ query_page(const uint8_t *page, uint32_t page_size, uint64_t lo, uint64_t hi,
 		return FILTER_NO;
 	if (lo <= base)
 		return FILTER_YES;
+	metas = trailer - SNARF_META * nblocks;
 	index = count_firsts(metas - (nblocks - 1) * width, nblocks - 1, width,
 						 hi - base);
 	if (index > 0)

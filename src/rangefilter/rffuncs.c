@@ -61,7 +61,10 @@ rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 						get_rel_name(index_oid) ? get_rel_name(index_oid) : "?"),
 				 errhint("Name an index made with CREATE INDEX ... USING rangefilter.")));
 
-	/* The index may have been dropped and its OID given anew before we locked. */
+	/*
+	 * The index may have been dropped and its OID given anew before we
+	 * locked.
+	 */
 	if (heap_oid != IndexGetRelation(index_oid, false))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
@@ -200,6 +203,7 @@ rf_convert_bound(Relation index, Oid type, Datum value)
 
 	getTypeOutputInfo(type, &function, &is_varlena);
 	text = OidOutputFunctionCall(function, value);
+
 	getTypeInputInfo(index->rd_opcintype[0], &function, &ioparam);
 	return OidInputFunctionCall(function, text, ioparam, -1);
 }
@@ -449,7 +453,7 @@ static void
 rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 {
 	RfVerify   *verify = (RfVerify *) arg;
-	RfRange		range = {.lo = tuple->key, .hi = tuple->key};
+	RfRange		range = {.lo = tuple->key,.hi = tuple->key};
 	RfKeySet	set = {0};
 	RfStamp		stamp;
 

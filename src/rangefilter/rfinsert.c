@@ -64,8 +64,8 @@ rf_segment_covers(Relation index, const RfMetaData *meta,
 static bool
 rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 {
-	RfRange		range = {.lo = new->key, .hi = new->key};
-	RfKeySet	set = {.kind = new->kind, .nranges = 1, .ranges = &range};
+	RfRange		range = {.lo = new->key,.hi = new->key};
+	RfKeySet	set = {.kind = new->kind,.nranges = 1,.ranges = &range};
 
 	if (meta->delta_min_block == InvalidBlockNumber ||
 		new->heap_block < meta->delta_min_block)

@@ -137,8 +137,8 @@ rf_segment_probe_key(Relation index, const RfMetaData *meta,
 					 const RfSegment *segment, RfKeyKind kind,
 					 const RfKey *key)
 {
-	RfRange		range = {.lo = *key, .hi = *key};
-	RfKeySet	set = {.kind = kind, .nranges = 1, .ranges = &range};
+	RfRange		range = {.lo = *key,.hi = *key};
+	RfKeySet	set = {.kind = kind,.nranges = 1,.ranges = &range};
 
 	return rf_segment_probe(index, meta, segment, kind, &set);
 }
