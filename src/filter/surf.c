@@ -67,32 +67,26 @@ read_page(const SurfRoot *root, FilterReader *reader, uint32_t pageno,
 }
 
 /*
- * Finds key in a page; bits is left with its code, as far as needed.  hash as
- * for surf_page_find().  False if the page is damaged.
+ * Takes the page's prefix off a key; 0 if it has that, else < 0 or > 0 if the
+ * key is below or above all keys of the page.
  */
-static bool
-find_key(const SurfRoot *root, const SurfPage *page, FilterBytes key,
-		 const uint64_t *hash, SurfBits *bits, SurfSpot *spot)
+static int
+strip_prefix(const SurfPage *page, FilterBytes *key)
 {
-	FilterBytes rest;
 	uint32_t	prefix_len = page->prefix.len;
-	uint32_t	common = key.len < prefix_len ? key.len : prefix_len;
+	uint32_t	common = key->len < prefix_len ? key->len : prefix_len;
 	int			order = 0;
 
 	if (common > 0)
-		order = memcmp(key.data, page->prefix.data, common);
-	if (order == 0 && key.len < prefix_len)
+		order = memcmp(key->data, page->prefix.data, common);
+	if (order == 0 && key->len < prefix_len)
 		order = -1;
-	if (order != 0)
+	if (order == 0)
 	{
-		spot->below = order < 0 ? 0 : page->nleaves;
-		spot->inside = false;
-		return true;
+		key->data += prefix_len;
+		key->len -= prefix_len;
 	}
-	rest.data = key.data + prefix_len;
-	rest.len = key.len - prefix_len;
-	surf_bits_begin(bits, &root->code, rest);
-	return surf_page_find(page, root->kind, bits, hash, spot);
+	return order;
 }
 
 /* Is key in the page? */
@@ -100,12 +94,18 @@ static FilterAnswer
 query_point(const SurfRoot *root, const SurfPage *page, FilterBytes key)
 {
 	SurfBits	bits;
+	SurfWalk	walk;
 	SurfSpot	spot;
 	bool		hashed = root->kind == FILTER_SUFFIX_HASH ||
 	root->kind == FILTER_SUFFIX_MIXED;
 	uint64_t	hash = hashed ? surf_hash(key) : 0;
 
-	if (!find_key(root, page, key, hashed ? &hash : NULL, &bits, &spot))
+	if (strip_prefix(page, &key) != 0)
+		return FILTER_NO;
+	surf_bits_begin(&bits, &root->code, key, 0);
+	walk.n = 0;
+	if (!surf_page_find(page, root->kind, &bits, hashed ? &hash : NULL, &walk,
+						&spot))
 		return FILTER_UNKNOWN;
 	if (!spot.inside)
 		return FILTER_NO;
@@ -120,29 +120,59 @@ static FilterAnswer
 query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 			const FilterBytes *hi, bool hi_exclusive)
 {
-	SurfBits	bits;
+	SurfBits	lo_bits;
+	SurfBits	hi_bits;
+	FilterBytes lo_key = {NULL, 0};
+	FilterBytes hi_key = {NULL, 0};
+	SurfWalk	walk;
 	SurfSpot	spot;
 	uint32_t	first = 0;
 	uint32_t	end = page->nleaves;
+	int			lo_order = -1;
+	int			hi_order = 1;
 
 	if (lo != NULL)
 	{
-		if (!find_key(root, page, *lo, NULL, &bits, &spot))
-			return FILTER_UNKNOWN;
-		first = spot.below;
+		lo_key = *lo;
+		lo_order = strip_prefix(page, &lo_key);
 	}
 	if (hi != NULL)
 	{
-		if (!find_key(root, page, *hi, NULL, &bits, &spot))
+		hi_key = *hi;
+		hi_order = strip_prefix(page, &hi_key);
+	}
+	if (lo_order > 0 || hi_order < 0)
+		return FILTER_NO;
+
+	walk.n = 0;
+	if (lo_order == 0)
+	{
+		uint32_t	mark = UINT32_MAX;
+
+		if (hi_order == 0)
+			mark = surf_common_prefix(lo_key, hi_key);
+		surf_bits_begin(&lo_bits, &root->code, lo_key, mark);
+		if (!surf_page_find(page, root->kind, &lo_bits, NULL, &walk, &spot))
+			return FILTER_UNKNOWN;
+		first = spot.below;
+	}
+	if (hi_order == 0)
+	{
+		/* The way to hi is that to lo as far as they have bits in common. */
+		if (lo_order == 0)
+			surf_bits_begin_like(&hi_bits, &lo_bits, hi_key);
+		else
+			surf_bits_begin(&hi_bits, &root->code, hi_key, UINT32_MAX);
+		if (!surf_page_find(page, root->kind, &hi_bits, NULL, &walk, &spot))
 			return FILTER_UNKNOWN;
 		end = spot.below;
 
 		/* Not if all keys in which hi is begin at or above it. */
 		if (spot.inside)
 		{
-			surf_bits_extend(&bits, UINT32_MAX);
-			if (!(hi_exclusive || bits.between) ||
-				!surf_bits_are_zero(&bits, spot.depth))
+			surf_bits_extend(&hi_bits, UINT32_MAX);
+			if (!(hi_exclusive || hi_bits.between) ||
+				!surf_bits_are_zero(&hi_bits, spot.depth))
 				end++;
 		}
 	}

@@ -52,6 +52,7 @@ struct SurfBuild
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
 	uint64_t	group_stride;	/* one group in so many is in the sample */
+	uint64_t	next_group;		/* number of the next one's first key */
 	uint8_t    *sample;
 	size_t		sample_len;
 	size_t		sample_max;
@@ -136,17 +137,16 @@ sample_key(SurfBuild *build, FilterBytes key)
 {
 	SurfGroup  *group;
 
-	if (build->nkeys % (GROUP_KEYS * build->group_stride) == 0)
+	if (build->nkeys == build->next_group)
 	{
+		/* What is kept are the even ones, and this one's number is even. */
 		if (build->ngroups == MAX_GROUPS)
 			thin_sample(build);
-		if (build->nkeys % (GROUP_KEYS * build->group_stride) == 0)
-		{
-			group = &build->groups[build->ngroups++];
-			memset(group, 0, sizeof(SurfGroup));
-			group->first = build->nkeys;
-			group->offset = build->sample_len;
-		}
+		group = &build->groups[build->ngroups++];
+		memset(group, 0, sizeof(SurfGroup));
+		group->first = build->nkeys;
+		group->offset = build->sample_len;
+		build->next_group += GROUP_KEYS * build->group_stride;
 	}
 	group = &build->groups[build->ngroups - 1];
 	if (build->nkeys - group->first >= GROUP_KEYS)

@@ -216,6 +216,8 @@ surf_bits_extend(SurfBits *bits, uint32_t nbits)
 	{
 		SurfSymbol	symbol;
 
+		if (bits->next == bits->mark)
+			bits->mark_bits = bits->nbits;
 		if (bits->next == bits->len)
 		{
 			symbol = surf_code_end(bits->code);
@@ -229,6 +231,30 @@ surf_bits_extend(SurfBits *bits, uint32_t nbits)
 		bits->next++;
 		surf_bits_append(bits, symbol);
 	}
+}
+
+/* Begins to code a key like another, see surf_code.h. */
+void
+surf_bits_begin_like(SurfBits *bits, const SurfBits *other, FilterBytes key)
+{
+	uint32_t	shared = other->mark_bits;
+
+	surf_bits_begin(bits, other->code, key, UINT32_MAX);
+	bits->next = other->mark;
+	if (shared == UINT32_MAX)
+	{
+		/* All that has been coded is before the mark. */
+		bits->next = other->next;
+		shared = other->nbits;
+
+		/* A byte without a code ends both keys' codes. */
+		bits->complete = other->complete;
+		bits->between = other->between;
+	}
+	bits->nbits = shared;
+	memcpy(bits->words, other->words, (shared / 64 + 1) * sizeof(uint64_t));
+	bits->words[shared / 64] &= ~(UINT64_MAX >> shared % 64);
+	bits->words[shared / 64 + 1] = 0;
 }
 
 /* Are all bits from pos on zero? */
@@ -260,6 +286,14 @@ surf_common_prefix(FilterBytes a, FilterBytes b)
 			return len + bits_lowest(differing) / 8;
 		len += 8;
 	}
+	if (len + 4 <= max)
+	{
+		uint32_t	differing = bits_load32(a.data + len) ^ bits_load32(b.data + len);
+
+		if (differing != 0)
+			return len + bits_lowest(differing) / 8;
+		len += 4;
+	}
 	while (len < max && a.data[len] == b.data[len])
 		len++;
 	return len;
@@ -276,15 +310,13 @@ surf_coder_begin(SurfCoder *coder, const SurfCode *code)
 	coder->bits.code = &coder->code;
 }
 
-/* The code of a key's symbol, the end if i is its length. */
-static SurfSymbol
-symbol_at(const SurfCode *code, const uint8_t *key, uint32_t len, uint32_t i)
+/* The code of a byte of a key. */
+static BITS_INLINE SurfSymbol
+byte_symbol(const SurfCode *code, uint8_t byte)
 {
 	SurfSymbol	symbol;
 
-	if (i == len)
-		return surf_code_end(code);
-	if (!surf_code_byte(code, key[i], &symbol))
+	if (!surf_code_byte(code, byte, &symbol))
 		filter_fail("a key was not there when keys were measured");
 	return symbol;
 }
@@ -307,9 +339,10 @@ surf_coder_compare(const SurfCoder *coder, FilterBytes key, SurfShared *shared)
 		(common < last.len && key.data[common] < last.data[common]))
 		filter_fail("keys are not in ascending order");
 
-	/* Codes differ before either ends, as none is a prefix of another. */
-	differing = symbol_at(&coder->code, last.data, last.len, common).start ^
-		symbol_at(&coder->code, key.data, key.len, common).start;
+	/* Codes differ before either ends; that of the end is zeros. */
+	differing = byte_symbol(&coder->code, key.data[common]).start;
+	if (common < last.len)
+		differing ^= byte_symbol(&coder->code, last.data[common]).start;
 	shared->bytes = common;
 	shared->byte_bits = coder->starts[common];
 	shared->bits = shared->byte_bits +
@@ -321,6 +354,7 @@ surf_coder_compare(const SurfCoder *coder, FilterBytes key, SurfShared *shared)
 void
 surf_coder_set(SurfCoder *coder, FilterBytes key, const SurfShared *shared)
 {
+	SurfCode	code = coder->code;
 	SurfBits   *bits = &coder->bits;
 	uint64_t   *word = &bits->words[shared->byte_bits / 64];
 	uint32_t	i;
@@ -334,10 +368,12 @@ surf_coder_set(SurfCoder *coder, FilterBytes key, const SurfShared *shared)
 	word[0] &= ~(UINT64_MAX >> shared->byte_bits % 64);
 	word[1] = 0;
 	bits->nbits = shared->byte_bits;
-	for (i = shared->bytes; i <= key.len; i++)
+	for (i = shared->bytes; i < key.len; i++)
 	{
 		coder->starts[i] = bits->nbits;
-		surf_bits_append(bits, symbol_at(&coder->code, key.data, key.len, i));
+		surf_bits_append(bits, byte_symbol(&code, key.data[i]));
 	}
+	coder->starts[i] = bits->nbits;
+	surf_bits_append(bits, surf_code_end(&code));
 	bits->complete = true;
 }

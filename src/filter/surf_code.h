@@ -69,6 +69,8 @@ typedef struct SurfBits
 	uint32_t	len;			/* of the key, in bytes */
 	uint32_t	next;			/* how many symbols have been coded */
 	uint32_t	nbits;
+	uint32_t	mark;			/* this symbol has been or will be coded ... */
+	uint32_t	mark_bits;		/* ... from this bit on, if not UINT32_MAX */
 	bool		complete;		/* all has been coded */
 	bool		between;		/* the key is just below what the bits say */
 	uint64_t	words[SURF_BITS_WORDS];
@@ -108,6 +110,13 @@ extern bool surf_code_open(SurfCode *code, const uint8_t *data, uint32_t len,
 
 /* Codes at least so many bits of the key, or all of it. */
 extern void surf_bits_extend(SurfBits *bits, uint32_t nbits);
+
+/*
+ * Begins to code a key whose first bytes, up to the mark, are those of
+ * another: what has been coded of them is copied.
+ */
+extern void surf_bits_begin_like(SurfBits *bits, const SurfBits *other,
+								 FilterBytes key);
 
 /* Are all bits from pos on zero?  Codes the whole key. */
 extern bool surf_bits_are_zero(SurfBits *bits, uint32_t pos);
@@ -174,15 +183,21 @@ surf_code_byte(const SurfCode *code, uint8_t byte, SurfSymbol *symbol)
 	return true;
 }
 
-/* Begins to code a key, which must outlive bits. */
+/*
+ * Begins to code a key, which must outlive bits.  If mark is a number of its
+ * bytes, it will be noted how many bits these take.
+ */
 static BITS_INLINE void
-surf_bits_begin(SurfBits *bits, const SurfCode *code, FilterBytes key)
+surf_bits_begin(SurfBits *bits, const SurfCode *code, FilterBytes key,
+				uint32_t mark)
 {
 	bits->code = code;
 	bits->key = key.data;
 	bits->len = key.len;
 	bits->next = 0;
 	bits->nbits = 0;
+	bits->mark = mark;
+	bits->mark_bits = UINT32_MAX;
 	bits->complete = false;
 	bits->between = false;
 	bits->words[0] = 0;

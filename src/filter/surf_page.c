@@ -34,19 +34,27 @@ typedef struct SurfNode
 	uint64_t	rest;			/* the bits behind left's, as far as peeked at */
 } SurfNode;
 
+/* page_peek() where a page ends. */
+static uint64_t
+page_peek_end(const SurfPage *page, uint32_t pos)
+{
+	uint64_t	value = 0;
+	uint32_t	byte;
+
+	for (byte = pos / 8; byte < pos / 8 + 8; byte++)
+		value = value << 8 | (byte < page->size ? page->data[byte] : 0);
+	return value << pos % 8;
+}
+
 /* At least PEEK_BITS bits from pos on, the first one on top. */
 static BITS_INLINE uint64_t
 page_peek(const SurfPage *page, uint32_t pos)
 {
 	uint32_t	byte = pos / 8;
-	uint64_t	value = 0;
-	int			i;
 
-	if (byte + 8 <= page->size)
-		return __builtin_bswap64(bits_load64(page->data + byte)) << pos % 8;
-	for (i = 0; i < 8; i++)
-		value = value << 8 | (byte + i < page->size ? page->data[byte + i] : 0);
-	return value << pos % 8;
+	if (__builtin_expect(byte + 8 > page->size, 0))
+		return page_peek_end(page, pos);
+	return __builtin_bswap64(bits_load64(page->data + byte)) << pos % 8;
 }
 
 /* The top n bits, n >= 1. */
@@ -67,7 +75,7 @@ read_node(const SurfPage *page, uint32_t pos, uint32_t n, SurfNode *node)
 	SurfBinary	binary = surf_binary(n - 1);
 	uint32_t	zeros;
 	uint32_t	both;
-	bool		longer;
+	uint32_t	longer;
 
 	if (bits >> (63 - MAX_GAMMA_ZEROS) == 0)
 		return false;
@@ -78,7 +86,8 @@ read_node(const SurfPage *page, uint32_t pos, uint32_t n, SurfNode *node)
 	/* No branches: they would be mispredicted too often. */
 	both = (uint32_t) (bits >> (63 - binary.nbits));
 	longer = both >> 1 >= binary.threshold;
-	node->left = 1 + (longer ? both - binary.threshold : both >> 1);
+	node->left = 1 + (both >> 1) +
+		(-longer & (both - (both >> 1) - binary.threshold));
 	node->used = 2 * zeros + 1 + binary.nbits + longer;
 	node->rest = bits << (binary.nbits + longer);
 	return true;
@@ -151,11 +160,21 @@ surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size)
 	page->nlonger = bits_load16(data + 6);
 	page->prefix.len = bits_load16(data + 8);
 	page->prefix.data = data + SURF_PAGE_HEADER;
+	page->lead_bits = data[10];
+	page->top_bits = data[11];
+	page->lead = bits_load16(data + 12);
+	if (page->nleaves == 0 || page->nlonger > page->nleaves ||
+		page->skip_width > 15 || page->lead_bits > SURF_CODE_BITS ||
+		page->top_bits > SURF_MAX_TOP)
+		return false;
+
+	page->top = page->prefix.data + page->prefix.len;
 	page->suffixes = 8 * (SURF_PAGE_HEADER + page->prefix.len);
+	if (page->top_bits > 0)
+		page->suffixes += 32 * ((1 << page->top_bits) + 1);
 	end = page->suffixes + page->nlonger +
 		(uint64_t) page->nleaves * page->suffix_bits;
-	if (page->nleaves == 0 || page->nlonger > page->nleaves ||
-		page->skip_width > 15 || end > 8 * (uint64_t) size)
+	if (end > 8 * (uint64_t) size)
 		return false;
 	page->nodes = (uint32_t) end;
 	return true;
@@ -164,7 +183,7 @@ surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size)
 /*
  * Compares key with leaf number i, which is at depth, and sets spot.
  */
-static void
+static BITS_INLINE void
 find_at_leaf(const SurfPage *page, FilterSuffix kind, uint32_t i,
 			 SurfBits *key, uint32_t depth, const uint64_t *hash,
 			 SurfSpot *spot)
@@ -192,74 +211,152 @@ find_at_leaf(const SurfPage *page, FilterSuffix kind, uint32_t i,
 	}
 }
 
-/* Finds key, see surf_page.h. */
-bool
-surf_page_find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
-			   const uint64_t *hash, SurfSpot *spot)
+/*
+ * Goes down to the first subtree on key's way: walk has no leaves if there is
+ * none, and spot is set.  False if the page is damaged.
+ */
+static BITS_INLINE bool
+begin_walk(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
 {
-	uint32_t	pos = page->nodes;
-	uint32_t	depth = 0;
-	uint32_t	first = 0;		/* the leaves below the node at pos ... */
-	uint32_t	n = page->nleaves;	/* ... and their number */
+	uint64_t	bits = surf_bits_peek(key, 0);
+	const uint8_t *entry;
+	uint32_t	lead = (uint32_t) ((bits >> 1) >> (63 - page->lead_bits));
+	uint32_t	next;
+
+	spot->inside = false;
+	if (lead != page->lead)
+	{
+		spot->below = lead < page->lead ? 0 : page->nleaves;
+		return true;
+	}
+	walk->pos = page->nodes;
+	walk->depth = page->lead_bits + page->top_bits;
+	walk->first = 0;
+	walk->n = page->nleaves;
+	if (page->top_bits > 0)
+	{
+		entry = page->top + 4 * top_bits(bits << page->lead_bits, page->top_bits);
+		walk->first = bits_load16(entry);
+		walk->pos += (uint32_t) bits_load16(entry + 2) <<
+			surf_nodes_shift(page->size);
+		next = bits_load16(entry + 4);
+		if (walk->first > next || next > page->nleaves)
+			return false;
+		walk->n = next - walk->first;
+		spot->below = walk->first;
+	}
+	return true;
+}
+
+/* Finds key, see surf_page.h. */
+static BITS_INLINE bool
+find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
+	 const uint64_t *hash, SurfWalk *start, SurfSpot *spot)
+{
+	SurfWalk	walk = *start;
 	uint32_t	end = 8 * page->size;
 
-	while (n > 1)
+	if (walk.n == 0)
+	{
+		if (!begin_walk(page, key, &walk, spot))
+			return false;
+		if (walk.n == 0)
+			return true;
+	}
+	while (walk.n > 1)
 	{
 		SurfNode	node;
+		uint32_t	pos = walk.pos;
+		uint32_t	width;
+		uint32_t	skip;
+		uint32_t	right;		/* all bits or none */
 		uint64_t	bits;
-		uint32_t	skip = 0;
-		bool		right;
-		int			order;
+		uint64_t	chain;
+		int			order = 0;
 
-		if (!read_node(page, pos, n, &node))
+		/* Reading on is in bounds, and this comes to an end. */
+		if (pos >= end || !read_node(page, pos, walk.n, &node))
 			return false;
+		if (walk.depth <= key->mark_bits)
+			*start = walk;
 		pos += node.used;
-		if (node.left > SURF_SKIP_LEAVES)
-		{
-			uint32_t	width = bits_width(node.left) + page->skip_width;
 
-			if (node.used + width > PEEK_BITS)
-				node.rest = page_peek(page, pos);
-			skip = top_bits(node.rest, width);
-			pos += width;
+		/* Again no branches; skip is 0 if there is none. */
+		width = (bits_width(node.left) + page->skip_width) &
+			-(uint32_t) (node.left > SURF_SKIP_LEAVES);
+		if (node.used + width + node.chain > PEEK_BITS)
+		{
+			node.rest = page_peek(page, pos);
+			chain = page_peek(page, pos + width);
 		}
-		if (pos + node.chain > end || skip > end - pos - node.chain)
+		else
+			chain = node.rest << width;
+		skip = (uint32_t) ((node.rest >> 1) >> (63 - width));
+		pos += width + node.chain;
+		if (pos > end || skip > end - pos)
 			return false;
 
 		/* The bits of the chain, and the one behind, which leads on. */
-		bits = surf_bits_peek(key, depth);
-		if (node.chain >= PEEK_BITS)
+		bits = surf_bits_peek(key, walk.depth);
+		walk.depth += node.chain + 1;
+		if (node.chain < PEEK_BITS)
 		{
-			order = compare_bits(page, pos, key, depth, node.chain);
-			right = surf_bits_peek(key, depth + node.chain) >> 63;
+			if (((bits ^ chain) >> 1) >> (63 - node.chain) != 0)
+				order = bits < chain ? -1 : 1;
+			right = -(uint32_t) (bits >> (63 - node.chain) & 1);
 		}
 		else
 		{
-			uint64_t	differing = (bits ^ page_peek(page, pos)) >> 1;
-
-			order = 0;
-			if (differing >> (63 - node.chain) != 0)
-				order = bits > page_peek(page, pos) ? 1 : -1;
-			right = bits >> (63 - node.chain) & 1;
+			order = compare_bits(page, pos - node.chain, key,
+								 walk.depth - node.chain - 1, node.chain);
+			right = -(uint32_t) (surf_bits_peek(key, walk.depth - 1) >> 63);
 		}
 		if (order != 0)
 		{
-			spot->below = order < 0 ? first : first + n;
+			spot->below = order < 0 ? walk.first : walk.first + walk.n;
 			spot->inside = false;
 			return true;
 		}
-		pos += node.chain;
-		depth += node.chain + 1;
 
-		if (node.left > SURF_SKIP_LEAVES)
-			pos += right ? skip : 0;
-		else if (right && !skip_nodes(page, &pos, node.left))
-			return false;
-		first += right ? node.left : 0;
-		n = right ? n - node.left : node.left;
+		walk.pos = pos + (skip & right);
+		if ((width == 0) & (node.left > 1) & right)
+		{
+			if (!skip_nodes(page, &walk.pos, node.left))
+				return false;
+		}
+		walk.first += node.left & right;
+		walk.n = node.left + ((walk.n - 2 * node.left) & right);
 	}
-	find_at_leaf(page, kind, first, key, depth, hash, spot);
+	if (walk.depth <= key->mark_bits)
+		*start = walk;
+	find_at_leaf(page, kind, walk.first, key, walk.depth, hash, spot);
 	return true;
+}
+
+/* find() for processors with the instructions of BITS_TARGET. */
+BITS_TARGET static bool
+find_fast(const SurfPage *page, FilterSuffix kind, SurfBits *key,
+		  const uint64_t *hash, SurfWalk *walk, SurfSpot *spot)
+{
+	return find(page, kind, key, hash, walk, spot);
+}
+
+/* find() for others. */
+static bool
+find_portable(const SurfPage *page, FilterSuffix kind, SurfBits *key,
+			  const uint64_t *hash, SurfWalk *walk, SurfSpot *spot)
+{
+	return find(page, kind, key, hash, walk, spot);
+}
+
+/* Finds key, see surf_page.h. */
+bool
+surf_page_find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
+			   const uint64_t *hash, SurfWalk *walk, SurfSpot *spot)
+{
+	if (BITS_CPU_IS_FAST())
+		return find_fast(page, kind, key, hash, walk, spot);
+	return find_portable(page, kind, key, hash, walk, spot);
 }
 
 /* A key's hash: multiply and fold, eight bytes a step.  Version 1. */

@@ -26,6 +26,11 @@
  * the English words, which the paper's coding has in 22.7 bits a key, take
  * less than 10.
  *
+ * As in the paper's LOUDS-Dense, the upper levels may have a form that is made
+ * for speed: a table that for each value of the first top_bits bits says which
+ * leaves begin with them and where the nodes over these are.  It replaces the
+ * nodes above, which as a rule take no less space.
+ *
  * Page, little-endian; the bits of a byte count from the top one:
  *
  *		0	uint8	magic
@@ -34,9 +39,18 @@
  *		4	uint16	suffix bits of each leaf
  *		6	uint16	this many leaves, the first ones, have one bit more
  *		8	uint16	length of the prefix
- *	   10	bytes	the prefix: what all keys in the page begin with
+ *	   10	uint8	bits in the lead
+ *	   11	uint8	top_bits
+ *	   12	uint16	the lead
+ *	   14	bytes	the prefix: what all keys in the page begin with
+ *					the table, unless top_bits is 0; 2^top_bits + 1 times:
+ *			uint16	the first leaf that begins with this value or a greater one
+ *			uint16	start of its nodes, see surf_nodes_shift()
  *			bits	suffixes
  *			bits	nodes
+ *
+ * Bit strings are those of the keys without the prefix.  They all begin with
+ * the lead, which is shorter than a code, and is not repeated below.
  *
  * A suffix is real bits, then hash bits.  Real bits are those of the key's
  * code behind its leaf, hash bits the top ones of surf_hash().
@@ -63,10 +77,13 @@
 #define SURF_ROOT_HEADER	10
 
 #define SURF_PAGE_MAGIC		0x5F
-#define SURF_PAGE_HEADER	10
+#define SURF_PAGE_HEADER	14
 
 /* Up to so many leaves, nodes on the left are read, not jumped over. */
 #define SURF_SKIP_LEAVES	16
+
+/* Bits that the table for the upper levels is indexed by, at most. */
+#define SURF_MAX_TOP		9
 
 /* More leaves than the layout has room to count. */
 #define SURF_MAX_LEAVES		UINT16_MAX
@@ -92,9 +109,22 @@ typedef struct SurfPage
 	uint32_t	skip_width;
 	uint32_t	suffix_bits;
 	uint32_t	nlonger;		/* leaves with a bit more */
+	uint32_t	lead;
+	uint32_t	lead_bits;
+	uint32_t	top_bits;
+	const uint8_t *top;			/* the table */
 	uint32_t	suffixes;		/* bit position of the first suffix */
-	uint32_t	nodes;			/* bit position of the root */
+	uint32_t	nodes;			/* bit position of the first node */
 } SurfPage;
+
+/* A subtree on the way down. */
+typedef struct SurfWalk
+{
+	uint32_t	pos;			/* of its root, if it has more than one leaf */
+	uint32_t	depth;			/* bits above it */
+	uint32_t	first;			/* its first leaf */
+	uint32_t	n;				/* its leaves; 0: not begun yet */
+} SurfWalk;
 
 /* Where a bit string is among the leaves of a page. */
 typedef struct SurfSpot
@@ -115,11 +145,15 @@ extern bool surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size);
 /*
  * Finds key, which is coded without the page's prefix.  If hash is not NULL,
  * then a leaf with another hash is not taken for one with key inside: spot is
- * then good for nothing but this.  False if the page is damaged.
+ * then good for nothing but this.
+ *
+ * The way begins at walk, or at the top if that has no leaves.  On return,
+ * walk is where the way to any other key goes on that has all bits up to
+ * key->mark_bits in common with key.  False if the page is damaged.
  */
 extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
 						   SurfBits *key, const uint64_t *hash,
-						   SurfSpot *spot);
+						   SurfWalk *walk, SurfSpot *spot);
 
 /* A key's hash: the same on all machines. */
 extern uint64_t surf_hash(FilterBytes key);
@@ -163,6 +197,18 @@ surf_binary(uint32_t count)
 	result.nbits = bits_log2(count);
 	result.threshold = ((uint32_t) 2 << result.nbits) - count;
 	return result;
+}
+
+/*
+ * Positions in the table are in units of 1 << shift bits, so that 16 bits do
+ * for pages of any size.
+ */
+static BITS_INLINE uint32_t
+surf_nodes_shift(uint32_t page_size)
+{
+	uint32_t	width = bits_width(8 * (uint64_t) page_size);
+
+	return width > 16 ? width - 16 : 0;
 }
 
 #endif							/* RANGEFILTER_SURF_PAGE_H */

@@ -41,7 +41,8 @@ typedef struct SurfEntry
 	uint64_t	record;			/* where its bits are in records */
 	uint64_t	hash;
 	SurfSubtree left;			/* of the node */
-	uint32_t	depth;			/* of the node: bits above it */
+	uint32_t	depth;			/* of the node: the bits above its branch */
+	uint32_t	chain;			/* those of them that are its own */
 	uint32_t	end;			/* the node's leaves end before this one */
 
 	/*
@@ -51,6 +52,17 @@ typedef struct SurfEntry
 	uint32_t	nodes;
 	uint32_t	next;
 } SurfEntry;
+
+/* How the room in a page is used; positions in bits. */
+typedef struct SurfLayout
+{
+	uint32_t	base;			/* bits in the prefix and lead */
+	uint32_t	top_bits;
+	uint32_t	suffix_bits;
+	uint32_t	nlonger;		/* leaves whose suffix has one bit more */
+	uint32_t	suffixes;		/* where they begin */
+	uint32_t	nodes;
+} SurfLayout;
 
 struct SurfWriter
 {
@@ -71,6 +83,11 @@ struct SurfWriter
 
 	uint32_t	skip_width;
 	int64_t		free_bits;		/* at least so many, see is_full */
+
+	/* What is_full has found out for a node to come; depth 0: nothing. */
+	SurfSubtree next_left;
+	uint32_t	next_nopen;
+	uint32_t	next_depth;
 	uint32_t	longest_rest;
 
 	/*
@@ -122,6 +139,7 @@ surf_writer_reset(SurfWriter *writer)
 	writer->nopen = 0;
 	writer->skip_width = 0;
 	writer->free_bits = 0;
+	writer->next_depth = 0;
 	writer->longest_rest = 0;
 	writer->nrecord_bits = 0;
 }
@@ -190,12 +208,24 @@ skip_width_for(SurfSubtree left, uint32_t nleft, uint32_t at_least)
 	return width;
 }
 
-/* The depth of open node i, counted from the first; before it, outermost. */
+/*
+ * The depth of the i-th open node, counted from 1; -1 above all.
+ */
 static inline int64_t
-open_depth(const SurfWriter *writer, uint32_t i, int64_t outermost)
+open_depth(const SurfWriter *writer, uint32_t i)
 {
-	return i == 0 ? outermost :
+	return i == 0 ? -1 :
 		(int64_t) writer->entries[writer->open[i - 1]].depth;
+}
+
+/*
+ * The depth of the parent of the i-th open node.  The uppermost node has no
+ * bits of its own: they are in the page's prefix and lead.
+ */
+static inline int64_t
+parent_depth(const SurfWriter *writer, uint32_t i)
+{
+	return i == 1 ? open_depth(writer, 1) - 1 : open_depth(writer, i - 1);
 }
 
 /*
@@ -209,10 +239,10 @@ left_of(const SurfWriter *writer, uint32_t depth, uint32_t *nopen)
 	SurfSubtree subtree = leaf_subtree(end - 1);
 	uint32_t	i = writer->nopen;
 
-	while (open_depth(writer, i, -1) > (int64_t) depth)
+	while (open_depth(writer, i) > (int64_t) depth)
 	{
 		const SurfEntry *entry = &writer->entries[writer->open[i - 1]];
-		int64_t		above = open_depth(writer, i - 1, -1);
+		int64_t		above = open_depth(writer, i - 1);
 
 		subtree = join_subtrees(entry->left, subtree, writer->open[i - 1], end,
 								entry->depth,
@@ -229,7 +259,7 @@ left_of(const SurfWriter *writer, uint32_t depth, uint32_t *nopen)
  */
 static SurfSubtree
 complete(const SurfWriter *writer, SurfSubtree subtree, uint32_t end,
-		 uint32_t nopen, uint32_t prefix_bits)
+		 uint32_t nopen)
 {
 	uint32_t	i;
 
@@ -238,8 +268,7 @@ complete(const SurfWriter *writer, SurfSubtree subtree, uint32_t end,
 		const SurfEntry *entry = &writer->entries[writer->open[i - 1]];
 
 		subtree = join_subtrees(entry->left, subtree, writer->open[i - 1], end,
-								entry->depth,
-								open_depth(writer, i - 1, (int64_t) prefix_bits - 1));
+								entry->depth, parent_depth(writer, i));
 	}
 	return subtree;
 }
@@ -249,8 +278,7 @@ uint64_t
 surf_writer_node_bits(const SurfWriter *writer)
 {
 	SurfSubtree tree = complete(writer, leaf_subtree(writer->nleaves - 1),
-								writer->nleaves, writer->nopen,
-								writer->prefix_bits);
+								writer->nleaves, writer->nopen);
 
 	return tree.bits + (uint64_t) writer->skip_width * tree.nskips;
 }
@@ -268,12 +296,14 @@ surf_writer_is_full(SurfWriter *writer, const SurfShared *shared,
 	uint32_t	nopen;
 	uint32_t	width;
 	uint32_t	prefix_len = writer->prefix_len;
-	uint32_t	prefix_bits = writer->prefix_bits;
 	uint64_t	bound;
 	uint64_t	total;
 	SurfSubtree left = left_of(writer, shared->bits, &nopen);
 	SurfSubtree tree;
 
+	writer->next_left = left;
+	writer->next_nopen = nopen;
+	writer->next_depth = shared->bits;
 	width = skip_width_for(left, leaf - left.first, writer->skip_width);
 
 	/* A node with its chain, and a longer code for all left counts. */
@@ -287,13 +317,11 @@ surf_writer_is_full(SurfWriter *writer, const SurfShared *shared,
 	}
 
 	if (shared->bytes < prefix_len)
-	{
 		prefix_len = shared->bytes;
-		prefix_bits = shared->byte_bits;
-	}
 	tree = join_subtrees(left, leaf_subtree(leaf), leaf, leaf + 1, shared->bits,
-						 open_depth(writer, nopen, (int64_t) prefix_bits - 1));
-	tree = complete(writer, tree, leaf + 1, nopen, prefix_bits);
+						 nopen > 0 ? open_depth(writer, nopen) :
+						 (int64_t) shared->bits - 1);
+	tree = complete(writer, tree, leaf + 1, nopen);
 	total = 8 * (SURF_PAGE_HEADER + prefix_len) + tree.bits +
 		(uint64_t) width * tree.nskips +
 		((uint64_t) suffix_256 * (leaf + 1) + 255) / 256;
@@ -314,14 +342,16 @@ grow_entries(SurfWriter *writer)
 								  writer->max_leaves * sizeof(uint32_t));
 }
 
-/* Node i has got all its leaves: they end before end. */
+/* The newest open node has got all its leaves; parent is its parent's depth. */
 static void
-close_node(SurfWriter *writer, uint32_t i, uint32_t end)
+close_node(SurfWriter *writer, int64_t parent)
 {
+	uint32_t	i = writer->open[--writer->nopen];
 	SurfEntry  *entry = &writer->entries[i];
 	SurfEntry  *first = &writer->entries[entry->left.first];
 
-	entry->end = end;
+	entry->end = writer->nleaves;
+	entry->chain = (uint32_t) (entry->depth - parent - 1);
 	entry->next = first->nodes;
 	first->nodes = i;
 }
@@ -357,11 +387,22 @@ surf_writer_add(SurfWriter *writer, FilterBytes key, const SurfBits *bits,
 			writer->prefix_bits = shared->byte_bits;
 		}
 		entry->depth = shared->bits;
-		entry->left = left_of(writer, shared->bits, &nopen);
+		if (writer->next_depth > 0 && writer->next_depth == shared->bits)
+		{
+			entry->left = writer->next_left;
+			nopen = writer->next_nopen;
+		}
+		else
+			entry->left = left_of(writer, shared->bits, &nopen);
+		writer->next_depth = 0;
 		writer->skip_width = skip_width_for(entry->left, leaf - entry->left.first,
 											writer->skip_width);
 		while (writer->nopen > nopen)
-			close_node(writer, writer->open[--writer->nopen], leaf);
+		{
+			int64_t		above = open_depth(writer, writer->nopen - 1);
+
+			close_node(writer, above > (int64_t) shared->bits ? above : shared->bits);
+		}
 		writer->open[writer->nopen++] = leaf;
 	}
 	writer->nleaves++;
@@ -398,7 +439,7 @@ surf_writer_next(SurfWriter *writer, const SurfBits *bits, uint32_t next_shared)
 	/* If it stays alone, the page's prefix is all of the first key. */
 	if (leaf == 0 && to < writer->prefix_bits)
 		to = writer->prefix_bits;
-	to += writer->max_suffix;
+	to += SURF_MAX_TOP + writer->max_suffix;
 
 	entry->record = pos;
 	if ((pos + to - from) / 64 + 2 > writer->max_record_words)
@@ -440,6 +481,17 @@ put_bits(uint8_t *page, uint32_t *pos, uint64_t value, uint32_t n)
 	*pos += n;
 }
 
+/* Up to PUT_BITS bits of the records from a position on. */
+static inline uint64_t
+get_record(const SurfWriter *writer, uint64_t from, uint32_t n)
+{
+	const uint64_t *word = &writer->records[from / 64];
+	uint32_t	skip = from % 64;
+	uint64_t	value = word[0] << skip | (word[1] >> 1) >> (63 - skip);
+
+	return (value >> 1) >> (63 - n);
+}
+
 /* Copies n bits of the records from a position on. */
 static void
 put_record(const SurfWriter *writer, uint8_t *page, uint32_t *pos,
@@ -447,12 +499,9 @@ put_record(const SurfWriter *writer, uint8_t *page, uint32_t *pos,
 {
 	while (n > 0)
 	{
-		const uint64_t *word = &writer->records[from / 64];
-		uint32_t	skip = from % 64;
 		uint32_t	now = n < PUT_BITS ? n : PUT_BITS;
-		uint64_t	value = word[0] << skip | (word[1] >> 1) >> (63 - skip);
 
-		put_bits(page, pos, value >> (64 - now), now);
+		put_bits(page, pos, get_record(writer, from, now), now);
 		from += now;
 		n -= now;
 	}
@@ -483,13 +532,72 @@ put_node(const SurfWriter *writer, uint8_t *page, uint32_t *pos, uint32_t i,
 				 bits_width(nleft) + writer->skip_width);
 }
 
+/* Bits of node i in front of its chain's, without the length of the chain. */
+static uint32_t
+node_bits(const SurfWriter *writer, uint32_t i)
+{
+	const SurfEntry *entry = &writer->entries[i];
+	SurfSubtree none = {entry->left.first, 0, 0};
+	SurfSubtree alone = join_subtrees(none, none, i, entry->end, 0, -1);
+
+	return (uint32_t) (alone.bits - 1 + writer->skip_width * alone.nskips);
+}
+
 /*
- * Decides on the suffixes, given the bits left for them: sets how many bits
- * each has and how many leaves have one more.
+ * Decides how many bits the table for the upper levels is indexed by: as many
+ * as do not cost more than allowed, compared with nodes for all levels.
+ * *cost is what those cost, and is changed by the difference.
  */
+static uint32_t
+choose_top_bits(const SurfWriter *writer, uint32_t base, uint64_t allowed,
+				uint64_t *cost)
+{
+	int64_t		change[SURF_MAX_TOP + 1];
+	int64_t		removed = 0;
+	int64_t		saved[SURF_MAX_TOP + 1];
+	uint32_t	shift = surf_nodes_shift(writer->page_size);
+	uint32_t	best = 0;
+	uint32_t	i;
+	int			t;
+
+	memset(change, 0, sizeof(change));
+	memset(saved, 0, sizeof(saved));
+	for (i = 1; i < writer->nleaves; i++)
+	{
+		const SurfEntry *entry = &writer->entries[i];
+		int			depth = (int) (entry->depth - base);
+		int			parent = depth - (int) entry->chain - 1;
+		int			chain_bits = (int) (gamma_bits(entry->chain + 1) + entry->chain);
+
+		if (parent >= SURF_MAX_TOP)
+			continue;
+
+		/* With these tables it becomes the root of a subtree ... */
+		for (t = parent + 1; t <= depth && t <= SURF_MAX_TOP; t++)
+			if (t > 0)
+				change[t] += (int) (gamma_bits(depth - t + 1) + depth - t) - chain_bits;
+
+		/* ... and with larger ones it is not needed. */
+		if (depth < SURF_MAX_TOP)
+			saved[depth] += chain_bits + node_bits(writer, i);
+	}
+
+	for (t = 1; t <= SURF_MAX_TOP && 1u << t <= writer->nleaves; t++)
+	{
+		removed += saved[t - 1];
+		change[t] += 32 * ((1 << t) + 1) + ((int64_t) ((1 << shift) - 1) << t) -
+			removed;
+		if (change[t] <= (int64_t) allowed)
+			best = (uint32_t) t;
+	}
+	if (best > 0)
+		*cost += change[best];
+	return best;
+}
+
+/* Decides on the suffixes, given the bits left for them. */
 static void
-divide_suffixes(const SurfWriter *writer, uint64_t available,
-				uint32_t *suffix_bits, uint32_t *nlonger)
+divide_suffixes(const SurfWriter *writer, uint64_t available, SurfLayout *layout)
 {
 	uint32_t	most = 0;
 
@@ -502,53 +610,158 @@ divide_suffixes(const SurfWriter *writer, uint64_t available,
 	if (most > writer->max_suffix)
 		most = writer->max_suffix;
 
-	*suffix_bits = most;
-	*nlonger = 0;
+	layout->suffix_bits = most;
+	layout->nlonger = 0;
 	if (available / writer->nleaves < most)
 	{
-		*suffix_bits = (uint32_t) (available / writer->nleaves);
-		*nlonger = (uint32_t) (available % writer->nleaves);
+		layout->suffix_bits = (uint32_t) (available / writer->nleaves);
+		layout->nlonger = (uint32_t) (available % writer->nleaves);
 	}
+}
+
+/*
+ * Decides how the room in the page is used.  All nodes are closed; cost is
+ * what they take without a table.
+ */
+static SurfLayout
+lay_out(const SurfWriter *writer, uint32_t base, uint64_t cost)
+{
+	SurfLayout	layout;
+	uint64_t	available = 8 * (writer->page_size - SURF_PAGE_HEADER -
+								 writer->prefix_len);
+	uint64_t	allowed = writer->page_size / 16;
+
+	if (cost > available)
+		filter_fail("keys do not fit their page");
+	if (allowed > available - cost)
+		allowed = available - cost;
+	layout.base = base;
+	layout.top_bits = choose_top_bits(writer, base, allowed, &cost);
+	divide_suffixes(writer, available - cost, &layout);
+
+	layout.suffixes = 8 * (SURF_PAGE_HEADER + writer->prefix_len);
+	if (layout.top_bits > 0)
+		layout.suffixes += 32 * ((1 << layout.top_bits) + 1);
+	layout.nodes = layout.suffixes + writer->nleaves * layout.suffix_bits +
+		layout.nlonger;
+	return layout;
+}
+
+/* Writes the header and the prefix. */
+static void
+put_header(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
+{
+	uint32_t	lead_bits = layout->base - writer->prefix_bits;
+
+	page[0] = SURF_PAGE_MAGIC;
+	page[1] = (uint8_t) writer->skip_width;
+	bits_store16(page + 2, (uint16_t) writer->nleaves);
+	bits_store16(page + 4, (uint16_t) layout->suffix_bits);
+	bits_store16(page + 6, (uint16_t) layout->nlonger);
+	bits_store16(page + 8, (uint16_t) writer->prefix_len);
+	page[10] = (uint8_t) lead_bits;
+	page[11] = (uint8_t) layout->top_bits;
+	bits_store16(page + 12, (uint16_t) get_record(writer, writer->prefix_bits,
+												  lead_bits));
+	memcpy(page + SURF_PAGE_HEADER, writer->prefix, writer->prefix_len);
+}
+
+/* Fills the table's entries from *next up to value. */
+static void
+put_top(uint8_t *top, uint32_t *next, uint32_t value, uint32_t leaf,
+		uint32_t where)
+{
+	for (; *next <= value; (*next)++)
+	{
+		bits_store16(top + 4 * *next, (uint16_t) leaf);
+		bits_store16(top + 4 * *next + 2, (uint16_t) where);
+	}
+}
+
+/* Writes a leaf's suffix; real bits are at a position of the records. */
+static void
+put_suffix(const SurfWriter *writer, uint8_t *page, uint32_t *pos,
+		   uint32_t nbits, uint64_t record, uint64_t hash)
+{
+	SurfSuffix	suffix = surf_suffix_split(writer->kind, nbits);
+
+	put_record(writer, page, pos, record, suffix.real);
+	if (suffix.hash > 32)
+	{
+		put_bits(page, pos, hash >> 32, 32);
+		hash <<= 32;
+		suffix.hash -= 32;
+	}
+	if (suffix.hash > 0)
+		put_bits(page, pos, hash >> (64 - suffix.hash), suffix.hash);
+}
+
+/*
+ * The top bits of a leaf that is the first with these: value is those of the
+ * leaf before, with which it shares depth - 1 bits.
+ */
+static uint32_t
+next_top_value(const SurfWriter *writer, const SurfLayout *layout,
+			   uint32_t leaf, uint32_t value)
+{
+	const SurfEntry *entry = &writer->entries[leaf];
+	uint32_t	end = layout->base + layout->top_bits;
+	uint32_t	rest;
+
+	if (leaf == 0)
+		return (uint32_t) get_record(writer, entry->record + layout->base,
+									 layout->top_bits);
+	rest = end - entry->depth - 1;
+	return (value >> rest | 1) << rest |
+		(uint32_t) get_record(writer, entry->record, rest);
 }
 
 /* Writes the page, see surf_write.h. */
 void
 surf_writer_end(SurfWriter *writer, uint8_t *page)
 {
-	uint32_t	nleaves = writer->nleaves;
-	uint32_t	nodes_bits = (uint32_t) surf_writer_node_bits(writer);
-	uint32_t	pos = 8 * (SURF_PAGE_HEADER + writer->prefix_len);
+	uint64_t	cost = surf_writer_node_bits(writer);
+	uint8_t    *top = page + SURF_PAGE_HEADER + writer->prefix_len;
+	uint32_t	next_top = 0;
+	uint32_t	value = 0;
+	SurfLayout	layout;
+	uint32_t	align;
+	uint32_t	suffix_pos;
 	uint32_t	node_pos;
-	uint32_t	suffix_bits;
-	uint32_t	nlonger;
 	uint32_t	leaf;
 
+	layout.base = writer->nopen > 0 ? writer->entries[writer->open[0]].depth :
+		writer->prefix_bits;
 	while (writer->nopen > 0)
-		close_node(writer, writer->open[--writer->nopen], nleaves);
-	if (pos + nodes_bits > 8 * writer->page_size)
-		filter_fail("keys do not fit their page");
-	divide_suffixes(writer, 8 * writer->page_size - pos - nodes_bits,
-					&suffix_bits, &nlonger);
+		close_node(writer, parent_depth(writer, writer->nopen));
+	layout = lay_out(writer, layout.base, cost);
+	put_header(writer, &layout, page);
 
-	page[0] = SURF_PAGE_MAGIC;
-	page[1] = (uint8_t) writer->skip_width;
-	bits_store16(page + 2, (uint16_t) nleaves);
-	bits_store16(page + 4, (uint16_t) suffix_bits);
-	bits_store16(page + 6, (uint16_t) nlonger);
-	bits_store16(page + 8, (uint16_t) writer->prefix_len);
-	memcpy(page + SURF_PAGE_HEADER, writer->prefix, writer->prefix_len);
-
-	node_pos = pos + nleaves * suffix_bits + nlonger;
-	for (leaf = 0; leaf < nleaves; leaf++)
+	align = surf_nodes_shift(writer->page_size);
+	suffix_pos = layout.suffixes;
+	node_pos = layout.nodes;
+	for (leaf = 0; leaf < writer->nleaves; leaf++)
 	{
 		const SurfEntry *entry = &writer->entries[leaf];
 		uint32_t	recorded = leaf == 0 ? 0 : entry->depth + 1;
-		uint32_t	depth = leaf == 0 ? writer->prefix_bits : recorded;
-		SurfSuffix	suffix = surf_suffix_split(writer->kind,
-											   suffix_bits + (leaf < nlonger));
-		uint32_t	i;
+		uint32_t	depth = recorded;
+		uint32_t	i = entry->nodes;
 
-		for (i = entry->nodes; i != 0; i = writer->entries[i].next)
+		if (leaf == 0 || entry->depth < layout.base + layout.top_bits)
+		{
+			/* A subtree begins, whose nodes are those below the table. */
+			depth = layout.base + layout.top_bits;
+			while (i != 0 && writer->entries[i].depth < depth)
+				i = writer->entries[i].next;
+			if (layout.top_bits > 0)
+			{
+				node_pos += (layout.nodes - node_pos) & ((1 << align) - 1);
+				value = next_top_value(writer, &layout, leaf, value);
+				put_top(top, &next_top, value, leaf,
+						(node_pos - layout.nodes) >> align);
+			}
+		}
+		for (; i != 0; i = writer->entries[i].next)
 		{
 			uint32_t	chain = writer->entries[i].depth - depth;
 
@@ -557,15 +770,11 @@ surf_writer_end(SurfWriter *writer, uint8_t *page)
 					   entry->record + (depth - recorded), chain);
 			depth += chain + 1;
 		}
-		put_record(writer, page, &pos, entry->record + (depth - recorded),
-				   suffix.real);
-		if (suffix.hash > 32)
-			put_bits(page, &pos, entry->hash >> 32, 32);
-		if (suffix.hash > 32)
-			put_bits(page, &pos, entry->hash << 32 >> (96 - suffix.hash),
-					 suffix.hash - 32);
-		else if (suffix.hash > 0)
-			put_bits(page, &pos, entry->hash >> (64 - suffix.hash), suffix.hash);
+		put_suffix(writer, page, &suffix_pos,
+				   layout.suffix_bits + (leaf < layout.nlonger),
+				   entry->record + (depth - recorded), entry->hash);
 	}
+	if (layout.top_bits > 0)
+		put_top(top, &next_top, 1 << layout.top_bits, writer->nleaves, 0);
 	surf_writer_reset(writer);
 }
