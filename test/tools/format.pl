@@ -197,4 +197,5 @@ foreach my $file (@files)
 	}
 }
 print "$problems problems\n" if $problems;
+print scalar(@files), " files: layout and rules are fine\n" if $check && !$problems;
 exit($problems ? 1 : 0);
