@@ -26,7 +26,7 @@
  * that start with such a cut separator may be on either side of the real one:
  * they are sent to the left page, with range_crosses set.
  *
- * Level by level the trees shrinks at least by half, and a child's level is
+ * Level by level the tree shrinks at least by half, and a child's level is
  * checked to be one below its parent's: a walk ends, whatever the bytes say.
  *
  *-------------------------------------------------------------------------
@@ -46,6 +46,12 @@
 
 /* Bytes a separator takes besides its own: head and end. */
 #define FENCE_PER_ENTRY 6
+
+/*
+ * So few heads are all compared, which the processor does side by side; the
+ * steps of a binary search wait for each other.
+ */
+#define LINEAR_SEARCH 8
 
 /* A child of the level being built and the separator before it. */
 typedef struct FenceEntry
@@ -417,7 +423,7 @@ heads_below(const uint8_t *heads, uint32_t n, uint32_t head)
 	uint32_t	base = 0;
 
 	/* A mask, as a branch would be mispredicted half the time. */
-	while (n > 1)
+	while (n > LINEAR_SEARCH)
 	{
 		uint32_t	half = n / 2;
 		bool		below = bits_load32(heads + 4 * (base + half - 1)) < head;
@@ -425,8 +431,8 @@ heads_below(const uint8_t *heads, uint32_t n, uint32_t head)
 		base += half & (0 - (uint32_t) below);
 		n -= half;
 	}
-	if (n == 1)
-		base += bits_load32(heads + 4 * base) < head;
+	for (heads += 4 * base; n > 0; n--, heads += 4)
+		base += bits_load32(heads) < head;
 	return base;
 }
 

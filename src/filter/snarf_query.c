@@ -24,6 +24,12 @@
 #include "filter/snarf.h"
 #include "filter/snarf_page.h"
 
+/*
+ * So few numbers are all compared, which the processor does side by side; the
+ * steps of a binary search wait for each other.
+ */
+#define LINEAR_SEARCH 16
+
 /* A block's data as a query sees it. */
 typedef struct BlockView
 {
@@ -235,7 +241,7 @@ count_firsts(const uint8_t *firsts, uint32_t n, uint32_t width, uint64_t value)
 	uint32_t	count = 0;
 
 	/* A mask, as a branch would be mispredicted half the time. */
-	while (n > 1)
+	while (n > LINEAR_SEARCH)
 	{
 		uint32_t	half = n / 2;
 		uint32_t	step = half * width;
@@ -245,7 +251,7 @@ count_firsts(const uint8_t *firsts, uint32_t n, uint32_t width, uint64_t value)
 		firsts += step & (0 - (uint32_t) covered);
 		n -= half;
 	}
-	if (n == 1)
+	for (; n > 0; n--, firsts += width)
 		count += (bits_load64(firsts) & mask) <= value;
 	return count;
 }
