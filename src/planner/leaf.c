@@ -4,10 +4,16 @@
  *	  Asking the index of one partition, which nobody has locked for us.
  *
  * A skipped partition is not part of the plan, so neither it nor its index is
- * locked but for the moment of the question.  Both locks are needed, in this
- * order and without waiting: DROP INDEX and REINDEX INDEX CONCURRENTLY wait
- * for those who lock the table, a plain REINDEX locks the index itself.
- * Getting a lock also brings the invalidations that came before it.
+ * locked but for the moment of the question: the index, without waiting.
+ * Whatever replaces or drops its file locks it strongly, but for DROP INDEX
+ * and REINDEX CONCURRENTLY, which wait for those who lock the table.  They do
+ * not harm either: getting our lock brings the invalidations sent before it,
+ * and an index on its way out is first declared not valid, then not ready.
+ * So an index seen valid gets the keys of all who committed before we locked
+ * it.  (If the file goes between our look at these flags and our reading it,
+ * three transactions later, the query fails.  It is not worth another lock
+ * for each partition.)  Under SERIALIZABLE the table is locked, too: then a
+ * predicate lock must not come too late for its being moved to the table.
  *
  * Whatever is out of the ordinary means: scan.
  *
@@ -42,7 +48,7 @@ index_usable(Relation index, Oid leaf)
 }
 
 /*
- * Locks and opens the index of a leaf, which the caller has locked.  NULL
+ * Locks and opens the index of a leaf.  NULL
  * where somebody else holds a strong lock, or (*stale is set) where there is
  * no such index that could be used.
  */
@@ -129,12 +135,13 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 }
 
 /*
- * Is the condition false for every row of a leaf, which the caller has locked?
- * Takes down the denials this rests on: one under AND, all under OR.
+ * May a leaf partition be left out of a plan, because the condition is false
+ * for all its rows?  If so, what that rests on is added to skips: one denial
+ * under AND, all under OR.
  */
-static bool
-cond_denied(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
-			RfSkips *skips)
+bool
+rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
+				bool in_recovery, RfSkips *skips)
 {
 	int			n = skips->n;
 	bool		decisive = cond->kind == RF_COND_AND;
@@ -144,8 +151,8 @@ cond_denied(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 		return probe_denies(table, cond, leaf, in_recovery, skips);
 	foreach(cell, cond->args)
 	{
-		if (cond_denied(table, lfirst(cell), leaf, in_recovery,
-						skips) == decisive)
+		if (rf_exclude_leaf(table, lfirst(cell), leaf, in_recovery,
+							skips) == decisive)
 		{
 			if (!decisive)
 				skips->n = n;
@@ -153,23 +160,6 @@ cond_denied(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 		}
 	}
 	return !decisive;
-}
-
-/*
- * May a leaf partition be left out of a plan for the given condition?  If so,
- * what that rests on is added to skips.
- */
-bool
-rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
-				bool in_recovery, RfSkips *skips)
-{
-	bool		denied;
-
-	if (!ConditionalLockRelationOid(leaf, AccessShareLock))
-		return false;
-	denied = cond_denied(table, cond, leaf, in_recovery, skips);
-	UnlockRelationOid(leaf, AccessShareLock);
-	return denied;
 }
 
 /*
@@ -207,8 +197,10 @@ rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck)
 	Relation	index;
 	bool		stale = false;
 	bool		holds = false;
+	bool		lock_table = recheck->serializable != NULL;
 
-	if (!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
+	if (lock_table &&
+		!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
 		return false;
 	index = open_index(skip->leaf, skip->index, &stale);
 	if (index != NULL)
@@ -216,6 +208,7 @@ rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck)
 		holds = still_denied(index, skip, recheck);
 		relation_close(index, AccessShareLock);
 	}
-	UnlockRelationOid(skip->leaf, AccessShareLock);
+	if (lock_table)
+		UnlockRelationOid(skip->leaf, AccessShareLock);
 	return holds;
 }
