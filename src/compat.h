@@ -12,6 +12,11 @@
 
 #include "postgres.h"
 
+/* Until 16 postgres.h says how varlenas are laid out. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* RelFileNode became RelFileLocator in 16. */
 #if PG_VERSION_NUM >= 160000
 #define RF_RELFILE(relation) ((relation)->rd_locator)

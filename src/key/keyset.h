@@ -15,6 +15,8 @@
 
 #include "postgres.h"
 
+#include "compat.h"
+
 /* An encoded key is a 64-bit number or a byte string; the codec says which. */
 typedef enum RfKeyKind
 {
