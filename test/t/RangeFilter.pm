@@ -155,7 +155,7 @@ sub open_session
 {
 	my ($node) = @_;
 	my ($in, $out) = ('', '');
-	my $timer = IPC::Run::timeout(120);
+	my $timer = IPC::Run::timeout(60);
 	my $run = IPC::Run::start(
 		[
 			$node->installed_command('psql'), '-XAqt', '-v', 'ON_ERROR_STOP=0',
@@ -163,16 +163,17 @@ sub open_session
 		],
 		'<', \$in, '>', \$out, '2>&1', $timer);
 
-	return { in => \$in, out => \$out, run => $run, n => 0 };
+	return { in => \$in, out => \$out, run => $run, timer => $timer, n => 0 };
 }
 
-# What the session answers, errors included.
+# What the session answers, errors included; dies after a minute without.
 sub ask
 {
 	my ($session, $sql) = @_;
 	my $mark = 'answered ' . ++$session->{n};
 	my $answer;
 
+	$session->{timer}->start(60);
 	${ $session->{out} } = '';
 	${ $session->{in} } .= "$sql;\n\\echo $mark\n";
 	$session->{run}->pump until ${ $session->{out} } =~ /^\Q$mark\E$/m;

@@ -1,0 +1,364 @@
+# Damaged and truncated index files: right answers or a clear error, never a
+# crash, never a hang; where something that can be noticed is impossible, never
+# a lost row; REINDEX heals.
+#
+# Every case damages the index of a table of its own, so that one stop of the
+# server does for all.  Offsets are those of src/README.md.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+
+my $seed = seed();
+my $node = new_server('damage');
+my $block = 8192;
+my $frame = 24;
+my $content = 40;
+
+# Fields of the metapage's content, of a delta slot and of a segment; and of
+# the frame that every page has behind its header.
+my %meta = (
+	magic => 0, version => 4, codec => 6, identity => 8, flags => 28,
+	summarized => 32, announced_start => 36, announced_end => 40,
+	delta_min_block => 44, next_owner => 48, tail_keys => 52, ndelta => 56,
+	nretired => 58, nspare => 60, nsegments => 62, directory_len => 64,
+	delta => 72, spare => 264, directory => 328);
+my %slot = (block => 0, owner => 4, nkeys => 8);
+my %segment = (
+	length => 0, kind => 4, root_len => 6, start => 8, end => 12,
+	run_block => 16, npages => 20, owner => 24, min_len => 28, max_len => 30);
+my %frame = (identity => 0, owner => 8, kind => 12, version => 13, page_id => 14);
+
+sub get
+{
+	my ($file, $blkno, $offset, $template, $size) = @_;
+
+	return unpack($template, substr($$file, $blkno * $block + $offset, $size));
+}
+
+sub put
+{
+	my ($file, $blkno, $offset, $bytes) = @_;
+
+	substr($$file, $blkno * $block + $offset, length($bytes)) = $bytes;
+	return;
+}
+
+sub delta_block { return get($_[0], 0, $content + $meta{delta}, 'V', 4); }
+
+sub run_block
+{
+	return get($_[0], 0, $content + $meta{directory} + $segment{run_block}, 'V', 4);
+}
+
+# Makers of damage: each returns a function of the file's contents.
+sub in_meta
+{
+	my ($field, $bytes) = @_;
+
+	return sub { put($_[0], 0, $content + $meta{$field}, $bytes) };
+}
+
+sub in_slot
+{
+	my ($field, $bytes) = @_;
+
+	return sub { put($_[0], 0, $content + $meta{delta} + $slot{$field}, $bytes) };
+}
+
+sub in_segment
+{
+	my ($field, $bytes) = @_;
+
+	return sub {
+		put($_[0], 0, $content + $meta{directory} + $segment{$field}, $bytes);
+	};
+}
+
+# In the frame of the metapage, the first page of the run or the delta.
+sub in_frame
+{
+	my ($page, $field, $bytes) = @_;
+
+	return sub {
+		my $blkno =
+			$page eq 'run' ? run_block($_[0])
+		  : $page eq 'delta' ? delta_block($_[0])
+		  : 0;
+
+		put($_[0], $blkno, $frame + $frame{$field}, $bytes);
+	};
+}
+
+sub cut_to
+{
+	my ($bytes) = @_;
+
+	return sub { ${ $_[0] } = substr(${ $_[0] }, 0, $bytes < 0 ? length(${ $_[0] }) + $bytes : $bytes) };
+}
+
+# Impossible things: name, damage.
+my @impossible = (
+	[ 'no file to speak of', cut_to(0) ],
+	[ 'only the metapage', cut_to($block) ],
+	[ 'the last block missing', cut_to(-$block) ],
+	[ 'half of the last block missing', cut_to(-4096) ],
+	[ 'half a metapage', cut_to(4096) ],
+	[ 'all zeros', sub { ${ $_[0] } = "\0" x length(${ $_[0] }) } ],
+	[ 'a metapage of zeros', sub { put($_[0], 0, 0, "\0" x $block) } ],
+	[ 'a run page of zeros', sub { put($_[0], run_block($_[0]), 0, "\0" x $block) } ],
+	[ 'a delta page of zeros', sub { put($_[0], delta_block($_[0]), 0, "\0" x $block) } ],
+	[ 'the metapage of another index', sub { put($_[0], 0, 0, ${ $_[1] }) } ],
+	[ 'magic number', in_meta('magic', 'RFL2') ],
+	[ 'format version 2', in_meta('version', pack('v', 2)) ],
+	[ 'an unknown codec', in_meta('codec', pack('v', 999)) ],
+	[ 'another identity', in_meta('identity', 'identity') ],
+	[ 'all flags', in_meta('flags', "\xff" x 4) ],
+	[ 'summarized to the end of time', in_meta('summarized', "\xff" x 4) ],
+	[ 'summarized nothing', in_meta('summarized', "\0" x 4) ],
+	[ 'announced everything',
+		sub {
+			put($_[0], 0, $content + $meta{flags}, pack('V', 0x140));
+			put($_[0], 0, $content + $meta{announced_start}, pack('VV', 0, 0xFFFFFFFF));
+		} ],
+	[ 'owner ids all over again', in_meta('next_owner', pack('V', 1)) ],
+	[ '17 delta slots', in_meta('ndelta', pack('v', 17)) ],
+	[ 'many delta slots', in_meta('ndelta', "\xff\xff") ],
+	[ '16 delta slots', in_meta('ndelta', pack('v', 16)) ],
+	[ 'more retired than there are', in_meta('nretired', pack('v', 9)) ],
+	[ '17 spare blocks', in_meta('nspare', pack('v', 17)) ],
+	[ '16 spare blocks that are the metapage', in_meta('nspare', pack('v', 16)) ],
+	[ 'spare blocks out of the file',
+		sub {
+			put($_[0], 0, $content + $meta{nspare}, pack('v', 3));
+			put($_[0], 0, $content + $meta{spare}, pack('V3', 0xFFFFFFFF, 100000, 77));
+		} ],
+	[ 'spare blocks in use',
+		sub {
+			put($_[0], 0, $content + $meta{nspare}, pack('v', 3));
+			put($_[0], 0, $content + $meta{spare},
+				pack('V3', run_block($_[0]), delta_block($_[0]), delta_block($_[0])));
+		} ],
+	[ 'no segments, but a directory', in_meta('nsegments', "\0\0") ],
+	[ 'many segments', in_meta('nsegments', "\xff\xff") ],
+	[ 'no directory, but a segment', in_meta('directory_len', "\0" x 4) ],
+	[ 'a long directory', in_meta('directory_len', "\xff" x 4) ],
+	[ 'a directory past the page', in_meta('directory_len', pack('V', 8000)) ],
+	[ 'pd_lower before the directory', sub { put($_[0], 0, 12, pack('v', 24)) } ],
+	[ 'pd_lower past pd_upper', sub { put($_[0], 0, 12, pack('v', 9000)) } ],
+	[ 'special space of another size', sub { put($_[0], 0, 16, pack('v', 8184)) } ],
+	[ 'delta slot: the metapage', in_slot('block', "\0" x 4) ],
+	[ 'delta slot: no block', in_slot('block', "\xff" x 4) ],
+	[ 'delta slot: out of the file', in_slot('block', pack('V', 100)) ],
+	[ 'delta slot: the run', sub { put($_[0], 0, $content + $meta{delta}, pack('V', run_block($_[0]))) } ],
+	[ 'delta slot: another owner', in_slot('owner', pack('V', 12345)) ],
+	[ 'delta slot: no keys', in_slot('nkeys', "\0" x 4) ],
+	[ 'delta slot: many keys', in_slot('nkeys', "\xff" x 4) ],
+	[ 'segment: no length', in_segment('length', "\0" x 4) ],
+	[ 'segment: short', in_segment('length', pack('V', 8)) ],
+	[ 'segment: long', in_segment('length', "\xf8\xff\xff\xff") ],
+	[ 'segment: odd length', in_segment('length', pack('V', 77)) ],
+	[ 'segment: no filter', in_segment('kind', "\0") ],
+	[ 'segment: an unknown filter', in_segment('kind', "\x09") ],
+	[ 'segment: a long root', in_segment('root_len', "\xff\xff") ],
+	[ 'segment: a run on the metapage', in_segment('run_block', "\0" x 4) ],
+	[ 'segment: a run at the end of time', in_segment('run_block', "\xff" x 4) ],
+	[ 'segment: a run out of the file', in_segment('run_block', pack('V', 100000)) ],
+	[ 'segment: a run in the delta',
+		sub {
+			put($_[0], 0, $content + $meta{directory} + $segment{run_block}, pack('V', delta_block($_[0])));
+		} ],
+	[ 'segment: many pages', in_segment('npages', "\xff" x 4) ],
+	[ 'segment: another owner', in_segment('owner', pack('V', 12345)) ],
+	[ 'segment: a long minimum', in_segment('min_len', "\xff\xff") ],
+	[ 'segment: a long maximum', in_segment('max_len', "\xff\xff") ],
+	[ 'segment: ends before it starts', in_segment('start', pack('V2', 5, 2)) ],
+	(map { my $page = $_;
+		(
+			[ "$page page: kind", in_frame($page, 'kind', "\x07") ],
+			[ "$page page: version", in_frame($page, 'version', "\x02") ],
+			[ "$page page: identity", in_frame($page, 'identity', 'identity') ],
+			[ "$page page: owner", in_frame($page, 'owner', pack('V', 54321)) ],
+			[ "$page page: page id", in_frame($page, 'page_id', "\x80\xff") ],
+		) } ('metapage', 'run', 'delta')),
+	[ 'delta page: a key less', sub {
+		my $at = delta_block($_[0]);
+
+		put($_[0], $at, 12, pack('v', get($_[0], $at, 12, 'v', 2) - 8)) } ],
+	[ 'delta page: its end before its start', sub { put($_[0], delta_block($_[0]), 12, pack('v', 0)) } ],
+	[ 'delta page: offsets', sub { put($_[0], delta_block($_[0]), $content, "\xff" x 8) }, 'text' ],
+	[ 'delta page: no offsets', sub { put($_[0], delta_block($_[0]), $content, "\0" x 8) }, 'text' ],
+	[ 'delta page: lengths', sub {
+		my $at = delta_block($_[0]);
+
+		for my $i (0 .. 20)
+		{
+			my $key = get($_[0], $at, $content + 2 * $i, 'v', 2);
+
+			put($_[0], $at, $key, "\xff\xff");
+		}
+	}, 'text' ],
+	[ 'last delta page: offsets', sub {
+		my $n = get($_[0], 0, $content + $meta{ndelta}, 'v', 2);
+		my $at = get($_[0], 0, $content + $meta{delta} + 12 * ($n - 1), 'V', 4);
+
+		put($_[0], $at, $content, "\xff" x 8);
+	}, 'text' ]);
+
+# Random bytes in the contents of pages whose frame stays sane: no promise is
+# possible for the answers, so only that there are some.
+sub random_bytes
+{
+	my ($file) = @_;
+	my $pages = length($$file) / $block;
+	my $n = (1, 3, 20, 300)[ pick(0, 3) ];
+	my $page = pick(0, 2) ? pick(0, $pages - 1) : 0;
+
+	for (1 .. $n)
+	{
+		put($file, $page, pick($content, $block - 1), chr(pick(0, 255)));
+	}
+	return;
+}
+
+# The cases: a table each, t<number>.
+my @cases;
+
+foreach my $type ('int', 'text')
+{
+	foreach my $case (@impossible)
+	{
+		my ($name, $damage, $only) = @$case;
+
+		next if $only && $only ne $type;
+		push @cases, { name => "$type: $name", type => $type, strict => 1, damage => $damage };
+	}
+	for my $i (1 .. 25)
+	{
+		push @cases,
+		  {
+			name => "seed $seed, $type: random bytes $i",
+			type => $type, strict => 0, damage => \&random_bytes
+		  };
+	}
+}
+
+# A filter, and a delta: a page of numbers, or several pages of strings the
+# first of which are full.  Long strings, so that their bounds are cut.
+my $setup = '';
+
+for my $i (0 .. $#cases)
+{
+	my $case = $cases[$i];
+	my $key = $case->{type} eq 'int' ? '%s' : q{'k' || repeat(chr(97 + (%1$s) % 26), 90) || %1$s};
+
+	$case->{key} = sub { return sprintf($key, $_[0]) };
+	my $of_k = $case->{key}->('k');
+
+	$setup .= qq{
+CREATE TABLE t$i (p int, k $case->{type}@{[ $case->{type} eq 'text' ? ' COLLATE "C"' : '' ]})
+	PARTITION BY LIST (p);
+CREATE TABLE t${i}a PARTITION OF t$i FOR VALUES IN (1);
+CREATE TABLE t${i}b PARTITION OF t$i FOR VALUES IN (2);
+INSERT INTO t$i SELECT 1 + k / 700, $of_k FROM generate_series(1, 800) k;
+CREATE INDEX i$i ON t$i USING rangefilter (k);
+INSERT INTO t$i SELECT 1, $of_k FROM generate_series(1001, 1150) k;
+};
+}
+$node->safe_psql('postgres', $setup);
+my @paths = split /\n/, $node->safe_psql('postgres',
+	"SELECT pg_relation_filepath(format('t%sa_k_idx', i)::regclass) FROM generate_series(0, $#cases) i");
+
+$node->stop;
+my $other = substr(slurp_file($node->data_dir . '/' . $paths[0]), 0, $block);
+
+for my $i (0 .. $#cases)
+{
+	my $path = $node->data_dir . '/' . $paths[$i];
+	my $file = slurp_file($path);
+
+	eval { $cases[$i]->{damage}->(\$file, \$other); 1 } or die "$cases[$i]->{name}: $@";
+	open(my $out, '>:raw', $path) or die "$path: $!";
+	print $out $file;
+	close($out);
+}
+$node->start;
+
+# Runs a statement.  Returns what it says, or "damaged" for an error that says
+# so, with a hint what to do if asked for.
+my $session = open_session($node);
+
+ask($session, "\\set VERBOSITY verbose\nSELECT 1");
+
+sub run
+{
+	my ($sql, $hint) = @_;
+	my $answer = ask($session, $sql);
+
+	return 'damaged'
+	  if $answer =~ /^ERROR:  XX002/m && (!$hint || $answer =~ /^HINT:  REINDEX/m);
+	return 'damaged'
+	  if $answer =~ /^ERROR:  XX001/m && $answer =~ /(invalid page|could not read)/;
+	return $answer;
+}
+
+my $fine = qr/^(damaged|t)$/;
+
+for my $i (0 .. $#cases)
+{
+	my $case = $cases[$i];
+	my $name = $case->{name};
+	my $key = $case->{key};
+	my $strict = $case->{strict};
+	my $lost = $strict ? '= 0' : '>= 0';
+
+	# Queries with skipping, for keys of the filter and of the delta.
+	my $found = $strict ? '3' : '\d';
+
+	like(run("SELECT count(*) FROM t$i WHERE k IN (" . join(', ', map { $key->($_) } (3, 650, 1100)) . ')'),
+		qr/^(damaged|$found)$/, "$name: query");
+	like(run("SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain('t${i}a_k_idx', k, k)) $lost FROM t${i}a"),
+		$fine, "$name: may_contain");
+	like(run("SELECT count(*) IN (0, 1) FROM rangefilter_partitions('i$i', " . $key->(1500) . ', ' . $key->(1500) . ')'),
+		$fine, "$name: partitions");
+	like(run("SELECT count(*) = 1 FROM rangefilter_status('t${i}a_k_idx')"), $fine, "$name: status");
+
+	# New rows, one and many, known and unknown: they are refused, or found.
+	my $new = run("INSERT INTO t$i VALUES (1, @{[ $key->(1500) ]}), (1, @{[ $key->(1501) ]})", 1);
+
+	like($new, qr/^(damaged)?$/, "$name: insert");
+	if ($new ne 'damaged' && $strict)
+	{
+		like(run("SELECT count(*) FROM t$i WHERE k = " . $key->(1501)), qr/^(damaged|1)$/, "$name: insert is found");
+	}
+	like(run("INSERT INTO t$i SELECT 1, @{[ $key->('k') ]} FROM generate_series(2001, 2100) k", 1),
+		qr/^(damaged)?$/, "$name: more inserts");
+	like(run("SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain('t${i}a_k_idx', k, k)) $lost FROM t${i}a"),
+		$fine, "$name: may_contain afterwards");
+	my $verified = run("SELECT rangefilter_verify('t${i}a_k_idx') > 0");
+
+	like($verified, $fine, "$name: verify");
+
+	# It may heal itself.
+	like(run("SELECT rangefilter_summarize('t${i}a_k_idx') >= 0", 1), $fine, "$name: summarize");
+	like(run("VACUUM t${i}a"), qr/^(damaged)?$/, "$name: VACUUM");
+	like(run("INSERT INTO t$i SELECT 1, @{[ $key->('k') ]} FROM generate_series(3001, 3300) k", 1),
+		qr/^(damaged)?$/, "$name: inserts after VACUUM");
+	like(run("SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain('t${i}a_k_idx', k, k)) $lost FROM t${i}a"),
+		$fine, "$name: may_contain after VACUUM");
+
+	is(run("REINDEX INDEX t${i}a_k_idx"), '', "$name: REINDEX");
+	is(run(
+			"INSERT INTO t$i VALUES (1, @{[ $key->(9000) ]});\n"
+			. "SELECT rangefilter_verify('t${i}a_k_idx') > 0, rangefilter_may_contain('t${i}a_k_idx', @{[ $key->(9000) ]}, @{[ $key->(9000) ]}), "
+			. "rangefilter_may_contain('t${i}a_k_idx', @{[ $key->(9999) ]}, @{[ $key->(9999) ]})"),
+		't|t|f', "$name: healed");
+}
+close_session($session);
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'no crash');
+$node->stop;
+done_testing();
