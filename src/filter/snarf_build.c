@@ -6,8 +6,14 @@
  * The first pass counts the distinct keys and packs them exactly, without
  * keeping the pages.  If that many pages are within the budget (or within two
  * bits per row, whichever is more), the second pass packs them again, for
- * good: an exact run.  Else the budget's pages are shared out evenly among
- * the keys, and each page codes its keys as finely as it can.
+ * good: an exact run.  Else the keys are shared out among the budget's pages,
+ * and each page codes its keys as finely as it can.
+ *
+ * Pages get the same weight, not the same number of keys.  Where keys are
+ * dense a few bits code them exactly, and more would be wasted on them: such
+ * keys weigh less, and others get their bits.  Weights are found for stretches
+ * of keys, from nothing but their number and the distance they span, and are
+ * at most a cap with which all weights fit the budget.
  *
  * The fences get the pages' first keys in full, so a range that reaches the
  * next page is known to hold a key: a query never reads two content pages.
@@ -28,6 +34,11 @@
 /* A block that does not fit what is left of a page is halved down to this. */
 #define MIN_PART 64
 
+/* A key's weight is in quarters of a bit; pages are made for two bits. */
+#define BIT_WEIGHT 4
+#define MIN_WEIGHT (2 * BIT_WEIGHT)
+#define MAX_WEIGHT (66 * BIT_WEIGHT)
+
 struct SnarfBuild
 {
 	FilterOptions options;
@@ -41,7 +52,16 @@ struct SnarfBuild
 	uint64_t	max_pages;		/* of an exact run, however many keys */
 	uint64_t   *keys;			/* not in a page yet */
 	uint32_t	nbuffered;
-	uint32_t	batch;			/* keys to collect before they are looked at */
+	uint32_t	max_buffered;
+
+	/* Weighing keys by stretches */
+	uint32_t	stretch;		/* keys of each */
+	uint32_t	stretch_left;	/* keys until this one ends */
+	uint64_t	stretch_start;	/* the key before its first one */
+	uint64_t	stretches[MAX_WEIGHT + 1];	/* number of each weight */
+	uint32_t	weight_cap;
+	uint64_t	total_weight;
+	uint64_t	weight;			/* of the second pass so far */
 	SnarfPage  *page;
 	uint32_t	npages;			/* content pages finished */
 	uint32_t	total_pages;	/* content pages planned */
@@ -74,8 +94,13 @@ snarf_build_begin(const FilterOptions *options)
 	build->exact = true;
 	build->max_pages = options->nrows == 0 ? UINT64_MAX :
 		pages_for_bits(build, max_bits * options->nrows);
-	build->batch = SNARF_BLOCK_KEYS;
-	build->keys = filter_alloc(build->batch * sizeof(uint64_t));
+	build->max_buffered = SNARF_BLOCK_KEYS;
+	build->keys = filter_alloc(build->max_buffered * sizeof(uint64_t));
+	build->stretch = options->page_size / 128;
+	if (build->stretch == 0)
+		build->stretch = 1;
+	else if (build->stretch > 64)
+		build->stretch = 64;
 	build->page = snarf_page_create(options->page_size);
 	return build;
 }
@@ -158,40 +183,75 @@ pack_buffered(SnarfBuild *build, bool more)
 			build->nbuffered * sizeof(uint64_t));
 }
 
-/* How many keys the page that comes next is to hold. */
-static uint32_t
-share_of_page(const SnarfBuild *build)
-{
-	uint64_t	each = build->nmeasured / build->total_pages;
-	uint64_t	rest = build->nmeasured % build->total_pages;
-	uint64_t	before = build->npages * rest / build->total_pages;
-	uint64_t	after = (build->npages + 1) * rest / build->total_pages;
-
-	return (uint32_t) (each + after - before);
-}
-
-/* Makes a page of the buffered keys, and plans the next one. */
+/* Makes a page of the buffered keys. */
 static void
 fill_page(SnarfBuild *build)
 {
-	if (build->npages == build->total_pages)
-		filter_fail("keys differ from those measured");
 	if (!snarf_page_fill(build->page, build->keys, build->nbuffered))
 		build->lossless = false;
 	build->nbuffered = 0;
 	finish_page(build);
-	if (build->npages < build->total_pages)
-		build->batch = share_of_page(build);
 }
 
-/* The buffer is full: the part of a pass that costs time. */
+/* The weight of the second pass at which the current page is full. */
+static uint64_t
+weight_limit(const SnarfBuild *build)
+{
+	uint64_t	each = build->total_weight / build->total_pages;
+	uint64_t	rest = build->total_weight % build->total_pages;
+	uint64_t	pages = build->npages + 1;
+
+	return each * pages + rest * pages / build->total_pages;
+}
+
+/*
+ * The weight of a key of a stretch that ends with this key: what coding it
+ * exactly takes, rounded up and with a little for the directory.
+ */
+static uint32_t
+stretch_weight(const SnarfBuild *build, uint64_t key)
+{
+	uint64_t	bits = snarf_exact_bits(build->stretch,
+										key - build->stretch_start);
+	uint64_t	weight = BIT_WEIGHT * bits / build->stretch + 2;
+
+	if (weight < MIN_WEIGHT)
+		return MIN_WEIGHT;
+	return weight < MAX_WEIGHT ? weight : MAX_WEIGHT;
+}
+
+/* A stretch ends with this key: weighs it, and ends the page if it is full. */
 static void
-take_batch(SnarfBuild *build)
+end_stretch(SnarfBuild *build, uint64_t key)
+{
+	uint32_t	weight = stretch_weight(build, key);
+
+	build->stretch_left = build->stretch;
+	build->stretch_start = key;
+	if (!build->adding)
+		build->stretches[weight]++;
+	else if (!build->exact)
+	{
+		build->weight += weight < build->weight_cap ? weight :
+			build->weight_cap;
+		if (build->npages + 1 < build->total_pages &&
+			build->weight >= weight_limit(build))
+			fill_page(build);
+	}
+}
+
+/* The buffer is full: makes room in it. */
+static void
+make_room(SnarfBuild *build)
 {
 	if (build->exact)
 		pack_buffered(build, true);
 	else if (build->adding)
-		fill_page(build);
+	{
+		build->max_buffered *= 2;
+		build->keys = filter_realloc(build->keys, build->max_buffered *
+									 sizeof(uint64_t));
+	}
 	else
 		build->nbuffered = 0;	/* just counting */
 }
@@ -201,7 +261,11 @@ static inline void
 take_key(SnarfBuild *build, uint64_t key)
 {
 	if (build->nkeys == 0)
+	{
 		build->min = key;
+		build->stretch_start = key;
+		build->stretch_left = build->stretch + 1;
+	}
 	else if (key <= build->last)
 	{
 		if (key < build->last)
@@ -210,9 +274,11 @@ take_key(SnarfBuild *build, uint64_t key)
 	}
 	build->last = key;
 	build->nkeys++;
+	if (build->nbuffered == build->max_buffered)
+		make_room(build);
 	build->keys[build->nbuffered++] = key;
-	if (build->nbuffered == build->batch)
-		take_batch(build);
+	if (--build->stretch_left == 0)
+		end_stretch(build, key);
 }
 
 /* First pass: takes the next key. */
@@ -251,6 +317,32 @@ lossy_pages(const SnarfBuild *build)
 	return npages > least ? npages : least;
 }
 
+/*
+ * Sets the cap on weights, the highest with which all fit the pages, and
+ * their sum.  A sixteenth of the pages is for their directories.
+ */
+static void
+cap_weights(SnarfBuild *build)
+{
+	uint64_t	page_bits = (uint64_t) build->options.page_size * 8;
+	uint64_t	room = build->total_pages * page_bits / 16 * 15 *
+	BIT_WEIGHT / build->stretch;
+	uint32_t	cap;
+
+	for (cap = MIN_WEIGHT; cap <= MAX_WEIGHT; cap++)
+	{
+		uint64_t	total = 0;
+		uint32_t	weight;
+
+		for (weight = MIN_WEIGHT; weight <= MAX_WEIGHT; weight++)
+			total += build->stretches[weight] * (weight < cap ? weight : cap);
+		if (total > room && cap > MIN_WEIGHT)
+			break;
+		build->weight_cap = cap;
+		build->total_weight = total;
+	}
+}
+
 /* Between the passes: chooses exact or lossy, and the number of pages. */
 void
 snarf_measure_end(SnarfBuild *build)
@@ -268,7 +360,12 @@ snarf_measure_end(SnarfBuild *build)
 	build->exact = build->exact &&
 		(uint64_t) build->npages + fence_pages(build, build->npages) <=
 		pages_for_bits(build, bits);
-	build->total_pages = build->exact ? build->npages : lossy_pages(build);
+	build->total_pages = build->npages;
+	if (!build->exact)
+	{
+		build->total_pages = lossy_pages(build);
+		cap_weights(build);
+	}
 
 	build->adding = true;
 	build->nmeasured = build->nkeys;
@@ -276,12 +373,6 @@ snarf_measure_end(SnarfBuild *build)
 	build->npages = 0;
 	build->nbuffered = 0;
 	build->lossless = true;
-	if (!build->exact)
-	{
-		build->batch = share_of_page(build);
-		build->keys = filter_realloc(build->keys,
-									 ((size_t) build->batch + 1) * sizeof(uint64_t));
-	}
 	snarf_page_keep_data(build->page);
 	build->pages = filter_alloc((size_t) build->total_pages *
 								options->page_size);
@@ -303,13 +394,14 @@ snarf_build_end(SnarfBuild *build, FilterRun *run)
 	uint8_t    *fence_root;
 	uint32_t	fence_root_len;
 
-	if (build->exact && build->nbuffered > 0)
+	if (build->nkeys != build->nmeasured)
+		filter_fail("keys differ from those measured");
+	if (build->nbuffered > 0 && build->exact)
 		pack_buffered(build, false);
+	else if (build->nbuffered > 0)
+		fill_page(build);
 	if (build->page->nblocks > 0)
 		finish_page(build);
-	if (build->nkeys != build->nmeasured || build->nbuffered > 0 ||
-		build->npages != build->total_pages)
-		filter_fail("keys differ from those measured");
 
 	run->kind = build->lossless ? FILTER_KIND_EXACT : FILTER_KIND_SNARF;
 	run->nkeys = build->nkeys;
