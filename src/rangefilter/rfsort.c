@@ -31,9 +31,15 @@ struct RfKeySort
 	char		buffer[VARHDRSZ + FILTER_MAX_KEY];	/* a key as bytea */
 };
 
-/* Called once for each key in order. */
-typedef void (*RfKeyVisitor) (FilterBuild *build, const RfKey *key,
-							  bool as_bytes);
+/* One of the two passes over the sorted keys. */
+typedef struct RfFilterPass
+{
+	void		(*number) (FilterBuild *build, uint64_t key);
+	void		(*bytes) (FilterBuild *build, FilterBytes key);
+} RfFilterPass;
+
+static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes};
+static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
 
 #define RF_SIGN_BIT (UINT64CONST(1) << 63)
 
@@ -109,49 +115,25 @@ rf_sort_next(RfKeySort *sort, RfKey *key)
 }
 
 /*
- * Gives a key to the measuring pass, as what the filter is built over.
+ * Gives a key to one of the filter library's passes.  A SuRF takes numbers as
+ * their big-endian bytes.
  */
 static void
-rf_measure(FilterBuild *build, const RfKey *key, bool as_bytes)
+rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
+		const RfKey *key, bool as_bytes)
 {
 	uint64		big_endian = pg_hton64(key->num);
-	FilterBytes bytes = {(const uint8 *) &big_endian, sizeof(uint64)};
-
-	if (!as_bytes)
-		filter_measure_u64(build, key->num);
-	else
-		filter_measure_bytes(build, bytes);
-}
-
-static void
-rf_measure_bytes(FilterBuild *build, const RfKey *key, bool as_bytes)
-{
 	FilterBytes bytes = {key->data, key->len};
 
-	filter_measure_bytes(build, bytes);
-}
-
-/*
- * The same for the building pass.
- */
-static void
-rf_add(FilterBuild *build, const RfKey *key, bool as_bytes)
-{
-	uint64		big_endian = pg_hton64(key->num);
-	FilterBytes bytes = {(const uint8 *) &big_endian, sizeof(uint64)};
-
-	if (!as_bytes)
-		filter_add_u64(build, key->num);
+	if (kind == RF_KEY_U64)
+	{
+		bytes.data = (const uint8 *) &big_endian;
+		bytes.len = sizeof(big_endian);
+	}
+	if (as_bytes)
+		pass->bytes(build, bytes);
 	else
-		filter_add_bytes(build, bytes);
-}
-
-static void
-rf_add_bytes(FilterBuild *build, const RfKey *key, bool as_bytes)
-{
-	FilterBytes bytes = {key->data, key->len};
-
-	filter_add_bytes(build, bytes);
+		pass->number(build, key->num);
 }
 
 /*
@@ -159,7 +141,7 @@ rf_add_bytes(FilterBuild *build, const RfKey *key, bool as_bytes)
  * the sort's buffer; the first is copied to *first (bytes palloc'd).
  */
 static void
-rf_sort_walk(RfKeySort *sort, FilterBuild *build, RfKeyVisitor visit,
+rf_sort_walk(RfKeySort *sort, FilterBuild *build, const RfFilterPass *pass,
 			 bool as_bytes, RfKey *first, RfKey *last)
 {
 	bool		seen = false;
@@ -177,7 +159,7 @@ rf_sort_walk(RfKeySort *sort, FilterBuild *build, RfKeyVisitor visit,
 			first->data = copy;
 			seen = true;
 		}
-		visit(build, last, as_bytes);
+		rf_give(build, pass, sort->kind, last, as_bytes);
 	}
 }
 
@@ -236,7 +218,6 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 	RfSegment  *segment;
 	RfKey		min = {0};
 	RfKey		max = {0};
-	bool		bytes = sort->kind == RF_KEY_BYTES;
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
@@ -244,19 +225,18 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
-	filter_options.surf = bytes || options->filter == RF_FILTER_SURF;
+	filter_options.surf = sort->kind == RF_KEY_BYTES ||
+		options->filter == RF_FILTER_SURF;
 	filter_options.bits_per_key = options->bits_per_key;
 	filter_options.suffix = options->suffix;
 	filter_options.page_size = RF_PAGE_CONTENT;
 	filter_options.root_max = root_max;
 	filter_options.nrows = sort->nrows;
 	build = filter_build_begin(&filter_options);
-	rf_sort_walk(sort, build, bytes ? rf_measure_bytes : rf_measure,
-				 filter_options.surf, &min, &max);
+	rf_sort_walk(sort, build, &rf_measure, filter_options.surf, &min, &max);
 	filter_measure_end(build);
 	tuplesort_rescan(sort->sort);
-	rf_sort_walk(sort, build, bytes ? rf_add_bytes : rf_add,
-				 filter_options.surf, &min, &max);
+	rf_sort_walk(sort, build, &rf_add, filter_options.surf, &min, &max);
 	filter_build_end(build, run);
 
 	segment = rf_make_segment(sort, run, &min, &max);
