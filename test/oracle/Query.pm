@@ -117,6 +117,7 @@ sub key_condition
 	my $null = one_of('IS NULL', 'IS NOT NULL');
 
 	return one_of($key, "NOT $key", "$key IS TRUE", "$key IS NOT FALSE", "$key IS UNKNOWN") if $table->{type} eq 'bool' && chance(30);
+	return "$key " . one_of('<', '<=', '>', '>=', '=') . ' ' . quoted(one_of(@{ $table->{info}{long} })) if $table->{info}{long} && chance(5);
 	return string_condition($table, $key) if $table->{info}{string} && chance(25);
 	return range_condition($table, $key) if $table->{info}{range} && chance(8);
 	return weighted(
@@ -231,6 +232,7 @@ sub select_query
 	my $where = where($table, 'a', $context);
 	my $more = condition($table, 'b', $context);
 	my $vague = $table->{info}{vague};
+	my $least = $vague || $table->{type} =~ /bool|uuid|macaddr|bytea|name/ ? 'id' : 'k';
 	my $order = one_of('', ' DESC') . one_of('', ' NULLS FIRST', ' NULLS LAST');
 
 	return (join_query($table, $context), 0) if chance(18);
@@ -240,9 +242,9 @@ sub select_query
 			15 => [ "SELECT count(*), count(a.k), md5(string_agg(a.id::text, ',' ORDER BY a.id)) FROM $t a $where", 1 ],
 			8 => [ "SELECT a.id FROM $t a $where ORDER BY a.k$order, a.id LIMIT " . (1 + below 20), 1 ],
 			4 => [ "SELECT a.id FROM $t a $where ORDER BY a.id OFFSET 2", 1 ],
-			4 => $vague || $table->{type} =~ /bool|uuid|macaddr|bytea|name/ ? [ "SELECT min(a.id), max(a.id) FROM $t a $where", 1 ] : [ "SELECT min(a.k), max(a.k) FROM $t a $where", 1 ],
+			4 => [ "SELECT min(a.$least), max(a.$least) FROM $t a $where", 1 ],
 			3 => [ "SELECT a.p, count(*) FROM $t a $where GROUP BY a.p HAVING count(*) > 1", 0 ],
-			3 => $vague ? [ "SELECT count(DISTINCT a.k) FROM $t a $where", 1 ] : [ "SELECT DISTINCT a.k FROM $t a $where", 0 ],
+			3 => [ 'SELECT ' . ($vague ? 'count(DISTINCT a.k)' : 'DISTINCT a.k') . " FROM $t a $where", 0 ],
 			3 => [ "WITH c AS MATERIALIZED (SELECT * FROM $t a $where) SELECT x.id FROM c x JOIN c y USING (id)", 0 ],
 			3 => [ "SELECT x.id, x.k FROM (SELECT * FROM $t a $where) x WHERE x.k2 > 10", 0 ],
 			3 => [ "SELECT a.id FROM $t a $where UNION ALL SELECT b.id FROM $table->{name} b WHERE $more", 0 ],
@@ -270,7 +272,8 @@ sub change_query
 		"DELETE FROM $t a USING ${t}_small u WHERE a.k = u.k AND $on $returning",
 		"WITH d AS (DELETE FROM $t a $where $returning) SELECT count(*), min(id), max(id) FROM d",
 		"SELECT a.id, a.k FROM $t a $where " . one_of('FOR UPDATE', 'FOR SHARE', 'FOR NO KEY UPDATE OF a'),
-		"MERGE INTO $t a USING ${t}_small u ON a.k = u.k AND $on WHEN MATCHED AND a.id % 2 = 0 THEN DELETE WHEN MATCHED THEN DO NOTHING WHEN NOT MATCHED THEN INSERT (id, p, k) VALUES (-u.id, 0, u.k)",
+		"MERGE INTO $t a USING ${t}_small u ON a.k = u.k AND $on WHEN MATCHED AND a.id % 2 = 0 THEN DELETE"
+		  . ' WHEN MATCHED THEN DO NOTHING WHEN NOT MATCHED THEN INSERT (id, p, k) VALUES (-u.id, 0, u.k)',
 		"INSERT INTO $t (id, p, k2, k) SELECT -a.id, a.p, 1, a.k FROM $t a $where RETURNING id, k");
 }
 

@@ -15,19 +15,21 @@ use Types;
 # How many windows hold data; those above hold none.
 our $WINDOWS = 30;
 
-# Makes a table of a key type, as SQL in $self->{create}.
+# Makes a table of a key type, as SQL in $self->{create}.  A big one, of int8, has
+# a partition so long that its index gets more than one segment.
 sub new
 {
-	my ($class, $name, $type, $collations) = @_;
+	my ($class, $name, $type, $big, $collations) = @_;
 	my $info = $types{$type};
 	my $self = bless {
 		name => $name,
 		type => $type,
+		big => $big,
 		info => $info,
 		sql_type => $info->{sql} // $type,
 		pool => [],
 		next_id => 1,
-		nparts => 3 + below(weighted(5 => 6, 3 => 14, 1 => 30)),
+		nparts => 3 + below($big ? 3 : weighted(5 => 6, 3 => 14, 1 => 30)),
 		by => weighted(40 => 'list (p)', 40 => 'range (p)', 15 => 'hash (p)', $type eq 'money' ? () : (5 => 'hash (k)')),
 		nulls => one_of(0, 0, 5, 30),
 		windows => [],
@@ -37,14 +39,17 @@ sub new
 	$self->{collation} = '';
 	$self->{collation} = chance(60) ? ' COLLATE "C"' : ' COLLATE "' . one_of(@$collations) . '"'
 	  if $info->{string} && !$info->{plain};
-	$self->{hot} = [ map { $info->{make}->($WINDOWS + below 10) } 1 .. 6 ];
+	$self->{hot} = [ $info->{long} ? some_of(2, @{ $info->{long} }) : (), map { $info->{make}->($WINDOWS + below 10) } 1 .. 6 ];
 	# Mostly each partition has keys of its own; else they all share them.
 	my $apart = chance(75);
 	for my $p (0 .. $self->{nparts} - 1)
 	{
-		$self->{windows}[$p] = $apart ? [ $p % $WINDOWS, ($p + 7 * below 2) % $WINDOWS ] : [ map { below $WINDOWS } 1 .. 4 ];
+		$self->{windows}[$p] = $apart
+		  ? [ $p % $WINDOWS, ($p + 7 * below 2) % $WINDOWS ]
+		  : [ map { below $WINDOWS } 1 .. 4 ];
 	}
 	$self->choose_key;
+	$self->{by} = 'list (p)' if $big;
 	$self->{create} = [ $self->create_parent, map { $self->create_part($_) } 0 .. $self->{nparts} - 1 ];
 	return $self;
 }
@@ -72,7 +77,7 @@ sub columns
 {
 	my ($self) = @_;
 
-	return ('id bigint', 'p int', 'k2 int', "k $self->{sql_type}$self->{collation}", 'note text', 'extra int');
+	return ('id bigint', 'p int', 'k2 int', "k $self->{sql_type}$self->{collation}", 'note text', 'extra int', $self->{big} ? 'pad text' : ());
 }
 
 sub create_parent
@@ -102,7 +107,7 @@ sub create_part
 	my $leaf = "$self->{name}_$p";
 	my $bounds = $self->bounds($p);
 
-	if (chance(15))
+	if (chance(15) && !$self->{big})
 	{
 		my @subs = map { "${leaf}_$_" } 0, 1;
 		my ($by, @bounds) = chance(50)
@@ -194,6 +199,19 @@ sub insert
 	  . join(', ', map { '(' . join(', ', map { defined $_ ? quoted($_) : 'NULL' } @$_) . ')' } $self->rows($n, $p));
 }
 
+# Many rows for the long partition, each of which fills a block.
+sub insert_long
+{
+	my ($self, $n) = @_;
+	my $first = $self->{next_id};
+
+	$self->{next_id} += $n;
+	return "INSERT INTO $self->{name} (id, p, k2, k, note, pad) SELECT $first + g, 0, g % 100, "
+	  . quoted((one_of(@{ $self->{windows}[0] }) - 20) . '000000000000')
+	  . "::int8 + g * 1000003::int8 % 1000000000, 'long', repeat('x', 7500)"
+	  . " FROM generate_series(0, $n - 1) g";
+}
+
 # The same as COPY.
 sub copy
 {
@@ -242,14 +260,14 @@ sub change
 		5 => sub { $self->insert(1 + below 5) },
 		1 => sub { $self->insert(220 + below 50, below $self->{nparts}) },
 		1 => sub { $self->copy(1 + below 40) },
+		$self->{big} ? (4 => sub { $self->insert_long(100 + below 1000) }) : (),
 		4 => sub { "UPDATE $t SET k = " . $self->new_value . ' WHERE ' . $self->some_rows },
 		2 => sub { "UPDATE $t SET note = 'changed' WHERE " . $self->some_rows },
 		2 => sub { "UPDATE $t SET p = " . below($self->{nparts}) . ' WHERE ' . $self->some_rows },
 		2 => sub { "UPDATE $t SET k2 = 99 - k2 WHERE " . $self->some_rows },
 		3 => sub { "DELETE FROM $t WHERE " . $self->some_rows },
 		0.5 => sub { "DELETE FROM $t WHERE p = " . below($self->{nparts}) },
-		1 => sub { $self->merge(chance(50) ? $self->new_value : 'NULL') },
-		0.3 => sub { 'ANALYZE ' . $self->leaf })->();
+		1 => sub { $self->merge(chance(50) ? $self->new_value : 'NULL') })->();
 }
 
 # What may go on at the same time.
@@ -261,6 +279,7 @@ sub maintenance
 		2 => 'VACUUM ' . $self->leaf,
 		1 => "VACUUM $self->{name}",
 		6 => "SELECT rangefilter_summarize('$self->{name}_key')",
+		0.5 => 'ANALYZE ' . $self->leaf,
 		0.3 => 'REINDEX TABLE CONCURRENTLY ' . $self->leaf);
 }
 
@@ -269,9 +288,13 @@ sub merge
 	my ($self, $value) = @_;
 	my $id = $self->{next_id}++;
 
-	return "MERGE INTO $self->{name} t USING (VALUES ($id, " . below($self->{nparts}) . ", $value)) v (id, p, k) ON t.id = v.id + " . (chance(50) ? 0 : -$id + below $id)
-	  . " WHEN MATCHED AND t.k2 > 50 THEN DELETE WHEN MATCHED THEN UPDATE SET k = CAST(v.k AS $self->{sql_type}), k2 = 7"
-	  . " WHEN NOT MATCHED THEN INSERT (id, p, k2, k) VALUES (v.id, v.p, 5, CAST(v.k AS $self->{sql_type}))";
+	return "MERGE INTO $self->{name} t"
+	  . " USING (VALUES ($id, " . below($self->{nparts}) . ", $value)) v (id, p, k)"
+	  . ' ON t.id = v.id + ' . (chance(50) ? 0 : -$id + below $id)
+	  . ' WHEN MATCHED AND t.k2 > 50 THEN DELETE'
+	  . " WHEN MATCHED THEN UPDATE SET k = CAST(v.k AS $self->{sql_type}), k2 = 7"
+	  . ' WHEN NOT MATCHED THEN INSERT (id, p, k2, k)'
+	  . " VALUES (v.id, v.p, 5, CAST(v.k AS $self->{sql_type}))";
 }
 
 sub leaf { return one_of(@{ $_[0]{leaves} })->{name}; }
@@ -280,7 +303,7 @@ sub leaf { return one_of(@{ $_[0]{leaves} })->{name}; }
 sub transaction
 {
 	my ($self) = @_;
-	my @changes = grep { !/^VACUUM|^COPY/ } map { $self->change } 1 .. 3;
+	my @changes = grep { !/^COPY/ } map { $self->change } 1 .. 3;
 
 	return @changes if chance(50) || @changes < 2;
 	splice @changes, 1, 0, 'SAVEPOINT a';
@@ -304,6 +327,7 @@ sub upheaval
 	my $t = $self->{name};
 	my $leaf = $self->leaf;
 	my $plain = $self->plain_leaf;
+	my $summarize = "SELECT rangefilter_summarize('${t}_key')";
 	my @choices = (
 		3 => sub { "TRUNCATE $leaf" },
 		2 => sub { ('BEGIN', "TRUNCATE $leaf", $self->insert(20), one_of('COMMIT', 'ROLLBACK')) },
@@ -315,12 +339,23 @@ sub upheaval
 		1 => sub { ("ALTER TABLE $t ADD added int DEFAULT 5", $self->insert(5), "ALTER TABLE $t DROP added") },
 		1 => sub { "ALTER TABLE $t ALTER extra TYPE " . one_of('bigint', 'int', 'numeric') },
 		1 => sub { "VACUUM (FREEZE) $leaf" },
-		1 => sub { ('BEGIN', $self->insert(30), "DELETE FROM $t WHERE id % 97 = 3", "PREPARE TRANSACTION '$t'", "COMMIT PREPARED '$t'") },
+		1 => sub {
+			(	'BEGIN', $self->insert(30), "DELETE FROM $t WHERE id % 97 = 3",
+				"PREPARE TRANSACTION '$t'", "COMMIT PREPARED '$t'");
+		},
 		2 => sub { $self->transaction });
 
 	push @choices,
-	  3 => sub { ("ALTER TABLE $t DETACH PARTITION $plain->{name}", "UPDATE $plain->{name} SET k = " . $self->new_value . ' WHERE id % 20 = 1', "ALTER TABLE $t ATTACH PARTITION $plain->{name} $plain->{bounds}") }
+	  3 => sub {
+		(	"ALTER TABLE $t DETACH PARTITION $plain->{name}",
+			"UPDATE $plain->{name} SET k = " . $self->new_value . ' WHERE id % 20 = 1',
+			"ALTER TABLE $t ATTACH PARTITION $plain->{name} $plain->{bounds}");
+	  }
 	  if $plain && $plain->{bounds} ne 'DEFAULT' && $self->{by} ne 'hash (k)';
+	# One segment of all, then further ones.
+	push @choices,
+	  12 => sub { ($summarize, map { ($self->insert_long(100 + below 700), $summarize) } 1 .. 3) }
+	  if $self->{big};
 	return weighted(@choices)->();
 }
 

@@ -27,6 +27,7 @@ sub send
 	my ($self, $sql) = @_;
 
 	$self->{sent}++;
+	$self->{last} = $sql;
 	$self->{pending}++;
 	print { $self->{in} } "$sql\n\\echo <<end $self->{sent}>>\n"
 	  or die "$self->{name}: psql is gone\n";
@@ -50,7 +51,7 @@ sub receive
 		}
 		push @lines, $line;
 	}
-	die "$self->{name}: the connection is lost\n" . join('', map { "$_\n" } @lines);
+	die "$self->{name}: the connection is lost in\n$self->{last}\n" . join('', map { "$_\n" } @lines);
 }
 
 sub run

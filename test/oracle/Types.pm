@@ -6,6 +6,7 @@
 #	sql			its name in a column definition
 #	make		a value of a window
 #	extremes	values at the type's edges
+#	long		values that differ only beyond what a filter keeps
 #	others		types its btree family compares it with, and how to get a
 #				value of such a type from one of this type
 #	string		LIKE, prefixes and collations make sense
@@ -64,8 +65,8 @@ sub word
 }
 
 our @word_extremes = ('', ' ', '   ', 'a', "\x01", "\x7f", '%', '_', '\\', 'Zz',
-	"\x{c3}\x{a4}", "\x{c3}\x{9f}", "\x{f4}\x{8f}\x{bf}\x{bf}", "\x{ee}\x{80}\x{80}", 'x' x 200,
-	map { 'x' x 3000 . $_ } '', 'a', 'b', 'bb');
+	"\x{c3}\x{a4}", "\x{c3}\x{9f}", "\x{f4}\x{8f}\x{bf}\x{bf}", "\x{ee}\x{80}\x{80}", 'x' x 200);
+our @word_long = map { 'x' x 3000 . $_ } '', 'a', 'b', 'bb';
 
 our %types = (
 	int2 => {
@@ -113,7 +114,8 @@ our %types = (
 	numeric => {
 		make => sub {
 			my $n = ($_[0] - 20) * 1000 + below 900;
-			weighted(5 => $n, 3 => "$n.50", 3 => "$n.5", 2 => "$n.0", 2 => "$n." . below(1_000_000_000), 1 => $n . '0' x 30, 1 => "0.000000000$_[0]" . below(1000));
+			weighted(5 => $n, 3 => "$n.50", 3 => "$n.5", 2 => "$n.0", 2 => "$n." . below(1_000_000_000),
+				1 => $n . '0' x 30, 1 => "0.000000000$_[0]" . below(1000));
 		},
 		extremes => [ 'NaN', 'Infinity', '-Infinity', '0', '0.00', '-0.0', '1e400', '-1e400', '1e-300', '-1e-300', '9999.99999' ],
 		others => {},
@@ -142,7 +144,10 @@ our %types = (
 		make => sub { strftime('%Y-%m-%d', gmtime(($_[0] - 10) * 50_000_000 + below 20_000_000)) },
 		extremes => [ 'infinity', '-infinity', '4713-01-01 BC', '5874897-12-31', '294277-01-01', '2000-01-01' ],
 		others => {
-			timestamp => sub { $_[0] =~ /^\d{4}-/ ? $_[0] . one_of(' 00:00', ' 12:00', ' 23:59:59.999999') : one_of('infinity', '-infinity', '294276-12-31 23:59:59') },
+			timestamp => sub {
+				return one_of('infinity', '-infinity', '294276-12-31 23:59:59') unless $_[0] =~ /^\d{4}-[^B]*$/;
+				return $_[0] . one_of(' 00:00', ' 12:00', ' 23:59:59.999999');
+			},
 			timestamptz => sub { $_[0] =~ /^\d{4}-\d\d-\d\d$/ ? "$_[0] 12:00+00" : 'infinity' }
 		},
 		range => 'daterange',
@@ -159,7 +164,10 @@ our %types = (
 		others => {},
 	},
 	interval => {
-		make => sub { one_of($_[0] . ' days ' . below(24) . ' hours', $_[0] * 24 + below(24) . ' hours', ($_[0] % 12) . ' mons ' . below(30) . ' days', -$_[0] . ' days') },
+		make => sub {
+			one_of($_[0] . ' days ' . below(24) . ' hours', $_[0] * 24 + below(24) . ' hours',
+				($_[0] % 12) . ' mons ' . below(30) . ' days', -$_[0] . ' days');
+		},
 		extremes => [ '178000000 years', '-178000000 years', '0', '1 mon', '30 days', '720:00:00', '-1 mon', '2147483647 days', '2147483647 mons 2147483647 days' ],
 		others => {},
 		vague => 1,
@@ -180,12 +188,12 @@ our %types = (
 		others => {},
 	},
 	text => {
-		make => \&word, extremes => \@word_extremes, string => 1,
+		make => \&word, extremes => \@word_extremes, long => \@word_long, string => 1,
 		others => { name => sub { cut($_[0], 20) }, varchar => \&same },
 		keys => [ 'lower(%s)', q{(%s || 'x')}, 'left(%s, 5)' ],
 	},
 	varchar => {
-		make => \&word, extremes => \@word_extremes, string => 1,
+		make => \&word, extremes => \@word_extremes, long => \@word_long, string => 1,
 		others => { name => sub { cut($_[0], 20) }, text => \&same },
 	},
 	bpchar => {
@@ -201,9 +209,15 @@ our %types = (
 	},
 	bytea => {
 		make => sub {
-			'\\x' . sprintf('%02x', $_[0] * 5) . hexes(weighted(10 => sub { bytes(below 4) }, 5 => sub { bytes(12) }, 3 => sub { (0) x below 5 }, 3 => sub { (255) x below 5 }, 0.2 => sub { bytes(3000) })->());
+			'\\x' . sprintf('%02x', $_[0] * 5) . hexes(weighted(
+					10 => sub { bytes(below 4) },
+					5 => sub { bytes(12) },
+					3 => sub { (0) x below 5 },
+					3 => sub { (255) x below 5 },
+					0.2 => sub { bytes(3000) })->());
 		},
-		extremes => [ '\\x', '\\x00', '\\xff', '\\x' . 'ff' x 70, '\\x' . '00' x 70, map { '\\x' . 'ff' x 2000 . $_ } '', '00', '01', 'ff' ],
+		extremes => [ '\\x', '\\x00', '\\xff', '\\x' . 'ff' x 70, '\\x' . '00' x 70, '\\x' . 'ff' x 2000 ],
+		long => [ map { '\\x' . 'ff' x 2000 . $_ } '', '00', '01', 'ff' ],
 		others => {},
 	},
 	inet => {
@@ -218,7 +232,10 @@ our %types = (
 		others => { cidr => sub { one_of('10.0.0.0/8', '10.5.0.0/16', 'fd00::/16', '0.0.0.0/0') } },
 	},
 	cidr => {
-		make => sub { one_of("10.$_[0].0.0/16", "10.$_[0]." . below(256) . '.0/24', "10.$_[0]." . below(256) . '.' . below(256) . '/32', sprintf('fd00:%x::/32', $_[0])) },
+		make => sub {
+			one_of("10.$_[0].0.0/16", "10.$_[0]." . below(256) . '.0/24',
+				"10.$_[0]." . below(256) . '.' . below(256) . '/32', sprintf('fd00:%x::/32', $_[0]));
+		},
 		extremes => [ '0.0.0.0/0', '255.255.255.255/32', '::/0', '::/128' ],
 		others => { inet => sub { one_of('10.5.3.1', '10.7.1.1/8', $_[0]) } },
 	},
