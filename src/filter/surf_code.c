@@ -220,10 +220,11 @@ surf_bits_extend(SurfBits *bits, uint32_t nbits)
 			bits->mark_bits = bits->nbits;
 		if (bits->next == bits->len)
 		{
-			symbol = surf_code_end(bits->code);
+			/* The code of the end is zeros, as is what follows. */
 			bits->complete = true;
+			break;
 		}
-		else if (!surf_code_byte(bits->code, bits->key[bits->next], &symbol))
+		if (!surf_code_byte(bits->code, bits->key[bits->next], &symbol))
 		{
 			bits->complete = true;
 			bits->between = true;

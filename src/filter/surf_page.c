@@ -3,8 +3,8 @@
  * surf_page.c
  *	  Queries on a content page of SuRF.
  *
- * Nothing is taken on trust: bits past the page's end read as zeros, which
- * are no node; the leaves below a node are fewer at each step down.
+ * Nothing is taken on trust: bits past the page's end read as zeros, and zeros
+ * are no node.  Positions only grow, and leaves get fewer at each step down.
  *
  *-------------------------------------------------------------------------
  */
@@ -274,8 +274,7 @@ find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
 		uint64_t	chain;
 		int			order = 0;
 
-		/* Reading on is in bounds, and this comes to an end. */
-		if (pos >= end || !read_node(page, pos, walk.n, &node))
+		if (!read_node(page, pos, walk.n, &node))
 			return false;
 		if (walk.depth <= key->mark_bits)
 			*start = walk;

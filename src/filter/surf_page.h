@@ -22,9 +22,8 @@
  * going right is jumping (or, over a few nodes, reading) past the left.  The
  * numbers of leaves give the shape of the tree, with it the end of the page's
  * nodes, and each leaf's number in key order.  They cost about 1.5 to 1.8
- * bits a key, which is less than LOUDS, and much less than its labels: half of
- * the English words, which the paper's coding has in 22.7 bits a key, take
- * less than 10.
+ * bits a key, less than LOUDS would, and no labels are needed.  330,000 English
+ * words, for which the paper's coding takes 22.7 bits a key, take about 10.
  *
  * As in the paper's LOUDS-Dense, the upper levels may have a form that is made
  * for speed: a table that for each value of the first top_bits bits says which

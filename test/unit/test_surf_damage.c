@@ -110,11 +110,65 @@ test_unknown(void)
 	free_strings(&strings);
 }
 
+/* Counts answers to points that are not as expected. */
+static int
+other_answers(Strings *strings, FilterAnswer expected)
+{
+	int			others = 0;
+	size_t		i;
+
+	for (i = 0; i < strings->n; i++)
+	{
+		FilterByteRange point = range_of(strings->keys[i], strings->keys[i]);
+
+		others += ask(strings, &point) != expected;
+	}
+	return others;
+}
+
+/* So is what leads out of a page, or to leaves it does not have. */
+static void
+test_impossible_pages(void)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_NONE, 14, PAGE_SIZE, 2500);
+	Strings		strings = build_random(WORDS, 2000, &options);
+	uint8_t    *page = strings.run.pages;
+	uint32_t	top = 14 + page[8];
+	uint32_t	top_len = 4 * ((1 << page[11]) + 1);
+	uint8_t    *copy = malloc(PAGE_SIZE);
+	uint32_t	i;
+
+	CHECK(strings.run.npages == 1 && page[11] > 0, "%u pages, %u top bits",
+		  strings.run.npages, page[11]);
+	CHECK(other_answers(&strings, FILTER_YES) == 0, "before");
+	memcpy(copy, page, PAGE_SIZE);
+
+	memset(page + top + top_len, 0, PAGE_SIZE - top - top_len);
+	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "no nodes");
+	memset(page + top + top_len, 0xFF, PAGE_SIZE - top - top_len);
+	page[1] = 15;
+	CHECK(other_answers(&strings, FILTER_UNKNOWN) < (int) strings.n,
+		  "skips are too long");
+	memcpy(page, copy, PAGE_SIZE);
+
+	for (i = 0; i < top_len; i += 4)
+		page[top + i + 1] ^= 0x80;
+	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "leaves that are not there");
+	for (i = 0; i < top_len; i += 8)
+		page[top + i + 1] ^= 0x80;
+	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "leaves in disorder");
+	memcpy(page, copy, PAGE_SIZE);
+
+	free(copy);
+	free_strings(&strings);
+}
+
 int
 main(void)
 {
 	unit_begin("surf damage");
 	RUN(test_hostile_bytes);
 	RUN(test_unknown);
+	RUN(test_impossible_pages);
 	return unit_end();
 }

@@ -1,0 +1,282 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_surf_code.c
+ *	  SuRF's order-preserving code, and its hash.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "byte_keys.h"
+#include "filter/surf_code.h"
+#include "filter/surf_page.h"
+
+/* Random weights; about so many percent of the bytes have none. */
+static void
+make_weights(uint64_t *weights, uint32_t percent)
+{
+	uint32_t	skew = unit_random_below(60);
+	uint32_t	i;
+
+	for (i = 0; i < SURF_SYMBOLS; i++)
+	{
+		weights[i] = 1 + (unit_random() >> 20 >> unit_random_below(skew + 1) % 44);
+		if (unit_random_below(100) < percent)
+			weights[i] = 0;
+	}
+}
+
+/*
+ * The intervals of all symbols tile [0, 1), each at a multiple of its size:
+ * so codes are in order and none is a prefix of another.
+ */
+static void
+check_table(const SurfCode *code, const uint64_t *weights)
+{
+	SurfSymbol	symbol = surf_code_end(code);
+	uint32_t	next = SURF_CODE_ONE >> symbol.len;
+	uint32_t	i;
+
+	CHECK(symbol.start == 0, "end at %u", symbol.start);
+	for (i = 0; i < 256; i++)
+	{
+		bool		occurs = surf_code_byte(code, (uint8_t) i, &symbol);
+
+		CHECK(occurs == (weights[SURF_SYMBOL_BYTE(i)] > 0), "byte %u", i);
+		CHECK(symbol.start == next, "byte %u at %u, not %u", i, symbol.start, next);
+		if (!occurs)
+			continue;
+		CHECK(symbol.len > 0 && symbol.len <= SURF_CODE_BITS, "byte %u: %u bits",
+			  i, symbol.len);
+		CHECK(symbol.start % (SURF_CODE_ONE >> symbol.len) == 0, "byte %u", i);
+		next += SURF_CODE_ONE >> symbol.len;
+	}
+	CHECK(next < SURF_CODE_ONE, "no room at the top");
+}
+
+/* Opens the table for the weights, or the plain code if they are NULL. */
+static SurfCode
+open_code(const uint64_t *weights, uint8_t *table)
+{
+	uint32_t	len = weights != NULL ? surf_code_make(weights, table) :
+	surf_code_make_plain(table);
+	SurfCode	code;
+	uint32_t	used;
+	uint32_t	i;
+
+	CHECK(surf_code_open(&code, table, len, &used) && used == len, "length %u", len);
+	for (i = 0; i < len; i++)
+	{
+		SurfCode	cut;
+
+		CHECK(!surf_code_open(&cut, table, i, &used), "length %u of %u", i, len);
+	}
+	return code;
+}
+
+static void
+test_tables(void)
+{
+	static const uint32_t percents[] = {0, 10, 70, 98, 100};
+	int			round;
+
+	for (round = 0; round < 300; round++)
+	{
+		uint64_t	weights[SURF_SYMBOLS];
+		uint8_t		table[SURF_CODE_MAX_SIZE];
+		SurfCode	code;
+
+		make_weights(weights, percents[round % 5]);
+		code = open_code(weights, table);
+		check_table(&code, weights);
+	}
+}
+
+/* The cost of an alphabetic code by dynamic programming, in cubic time. */
+static uint64_t
+least_cost(const uint64_t *weights, int n)
+{
+	static uint64_t cost[SURF_SYMBOLS][SURF_SYMBOLS];
+	int			len;
+	int			i;
+	int			k;
+
+	for (len = 1; len <= n; len++)
+		for (i = 0; i + len <= n; i++)
+		{
+			uint64_t	total = 0;
+
+			cost[i][i + len - 1] = len == 1 ? 0 : UINT64_MAX;
+			for (k = i; k < i + len; k++)
+				total += weights[k];
+			for (k = i; len > 1 && k < i + len - 1; k++)
+			{
+				uint64_t	sum = total + cost[i][k] + cost[k + 1][i + len - 1];
+
+				if (sum < cost[i][i + len - 1])
+					cost[i][i + len - 1] = sum;
+			}
+		}
+	return cost[0][n - 1];
+}
+
+/* No alphabetic code is shorter, where no code has to be cut to 15 bits. */
+static void
+test_codes_are_optimal(void)
+{
+	int			round;
+
+	for (round = 0; round < 20; round++)
+	{
+		uint64_t	weights[SURF_SYMBOLS];
+		uint64_t	used[SURF_SYMBOLS];
+		uint8_t		table[SURF_CODE_MAX_SIZE];
+		SurfCode	code;
+		SurfSymbol	symbol;
+		uint64_t	cost;
+		uint32_t	top = SURF_CODE_ONE;
+		int			n = 0;
+		int			i;
+
+		for (i = 0; i < SURF_SYMBOLS; i++)
+		{
+			weights[i] = 100 + unit_random_below(2000);
+			if (i % 4 != 0 && i != SURF_SYMBOL_TOP)
+				weights[i] = 0;
+			if (weights[i] > 0)
+				used[n++] = weights[i];
+		}
+		code = open_code(weights, table);
+		symbol = surf_code_end(&code);
+		top -= SURF_CODE_ONE >> symbol.len;
+		cost = weights[SURF_SYMBOL_END] * symbol.len;
+		for (i = 0; i < 256; i++)
+			if (surf_code_byte(&code, (uint8_t) i, &symbol))
+			{
+				top -= SURF_CODE_ONE >> symbol.len;
+				cost += weights[SURF_SYMBOL_BYTE(i)] * symbol.len;
+			}
+		cost += weights[SURF_SYMBOL_TOP] * (SURF_CODE_BITS - bits_log2(top));
+		CHECK(cost == least_cost(used, n), "cost %" PRIu64 ", not %" PRIu64, cost,
+			  least_cost(used, n));
+	}
+}
+
+/* Compares codes as bit strings: < 0, 0, > 0. */
+static int
+compare_codes(SurfBits *a, SurfBits *b)
+{
+	uint32_t	pos;
+
+	surf_bits_extend(a, UINT32_MAX);
+	surf_bits_extend(b, UINT32_MAX);
+	for (pos = 0; pos < a->nbits || pos < b->nbits; pos += 64)
+	{
+		uint64_t	x = surf_bits_peek(a, pos);
+		uint64_t	y = surf_bits_peek(b, pos);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
+}
+
+/*
+ * Checks that two keys' codes are in the keys' order, and that going on from
+ * what they share leads to the same code.
+ */
+static void
+check_order(const SurfCode *code, FilterBytes a, FilterBytes b)
+{
+	static SurfBits a_bits;
+	static SurfBits b_bits;
+	static SurfBits like;
+	int			order = filter_bytes_compare(a, b);
+	int			codes;
+
+	surf_bits_begin(&a_bits, code, a, surf_common_prefix(a, b));
+	surf_bits_begin(&b_bits, code, b, 0);
+	surf_bits_extend(&a_bits, unit_random_below(200));
+	surf_bits_begin_like(&like, &a_bits, b);
+	codes = compare_codes(&a_bits, &b_bits);
+
+	/* A key with a byte that does not occur is just below its code. */
+	if (codes == 0)
+		codes = (int) b_bits.between - (int) a_bits.between;
+	CHECK(codes == order || (codes == 0 && a_bits.between && b_bits.between) ||
+		  (codes < 0) == (order < 0), "order %d, codes %d", order, codes);
+	CHECK(order == 0 || codes != 0 || a_bits.between, "equal codes");
+	CHECK(compare_codes(&like, &b_bits) == 0 && like.nbits == b_bits.nbits &&
+		  like.between == b_bits.between, "code begun in another way");
+}
+
+static void
+test_order(void)
+{
+	int			round;
+
+	for (round = 0; round < 200; round++)
+	{
+		uint64_t	weights[SURF_SYMBOLS];
+		uint8_t		table[SURF_CODE_MAX_SIZE];
+		SurfCode	code;
+		int			i;
+
+		make_weights(weights, round % 3 == 0 ? 0 : 30 * (round % 4));
+		code = open_code(round % 10 == 0 ? NULL : weights, table);
+		for (i = 0; i < 300; i++)
+		{
+			FilterBytes a = make_key((KeyKind) unit_random_below(KEY_KINDS), i);
+			FilterBytes b = unit_random_below(2) ? make_near(a) :
+			make_key((KeyKind) unit_random_below(KEY_KINDS), i);
+
+			if (a.len <= FILTER_MAX_KEY && b.len <= FILTER_MAX_KEY)
+				check_order(&code, a, b);
+			free_bytes(a);
+			free_bytes(b);
+		}
+	}
+}
+
+/* Hashes are stored: these must never change while the version is 1. */
+static void
+test_hash(void)
+{
+	static const char *const keys[] = {"", "a", "abcdefg", "abcdefgh", "abcdefghi"};
+	static const uint64_t hashes[] = {
+		0, UINT64_C(0x980b4a3613dc81b2), UINT64_C(0xc8cd1a1c6e37485d),
+		UINT64_C(0x816e551214b21074), UINT64_C(0x8f2d6deb37202aac)
+	};
+	uint32_t	counts[64] = {0};
+	uint32_t	i;
+	uint32_t	j;
+
+	for (i = 0; i < 5; i++)
+	{
+		FilterBytes key = {(const uint8_t *) keys[i], strlen(keys[i])};
+
+		CHECK(surf_hash(key) == hashes[i], "\"%s\": %016" PRIx64, keys[i],
+			  surf_hash(key));
+	}
+
+	/* Each bit is set for about half of consecutive numbers. */
+	for (i = 0; i < 10000; i++)
+	{
+		FilterBytes key = make_number(i);
+
+		for (j = 0; j < 64; j++)
+			counts[j] += surf_hash(key) >> j & 1;
+		free_bytes(key);
+	}
+	for (j = 0; j < 64; j++)
+		CHECK(counts[j] > 4700 && counts[j] < 5300, "bit %u: %u", j, counts[j]);
+}
+
+int
+main(void)
+{
+	unit_begin("surf code");
+	RUN(test_tables);
+	RUN(test_codes_are_optimal);
+	RUN(test_order);
+	RUN(test_hash);
+	return unit_end();
+}
