@@ -231,6 +231,27 @@ SELECT rangefilter_may_contain('u_k', 8, 8), rangefilter_may_contain('u_k', 1000
 COMMIT;
 
 --
+-- What an insert needs does not pile up until the statement ends
+--
+CREATE TABLE long_keys (k text COLLATE "C") WITH (autovacuum_enabled = off, fillfactor = 10);
+ALTER TABLE long_keys ALTER k SET STORAGE plain;
+INSERT INTO long_keys SELECT repeat('k', 990) || g FROM generate_series(1, 900) g;
+CREATE INDEX long_keys_k ON long_keys USING rangefilter (k);
+ALTER TABLE long_keys SET (fillfactor = 100);
+VACUUM long_keys;
+CREATE FUNCTION memory() RETURNS trigger LANGUAGE plpgsql AS
+$$
+BEGIN
+	RAISE NOTICE 'little memory: %', (SELECT sum(total_bytes) < 3000000
+		FROM pg_backend_memory_contexts WHERE name = 'ExecutorState');
+	RETURN NULL;
+END
+$$;
+CREATE TRIGGER memory AFTER INSERT ON long_keys EXECUTE FUNCTION memory();
+INSERT INTO long_keys SELECT repeat('l', 990) || g FROM generate_series(1, 5000) g;
+SELECT summarized_blocks = heap_blocks AS old_blocks FROM rangefilter_status('long_keys_k');
+
+--
 -- Many indexes on one table, one of them on a column without changes
 --
 CREATE TABLE many (a int, b int, c int);

@@ -32,7 +32,7 @@ ORDER BY (state = 'active') DESC, random() LIMIT 1});
 	return $out;
 }
 
-foreach my $round (1 .. 7)
+foreach my $round (1 .. 6)
 {
 	my $how = ('kill the postmaster', 'immediate stop', 'kill a backend')[ $round % 3 ];
 	my $name = "seed $seed, round $round, $how";
