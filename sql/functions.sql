@@ -297,7 +297,7 @@ SELECT mode, locktype, relation::regclass FROM pg_locks
 WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() AND relation = 't_k'::regclass;
 COMMIT;
 -- Locks on table and index are kept by summarize alone.
-BEGIN;
+BEGIN ISOLATION LEVEL READ COMMITTED;
 SELECT rangefilter_may_contain('t_k', 10, 10), (SELECT count(*) FROM rangefilter_status('t_k')),
 	rangefilter_verify('t_k') >= 100;
 SELECT relation::regclass, mode FROM pg_locks
