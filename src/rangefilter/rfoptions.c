@@ -38,6 +38,8 @@ static relopt_enum_elt_def rf_suffix_values[] = {
 	{"hash", FILTER_SUFFIX_HASH},
 	{"real", FILTER_SUFFIX_REAL},
 	{"mixed", FILTER_SUFFIX_MIXED},
+	/* Without quotes the parser takes real for the type of that name. */
+	{"pg_catalog.float4", FILTER_SUFFIX_REAL},
 	{NULL}
 };
 
