@@ -38,38 +38,46 @@ PG_FUNCTION_INFO_V1(rangefilter_summarize);
 PG_FUNCTION_INFO_V1(rangefilter_verify);
 
 /*
- * Opens a table and then its rangefilter index, both in the given mode.
- * Anything else is an error that says what is wanted.
+ * Opens a table and then its index, both in the given mode.  False where they
+ * do not exist, or not any more: partitions may be dropped while we go through
+ * the others.
  */
-void
-rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
+bool
+rf_try_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 {
 	Oid			heap_oid = IndexGetRelation(index_oid, true);
 
 	open->lockmode = lockmode;
-	open->heap = NULL;
-	open->index = NULL;
-	if (OidIsValid(heap_oid))
+	if (!OidIsValid(heap_oid))
+		return false;
+	open->heap = try_table_open(heap_oid, lockmode);
+	if (open->heap == NULL)
+		return false;
+
+	/* The index may be gone, and its OID given anew, before we locked. */
+	if (IndexGetRelation(index_oid, true) != heap_oid)
 	{
-		open->heap = table_open(heap_oid, lockmode);
-		open->index = index_open(index_oid, lockmode);
+		table_close(open->heap, lockmode);
+		return false;
 	}
-	if (open->index == NULL || !rf_is_rangefilter(open->index))
+	open->index = index_open(index_oid, lockmode);
+	return true;
+}
+
+/*
+ * Opens a table and then its rangefilter index, both in the given mode.
+ * Anything else is an error that says what is wanted.
+ */
+static void
+rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
+{
+	if (!rf_try_open_index(index_oid, lockmode, open) ||
+		!rf_is_rangefilter(open->index))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a rangefilter index",
 						get_rel_name(index_oid) ? get_rel_name(index_oid) : "?"),
 				 errhint("Name an index made with CREATE INDEX ... USING rangefilter.")));
-
-	/*
-	 * The index may have been dropped and its OID given anew before we
-	 * locked.
-	 */
-	if (heap_oid != IndexGetRelation(index_oid, false))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("could not open parent table of index \"%s\"",
-						RelationGetRelationName(open->index))));
 	if (RELATION_IS_OTHER_TEMP(open->index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -278,7 +286,8 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 	RfStamp		stamp;
 	bool		result = true;
 
-	rf_open_index(leaf, AccessShareLock, &open);
+	if (!rf_try_open_index(leaf, AccessShareLock, &open))
+		return false;
 	*heap_oid = RelationGetRelid(open.heap);
 	set = rf_argument_set(fcinfo, open.index);
 	if (set != NULL && rf_keyset_is_empty(set))
@@ -411,7 +420,8 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 		RfOpenIndex open;
 
 		CHECK_FOR_INTERRUPTS();
-		rf_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open);
+		if (!rf_try_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open))
+			continue;
 		if (!RF_OWNS_RELATION(lfirst_oid(cell), GetUserId()))
 			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
 						   RelationGetRelationName(open.index));
@@ -511,7 +521,8 @@ rangefilter_verify(PG_FUNCTION_ARGS)
 	{
 		RfOpenIndex open;
 
-		rf_open_index(lfirst_oid(cell), AccessShareLock, &open);
+		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
+			continue;
 		if (!open.index->rd_index->indisvalid)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -20,7 +20,8 @@ typedef struct RfOpenIndex
 	LOCKMODE	lockmode;
 } RfOpenIndex;
 
-extern void rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open);
+extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode,
+							  RfOpenIndex *open);
 extern void rf_close_index(RfOpenIndex *open, bool keep_lock);
 extern List *rf_leaf_indexes(Oid index_oid);
 extern bool rf_may_read_keys(RfOpenIndex *open);

@@ -205,7 +205,8 @@ rangefilter_status(PG_FUNCTION_ARGS)
 		Buffer		buffer;
 
 		CHECK_FOR_INTERRUPTS();
-		rf_open_index(lfirst_oid(cell), AccessShareLock, &open);
+		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
+			continue;
 
 		/* Output functions must not run under a buffer lock. */
 		buffer = rf_read_meta(open.index, BUFFER_LOCK_SHARE);
