@@ -3,12 +3,13 @@
  * surf_build.c
  *	  SuRF: building a run from sorted keys.
  *
- * The first pass counts keys and takes a sample: groups of neighbouring keys,
- * evenly spread.  From these come the weights for the code and, as most of a
- * trie is near its leaves, what nodes cost in each part of the key space.
- * That and the budget give the length of suffixes.  The second pass fills
- * page after page up to that length, which is adjusted at each page to what
- * the pages before really took.
+ * The first pass counts keys, and the bytes in which they are new: from where
+ * a key differs from the one before to where it differs from the one behind,
+ * too.  It also takes a sample: groups of neighbouring keys, evenly spread.
+ * From the sample come the weights for the code and, as most of a trie is near
+ * its leaves, what nodes cost for each new byte.  That and the budget give the
+ * length of suffixes.  The second pass fills page after page up to that
+ * length, which is adjusted at each page to what the pages before really took.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,8 +28,11 @@
 #define GROUP_KEYS	128
 #define MAX_GROUPS	32
 
-/* Bits a key that the nodes above a group, and skips, add to its cost / 256. */
-#define EXTRA_COST_256	(256 * 4 / 10)
+/*
+ * What the nodes above a group, and more skips, add to the cost of a key's
+ * nodes; in bits.
+ */
+#define EXTRA_COST		0.4
 
 /* A group of neighbouring keys in the sample. */
 typedef struct SurfGroup
@@ -36,7 +40,6 @@ typedef struct SurfGroup
 	uint64_t	first;			/* number of its first key */
 	size_t		offset;			/* where its keys are, each after its length */
 	uint32_t	nkeys;
-	uint32_t	cost_256;		/* bits its nodes take for each key, x 256 */
 } SurfGroup;
 
 struct SurfBuild
@@ -48,6 +51,8 @@ struct SurfBuild
 	uint64_t	nkeys;
 	uint8_t		last[FILTER_MAX_KEY];
 	uint32_t	last_len;
+	uint32_t	last_common;	/* bytes in which it was like the one before */
+	uint64_t	new_bytes;		/* of all keys but the last one */
 	bool		seen[256];		/* byte values that occur */
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
@@ -57,6 +62,7 @@ struct SurfBuild
 	size_t		sample_len;
 	size_t		sample_max;
 	uint64_t	separators;		/* bytes of separators between sample keys */
+	double		byte_cost;		/* bits that nodes take for each new byte */
 	uint32_t	longest_rest;	/* see surf_writer_longest_rest() */
 
 	/* The second pass. */
@@ -66,11 +72,11 @@ struct SurfBuild
 	SurfWriter *writer;
 	FenceBuild *fences;
 	uint64_t	nadded;
-	uint32_t	planned_pages;	/* for content */
+	uint32_t	planned_pages;	/* for content; 0: as many as nodes need */
 	uint32_t	suffix_256;		/* bits of suffix in this page, x 256 */
-	uint64_t	page_first;		/* number of this page's first key */
-	uint64_t	expected_cost;	/* of all nodes up to this page ... */
-	uint64_t	real_cost;		/* ... and what they took */
+	uint32_t	common;			/* last_common, this time */
+	uint64_t	added_bytes;	/* new_bytes, this time */
+	uint64_t	cost;			/* bits of all nodes in finished pages */
 	uint8_t    *pages;
 	uint32_t	npages;
 	uint32_t	max_pages;
@@ -164,6 +170,16 @@ sample_key(SurfBuild *build, FilterBytes key)
 	group->nkeys++;
 }
 
+/*
+ * In how many bytes is a key new?  It shares so many with the one before, and
+ * with the next one.
+ */
+static inline uint32_t
+new_bytes(uint32_t common, uint32_t next_common)
+{
+	return (common > next_common ? 0 : next_common - common) + 1;
+}
+
 /* First pass, see surf.h. */
 void
 surf_measure(SurfBuild *build, FilterBytes key)
@@ -179,6 +195,9 @@ surf_measure(SurfBuild *build, FilterBytes key)
 		if (common == key.len && common == last.len)
 			return;
 	}
+	if (build->nkeys > 0)
+		build->new_bytes += new_bytes(build->last_common, common);
+	build->last_common = common;
 	sample_key(build, key);
 	for (i = common; i < key.len; i++)
 	{
@@ -257,16 +276,22 @@ make_code(SurfBuild *build)
 	surf_coder_begin(&build->coder, &code);
 }
 
-/* Codes a group's keys as if they were a page, to see what they cost. */
-static void
-cost_group(SurfBuild *build, SurfWriter *writer, SurfGroup *group)
+/*
+ * Codes a group's keys as if they were a page, to see what they cost in bits.
+ * Returns the bytes in which they are new, not counting the last one.
+ */
+static uint64_t
+cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
+		   double *cost)
 {
 	SurfCoder  *coder = &build->coder;
+	SurfCode	code = coder->code;
 	size_t		offset = group->offset;
-	uint64_t	bits;
+	uint64_t	bytes = 0;
+	uint32_t	common = 0;
 	uint32_t	i;
 
-	surf_coder_begin(coder, &coder->code);
+	surf_coder_begin(coder, &code);
 	surf_writer_reset(writer);
 	for (i = 0; i < group->nkeys; i++)
 	{
@@ -276,33 +301,40 @@ cost_group(SurfBuild *build, SurfWriter *writer, SurfGroup *group)
 		surf_coder_compare(coder, key, &shared);
 		if (i > 0)
 			surf_writer_next(writer, &coder->bits, shared.bits);
+		if (i > 1)
+			bytes += new_bytes(common, shared.bytes);
+		common = shared.bytes;
 		surf_coder_set(coder, key, &shared);
 		surf_writer_add(writer, key, &coder->bits, &shared);
 	}
 	surf_writer_next(writer, &coder->bits, 0);
-	bits = surf_writer_node_bits(writer);
-	group->cost_256 = (uint32_t) (256 * bits / group->nkeys) + EXTRA_COST_256;
+	*cost = surf_writer_node_bits(writer) + group->nkeys * EXTRA_COST;
 	if (surf_writer_longest_rest(writer) > build->longest_rest)
 		build->longest_rest = surf_writer_longest_rest(writer);
+	return bytes;
 }
 
-/* Bits that the nodes of all keys from number first on are expected to take. */
-static uint64_t
-expected_cost_from(const SurfBuild *build, uint64_t first)
+/* Finds out what keys cost for each new byte, from the sample. */
+static void
+cost_sample(SurfBuild *build)
 {
-	uint64_t	cost_256 = 0;
+	SurfWriter *writer = surf_writer_begin(build->options.page_size,
+										   FILTER_SUFFIX_NONE, 0);
+	uint64_t	bytes = 0;
+	double		costs = 0;
 	uint32_t	i;
 
 	for (i = 0; i < build->ngroups; i++)
 	{
-		const SurfGroup *group = &build->groups[i];
-		uint64_t	end = i + 1 < build->ngroups ? group[1].first : build->nkeys;
-		uint64_t	start = group->first > first ? group->first : first;
+		double		cost;
 
-		if (start < end)
-			cost_256 += (end - start) * group->cost_256;
+		bytes += cost_group(build, writer, &build->groups[i], &cost);
+		costs += cost;
 	}
-	return cost_256 / 256;
+	build->byte_cost = bytes > 0 ? costs / bytes : 1;
+	surf_writer_free(writer);
+	filter_free(build->sample);
+	build->sample = NULL;
 }
 
 /* The most suffix bits a key can use. */
@@ -335,26 +367,26 @@ plan_page(SurfBuild *build)
 {
 	uint64_t	page_bits = 8 * (build->options.page_size - SURF_PAGE_HEADER);
 	uint64_t	nkeys = build->nkeys - build->nadded;
-	uint64_t	cost = expected_cost_from(build, build->nadded);
+	uint64_t	bytes = build->new_bytes > build->added_bytes ?
+	build->new_bytes - build->added_bytes : 0;
+	double		byte_cost;
+	uint64_t	cost;
 	uint64_t	available;
 
-	build->page_first = build->nadded;
 	build->suffix_256 = 0;
 
-	/* The last page takes all that is left. */
+	/* The last page takes all that is left; 0 are planned if nodes are all. */
 	if (build->npages + 1 >= build->planned_pages || nkeys == 0)
 		return;
 
-	/* Rather too much than too little: one page more would break the budget. */
-	if (build->expected_cost > 0)
-	{
-		uint64_t	average = build->real_cost / build->nadded * nkeys;
-
-		cost = (uint64_t) ((double) cost * build->real_cost / build->expected_cost);
-		if (cost < average)
-			cost = average;
-	}
-	available = (build->planned_pages - build->npages) * page_bits - page_bits / 4;
+	/*
+	 * The pages before count like one more page for the sample.  Rather too
+	 * much than too little: one page more would break the budget.
+	 */
+	byte_cost = (page_bits + build->cost) /
+		(page_bits / build->byte_cost + build->added_bytes);
+	cost = (uint64_t) (byte_cost * bytes * 1.01) + page_bits / 4;
+	available = (build->planned_pages - build->npages) * page_bits;
 	if (available > cost)
 	{
 		uint64_t	suffix_256 = 256 * (available - cost) / nkeys;
@@ -371,7 +403,7 @@ plan_run(SurfBuild *build)
 {
 	const FilterOptions *options = &build->options;
 	uint64_t	page_bits = 8 * (options->page_size - SURF_PAGE_HEADER);
-	uint64_t	cost = expected_cost_from(build, 0);
+	uint64_t	cost = (uint64_t) (build->byte_cost * build->new_bytes);
 	uint64_t	budget = build->nkeys * options->bits_per_key / 8 /
 	options->page_size;
 	uint64_t	least = (cost + page_bits - 1) / page_bits;
@@ -386,11 +418,10 @@ plan_run(SurfBuild *build)
 	fences = fence_pages_bound((uint32_t) budget, options->page_size, root_max,
 							   (uint32_t) (build->separators / (sampled + 1) + 1));
 	budget = budget > fences ? budget - fences : 1;
-	build->planned_pages = (uint32_t) (budget > least ? budget : least);
+	build->planned_pages = budget < least ? 0 : (uint32_t) budget;
 
 	/* No page's suffixes will be much longer than they are on average. */
-	max_suffix = (uint32_t) (build->planned_pages * page_bits /
-							 (build->nkeys + 1)) + 64;
+	max_suffix = (uint32_t) (budget * page_bits / (build->nkeys + 1)) + 64;
 	if (max_suffix > most_suffix_bits(build))
 		max_suffix = most_suffix_bits(build);
 	build->writer = surf_writer_begin(options->page_size, options->suffix,
@@ -402,18 +433,10 @@ plan_run(SurfBuild *build)
 void
 surf_measure_end(SurfBuild *build)
 {
-	SurfWriter *writer;
 	SurfCode	code;
-	uint32_t	i;
 
 	make_code(build);
-	writer = surf_writer_begin(build->options.page_size, FILTER_SUFFIX_NONE, 0);
-	for (i = 0; i < build->ngroups; i++)
-		cost_group(build, writer, &build->groups[i]);
-	surf_writer_free(writer);
-	filter_free(build->sample);
-	build->sample = NULL;
-
+	cost_sample(build);
 	plan_run(build);
 	plan_page(build);
 	code = build->coder.code;
@@ -427,10 +450,7 @@ end_page(SurfBuild *build)
 	uint32_t	page_size = build->options.page_size;
 	uint8_t    *page;
 
-	build->real_cost += surf_writer_node_bits(build->writer);
-	build->expected_cost += expected_cost_from(build, build->page_first) -
-		expected_cost_from(build, build->nadded);
-
+	build->cost += surf_writer_node_bits(build->writer);
 	if (build->npages == build->max_pages)
 	{
 		build->max_pages = build->max_pages * 2 + 1;
@@ -460,12 +480,14 @@ surf_add(SurfBuild *build, FilterBytes key)
 	if (build->nadded > 0)
 	{
 		surf_writer_next(build->writer, &coder->bits, shared.bits);
+		build->added_bytes += new_bytes(build->common, shared.bytes);
 		if (surf_writer_is_full(build->writer, &shared, build->suffix_256))
 		{
 			end_page(build);
 			plan_page(build);
 		}
 	}
+	build->common = shared.bytes;
 	if (surf_writer_leaves(build->writer) == 0)
 		fence_add_page(build->fences, last, key);
 	surf_coder_set(coder, key, &shared);
