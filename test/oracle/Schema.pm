@@ -126,17 +126,25 @@ sub create_part
 		"ALTER TABLE $self->{name} ATTACH PARTITION $leaf $bounds");
 }
 
+# The statements that make the index.  Sometimes not every partition gets one.
 sub create_index
 {
 	my ($self) = @_;
+	my $t = $self->{name};
 	my @options;
 
 	push @options, 'filter = ' . one_of('auto', 'surf', $self->is_number ? 'snarf' : 'auto') if chance(50);
 	push @options, 'bits_per_key = ' . one_of(4, 8, 14, 20, 64) if chance(40);
-	push @options, 'suffix = ' . quoted(one_of('none', 'hash', 'real', 'mixed')) if chance(50);
-	return "CREATE INDEX $self->{name}_key ON $self->{name} USING rangefilter ((" . sprintf($self->{key}, 'k') . '))'
+	push @options, 'suffix = ' . one_of('none', 'hash', 'real', 'mixed') if chance(50);
+	my $how = 'USING rangefilter ((' . sprintf($self->{key}, 'k') . '))'
 	  . (@options ? ' WITH (' . join(', ', @options) . ')' : '')
 	  . ($self->{where} ? " WHERE $self->{where}" : '');
+	my @leaves = map { $_->{name} } @{ $self->{leaves} };
+
+	return "CREATE INDEX ${t}_key ON $t $how" if chance(92) || grep { !$_->{bounds} } @{ $self->{leaves} };
+	return ("CREATE INDEX ${t}_key ON ONLY $t $how",
+		map { ("CREATE INDEX ${_}_own ON $_ $how", "ALTER INDEX ${t}_key ATTACH PARTITION ${_}_own") }
+		  grep { chance(80) } @leaves);
 }
 
 # Other indexes: on another column, which can skip as well; of another kind.

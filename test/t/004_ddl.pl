@@ -57,6 +57,12 @@ SELECT 1 / count(*) FROM w WHERE k = :k;
 COMMIT;
 SELECT 1 / count(*) FROM w WHERE k = :k;
 },
+	monitor => q{
+\set k random(1, 1000000000)
+SELECT count(*), sum(keys) FROM rangefilter_status('w_k');
+SELECT rangefilter_may_contain('w_k', :k, :k + 100);
+SELECT rangefilter_partitions('w_k', :k, :k + 100);
+},
 	repeatable => q{
 \set p random(0, 3)
 \set k random(1, 1000000000)
@@ -156,7 +162,7 @@ is( under_load(
 
 # Not for old snapshots: ALTER TABLE makes rows that they do not see.
 is( under_load(
-		'tables', 12, 'insert update own',
+		'tables', 12, 'insert update own monitor',
 		'VACUUM FULL w0',
 		'CLUSTER w1 USING w1_note',
 		'TRUNCATE w5; INSERT INTO w SELECT 5, -k FROM generate_series(1, 10) k',
@@ -173,6 +179,26 @@ is( under_load(
 		'VACUUM w3'),
 	't',
 	'tables: verified');
+
+# A partition that goes while a function is at one before it.
+foreach my $call (
+	q{count(*) FROM rangefilter_status('w_k')},
+	q{count(*) FROM rangefilter_partitions('w_k', NULL, NULL)},
+	q{rangefilter_summarize('w_k') >= 0},
+	q{rangefilter_verify('w_k') > 0})
+{
+	my $lock = open_session($node);
+	my $reader = open_session($node);
+
+	$node->safe_psql('postgres', 'CREATE TABLE w7 PARTITION OF w FOR VALUES IN (7)');
+	ask($lock, 'BEGIN; LOCK TABLE w0');
+	send_sql($reader, "SELECT $call");
+	ok($node->poll_query_until('postgres', 'SELECT count(*) > 0 FROM pg_locks WHERE NOT granted'),
+		"$call: waits");
+	ask($lock, 'DROP TABLE w7; COMMIT');
+	like(answer($reader), qr/^(6|t)$/, "$call: goes on without a partition dropped meanwhile");
+	close_session($_) foreach $lock, $reader;
+}
 
 # A type that changes with data in place.
 foreach my $type ('bigint', 'numeric', 'text COLLATE "C"', 'int')

@@ -170,8 +170,7 @@ $$ BEGIN IF k = 999 THEN PERFORM pg_sleep(60); END IF; RETURN k; END $$;
 });
 	my $session = open_session($node);
 
-	${ $session->{in} } .= "$statement;\n";
-	$session->{run}->pump_nb;
+	send_sql($session, $statement);
 	ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}),
 		"$statement: in its midst");
 	my $writes = $statement !~ /^BEGIN/;

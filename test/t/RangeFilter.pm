@@ -12,7 +12,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
-  denied start_load finish_load open_session ask close_session);
+  denied start_load finish_load open_session send_sql
+  answer ask close_session);
 
 # A server with the library in every session.  Autovacuum is off: tests say
 # themselves when to vacuum.
@@ -21,7 +22,8 @@ sub new_server
 	my ($name, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(%{ $params{init} // {} });
+	# Checksums find pages that changed behind WAL's back.
+	$node->init(extra => ['--data-checksums'], %{ $params{init} // {} });
 	$node->append_conf(
 		'postgresql.conf', qq{
 session_preload_libraries = 'rangefilter'
@@ -166,19 +168,37 @@ sub open_session
 	return { in => \$in, out => \$out, run => $run, timer => $timer, n => 0 };
 }
 
-# What the session answers, errors included; dies after a minute without.
-sub ask
+# Sends something, without waiting for the answer.
+sub send_sql
 {
 	my ($session, $sql) = @_;
-	my $mark = 'answered ' . ++$session->{n};
+
+	$session->{mark} = 'answered ' . ++$session->{n};
+	${ $session->{out} } = '';
+	${ $session->{in} } .= "$sql;\n\\echo $session->{mark}\n";
+	$session->{run}->pump_nb;
+	return;
+}
+
+# What the session answers, errors included; dies after a minute without.
+sub answer
+{
+	my ($session) = @_;
+	my $mark = $session->{mark};
 	my $answer;
 
 	$session->{timer}->start(60);
-	${ $session->{out} } = '';
-	${ $session->{in} } .= "$sql;\n\\echo $mark\n";
 	$session->{run}->pump until ${ $session->{out} } =~ /^\Q$mark\E$/m;
 	($answer = ${ $session->{out} }) =~ s/\n?\Q$mark\E\n//;
 	return $answer;
+}
+
+sub ask
+{
+	my ($session, $sql) = @_;
+
+	send_sql($session, $sql);
+	return answer($session);
 }
 
 sub close_session
