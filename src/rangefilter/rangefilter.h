@@ -201,6 +201,13 @@ typedef struct RfCache
 	Buffer		meta_buffer;	/* where the metapage was last seen */
 	Buffer		run_buffers[RF_RECENT_PAGES];	/* likewise pages of runs, by
 												 * block modulo their number */
+
+	/*
+	 * The tail was seen open from heap block open_start on when this backend's
+	 * last WAL record was the one at open_record; see rfinsert.c.
+	 */
+	XLogRecPtr	open_record;
+	BlockNumber open_start;
 } RfCache;
 
 /* Phases of CREATE INDEX, for pg_stat_progress_create_index. */
@@ -218,8 +225,9 @@ extern void rf_check_definition(Relation heap, Relation index,
 /* rfmeta.c */
 extern RfCache *rf_cache(Relation index);
 extern const RfCodec *rf_index_codec(Relation index);
-extern const char *rf_meta_problem(Page page, const RfCodec *codec);
 extern Buffer rf_read_meta(Relation index, int lockmode);
+extern Buffer rf_read_meta_fields(Relation index);
+extern void rf_check_meta(Relation index, Buffer buffer);
 extern Buffer rf_try_read_meta(Relation index);
 extern RfMetaData *rf_page_meta(Page page);
 extern const RfSegment *rf_first_segment(const RfMetaData *meta);

@@ -10,10 +10,16 @@
  * and one that looks later finds the announcement and writes its key to the
  * delta that the summarize will not drop.
  *
+ * Bulk loads put many tuples into the heap and then call aminsert for each.
+ * All that a look at the metapage found then holds for all of them: they were
+ * there.  That they were is known if this backend has written no WAL since it
+ * looked, for inserting a tuple does.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/predicate.h"
 
@@ -140,6 +146,54 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 }
 
 /*
+ * Was the tail seen open for this heap block when the tuple was in the heap
+ * already?
+ */
+static bool
+rf_was_open(Relation index, Relation heap, BlockNumber heap_block)
+{
+	const RfCache *cache = rf_cache(index);
+
+	return cache->open_record == ProcLastRecPtr &&
+		!XLogRecPtrIsInvalid(cache->open_record) &&
+		heap_block >= cache->open_start && RelationNeedsWAL(heap);
+}
+
+/*
+ * Is nothing to be written because the tail is open?  Remembers that it is.
+ * The caller holds a lock on the metapage.
+ */
+static bool
+rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block)
+{
+	RfCache    *cache = rf_cache(index);
+
+	if (!(meta->flags & RF_TAIL_OPEN) || heap_block < rf_tail_start(meta))
+		return false;
+	cache->open_record = ProcLastRecPtr;
+	cache->open_start = rf_tail_start(meta);
+	return true;
+}
+
+/*
+ * Sees to it that the summary does not deny the key, reading and, if need be,
+ * writing the metapage, which the caller has share-locked.  Leaves it locked,
+ * in whatever mode.
+ */
+static void
+rf_insert_key(Relation index, Buffer buffer, const RfNewKey *new)
+{
+	rf_check_meta(index, buffer);
+	if (rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), new))
+		return;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	rf_check_meta(index, buffer);
+	if (!rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), new))
+		rf_write_key(index, buffer, new);
+}
+
+/*
  * aminsert.  Leaves no lock or pin.  Always false: there is no uniqueness to
  * vouch for.
  */
@@ -152,26 +206,22 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	const RfCodec *codec = rf_index_codec(index);
 	Buffer		buffer;
 
-	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
-	new.kind = codec->kind;
-	new.isnull = isnull[0];
 	new.heap_block = ItemPointerGetBlockNumber(tid);
+	if (rf_was_open(index, heap, new.heap_block))
+		return false;
 
-	/* Bulk loads end here: no need to encode the key. */
-	if (!(rf_page_meta(BufferGetPage(buffer))->flags & RF_TAIL_OPEN) ||
-		new.heap_block < rf_tail_start(rf_page_meta(BufferGetPage(buffer))))
+	buffer = rf_read_meta_fields(index);
+	if (!rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
+					new.heap_block))
 	{
+		/* Encoding may detoast: not under a lock. */
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		new.kind = codec->kind;
+		new.isnull = isnull[0];
 		if (!new.isnull)
 			new.key = codec->encode(values[0]);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		if (!rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), &new))
-		{
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-			LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-			if (!rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), &new))
-				rf_write_key(index, buffer, &new);
-		}
+		rf_insert_key(index, buffer, &new);
 	}
 	UnlockReleaseBuffer(buffer);
 
@@ -183,6 +233,8 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	 * Core looked for serializable readers of this index before calling us,
 	 * that is, before the key could be seen.  A reader that locked the index
 	 * and read the summary in between would go unnoticed, so look again.
+	 * (Where the tail was known to be open, core's look came after ours at
+	 * the metapage.)
 	 */
 	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
 	return false;

@@ -82,11 +82,11 @@ rf_directory_is_sane(const RfMetaData *meta)
 }
 
 /*
- * What is wrong with a metapage, in words for an error's detail; NULL where
- * nothing is.  Call with the page locked.
+ * What is wrong with a metapage, its directory apart, in words for an error's
+ * detail; NULL where nothing is.  Call with the page locked.
  */
-const char *
-rf_meta_problem(Page page, const RfCodec *codec)
+static const char *
+rf_meta_fields_problem(Page page, const RfCodec *codec)
 {
 	const RfMetaData *meta = rf_page_meta(page);
 
@@ -101,6 +101,20 @@ rf_meta_problem(Page page, const RfCodec *codec)
 		return "The metapage's identity is wrong.";
 	if (codec == NULL || meta->codec_id != codec->id)
 		return "The keys' encoding is not one this release knows.";
+	return NULL;
+}
+
+/*
+ * The same for all of the metapage.
+ */
+static const char *
+rf_meta_problem(Page page, const RfCodec *codec)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+	const char *problem = rf_meta_fields_problem(page, codec);
+
+	if (problem != NULL)
+		return problem;
 	if (meta->ndelta > RF_DELTA_SLOTS || meta->nretired > meta->ndelta ||
 		meta->nspare > RF_DELTA_SLOTS ||
 		meta->directory_len > RF_DIRECTORY_SIZE ||
@@ -133,6 +147,54 @@ rf_pin_meta(Relation index)
 }
 
 /*
+ * Raises the error for a metapage that cannot be used.  The caller may hold
+ * its lock, which goes with the transaction.
+ */
+static void
+rf_report_meta(Relation index, const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is not usable",
+					RelationGetRelationName(index)),
+			 errdetail_internal("%s", problem),
+			 errhint("REINDEX it.")));
+}
+
+/*
+ * Pins and share-locks the metapage for a look at its fixed fields, delta
+ * slots and directory excepted: those need rf_check_meta() first.
+ */
+Buffer
+rf_read_meta_fields(Relation index)
+{
+	Buffer		buffer = rf_pin_meta(index);
+	const char *problem;
+
+	if (!BufferIsValid(buffer))
+		rf_report_meta(index, "The index is empty.");
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	problem = rf_meta_fields_problem(BufferGetPage(buffer),
+									 rf_index_codec(index));
+	if (problem != NULL)
+		rf_report_meta(index, problem);
+	return buffer;
+}
+
+/*
+ * Checks all of a locked metapage: a damaged one is an error.
+ */
+void
+rf_check_meta(Relation index, Buffer buffer)
+{
+	const char *problem = rf_meta_problem(BufferGetPage(buffer),
+										  rf_index_codec(index));
+
+	if (problem != NULL)
+		rf_report_meta(index, problem);
+}
+
+/*
  * Pins and locks the metapage in the given mode for whoever changes the
  * index or reports on it: a damaged one is an error.
  */
@@ -140,24 +202,12 @@ Buffer
 rf_read_meta(Relation index, int lockmode)
 {
 	Buffer		buffer = rf_pin_meta(index);
-	const char *problem = "The index is empty.";
 
-	if (BufferIsValid(buffer))
-	{
-		LockBuffer(buffer, lockmode);
-		problem = rf_meta_problem(BufferGetPage(buffer),
-								  rf_index_codec(index));
-		if (problem == NULL)
-			return buffer;
-		UnlockReleaseBuffer(buffer);
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" is not usable",
-					RelationGetRelationName(index)),
-			 errdetail_internal("%s", problem),
-			 errhint("REINDEX it.")));
-	return InvalidBuffer;		/* keep compiler quiet */
+	if (!BufferIsValid(buffer))
+		rf_report_meta(index, "The index is empty.");
+	LockBuffer(buffer, lockmode);
+	rf_check_meta(index, buffer);
+	return buffer;
 }
 
 /*
