@@ -108,6 +108,17 @@ filter_query_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	return snarf_query(root, root_len, reader, lo, hi);
 }
 
+/* About how many keys are in [lo, hi]?  See snarf_count.c for the error. */
+bool
+filter_count_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
+				 FilterReader *reader, uint64_t lo, uint64_t hi,
+				 uint64_t *count)
+{
+	if (kind != FILTER_KIND_SNARF && kind != FILTER_KIND_EXACT)
+		return false;
+	return snarf_count(root, root_len, reader, lo, hi, count);
+}
+
 /* Is a key in the range of byte strings? */
 FilterAnswer
 filter_query_bytes(const uint8_t *root, uint32_t root_len,

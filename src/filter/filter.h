@@ -130,6 +130,15 @@ extern FilterAnswer filter_query_bytes(const uint8_t *root, uint32_t root_len,
 									   FilterReader *reader,
 									   const FilterByteRange *range);
 
+/*
+ * About how many distinct keys are in the range.  True with the number in
+ * *count, exact for lossless pages; false where pages are damaged.
+ */
+extern bool filter_count_u64(FilterKind kind,
+							 const uint8_t *root, uint32_t root_len,
+							 FilterReader *reader,
+							 uint64_t lo, uint64_t hi, uint64_t *count);
+
 /* A reader over pages in memory, for tests, tools and benchmarks. */
 typedef struct FilterMemoryReader
 {

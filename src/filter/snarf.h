@@ -26,5 +26,8 @@ extern void snarf_build_end(SnarfBuild *build, FilterRun *run);
 extern FilterAnswer snarf_query(const uint8_t *root, uint32_t root_len,
 								FilterReader *reader,
 								uint64_t lo, uint64_t hi);
+extern bool snarf_count(const uint8_t *root, uint32_t root_len,
+						FilterReader *reader, uint64_t lo, uint64_t hi,
+						uint64_t *count);
 
 #endif							/* RANGEFILTER_SNARF_H */

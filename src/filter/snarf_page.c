@@ -458,6 +458,7 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 	uint64_t	base = page->blocks[0].first;
 	uint64_t	distance = page->blocks[nblocks - 1].first - base;
 	uint32_t	width = byte_width(distance);
+	uint64_t	rank = page->rank;
 	uint8_t    *trailer = out + page->page_size - SNARF_TRAILER;
 	uint8_t    *metas = trailer - SNARF_META * nblocks;
 	uint8_t    *firsts = metas - (nblocks - 1) * width;
@@ -471,6 +472,7 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 		uint8_t    *meta = metas + SNARF_META * i;
 		uint32_t	ncoded = block->nkeys - 1;
 
+		page->rank += block->nkeys;
 		if (block->code == SNARF_CODE_RUN)
 			ncoded = 0;			/* more than fit here */
 		if (i > 0)
@@ -481,9 +483,11 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 		bits_store16(meta + 4, block->scale);
 	}
 	bits_store64(trailer, base);
-	bits_store16(trailer + 8, SNARF_PAGE_MAGIC);
-	bits_store16(trailer + 10, (uint16_t) nblocks);
-	bits_store16(trailer + 12, (uint16_t) page->data_len);
-	trailer[14] = (uint8_t) width;
+	bits_store32(trailer + 8, (uint32_t) rank);
+	bits_store16(trailer + 12, SNARF_PAGE_MAGIC);
+	bits_store16(trailer + 14, (uint16_t) nblocks);
+	bits_store16(trailer + 16, (uint16_t) page->data_len);
+	trailer[18] = (uint8_t) width;
+	trailer[19] = (uint8_t) (rank >> 32);
 	snarf_page_reset(page);
 }

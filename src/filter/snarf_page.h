@@ -43,9 +43,10 @@
  *					uint16 keys coded * 64 + code
  *					uint16 (mantissa - 1024) * 64 + exponent, or
  *						SNARF_EXACT_SCALE; keys coded for SNARF_CODE_RUN
- *		16			trailer: uint64 base (the first block's first key),
+ *		20			trailer: uint64 base (the first block's first key),
+ *					uint32 rank (keys in the pages before), its low bits,
  *					uint16 magic, uint16 nblocks, uint16 data_end, uint8 width,
- *					uint8 zero
+ *					uint8 rank, its bits from 32 on
  *
  * The root of a run is
  *		uint32 magic, uint32 number of content pages, uint64 least key,
@@ -59,11 +60,11 @@
 #include "filter/bits.h"
 #include "filter/filter.h"
 
-#define SNARF_ROOT_MAGIC	0x31464e53	/* "SNF1" */
+#define SNARF_ROOT_MAGIC	0x32464e53	/* "SNF2" */
 #define SNARF_ROOT_HEADER	24
-#define SNARF_PAGE_MAGIC	0x5331
+#define SNARF_PAGE_MAGIC	0x5332
 
-#define SNARF_TRAILER		16
+#define SNARF_TRAILER		20
 #define SNARF_META			6	/* directory bytes of any block */
 
 /* Longer blocks cost less directory, shorter ones less scanning. */
@@ -109,6 +110,7 @@ typedef struct SnarfBlock
 typedef struct SnarfPage
 {
 	uint32_t	page_size;
+	uint64_t	rank;			/* keys of the pages written before */
 	uint8_t    *data;
 	uint32_t	data_len;
 	SnarfBlock *blocks;

@@ -4,8 +4,8 @@
  *	  libFuzzer target: SNARF runs from any keys, and any bytes as pages.
  *
  * The first byte chooses.  Even: the rest are keys to build from; every key
- * must be found, by ranges of the fuzzer's choosing, too, and exact runs must
- * not find more.  Odd: the rest are a query, a root and pages, as damaged as
+ * must be found, by ranges of the fuzzer's choosing, too, and be counted, and
+ * exact runs must not find more.  Odd: the rest are a query, a root and pages, as damaged as
  * can be; no query may leave them or run in circles.
  *
  *-------------------------------------------------------------------------
@@ -64,10 +64,20 @@ static void
 check_answer(Numbers *numbers, uint64_t lo, uint64_t hi)
 {
 	FilterAnswer answer;
+	uint64_t	truth;
+	uint64_t	count;
 
 	if (lo > hi)
 		return;
 	answer = ask(numbers, lo, hi);
+	truth = count_of(numbers, lo, hi);
+	require(ask_count(numbers, lo, hi, &count) &&
+			(count == 0) == (answer == FILTER_NO));
+	if (numbers->run.kind == FILTER_KIND_EXACT)
+		require(count == truth);
+	else
+		require(count < truth + 2 * SNARF_BLOCK_KEYS &&
+				(count >= truth || numbers->lossy_bitmaps));
 	if (holds(numbers, lo, hi))
 		require(answer == FILTER_YES);
 	else
@@ -113,6 +123,7 @@ fuzz_bytes(const uint8_t *data, size_t size)
 	StrictReader reader;
 	uint64_t	lo;
 	uint64_t	hi;
+	uint64_t	count;
 	uint32_t	page_size;
 	uint32_t	root_len;
 	uint8_t    *root;
@@ -130,6 +141,8 @@ fuzz_bytes(const uint8_t *data, size_t size)
 	strict_reader_init(&reader, data, (uint32_t) (size / page_size), page_size);
 	filter_query_u64(FILTER_KIND_SNARF, root, root_len, &reader.reader, lo, hi);
 	filter_query_u64(FILTER_KIND_SNARF, root, root_len, &reader.reader, lo, lo);
+	filter_count_u64(FILTER_KIND_SNARF, root, root_len, &reader.reader, lo, hi,
+					 &count);
 	require(strict_reader_end(&reader));
 	free(root);
 }

@@ -5,7 +5,8 @@
  *
  * The property behind all checks: a range that holds a key is answered YES,
  * always; a range that holds none is answered NO by an exact run, and by
- * others most of the time.
+ * others most of the time.  Counts are those of the array, or near them as
+ * snarf_count.c says.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "filter/snarf_view.h"
 #include "strict_reader.h"
 #include "unit.h"
 
@@ -48,6 +50,9 @@ typedef struct Numbers
 {
 	uint64_t   *keys;			/* ascending, duplicates included */
 	size_t		n;
+	uint64_t   *distinct;		/* ascending */
+	size_t		ndistinct;
+	bool		lossy_bitmaps;	/* where counts may be too small */
 	FilterRun	run;
 	uint32_t	page_size;
 	FilterMemoryReader reader;
@@ -159,6 +164,33 @@ make_keys(Distribution distribution, size_t n)
 	return keys;
 }
 
+/* Has a run a block that is a bitmap in which keys may share positions? */
+static inline bool
+has_lossy_bitmaps(const FilterRun *run, uint32_t page_size)
+{
+	uint32_t	npages = bits_load32(run->root + 4);
+	uint32_t	pageno;
+	uint32_t	i;
+
+	for (pageno = 0; pageno < npages; pageno++)
+	{
+		SnarfPageView page;
+		SnarfBlockView block;
+
+		if (!snarf_open_page(&page, run->pages + (size_t) pageno * page_size,
+							 page_size))
+			abort();
+		for (i = 0; i < page.nblocks; i++)
+		{
+			if (snarf_open_block(&page, i, &block) &&
+				block.code == SNARF_CODE_BITMAP &&
+				block.scale != SNARF_EXACT_SCALE)
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Builds a run of n ascending keys of nrows rows.  The run owns the keys from
  * now on.
@@ -188,9 +220,17 @@ build_rows(uint64_t *keys, size_t n, uint64_t nrows, uint32_t bits_per_key,
 
 	numbers.keys = keys;
 	numbers.n = n;
+	numbers.distinct = malloc((n + 1) * sizeof(uint64_t));
+	numbers.ndistinct = 0;
+	for (i = 0; i < n; i++)
+	{
+		if (i == 0 || keys[i] != keys[i - 1])
+			numbers.distinct[numbers.ndistinct++] = keys[i];
+	}
 	numbers.page_size = page_size;
 	filter_memory_reader_init(&numbers.reader, numbers.run.pages,
 							  numbers.run.npages, page_size);
+	numbers.lossy_bitmaps = has_lossy_bitmaps(&numbers.run, page_size);
 	return numbers;
 }
 
@@ -206,6 +246,7 @@ free_numbers(Numbers *numbers)
 {
 	filter_run_free(&numbers->run);
 	free(numbers->keys);
+	free(numbers->distinct);
 }
 
 static inline FilterAnswer
@@ -216,23 +257,51 @@ ask(Numbers *numbers, uint64_t lo, uint64_t hi)
 							lo, hi);
 }
 
-/* Is a key in [lo, hi]? */
+/* About how many keys are in [lo, hi]? */
 static inline bool
-holds(const Numbers *numbers, uint64_t lo, uint64_t hi)
+ask_count(Numbers *numbers, uint64_t lo, uint64_t hi, uint64_t *count)
+{
+	return filter_count_u64(numbers->run.kind, numbers->run.root,
+							numbers->run.root_len, &numbers->reader.reader,
+							lo, hi, count);
+}
+
+/* How many distinct keys are below value? */
+static inline size_t
+rank_of(const Numbers *numbers, uint64_t value)
 {
 	size_t		from = 0;
-	size_t		to = numbers->n;
+	size_t		to = numbers->ndistinct;
 
 	while (from < to)
 	{
 		size_t		middle = from + (to - from) / 2;
 
-		if (numbers->keys[middle] < lo)
+		if (numbers->distinct[middle] < value)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	return from < numbers->n && numbers->keys[from] <= hi;
+	return from;
+}
+
+/* Is a key in [lo, hi]? */
+static inline bool
+holds(const Numbers *numbers, uint64_t lo, uint64_t hi)
+{
+	size_t		rank = rank_of(numbers, lo);
+
+	return rank < numbers->ndistinct && numbers->distinct[rank] <= hi;
+}
+
+/* How many distinct keys are in [lo, hi]? */
+static inline uint64_t
+count_of(const Numbers *numbers, uint64_t lo, uint64_t hi)
+{
+	size_t		end = hi == UINT64_MAX ? numbers->ndistinct :
+	rank_of(numbers, hi + 1);
+
+	return end - rank_of(numbers, lo);
 }
 
 static inline uint64_t
@@ -254,6 +323,29 @@ subtract_capped(uint64_t a, uint64_t b)
 	return a < b ? 0 : a - b;
 }
 
+/* Counts the keys in [lo, hi], which were asked for with this answer. */
+static inline void
+check_count(Numbers *numbers, uint64_t lo, uint64_t hi, FilterAnswer answer)
+{
+	uint64_t	truth = count_of(numbers, lo, hi);
+	uint64_t	count = UINT64_MAX;
+	uint64_t	error;
+
+	CHECK(ask_count(numbers, lo, hi, &count), "[%" PRIu64 ", %" PRIu64 "]",
+		  lo, hi);
+	CHECK((count == 0) == (answer == FILTER_NO), "[%" PRIu64 ", %" PRIu64
+		  "] has %" PRIu64 " keys and answer %d", lo, hi, count, answer);
+	error = count > truth ? count - truth : truth - count;
+	if (numbers->run.kind == FILTER_KIND_EXACT)
+		CHECK(error == 0, "[%" PRIu64 ", %" PRIu64 "] has %" PRIu64
+			  " keys, not %" PRIu64, lo, hi, truth, count);
+	else
+		CHECK(error < 2 * SNARF_BLOCK_KEYS &&
+			  (count >= truth || numbers->lossy_bitmaps), "[%" PRIu64 ", %"
+			  PRIu64 "] has %" PRIu64 " keys, not %" PRIu64, lo, hi, truth,
+			  count);
+}
+
 /* Asks for [lo, hi] and compares with the truth; returns the answer. */
 static inline FilterAnswer
 check_range(Numbers *numbers, uint64_t lo, uint64_t hi)
@@ -270,6 +362,7 @@ check_range(Numbers *numbers, uint64_t lo, uint64_t hi)
 			  numbers->page_size);
 	else
 		CHECK(answer != FILTER_UNKNOWN, "[%" PRIu64 ", %" PRIu64 "]", lo, hi);
+	check_count(numbers, lo, hi, answer);
 	return answer;
 }
 

@@ -116,7 +116,10 @@ check_damaged(Numbers *numbers, int rounds)
 			uint64_t	hi = add_capped(lo, random_magnitude());
 			FilterAnswer answer = filter_query_u64(FILTER_KIND_SNARF, root, len,
 												   &reader.reader, lo, hi);
+			uint64_t	count;
 
+			filter_count_u64(FILTER_KIND_SNARF, root, len, &reader.reader,
+							 lo, hi, &count);
 			CHECK(answer <= FILTER_UNKNOWN, "answer %d", answer);
 		}
 		CHECK(strict_reader_end(&reader), "%d reads", reader.reads);

@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf_count.c
+ *	  About how many keys of a SNARF run are in a range.
+ *
+ * Each page knows how many keys are in the pages before, each block how many
+ * it has.  So for either end of the range the way to its page is walked and
+ * the keys below are counted within one block; no other content is read.
+ *
+ * The count is exact for exact blocks.  In a lossy one it takes in every key
+ * that might be in the range: too many are counted, never too few, and only
+ * such keys as share their position with an end of the range without being in
+ * it.  That is one key in 2^(b-2) ends of ranges or so at b bits a key, and
+ * fewer than SNARF_BLOCK_KEYS at each end whatever the keys are.  Where keys
+ * have so few bits that a lossy block is a bitmap, which does not tell how
+ * many keys a position has, the keys are taken to be spread evenly over the
+ * positions that have any: there the error has the same bound, both ways.
+ *
+ * The count is 0 where, and only where, a query answers NO.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include "filter/snarf.h"
+#include "filter/snarf_view.h"
+
+/* The keys of a block, its first one included. */
+static inline uint32_t
+block_keys(const SnarfBlockView *block)
+{
+	return 1 + (block->code == SNARF_CODE_RUN ? block->scale : block->ncoded);
+}
+
+/* The bits set among the first n; n is within the block's data. */
+static uint32_t
+count_ones(const uint8_t *bits, uint64_t n)
+{
+	uint32_t	count = 0;
+	uint64_t	pos;
+
+	for (pos = 0; pos + 64 <= n; pos += 64)
+		count += bits_count(bits_load64(bits + (pos >> 3)));
+	if (pos < n)
+		count += bits_count(bits_load64(bits + (pos >> 3)) &
+							bits_mask((unsigned) (n - pos)));
+	return count;
+}
+
+/* How many keys coded in a bitmap have a position below limit? */
+static bool
+rank_bitmap(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
+{
+	uint64_t	nbits = (uint64_t) (block->end - block->data) * 8;
+	uint32_t	taken = count_ones(block->data, nbits);
+
+	if (taken == 0 || taken > block->ncoded)
+		return false;
+	if (limit > nbits)
+		limit = nbits;
+
+	/* Positions taken and keys differ only where keys share positions. */
+	*rank = count_ones(block->data, limit) * block->ncoded / taken;
+	return true;
+}
+
+/* How many keys coded by Elias-Fano have a position below limit? */
+static bool
+rank_elias_fano(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
+{
+	unsigned	width = block->code;
+	uint32_t	low_bytes = (block->ncoded * width + 7) / 8;
+	const uint8_t *bits = block->data + low_bytes;
+	uint64_t	high = limit >> width;
+	uint64_t	nbits;
+	uint64_t	start;
+	uint64_t	end;
+
+	if (low_bytes > block->end - block->data)
+		return false;
+	nbits = (uint64_t) (block->end - bits) * 8;
+	start = snarf_find_high(bits, nbits, high, false);
+	*rank = block->ncoded;
+	if (start == nbits)
+		return true;
+	end = snarf_next_bit(bits, nbits, start, false);
+	if (end - high > block->ncoded)
+		return false;
+	*rank = snarf_lower_bound(block->data, width, (uint32_t) (start - high),
+							  (uint32_t) (end - high),
+							  limit & bits_mask(width));
+	return true;
+}
+
+/*
+ * How many of a block's keys after its first one are at a smaller distance
+ * than this one, or at this one too?
+ */
+static bool
+rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
+			  uint32_t *rank)
+{
+	uint64_t	limit;
+
+	*rank = 0;
+	if (distance == 0 || block_keys(block) == 1)
+		return true;
+	if (block->code == SNARF_CODE_RUN)
+	{
+		limit = inclusive ? distance : distance - 1;
+		*rank = limit < block->scale ? (uint32_t) limit : block->scale;
+		return true;
+	}
+	limit = snarf_position(distance, block->scale);
+	if (inclusive)
+	{
+		if (limit == UINT64_MAX)
+		{
+			*rank = block->ncoded;
+			return true;
+		}
+		limit++;
+	}
+	if (block->code == SNARF_CODE_BITMAP)
+		return rank_bitmap(block, limit, rank);
+	return rank_elias_fano(block, limit, rank);
+}
+
+/*
+ * How many keys of the run, up to the end of this page, are below key, or
+ * equal to it?  False if the page is damaged.
+ */
+static bool
+rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
+			 uint64_t *rank)
+{
+	SnarfBlockView block;
+	uint64_t	first;
+	uint32_t	index;
+	uint32_t	in_block;
+	uint32_t	i;
+
+	*rank = view->rank;
+	if (key < view->base)
+		return true;
+	index = snarf_find_block(view, key, &first);
+	for (i = 0; i < index; i++)
+	{
+		if (!snarf_open_block(view, i, &block))
+			return false;
+		*rank += block_keys(&block);
+	}
+	if (!snarf_open_block(view, index, &block) ||
+		!rank_in_block(&block, key - view->base - first, inclusive, &in_block))
+		return false;
+	*rank += in_block;
+	if (inclusive || key - view->base > first)
+		(*rank)++;				/* the block's first key */
+	return true;
+}
+
+/* The same, counting from the page that covers the key. */
+static bool
+rank_in_run(const SnarfRoot *root, FilterReader *reader, uint64_t key,
+			bool inclusive, uint64_t *rank)
+{
+	FencePosition position;
+	SnarfPageView view;
+	const uint8_t *page;
+
+	if (!snarf_find_page(root, reader, key, key, &position))
+		return false;
+	page = reader->read_page(reader, position.page);
+	return page != NULL && snarf_open_page(&view, page, reader->page_size) &&
+		rank_in_page(&view, key, inclusive, rank);
+}
+
+/* About how many keys are in [lo, hi]?  False if pages are damaged. */
+bool
+snarf_count(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
+			uint64_t lo, uint64_t hi, uint64_t *count)
+{
+	SnarfRoot	root;
+	uint64_t	below;
+	uint64_t	within;
+
+	*count = 0;
+	if (!snarf_open_root(&root, root_data, root_len, reader))
+		return false;
+	if (!snarf_root_meets(&root, lo, hi))
+		return true;
+	if (!rank_in_run(&root, reader, lo, false, &below) ||
+		!rank_in_run(&root, reader, hi, true, &within) ||
+		within < below)
+		return false;
+	*count = within - below;
+	return true;
+}
