@@ -21,15 +21,16 @@
 
 #define NUMBER_CODEC(oid, number, encoder, shower) \
 	.codec = {.type = (oid), .id = (number), .kind = RF_KEY_U64, \
-		.encode = (encoder), .show = (shower)}
+		.encode = (encoder), .encode_whole = (encoder), .show = (shower)}
 
-#define BYTES_CODEC(oid, number, encoder, shower) \
+#define BYTES_CODEC(oid, number, encoder, whole, shower) \
 	.codec = {.type = (oid), .id = (number), .kind = RF_KEY_BYTES, \
-		.encode = (encoder), .show = (shower)}
+		.encode = (encoder), .encode_whole = (whole), .show = (shower)}
 
-#define STRING_CODEC(oid, number, encoder, shower) \
+#define STRING_CODEC(oid, number, encoder, whole, shower) \
 	.codec = {.type = (oid), .id = (number), .kind = RF_KEY_BYTES, \
-		.collatable = true, .encode = (encoder), .show = (shower)}
+		.collatable = true, .encode = (encoder), .encode_whole = (whole), \
+		.show = (shower)}
 
 /*
  * Whoever changes an encoding gives it a new number, never used before: an
@@ -104,30 +105,39 @@ static const RfCodecEntry codecs[] = {
 		.last = PG_UINT64_MAX
 	},
 	{
-		BYTES_CODEC(NUMERICOID, 16, rf_encode_numeric, rf_show_numeric)
+		BYTES_CODEC(NUMERICOID, 16, rf_encode_numeric, rf_encode_numeric_whole,
+					rf_show_numeric)
 	},
 	{
-		BYTES_CODEC(INTERVALOID, 17, rf_encode_interval, rf_show_interval)
+		BYTES_CODEC(INTERVALOID, 17, rf_encode_interval, rf_encode_interval,
+					rf_show_interval),
+		.length = rf_length_interval
 	},
 	{
-		BYTES_CODEC(UUIDOID, 18, rf_encode_uuid, rf_show_uuid)
+		BYTES_CODEC(UUIDOID, 18, rf_encode_uuid, rf_encode_uuid, rf_show_uuid),
+		.length = rf_length_uuid
 	},
 	{
-		STRING_CODEC(TEXTOID, 19, rf_encode_text, rf_show_text),
+		STRING_CODEC(TEXTOID, 19, rf_encode_text, rf_encode_text_whole,
+					 rf_show_text),
 		.place = rf_place_string
 	},
 	{
-		STRING_CODEC(BPCHAROID, 20, rf_encode_bpchar, rf_show_text)
+		STRING_CODEC(BPCHAROID, 20, rf_encode_bpchar, rf_encode_bpchar_whole,
+					 rf_show_text)
 	},
 	{
-		STRING_CODEC(NAMEOID, 21, rf_encode_name, rf_show_text),
+		STRING_CODEC(NAMEOID, 21, rf_encode_name, rf_encode_name,
+					 rf_show_text),
 		.place = rf_place_string
 	},
 	{
-		BYTES_CODEC(BYTEAOID, 22, rf_encode_text, rf_show_bytea)
+		BYTES_CODEC(BYTEAOID, 22, rf_encode_text, rf_encode_text_whole,
+					rf_show_bytea)
 	},
 	{
-		BYTES_CODEC(INETOID, 23, rf_encode_inet, rf_show_inet)
+		BYTES_CODEC(INETOID, 23, rf_encode_inet, rf_encode_inet, rf_show_inet),
+		.length = rf_length_inet
 	}
 };
 
@@ -184,27 +194,40 @@ codec_equates(const RfCodec *codec, Oid collation)
 		(OidIsValid(collation) && get_collation_isdeterministic(collation));
 }
 
+bool
+rf_codec_exact(const RfCodec *codec, const RfKey *key)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
+
+	return !(entry->saturates &&
+			 (key->num == entry->first || key->num == entry->last));
+}
+
 /*
- * Finds where a value is among the keys of a column.  False where the type
- * is none that can be compared with it.
+ * Finds where a value is among the keys of a column, whole or cut.  False
+ * where the type is none that can be compared with it.
  */
 static bool
-place_value(const RfCodecEntry *entry, Oid type, Datum value,
+place_value(const RfCodecEntry *entry, Oid type, Datum value, bool whole,
 			RfPosition *position)
 {
 	const RfCodec *codec = &entry->codec;
 
 	position->fit = RF_FIT_EXACT;
 	if (type == codec->type)
-		position->key = codec->encode(value);
+		position->key = whole ? codec->encode_whole(value) :
+			codec->encode(value);
 	else if (entry->place == NULL || !entry->place(type, value, position))
 		return false;
 
 	/* A key of full length stands for all strings that start with it. */
-	if (codec->kind == RF_KEY_BYTES && position->key.len == FILTER_MAX_KEY)
+	if (!whole && codec->kind == RF_KEY_BYTES &&
+		position->key.len >= FILTER_MAX_KEY)
+	{
+		position->key.len = FILTER_MAX_KEY;
 		position->fit = RF_FIT_SHARED;
-	if (entry->saturates && (position->key.num == entry->first ||
-							 position->key.num == entry->last))
+	}
+	if (!rf_codec_exact(codec, &position->key))
 		position->fit = RF_FIT_SHARED;
 	return true;
 }
@@ -257,7 +280,7 @@ compare_number(const RfCodecEntry *entry, int strategy,
 }
 
 /*
- * The first byte string after this one, which is shorter than FILTER_MAX_KEY.
+ * The first byte string after this one, which has not been cut.
  */
 static RfKey
 next_bytes(const RfKey *key)
@@ -265,7 +288,6 @@ next_bytes(const RfKey *key)
 	RfKey		next = {0};
 	uint8	   *data = palloc(key->len + 1);
 
-	Assert(key->len < FILTER_MAX_KEY);
 	if (key->len > 0)
 		memcpy(data, key->data, key->len);
 	data[key->len] = 0;
@@ -304,9 +326,9 @@ compare_bytes(int strategy, const RfPosition *position)
 /*
  * The keys that satisfy a comparison.
  */
-RfKeySet *
-rf_codec_compare(const RfCodec *codec, Oid collation, int strategy,
-				 Oid righttype, Datum value)
+static RfKeySet *
+compare_value(const RfCodec *codec, Oid collation, int strategy,
+			  Oid righttype, Datum value, bool whole)
 {
 	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
 	RfPosition	position;
@@ -318,11 +340,25 @@ rf_codec_compare(const RfCodec *codec, Oid collation, int strategy,
 	if (strategy != BTEqualStrategyNumber &&
 		!rf_codec_ordered(codec, collation))
 		return NULL;
-	if (!place_value(entry, operator_type(righttype), value, &position))
+	if (!place_value(entry, operator_type(righttype), value, whole, &position))
 		return NULL;
 	if (codec->kind == RF_KEY_U64)
 		return compare_number(entry, strategy, &position);
 	return compare_bytes(strategy, &position);
+}
+
+RfKeySet *
+rf_codec_compare(const RfCodec *codec, Oid collation, int strategy,
+				 Oid righttype, Datum value)
+{
+	return compare_value(codec, collation, strategy, righttype, value, false);
+}
+
+RfKeySet *
+rf_codec_compare_whole(const RfCodec *codec, Oid collation, int strategy,
+					   Oid righttype, Datum value)
+{
+	return compare_value(codec, collation, strategy, righttype, value, true);
 }
 
 /*

@@ -32,6 +32,12 @@ struct RfCodec
 	RfKey		(*encode) (Datum value);
 
 	/*
+	 * The same, but a byte key is never cut, so its length may be anything.
+	 * Where the two differ, encode gives the first FILTER_MAX_KEY bytes.
+	 */
+	RfKey		(*encode_whole) (Datum value);
+
+	/*
 	 * The key as SQL text, palloc'd: a value that has this key, followed by
 	 * dots where the key may have been cut.  Bytes or numbers that are no
 	 * value's key are shown in hexadecimal; never raises an error.
@@ -63,6 +69,19 @@ extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
  */
 extern RfKeySet *rf_codec_compare(const RfCodec *codec, Oid collation,
 								  int strategy, Oid righttype, Datum value);
+
+/*
+ * The same in terms of whole keys, for columns encoded by encode_whole.
+ */
+extern RfKeySet *rf_codec_compare_whole(const RfCodec *codec, Oid collation,
+										int strategy, Oid righttype,
+										Datum value);
+
+/*
+ * Does this key stand for one value (and those equal to it) alone?  For keys
+ * by encode_whole, and by encode where they are not of full length.
+ */
+extern bool rf_codec_exact(const RfCodec *codec, const RfKey *key);
 
 /*
  * The keys of strings that start with the given bytes (LIKE 'x%', ^@), which

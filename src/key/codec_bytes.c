@@ -43,17 +43,21 @@
 #define INTERVAL_DAY_BIAS	(INT64CONST(1) << (8 * INTERVAL_DAY_BYTES - 1))
 
 RfKey
-rf_bytes_key(const void *data, Size len)
+rf_bytes_key_whole(const void *data, Size len)
 {
 	RfKey		key = {0};
-	uint8	   *copy;
+	uint8	   *copy = palloc(len);
 
-	len = Min(len, FILTER_MAX_KEY);
-	copy = palloc(len);
 	memcpy(copy, data, len);
 	key.data = copy;
 	key.len = len;
 	return key;
+}
+
+RfKey
+rf_bytes_key(const void *data, Size len)
+{
+	return rf_bytes_key_whole(data, Min(len, FILTER_MAX_KEY));
 }
 
 /*
@@ -91,6 +95,17 @@ rf_encode_text(Datum value)
 	RfKey		key;
 
 	key = rf_bytes_key(VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string));
+	string_release(string, value);
+	return key;
+}
+
+RfKey
+rf_encode_text_whole(Datum value)
+{
+	struct varlena *string = PG_DETOAST_DATUM_PACKED(value);
+	RfKey		key;
+
+	key = rf_bytes_key_whole(VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string));
 	string_release(string, value);
 	return key;
 }
@@ -133,6 +148,18 @@ rf_encode_bpchar(Datum value)
 	return key;
 }
 
+RfKey
+rf_encode_bpchar_whole(Datum value)
+{
+	struct varlena *string = PG_DETOAST_DATUM_PACKED(value);
+	RfKey		key;
+
+	key = rf_bytes_key_whole(VARDATA_ANY(string),
+							 length_without_blanks(string));
+	string_release(string, value);
+	return key;
+}
+
 /*
  * name: the bytes up to the first zero byte.
  */
@@ -148,6 +175,12 @@ RfKey
 rf_encode_uuid(Datum value)
 {
 	return rf_bytes_key(DatumGetUUIDP(value)->data, UUID_LEN);
+}
+
+int
+rf_length_uuid(const uint8 *data, uint32 avail)
+{
+	return UUID_LEN;
 }
 
 /*
@@ -190,6 +223,23 @@ rf_encode_inet(Datum value)
 	memcpy(network + bytes + 1, ip_addr(address) + host, bytes - host);
 	string_release((struct varlena *) address, value);
 	return rf_bytes_key(buffer, 1 + bytes + 1 + bytes - host);
+}
+
+int
+rf_length_inet(const uint8 *data, uint32 avail)
+{
+	int			bytes;
+	int			bits;
+
+	if (avail < 1)
+		return 1;
+	if (data[0] != INET_V4 && data[0] != INET_V6)
+		return -1;
+	bytes = data[0] == INET_V4 ? 4 : 16;
+	if (avail < 1 + bytes + 1)
+		return 1 + bytes + 1;
+	bits = data[1 + bytes];
+	return bits > bytes * 8 ? -1 : 1 + bytes + 1 + bytes - bits / 8;
 }
 
 /*
@@ -240,6 +290,12 @@ rf_encode_interval(Datum value)
 	put_bytes(buffer, INTERVAL_DAY_BYTES, (uint64) (days + INTERVAL_DAY_BIAS));
 	put_bytes(buffer + INTERVAL_DAY_BYTES, INTERVAL_TIME_BYTES, (uint64) rest);
 	return rf_bytes_key(buffer, INTERVAL_KEY_LEN);
+}
+
+int
+rf_length_interval(const uint8 *data, uint32 avail)
+{
+	return INTERVAL_KEY_LEN;
 }
 
 /*
@@ -395,7 +451,7 @@ rf_place_string(Oid type, Datum value, RfPosition *position)
 	switch (type)
 	{
 		case TEXTOID:
-			position->key = rf_encode_text(value);
+			position->key = rf_encode_text_whole(value);
 			return true;
 		case NAMEOID:
 			position->key = rf_encode_name(value);

@@ -34,15 +34,26 @@ typedef struct RfCodecEntry
 
 	/*
 	 * Places a value of another type of the family; false where the family
-	 * has no immutable operator for it.  NULL: there is no other type.
+	 * has no immutable operator for it.  NULL: there is no other type. Byte
+	 * keys are whole.
 	 */
 	bool		(*place) (Oid type, Datum value, RfPosition *position);
+
+	/*
+	 * Byte keys that tell where they end: how long the key at data is, which
+	 * may be more than the bytes there are; -1 where there is none.  NULL:
+	 * any bytes may follow any others.
+	 */
+	int			(*length) (const uint8 *data, uint32 avail);
 
 	/* Numbers: the least and the greatest key the column can have. */
 	uint64		first;
 	uint64		last;
 	bool		saturates;		/* those two stand for all beyond as well */
 } RfCodecEntry;
+
+/* The longest key there is of a codec with a length function. */
+#define RF_PLAIN_MAX	34
 
 /* 64-bit numbers; the sign bit flipped, so that they sort unsigned. */
 #define RF_SIGN_BIT		(UINT64CONST(1) << 63)
@@ -90,11 +101,17 @@ extern bool rf_place_timestamp(Oid type, Datum value, RfPosition *position);
 
 /* codec_bytes.c */
 extern RfKey rf_encode_text(Datum value);	/* bytea as well */
+extern RfKey rf_encode_text_whole(Datum value);
 extern RfKey rf_encode_bpchar(Datum value);
+extern RfKey rf_encode_bpchar_whole(Datum value);
 extern RfKey rf_encode_name(Datum value);
 extern RfKey rf_encode_uuid(Datum value);
 extern RfKey rf_encode_inet(Datum value);
 extern RfKey rf_encode_interval(Datum value);
+
+extern int	rf_length_uuid(const uint8 *data, uint32 avail);
+extern int	rf_length_inet(const uint8 *data, uint32 avail);
+extern int	rf_length_interval(const uint8 *data, uint32 avail);
 
 extern char *rf_show_text(const RfKey *key);
 extern char *rf_show_bytea(const RfKey *key);
@@ -104,14 +121,16 @@ extern char *rf_show_interval(const RfKey *key);
 
 extern bool rf_place_string(Oid type, Datum value, RfPosition *position);
 
-/* A byte key that is a copy of these bytes, cut at FILTER_MAX_KEY. */
+/* A byte key that is a copy of these bytes; cut at FILTER_MAX_KEY, or not. */
 extern RfKey rf_bytes_key(const void *data, Size len);
+extern RfKey rf_bytes_key_whole(const void *data, Size len);
 
 /* What to show of bytes that are not a key, as a damaged page may hold. */
 extern char *rf_show_raw(const RfKey *key);
 
 /* codec_numeric.c */
 extern RfKey rf_encode_numeric(Datum value);
+extern RfKey rf_encode_numeric_whole(Datum value);
 extern char *rf_show_numeric(const RfKey *key);
 
 #endif							/* RANGEFILTER_CODEC_IMPL_H */

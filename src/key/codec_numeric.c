@@ -83,22 +83,22 @@ static RfKey
 digits_key(bool negative, int weight, const uint8 *digits, int ndigits)
 {
 	uint16		flip = negative ? 0xFFFF : 0;
-	uint8		buffer[FILTER_MAX_KEY + 1];
-	int			len = KEY_HEADER;
+	uint8	   *data = palloc(KEY_HEADER + 2 * ndigits + 1);
+	RfKey		key = {.data = data,.len = KEY_HEADER};
 	int			i;
 
-	buffer[0] = negative ? CLASS_NEGATIVE : CLASS_POSITIVE;
-	put_uint16(buffer + 1, (uint16) (weight + WEIGHT_BIAS) ^ flip);
-	for (i = 0; i < ndigits && len < FILTER_MAX_KEY; i++)
+	data[0] = negative ? CLASS_NEGATIVE : CLASS_POSITIVE;
+	put_uint16(data + 1, (uint16) (weight + WEIGHT_BIAS) ^ flip);
+	for (i = 0; i < ndigits; i++)
 	{
 		uint16		digit = get_uint16(digits + 2 * i);
 
-		put_uint16(buffer + len, negative ? DIGIT_MAX - digit : digit);
-		len += 2;
+		put_uint16(data + key.len, negative ? DIGIT_MAX - digit : digit);
+		key.len += 2;
 	}
-	if (negative && i == ndigits && len < FILTER_MAX_KEY)
-		buffer[len++] = NEGATIVE_END;
-	return rf_bytes_key(buffer, len);
+	if (negative)
+		data[key.len++] = NEGATIVE_END;
+	return key;
 }
 
 /*
@@ -141,7 +141,7 @@ wire_key(const uint8 *wire)
 }
 
 RfKey
-rf_encode_numeric(Datum value)
+rf_encode_numeric_whole(Datum value)
 {
 	Numeric		number = DatumGetNumeric(value);
 	bytea	   *wire;
@@ -153,6 +153,15 @@ rf_encode_numeric(Datum value)
 	pfree(wire);
 	if ((Pointer) number != DatumGetPointer(value))
 		pfree(number);
+	return key;
+}
+
+RfKey
+rf_encode_numeric(Datum value)
+{
+	RfKey		key = rf_encode_numeric_whole(value);
+
+	key.len = Min(key.len, FILTER_MAX_KEY);
 	return key;
 }
 

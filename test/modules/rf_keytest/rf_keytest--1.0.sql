@@ -52,3 +52,30 @@ CREATE FUNCTION rf_keyset_check(seed float8, rounds int) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
 CREATE FUNCTION rf_show_check(seed float8, rounds int) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+
+-- The key of a row.  flags has a letter for each column: a, d (ascending or
+-- descending, NULLs last), A, D (NULLs first).
+CREATE FUNCTION rf_row_key(whole boolean, flags text, VARIADIC "any")
+RETURNS bytea
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE;
+
+-- Likewise, as text; and the text of any bytes taken for a row's key.
+CREATE FUNCTION rf_row_show(whole boolean, flags text, VARIADIC "any")
+RETURNS text
+AS 'MODULE_PATHNAME', 'rf_row_show_sql' LANGUAGE C STABLE;
+CREATE FUNCTION rf_row_show_bytes(flags text, key bytea, VARIADIC "any")
+RETURNS text
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE;
+
+-- Are the columns got back from a row's key those that were put into it?
+CREATE FUNCTION rf_row_reads_back(flags text, VARIADIC "any")
+RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C IMMUTABLE;
+
+-- Is the key of a row in the range for "the first columns are those of another
+-- row, column <op> the other's"?  The rows' values come one after the other.
+-- Strategy 0: no condition on the column.
+CREATE FUNCTION rf_row_matches(whole boolean, flags text, columns int,
+							   strategy int, VARIADIC "any")
+RETURNS boolean
+AS 'MODULE_PATHNAME' LANGUAGE C STABLE;

@@ -1,0 +1,453 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowkey.c
+ *	  The encoding of rows into byte strings.
+ *
+ * For each column a marker byte tells NULL from a value, sorted as the column
+ * wants its NULLs.  A value follows in one of three forms:
+ *
+ *	- numbers: as many bytes as the type's range needs (four for an integer),
+ *	  the highest first, counted from the least number there is;
+ *	- byte strings that tell where they end (uuid, interval, inet): as they
+ *	  are;
+ *	- other byte strings: 0x00 becomes 0x01 0x01 and 0x01 becomes 0x01 0x02,
+ *	  then comes 0x00, which no longer occurs within and sorts before all
+ *	  that does, as the end of a string sorts before its extensions.
+ *
+ * Each form keeps the order, and none of its strings is a prefix of another.
+ * So in descending columns all bytes of a value can be complemented.
+ *
+ * In rows that may be cut, a column's key may be a cut one already.  Then it
+ * has no end: with it, the row would sort before some that share the part
+ * that was kept.  Nothing is lost, as the row's key is longer than what is
+ * kept of it before the end would come.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "filter/filter.h"
+#include "key/codec_impl.h"
+#include "key/rowkey.h"
+
+/* Markers.  NULL is below or above the values. */
+#define MARK_NULL_FIRST		0x00
+#define MARK_VALUE			0x01
+#define MARK_NULL_LAST		0x02
+
+/* Bytes with a meaning in a byte string. */
+#define STRING_END			0x00
+#define STRING_ESCAPE		0x01
+#define ESCAPED(byte)		((byte) + 1)
+
+/*
+ * How many bytes the numbers of a codec take.
+ */
+static int
+number_width(const RfCodec *codec)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
+	uint64		span = entry->last - entry->first;
+	int			width = 1;
+
+	while (width < (int) sizeof(uint64) && span >> (8 * width) != 0)
+		width++;
+	return width;
+}
+
+/*
+ * Appends the marker of a value, and its number.  The number is one the type
+ * has.
+ */
+static void
+put_number(const RfRowColumn *column, uint64 num, StringInfo row)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
+	int			width = number_width(column->codec);
+	uint8		flip = column->desc ? 0xFF : 0;
+
+	Assert(num >= entry->first && num <= entry->last);
+	num -= entry->first;
+	enlargeStringInfo(row, width);
+	while (width-- > 0)
+		appendStringInfoCharMacro(row, (uint8) (num >> (8 * width)) ^ flip);
+}
+
+/*
+ * Appends a byte string that may hold any bytes, without its end.
+ */
+static void
+put_escaped(const uint8 *data, uint32 len, uint8 flip, StringInfo row)
+{
+	enlargeStringInfo(row, len);
+	for (uint32 i = 0; i < len; i++)
+	{
+		if (data[i] <= STRING_ESCAPE)
+		{
+			appendStringInfoCharMacro(row, STRING_ESCAPE ^ flip);
+			appendStringInfoCharMacro(row, ESCAPED(data[i]) ^ flip);
+		}
+		else
+			appendStringInfoCharMacro(row, data[i] ^ flip);
+	}
+}
+
+/*
+ * Appends a byte string.
+ */
+static void
+put_bytes(const RfRowFormat *format, const RfRowColumn *column,
+		  const RfKey *key, StringInfo row)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
+	uint8		flip = column->desc ? 0xFF : 0;
+
+	if (entry->length != NULL)
+	{
+		enlargeStringInfo(row, key->len);
+		for (uint32 i = 0; i < key->len; i++)
+			appendStringInfoCharMacro(row, key->data[i] ^ flip);
+		return;
+	}
+	put_escaped(key->data, key->len, flip, row);
+	if (format->whole || key->len < FILTER_MAX_KEY)
+		appendStringInfoCharMacro(row, STRING_END ^ flip);
+}
+
+void
+rf_row_put_null(const RfRowFormat *format, int column, StringInfo row)
+{
+	appendStringInfoCharMacro(row, format->columns[column].nulls_first ?
+							  MARK_NULL_FIRST : MARK_NULL_LAST);
+}
+
+void
+rf_row_put_key(const RfRowFormat *format, int column, const RfKey *key,
+			   StringInfo row)
+{
+	const RfRowColumn *form = &format->columns[column];
+
+	appendStringInfoCharMacro(row, MARK_VALUE);
+	if (form->codec->kind == RF_KEY_U64)
+		put_number(form, key->num, row);
+	else
+		put_bytes(format, form, key, row);
+}
+
+/*
+ * Cuts what is longer than a key may be.
+ */
+static void
+cut_row(const RfRowFormat *format, StringInfo row)
+{
+	if (!format->whole && row->len > FILTER_MAX_KEY)
+	{
+		row->len = FILTER_MAX_KEY;
+		row->data[row->len] = '\0';
+	}
+}
+
+void
+rf_row_encode(const RfRowFormat *format, const Datum *values,
+			  const bool *isnull, StringInfo row)
+{
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const RfCodec *codec = format->columns[i].codec;
+		RfKey		key;
+
+		if (!format->whole && row->len >= FILTER_MAX_KEY)
+			break;
+		if (isnull[i])
+		{
+			rf_row_put_null(format, i, row);
+			continue;
+		}
+		key = format->whole ? codec->encode_whole(values[i]) :
+			codec->encode(values[i]);
+		rf_row_put_key(format, i, &key, row);
+		if (codec->kind == RF_KEY_BYTES)
+			pfree(unconstify(uint8 *, key.data));
+	}
+	cut_row(format, row);
+}
+
+/*
+ * The first byte string that is greater than all that start with the given
+ * one, which is changed to it.  False where there is none.
+ */
+static bool
+skip_extensions(StringInfo row)
+{
+	while (row->len > 0 && (uint8) row->data[row->len - 1] == 0xFF)
+		row->len--;
+	if (row->len == 0)
+		return false;
+	row->data[row->len - 1]++;
+	return true;
+}
+
+/*
+ * Makes a range of two ends: all keys from lo up to, not including, hi.  A cut
+ * upper end is in the range: keys below the whole one may be cut to it.
+ */
+static void
+make_range(const RfRowFormat *format, StringInfo lo, StringInfo hi,
+		   RfRange *result)
+{
+	memset(result, 0, sizeof(*result));
+	result->hi_excl = format->whole || hi->len <= FILTER_MAX_KEY;
+	cut_row(format, lo);
+	cut_row(format, hi);
+	result->lo.data = (const uint8 *) lo->data;
+	result->lo.len = lo->len;
+	result->hi.data = (const uint8 *) hi->data;
+	result->hi.len = hi->len;
+}
+
+/*
+ * A buffer that starts with the given bytes.
+ */
+static StringInfo
+start_row(const char *prefix, int len)
+{
+	StringInfo	row = makeStringInfo();
+
+	appendBinaryStringInfo(row, prefix, len);
+	return row;
+}
+
+void
+rf_row_prefix_range(const RfRowFormat *format, const char *prefix, int len,
+					RfRange *result)
+{
+	StringInfo	lo = start_row(prefix, len);
+	StringInfo	hi = start_row(prefix, len);
+
+	if (skip_extensions(hi))
+		make_range(format, lo, hi, result);
+	else
+	{
+		/* A row starts with a marker, so these are all rows. */
+		memset(result, 0, sizeof(*result));
+		result->lo_inf = result->hi_inf = true;
+	}
+}
+
+/*
+ * Is one of a range's ends none among the column's keys?  Numbers outside the
+ * type's are beyond all of them.
+ */
+static bool
+no_end(const RfCodec *codec, bool inf, const RfKey *key)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
+
+	return inf || (codec->kind == RF_KEY_U64 &&
+				   (key->num < entry->first || key->num > entry->last));
+}
+
+/*
+ * Does a range begin after its lower end?  Strings have a next one, the same
+ * with a zero byte, by which a range says so.  Those that tell where they end
+ * have none that is encoded alike: here it is made the string itself again.
+ */
+static bool
+begins_after(const RfCodec *codec, RfKey *lo)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
+	int			length;
+
+	if (entry->length == NULL)
+		return false;
+	length = entry->length(lo->data, lo->len);
+	if (length < 0 || length >= lo->len)
+		return false;
+	lo->len = length;
+	return true;
+}
+
+/*
+ * In the order of the encoding a range begins at one of its ends (the upper
+ * one in a descending column) and ends at the other.  Its beginning is a
+ * value's encoding, or, where the value is outside, what comes after all rows
+ * that have it; its end likewise, the other way round.
+ */
+void
+rf_row_range(const RfRowFormat *format, const char *prefix, int len,
+			 int column, const RfRange *range, RfRange *result)
+{
+	const RfRowColumn *form = &format->columns[column];
+	bool		lo_inf = no_end(form->codec, range->lo_inf, &range->lo);
+	bool		hi_inf = no_end(form->codec, range->hi_inf, &range->hi);
+	bool		desc = form->desc;
+	RfKey		lo = range->lo;
+	bool		lo_excl = !lo_inf && begins_after(form->codec, &lo);
+	StringInfo	first = start_row(prefix, len);
+	StringInfo	last = start_row(prefix, len);
+
+	if (desc ? hi_inf : lo_inf)
+		appendStringInfoChar(first, MARK_VALUE);
+	else
+	{
+		rf_row_put_key(format, column, desc ? &range->hi : &lo, first);
+		if (desc ? range->hi_excl : lo_excl)
+			skip_extensions(first);
+	}
+	if (desc ? lo_inf : hi_inf)
+		appendStringInfoChar(last, MARK_VALUE + 1);
+	else
+	{
+		rf_row_put_key(format, column, desc ? &lo : &range->hi, last);
+		if (!(desc ? lo_excl : range->hi_excl))
+			skip_extensions(last);
+	}
+	make_range(format, first, last, result);
+}
+
+/*
+ * Takes a number off.
+ */
+static RfRowPart
+get_number(const RfRowColumn *column, const uint8 **at, const uint8 *end,
+		   RfKey *key)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
+	int			width = number_width(column->codec);
+	uint8		flip = column->desc ? 0xFF : 0;
+
+	if (end - *at < width)
+		return RF_ROW_CUT;
+	key->num = 0;
+	while (width-- > 0)
+		key->num = key->num << 8 | (uint8) (*(*at)++ ^ flip);
+	if (key->num > entry->last - entry->first)
+		return RF_ROW_BAD;
+	key->num += entry->first;
+	return RF_ROW_VALUE;
+}
+
+/*
+ * Takes off a byte string that tells where it ends.  What is left is bent
+ * straight first, at most as much as such strings are long.
+ */
+static RfRowPart
+get_plain(const RfRowColumn *column, const uint8 **at, const uint8 *end,
+		  RfKey *key)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
+	uint32		left = Min(end - *at, RF_PLAIN_MAX);
+	uint8	   *data = palloc(RF_PLAIN_MAX);
+	int			len;
+
+	for (uint32 i = 0; i < left; i++)
+		data[i] = (*at)[i] ^ (column->desc ? 0xFF : 0);
+	len = entry->length(data, left);
+	if (len < 0)
+		return RF_ROW_BAD;
+	if (len > left)
+		return RF_ROW_CUT;
+	*at += len;
+	key->data = data;
+	key->len = len;
+	return RF_ROW_VALUE;
+}
+
+/*
+ * Takes off a byte string with an end.
+ */
+static RfRowPart
+get_escaped(const RfRowColumn *column, const uint8 **at, const uint8 *end,
+			RfKey *key)
+{
+	uint8		flip = column->desc ? 0xFF : 0;
+	uint8	   *data = palloc(end - *at);
+	uint32		len = 0;
+
+	while (*at < end)
+	{
+		uint8		byte = *(*at)++ ^ flip;
+
+		if (byte == STRING_END)
+		{
+			key->data = data;
+			key->len = len;
+			return RF_ROW_VALUE;
+		}
+		if (byte == STRING_ESCAPE)
+		{
+			if (*at == end)
+				break;
+			byte = (*(*at)++ ^ flip) - 1;
+			if (byte > STRING_ESCAPE)
+				return RF_ROW_BAD;
+		}
+		data[len++] = byte;
+	}
+	key->data = data;
+	key->len = len;
+	return RF_ROW_CUT;
+}
+
+RfRowPart
+rf_row_get(const RfRowFormat *format, int column, const uint8 **at,
+		   const uint8 *end, RfKey *key)
+{
+	const RfRowColumn *form = &format->columns[column];
+	const RfCodecEntry *entry = (const RfCodecEntry *) form->codec;
+	uint8		mark;
+
+	memset(key, 0, sizeof(*key));
+	if (*at == end)
+		return RF_ROW_CUT;
+	mark = *(*at)++;
+	if (mark == (form->nulls_first ? MARK_NULL_FIRST : MARK_NULL_LAST))
+		return RF_ROW_NULL;
+	if (mark != MARK_VALUE)
+		return RF_ROW_BAD;
+	if (form->codec->kind == RF_KEY_U64)
+		return get_number(form, at, end, key);
+	if (entry->length != NULL)
+		return get_plain(form, at, end, key);
+	return get_escaped(form, at, end, key);
+}
+
+/*
+ * Of a column that was cut, a string's first bytes are shown.
+ */
+char *
+rf_row_show(const RfRowFormat *format, const RfKey *row)
+{
+	const uint8 *at = row->data;
+	const uint8 *end = row->data + row->len;
+	StringInfoData shown;
+
+	initStringInfo(&shown);
+	appendStringInfoChar(&shown, '(');
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const RfCodec *codec = format->columns[i].codec;
+		RfKey		key;
+		RfRowPart	part = rf_row_get(format, i, &at, end, &key);
+
+		if (i > 0)
+			appendStringInfoChar(&shown, ',');
+		if (part == RF_ROW_BAD)
+			return rf_show_raw(row);
+		if (part == RF_ROW_NULL)
+			appendStringInfoString(&shown, "NULL");
+		else if (part == RF_ROW_VALUE)
+			appendStringInfoString(&shown, codec->show(&key));
+		else
+		{
+			if (key.len > 0 && codec->collatable)
+				appendStringInfoString(&shown, codec->show(&key));
+			appendStringInfoString(&shown, "...");
+			return shown.data;
+		}
+	}
+	if (at != end)
+		return rf_show_raw(row);
+	appendStringInfoChar(&shown, ')');
+	return shown.data;
+}

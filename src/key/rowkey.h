@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * rowkey.h
+ *	  Order-preserving encodings of rows of several columns.
+ *
+ * A row is encoded column by column into one byte string, and
+ *		memcmp order of the strings, a prefix first  =  order of the rows,
+ * each column compared by its codec's keys, ascending or descending, NULLs
+ * first or last.  No column's encoding is a prefix of another value's, so the
+ * rows whose first columns have given values are those whose keys start with
+ * these columns' encodings.
+ *
+ * Keys are whole, whatever their length, or cut at FILTER_MAX_KEY like those
+ * of single columns.  Cutting is monotone; a cut key stands for all rows whose
+ * keys start with it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_ROWKEY_H
+#define RANGEFILTER_ROWKEY_H
+
+#include "key/codec.h"
+#include "lib/stringinfo.h"
+
+typedef struct RfRowColumn
+{
+	const RfCodec *codec;
+	bool		desc;
+	bool		nulls_first;
+} RfRowColumn;
+
+typedef struct RfRowFormat
+{
+	bool		whole;			/* keys are never cut */
+	int			ncolumns;
+	RfRowColumn columns[INDEX_MAX_KEYS];
+} RfRowFormat;
+
+/* What rf_row_get() found. */
+typedef enum RfRowPart
+{
+	RF_ROW_VALUE,
+	RF_ROW_NULL,
+	RF_ROW_CUT,					/* the key ends within the column, or before */
+	RF_ROW_BAD					/* not what the encoding makes */
+} RfRowPart;
+
+/*
+ * Appends a column's encoding to a row's: of NULL, or of a key by the
+ * column's codec (codec->encode_whole() for whole rows, codec->encode() for
+ * others).  The columns of a row are appended in order, from 0.
+ */
+extern void rf_row_put_null(const RfRowFormat *format, int column,
+							StringInfo row);
+extern void rf_row_put_key(const RfRowFormat *format, int column,
+						   const RfKey *key, StringInfo row);
+
+/*
+ * Appends the key of a row to an empty buffer.  May have to detoast, hence
+ * raise errors; what that allocates in the current context is freed.
+ */
+extern void rf_row_encode(const RfRowFormat *format, const Datum *values,
+						  const bool *isnull, StringInfo row);
+
+/*
+ * The keys of the rows whose first columns have the given encodings (len bytes,
+ * not cut) and whose next column has a key in a range (NULL is in none); the
+ * result's keys are palloc'd.  The second function leaves the next column out.
+ */
+extern void rf_row_range(const RfRowFormat *format, const char *prefix,
+						 int len, int column, const RfRange *range,
+						 RfRange *result);
+extern void rf_row_prefix_range(const RfRowFormat *format, const char *prefix,
+								int len, RfRange *result);
+
+/*
+ * Takes the next column, which is number column, off a row's key: *at moves
+ * to what follows.  The bytes of a value's key are palloc'd.
+ */
+extern RfRowPart rf_row_get(const RfRowFormat *format, int column,
+							const uint8 **at, const uint8 *end, RfKey *key);
+
+/*
+ * The key of a row as text, (1,abc,NULL), palloc'd; dots where it was cut.
+ * Never raises an error.
+ */
+extern char *rf_row_show(const RfRowFormat *format, const RfKey *key);
+
+#endif							/* RANGEFILTER_ROWKEY_H */
