@@ -5,6 +5,7 @@
 #	make demo				see it work on real data
 #	make test [T=suites]	every test, on private servers; see test/README.md
 #	make bench				the benchmark table of test/bench/RESULTS.md
+#	make filterbench		a program that measures the filters without a server
 #	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
 #	make format, format-check	the layout of the C sources
 #	make typedefs			update test/tools/typedefs.list after new types
@@ -65,7 +66,8 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test bench fuzz format format-check typedefs,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out demo test bench filterbench test/bench/filterbench fuzz format \
+	format-check typedefs,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
 endif
@@ -80,7 +82,9 @@ override CFLAGS += -Wno-unknown-warning-option -Wno-ignored-attributes \
 endif
 endif
 
-.PHONY: demo test bench fuzz format format-check typedefs
+filterbench_targets = filterbench test/bench/filterbench
+
+.PHONY: demo test bench $(filterbench_targets) fuzz format format-check typedefs
 
 demo:
 	@bash test/demo/demo.sh
@@ -91,6 +95,9 @@ test:
 
 bench:
 	@bash test/bench/bench.sh
+
+$(filterbench_targets):
+	@$(MAKE) -s -C test/bench filterbench
 
 fuzz:
 	@$(MAKE) -C test/unit fuzz SECONDS=$(or $(SECONDS),60)
