@@ -127,6 +127,15 @@ filter_query_bytes(const uint8_t *root, uint32_t root_len,
 	return surf_query(root, root_len, reader, range);
 }
 
+/* About how many keys are in the range of byte strings? */
+bool
+filter_count_bytes(const uint8_t *root, uint32_t root_len,
+				   FilterReader *reader, const FilterByteRange *range,
+				   uint64_t *count)
+{
+	return surf_count(root, root_len, reader, range, count);
+}
+
 /* Reads a page of a run in memory; NULL past its end. */
 static const uint8_t *
 memory_read_page(FilterReader *self, uint32_t pageno)

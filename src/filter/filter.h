@@ -138,6 +138,9 @@ extern bool filter_count_u64(FilterKind kind,
 							 const uint8_t *root, uint32_t root_len,
 							 FilterReader *reader,
 							 uint64_t lo, uint64_t hi, uint64_t *count);
+extern bool filter_count_bytes(const uint8_t *root, uint32_t root_len,
+							   FilterReader *reader,
+							   const FilterByteRange *range, uint64_t *count);
 
 /* A reader over pages in memory, for tests, tools and benchmarks. */
 typedef struct FilterMemoryReader

@@ -7,7 +7,8 @@
  * does, real suffix included.  A range may hold a key if, and only if, it
  * meets one of these intervals; a point [k, k] moreover needs the hash of k
  * there.  So the count of leaves that are wholly below a range, and of those
- * that begin within or below it, are all a page has to tell.
+ * that begin within or below it, are all a page has to tell.  With the number
+ * of leaves before the page, which each page knows, they count keys, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,6 +32,21 @@ typedef struct SurfRoot
 	const uint8_t *fences;
 	uint32_t	fences_len;
 } SurfRoot;
+
+/* A query on its way; bounds point into it. */
+typedef struct SurfQuery
+{
+	SurfRoot	root;
+	FilterBytes lo;				/* cut as keys are */
+	FilterBytes hi;
+	const FilterBytes *lo_bound;	/* NULL: none */
+	const FilterBytes *hi_bound;
+	bool		hi_exclusive;
+	bool		point;			/* asks for one key */
+	uint32_t	pageno;			/* the first page of the range */
+	bool		crosses;		/* the range goes on beyond it */
+	SurfPage	page;
+} SurfQuery;
 
 /* Opens a root; false if it is damaged, or of another version. */
 static bool
@@ -115,10 +131,15 @@ query_point(const SurfRoot *root, const SurfPage *page, FilterBytes key)
 	return bits.between ? FILTER_NO : FILTER_YES;
 }
 
-/* Is a key in the page and in the range?  NULL is no bound. */
-static FilterAnswer
-query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
-			const FilterBytes *hi, bool hi_exclusive)
+/*
+ * Which leaves of the page may have keys in the range?  Those from *first up
+ * to *end, none if that is no greater.  A bound that is NULL is none.  False
+ * if the page is damaged.
+ */
+static bool
+page_bounds(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
+			const FilterBytes *hi, bool hi_exclusive,
+			uint32_t *first, uint32_t *end)
 {
 	SurfBits	lo_bits;
 	SurfBits	hi_bits;
@@ -126,8 +147,6 @@ query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 	FilterBytes hi_key = {NULL, 0};
 	SurfWalk	walk;
 	SurfSpot	spot;
-	uint32_t	first = 0;
-	uint32_t	end = page->nleaves;
 	int			lo_order = -1;
 	int			hi_order = 1;
 
@@ -141,8 +160,10 @@ query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 		hi_key = *hi;
 		hi_order = strip_prefix(page, &hi_key);
 	}
-	if (lo_order > 0 || hi_order < 0)
-		return FILTER_NO;
+	*first = lo_order > 0 ? page->nleaves : 0;
+	*end = hi_order < 0 ? 0 : page->nleaves;
+	if (*first >= *end)
+		return true;
 
 	walk.n = 0;
 	if (lo_order == 0)
@@ -153,8 +174,8 @@ query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 			mark = surf_common_prefix(lo_key, hi_key);
 		surf_bits_begin(&lo_bits, &root->code, lo_key, mark);
 		if (!surf_page_find(page, root->kind, &lo_bits, NULL, &walk, &spot))
-			return FILTER_UNKNOWN;
-		first = spot.below;
+			return false;
+		*first = spot.below;
 	}
 	if (hi_order == 0)
 	{
@@ -164,8 +185,8 @@ query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 		else
 			surf_bits_begin(&hi_bits, &root->code, hi_key, UINT32_MAX);
 		if (!surf_page_find(page, root->kind, &hi_bits, NULL, &walk, &spot))
-			return FILTER_UNKNOWN;
-		end = spot.below;
+			return false;
+		*end = spot.below;
 
 		/* Not if all keys in which hi is begin at or above it. */
 		if (spot.inside)
@@ -173,9 +194,22 @@ query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 			surf_bits_extend(&hi_bits, UINT32_MAX);
 			if (!(hi_exclusive || hi_bits.between) ||
 				!surf_bits_are_zero(&hi_bits, spot.depth))
-				end++;
+				(*end)++;
 		}
 	}
+	return true;
+}
+
+/* Is a key in the page and in the range?  NULL is no bound. */
+static FilterAnswer
+query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
+			const FilterBytes *hi, bool hi_exclusive)
+{
+	uint32_t	first;
+	uint32_t	end;
+
+	if (!page_bounds(root, page, lo, hi, hi_exclusive, &first, &end))
+		return FILTER_UNKNOWN;
 	return first < end ? FILTER_YES : FILTER_NO;
 }
 
@@ -194,57 +228,131 @@ cut_bound(FilterBytes *bound, uint32_t max_key)
 	return true;
 }
 
-/* Is a key in the range?  See filter.h and surf.h. */
-FilterAnswer
-surf_query(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
-		   const FilterByteRange *range)
+/*
+ * Reads the page that a query begins at.  FILTER_NO where the range, or the
+ * run, is empty, and FILTER_UNKNOWN where there is damage.
+ */
+static FilterAnswer
+begin_query(SurfQuery *query, const uint8_t *root, uint32_t root_len,
+			FilterReader *reader, const FilterByteRange *range)
 {
-	SurfRoot	root;
-	SurfPage	page;
 	FencePosition position;
-	FilterBytes lo = range->lo;
-	FilterBytes hi = range->hi;
-	const FilterBytes *lo_bound = range->lo_unbounded ? NULL : &lo;
-	const FilterBytes *hi_bound = range->hi_unbounded ? NULL : &hi;
-	bool		hi_exclusive = range->hi_exclusive;
-	bool		point = false;
-	FilterAnswer answer;
 
-	if (!open_root(&root, root_data, root_len))
+	query->lo = range->lo;
+	query->hi = range->hi;
+	query->lo_bound = range->lo_unbounded ? NULL : &query->lo;
+	query->hi_bound = range->hi_unbounded ? NULL : &query->hi;
+	query->hi_exclusive = range->hi_exclusive;
+	query->point = false;
+
+	if (!open_root(&query->root, root, root_len))
 		return FILTER_UNKNOWN;
-	if (root.npages == 0)
+	if (query->root.npages == 0)
 		return FILTER_NO;
-	if (lo_bound != NULL && hi_bound != NULL)
+	if (query->lo_bound != NULL && query->hi_bound != NULL)
 	{
-		int			order = filter_bytes_compare(lo, hi);
+		int			order = filter_bytes_compare(query->lo, query->hi);
 
-		if (order > 0 || (order == 0 && hi_exclusive))
+		if (order > 0 || (order == 0 && query->hi_exclusive))
 			return FILTER_NO;
-		point = order == 0;
+		query->point = order == 0;
 	}
 
-	if (lo_bound != NULL)
-		cut_bound(&lo, root.max_key);
-	if (hi_bound != NULL && cut_bound(&hi, root.max_key))
-		hi_exclusive = false;
+	if (query->lo_bound != NULL)
+		cut_bound(&query->lo, query->root.max_key);
+	if (query->hi_bound != NULL && cut_bound(&query->hi, query->root.max_key))
+		query->hi_exclusive = false;
 
-	if (!fence_find(root.fences, root.fences_len, reader, lo_bound, hi_bound,
-					hi_exclusive, &position) ||
-		!read_page(&root, reader, position.page, &page))
+	if (!fence_find(query->root.fences, query->root.fences_len, reader,
+					query->lo_bound, query->hi_bound, query->hi_exclusive,
+					&position) ||
+		!read_page(&query->root, reader, position.page, &query->page))
 		return FILTER_UNKNOWN;
-	if (point && !position.range_crosses)
-		return query_point(&root, &page, lo);
-	if (!position.range_crosses)
-		return query_range(&root, &page, lo_bound, hi_bound, hi_exclusive);
+	query->pageno = position.page;
+	query->crosses = position.range_crosses;
+	return FILTER_YES;
+}
+
+/* Is a key in the range?  See filter.h and surf.h. */
+FilterAnswer
+surf_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+		   const FilterByteRange *range)
+{
+	SurfQuery	query;
+	FilterAnswer answer = begin_query(&query, root, root_len, reader, range);
+
+	if (answer != FILTER_YES)
+		return answer;
+	if (query.point && !query.crosses)
+		return query_point(&query.root, &query.page, query.lo);
+	if (!query.crosses)
+		return query_range(&query.root, &query.page, query.lo_bound,
+						   query.hi_bound, query.hi_exclusive);
 
 	/*
 	 * If the range goes on beyond the next page, too, then all keys there are
 	 * below hi.
 	 */
-	answer = query_range(&root, &page, lo_bound, NULL, false);
+	answer = query_range(&query.root, &query.page, query.lo_bound, NULL, false);
 	if (answer != FILTER_NO)
 		return answer;
-	if (!read_page(&root, reader, position.page + 1, &page))
+	if (!read_page(&query.root, reader, query.pageno + 1, &query.page))
 		return FILTER_UNKNOWN;
-	return query_range(&root, &page, NULL, hi_bound, hi_exclusive);
+	return query_range(&query.root, &query.page, NULL, query.hi_bound,
+					   query.hi_exclusive);
+}
+
+/*
+ * Reads the page that covers the right bound of a query, the last page if
+ * there is none.
+ */
+static bool
+read_last_page(SurfQuery *query, FilterReader *reader)
+{
+	FencePosition position = {query->root.npages - 1, false};
+
+	if (query->hi_bound != NULL &&
+		!fence_find(query->root.fences, query->root.fences_len, reader,
+					query->hi_bound, query->hi_bound, query->hi_exclusive,
+					&position))
+		return false;
+	return read_page(&query->root, reader, position.page, &query->page);
+}
+
+/* How many keys are in the range?  See filter.h and surf.h. */
+bool
+surf_count(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+		   const FilterByteRange *range, uint64_t *count)
+{
+	SurfQuery	query;
+	FilterAnswer answer = begin_query(&query, root, root_len, reader, range);
+	uint64_t	rank;
+	uint32_t	first;
+	uint32_t	end;
+
+	if (answer == FILTER_YES && query.point && !query.crosses)
+		answer = query_point(&query.root, &query.page, query.lo);
+	*count = 0;
+	if (answer != FILTER_YES)
+		return answer == FILTER_NO;
+	if (!query.crosses)
+	{
+		if (!page_bounds(&query.root, &query.page, query.lo_bound,
+						 query.hi_bound, query.hi_exclusive, &first, &end))
+			return false;
+		*count = first < end ? end - first : 0;
+		return true;
+	}
+
+	if (!page_bounds(&query.root, &query.page, query.lo_bound, NULL, false,
+					 &first, &end))
+		return false;
+	rank = query.page.rank + first;
+	if (!read_last_page(&query, reader) ||
+		!page_bounds(&query.root, &query.page, NULL, query.hi_bound,
+					 query.hi_exclusive, &first, &end) ||
+		query.page.rank + end < rank)
+		return false;
+	*count = query.page.rank + end - rank;
+	return true;
 }

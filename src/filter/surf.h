@@ -45,4 +45,12 @@ extern FilterAnswer surf_query(const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader,
 							   const FilterByteRange *range);
 
+/*
+ * How many distinct keys, as they were cut, are in the range: never too few,
+ * and too many by one at each bound at most.  Reads two content pages.
+ */
+extern bool surf_count(const uint8_t *root, uint32_t root_len,
+					   FilterReader *reader, const FilterByteRange *range,
+					   uint64_t *count);
+
 #endif							/* RANGEFILTER_SURF_H */

@@ -459,7 +459,8 @@ end_page(SurfBuild *build)
 	}
 	page = build->pages + (size_t) build->npages * page_size;
 	memset(page, 0, page_size + 8);
-	surf_writer_end(build->writer, page);
+	surf_writer_end(build->writer,
+					build->nadded - surf_writer_leaves(build->writer), page);
 	build->npages++;
 }
 

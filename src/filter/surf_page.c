@@ -163,6 +163,7 @@ surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size)
 	page->lead_bits = data[10];
 	page->top_bits = data[11];
 	page->lead = bits_load16(data + 12);
+	page->rank = bits_load64(data + 14);
 	if (page->nleaves == 0 || page->nlonger > page->nleaves ||
 		page->skip_width > 15 || page->lead_bits > SURF_CODE_BITS ||
 		page->top_bits > SURF_MAX_TOP)

@@ -41,7 +41,8 @@
  *	   10	uint8	bits in the lead
  *	   11	uint8	top_bits
  *	   12	uint16	the lead
- *	   14	bytes	the prefix: what all keys in the page begin with
+ *	   14	uint64	leaves in all pages before
+ *	   22	bytes	the prefix: what all keys in the page begin with
  *					the table, unless top_bits is 0; 2^top_bits + 1 times:
  *			uint16	the first leaf that begins with this value or a greater one
  *			uint16	start of its nodes, see surf_nodes_shift()
@@ -72,11 +73,11 @@
 #include "filter/surf_code.h"
 
 #define SURF_ROOT_MAGIC		0x5E
-#define SURF_ROOT_VERSION	1
+#define SURF_ROOT_VERSION	2
 #define SURF_ROOT_HEADER	10
 
 #define SURF_PAGE_MAGIC		0x5F
-#define SURF_PAGE_HEADER	14
+#define SURF_PAGE_HEADER	22
 
 /* Up to so many leaves, nodes on the left are read, not jumped over. */
 #define SURF_SKIP_LEAVES	16
@@ -104,6 +105,7 @@ typedef struct SurfPage
 	const uint8_t *data;
 	uint32_t	size;			/* bytes */
 	FilterBytes prefix;
+	uint64_t	rank;			/* of the first leaf in the run */
 	uint32_t	nleaves;
 	uint32_t	skip_width;
 	uint32_t	suffix_bits;

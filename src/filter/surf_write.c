@@ -649,7 +649,8 @@ lay_out(const SurfWriter *writer, uint32_t base, uint64_t cost)
 
 /* Writes the header and the prefix. */
 static void
-put_header(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
+put_header(const SurfWriter *writer, const SurfLayout *layout, uint64_t rank,
+		   uint8_t *page)
 {
 	uint32_t	lead_bits = layout->base - writer->prefix_bits;
 
@@ -663,6 +664,7 @@ put_header(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 	page[11] = (uint8_t) layout->top_bits;
 	bits_store16(page + 12, (uint16_t) get_record(writer, writer->prefix_bits,
 												  lead_bits));
+	bits_store64(page + 14, rank);
 	memcpy(page + SURF_PAGE_HEADER, writer->prefix, writer->prefix_len);
 }
 
@@ -718,7 +720,7 @@ next_top_value(const SurfWriter *writer, const SurfLayout *layout,
 
 /* Writes the page, see surf_write.h. */
 void
-surf_writer_end(SurfWriter *writer, uint8_t *page)
+surf_writer_end(SurfWriter *writer, uint64_t rank, uint8_t *page)
 {
 	uint64_t	cost = surf_writer_node_bits(writer);
 	uint8_t    *top = page + SURF_PAGE_HEADER + writer->prefix_len;
@@ -735,7 +737,7 @@ surf_writer_end(SurfWriter *writer, uint8_t *page)
 	while (writer->nopen > 0)
 		close_node(writer, parent_depth(writer, writer->nopen));
 	layout = lay_out(writer, layout.base, cost);
-	put_header(writer, &layout, page);
+	put_header(writer, &layout, rank, page);
 
 	align = surf_nodes_shift(writer->page_size);
 	suffix_pos = layout.suffixes;

@@ -48,10 +48,10 @@ extern uint64_t surf_writer_node_bits(const SurfWriter *writer);
 extern uint32_t surf_writer_longest_rest(const SurfWriter *writer);
 
 /*
- * Writes the page and empties the writer.  page is zeroed and has 8 bytes of
- * room behind it.
+ * Writes the page, before which the run has rank leaves, and empties the
+ * writer.  page is zeroed and has 8 bytes of room behind it.
  */
-extern void surf_writer_end(SurfWriter *writer, uint8_t *page);
+extern void surf_writer_end(SurfWriter *writer, uint64_t rank, uint8_t *page);
 
 /* Empties the writer. */
 extern void surf_writer_reset(SurfWriter *writer);

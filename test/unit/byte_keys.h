@@ -303,16 +303,23 @@ rank_of(const Strings *strings, FilterBytes bound, bool or_equal)
 	return low;
 }
 
-/* The truth: is a key in the range? */
-static inline bool
-holds(const Strings *strings, const FilterByteRange *range)
+/* The truth: how many keys are in the range? */
+static inline size_t
+count_in(const Strings *strings, const FilterByteRange *range)
 {
 	size_t		from = range->lo_unbounded ? 0 :
 	rank_of(strings, range->lo, false);
 	size_t		to = range->hi_unbounded ? strings->n :
 	rank_of(strings, range->hi, !range->hi_exclusive);
 
-	return from < to;
+	return from < to ? to - from : 0;
+}
+
+/* The truth: is a key in the range? */
+static inline bool
+holds(const Strings *strings, const FilterByteRange *range)
+{
+	return count_in(strings, range) > 0;
 }
 
 static inline FilterAnswer
@@ -329,6 +336,25 @@ ask(Strings *strings, const FilterByteRange *range)
 								&strings->strict.reader, range);
 	CHECK(strict_reader_end(&strings->strict), "too many reads");
 	return answer;
+}
+
+/* Counts; -1 where that fails. */
+static inline int64_t
+count(Strings *strings, const FilterByteRange *range)
+{
+	uint64_t	result;
+	bool		done;
+
+	if (!strings->is_strict)
+		return filter_count_bytes(strings->run.root, strings->run.root_len,
+								  &strings->reader.reader, range, &result) ?
+			(int64_t) result : -1;
+	strict_reader_init(&strings->strict, strings->run.pages, strings->run.npages,
+					   strings->options.page_size);
+	done = filter_count_bytes(strings->run.root, strings->run.root_len,
+							  &strings->strict.reader, range, &result);
+	CHECK(strict_reader_end(&strings->strict), "too many reads");
+	return done ? (int64_t) result : -1;
 }
 
 static inline FilterByteRange

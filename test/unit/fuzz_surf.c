@@ -105,10 +105,27 @@ ask(const FilterRun *run, uint32_t page_size, const FilterByteRange *range)
 	return answer;
 }
 
-/* The truth, by looking at all keys. */
+/* Counts; false where that fails. */
 static bool
+count(const FilterRun *run, uint32_t page_size, const FilterByteRange *range,
+	  uint64_t *result)
+{
+	StrictReader reader;
+	bool		done;
+
+	strict_reader_init(&reader, run->pages, run->npages, page_size);
+	done = filter_count_bytes(run->root, run->root_len, &reader.reader, range,
+							  result);
+	if (!strict_reader_end(&reader))
+		abort();
+	return done;
+}
+
+/* The truth, by looking at all keys: how many are in the range. */
+static size_t
 holds(const FilterBytes *keys, size_t n, const FilterByteRange *range)
 {
+	size_t		found = 0;
 	size_t		i;
 
 	for (i = 0; i < n; i++)
@@ -118,11 +135,14 @@ holds(const FilterBytes *keys, size_t n, const FilterByteRange *range)
 
 		if ((range->lo_unbounded ||
 			 filter_bytes_compare(keys[i], range->lo) >= 0) &&
-			(order < 0 || (order == 0 && !range->hi_exclusive)))
-			return true;
+			(order < 0 || (order == 0 && !range->hi_exclusive)) &&
+			(i == 0 || filter_bytes_compare(keys[i - 1], keys[i]) != 0))
+			found++;
 	}
-	return false;
+	return found;
 }
+
+static const FilterByteRange everything = {.lo_unbounded = true,.hi_unbounded = true};
 
 /* Asks about a range, and about its left bound alone. */
 static void
@@ -131,9 +151,14 @@ check_range(const FilterRun *run, uint32_t page_size, const FilterBytes *keys,
 {
 	FilterAnswer answer = ask(run, page_size, &range);
 	FilterByteRange point;
+	size_t		truth = holds(keys, n, &range);
+	uint64_t	counted;
 
-	if (answer == FILTER_UNKNOWN ||
-		(answer == FILTER_NO && holds(keys, n, &range)))
+	if (answer == FILTER_UNKNOWN || (answer == FILTER_NO && truth > 0))
+		abort();
+	if (!count(run, page_size, &range, &counted) || counted > truth + 2 ||
+		(counted > 0) != (answer == FILTER_YES) ||
+		(counted < truth && run->nkeys == holds(keys, n, &everything)))
 		abort();
 
 	/* A point that is said to be there is so in every range that holds it. */
@@ -219,12 +244,14 @@ check_damaged(FilterRun *run, uint32_t page_size, const FilterBytes *keys,
 	for (i = 0; i < n; i++)
 	{
 		FilterByteRange range;
+		uint64_t	counted;
 
 		memset(&range, 0, sizeof(range));
 		range.lo = range.hi = keys[i];
 		ask(run, page_size, &range);
 		range.hi = keys[(i * 7 + 1) % n];
 		ask(run, page_size, &range);
+		count(run, page_size, &range, &counted);
 	}
 }
 

@@ -6,6 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "byte_keys.h"
+#include "filter/bits.h"
 
 /*
  * Checks a YES for point: then every range that holds it is answered YES,
@@ -44,6 +45,24 @@ check_covered(Strings *strings, FilterBytes point, KeyKind kind)
 	free_bytes(near);
 }
 
+/*
+ * Counts: none too few, and one too many at each bound at most.  Keys that
+ * are cut to the same bytes count as one, there only the sum is known.
+ */
+static void
+check_count(Strings *strings, const FilterByteRange *range)
+{
+	int64_t		counted = count(strings, range);
+	int64_t		truth = (int64_t) count_in(strings, range);
+	int64_t		lost = (int64_t) (strings->n - strings->run.nkeys);
+
+	CHECK(counted >= (truth > lost ? truth - lost : truth > 0) &&
+		  counted <= truth + !range->lo_unbounded + !range->hi_unbounded,
+		  "%" PRId64 ", not %" PRId64 " (%" PRId64 " lost)", counted, truth, lost);
+	CHECK((counted > 0) == (ask(strings, range) == FILTER_YES),
+		  "%" PRId64 " keys and no answer to match", counted);
+}
+
 /* Prefix ranges ['abc', 'abd'), as LIKE 'abc%' asks. */
 static void
 check_prefix(Strings *strings, FilterBytes prefix)
@@ -64,6 +83,7 @@ check_prefix(Strings *strings, FilterBytes prefix)
 	range.hi_exclusive = true;
 	range.hi_unbounded = len == 0;
 	check_range(strings, &range);
+	check_count(strings, &range);
 }
 
 /* Asks a run all sorts of things. */
@@ -78,6 +98,7 @@ check_run(Strings *strings, KeyKind kind, uint32_t rounds)
 	CHECK(strings->run.root_len <= strings->options.root_max, "root of %u",
 		  strings->run.root_len);
 	check_range(strings, &all);
+	CHECK(count(strings, &all) == (int64_t) strings->run.nkeys, "of all keys");
 
 	for (i = unit_random_below(step); i < strings->n; i += step)
 	{
@@ -109,6 +130,7 @@ check_run(Strings *strings, KeyKind kind, uint32_t rounds)
 		FilterByteRange range = make_range(a, b);
 
 		check_range(strings, &range);
+		check_count(strings, &range);
 		if (check_between(strings, a, a, false) == FILTER_YES)
 			check_covered(strings, a, kind);
 		check_prefix(strings, a);
@@ -210,12 +232,46 @@ test_few_keys_are_exact(void)
 
 			wrong += ask(&strings, &range) != FILTER_NO && !holds(&strings, &range);
 			wrong += ask(&strings, &point) != FILTER_NO && !holds(&strings, &point);
+			CHECK(count(&strings, &range) == (int64_t) count_in(&strings, &range),
+				  "count");
 			free_bytes(a);
 			free_bytes(b);
 		}
 		CHECK(wrong == 0, "%d false positives of %s", wrong, kind_names[kinds[i]]);
 		free_strings(&strings);
 	}
+}
+
+/* A count reads two content pages, however many keys it counts. */
+static void
+test_counts_read_two_pages(void)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, SMALL_PAGE, 300);
+	Strings		strings = build_random(NUMBERS, 20000, &options);
+	uint32_t	fence_pages = strings.run.npages - bits_load32(strings.run.root + 4);
+	int			i;
+
+	CHECK(strings.run.npages > 50 && fence_pages > 0, "%u pages, %u of fences",
+		  strings.run.npages, fence_pages);
+	for (i = 0; i < 1000; i++)
+	{
+		FilterBytes a = make_bound(&strings, NUMBERS);
+		FilterBytes b = make_bound(&strings, NUMBERS);
+		FilterByteRange range = make_range(a, b);
+		uint64_t	counted;
+
+		strict_reader_init(&strings.strict, strings.run.pages, strings.run.npages,
+						   SMALL_PAGE);
+		CHECK(filter_count_bytes(strings.run.root, strings.run.root_len,
+								 &strings.strict.reader, &range, &counted),
+			  "damaged");
+		CHECK(strings.strict.reads <= 4, "%d reads, fences included",
+			  strings.strict.reads);
+		strict_reader_end(&strings.strict);
+		free_bytes(a);
+		free_bytes(b);
+	}
+	free_strings(&strings);
 }
 
 /*
@@ -311,6 +367,7 @@ main(void)
 	RUN(test_large_runs);
 	RUN(test_tiny_pages);
 	RUN(test_few_keys_are_exact);
+	RUN(test_counts_read_two_pages);
 	RUN(test_false_positives);
 	RUN(test_budget);
 	return unit_end();

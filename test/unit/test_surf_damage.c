@@ -72,6 +72,7 @@ test_hostile_bytes(void)
 				damage(strings.run.root, strings.run.root_len, 1 << 20);
 			strings.run.root = realloc(strings.run.root, strings.run.root_len + 1);
 			ask(&strings, &range);
+			count(&strings, &range);
 			range.hi = range.lo;
 			ask(&strings, &range);
 			free(strings.run.pages);
@@ -103,6 +104,7 @@ test_unknown(void)
 		strings.run.root[i] ^= 0x80;
 	}
 	strings.run.pages[0] ^= 0x80;
+	CHECK(count(&strings, &range) == -1, "count on a page");
 	CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "page");
 	strings.run.pages[0] ^= 0x80;
 	strings.reader.reader.npages = 0;
@@ -133,7 +135,7 @@ test_impossible_pages(void)
 	FilterOptions options = make_options(FILTER_SUFFIX_NONE, 14, PAGE_SIZE, 2500);
 	Strings		strings = build_random(WORDS, 2000, &options);
 	uint8_t    *page = strings.run.pages;
-	uint32_t	top = 14 + page[8];
+	uint32_t	top = 22 + page[8];
 	uint32_t	top_len = 4 * ((1 << page[11]) + 1);
 	uint8_t    *copy = malloc(PAGE_SIZE);
 	uint32_t	i;
