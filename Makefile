@@ -6,6 +6,7 @@
 #	make test [T=suites]	every test, on private servers; see test/README.md
 #	make bench				the benchmark table of test/bench/RESULTS.md
 #	make filterbench		a program that measures the filters without a server
+#	make bench-filters		its figures, for test/bench/RESULTS.md
 #	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
 #	make format, format-check	the layout of the C sources
 #	make typedefs			update test/tools/typedefs.list after new types
@@ -66,7 +67,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test bench filterbench test/bench/filterbench fuzz format \
+ifneq ($(filter-out demo test bench filterbench test/bench/filterbench bench-filters fuzz format \
 	format-check typedefs,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -84,7 +85,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test bench $(filterbench_targets) fuzz format format-check typedefs
+.PHONY: demo test bench $(filterbench_targets) bench-filters fuzz format format-check typedefs
 
 demo:
 	@bash test/demo/demo.sh
@@ -98,6 +99,9 @@ bench:
 
 $(filterbench_targets):
 	@$(MAKE) -s -C test/bench filterbench
+
+bench-filters:
+	@bash test/bench/filters.sh
 
 fuzz:
 	@$(MAKE) -C test/unit fuzz SECONDS=$(or $(SECONDS),60)

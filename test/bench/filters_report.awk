@@ -1,0 +1,173 @@
+# filters_report.awk: the filters' section of RESULTS.md.
+#
+#	awk -f filters_report.awk -v machine=FILE -v queries=N reference.csv figures.csv
+
+BEGIN {
+	FS = ","
+	order = "uniform normal clustered timestamps words changes"
+	title["uniform"] = "Uniform 64-bit numbers"
+	title["normal"] = "Normal 64-bit numbers"
+	title["clustered"] = "Nearly dense ids in clusters of 1,000"
+	title["timestamps"] = "Arrivals of a Poisson process, 0.1 s apart, in us"
+	title["words"] = "English words"
+	title["changes"] = "Change keys (file path @ time)"
+}
+
+/^#/ { next }
+
+FILENAME ~ /reference/ {
+	text = $4 ", " $5 " bits: " $6 ($7 != "" ? ", " $7 " ns, " $8 " ns" : "")
+	at = $1 SUBSEP $2 SUBSEP $3
+	if (at in reference)
+		text = reference[at] "; " text
+	reference[at] = text
+	if (!(($1, $2, $3) in listed)) {
+		listed[$1, $2, $3] = 1
+		references[$1, $2] = references[$1, $2] " " $3
+	}
+	next
+}
+
+# set,questions,asked,budget,filter,keys,bits,queries,empty,fpr,negatives,ns,build
+{
+	key = $1 SUBSEP $2 SUBSEP $3 SUBSEP $4
+	keys[$1] = $6
+	bits[key] = $7
+	empty[key] = $9
+	fpr[key] = $10
+	ns[key] = $12
+	build[key] = $13
+	negatives += $11
+	asked += $8
+	if (!(($1, $4) in seen) && $3 == "bloom") {
+		seen[$1, $4] = 1
+		budgets[$1] = budgets[$1] " " $4
+	}
+	if ($3 == "auto" || $3 == "exact" || $3 == "minmax" || $2 ~ /suffix/)
+		others[$1] = others[$1] "|" ($3 == "auto" ? "auto: " $5 : $3) ", " $2 "|" \
+			number($7) "|" rate($10, $9) "|" whole($12) "|" whole($13) "\n"
+}
+
+function rate(value, of)
+{
+	if (of == 0)
+		return ""
+	if (value == 0)
+		return "0"
+	return sprintf(value < 0.01 ? "%.1e" : "%.3f", value)
+}
+
+function number(value)
+{
+	return sprintf("%.2f", value)
+}
+
+function whole(value)
+{
+	return sprintf("%.0f", value)
+}
+
+function figures(set, questions, filter, budget,	key)
+{
+	key = set SUBSEP questions SUBSEP filter SUBSEP budget
+	if (!(key in bits))
+		return " | | | |"
+	return " " number(bits[key]) " | " rate(fpr[key], empty[key]) " | " \
+		whole(ns[key]) " | " whole(build[key]) " |"
+}
+
+function only_fpr(set, questions, filter, budget,	key)
+{
+	key = set SUBSEP questions SUBSEP filter SUBSEP budget
+	return (key in bits ? " " rate(fpr[key], empty[key]) : "") " |"
+}
+
+# The budgets of a set, and those that only references have.
+function all_budgets(set, questions,	n, list, i, result)
+{
+	result = budgets[set]
+	n = split(references[set, questions], list, " ")
+	for (i = 1; i <= n; i++)
+		if ((" " result " ") !~ (" " list[i] " "))
+			result = result " " list[i]
+	return result
+}
+
+function numbers_table(set,	n, list, i, b, at)
+{
+	print "| budget | SNARF: bits | FPR | ns | build | SuRF: bits | FPR | ns | build | 2^-(bits - 2.6) | Bloom, points | reference: bits, FPR, ns, build |"
+	print "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|"
+	n = split(all_budgets(set, "range"), list, " ")
+	for (i = 1; i <= n; i++) {
+		b = list[i]
+		at = set SUBSEP "range" SUBSEP "snarf" SUBSEP b
+		print "| " b " |" figures(set, "range", "snarf", b) \
+			figures(set, "range", "surf", b) " " \
+			(at in bits ? rate(2 ^ (2.6 - bits[at]), 1) : "") " |" \
+			only_fpr(set, "point", "bloom", b) " " reference[set, "range", b] " |"
+	}
+}
+
+function strings_table(set, questions,	n, list, i, b)
+{
+	if (questions == "range")
+		print ""
+	print "| budget | " questions "s: bits | FPR | ns | build | " \
+		(questions == "point" ? "Bloom | " : "") "reference: bits, FPR, ns, build |"
+	print "|--:|--:|--:|--:|--:|" (questions == "point" ? "--:|" : "") "---|"
+	n = split(all_budgets(set, questions), list, " ")
+	for (i = 1; i <= n; i++) {
+		b = list[i]
+		print "| " b " |" figures(set, questions, "surf", b) \
+			(questions == "point" ? only_fpr(set, "point", "bloom", b) : "") \
+			" " reference[set, questions, b] " |"
+	}
+}
+
+function others_table(set,	n, list, i)
+{
+	if (others[set] == "")
+		return
+	print ""
+	print "| also | bits | FPR | ns | build |"
+	print "|---|--:|--:|--:|--:|"
+	n = split(others[set], list, "\n")
+	for (i = 1; i < n; i++) {
+		gsub(/\|/, " | ", list[i])
+		print substr(list[i], 2) " |"
+	}
+}
+
+END {
+	print "# Filters without a server"
+	print ""
+	while ((getline line < machine) > 0)
+		print line
+	print "- Bits: real size in bits per distinct key, all pages and the root. FPR: share of"
+	print "  the empty questions not answered with no. ns: of a question. build: ns a key, from"
+	print "  sorted keys. Reference: the papers' own programs, on another machine under load"
+	print "  (see reference.csv)."
+	print "- Numbers: questions are ranges of 256 numbers, spread as the keys are (clustered:"
+	print "  points between ids); other questions are in the tables below. Strings: half of the"
+	print "  set, drawn at random, is in the filter, the other half asks: for the point, and for"
+	print "  the range up to the string with its last byte + 1."
+	printf("- %d questions were asked in all; %d false negatives.\n", asked, negatives)
+	print ""
+	print "![False positives against bits per key](filters.svg)"
+	n = split(order, sets, " ")
+	for (i = 1; i <= n; i++) {
+		set = sets[i]
+		if (!(set in keys))
+			continue
+		print ""
+		print "## " title[set] ": " keys[set] " keys"
+		print ""
+		if (set == "words" || set == "changes") {
+			strings_table(set, "point")
+			strings_table(set, "range")
+		}
+		else
+			numbers_table(set)
+		others_table(set)
+	}
+}
