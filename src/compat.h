@@ -72,6 +72,27 @@
 #define RF_CLEAR_NULLING_RELS(var) ((void) 0)
 #endif
 
+/* The estimate of an array's length asks statistics since 17. */
+#if PG_VERSION_NUM >= 170000
+#define RF_ESTIMATE_ARRAY_LENGTH(root, array) estimate_array_length(root, array)
+#else
+#define RF_ESTIMATE_ARRAY_LENGTH(root, array) estimate_array_length(array)
+#endif
+
+/* EXPLAIN (GENERIC_PLAN): parameters have no values. */
+#if PG_VERSION_NUM >= 160000
+#define RF_EXPLAIN_GENERIC(eflags) (((eflags) & EXEC_FLAG_EXPLAIN_GENERIC) != 0)
+#else
+#define RF_EXPLAIN_GENERIC(eflags) false
+#endif
+
+/* How an Append refers to the run-time pruning of its members. */
+#if PG_VERSION_NUM >= 180000
+#define RF_APPEND_PRUNES(append) ((append)->part_prune_index >= 0)
+#else
+#define RF_APPEND_PRUNES(append) ((append)->part_prune_info != NULL)
+#endif
+
 /* EXPLAIN's headers were split in 18. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

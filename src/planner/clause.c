@@ -6,6 +6,10 @@
  * Only what is known while planning is looked at: constants, and operators
  * that are immutable.  Where nothing can be said the result is NULL.
  *
+ * A gate asks beforehand whether it could ask once the values are known.  In
+ * its clauses holes stand for them; all that can be said of those is that they
+ * are not NULL, as the operators are strict.
+ *
  * Collations: an ordering operator must have the index's collation.  Equality
  * need not: under every deterministic collation it is equality of the bytes,
  * which is what keeps "url = 'x'" answerable by an index on url COLLATE "C".
@@ -44,6 +48,35 @@ strip_relabel(Node *node)
 	while (node != NULL && IsA(node, RelabelType))
 		node = (Node *) ((RelabelType *) node)->arg;
 	return node;
+}
+
+/*
+ * Is this something to compare with: a constant other than NULL, or a hole?
+ */
+static bool
+is_value(Node *node)
+{
+	if (IsA(node, Const))
+		return !((Const *) node)->constisnull;
+	return rf_is_hole(node);
+}
+
+/*
+ * What can be said of a key compared with a hole.
+ */
+static RfKeySet *
+hole_set(const RfIndex *index, const RfOperator *op)
+{
+	bool		usable;
+
+	if (op->strategy == BTEqualStrategyNumber)
+		usable = true;
+	else if (op->strategy != InvalidStrategy)
+		usable = rf_codec_ordered(index->codec, index->collation);
+	else
+		usable = op->opno == OID_RANGE_ELEM_CONTAINED_OP ||
+			rf_pattern_fits(index, op->function, op->collation);
+	return usable ? rf_keyset_not_null(index->codec->kind) : NULL;
 }
 
 /*
@@ -134,20 +167,21 @@ op_expr_set(const RfIndex *index, Index varno, Node *key, OpExpr *expr)
 		return NULL;
 	left = linitial(expr->args);
 	right = lsecond(expr->args);
-	if (!IsA(right, Const))
+	if (!is_value(right))
 	{
 		left = lsecond(expr->args);
 		right = linitial(expr->args);
 		opno = InvalidOid;
 	}
-	if (!IsA(right, Const) || !is_key(index, varno, key, left))
+	if (!is_value(right) || !is_key(index, varno, key, left))
 		return NULL;
 	if (!OidIsValid(opno))
 		opno = get_commutator(expr->opno);
-	constant = (Const *) right;
-	if (constant->constisnull ||
-		!resolve_operator(index, opno, expr->inputcollid, &op))
+	if (!resolve_operator(index, opno, expr->inputcollid, &op))
 		return NULL;
+	if (!IsA(right, Const))
+		return hole_set(index, &op);
+	constant = (Const *) right;
 	return operator_set(index, &op, constant->consttype,
 						constant->constvalue);
 }
@@ -198,21 +232,23 @@ any_element_set(const RfIndex *index, const RfOperator *op, ArrayType *array)
 }
 
 /*
- * The keys of "key <op> ANY (constant array)", IN among them.
+ * The keys of "key <op> ANY (array)", IN among them.
  */
 static RfKeySet *
 array_expr_set(const RfIndex *index, Index varno, Node *key,
 			   ScalarArrayOpExpr *expr)
 {
-	Const	   *constant = lsecond(expr->args);
+	Node	   *array = lsecond(expr->args);
 	RfOperator	op;
 
-	if (!expr->useOr || !IsA(constant, Const) || constant->constisnull ||
+	if (!expr->useOr || !is_value(array) ||
 		!is_key(index, varno, key, linitial(expr->args)) ||
 		!resolve_operator(index, expr->opno, expr->inputcollid, &op))
 		return NULL;
+	if (!IsA(array, Const))
+		return hole_set(index, &op);
 	return any_element_set(index, &op,
-						   DatumGetArrayTypeP(constant->constvalue));
+						   DatumGetArrayTypeP(((Const *) array)->constvalue));
 }
 
 /*
@@ -273,21 +309,24 @@ boolean_set(const RfIndex *index, Index varno, Node *key, Node *clause)
 }
 
 /*
- * The keys of starts_with(key, constant).
+ * The keys of starts_with(key, pattern).
  */
 static RfKeySet *
 func_expr_set(const RfIndex *index, Index varno, Node *key, FuncExpr *expr)
 {
-	Const	   *pattern;
+	Node	   *pattern;
 
 	if (expr->funcid != F_STARTS_WITH || list_length(expr->args) != 2)
 		return NULL;
 	pattern = lsecond(expr->args);
-	if (!IsA(pattern, Const) || pattern->constisnull ||
+	if (!is_value(pattern) ||
 		!is_key(index, varno, key, linitial(expr->args)))
 		return NULL;
-	return rf_pattern_set(index, expr->funcid, expr->inputcollid,
-						  pattern->constvalue);
+	if (IsA(pattern, Const))
+		return rf_pattern_set(index, expr->funcid, expr->inputcollid,
+							  ((Const *) pattern)->constvalue);
+	return rf_pattern_fits(index, expr->funcid, expr->inputcollid) ?
+		rf_keyset_not_null(index->codec->kind) : NULL;
 }
 
 /*

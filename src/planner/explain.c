@@ -110,8 +110,8 @@ is_hidden_alternative(PlannerGlobal *glob, List *passes, RfPass *pass)
  * Which subquery of a query above one belongs to is not known here, so any
  * barrier there counts, and any policy, which may be where the table is used.
  */
-static bool
-is_secured(PlannerInfo *root, Index rti)
+bool
+rf_is_secured(PlannerInfo *root, Index rti)
 {
 	if (root->simple_rte_array[rti]->securityQuals != NIL)
 		return true;
@@ -168,8 +168,8 @@ make_entry(List *passes, RfPass *first)
 	entry = lappend(entry, list_make1_oid(matched->relid));
 	entry = lappend(entry, makeInteger(skipped));
 	entry = lappend(entry, makeInteger(considered));
-	entry = lappend(entry, makeBoolean(is_secured(first->root,
-												  first->top_rti)));
+	entry = lappend(entry, makeBoolean(rf_is_secured(first->root,
+													 first->top_rti)));
 	return entry;
 }
 
@@ -223,8 +223,8 @@ rf_explain_tables(PlannerGlobal *glob, List *passes)
 /*
  * "a, b" for the names of relations.
  */
-static char *
-relation_names(List *oids, bool qualified)
+char *
+rf_relation_names(List *oids, bool qualified)
 {
 	StringInfoData names;
 	ListCell   *cell;
@@ -266,19 +266,16 @@ condition_text(List *entry)
 /*
  * "Partitions Skipped: 3 of 4" for humans, two numbers for programs.
  */
-static void
-explain_counts(List *entry, ExplainState *es)
+void
+rf_explain_counts(double skipped, double considered, ExplainState *es)
 {
-	int			skipped = intVal(list_nth(entry, RF_EXPLAIN_SKIPPED));
-	int			considered = intVal(list_nth(entry, RF_EXPLAIN_CONSIDERED));
-
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		ExplainPropertyText("Partitions Skipped",
-							psprintf("%d of %d", skipped, considered), es);
+							psprintf("%.0f of %.0f", skipped, considered), es);
 	else
 	{
-		ExplainPropertyInteger("Partitions Skipped", NULL, skipped, es);
-		ExplainPropertyInteger("Partitions Considered", NULL, considered, es);
+		ExplainPropertyFloat("Partitions Skipped", NULL, skipped, 0, es);
+		ExplainPropertyFloat("Partitions Considered", NULL, considered, 0, es);
 	}
 }
 
@@ -291,7 +288,7 @@ explain_entry(List *entry, ExplainState *es)
 	List	   *table = list_nth(entry, RF_EXPLAIN_TABLE);
 	char	   *alias = strVal(list_nth(entry, RF_EXPLAIN_ALIAS));
 	char	   *name = get_rel_name(linitial_oid(table));
-	char	   *label = relation_names(table, es->verbose);
+	char	   *label = rf_relation_names(table, es->verbose);
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
@@ -305,11 +302,12 @@ explain_entry(List *entry, ExplainState *es)
 							psprintf("%s %s", label, quote_identifier(alias)),
 							es);
 	ExplainPropertyText("Filter Index",
-						relation_names(list_nth(entry, RF_EXPLAIN_INDEXES),
-									   es->verbose), es);
+						rf_relation_names(list_nth(entry, RF_EXPLAIN_INDEXES),
+										  es->verbose), es);
 	ExplainPropertyText("Skip Cond", condition_text(entry), es);
 	if (!boolVal(list_nth(entry, RF_EXPLAIN_HIDE_COUNTS)))
-		explain_counts(entry, es);
+		rf_explain_counts(intVal(list_nth(entry, RF_EXPLAIN_SKIPPED)),
+						  intVal(list_nth(entry, RF_EXPLAIN_CONSIDERED)), es);
 }
 
 /*

@@ -23,7 +23,7 @@
 /* What matching a clause needs to know. */
 typedef struct RfMatchContext
 {
-	RelOptInfo *rel;
+	Index		varno;			/* of the relation the clauses are about */
 	RfTable    *table;
 	List	   *clauses;		/* all that may be used */
 	Node	  **keys;			/* per index: key expression for this rel */
@@ -125,7 +125,7 @@ index_usable(RfMatchContext *context, int i)
 	if (context->usable[i] < 0)
 	{
 		predicate = copyObject(predicate);
-		ChangeVarNodes((Node *) predicate, 1, context->rel->relid, 0);
+		ChangeVarNodes((Node *) predicate, 1, context->varno, 0);
 		context->usable[i] = predicate_implied_by(predicate,
 												  context->clauses, false);
 	}
@@ -143,7 +143,7 @@ index_key(RfMatchContext *context, int i)
 	if (expr != NULL && context->keys[i] == NULL)
 	{
 		context->keys[i] = copyObject(expr);
-		ChangeVarNodes(context->keys[i], 1, context->rel->relid, 0);
+		ChangeVarNodes(context->keys[i], 1, context->varno, 0);
 	}
 	return context->keys[i];
 }
@@ -159,7 +159,7 @@ match_simple_clause(RfMatchContext *context, Node *clause)
 	for (int i = 0; i < context->table->nindexes; i++)
 	{
 		RfIndex    *index = &context->table->indexes[i];
-		RfKeySet   *set = rf_clause_set(index, context->rel->relid,
+		RfKeySet   *set = rf_clause_set(index, context->varno,
 										index_key(context, i), clause);
 
 		if (set != NULL && index_usable(context, i))
@@ -217,13 +217,13 @@ match_clause(RfMatchContext *context, Node *clause)
  * The clauses that may be used without telling what security barriers hide
  * (R6 in src/README.md).
  */
-static List *
-usable_clauses(RelOptInfo *rel)
+List *
+rf_usable_clauses(RelOptInfo *rel, List *restrictions)
 {
 	List	   *clauses = NIL;
 	ListCell   *cell;
 
-	foreach(cell, rel->baserestrictinfo)
+	foreach(cell, restrictions)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
 
@@ -249,22 +249,22 @@ flatten(RfCond *cond)
 }
 
 /*
- * What of a relation's restrictions the indexes of its table can answer; false
- * for nothing.
+ * What of some clauses about a relation the indexes of its table can answer;
+ * false for nothing.
  */
 bool
-rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match)
+rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 {
 	RfMatchContext context;
 	List	   *conds = NIL;
 	ListCell   *cell;
 
 	memset(match, 0, sizeof(*match));
-	if (table->nindexes == 0 || rel->baserestrictinfo == NIL)
+	if (table->nindexes == 0 || clauses == NIL)
 		return false;
-	context.rel = rel;
+	context.varno = varno;
 	context.table = table;
-	context.clauses = usable_clauses(rel);
+	context.clauses = clauses;
 	context.keys = palloc0(table->nindexes * sizeof(Node *));
 	context.usable = palloc(table->nindexes);
 	memset(context.usable, -1, table->nindexes);
@@ -280,9 +280,25 @@ rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match)
 		}
 	}
 	match->cond = combine(RF_COND_AND, conds);
-	if (match->cond != NULL)
-		flatten(match->cond);
 	return match->cond != NULL;
+}
+
+/*
+ * The same for a relation's restrictions; the sets of keys are serialized.
+ */
+bool
+rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match)
+{
+	if (table->nindexes == 0)
+	{
+		memset(match, 0, sizeof(*match));
+		return false;
+	}
+	if (!rf_match_clauses(rf_usable_clauses(rel, rel->baserestrictinfo),
+						  rel->relid, table, match))
+		return false;
+	flatten(match->cond);
+	return true;
 }
 
 /*

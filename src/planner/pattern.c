@@ -60,8 +60,8 @@ string_set(const RfIndex *index, StringInfo bytes)
  * Is the string operator one for the index's strings, under collations whose
  * equality is that of bytes?
  */
-static bool
-pattern_fits(const RfIndex *index, Oid function, Oid collation)
+bool
+rf_pattern_fits(const RfIndex *index, Oid function, Oid collation)
 {
 	switch (function)
 	{
@@ -101,7 +101,7 @@ rf_pattern_set(const RfIndex *index, Oid function, Oid collation,
 	StringInfoData prefix;
 	bool		exact = false;
 
-	if (!pattern_fits(index, function, collation))
+	if (!rf_pattern_fits(index, function, collation))
 		return NULL;
 	value = DatumGetTextPP(pattern);
 	initStringInfo(&prefix);

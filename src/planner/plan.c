@@ -22,7 +22,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
-#include "planner/planner.h"
+#include "planner/gate.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/snapmgr.h"
@@ -151,6 +151,21 @@ may_skip(Query *parse, int cursor_options)
 }
 
 /*
+ * May there be gates?  Not in the plan of a cursor that has a name: UPDATE ...
+ * WHERE CURRENT OF finds no scan below a gate.  PL/pgSQL's loops over queries
+ * are cursors, too, but without a name.
+ */
+static bool
+may_gate(int cursor_options)
+{
+	const int	named = CURSOR_OPT_SCROLL | CURSOR_OPT_HOLD |
+	CURSOR_OPT_FAST_PLAN;
+
+	return rf_enable && !RF_SNAPSHOTS_EXPIRE() &&
+		(cursor_options & named) == 0;
+}
+
+/*
  * Could the result of planning this depend on rangefilter indexes?
  */
 static bool
@@ -191,6 +206,7 @@ plan(Query *parse, const char *query_string, int cursor_options,
 	if (candidate && may_skip(parse, cursor_options))
 		begin_skipping(&planning, cursor_options);
 
+	planning.may_gate = may_gate(cursor_options);
 	rf_planning = &planning;
 	PG_TRY();
 	{
@@ -207,9 +223,10 @@ plan(Query *parse, const char *query_string, int cursor_options,
 	}
 	PG_END_TRY();
 
-	if (candidate)
+	if (candidate || planning.gate_rels != NULL)
 		rf_add_inval_item(result, RF_ENABLE_HASH);
 	rf_attach_guard(result, &planning);
+	rf_finish_gates(result, &planning);
 	return result;
 }
 

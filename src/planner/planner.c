@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
-#include "planner/planner.h"
+#include "planner/gate.h"
 
 bool		rf_enable = true;
 
@@ -40,8 +40,10 @@ rf_init_planner(void)
 							 enable_changed,
 							 NULL);
 	RegisterCustomScanMethods(&rf_guard_methods);
+	RegisterCustomScanMethods(&rf_gate_methods);
 	rf_init_catalog();
 	rf_init_plan();
 	rf_init_skip();
+	rf_init_gate_path();
 	rf_init_replan();
 }

@@ -16,6 +16,7 @@
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
+ *	  gate*.c		skipping by values known only at execution: see gate.h
  *
  *-------------------------------------------------------------------------
  */
@@ -105,16 +106,31 @@ typedef struct RfMatch
 	List	   *clauses;		/* the clauses used, for EXPLAIN */
 } RfMatch;
 
+extern List *rf_usable_clauses(RelOptInfo *rel, List *restrictions);
+extern bool rf_match_clauses(List *clauses, Index varno, RfTable *table,
+							 RfMatch *match);
 extern bool rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match);
 extern bool rf_same_cond(const RfCond *a, const RfCond *b);
 extern List *rf_cond_indexes(const RfCond *cond);
 
 /* ---- clause.c, pattern.c ---- */
 
+/*
+ * A hole stands in a clause for a value that is not known yet; its paramid is
+ * its number.  A Param of this kind is in no clause that has been planned.
+ */
+static inline bool
+rf_is_hole(const Node *node)
+{
+	return IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_SUBLINK;
+}
+
 extern RfKeySet *rf_clause_set(const RfIndex *index, Index varno, Node *key,
 							   Node *clause);
 extern RfKeySet *rf_pattern_set(const RfIndex *index, Oid function,
 								Oid collation, Datum pattern);
+extern bool rf_pattern_fits(const RfIndex *index, Oid function,
+							Oid collation);
 extern RfKeySet *rf_within_range_set(const RfIndex *index, Oid type,
 									 Datum value);
 
@@ -188,6 +204,9 @@ typedef struct RfPlanning
 	PlannerGlobal *glob;
 	List	   *passes;			/* RfPass */
 	List	   *probes;			/* bytea: sets of keys asked for */
+	bool		may_gate;		/* gates may be built */
+	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
+	List	   *gates;			/* CustomScans made so far */
 } RfPlanning;
 
 extern RfPlanning *rf_planning;
@@ -200,6 +219,7 @@ extern bool rf_clock_quiet(const RfClock *then);
 /* ---- skip.c ---- */
 
 extern void rf_init_skip(void);
+extern bool rf_is_ours(PlannerInfo *root);
 
 /* ---- guard.c ---- */
 
@@ -243,6 +263,12 @@ extern void rf_init_replan(void);
 
 /* ---- explain.c ---- */
 
+struct ExplainState;
+
+extern bool rf_is_secured(PlannerInfo *root, Index rti);
+extern char *rf_relation_names(List *oids, bool qualified);
+extern void rf_explain_counts(double skipped, double considered,
+							  struct ExplainState *es);
 extern List *rf_explain_tables(PlannerGlobal *glob, List *passes);
 extern Node *rf_create_guard_state(CustomScan *guard);
 

@@ -29,7 +29,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "partitioning/partdesc.h"
-#include "planner/planner.h"
+#include "planner/gate.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -58,8 +58,8 @@ drop_scanless_indexes(RelOptInfo *rel)
  * Is this part of the planning of the Query we have a copy of?  Not where
  * somebody called standard_planner() past our planner_hook.
  */
-static bool
-is_ours(PlannerInfo *root)
+bool
+rf_is_ours(PlannerInfo *root)
 {
 	while (root->parent_root != NULL)
 		root = root->parent_root;
@@ -268,6 +268,8 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 	if (previous_hook)
 		previous_hook(root, relid, inhparent, rel);
+	if (rf_planning != NULL && rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
+		rf_gate_note_indexes(rel);
 	drop_scanless_indexes(rel);
 
 	if (rf_planning == NULL || rf_planning->saved == NULL ||
@@ -278,7 +280,7 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 	/* Partitioned, and this is the first member? */
 	if (parent == NULL || parent->part_rels == NULL ||
-		parent->all_partrels != NULL || !is_ours(root))
+		parent->all_partrels != NULL || !rf_is_ours(root))
 		return;
 	rf_planning->glob = root->glob;
 	old = MemoryContextSwitchTo(rf_planning->context);

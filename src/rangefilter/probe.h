@@ -32,6 +32,14 @@ typedef struct RfStamp
 /* Is this index (or partitioned index) one of ours? */
 extern bool rf_is_rangefilter(Relation index);
 
+/* amcostestimate of rangefilter: tells the planner that an index is ours. */
+struct PlannerInfo;
+struct IndexPath;
+extern void rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
+							double loop_count, double *startup_cost,
+							double *total_cost, double *selectivity,
+							double *correlation, double *pages);
+
 /*
  * Reads the stamp of an open index.  False where it cannot be had (empty or
  * damaged file).  Takes and releases a share lock on the metapage.

@@ -174,7 +174,7 @@ rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
  * takes it out of the list of scannable indexes, so this is reached only when
  * the library's hooks are not in place.
  */
-static void
+void
 rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 				double loop_count, Cost *startup_cost, Cost *total_cost,
 				Selectivity *selectivity, double *correlation, double *pages)

@@ -1,0 +1,406 @@
+-- Skipping by values that are known only at execution.  Every result is
+-- compared with that of rangefilter.enable = off.
+LOAD 'rangefilter';
+SET client_min_messages = warning;
+CREATE SCHEMA gate;
+SET search_path = gate, public;
+SET timezone = 'UTC';
+SET plan_cache_mode = force_generic_plan;
+
+-- The rows a query returns, in short.
+CREATE FUNCTION answer(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	line text;
+	lines text[] := '{}';
+BEGIN
+	FOR line IN EXECUTE query LOOP
+		lines := lines || coalesce(line, 'NULL');
+	END LOOP;
+	RETURN array_length(lines, 1) || ' rows '
+		|| md5((SELECT string_agg(x, ',' ORDER BY x) FROM unnest(lines) x));
+END
+$$;
+
+-- Runs a query with skipping and without; tells how many gates there are and
+-- what they skipped.
+CREATE FUNCTION gates(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	skipped text;
+	a text;
+	b text;
+BEGIN
+	a := answer(query);
+	PERFORM set_config('rangefilter.enable', 'off', true);
+	b := answer(query);
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	IF a IS DISTINCT FROM b THEN
+		RAISE EXCEPTION 'wrong result: % instead of % for %', a, b, query;
+	END IF;
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT count(*) || ' gates, skipped ' || sum((g->>'Partitions Skipped')::int)
+		|| ' of ' || sum((g->>'Partitions Considered')::int)
+	INTO skipped
+	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g;
+	RETURN concat(coalesce(a, 'no rows'), ': ', skipped);
+END
+$$;
+
+CREATE TABLE t (part int, k int, n int, at timestamptz, tx text COLLATE "C") PARTITION BY LIST (part);
+SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)
+FROM generate_series(0, 4) p \gexec
+-- another order of columns, with dropped ones
+CREATE TABLE t5 (gone int, tx text COLLATE "C", at timestamptz, gone2 text, n int, k int, part int);
+ALTER TABLE t5 DROP gone, DROP gone2;
+ALTER TABLE t ATTACH PARTITION t5 FOR VALUES IN (5);
+-- partitioned once more
+CREATE TABLE t6 PARTITION OF t FOR VALUES IN (6) PARTITION BY RANGE (n);
+CREATE TABLE t6a PARTITION OF t6 FOR VALUES FROM (MINVALUE) TO (650);
+CREATE TABLE t6b PARTITION OF t6 FOR VALUES FROM (650) TO (MAXVALUE);
+-- partition p holds 100 p ... 100 p + 99 in k
+INSERT INTO t
+SELECT v / 100, v, v, timestamptz '2020-01-01 UTC' + v * interval '1 day', 'k' || to_char(v, 'FM000')
+FROM generate_series(0, 699) v;
+CREATE INDEX ON t USING rangefilter (k);
+CREATE INDEX ON t USING rangefilter (at);
+CREATE INDEX ON t USING rangefilter (tx);
+CREATE TABLE d (id int, name text, at timestamptz);
+INSERT INTO d SELECT i * 50, 'n' || i, timestamptz '2020-01-01 UTC' + i * interval '50 days' FROM generate_series(0, 19) i;
+VACUUM ANALYZE t;
+ANALYZE d;
+
+--
+-- Parameters of generic plans
+--
+PREPARE eq (int) AS SELECT * FROM t WHERE k = $1;
+EXPLAIN (COSTS OFF) EXECUTE eq (250);
+SELECT gates('EXECUTE eq (250)');
+SELECT gates('EXECUTE eq (1000)');
+SELECT gates('EXECUTE eq (NULL)');
+PREPARE rng (int, int) AS SELECT k, part FROM t WHERE k BETWEEN $1 AND $2;
+SELECT gates('EXECUTE rng (150, 210)');
+SELECT gates('EXECUTE rng (210, 150)');
+SELECT gates('EXECUTE rng (NULL, 150)');
+PREPARE half (int) AS SELECT k FROM t WHERE k > $1 AND k <= 220;
+SELECT gates('EXECUTE half (150)');
+PREPARE arr (int[]) AS SELECT k FROM t WHERE k = ANY ($1);
+SELECT gates('EXECUTE arr (''{5,505,NULL}'')');
+SELECT gates('EXECUTE arr (''{}'')');
+SELECT gates('EXECUTE arr (NULL)');
+PREPARE lst (int, int) AS SELECT k FROM t WHERE k IN ($1, $2, 7);
+SELECT gates('EXECUTE lst (205, NULL)');
+PREPARE ors (int, text, int) AS SELECT k FROM t WHERE (k = $1 AND n > 0) OR tx = $2 OR (k = $3 AND tx > 'a');
+SELECT gates('EXECUTE ors (105, ''k305'', 405)');
+SELECT gates('EXECUTE ors (NULL, NULL, NULL)');
+SELECT gates('EXECUTE ors (NULL, ''k305'', NULL)');
+PREPARE lk (text) AS SELECT k FROM t WHERE tx LIKE $1;
+SELECT gates('EXECUTE lk (''k30%'')');
+SELECT gates('EXECUTE lk (''%30'')');
+SELECT gates('EXECUTE lk (NULL)');
+PREPARE pre (text) AS SELECT k FROM t WHERE starts_with(tx, $1);
+SELECT gates('EXECUTE pre (''k30'')');
+PREPARE big (bigint) AS SELECT k FROM t WHERE $1 > k;
+SELECT gates('EXECUTE big (50)');
+SELECT gates('EXECUTE big (-9223372036854775808)');
+PREPARE within (int4range) AS SELECT k FROM t WHERE k <@ $1;
+SELECT gates('EXECUTE within (''[95,105)'')');
+SELECT gates('EXECUTE within (''empty'')');
+-- the value is computed once, a volatile one not at all
+PREPARE sum (int) AS SELECT k FROM t WHERE k = $1 + 1;
+SELECT gates('EXECUTE sum (250)');
+EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = (random() * 0)::int;
+-- what the gate must not look at
+EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = n;
+-- run-time pruning by the partition key stays
+PREPARE prune (int, int) AS SELECT k FROM t WHERE part = $1 AND k = $2;
+SELECT gates('EXECUTE prune (2, 250)');
+SELECT gates('EXECUTE prune (2, 350)');
+
+--
+-- What is computed of the rows: by the scans
+--
+PREPARE cols (int) AS SELECT k + 1, tx || '!', tableoid::regclass, ctid, t, (SELECT max(id) FROM d WHERE d.id <= t.k) FROM t WHERE k = $1;
+EXPLAIN (COSTS OFF, VERBOSE) EXECUTE cols (555);
+EXECUTE cols (555);
+EXECUTE cols (444);
+SELECT gates('EXECUTE cols (555)');
+PREPARE cnt (int) AS SELECT count(*) FROM t WHERE k < $1;
+SELECT gates('EXECUTE cnt (120)');
+PREPARE lmt (int) AS SELECT k FROM t WHERE k >= $1 LIMIT 3;
+SELECT gates('EXECUTE lmt (350)');
+PREPARE mnx (int) AS SELECT min(k), max(k) FROM t WHERE k > $1 AND k < 450;
+SELECT gates('EXECUTE mnx (350)');
+PREPARE lck (int) AS SELECT k FROM t WHERE k = $1 FOR UPDATE;
+SELECT gates('EXECUTE lck (350)');
+
+--
+-- Stable functions and operators
+--
+INSERT INTO t VALUES (3, 399, 0, now(), 'new');
+EXPLAIN (COSTS OFF) SELECT * FROM t WHERE at > now() - interval '1 hour';
+SELECT gates('SELECT k FROM t WHERE at > now() - interval ''1 hour''');
+SELECT gates('SELECT k FROM t WHERE at < ''2020-02-01''::date');
+SELECT gates('SELECT k FROM t WHERE at = timestamp ''2020-12-31''');
+SELECT gates('SELECT k FROM t WHERE at > timestamp ''infinity''');
+SELECT gates('SELECT k FROM t WHERE at < ''5874897-12-31''::date');
+DELETE FROM t WHERE tx = 'new';
+
+--
+-- Init plans
+--
+EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = (SELECT max(id) FROM d WHERE name < 'n2');
+SELECT gates('SELECT k FROM t WHERE k = (SELECT max(id) FROM d WHERE name < ''n2'')');
+SELECT gates('SELECT k FROM t WHERE k > (SELECT 600)');
+SELECT gates('SELECT k FROM t WHERE k = ANY (ARRAY(SELECT id FROM d WHERE id < 120))');
+SELECT gates('SELECT k FROM t WHERE k = (SELECT id FROM d WHERE id < 0)');
+
+--
+-- Nested loops: asked at each rescan
+--
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SET enable_memoize = off;
+EXPLAIN (COSTS OFF) SELECT * FROM d JOIN t ON t.k = d.id WHERE d.name < 'n15';
+SELECT gates('SELECT d.*, k FROM d JOIN t ON t.k = d.id WHERE d.name < ''n15''');
+SELECT gates('SELECT d.*, k FROM d LEFT JOIN t ON t.k = d.id');
+SELECT gates('SELECT d.*, k FROM d LEFT JOIN t ON t.k = d.id AND t.n > 300');
+SELECT gates('SELECT * FROM d WHERE EXISTS (SELECT FROM t WHERE t.k = d.id AND t.n < 320)');
+SELECT gates('SELECT * FROM d WHERE NOT EXISTS (SELECT FROM t WHERE t.k = d.id)');
+SELECT gates('SELECT d.*, k FROM d JOIN t ON t.at BETWEEN d.at AND d.at + interval ''1 day''');
+SELECT gates('SELECT d.*, x.* FROM d, LATERAL (SELECT k FROM t WHERE t.k > d.id ORDER BY k LIMIT 2) x');
+SELECT gates('SELECT d.*, (SELECT count(*) FROM t WHERE t.k > d.id) FROM d');
+SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON b.k = a.k + 100 WHERE a.k BETWEEN 110 AND 112');
+SELECT gates('SELECT d.*, k FROM (SELECT id FROM d UNION ALL SELECT NULL UNION ALL SELECT 5) d LEFT JOIN t ON t.k = d.id');
+PREPARE jn (int) AS SELECT d.id, k FROM d JOIN t ON t.k = d.id WHERE t.k > $1;
+SELECT gates('EXECUTE jn (430)');
+RESET enable_material;
+RESET enable_memoize;
+SELECT gates('SELECT a.id, b.id, k FROM d a JOIN d b ON a.id < b.id JOIN t ON t.k = b.id');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
+--
+-- Ordered, parallel and partitionwise plans
+--
+CREATE INDEX t_order ON t (k);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+PREPARE ord (text) AS SELECT k, tx FROM t WHERE tx > $1 ORDER BY k LIMIT 5;
+EXPLAIN (COSTS OFF) EXECUTE ord ('k550');
+SELECT gates('EXECUTE ord (''k550'')');
+PREPARE mj (text) AS SELECT a.k, b.k FROM t1 a JOIN (SELECT * FROM t1 UNION ALL SELECT * FROM t2) b ON a.k = b.k WHERE b.tx < $1;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT gates('EXECUTE mj (''k190'')');
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP INDEX t_order;
+
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+PREPARE par (int) AS SELECT count(*), sum(n) FROM t WHERE k > $1;
+EXPLAIN (COSTS OFF) EXECUTE par (550);
+SELECT answer('EXECUTE par (550)');
+SELECT gates('EXECUTE par (550)') LIKE '%skipped 5%' OR gates('EXECUTE par (550)') LIKE '%skipped 1%' AS counted;
+SET enable_parallel_append = off;
+PREPARE par2 (int) AS SELECT count(*), sum(n) FROM t WHERE k > $1;
+EXPLAIN (COSTS OFF) EXECUTE par2 (550);
+SELECT gates('EXECUTE par2 (550)') LIKE '%skipped %' AS counted;
+SET parallel_leader_participation = off;
+SELECT answer('EXECUTE par2 (550)');
+RESET parallel_leader_participation;
+RESET enable_parallel_append;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET max_parallel_workers_per_gather;
+
+SET enable_partitionwise_join = on;
+SET enable_partitionwise_aggregate = on;
+PREPARE pwj (int) AS SELECT a.k, b.tx FROM t a JOIN t b ON a.part = b.part AND a.n = b.n WHERE a.k = $1 AND b.tx > 'k2';
+EXPLAIN (COSTS OFF) EXECUTE pwj (250);
+SELECT gates('EXECUTE pwj (250)');
+PREPARE pwa (int) AS SELECT part, count(*) FROM t WHERE k > $1 GROUP BY part;
+SELECT gates('EXECUTE pwa (460)');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON a.part = b.part AND a.k = b.k WHERE a.n IN (5, 205)');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_partitionwise_join;
+RESET enable_partitionwise_aggregate;
+
+--
+-- UPDATE, DELETE, MERGE
+--
+BEGIN;
+PREPARE upd (int) AS UPDATE t SET n = -1 WHERE k = $1 RETURNING k, n;
+SELECT gates('EXECUTE upd (250)');
+PREPARE del (int) AS DELETE FROM t WHERE k > $1 AND k < 110 RETURNING k;
+EXPLAIN (COSTS OFF) EXECUTE del (105);
+EXECUTE del (105);
+SELECT count(*), sum(n) FROM t;
+ROLLBACK;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+BEGIN;
+EXPLAIN (COSTS OFF) UPDATE t SET n = d.id FROM d WHERE t.k = d.id AND d.id < 120;
+UPDATE t SET n = -d.id FROM d WHERE t.k = d.id AND d.id < 120;
+SELECT k, n FROM t WHERE n < 0 ORDER BY k;
+DELETE FROM t USING d WHERE t.k = d.id AND d.id > 420;
+MERGE INTO t USING d ON t.k = d.id AND d.id < 320
+	WHEN MATCHED AND d.id > 220 THEN DELETE
+	WHEN MATCHED THEN UPDATE SET n = 1000 + d.id
+	WHEN NOT MATCHED THEN INSERT VALUES (0, -d.id, 0);
+SELECT count(*), sum(n), sum(k) FROM t;
+ROLLBACK;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
+--
+-- Inheritance and UNION ALL: constants, too
+--
+CREATE TABLE p (k int, v text);
+CREATE TABLE c1 () INHERITS (p);
+CREATE TABLE c2 (extra int) INHERITS (p);
+CREATE TABLE c3 () INHERITS (c1);
+INSERT INTO p SELECT i, 'p' FROM generate_series(0, 99) i;
+INSERT INTO c1 SELECT i, 'c1' FROM generate_series(100, 199) i;
+INSERT INTO c2 SELECT i, 'c2', 1 FROM generate_series(200, 299) i;
+INSERT INTO c3 SELECT i, 'c3' FROM generate_series(300, 399) i;
+CREATE INDEX ON p USING rangefilter (k);
+CREATE INDEX ON c1 USING rangefilter (k);
+CREATE INDEX ON c2 USING rangefilter (k);
+EXPLAIN (COSTS OFF) SELECT * FROM p WHERE k = 150;
+SELECT gates('SELECT * FROM p WHERE k = 150');
+CREATE INDEX ON c3 USING rangefilter (k);
+SELECT gates('SELECT * FROM p WHERE k = 150');
+SELECT gates('SELECT * FROM ONLY p WHERE k = 50');
+EXPLAIN (COSTS OFF) SELECT * FROM (SELECT k, v FROM c1 UNION ALL SELECT k, v FROM c2 UNION ALL SELECT k, tx FROM t) u WHERE k = 250;
+SELECT gates('SELECT * FROM (SELECT k, v FROM c1 UNION ALL SELECT k, v FROM c2 UNION ALL SELECT k, tx FROM t) u WHERE k = 250');
+PREPARE un (int) AS SELECT k, v FROM c1 WHERE k = $1 UNION ALL SELECT k, tx FROM t WHERE k = $1;
+SELECT gates('EXECUTE un (250)');
+
+--
+-- Indexes of other kinds: partial, on expressions, missing ones
+--
+CREATE INDEX ON t USING rangefilter ((n / 10));
+CREATE INDEX ON t USING rangefilter (n) WHERE part > 2;
+PREPARE ex (int) AS SELECT k FROM t WHERE n / 10 = $1;
+SELECT gates('EXECUTE ex (33)');
+PREPARE prt (int) AS SELECT k FROM t WHERE n = $1 AND part > 2;
+SELECT gates('EXECUTE prt (333)');
+PREPARE nop (int) AS SELECT k FROM t WHERE n = $1;
+SELECT gates('EXECUTE nop (333)');
+CREATE TABLE u (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE u1 PARTITION OF u FOR VALUES IN (1);
+CREATE TABLE u2 PARTITION OF u FOR VALUES IN (2);
+CREATE TABLE u3 PARTITION OF u FOR VALUES IN (3);
+INSERT INTO u SELECT 1 + i % 3, i % 3 * 100 + i / 3 FROM generate_series(0, 299) i;
+CREATE INDEX ON u1 USING rangefilter (k);
+CREATE INDEX ON u3 USING rangefilter (k);
+CREATE INDEX ON u2 (k);
+ANALYZE u;
+PREPARE mixed (int) AS SELECT * FROM u WHERE k = $1;
+EXPLAIN (COSTS OFF) EXECUTE mixed (250);
+SELECT gates('EXECUTE mixed (250)');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT gates('SELECT * FROM d JOIN u ON u.k = d.id');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+
+--
+-- Functions
+--
+CREATE FUNCTION look(value int) RETURNS SETOF int LANGUAGE plpgsql STABLE AS
+$$ BEGIN RETURN QUERY SELECT k FROM t WHERE k = value; END $$;
+CREATE FUNCTION walk(value int) RETURNS SETOF int LANGUAGE plpgsql AS
+$$ DECLARE r record; BEGIN FOR r IN SELECT k FROM t WHERE k > value LOOP RETURN NEXT r.k; END LOOP; END $$;
+CREATE FUNCTION fetched(value int) RETURNS SETOF int LANGUAGE plpgsql AS
+$$
+DECLARE
+	looks CURSOR (v int) FOR SELECT k FROM t WHERE k > v;
+	x int;
+BEGIN
+	OPEN looks (value);
+	LOOP FETCH looks INTO x; EXIT WHEN NOT FOUND; RETURN NEXT x; END LOOP;
+	CLOSE looks;
+END
+$$;
+CREATE FUNCTION plain(value int) RETURNS SETOF int LANGUAGE sql VOLATILE AS
+$$ SELECT k FROM t WHERE k = value $$;
+-- How many scans does a query begin?
+CREATE FUNCTION scans(query text) RETURNS bigint LANGUAGE plpgsql AS
+$$
+DECLARE
+	before bigint;
+	line text;
+BEGIN
+	SELECT sum(pg_stat_get_xact_numscans(relid)) INTO before FROM pg_partition_tree('t');
+	EXECUTE query INTO line;
+	RETURN sum(pg_stat_get_xact_numscans(relid)) - before FROM pg_partition_tree('t');
+END
+$$;
+SELECT f, v, gates(format('SELECT * FROM %s(%s)', f, v)), scans(format('SELECT count(*) FROM %s(%s)', f, v))
+FROM unnest('{look,walk,fetched,plain}'::text[]) f, unnest('{150,695,NULL}'::text[]) v
+WHERE v IS NOT NULL;
+SELECT scans('SELECT count(*) FROM generate_series(1, 3) g, look(g * 100)');
+
+--
+-- Cursors: forward and backward, and WHERE CURRENT OF
+--
+BEGIN;
+DECLARE c CURSOR FOR SELECT k FROM t WHERE at < now() - interval '1 day';
+FETCH c;
+UPDATE t SET n = 7 WHERE CURRENT OF c RETURNING k, n;
+DECLARE s SCROLL CURSOR FOR SELECT k FROM t WHERE at < now() AND k BETWEEN 298 AND 301 ORDER BY k;
+FETCH ALL s;
+FETCH BACKWARD ALL s;
+DECLARE f CURSOR FOR SELECT k FROM t WHERE at < now() AND k = 450 FOR UPDATE;
+FETCH f;
+DELETE FROM t WHERE CURRENT OF f RETURNING k;
+ROLLBACK;
+
+--
+-- Where numbers would tell too much, they are left out
+--
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY even ON t USING (k % 2 = 0);
+CREATE ROLE regress_gate;
+GRANT USAGE ON SCHEMA gate TO regress_gate;
+GRANT SELECT ON t, d TO regress_gate;
+SET ROLE regress_gate;
+EXPLAIN (COSTS OFF) EXECUTE eq (250);
+EXECUTE eq (250);
+EXECUTE eq (251);
+RESET ROLE;
+ALTER TABLE t DISABLE ROW LEVEL SECURITY;
+
+--
+-- The setting; what EXPLAIN says in other formats
+--
+SET rangefilter.enable = off;
+EXPLAIN (COSTS OFF) EXECUTE eq (250);
+RESET rangefilter.enable;
+EXPLAIN (COSTS OFF, FORMAT YAML) EXECUTE eq (250);
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE eq (250);
+-- a value that fails does so where some row is looked at
+PREPARE bad (int) AS SELECT k FROM t WHERE k = 100 / $1;
+EXECUTE bad (0);
+PREPARE sparse (int) AS SELECT k FROM t WHERE $1 <> 0 AND k = 100 / $1;
+EXECUTE sparse (0);
+
+SET client_min_messages = error;
+DROP OWNED BY regress_gate;
+DROP ROLE regress_gate;
+DROP SCHEMA gate CASCADE;

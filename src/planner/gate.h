@@ -1,0 +1,150 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate.h
+ *	  Interfaces of the gate: skipping by values known only at execution.
+ *
+ * A gate is a CustomScan above the scan of one member of an append relation,
+ * or above those of many: it then replaces the Append.  When its scan begins
+ * it computes the values its conditions compare with, asks each member's index,
+ * and starts only the scans of members that may hold a match.
+ *
+ *	  gate_match.c	conditions with holes for the values; filling these
+ *	  gate_path.c	set_rel_pathlist_hook: gates above members' paths, costs
+ *	  gate_plan.c	from path to plan; one gate for an Append of gates
+ *	  gate_exec.c	execution
+ *	  gate_ask.c	asking a member's index
+ *	  gate_explain.c	EXPLAIN
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_GATE_H
+#define RANGEFILTER_GATE_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "planner/planner.h"
+
+/* ---- gate_match.c ---- */
+
+/*
+ * How the value that fills a hole comes from that of its expression.  Values
+ * of the types a stable operator compares are converted by the session's time
+ * zone; see RF_ZONE_MARGIN.
+ */
+typedef enum RfConversion
+{
+	RF_AS_IS,
+	RF_TIMESTAMP_TO_TZ,
+	RF_DATE_TO_TZ,
+	RF_TZ_TO_TIMESTAMP_LOW,		/* not above any local time it may equal */
+	RF_TZ_TO_TIMESTAMP_HIGH		/* not below any ... */
+} RfConversion;
+
+/*
+ * What one relation's indexes can be asked at execution.  The clauses are in
+ * terms of the indexes: varno 1 and attribute n for the key of index n, and
+ * holes for values.  So they are equal for members of one table, whatever their
+ * columns' numbers.
+ */
+typedef struct RfGateShape
+{
+	List	   *clauses;
+	List	   *opclasses;		/* OIDs, per key: operator family, input type,
+								 * collation */
+	List	   *values;			/* expressions, one per hole */
+	List	   *conversions;	/* RfConversion, one per hole */
+	List	   *indexes;		/* OIDs, one per key */
+	List	   *keys;			/* the keys as expressions, varno 1 */
+} RfGateShape;
+
+extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
+						  List *clauses, RfGateShape *shape);
+extern RfTable *rf_gate_table(List *opclasses);
+extern bool rf_gate_fill(List **clauses, const Datum *values,
+						 const bool *nulls);
+
+/* ---- gate_path.c ---- */
+
+extern void rf_init_gate_path(void);
+extern void rf_gate_note_indexes(RelOptInfo *rel);
+extern List *rf_gate_indexes(const RelOptInfo *rel);
+
+/* ---- gate_plan.c ---- */
+
+/* custom_private of a gate.  custom_exprs are the values that fill holes. */
+typedef enum RfGatePrivate
+{
+	RF_GATE_CLAUSES,			/* see RfGateShape */
+	RF_GATE_OPCLASSES,
+	RF_GATE_CONVERSIONS,
+	RF_GATE_KEYS,				/* ... of the first member */
+	RF_GATE_MEMBERS,			/* per member a list of OIDs: the table and
+								 * its indexes; NIL: it is never skipped */
+	RF_GATE_PARAMS,				/* integers: PARAM_EXEC the values depend on */
+	RF_GATE_TABLES,				/* OIDs: the tables members belong to */
+	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
+	RF_GATE_HIDE_COUNTS			/* Boolean: see explain.c */
+} RfGatePrivate;
+
+extern const CustomPathMethods rf_gate_path_methods;
+extern const CustomScanMethods rf_gate_methods;
+
+extern bool rf_is_gate(const Plan *plan);
+extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
+
+/* ---- gate_exec.c, gate_ask.c ---- */
+
+typedef struct RfGateMember
+{
+	Plan	   *plan;
+	PlanState  *state;			/* NULL: not started */
+	bool		rescan;			/* state must be rescanned before it is read */
+	bool		closed;			/* the answer, valid if ... */
+	uint64		asked;			/* ... this is the gate's question */
+	List	   *oids;			/* table and indexes, NIL: always open */
+	Relation   *indexes;		/* those opened to stay so, else NULL */
+} RfGateMember;
+
+typedef struct RfGateState
+{
+	CustomScanState css;		/* must be first */
+	int			eflags;
+	int			nmembers;
+	RfGateMember *members;
+	int			current;		/* member being scanned */
+	bool		entered;		/* ... and found open */
+
+	/* The question. */
+	bool		repeated;		/* rescans may ask for something else */
+	Bitmapset  *params;			/* PARAM_EXEC it depends on */
+	List	   *values;			/* ExprStates, one per hole */
+	RfTable    *table;			/* describes the members' indexes */
+	Datum	   *datums;
+	bool	   *nulls;
+	bool		current_values; /* datums are those of this scan */
+	MemoryContext context;		/* holds datums and cond */
+	MemoryContext scratch;
+	uint64		question;		/* number of the question; 0: none yet */
+	bool		open;			/* let everything pass */
+	bool		never;			/* nothing matches, whatever there is */
+	RfCond	   *cond;			/* else: what to ask */
+
+	/* For EXPLAIN. */
+	uint64		considered;
+	uint64		skipped;
+} RfGateState;
+
+extern Node *rf_create_gate_state(CustomScan *plan);
+extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
+						  int eflags);
+extern void rf_gate_prepare(RfGateState *gate);
+extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
+extern void rf_gate_close_indexes(RfGateState *gate);
+
+/* ---- gate_explain.c ---- */
+
+extern void rf_explain_gate(CustomScanState *node, List *ancestors,
+							ExplainState *es);
+
+#endif							/* RANGEFILTER_GATE_H */

@@ -1,0 +1,367 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_ask.c
+ *	  What a gate asks, and a member's answer.
+ *
+ * What is asked is asked after the executor took its snapshot, so a NO needs no
+ * further check (R3 in src/README.md).  And it stays one while the statement
+ * runs: keys of rows the snapshot sees do not leave a summary, and the table is
+ * locked.  So a member is asked once for each question, and the question stays
+ * the same while the values do.
+ *
+ * The executor has locked the tables.  Indexes that are asked again and again
+ * stay open and locked as those of index scans do.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relation.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "planner/gate.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "utils/date.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/*
+ * Local times of the same instant, by any two offsets from UTC a time zone may
+ * have (less than 16 hours either way), are less apart than this.
+ */
+#define RF_ZONE_MARGIN (INT64CONST(32) * USECS_PER_HOUR)
+
+/*
+ * The local time of an instant, moved outward.  False where there is none.
+ */
+static bool
+local_bound(TimestampTz instant, bool low, Timestamp *result)
+{
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			zone;
+
+	*result = instant;
+	if (TIMESTAMP_NOT_FINITE(instant))
+		return true;
+	if (timestamp2tm(instant, &zone, &tm, &fsec, NULL, NULL) != 0 ||
+		tm2timestamp(&tm, fsec, NULL, result) != 0)
+		return false;
+	*result += low ? -RF_ZONE_MARGIN : RF_ZONE_MARGIN;
+	return IS_VALID_TIMESTAMP(*result);
+}
+
+/*
+ * Converts a value.  False where it has no counterpart, so that nothing can be
+ * said of a comparison with it.
+ */
+static bool
+convert_value(Datum *value, RfConversion conversion)
+{
+	int			overflow = 0;
+	TimestampTz instant;
+	Timestamp	local;
+
+	switch (conversion)
+	{
+		case RF_TIMESTAMP_TO_TZ:
+			instant = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(*value),
+														 &overflow);
+			*value = TimestampTzGetDatum(instant);
+			return overflow == 0;
+		case RF_DATE_TO_TZ:
+			instant = date2timestamptz_opt_overflow(DatumGetDateADT(*value),
+													&overflow);
+			*value = TimestampTzGetDatum(instant);
+			return overflow == 0;
+		case RF_TZ_TO_TIMESTAMP_LOW:
+		case RF_TZ_TO_TIMESTAMP_HIGH:
+			if (!local_bound(DatumGetTimestampTz(*value),
+							 conversion == RF_TZ_TO_TIMESTAMP_LOW, &local))
+				return false;
+			*value = TimestampGetDatum(local);
+			return true;
+		case RF_AS_IS:
+			break;
+	}
+	return true;
+}
+
+/*
+ * Computes the values; they are kept in short-lived memory.
+ */
+static void
+compute_values(RfGateState *gate, Datum *datums, bool *nulls)
+{
+	ExprContext *econtext = gate->css.ss.ps.ps_ExprContext;
+	ListCell   *cell;
+	int			i = 0;
+
+	ResetExprContext(econtext);
+	foreach(cell, gate->values)
+	{
+		datums[i] = ExecEvalExprSwitchContext(lfirst(cell), econtext,
+											  &nulls[i]);
+		i++;
+	}
+}
+
+/*
+ * Are these the values of the last question?
+ */
+static bool
+same_values(RfGateState *gate, List *exprs, const Datum *datums,
+			const bool *nulls)
+{
+	ListCell   *cell;
+	int			i = 0;
+
+	if (gate->question == 0)
+		return false;
+	foreach(cell, exprs)
+	{
+		int16		typlen;
+		bool		typbyval;
+
+		if (nulls[i] != gate->nulls[i])
+			return false;
+		get_typlenbyval(exprType(lfirst(cell)), &typlen, &typbyval);
+		if (!nulls[i] &&
+			!datumIsEqual(datums[i], gate->datums[i], typbyval, typlen))
+			return false;
+		i++;
+	}
+	return true;
+}
+
+/*
+ * Makes a question of the values.
+ */
+static void
+make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
+			  const bool *nulls)
+{
+	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
+	List	   *conversions = list_nth(plan->custom_private,
+									   RF_GATE_CONVERSIONS);
+	int			n = list_length(plan->custom_exprs);
+	Datum	   *converted;
+	RfMatch		match;
+
+	MemoryContextReset(gate->context);
+	MemoryContextSwitchTo(gate->context);
+	converted = palloc((n + 1) * sizeof(Datum));
+	gate->open = false;
+	gate->cond = NULL;
+	for (int i = 0; i < n; i++)
+	{
+		int16		typlen;
+		bool		typbyval;
+
+		get_typlenbyval(exprType(list_nth(plan->custom_exprs, i)),
+						&typlen, &typbyval);
+		gate->nulls[i] = nulls[i];
+		if (!nulls[i])
+		{
+			gate->datums[i] = datumCopy(datums[i], typbyval, typlen);
+			converted[i] = gate->datums[i];
+			if (!convert_value(&converted[i], list_nth_int(conversions, i)))
+				gate->open = true;
+		}
+	}
+	if (gate->open)
+		return;
+	gate->never = !rf_gate_fill(&clauses, converted, gate->nulls);
+	if (!gate->never)
+	{
+		if (rf_match_clauses(clauses, 1, gate->table, &match))
+			gate->cond = match.cond;
+		else
+			gate->open = true;
+	}
+}
+
+/*
+ * Makes the gate ready to ask what is to be asked now.
+ */
+void
+rf_gate_prepare(RfGateState *gate)
+{
+	EState	   *estate = gate->css.ss.ps.state;
+	CustomScan *plan = (CustomScan *) gate->css.ss.ps.plan;
+	int			n = list_length(plan->custom_exprs);
+	MemoryContext old;
+	Datum	   *datums;
+	bool	   *nulls;
+
+	gate->current_values = true;
+	if (!rf_enable || estate->es_epq_active != NULL ||
+		estate->es_snapshot == InvalidSnapshot)
+	{
+		gate->open = true;
+		return;
+	}
+	MemoryContextReset(gate->scratch);
+	old = MemoryContextSwitchTo(gate->scratch);
+	datums = palloc((n + 1) * sizeof(Datum));
+	nulls = palloc((n + 1) * sizeof(bool));
+	compute_values(gate, datums, nulls);
+	if (!same_values(gate, plan->custom_exprs, datums, nulls))
+	{
+		make_question(gate, plan, datums, nulls);
+		gate->question++;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Can this open index speak for its table, in the terms of the question?
+ */
+static bool
+index_usable(Relation relation, Oid table, const RfIndex *index)
+{
+	Form_pg_index form = relation->rd_index;
+
+	return relation->rd_rel->relkind == RELKIND_INDEX &&
+		rf_is_rangefilter(relation) &&
+		form->indrelid == table &&
+		form->indisvalid && form->indisready && form->indislive &&
+		relation->rd_opfamily[0] == index->opfamily &&
+		relation->rd_opcintype[0] == index->opcintype &&
+		relation->rd_indcollation[0] == index->collation &&
+		!ReindexIsProcessingIndex(RelationGetRelid(relation)) &&
+		!RELATION_IS_OTHER_TEMP(relation) &&
+		(RelationIsPermanent(relation) || !RecoveryInProgress());
+}
+
+/*
+ * A member's index number i, locked and open.  NULL where it cannot be had
+ * without waiting, or not be used.
+ */
+static Relation
+open_index(RfGateState *gate, RfGateMember *member, int i)
+{
+	Oid			oid = list_nth_oid(member->oids, i + 1);
+	Relation	relation;
+
+	if (member->indexes != NULL && member->indexes[i] != NULL)
+		return member->indexes[i];
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return NULL;
+	relation = RelationIdGetRelation(oid);
+	if (relation == NULL ||
+		!index_usable(relation, linitial_oid(member->oids),
+					  &gate->table->indexes[i]))
+	{
+		if (relation != NULL)
+			relation_close(relation, NoLock);
+		UnlockRelationOid(oid, AccessShareLock);
+		return NULL;
+	}
+	if (gate->repeated)
+	{
+		if (member->indexes == NULL)
+			member->indexes = MemoryContextAllocZero(gate->css.ss.ps.state->es_query_cxt,
+													 gate->table->nindexes *
+													 sizeof(Relation));
+		member->indexes[i] = relation;
+	}
+	return relation;
+}
+
+/*
+ * Does a member's index deny that there is a key of the set?
+ */
+static bool
+probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
+{
+	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
+	Relation	relation;
+	RfStamp		stamp;
+	bool		denies;
+
+	if (rf_keyset_is_empty(cond->set))
+		return true;
+	relation = open_index(gate, member, cond->index - gate->table->indexes);
+	if (relation == NULL)
+		return false;
+
+	/* Before anything is read (R5). */
+	if (IsolationIsSerializable())
+		PredicateLockRelation(relation, snapshot);
+	denies = rf_probe(relation, cond->set,
+					  RecoveryInProgress() || snapshot->takenDuringRecovery,
+					  &stamp) == RF_NO;
+	if (!gate->repeated)
+		relation_close(relation, AccessShareLock);
+	return denies;
+}
+
+/*
+ * Is a condition false for all rows of a member?
+ */
+static bool
+member_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
+{
+	bool		decisive = cond->kind == RF_COND_AND;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return probe_denies(gate, member, cond);
+	foreach(cell, cond->args)
+	{
+		if (member_denies(gate, member, lfirst(cell)) == decisive)
+			return decisive;
+	}
+	return !decisive;
+}
+
+/*
+ * Need a member not be scanned?  The gate is prepared.
+ */
+bool
+rf_gate_closed(RfGateState *gate, RfGateMember *member)
+{
+	MemoryContext old;
+
+	if (gate->open || member->oids == NIL)
+		return false;
+	if (gate->never)
+		return true;
+	if (member->asked == gate->question)
+		return member->closed;
+	MemoryContextReset(gate->scratch);
+	old = MemoryContextSwitchTo(gate->scratch);
+	member->closed = member_denies(gate, member, gate->cond);
+	member->asked = gate->question;
+	MemoryContextSwitchTo(old);
+	return member->closed;
+}
+
+/*
+ * Closes the indexes that were kept open; their locks are kept, as those of
+ * index scans are.
+ */
+void
+rf_gate_close_indexes(RfGateState *gate)
+{
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		Relation   *indexes = gate->members[i].indexes;
+
+		for (int j = 0; indexes != NULL && j < gate->table->nindexes; j++)
+		{
+			if (indexes[j] != NULL)
+				relation_close(indexes[j], NoLock);
+		}
+	}
+}

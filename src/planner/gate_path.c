@@ -1,0 +1,641 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_path.c
+ *	  set_rel_pathlist_hook: gates above the scans of append members.
+ *
+ * The paths of a member are replaced by gates above them where some condition
+ * that its indexes know of compares with a value that is known only at
+ * execution; for members that skip.c does not look at, those of inheritance
+ * and UNION ALL, constants count as well.  Where a join clause compares, the
+ * path is one parameterized by the other relation; if there is no such path,
+ * because no other index can use the clause, a parameterized sequential scan
+ * is made.
+ *
+ * The cost of a gate is that of asking, and the share of the scan's cost that
+ * is the share of values the member is expected to hold: distinct values of
+ * the member by those of the whole table, as ANALYZE of both tells.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_statistic.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "planner/gate.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/syscache.h"
+
+/* Asking one index, in units of cpu_operator_cost. */
+#define RF_ASK_COST			20
+
+/* Share of members a value is expected in, where nothing is known. */
+#define RF_DEFAULT_SHARE	0.5
+
+/* So many parameterizations get a sequential scan. */
+#define RF_MAX_PARAMETERIZATIONS 4
+
+/* Members that have rangefilter indexes. */
+typedef struct RfGateRel
+{
+	const RelOptInfo *rel;		/* hash key */
+	List	   *indexes;		/* IndexOptInfo */
+} RfGateRel;
+
+static set_rel_pathlist_hook_type previous_hook = NULL;
+
+/*
+ * Takes down which rangefilter indexes a member of an append relation has,
+ * before skip.c hides them from the planner.
+ */
+void
+rf_gate_note_indexes(RelOptInfo *rel)
+{
+	List	   *indexes = NIL;
+	ListCell   *cell;
+	RfGateRel  *entry;
+
+	foreach(cell, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+
+		if (index->amcostestimate == rf_costestimate &&
+			index->nkeycolumns == 1 &&
+			rf_codec_find(index->opcintype[0]) != NULL)
+			indexes = lappend(indexes, index);
+	}
+	if (indexes == NIL)
+		return;
+	if (rf_planning->gate_rels == NULL)
+	{
+		HASHCTL		control;
+
+		memset(&control, 0, sizeof(control));
+		control.keysize = sizeof(RelOptInfo *);
+		control.entrysize = sizeof(RfGateRel);
+		control.hcxt = CurrentMemoryContext;
+		rf_planning->gate_rels = hash_create("rangefilter gates", 64, &control,
+											 HASH_ELEM | HASH_BLOBS |
+											 HASH_CONTEXT);
+	}
+	entry = hash_search(rf_planning->gate_rels, &rel, HASH_ENTER, NULL);
+	entry->indexes = indexes;
+}
+
+/*
+ * The rangefilter indexes of a member.
+ */
+List *
+rf_gate_indexes(const RelOptInfo *rel)
+{
+	RfGateRel  *entry;
+
+	if (rf_planning->gate_rels == NULL)
+		return NIL;
+	entry = hash_search(rf_planning->gate_rels, &rel, HASH_FIND, NULL);
+	return entry != NULL ? entry->indexes : NIL;
+}
+
+/*
+ * Is this a member skip.c has looked at, so that constants have been used?
+ */
+static bool
+is_partition(PlannerInfo *root, Index rti)
+{
+	AppendRelInfo *appinfo = root->append_rel_array[rti];
+
+	return root->simple_rte_array[appinfo->parent_relid]->relkind ==
+		RELKIND_PARTITIONED_TABLE;
+}
+
+/*
+ * May paths of this relation get gates?
+ */
+static bool
+may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *cell;
+
+	if (rf_planning == NULL || !rf_planning->may_gate ||
+		rel->reloptkind != RELOPT_OTHER_MEMBER_REL ||
+		rte->rtekind != RTE_RELATION || rte->inh || IS_DUMMY_REL(rel) ||
+		rf_gate_indexes(rel) == NIL || !rf_is_ours(root))
+		return false;
+
+	/* UPDATE ... WHERE CURRENT OF wants its scan as it is. */
+	foreach(cell, rel->baserestrictinfo)
+	{
+		if (IsA(lfirst_node(RestrictInfo, cell)->clause, CurrentOfExpr))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Distinct values of a table's column as its statistics tell, of its
+ * inheritance tree or of it alone; 0 if they do not.
+ */
+static double
+distinct_values(Oid relid, AttrNumber attno, bool inherited, double tuples)
+{
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH,
+										ObjectIdGetDatum(relid),
+										Int16GetDatum(attno),
+										BoolGetDatum(inherited));
+	double		distinct;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	distinct = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+	ReleaseSysCache(tuple);
+	return distinct < 0 ? -distinct * tuples : distinct;
+}
+
+/*
+ * Rows of a table as of the last ANALYZE, which for a partitioned table are
+ * those of all partitions.
+ */
+static double
+table_rows(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	double		rows = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		rows = Max(0, ((Form_pg_class) GETSTRUCT(tuple))->reltuples);
+		ReleaseSysCache(tuple);
+	}
+	return rows;
+}
+
+/*
+ * A member's column as one of the outermost table it belongs to.
+ */
+static AttrNumber
+column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
+{
+	*relid = root->simple_rte_array[rti]->relid;
+	for (;;)
+	{
+		AppendRelInfo *appinfo = root->append_rel_array[rti];
+		AttrNumber	parent_attno = 0;
+		ListCell   *cell;
+
+		if (appinfo == NULL ||
+			root->simple_rte_array[appinfo->parent_relid]->rtekind !=
+			RTE_RELATION)
+			return attno;
+		foreach(cell, appinfo->translated_vars)
+		{
+			Var		   *var = lfirst(cell);
+
+			if (var != NULL && IsA(var, Var) && var->varattno == attno)
+				parent_attno = foreach_current_index(cell) + 1;
+		}
+		if (parent_attno == 0)
+			return attno;
+		attno = parent_attno;
+		rti = appinfo->parent_relid;
+		*relid = root->simple_rte_array[rti]->relid;
+	}
+}
+
+/*
+ * The share of values of a key that a member is expected to hold.
+ */
+static double
+share_of_values(PlannerInfo *root, RelOptInfo *rel, Node *key)
+{
+	AttrNumber	attno;
+	Oid			table;
+	double		members;
+	double		all;
+
+	if (!IsA(key, Var) || ((Var *) key)->varattno <= 0)
+		return RF_DEFAULT_SHARE;
+	attno = ((Var *) key)->varattno;
+	members = distinct_values(root->simple_rte_array[rel->relid]->relid,
+							  attno, false, rel->tuples);
+	attno = column_of_root(root, rel->relid, attno, &table);
+	all = distinct_values(table, attno, true, table_rows(table));
+	if (members <= 0 || all <= 0)
+		return RF_DEFAULT_SHARE;
+	return Min(1.0, members / all);
+}
+
+/*
+ * How many values an equality compares its key with, as core guesses; 0 for
+ * any other clause.
+ */
+static double
+count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
+			 const RfGateShape *shape)
+{
+	List	   *args;
+	Oid			opno;
+	double		n = 1;
+	Var		   *key;
+
+	if (IsA(clause, OpExpr))
+	{
+		opno = ((OpExpr *) clause)->opno;
+		args = ((OpExpr *) clause)->args;
+	}
+	else if (IsA(clause, ScalarArrayOpExpr))
+	{
+		Node	   *array;
+
+		opno = ((ScalarArrayOpExpr *) clause)->opno;
+		args = ((ScalarArrayOpExpr *) clause)->args;
+		array = lsecond(args);
+		if (rf_is_hole(array))
+			array = list_nth(shape->values, ((Param *) array)->paramid);
+		n = RF_ESTIMATE_ARRAY_LENGTH(root, array);
+	}
+	else
+		return 0;
+	key = (Var *) linitial(args);
+	if (!IsA(key, Var) || key->varno != 1)
+		key = (Var *) lsecond(args);
+	if (!IsA(key, Var) || key->varno != 1 ||
+		get_op_opfamily_strategy(opno, table->indexes[key->varattno - 1].opfamily) !=
+		BTEqualStrategyNumber)
+		return 0;
+	return n;
+}
+
+/*
+ * The key number of an equality count_equals() has accepted.
+ */
+static int
+equality_key(Node *clause)
+{
+	List	   *args = IsA(clause, OpExpr) ? ((OpExpr *) clause)->args :
+	((ScalarArrayOpExpr *) clause)->args;
+	Var		   *key = linitial(args);
+
+	if (!IsA(key, Var) || key->varno != 1)
+		key = lsecond(args);
+	return key->varattno - 1;
+}
+
+/*
+ * The probability that a gate with these conditions opens.
+ */
+static double
+opening_probability(PlannerInfo *root, RelOptInfo *rel,
+					const RfGateShape *shape)
+{
+	RfTable    *table = rf_gate_table(shape->opclasses);
+	double		share = RF_DEFAULT_SHARE;
+	ListCell   *cell;
+
+	foreach(cell, shape->clauses)
+	{
+		Node	   *clause = lfirst(cell);
+		double		n = count_equals(root, clause, table, shape);
+
+		if (n > 0)
+		{
+			Node	   *key = list_nth(shape->keys, equality_key(clause));
+
+			share = Min(share, n * share_of_values(root, rel, key));
+		}
+	}
+	return share;
+}
+
+/*
+ * Do clauses with holes depend on a value that differs from scan to scan?
+ */
+static bool
+has_repeated_value(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		return true;
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+		return true;
+	return expression_tree_walker(node, has_repeated_value, context);
+}
+
+/*
+ * A gate above a path, or NULL where it does not pay.
+ */
+static Path *
+make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
+			   double share)
+{
+	CustomPath *gate = makeNode(CustomPath);
+	Path	   *path = &gate->path;
+	Cost		ask = RF_ASK_COST * cpu_operator_cost *
+	list_length(shape->indexes);
+
+	/* Costs that say "rather not" are not to be made small. */
+	if (child->total_cost >= disable_cost)
+		share = 1.0;
+	path->pathtype = T_CustomScan;
+	path->parent = rel;
+	path->pathtarget = child->pathtarget;
+	path->param_info = child->param_info;
+	path->parallel_aware = false;
+	path->parallel_safe = child->parallel_safe;
+	path->parallel_workers = child->parallel_workers;
+	path->rows = child->rows;
+	path->startup_cost = ask + share * child->startup_cost;
+	path->total_cost = ask + share * child->total_cost;
+	path->pathkeys = child->pathkeys;
+	gate->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	if (ExecSupportsMarkRestore(child))
+		gate->flags |= CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	gate->custom_paths = list_make1(child);
+	gate->methods = &rf_gate_path_methods;
+
+	/* Where the value changes, one has to ask again and again. */
+	if (path->total_cost >= child->total_cost &&
+		has_repeated_value((Node *) shape->values, NULL))
+		return NULL;
+	return path;
+}
+
+/*
+ * Is this a scan of a table, of the kinds that can have a gate?
+ */
+static bool
+is_scan(const Path *path)
+{
+	switch (path->pathtype)
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			return !IsA(path, CustomPath);
+		default:
+			return false;
+	}
+}
+
+/* What a parameterization's conditions allow. */
+typedef struct RfGateInfo
+{
+	const ParamPathInfo *param_info;
+	bool		useful;
+	RfGateShape shape;
+	double		share;
+} RfGateInfo;
+
+/*
+ * What can be asked under a parameterization; remembered in *infos.
+ */
+static RfGateInfo *
+find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
+			   List **infos)
+{
+	RfGateInfo *info;
+	List	   *restrictions = rel->baserestrictinfo;
+	ListCell   *cell;
+
+	foreach(cell, *infos)
+	{
+		info = lfirst(cell);
+		if (info->param_info == path->param_info)
+			return info;
+	}
+	info = palloc0(sizeof(RfGateInfo));
+	info->param_info = path->param_info;
+	if (path->param_info != NULL)
+		restrictions = list_concat_copy(restrictions,
+										path->param_info->ppi_clauses);
+	info->useful = rf_gate_shape(root, rel, rf_gate_indexes(rel),
+								 rf_usable_clauses(rel, restrictions),
+								 &info->shape) &&
+		(info->shape.values != NIL || !is_partition(root, rel->relid));
+	if (info->useful)
+		info->share = opening_probability(root, rel, &info->shape);
+	*infos = lappend(*infos, info);
+	return info;
+}
+
+/*
+ * A gate above a path, or the path itself.
+ */
+static Path *
+wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
+{
+	RfGateInfo *info;
+	Path	   *gate;
+
+	if (!is_scan(path))
+		return path;
+	info = find_gate_info(root, rel, path, infos);
+	if (!info->useful)
+		return path;
+	gate = make_gate_path(rel, path, &info->shape, info->share);
+	return gate != NULL ? gate : path;
+}
+
+/*
+ * Replaces a relation's paths by gates above them.
+ *
+ * An unparameterized sequential scan is kept behind the others.  The planner
+ * can give such a path the parameters that a path of another member has, which
+ * it cannot do to a gate.
+ */
+static void
+wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
+{
+	List	   *paths = rel->pathlist;
+	List	   *partial_paths = rel->partial_pathlist;
+	Path	   *spare = NULL;
+	ListCell   *cell;
+
+	rel->pathlist = NIL;
+	foreach(cell, paths)
+	{
+		Path	   *path = lfirst(cell);
+		Path	   *gate = wrap_path(root, rel, path, infos);
+
+		if (gate != path && path->pathtype == T_SeqScan &&
+			path->param_info == NULL)
+			spare = path;
+		add_path(rel, gate);
+	}
+	if (spare != NULL)
+		rel->pathlist = lappend(rel->pathlist, spare);
+
+	rel->partial_pathlist = NIL;
+	foreach(cell, partial_paths)
+		add_partial_path(rel, wrap_path(root, rel, lfirst(cell), infos));
+}
+
+/*
+ * Does an equivalence class have a member that is the key?
+ */
+static bool
+is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
+			  EquivalenceMember *em, void *arg)
+{
+	Node	   *node = (Node *) em->em_expr;
+	Node	   *key = arg;
+
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	if (IsA(node, Var) && IsA(key, Var))
+		return ((Var *) node)->varno == ((Var *) key)->varno &&
+			((Var *) node)->varattno == ((Var *) key)->varattno;
+	return equal(node, key);
+}
+
+/*
+ * The join clauses that may be checked in a scan of the relation and compare
+ * the key of this index.
+ */
+static List *
+join_clauses(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
+{
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, rel->joininfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
+
+		if (join_clause_is_movable_to(rinfo, rel))
+			clauses = lappend(clauses, rinfo);
+	}
+	if (rel->has_eclass_joins)
+	{
+		Node	   *key;
+
+		if (index->indexkeys[0] == 0)
+			key = linitial(index->indexprs);
+		else
+			key = (Node *) makeVar(rel->relid, index->indexkeys[0],
+								   index->opcintype[0], -1,
+								   index->indexcollations[0], 0);
+		while (IsA(key, RelabelType))
+			key = (Node *) ((RelabelType *) key)->arg;
+		clauses = list_concat(clauses,
+							  generate_implied_equalities_for_column(root, rel,
+																	 is_member_key, key,
+																	 rel->lateral_referencers));
+	}
+	return clauses;
+}
+
+/*
+ * Adds a set of relations to a list of such.
+ */
+static List *
+add_relids(List *sets, Relids set)
+{
+	ListCell   *cell;
+
+	foreach(cell, sets)
+	{
+		if (bms_equal(lfirst(cell), set))
+			return sets;
+	}
+	return list_length(sets) < RF_MAX_PARAMETERIZATIONS ?
+		lappend(sets, set) : sets;
+}
+
+/*
+ * The sets of relations whose values an index could be asked for.
+ */
+static List *
+useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
+{
+	List	   *sets = NIL;
+	ListCell   *index_cell;
+	ListCell   *cell;
+
+	foreach(index_cell, rf_gate_indexes(rel))
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, index_cell);
+
+		foreach(cell, join_clauses(root, rel, index))
+		{
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
+			Relids		outer = bms_difference(rinfo->clause_relids,
+											   rel->relids);
+			RfGateShape shape;
+
+			if (bms_is_empty(outer) ||
+				bms_overlap(outer, rel->lateral_referencers) ||
+				!rf_gate_shape(root, rel, list_make1(index),
+							   rf_usable_clauses(rel, list_make1(rinfo)),
+							   &shape) ||
+				opening_probability(root, rel, &shape) >= 1)
+				continue;
+			sets = add_relids(sets, bms_union(outer, rel->lateral_relids));
+		}
+	}
+	return sets;
+}
+
+/*
+ * Adds parameterized sequential scans with gates.
+ */
+static void
+add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
+{
+	ListCell   *cell;
+
+	if (rel->joininfo == NIL && !rel->has_eclass_joins)
+		return;
+	foreach(cell, useful_parameterizations(root, rel))
+	{
+		Path	   *path = create_seqscan_path(root, rel, lfirst(cell), 0);
+		Path	   *gate = wrap_path(root, rel, path, infos);
+
+		if (gate != path)
+			add_path(rel, gate);
+	}
+}
+
+/*
+ * set_rel_pathlist_hook
+ */
+static void
+set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
+			 RangeTblEntry *rte)
+{
+	List	   *infos = NIL;
+
+	if (previous_hook)
+		previous_hook(root, rel, rti, rte);
+	if (!may_gate(root, rel, rte))
+		return;
+	wrap_paths(root, rel, &infos);
+	if (rte->tablesample == NULL)
+		add_parameterized_paths(root, rel, &infos);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_gate_path(void)
+{
+	previous_hook = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = set_pathlist;
+}
