@@ -8,13 +8,16 @@
  * distinguishing prefixes, and at each of its leaves a few more bits, of the
  * key itself ("real"), of its hash, or of both ("mixed").  The trie is coded
  * in another way than theirs, see surf_page.h, in well under half the space.
+ * Its leaves end within a byte, where theirs end behind it, so the first three
+ * bits of suffixes are real ones whatever the kind: that is all there is to
+ * suffixes of the kind "none" (their SuRF-Base).
  *
  * Options.  bits_per_key is a budget for content and fence pages together:
  * floor(bits_per_key * keys / 8 / page_size) pages, and one at least.  What
  * the trie leaves of these pages goes into suffixes, evenly.  Where the trie
  * alone needs more, the run takes as many pages as that is and has no
- * suffixes.  Without suffixes, and where suffixes have become as long as the
- * keys (or as a hash), a run takes fewer pages than the budget allows.
+ * suffixes.  Where suffixes are as long as they are of use (as the keys, as a
+ * hash, or three bits), a run takes fewer pages than the budget allows.
  *
  * Keys are cut to a quarter of a page, or FILTER_MAX_KEY, or what fences can
  * tell apart, whichever is least; queries are cut likewise.

@@ -341,21 +341,7 @@ cost_sample(SurfBuild *build)
 static uint32_t
 most_suffix_bits(const SurfBuild *build)
 {
-	uint32_t	rest = build->longest_rest < SURF_MAX_REAL ?
-	build->longest_rest : SURF_MAX_REAL;
-
-	switch (build->options.suffix)
-	{
-		case FILTER_SUFFIX_HASH:
-			return SURF_MAX_HASH;
-		case FILTER_SUFFIX_REAL:
-			return rest;
-		case FILTER_SUFFIX_MIXED:
-			return rest + SURF_MAX_HASH;
-		case FILTER_SUFFIX_NONE:
-			break;
-	}
-	return 0;
+	return surf_suffix_most(build->options.suffix, build->longest_rest);
 }
 
 /*
@@ -421,7 +407,7 @@ plan_run(SurfBuild *build)
 	build->planned_pages = budget < least ? 0 : (uint32_t) budget;
 
 	/* No page's suffixes will be much longer than they are on average. */
-	max_suffix = (uint32_t) (budget * page_bits / (build->nkeys + 1)) + 64;
+	max_suffix = (uint32_t) (budget * page_bits / (build->nkeys + 1)) + 16;
 	if (max_suffix > most_suffix_bits(build))
 		max_suffix = most_suffix_bits(build);
 	build->writer = surf_writer_begin(options->page_size, options->suffix,

@@ -272,28 +272,36 @@ surf_bits_are_zero(SurfBits *bits, uint32_t pos)
 	return true;
 }
 
-/* Length of the longest common prefix of two byte strings. */
+/*
+ * Length of the longest common prefix of two byte strings.  What is left over
+ * after whole words is loaded together with what has been compared already:
+ * bytes one by one would take a mispredicted branch.
+ */
 uint32_t
 surf_common_prefix(FilterBytes a, FilterBytes b)
 {
 	uint32_t	max = a.len < b.len ? a.len : b.len;
 	uint32_t	len = 0;
+	uint64_t	differing;
 
 	while (len + 8 <= max)
 	{
-		uint64_t	differing = bits_load64(a.data + len) ^ bits_load64(b.data + len);
-
+		differing = bits_load64(a.data + len) ^ bits_load64(b.data + len);
 		if (differing != 0)
 			return len + bits_lowest(differing) / 8;
 		len += 8;
 	}
-	if (len + 4 <= max)
+	if (max >= 8)
 	{
-		uint32_t	differing = bits_load32(a.data + len) ^ bits_load32(b.data + len);
-
-		if (differing != 0)
-			return len + bits_lowest(differing) / 8;
-		len += 4;
+		differing = bits_load64(a.data + max - 8) ^ bits_load64(b.data + max - 8);
+		return differing == 0 ? max : max - 8 + bits_lowest(differing) / 8;
+	}
+	if (max >= 4)
+	{
+		differing = bits_load32(a.data) ^ bits_load32(b.data);
+		differing |= (uint64_t) (bits_load32(a.data + max - 4) ^
+								 bits_load32(b.data + max - 4)) << 8 * (max - 4);
+		return differing == 0 ? max : bits_lowest(differing) / 8;
 	}
 	while (len < max && a.data[len] == b.data[len])
 		len++;
@@ -304,7 +312,19 @@ surf_common_prefix(FilterBytes a, FilterBytes b)
 void
 surf_coder_begin(SurfCoder *coder, const SurfCode *code)
 {
+	uint32_t	byte;
+
 	coder->code = *code;
+	for (byte = 0; byte < 256; byte++)
+	{
+		SurfSymbol	symbol;
+
+		if (!surf_code_byte(code, (uint8_t) byte, &symbol))
+			symbol.len = 0;
+		coder->symbols[byte].start = (uint16_t) symbol.start;
+		coder->symbols[byte].len = (uint16_t) symbol.len;
+	}
+	coder->end = surf_code_end(code);
 	coder->any = false;
 	coder->len = 0;
 	memset(&coder->bits, 0, sizeof(SurfBits));
@@ -312,12 +332,12 @@ surf_coder_begin(SurfCoder *coder, const SurfCode *code)
 }
 
 /* The code of a byte of a key. */
-static BITS_INLINE SurfSymbol
-byte_symbol(const SurfCode *code, uint8_t byte)
+static inline SurfShortSymbol
+byte_symbol(const SurfCoder *coder, uint8_t byte)
 {
-	SurfSymbol	symbol;
+	SurfShortSymbol symbol = coder->symbols[byte];
 
-	if (!surf_code_byte(code, byte, &symbol))
+	if (symbol.len == 0)
 		filter_fail("a key was not there when keys were measured");
 	return symbol;
 }
@@ -341,9 +361,9 @@ surf_coder_compare(const SurfCoder *coder, FilterBytes key, SurfShared *shared)
 		filter_fail("keys are not in ascending order");
 
 	/* Codes differ before either ends; that of the end is zeros. */
-	differing = byte_symbol(&coder->code, key.data[common]).start;
+	differing = byte_symbol(coder, key.data[common]).start;
 	if (common < last.len)
-		differing ^= byte_symbol(&coder->code, last.data[common]).start;
+		differing ^= byte_symbol(coder, last.data[common]).start;
 	shared->bytes = common;
 	shared->byte_bits = coder->starts[common];
 	shared->bits = shared->byte_bits +
@@ -355,26 +375,39 @@ surf_coder_compare(const SurfCoder *coder, FilterBytes key, SurfShared *shared)
 void
 surf_coder_set(SurfCoder *coder, FilterBytes key, const SurfShared *shared)
 {
-	SurfCode	code = coder->code;
 	SurfBits   *bits = &coder->bits;
 	uint64_t   *word = &bits->words[shared->byte_bits / 64];
+	uint32_t	used = shared->byte_bits % 64;
+	uint64_t	value = word[0] & ~(UINT64_MAX >> used);
+	uint32_t	nbits = shared->byte_bits;
 	uint32_t	i;
 
-	if (key.len > shared->bytes)
-		memcpy(coder->key + shared->bytes, key.data + shared->bytes,
-			   key.len - shared->bytes);
+	/* The word that is being filled stays in a register. */
+	for (i = shared->bytes; i < key.len; i++)
+	{
+		SurfShortSymbol symbol = byte_symbol(coder, key.data[i]);
+		uint64_t	start = (uint64_t) symbol.start << (64 - SURF_CODE_BITS);
+
+		coder->key[i] = key.data[i];
+		coder->starts[i] = nbits;
+		value |= start >> used;
+		used += symbol.len;
+		nbits += symbol.len;
+		if (used >= 64)
+		{
+			*word++ = value;
+			used -= 64;
+			value = start << (symbol.len - used);
+		}
+	}
+	coder->starts[i] = nbits;
 	coder->len = key.len;
 	coder->any = true;
 
-	word[0] &= ~(UINT64_MAX >> shared->byte_bits % 64);
+	/* The code of the end is zeros. */
+	word[0] = value;
 	word[1] = 0;
-	bits->nbits = shared->byte_bits;
-	for (i = shared->bytes; i < key.len; i++)
-	{
-		coder->starts[i] = bits->nbits;
-		surf_bits_append(bits, byte_symbol(&code, key.data[i]));
-	}
-	coder->starts[i] = bits->nbits;
-	surf_bits_append(bits, surf_code_end(&code));
+	word[2] = 0;
+	bits->nbits = nbits + coder->end.len;
 	bits->complete = true;
 }

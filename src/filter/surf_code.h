@@ -84,10 +84,19 @@ typedef struct SurfShared
 	uint32_t	bits;			/* at least byte_bits, at most a code more */
 } SurfShared;
 
+/* The same where many are kept; a length of 0 is for no symbol. */
+typedef struct SurfShortSymbol
+{
+	uint16_t	start;
+	uint16_t	len;
+} SurfShortSymbol;
+
 /* Codes keys in ascending order, each from where it differs on. */
 typedef struct SurfCoder
 {
 	SurfCode	code;
+	SurfShortSymbol symbols[256];	/* of the bytes */
+	SurfSymbol	end;
 	bool		any;			/* is there a key? */
 	uint32_t	len;
 	uint8_t		key[FILTER_MAX_KEY];

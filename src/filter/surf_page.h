@@ -53,7 +53,8 @@
  * the lead, which is shorter than a code, and is not repeated below.
  *
  * A suffix is real bits, then hash bits.  Real bits are those of the key's
- * code behind its leaf, hash bits the top ones of surf_hash().
+ * code behind its leaf, hash bits the top ones of surf_hash().  How many there
+ * are of each follows from the kind of the run, see surf_suffix_split().
  *
  * Root:
  *
@@ -80,7 +81,7 @@
 #define SURF_PAGE_HEADER	22
 
 /* Up to so many leaves, nodes on the left are read, not jumped over. */
-#define SURF_SKIP_LEAVES	16
+#define SURF_SKIP_LEAVES	8
 
 /* Bits that the table for the upper levels is indexed by, at most. */
 #define SURF_MAX_TOP		9
@@ -91,6 +92,13 @@
 /* The longest suffix. */
 #define SURF_MAX_REAL		1024
 #define SURF_MAX_HASH		64
+
+/*
+ * Real bits in suffixes of all kinds, before there are any others.  Our leaves
+ * end within a byte where those of the paper's trie end behind it: this makes
+ * up for the rest of that byte.
+ */
+#define SURF_BASE_REAL		3
 
 /* How the suffixes of a run are made up. */
 typedef struct SurfSuffix
@@ -163,12 +171,13 @@ extern uint64_t surf_hash(FilterBytes key);
 static BITS_INLINE SurfSuffix
 surf_suffix_split(FilterSuffix kind, uint32_t nbits)
 {
-	SurfSuffix	suffix = {0, 0};
+	SurfSuffix	suffix = {nbits, 0};
 
-	if (kind == FILTER_SUFFIX_HASH)
-		suffix.hash = nbits;
-	else if (kind == FILTER_SUFFIX_REAL)
-		suffix.real = nbits;
+	if (kind == FILTER_SUFFIX_HASH && nbits > SURF_BASE_REAL)
+	{
+		suffix.real = SURF_BASE_REAL;
+		suffix.hash = nbits - SURF_BASE_REAL;
+	}
 	else if (kind == FILTER_SUFFIX_MIXED)
 	{
 		suffix.hash = nbits - nbits / 2;
@@ -177,6 +186,24 @@ surf_suffix_split(FilterSuffix kind, uint32_t nbits)
 		suffix.real = nbits - suffix.hash;
 	}
 	return suffix;
+}
+
+/*
+ * The longest suffix that says anything, where keys have up to longest_rest
+ * bits behind their leaves.
+ */
+static BITS_INLINE uint32_t
+surf_suffix_most(FilterSuffix kind, uint32_t longest_rest)
+{
+	if (longest_rest > SURF_MAX_REAL)
+		longest_rest = SURF_MAX_REAL;
+	if (kind == FILTER_SUFFIX_NONE)
+		return longest_rest < SURF_BASE_REAL ? longest_rest : SURF_BASE_REAL;
+	if (kind == FILTER_SUFFIX_HASH)
+		return SURF_BASE_REAL + SURF_MAX_HASH;
+	if (kind == FILTER_SUFFIX_MIXED)
+		return longest_rest + SURF_MAX_HASH;
+	return longest_rest;
 }
 
 /*

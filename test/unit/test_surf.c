@@ -308,6 +308,10 @@ test_false_positives(void)
 {
 	int			wrong;
 
+	wrong = false_positives(FILTER_SUFFIX_NONE, 10, false);
+	CHECK(wrong < 20000 >> 3, "%d without suffixes", wrong);
+	wrong = false_positives(FILTER_SUFFIX_HASH, 16, false);
+	CHECK(wrong < 20000 >> 3, "%d with hashes only", wrong);
 	wrong = false_positives(FILTER_SUFFIX_REAL, 10, false);
 	CHECK(wrong < 20000 >> 5, "%d with 10 bits", wrong);
 	wrong = false_positives(FILTER_SUFFIX_REAL, 14, true);
