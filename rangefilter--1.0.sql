@@ -337,6 +337,14 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_partitions(regclass, anycompatible, anycompatible) IS
 	'the partitions that may hold a key from lo to hi (NULL: unbounded)';
 
+CREATE FUNCTION rangefilter_count(index regclass,
+	lo anycompatible, hi anycompatible)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_count(regclass, anycompatible, anycompatible) IS
+	'about how many distinct keys are from lo to hi (NULL: unbounded)';
+
 CREATE FUNCTION rangefilter_summarize(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME'

@@ -94,7 +94,7 @@ CREATE INDEX ON t USING rangefilter (c) WITH (filter = snarf);
 --
 -- Other things it is not made for
 --
-CREATE INDEX ON t USING rangefilter (a, d);
+CREATE INDEX ON t USING rangefilter (a, d, a, d, a, d, a, d, a);
 CREATE UNIQUE INDEX ON t USING rangefilter (a);
 CREATE INDEX ON t USING rangefilter (a) INCLUDE (d);
 CREATE INDEX ON t USING rangefilter (a DESC);

@@ -184,7 +184,7 @@ CREATE TABLE e1 PARTITION OF e FOR VALUES IN (1);
 SELECT rangefilter_may_contain('e_a', 1, 1);
 INSERT INTO e VALUES (1, 1);
 SELECT rangefilter_may_contain('e_a', 1, 1);
-CREATE INDEX ON e USING rangefilter (a, b);
+CREATE INDEX ON e USING rangefilter (a, b, a, b, a, b, a, b, a);
 CREATE INDEX ON e USING rangefilter (t) WITH (filter = snarf);
 CREATE UNIQUE INDEX ON e USING rangefilter (a);
 

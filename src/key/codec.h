@@ -26,6 +26,12 @@ struct RfCodec
 	bool		collatable;		/* ranges need a C collation */
 
 	/*
+	 * NULL, or the keys are of rows in this format; then there is nothing
+	 * below, and rowkey.h has the functions that take any codec.
+	 */
+	const struct RfRowFormat *row;
+
+	/*
 	 * The key of a non-null value.  The data of a byte key is palloc'd, at
 	 * most FILTER_MAX_KEY long.  May have to detoast, hence raise errors.
 	 */
@@ -44,6 +50,11 @@ struct RfCodec
 	 */
 	char	   *(*show) (const RfKey *key);
 };
+
+/*
+ * The largest id of a codec in the table.  Those of rows are larger.
+ */
+#define RF_MAX_CODEC_ID	0x7F
 
 /*
  * The codec of an operator class's input type, or NULL.  varchar and cidr,

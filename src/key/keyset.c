@@ -329,6 +329,30 @@ rf_keyset_is_empty(const RfKeySet *set)
 }
 
 /*
+ * Is a key in the set?
+ */
+bool
+rf_keyset_contains(const RfKeySet *set, const RfKey *key)
+{
+	const RfRange point = {.lo = *key,.hi = *key};
+	int			first = 0;
+	int			last = set->nranges;
+
+	/* The first range that does not end before the key. */
+	while (first < last)
+	{
+		int			middle = (first + last) / 2;
+
+		if (compare_upper(set->kind, &set->ranges[middle], &point) < 0)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first < set->nranges &&
+		compare_lower(set->kind, &set->ranges[first], &point) <= 0;
+}
+
+/*
  * Appends a key to the flat form: 8 bytes, or 4 bytes of length and the data.
  */
 static void

@@ -26,9 +26,11 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type_d.h"
 #include "filter/filter.h"
 #include "key/codec_impl.h"
 #include "key/rowkey.h"
+#include "utils/memutils.h"
 
 /* Markers.  NULL is below or above the values. */
 #define MARK_NULL_FIRST		0x00
@@ -39,6 +41,18 @@
 #define STRING_END			0x00
 #define STRING_ESCAPE		0x01
 #define ESCAPED(byte)		((byte) + 1)
+
+/* The ids of codecs of rows begin here; another encoding, another number. */
+#define ROW_CODEC_ID		0x8000
+
+/* A codec of rows, once made. */
+typedef struct RowCodec
+{
+	RfCodec		codec;
+	RfRowFormat format;
+	const RfCodec *columns[RF_MAX_COLUMNS];
+	struct RowCodec *next;
+} RowCodec;
 
 /*
  * How many bytes the numbers of a codec take.
@@ -450,4 +464,79 @@ rf_row_show(const RfRowFormat *format, const RfKey *row)
 		return rf_show_raw(row);
 	appendStringInfoChar(&shown, ')');
 	return shown.data;
+}
+
+/*
+ * The id of rows of such columns.  If some columns' encodings change, or that
+ * of one of their types, the sum does: each has a bit for a factor.
+ */
+static uint16
+row_codec_id(const RfRowFormat *format)
+{
+	uint32		id = ROW_CODEC_ID;
+
+	for (int i = 0; i < format->ncolumns; i++)
+		id += (uint32) format->columns[i].codec->id << i;
+	Assert(id <= PG_UINT16_MAX);
+	return (uint16) id;
+}
+
+/*
+ * There are few, and each is made once.
+ */
+const RfCodec *
+rf_row_codec(const RfCodec *const *columns, int ncolumns)
+{
+	static RowCodec *made = NULL;
+	RowCodec   *codec;
+
+	Assert(ncolumns > 0 && ncolumns <= RF_MAX_COLUMNS);
+	if (ncolumns == 1)
+		return columns[0];
+	for (codec = made; codec != NULL; codec = codec->next)
+	{
+		if (codec->format.ncolumns == ncolumns &&
+			memcmp(codec->columns, columns,
+				   ncolumns * sizeof(columns[0])) == 0)
+			return &codec->codec;
+	}
+	codec = MemoryContextAllocZero(TopMemoryContext, sizeof(RowCodec));
+	memcpy(codec->columns, columns, ncolumns * sizeof(columns[0]));
+	codec->format.ncolumns = ncolumns;
+	for (int i = 0; i < ncolumns; i++)
+		codec->format.columns[i].codec = columns[i];
+	codec->codec.type = RECORDOID;
+	codec->codec.id = row_codec_id(&codec->format);
+	codec->codec.kind = RF_KEY_BYTES;
+	codec->codec.row = &codec->format;
+	codec->next = made;
+	made = codec;
+	return &codec->codec;
+}
+
+bool
+rf_encode_row(const RfCodec *codec, const Datum *values, const bool *isnull,
+			  RfKey *key)
+{
+	StringInfoData row;
+
+	memset(key, 0, sizeof(*key));
+	if (codec->row == NULL)
+	{
+		if (!isnull[0])
+			*key = codec->encode(values[0]);
+		return !isnull[0];
+	}
+	initStringInfo(&row);
+	rf_row_encode(codec->row, values, isnull, &row);
+	key->data = (const uint8 *) row.data;
+	key->len = row.len;
+	return true;
+}
+
+char *
+rf_show_key(const RfCodec *codec, const RfKey *key)
+{
+	return codec->row != NULL ? rf_row_show(codec->row, key) :
+		codec->show(key);
 }

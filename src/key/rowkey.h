@@ -22,6 +22,9 @@
 #include "key/codec.h"
 #include "lib/stringinfo.h"
 
+/* As many columns can an index on rows that are cut have. */
+#define RF_MAX_COLUMNS	8
+
 typedef struct RfRowColumn
 {
 	const RfCodec *codec;
@@ -85,5 +88,31 @@ extern RfRowPart rf_row_get(const RfRowFormat *format, int column,
  * Never raises an error.
  */
 extern char *rf_row_show(const RfRowFormat *format, const RfKey *key);
+
+/*
+ * The codec of rows of up to RF_MAX_COLUMNS columns, ascending and NULLs last,
+ * whose keys are cut; of one column, its own.  It lives as long as the process.
+ */
+extern const RfCodec *rf_row_codec(const RfCodec *const *columns,
+								   int ncolumns);
+
+/*
+ * The key of a row, or of the one value there is, by any codec.  False for a
+ * NULL, which only as part of a row is in a key.
+ */
+extern bool rf_encode_row(const RfCodec *codec, const Datum *values,
+						  const bool *isnull, RfKey *key);
+
+/* A key by any codec as text. */
+extern char *rf_show_key(const RfCodec *codec, const RfKey *key);
+
+/*
+ * The keys of rows each of whose first n columns is in a set of keys (cut ones)
+ * of its own.  codec is one of rows.  What would take too many ranges is
+ * rounded outward by leaving columns out, the last ones first.  *used, if
+ * given, is the number of columns that count.
+ */
+extern RfKeySet *rf_row_set(const RfCodec *codec, RfKeySet **columns, int n,
+							int *used);
 
 #endif							/* RANGEFILTER_ROWKEY_H */

@@ -135,24 +135,56 @@ rf_init_catalog(void)
 
 /*
  * Takes down what is to be known of an open partitioned index.  False where
- * its keys have no codec, or more than one key column.
+ * its keys have no codec.
  */
 static bool
 describe_index(Relation relation, RfIndex *index)
 {
 	Form_pg_index form = relation->rd_index;
+	List	   *exprs = RelationGetIndexExpressions(relation);
+	const RfCodec *codecs[RF_MAX_COLUMNS];
 
 	index->oid = RelationGetRelid(relation);
-	index->attno = form->indkey.values[0];
-	index->opfamily = relation->rd_opfamily[0];
-	index->opcintype = relation->rd_opcintype[0];
-	index->collation = relation->rd_indcollation[0];
-	index->codec = rf_codec_find(index->opcintype);
-	if (index->codec == NULL || form->indnkeyatts != 1)
+	index->ncolumns = form->indnkeyatts;
+	if (index->ncolumns > RF_MAX_COLUMNS)
 		return false;
-	if (index->attno == 0)
-		index->expr = linitial(RelationGetIndexExpressions(relation));
+	for (int i = 0; i < index->ncolumns; i++)
+	{
+		RfIndexColumn *column = &index->columns[i];
+
+		column->attno = form->indkey.values[i];
+		column->opfamily = relation->rd_opfamily[i];
+		column->opcintype = relation->rd_opcintype[i];
+		column->collation = relation->rd_indcollation[i];
+		column->codec = codecs[i] = rf_codec_find(column->opcintype);
+		if (column->codec == NULL)
+			return false;
+		if (column->attno == 0)
+		{
+			column->expr = linitial(exprs);
+			exprs = list_delete_first(exprs);
+		}
+	}
+	index->codec = rf_row_codec(codecs, index->ncolumns);
 	index->predicate = RelationGetIndexPredicate(relation);
+	return true;
+}
+
+/*
+ * Are a leaf's keys made from the same types under the same collations?
+ */
+bool
+rf_index_fits(const RfIndex *index, Relation leaf_index)
+{
+	if (IndexRelationGetNumberOfKeyAttributes(leaf_index) != index->ncolumns)
+		return false;
+	for (int i = 0; i < index->ncolumns; i++)
+	{
+		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||
+			leaf_index->rd_opcintype[i] != index->columns[i].opcintype ||
+			leaf_index->rd_indcollation[i] != index->columns[i].collation)
+			return false;
+	}
 	return true;
 }
 

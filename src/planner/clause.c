@@ -65,18 +65,18 @@ is_value(Node *node)
  * What can be said of a key compared with a hole.
  */
 static RfKeySet *
-hole_set(const RfIndex *index, const RfOperator *op)
+hole_set(const RfIndexColumn *column, const RfOperator *op)
 {
 	bool		usable;
 
 	if (op->strategy == BTEqualStrategyNumber)
 		usable = true;
 	else if (op->strategy != InvalidStrategy)
-		usable = rf_codec_ordered(index->codec, index->collation);
+		usable = rf_codec_ordered(column->codec, column->collation);
 	else
 		usable = op->opno == OID_RANGE_ELEM_CONTAINED_OP ||
-			rf_pattern_fits(index, op->function, op->collation);
-	return usable ? rf_keyset_not_null(index->codec->kind) : NULL;
+			rf_pattern_fits(column, op->function, op->collation);
+	return usable ? rf_keyset_not_null(column->codec->kind) : NULL;
 }
 
 /*
@@ -84,13 +84,13 @@ hole_set(const RfIndex *index, const RfOperator *op)
  * varno, for indexes on expressions.
  */
 static bool
-is_key(const RfIndex *index, Index varno, Node *key, Node *operand)
+is_key(const RfIndexColumn *column, Index varno, Node *key, Node *operand)
 {
 	operand = strip_relabel(operand);
-	if (index->attno != 0)
+	if (column->attno != 0)
 		return operand != NULL && IsA(operand, Var) &&
 			((Var *) operand)->varno == varno &&
-			((Var *) operand)->varattno == index->attno &&
+			((Var *) operand)->varattno == column->attno &&
 			((Var *) operand)->varlevelsup == 0;
 	return equal(operand, strip_relabel(key));
 }
@@ -99,9 +99,9 @@ is_key(const RfIndex *index, Index varno, Node *key, Node *operand)
  * May a clause under this collation be asked of the index?
  */
 static bool
-collation_fits(const RfIndex *index, int strategy, Oid collation)
+collation_fits(const RfIndexColumn *column, int strategy, Oid collation)
 {
-	if (!index->codec->collatable || collation == index->collation)
+	if (!column->codec->collatable || collation == column->collation)
 		return true;
 	return strategy == BTEqualStrategyNumber && OidIsValid(collation) &&
 		get_collation_isdeterministic(collation);
@@ -112,7 +112,7 @@ collation_fits(const RfIndex *index, int strategy, Oid collation)
  * False where it is only stable, or says nothing about the index.
  */
 static bool
-resolve_operator(const RfIndex *index, Oid opno, Oid collation,
+resolve_operator(const RfIndexColumn *column, Oid opno, Oid collation,
 				 RfOperator *result)
 {
 	Oid			lefttype;
@@ -126,36 +126,36 @@ resolve_operator(const RfIndex *index, Oid opno, Oid collation,
 		return false;
 
 	result->strategy = InvalidStrategy;
-	if (!op_in_opfamily(opno, index->opfamily))
+	if (!op_in_opfamily(opno, column->opfamily))
 		return true;
-	get_op_opfamily_properties(opno, index->opfamily, false,
+	get_op_opfamily_properties(opno, column->opfamily, false,
 							   &result->strategy, &lefttype,
 							   &result->righttype);
-	return (lefttype == index->opcintype ||
-			IsBinaryCoercible(index->opcintype, lefttype)) &&
-		collation_fits(index, result->strategy, collation);
+	return (lefttype == column->opcintype ||
+			IsBinaryCoercible(column->opcintype, lefttype)) &&
+		collation_fits(column, result->strategy, collation);
 }
 
 /*
  * The keys of "key <operator> value", value not NULL.
  */
 static RfKeySet *
-operator_set(const RfIndex *index, const RfOperator *op, Oid type,
+operator_set(const RfIndexColumn *column, const RfOperator *op, Oid type,
 			 Datum value)
 {
 	if (op->strategy != InvalidStrategy)
-		return rf_codec_compare(index->codec, index->collation, op->strategy,
+		return rf_codec_compare(column->codec, column->collation, op->strategy,
 								op->righttype, value);
 	if (op->opno == OID_RANGE_ELEM_CONTAINED_OP)
-		return rf_within_range_set(index, type, value);
-	return rf_pattern_set(index, op->function, op->collation, value);
+		return rf_within_range_set(column, type, value);
+	return rf_pattern_set(column, op->function, op->collation, value);
 }
 
 /*
  * The keys of "key <op> constant" or "constant <op> key".
  */
 static RfKeySet *
-op_expr_set(const RfIndex *index, Index varno, Node *key, OpExpr *expr)
+op_expr_set(const RfIndexColumn *column, Index varno, Node *key, OpExpr *expr)
 {
 	Node	   *left;
 	Node	   *right;
@@ -173,16 +173,16 @@ op_expr_set(const RfIndex *index, Index varno, Node *key, OpExpr *expr)
 		right = linitial(expr->args);
 		opno = InvalidOid;
 	}
-	if (!is_value(right) || !is_key(index, varno, key, left))
+	if (!is_value(right) || !is_key(column, varno, key, left))
 		return NULL;
 	if (!OidIsValid(opno))
 		opno = get_commutator(expr->opno);
-	if (!resolve_operator(index, opno, expr->inputcollid, &op))
+	if (!resolve_operator(column, opno, expr->inputcollid, &op))
 		return NULL;
 	if (!IsA(right, Const))
-		return hole_set(index, &op);
+		return hole_set(column, &op);
 	constant = (Const *) right;
-	return operator_set(index, &op, constant->consttype,
+	return operator_set(column, &op, constant->consttype,
 						constant->constvalue);
 }
 
@@ -191,7 +191,7 @@ op_expr_set(const RfIndex *index, Index varno, Node *key, OpExpr *expr)
  * elements satisfy nothing: the operators are strict.
  */
 static RfKeySet *
-any_element_set(const RfIndex *index, const RfOperator *op, ArrayType *array)
+any_element_set(const RfIndexColumn *column, const RfOperator *op, ArrayType *array)
 {
 	Oid			type = ARR_ELEMTYPE(array);
 	int16		typlen;
@@ -215,7 +215,7 @@ any_element_set(const RfIndex *index, const RfOperator *op, ArrayType *array)
 
 		if (nulls[i])
 			continue;
-		set = operator_set(index, op, type, values[i]);
+		set = operator_set(column, op, type, values[i]);
 		if (set == NULL)
 			return NULL;
 		if (nranges + set->nranges > size)
@@ -228,26 +228,26 @@ any_element_set(const RfIndex *index, const RfOperator *op, ArrayType *array)
 				   set->nranges * sizeof(RfRange));
 		nranges += set->nranges;
 	}
-	return rf_keyset_ranges(index->codec->kind, ranges, nranges);
+	return rf_keyset_ranges(column->codec->kind, ranges, nranges);
 }
 
 /*
  * The keys of "key <op> ANY (array)", IN among them.
  */
 static RfKeySet *
-array_expr_set(const RfIndex *index, Index varno, Node *key,
+array_expr_set(const RfIndexColumn *column, Index varno, Node *key,
 			   ScalarArrayOpExpr *expr)
 {
 	Node	   *array = lsecond(expr->args);
 	RfOperator	op;
 
 	if (!expr->useOr || !is_value(array) ||
-		!is_key(index, varno, key, linitial(expr->args)) ||
-		!resolve_operator(index, expr->opno, expr->inputcollid, &op))
+		!is_key(column, varno, key, linitial(expr->args)) ||
+		!resolve_operator(column, expr->opno, expr->inputcollid, &op))
 		return NULL;
 	if (!IsA(array, Const))
-		return hole_set(index, &op);
-	return any_element_set(index, &op,
+		return hole_set(column, &op);
+	return any_element_set(column, &op,
 						   DatumGetArrayTypeP(((Const *) array)->constvalue));
 }
 
@@ -255,14 +255,14 @@ array_expr_set(const RfIndex *index, Index varno, Node *key,
  * The keys that are this truth value, and NULL where wanted.
  */
 static RfKeySet *
-truth_set(const RfIndex *index, bool value, bool nulls)
+truth_set(const RfIndexColumn *column, bool value, bool nulls)
 {
-	RfKeySet   *set = rf_codec_compare(index->codec, InvalidOid,
+	RfKeySet   *set = rf_codec_compare(column->codec, InvalidOid,
 									   BTEqualStrategyNumber, BOOLOID,
 									   BoolGetDatum(value));
 
 	if (nulls && set != NULL)
-		set = rf_keyset_union(set, rf_keyset_nulls(index->codec->kind));
+		set = rf_keyset_union(set, rf_keyset_nulls(column->codec->kind));
 	return set;
 }
 
@@ -270,22 +270,22 @@ truth_set(const RfIndex *index, bool value, bool nulls)
  * The keys of IS [NOT] TRUE, FALSE and UNKNOWN.
  */
 static RfKeySet *
-boolean_test_set(const RfIndex *index, BoolTestType type)
+boolean_test_set(const RfIndexColumn *column, BoolTestType type)
 {
 	switch (type)
 	{
 		case IS_TRUE:
-			return truth_set(index, true, false);
+			return truth_set(column, true, false);
 		case IS_NOT_TRUE:
-			return truth_set(index, false, true);
+			return truth_set(column, false, true);
 		case IS_FALSE:
-			return truth_set(index, false, false);
+			return truth_set(column, false, false);
 		case IS_NOT_FALSE:
-			return truth_set(index, true, true);
+			return truth_set(column, true, true);
 		case IS_UNKNOWN:
-			return rf_keyset_nulls(index->codec->kind);
+			return rf_keyset_nulls(column->codec->kind);
 		case IS_NOT_UNKNOWN:
-			return rf_keyset_not_null(index->codec->kind);
+			return rf_keyset_not_null(column->codec->kind);
 	}
 	return NULL;
 }
@@ -295,16 +295,16 @@ boolean_test_set(const RfIndex *index, BoolTestType type)
  * negation, or a test of it.
  */
 static RfKeySet *
-boolean_set(const RfIndex *index, Index varno, Node *key, Node *clause)
+boolean_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause)
 {
-	if (is_key(index, varno, key, clause))
-		return truth_set(index, true, false);
+	if (is_key(column, varno, key, clause))
+		return truth_set(column, true, false);
 	if (is_notclause(clause) &&
-		is_key(index, varno, key, (Node *) get_notclausearg(clause)))
-		return truth_set(index, false, false);
+		is_key(column, varno, key, (Node *) get_notclausearg(clause)))
+		return truth_set(column, false, false);
 	if (IsA(clause, BooleanTest) &&
-		is_key(index, varno, key, (Node *) ((BooleanTest *) clause)->arg))
-		return boolean_test_set(index, ((BooleanTest *) clause)->booltesttype);
+		is_key(column, varno, key, (Node *) ((BooleanTest *) clause)->arg))
+		return boolean_test_set(column, ((BooleanTest *) clause)->booltesttype);
 	return NULL;
 }
 
@@ -312,7 +312,7 @@ boolean_set(const RfIndex *index, Index varno, Node *key, Node *clause)
  * The keys of starts_with(key, pattern).
  */
 static RfKeySet *
-func_expr_set(const RfIndex *index, Index varno, Node *key, FuncExpr *expr)
+func_expr_set(const RfIndexColumn *column, Index varno, Node *key, FuncExpr *expr)
 {
 	Node	   *pattern;
 
@@ -320,26 +320,26 @@ func_expr_set(const RfIndex *index, Index varno, Node *key, FuncExpr *expr)
 		return NULL;
 	pattern = lsecond(expr->args);
 	if (!is_value(pattern) ||
-		!is_key(index, varno, key, linitial(expr->args)))
+		!is_key(column, varno, key, linitial(expr->args)))
 		return NULL;
 	if (IsA(pattern, Const))
-		return rf_pattern_set(index, expr->funcid, expr->inputcollid,
+		return rf_pattern_set(column, expr->funcid, expr->inputcollid,
 							  ((Const *) pattern)->constvalue);
-	return rf_pattern_fits(index, expr->funcid, expr->inputcollid) ?
-		rf_keyset_not_null(index->codec->kind) : NULL;
+	return rf_pattern_fits(column, expr->funcid, expr->inputcollid) ?
+		rf_keyset_not_null(column->codec->kind) : NULL;
 }
 
 /*
  * The keys of IS NULL and IS NOT NULL.
  */
 static RfKeySet *
-null_test_set(const RfIndex *index, Index varno, Node *key, NullTest *test)
+null_test_set(const RfIndexColumn *column, Index varno, Node *key, NullTest *test)
 {
-	if (test->argisrow || !is_key(index, varno, key, (Node *) test->arg))
+	if (test->argisrow || !is_key(column, varno, key, (Node *) test->arg))
 		return NULL;
 	if (test->nulltesttype == IS_NULL)
-		return rf_keyset_nulls(index->codec->kind);
-	return rf_keyset_not_null(index->codec->kind);
+		return rf_keyset_nulls(column->codec->kind);
+	return rf_keyset_not_null(column->codec->kind);
 }
 
 /*
@@ -347,25 +347,25 @@ null_test_set(const RfIndex *index, Index varno, Node *key, NullTest *test)
  * clause says nothing about them.
  */
 RfKeySet *
-rf_clause_set(const RfIndex *index, Index varno, Node *key, Node *clause)
+rf_clause_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause)
 {
 	RfKeySet   *set = NULL;
 
-	if (index->codec->type == BOOLOID)
-		set = boolean_set(index, varno, key, clause);
+	if (column->codec->type == BOOLOID)
+		set = boolean_set(column, varno, key, clause);
 	if (set != NULL)
 		return set;
 	switch (nodeTag(clause))
 	{
 		case T_OpExpr:
-			return op_expr_set(index, varno, key, (OpExpr *) clause);
+			return op_expr_set(column, varno, key, (OpExpr *) clause);
 		case T_ScalarArrayOpExpr:
-			return array_expr_set(index, varno, key,
+			return array_expr_set(column, varno, key,
 								  (ScalarArrayOpExpr *) clause);
 		case T_NullTest:
-			return null_test_set(index, varno, key, (NullTest *) clause);
+			return null_test_set(column, varno, key, (NullTest *) clause);
 		case T_FuncExpr:
-			return func_expr_set(index, varno, key, (FuncExpr *) clause);
+			return func_expr_set(column, varno, key, (FuncExpr *) clause);
 		default:
 			return NULL;
 	}

@@ -235,9 +235,7 @@ index_usable(Relation relation, Oid table, const RfIndex *index)
 		rf_is_rangefilter(relation) &&
 		form->indrelid == table &&
 		form->indisvalid && form->indisready && form->indislive &&
-		relation->rd_opfamily[0] == index->opfamily &&
-		relation->rd_opcintype[0] == index->opcintype &&
-		relation->rd_indcollation[0] == index->collation &&
+		rf_index_fits(index, relation) &&
 		!ReindexIsProcessingIndex(RelationGetRelid(relation)) &&
 		!RELATION_IS_OTHER_TEMP(relation) &&
 		(RelationIsPermanent(relation) || !RecoveryInProgress());

@@ -60,13 +60,16 @@ rf_gate_table(List *opclasses)
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		RfIndex    *index = &table->indexes[i];
+		RfIndexColumn *column = &index->columns[0];
 
 		index->oid = i + 1;
-		index->attno = i + 1;
-		index->opfamily = list_nth_oid(opclasses, 3 * i);
-		index->opcintype = list_nth_oid(opclasses, 3 * i + 1);
-		index->collation = list_nth_oid(opclasses, 3 * i + 2);
-		index->codec = rf_codec_find(index->opcintype);
+		index->ncolumns = 1;
+		column->attno = i + 1;
+		column->opfamily = list_nth_oid(opclasses, 3 * i);
+		column->opcintype = list_nth_oid(opclasses, 3 * i + 1);
+		column->collation = list_nth_oid(opclasses, 3 * i + 2);
+		column->codec = rf_codec_find(column->opcintype);
+		index->codec = column->codec;
 	}
 	return table;
 }
@@ -168,10 +171,10 @@ make_hole(RfHoleContext *context, Node *value, Oid type,
  * "key <operator of strategy> hole", both sides of the given types.
  */
 static Node *
-make_comparison(RfHoleContext *context, RfIndex *index, Node *key,
+make_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
 				int strategy, Node *value, Oid type, RfConversion conversion)
 {
-	Oid			opno = get_opfamily_member(index->opfamily, index->opcintype,
+	Oid			opno = get_opfamily_member(column->opfamily, column->opcintype,
 										   type, strategy);
 
 	if (!OidIsValid(opno))
@@ -188,7 +191,7 @@ make_comparison(RfHoleContext *context, RfIndex *index, Node *key,
  * is the local time, bounds that lie far enough outward take its place.
  */
 static Node *
-make_zone_comparison(RfHoleContext *context, RfIndex *index, Node *key,
+make_zone_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
 					 int strategy, Node *value, Oid type)
 {
 	bool		below = strategy <= BTEqualStrategyNumber;
@@ -196,17 +199,17 @@ make_zone_comparison(RfHoleContext *context, RfIndex *index, Node *key,
 	Node	   *low = NULL;
 	Node	   *high = NULL;
 
-	if (index->opcintype == TIMESTAMPTZOID)
-		return make_comparison(context, index, key, strategy, value,
+	if (column->opcintype == TIMESTAMPTZOID)
+		return make_comparison(context, column, key, strategy, value,
 							   TIMESTAMPTZOID,
 							   type == DATEOID ? RF_DATE_TO_TZ :
 							   RF_TIMESTAMP_TO_TZ);
 	if (above)
-		low = make_comparison(context, index, key,
+		low = make_comparison(context, column, key,
 							  BTGreaterEqualStrategyNumber, value,
 							  TIMESTAMPOID, RF_TZ_TO_TIMESTAMP_LOW);
 	if (below)
-		high = make_comparison(context, index, key,
+		high = make_comparison(context, column, key,
 							   BTLessEqualStrategyNumber, value,
 							   TIMESTAMPOID, RF_TZ_TO_TIMESTAMP_HIGH);
 	if (low != NULL && high != NULL)
@@ -238,19 +241,19 @@ match_zone_comparison(RfHoleContext *context, OpExpr *expr)
 		return NULL;
 	for (int i = 0; i < context->nkeys; i++)
 	{
-		RfIndex    *index = &context->table->indexes[i];
+		const RfIndexColumn *column = &context->table->indexes[i].columns[0];
 		int			strategy;
 		Oid			lefttype;
 		Oid			righttype;
 
 		if (!is_key(context, i, left) ||
-			!op_in_opfamily(opno, index->opfamily))
+			!op_in_opfamily(opno, column->opfamily))
 			continue;
-		get_op_opfamily_properties(opno, index->opfamily, false,
+		get_op_opfamily_properties(opno, column->opfamily, false,
 								   &strategy, &lefttype, &righttype);
 		if ((righttype == TIMESTAMPTZOID) !=
-			(index->opcintype == TIMESTAMPTZOID))
-			return make_zone_comparison(context, index,
+			(column->opcintype == TIMESTAMPTZOID))
+			return make_zone_comparison(context, column,
 										rename_keys(left, context),
 										strategy, right, righttype);
 	}

@@ -271,7 +271,7 @@ count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
 	if (!IsA(key, Var) || key->varno != 1)
 		key = (Var *) lsecond(args);
 	if (!IsA(key, Var) || key->varno != 1 ||
-		get_op_opfamily_strategy(opno, table->indexes[key->varattno - 1].opfamily) !=
+		get_op_opfamily_strategy(opno, table->indexes[key->varattno - 1].columns[0].opfamily) !=
 		BTEqualStrategyNumber)
 		return 0;
 	return n;

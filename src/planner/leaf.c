@@ -124,8 +124,7 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 		rf_table_suspect(table);
 	if (index == NULL)
 		return false;
-	if (index->rd_opcintype[0] == cond->index->opcintype &&
-		index->rd_indcollation[0] == cond->index->collation)
+	if (rf_index_fits(cond->index, index))
 		answer = rf_probe(index, cond->set, in_recovery, &stamp);
 	relation_close(index, AccessShareLock);
 	if (answer != RF_NO)

@@ -8,6 +8,10 @@
  * be covered.  Sets for the same index are intersected or united at once, so
  * that "x > 1 AND x < 9" costs one probe per partition.
  *
+ * Of an index on several columns, a clause says something of one column only.
+ * What is said of each is collected as long as more may come, up to the next
+ * OR or the end, and then made a set of keys of rows: settled.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -26,8 +30,9 @@ typedef struct RfMatchContext
 	Index		varno;			/* of the relation the clauses are about */
 	RfTable    *table;
 	List	   *clauses;		/* all that may be used */
-	Node	  **keys;			/* per index: key expression for this rel */
+	Node	  **keys;			/* per column: key expression for this rel */
 	int8	   *usable;			/* per index: predicate implied? -1: not asked */
+	int		   *used;			/* per index: columns that made a condition */
 } RfMatchContext;
 
 static RfCond *match_clause(RfMatchContext *context, Node *clause);
@@ -47,22 +52,47 @@ make_cond(RfCondKind kind, List *args)
 }
 
 /*
- * Takes the probes of one index out of a list of conditions and makes them
- * one.  In pairs, so that a thousand arms do not cost a million steps.
+ * A question to an index.
  */
 static RfCond *
-merge_probes(RfCondKind kind, RfIndex *index, List **conds)
+make_probe(RfIndex *index, int column, RfKeySet *set)
+{
+	RfCond	   *cond = make_cond(RF_COND_PROBE, NIL);
+
+	cond->index = index;
+	cond->column = column;
+	cond->set = set;
+	return cond;
+}
+
+/*
+ * Do two conditions ask for keys of the same kind, of one index or of one of
+ * its columns?
+ */
+static bool
+same_keys(const RfCond *a, const RfCond *b)
+{
+	return a->kind == RF_COND_PROBE && b->kind == RF_COND_PROBE &&
+		a->index == b->index && a->column == b->column;
+}
+
+/*
+ * Takes the probes for keys of one kind out of a list of conditions and makes
+ * them one.  In pairs, so that a thousand arms do not cost a million steps.
+ */
+static RfCond *
+merge_probes(RfCondKind kind, const RfCond *first, List **conds)
 {
 	RfKeySet  **sets = palloc(list_length(*conds) * sizeof(RfKeySet *));
 	int			n = 0;
-	RfCond	   *result = make_cond(RF_COND_PROBE, NIL);
+	RfCond	   *result;
 	ListCell   *cell;
 
 	foreach(cell, *conds)
 	{
 		RfCond	   *cond = lfirst(cell);
 
-		if (cond->kind == RF_COND_PROBE && cond->index == index)
+		if (same_keys(cond, first))
 		{
 			sets[n++] = cond->set;
 			*conds = foreach_delete_current(*conds, cell);
@@ -78,8 +108,7 @@ merge_probes(RfCondKind kind, RfIndex *index, List **conds)
 			sets[n / 2] = sets[n - 1];
 		n = (n + 1) / 2;
 	}
-	result->index = index;
-	result->set = sets[0];
+	result = make_probe(first->index, first->column, sets[0]);
 	pfree(sets);
 	return result;
 }
@@ -99,7 +128,7 @@ combine(RfCondKind kind, List *conds)
 		if (first->kind == kind)
 			conds = list_concat(list_delete_first(conds), first->args);
 		else if (first->kind == RF_COND_PROBE)
-			args = lappend(args, merge_probes(kind, first->index, &conds));
+			args = lappend(args, merge_probes(kind, first, &conds));
 		else
 		{
 			args = lappend(args, first);
@@ -109,6 +138,66 @@ combine(RfCondKind kind, List *conds)
 	if (list_length(args) <= 1)
 		return args == NIL ? NULL : linitial(args);
 	return make_cond(kind, args);
+}
+
+/*
+ * The conditions a condition is an AND of.
+ */
+static List *
+conjuncts(RfCond *cond)
+{
+	return cond->kind == RF_COND_AND ? cond->args : list_make1(cond);
+}
+
+/*
+ * Joins what conditions say of the columns of one index, the first of which
+ * is given, to a condition on its rows.
+ */
+static RfCond *
+row_probe(RfMatchContext *context, RfCond *first, List *conds)
+{
+	RfIndex    *index = first->index;
+	RfKeySet   *sets[RF_MAX_COLUMNS] = {NULL};
+	int			n = 0;
+	ListCell   *cell;
+
+	foreach(cell, conds)
+	{
+		RfCond	   *cond = lfirst(cell);
+
+		if (cond->kind == RF_COND_PROBE && cond->index == index &&
+			cond->column != RF_WHOLE_KEY)
+			sets[cond->column] = cond->set;
+	}
+	while (n < index->ncolumns && sets[n] != NULL)
+		n++;
+	return make_probe(index, RF_WHOLE_KEY,
+					  rf_row_set(index->codec, sets, n,
+								 &context->used[index - context->table->indexes]));
+}
+
+/*
+ * A condition on rows only, for one that may be on columns too.  What says
+ * nothing without a condition on the first column is left out; NULL where
+ * nothing is left.
+ */
+static RfCond *
+settle(RfMatchContext *context, RfCond *cond)
+{
+	List	   *conds = cond == NULL ? NIL : conjuncts(cond);
+	List	   *settled = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conds)
+	{
+		RfCond	   *part = lfirst(cell);
+
+		if (part->kind != RF_COND_PROBE || part->column == RF_WHOLE_KEY)
+			settled = lappend(settled, part);
+		else if (part->column == 0)
+			settled = lappend(settled, row_probe(context, part, conds));
+	}
+	return combine(RF_COND_AND, settled);
 }
 
 /*
@@ -133,19 +222,21 @@ index_usable(RfMatchContext *context, int i)
 }
 
 /*
- * The key expression of an index on one, in terms of the relation.
+ * The key expression of an index's column that is one, in terms of the
+ * relation.
  */
 static Node *
-index_key(RfMatchContext *context, int i)
+column_key(RfMatchContext *context, int i, int column)
 {
-	Node	   *expr = context->table->indexes[i].expr;
+	Node	   *expr = context->table->indexes[i].columns[column].expr;
+	Node	  **key = &context->keys[i * RF_MAX_COLUMNS + column];
 
-	if (expr != NULL && context->keys[i] == NULL)
+	if (expr != NULL && *key == NULL)
 	{
-		context->keys[i] = copyObject(expr);
-		ChangeVarNodes(context->keys[i], 1, context->varno, 0);
+		*key = copyObject(expr);
+		ChangeVarNodes(*key, 1, context->varno, 0);
 	}
-	return context->keys[i];
+	return *key;
 }
 
 /*
@@ -159,26 +250,28 @@ match_simple_clause(RfMatchContext *context, Node *clause)
 	for (int i = 0; i < context->table->nindexes; i++)
 	{
 		RfIndex    *index = &context->table->indexes[i];
-		RfKeySet   *set = rf_clause_set(index, context->varno,
-										index_key(context, i), clause);
 
-		if (set != NULL && index_usable(context, i))
+		for (int c = 0; c < index->ncolumns; c++)
 		{
-			RfCond	   *cond = make_cond(RF_COND_PROBE, NIL);
+			RfKeySet   *set = rf_clause_set(&index->columns[c],
+											context->varno,
+											column_key(context, i, c), clause);
 
-			cond->index = index;
-			cond->set = set;
-			conds = lappend(conds, cond);
+			if (set != NULL && index_usable(context, i))
+				conds = lappend(conds,
+								make_probe(index,
+										   index->ncolumns > 1 ? c : RF_WHOLE_KEY,
+										   set));
 		}
 	}
 	return combine(RF_COND_AND, conds);
 }
 
 /*
- * AND and OR.
+ * AND: what no index knows of is left out.
  */
 static RfCond *
-match_bool_clause(RfMatchContext *context, RfCondKind kind, List *args)
+match_and(RfMatchContext *context, List *args)
 {
 	List	   *conds = NIL;
 	ListCell   *cell;
@@ -189,10 +282,73 @@ match_bool_clause(RfMatchContext *context, RfCondKind kind, List *args)
 
 		if (cond != NULL)
 			conds = lappend(conds, cond);
-		else if (kind == RF_COND_OR)
-			return NULL;
 	}
-	return combine(kind, conds);
+	return combine(RF_COND_AND, conds);
+}
+
+/*
+ * What all arms of an OR say of one and the same column: "b = 1 OR b = 2" is
+ * of use where another clause tells a, and needs no arm to be of use alone.
+ */
+static List *
+common_columns(List *arms)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conjuncts(linitial(arms)))
+	{
+		RfCond	   *probe = lfirst(cell);
+		List	   *probes = NIL;
+		ListCell   *arm;
+
+		if (probe->kind != RF_COND_PROBE || probe->column == RF_WHOLE_KEY)
+			continue;
+		foreach(arm, arms)
+		{
+			ListCell   *part;
+
+			foreach(part, conjuncts(lfirst(arm)))
+			{
+				if (same_keys(lfirst(part), probe))
+					probes = lappend(probes, lfirst(part));
+			}
+		}
+		if (list_length(probes) == list_length(arms))
+			result = lappend(result, combine(RF_COND_OR, probes));
+	}
+	return result;
+}
+
+/*
+ * OR: every arm must be covered.
+ */
+static RfCond *
+match_or(RfMatchContext *context, List *args)
+{
+	List	   *arms = NIL;
+	List	   *settled = NIL;
+	List	   *conds;
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		RfCond	   *arm = match_clause(context, lfirst(cell));
+
+		if (arm == NULL)
+			return NULL;
+		arms = lappend(arms, arm);
+	}
+	conds = common_columns(arms);
+	foreach(cell, arms)
+	{
+		RfCond	   *arm = settle(context, lfirst(cell));
+
+		if (arm == NULL)
+			return combine(RF_COND_AND, conds);
+		settled = lappend(settled, arm);
+	}
+	return combine(RF_COND_AND, lappend(conds, combine(RF_COND_OR, settled)));
 }
 
 /*
@@ -205,11 +361,9 @@ match_clause(RfMatchContext *context, Node *clause)
 	if (IsA(clause, RestrictInfo))
 		clause = (Node *) ((RestrictInfo *) clause)->clause;
 	if (is_andclause(clause))
-		return match_bool_clause(context, RF_COND_AND,
-								 ((BoolExpr *) clause)->args);
+		return match_and(context, ((BoolExpr *) clause)->args);
 	if (is_orclause(clause))
-		return match_bool_clause(context, RF_COND_OR,
-								 ((BoolExpr *) clause)->args);
+		return match_or(context, ((BoolExpr *) clause)->args);
 	return match_simple_clause(context, clause);
 }
 
@@ -249,6 +403,25 @@ flatten(RfCond *cond)
 }
 
 /*
+ * Is there anything of a clause's condition in the one on rows?
+ */
+static bool
+was_used(RfMatchContext *context, RfCond *cond)
+{
+	ListCell   *cell;
+
+	foreach(cell, conjuncts(cond))
+	{
+		RfCond	   *part = lfirst(cell);
+
+		if (part->kind != RF_COND_PROBE || part->column == RF_WHOLE_KEY ||
+			part->column < context->used[part->index - context->table->indexes])
+			return true;
+	}
+	return false;
+}
+
+/*
  * What of some clauses about a relation the indexes of its table can answer;
  * false for nothing.
  */
@@ -256,8 +429,10 @@ bool
 rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 {
 	RfMatchContext context;
-	List	   *conds = NIL;
+	List	   *conds = NIL;	/* of each clause, NULL for none */
+	List	   *all = NIL;
 	ListCell   *cell;
+	ListCell   *other;
 
 	memset(match, 0, sizeof(*match));
 	if (table->nindexes == 0 || clauses == NIL)
@@ -265,7 +440,8 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 	context.varno = varno;
 	context.table = table;
 	context.clauses = clauses;
-	context.keys = palloc0(table->nindexes * sizeof(Node *));
+	context.keys = palloc0(table->nindexes * RF_MAX_COLUMNS * sizeof(Node *));
+	context.used = palloc(table->nindexes * sizeof(int));
 	context.usable = palloc(table->nindexes);
 	memset(context.usable, -1, table->nindexes);
 
@@ -273,14 +449,20 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 	{
 		RfCond	   *cond = match_clause(&context, lfirst(cell));
 
+		conds = lappend(conds, cond);
 		if (cond != NULL)
-		{
-			conds = lappend(conds, cond);
-			match->clauses = lappend(match->clauses, lfirst(cell));
-		}
+			all = lappend(all, cond);
 	}
-	match->cond = combine(RF_COND_AND, conds);
-	return match->cond != NULL;
+	memset(context.used, 0, table->nindexes * sizeof(int));
+	match->cond = settle(&context, combine(RF_COND_AND, all));
+	if (match->cond == NULL)
+		return false;
+	forboth(cell, context.clauses, other, conds)
+	{
+		if (lfirst(other) != NULL && was_used(&context, lfirst(other)))
+			match->clauses = lappend(match->clauses, lfirst(cell));
+	}
+	return true;
 }
 
 /*

@@ -44,13 +44,13 @@ like_prefix(const char *pattern, int len, StringInfo prefix, bool *exact)
  * The keys of strings that equal the given bytes.
  */
 static RfKeySet *
-string_set(const RfIndex *index, StringInfo bytes)
+string_set(const RfIndexColumn *column, StringInfo bytes)
 {
-	Oid			type = index->codec->type;
+	Oid			type = column->codec->type;
 
 	if (type == NAMEOID)
 		type = TEXTOID;
-	return rf_codec_compare(index->codec, index->collation,
+	return rf_codec_compare(column->codec, column->collation,
 							BTEqualStrategyNumber, type,
 							PointerGetDatum(cstring_to_text_with_len(bytes->data,
 																	 bytes->len)));
@@ -61,32 +61,32 @@ string_set(const RfIndex *index, StringInfo bytes)
  * equality is that of bytes?
  */
 bool
-rf_pattern_fits(const RfIndex *index, Oid function, Oid collation)
+rf_pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
 {
 	switch (function)
 	{
 		case F_TEXTLIKE:
 		case F_STARTS_WITH:
-			if (index->codec->type != TEXTOID)
+			if (column->codec->type != TEXTOID)
 				return false;
 			break;
 		case F_BPCHARLIKE:
-			if (index->codec->type != BPCHAROID)
+			if (column->codec->type != BPCHAROID)
 				return false;
 			break;
 		case F_NAMELIKE:
-			if (index->codec->type != NAMEOID)
+			if (column->codec->type != NAMEOID)
 				return false;
 			break;
 		case F_BYTEALIKE:
-			return index->codec->type == BYTEAOID;
+			return column->codec->type == BYTEAOID;
 		default:
 			return false;
 	}
 	return OidIsValid(collation) &&
 		get_collation_isdeterministic(collation) &&
-		OidIsValid(index->collation) &&
-		get_collation_isdeterministic(index->collation);
+		OidIsValid(column->collation) &&
+		get_collation_isdeterministic(column->collation);
 }
 
 /*
@@ -94,14 +94,14 @@ rf_pattern_fits(const RfIndex *index, Oid function, Oid collation)
  * ^@; NULL for any other, and where the pattern has no fixed start.
  */
 RfKeySet *
-rf_pattern_set(const RfIndex *index, Oid function, Oid collation,
+rf_pattern_set(const RfIndexColumn *column, Oid function, Oid collation,
 			   Datum pattern)
 {
 	text	   *value;
 	StringInfoData prefix;
 	bool		exact = false;
 
-	if (!rf_pattern_fits(index, function, collation))
+	if (!rf_pattern_fits(column, function, collation))
 		return NULL;
 	value = DatumGetTextPP(pattern);
 	initStringInfo(&prefix);
@@ -112,29 +112,29 @@ rf_pattern_set(const RfIndex *index, Oid function, Oid collation,
 						  &prefix, &exact))
 		return NULL;
 	if (exact)
-		return string_set(index, &prefix);
+		return string_set(column, &prefix);
 	if (prefix.len == 0)
 		return NULL;
-	return rf_codec_prefix(index->codec, prefix.data, prefix.len);
+	return rf_codec_prefix(column->codec, prefix.data, prefix.len);
 }
 
 /*
  * The keys on one side of a bound of a range.
  */
 static RfKeySet *
-bound_set(const RfIndex *index, Oid type, const RangeBound *bound)
+bound_set(const RfIndexColumn *column, Oid type, const RangeBound *bound)
 {
 	int			strategy;
 
 	if (bound->infinite)
-		return rf_keyset_not_null(index->codec->kind);
+		return rf_keyset_not_null(column->codec->kind);
 	if (bound->lower)
 		strategy = bound->inclusive ?
 			BTGreaterEqualStrategyNumber : BTGreaterStrategyNumber;
 	else
 		strategy = bound->inclusive ?
 			BTLessEqualStrategyNumber : BTLessStrategyNumber;
-	return rf_codec_compare(index->codec, index->collation, strategy, type,
+	return rf_codec_compare(column->codec, column->collation, strategy, type,
 							bound->val);
 }
 
@@ -143,7 +143,7 @@ bound_set(const RfIndex *index, Oid type, const RangeBound *bound)
  * sort as they like.
  */
 RfKeySet *
-rf_within_range_set(const RfIndex *index, Oid type, Datum value)
+rf_within_range_set(const RfIndexColumn *column, Oid type, Datum value)
 {
 	TypeCacheEntry *typcache;
 	RangeBound	lower;
@@ -167,14 +167,14 @@ rf_within_range_set(const RfIndex *index, Oid type, Datum value)
 	}
 	typcache = lookup_type_cache(type, TYPECACHE_RANGE_INFO);
 	element = typcache->rngelemtype->type_id;
-	if (element != index->codec->type)
+	if (element != column->codec->type)
 		return NULL;
 	range_deserialize(typcache, DatumGetRangeTypeP(value),
 					  &lower, &upper, &empty);
 	if (empty)
-		return rf_keyset_empty(index->codec->kind);
-	above = bound_set(index, element, &lower);
-	below = bound_set(index, element, &upper);
+		return rf_keyset_empty(column->codec->kind);
+	above = bound_set(column, element, &lower);
+	below = bound_set(column, element, &upper);
 	if (above == NULL || below == NULL)
 		return NULL;
 	return rf_keyset_intersect(above, below);

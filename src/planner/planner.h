@@ -25,7 +25,7 @@
 
 #include "postgres.h"
 
-#include "key/codec.h"
+#include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
@@ -44,17 +44,25 @@ extern void rf_init_planner(void);
 
 struct rf_leafmap_hash;
 
-/* A rangefilter index on a partitioned table. */
-typedef struct RfIndex
+/* A key column of an index. */
+typedef struct RfIndexColumn
 {
-	Oid			oid;			/* of the partitioned index */
-	AttrNumber	attno;			/* key column, 0 for an expression */
-	Node	   *expr;			/* key expression, varno 1 */
-	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
+	AttrNumber	attno;			/* column of the table, 0 for an expression */
+	Node	   *expr;			/* the expression, varno 1 */
 	Oid			opfamily;
 	Oid			opcintype;
 	Oid			collation;
 	const RfCodec *codec;
+} RfIndexColumn;
+
+/* A rangefilter index on a partitioned table. */
+typedef struct RfIndex
+{
+	Oid			oid;			/* of the partitioned index */
+	int			ncolumns;
+	RfIndexColumn columns[RF_MAX_COLUMNS];
+	const RfCodec *codec;		/* of its keys */
+	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
 	bool		mapped;			/* leaves is complete */
 	struct rf_leafmap_hash *leaves; /* leaf table -> its index */
 } RfIndex;
@@ -75,6 +83,7 @@ typedef struct RfTable
 
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
+extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 extern Oid	rf_leaf_index(RfTable *table, RfIndex *index, Oid leaf);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_free_retired_tables(void);
@@ -88,11 +97,15 @@ typedef enum RfCondKind
 	RF_COND_OR
 } RfCondKind;
 
+/* RfCond.column where the set is one of an index's keys */
+#define RF_WHOLE_KEY	(-1)
+
 /* A condition every row the query wants from a partition satisfies. */
 typedef struct RfCond
 {
 	RfCondKind	kind;
 	RfIndex    *index;			/* RF_COND_PROBE */
+	int			column;			/* while matching: whose keys the set has */
 	RfKeySet   *set;
 	bytea	   *flat;			/* the set, serialized */
 	int			probe;			/* its number in the planning's list */
@@ -125,13 +138,13 @@ rf_is_hole(const Node *node)
 	return IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_SUBLINK;
 }
 
-extern RfKeySet *rf_clause_set(const RfIndex *index, Index varno, Node *key,
-							   Node *clause);
-extern RfKeySet *rf_pattern_set(const RfIndex *index, Oid function,
+extern RfKeySet *rf_clause_set(const RfIndexColumn *column, Index varno,
+							   Node *key, Node *clause);
+extern RfKeySet *rf_pattern_set(const RfIndexColumn *column, Oid function,
 								Oid collation, Datum pattern);
-extern bool rf_pattern_fits(const RfIndex *index, Oid function,
+extern bool rf_pattern_fits(const RfIndexColumn *column, Oid function,
 							Oid collation);
-extern RfKeySet *rf_within_range_set(const RfIndex *index, Oid type,
+extern RfKeySet *rf_within_range_set(const RfIndexColumn *column, Oid type,
 									 Datum value);
 
 /* ---- leaf.c ---- */

@@ -27,7 +27,7 @@
 #include "access/generic_xlog.h"
 #include "access/htup.h"
 #include "filter/filter.h"
-#include "key/codec.h"
+#include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "rangefilter/probe.h"
 #include "storage/bufmgr.h"
@@ -203,8 +203,8 @@ typedef struct RfCache
 												 * block modulo their number */
 
 	/*
-	 * The tail was seen open from heap block open_start on when this backend's
-	 * last WAL record was the one at open_record; see rfinsert.c.
+	 * The tail was seen open from heap block open_start on when this
+	 * backend's last WAL record was the one at open_record; see rfinsert.c.
 	 */
 	XLogRecPtr	open_record;
 	BlockNumber open_start;
@@ -285,6 +285,9 @@ extern RfAnswer rf_segment_probe(Relation index, const RfMetaData *meta,
 extern RfAnswer rf_segment_probe_key(Relation index, const RfMetaData *meta,
 									 const RfSegment *segment,
 									 RfKeyKind kind, const RfKey *key);
+extern bool rf_segment_count(Relation index, const RfMetaData *meta,
+							 const RfSegment *segment, const RfKeySet *set,
+							 uint64 *count);
 
 /* rfheap.c */
 typedef struct RfHeapTuple

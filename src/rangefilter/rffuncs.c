@@ -158,6 +158,27 @@ rf_tables_without_index(Oid index_oid, List *leaves)
 }
 
 /*
+ * May the current user read all key columns of an index?  Not where one of
+ * them is an expression.
+ */
+static bool
+rf_may_read_columns(RfOpenIndex *open)
+{
+	Form_pg_index form = open->index->rd_index;
+
+	for (int i = 0; i < form->indnkeyatts; i++)
+	{
+		AttrNumber	attno = form->indkey.values[i];
+
+		if (attno == 0 ||
+			pg_attribute_aclcheck(RelationGetRelid(open->heap), attno,
+								  GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+			return false;
+	}
+	return true;
+}
+
+/*
  * May the current user learn values of the index's key from it, or whether
  * one is there?  That takes what reading them from the table would take, and
  * no row-level security.  A partial index tells of its predicate's columns,
@@ -167,22 +188,19 @@ bool
 rf_may_read_keys(RfOpenIndex *open)
 {
 	Oid			heap_oid = RelationGetRelid(open->heap);
-	AttrNumber	attno = open->index->rd_index->indkey.values[0];
 
 	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED)
 		return false;
 	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
 		return true;
-	return attno != 0 &&
-		heap_attisnull(open->index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
-		pg_attribute_aclcheck(heap_oid, attno, GetUserId(),
-							  ACL_SELECT) == ACLCHECK_OK;
+	return heap_attisnull(open->index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
+		rf_may_read_columns(open);
 }
 
 /*
  * Errors out where rf_may_read_keys() says no.
  */
-static void
+void
 rf_require_read_keys(Oid index_oid)
 {
 	RfOpenIndex open;
@@ -193,7 +211,7 @@ rf_require_read_keys(Oid index_oid)
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("permission denied for keys of index \"%s\"",
 						RelationGetRelationName(open.index)),
-				 errdetail("The function tells whether a key exists, so it needs SELECT on the column and no row-level security in effect on table \"%s\".",
+				 errdetail("The function tells whether keys exist, so it needs SELECT on the key columns and no row-level security in effect on table \"%s\".",
 						   RelationGetRelationName(open.heap))));
 	rf_close_index(&open, false);
 }
@@ -217,12 +235,23 @@ rf_convert_bound(Relation index, Oid type, Datum value)
 }
 
 /*
- * The keys on one side of a bound.
+ * The codec of the first key column, to which bounds apply.
+ */
+static const RfCodec *
+rf_first_codec(Relation index)
+{
+	const RfCodec *codec = rf_index_codec(index);
+
+	return codec->row != NULL ? codec->row->columns[0].codec : codec;
+}
+
+/*
+ * The keys of the first column on one side of a bound.
  */
 static RfKeySet *
 rf_bound_set(Relation index, StrategyNumber strategy, Oid type, Datum value)
 {
-	const RfCodec *codec = rf_index_codec(index);
+	const RfCodec *codec = rf_first_codec(index);
 	Oid			collation = index->rd_indcollation[0];
 	RfKeySet   *set = rf_codec_compare(codec, collation, strategy, type, value);
 
@@ -248,14 +277,15 @@ rf_same_bounds(Oid type, Datum lo, Datum hi)
 }
 
 /*
- * The keys between arguments 1 and 2 of the call, NULL meaning no bound.
- * Returns NULL where such a range cannot be asked of the index.
+ * The keys of the first column between arguments 1 and 2 of the call, NULL
+ * meaning no bound.  Returns NULL where such a range cannot be asked of the
+ * index.
  */
 static RfKeySet *
-rf_argument_set(FunctionCallInfo fcinfo, Relation index)
+rf_column_set(FunctionCallInfo fcinfo, Relation index)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 1);
-	const RfCodec *codec = rf_index_codec(index);
+	const RfCodec *codec = rf_first_codec(index);
 	RfKeySet   *lo = rf_keyset_not_null(codec->kind);
 	RfKeySet   *hi = lo;
 
@@ -271,6 +301,21 @@ rf_argument_set(FunctionCallInfo fcinfo, Relation index)
 		hi = rf_bound_set(index, BTLessEqualStrategyNumber, type,
 						  PG_GETARG_DATUM(2));
 	return lo == NULL || hi == NULL ? NULL : rf_keyset_intersect(lo, hi);
+}
+
+/*
+ * The keys the arguments give; in an index of several columns, those of all
+ * rows whose first column is between the bounds.
+ */
+RfKeySet *
+rf_argument_set(FunctionCallInfo fcinfo, Relation index)
+{
+	const RfCodec *codec = rf_index_codec(index);
+	RfKeySet   *set = rf_column_set(fcinfo, index);
+
+	if (set == NULL || codec->row == NULL)
+		return set;
+	return rf_row_set(codec, &set, 1, NULL);
 }
 
 /*

@@ -41,8 +41,9 @@ typedef struct RfScanState
 {
 	RfHeapScan *scan;
 	TransactionId oldest_xmin;
-	AttrNumber	attno;			/* key column, 0 for expressions */
-	bool		by_expression;	/* or there is a predicate */
+	int			ncolumns;		/* of the key */
+	bool		plain;			/* the key is made of columns only */
+	bool		by_expression;	/* it is not, or there is a predicate */
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
@@ -61,8 +62,9 @@ rf_prepare_evaluation(RfScanState *state)
 	RfHeapScan *scan = state->scan;
 	IndexInfo  *info = scan->index_info;
 
-	state->attno = info->ii_IndexAttrNumbers[0];
-	state->by_expression = state->attno == 0 || info->ii_Predicate != NIL;
+	state->ncolumns = info->ii_NumIndexKeyAttrs;
+	state->plain = info->ii_Expressions == NIL;
+	state->by_expression = !state->plain || info->ii_Predicate != NIL;
 	if (!state->by_expression)
 		return;
 	state->estate = CreateExecutorState();
@@ -76,30 +78,42 @@ rf_prepare_evaluation(RfScanState *state)
  * Notes a key.
  */
 static void
-rf_set_key(RfScanState *state, RfHeapTuple *result, Datum value, bool isnull)
+rf_set_key(RfScanState *state, RfHeapTuple *result, const Datum *values,
+		   const bool *isnull)
 {
-	result->isnull = isnull;
-	if (!isnull)
-		result->key = state->scan->codec->encode(value);
+	result->isnull = !rf_encode_row(state->scan->codec, values, isnull,
+									&result->key);
 }
 
 /*
- * Is the value stored out of line?
+ * Gets the key columns of a tuple, if they are columns.  False where they are
+ * not, or (having got all) where one is stored out of line.
  */
 static bool
-rf_is_external(RfScanState *state, Datum value, bool isnull)
+rf_get_columns(RfScanState *state, HeapTuple tuple, Datum *values,
+			   bool *isnull)
 {
-	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(state->scan->heap),
-										  state->attno - 1);
+	TupleDesc	desc = RelationGetDescr(state->scan->heap);
+	bool		in_line = true;
 
-	return !isnull && att->attlen == -1 &&
-		VARATT_IS_EXTERNAL(DatumGetPointer(value));
+	if (!state->plain)
+		return false;
+	for (int i = 0; i < state->ncolumns; i++)
+	{
+		AttrNumber	attno = state->scan->index_info->ii_IndexAttrNumbers[i];
+
+		values[i] = heap_getattr(tuple, attno, desc, &isnull[i]);
+		if (!isnull[i] && TupleDescAttr(desc, attno - 1)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			in_line = false;
+	}
+	return in_line;
 }
 
 /*
  * Deals with one tuple of a share-locked page: notes its key where that needs
  * no look elsewhere, copies the tuple where it does, or gives a DEAD one up.
- * The key column of a DEAD tuple counts without asking a predicate: covering
+ * The key columns of a DEAD tuple count without asking a predicate: covering
  * too much is no fault.
  */
 static void
@@ -107,8 +121,8 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 {
 	RfPending  *pending = &state->pending[state->npending];
 	RfHeapTuple result = {.tid = tuple->t_self};
-	Datum		value = (Datum) 0;
-	bool		isnull = true;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
 	bool		dead = status == HEAPTUPLE_DEAD;
 
 	result.xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
@@ -116,13 +130,10 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 		status == HEAPTUPLE_RECENTLY_DEAD ||
 		status == HEAPTUPLE_DELETE_IN_PROGRESS;
 	result.recently_dead = status == HEAPTUPLE_RECENTLY_DEAD;
-	if (state->attno != 0)
-		value = heap_getattr(tuple, state->attno,
-							 RelationGetDescr(state->scan->heap), &isnull);
-	if (state->attno != 0 && !rf_is_external(state, value, isnull) &&
-		(!state->by_expression || dead))
+	if ((!state->by_expression || dead) &&
+		rf_get_columns(state, tuple, values, isnull))
 	{
-		rf_set_key(state, &result, value, isnull);
+		rf_set_key(state, &result, values, isnull);
 		pending->tuple = NULL;
 	}
 	else if (dead)
@@ -150,10 +161,8 @@ rf_compute_key(RfScanState *state, RfPending *pending)
 
 	if (!state->by_expression)
 	{
-		values[0] = heap_getattr(pending->tuple, state->attno,
-								 RelationGetDescr(state->scan->heap),
-								 &isnull[0]);
-		rf_set_key(state, &pending->result, values[0], isnull[0]);
+		(void) rf_get_columns(state, pending->tuple, values, isnull);
+		rf_set_key(state, &pending->result, values, isnull);
 		return true;
 	}
 	ExecStoreHeapTuple(pending->tuple, state->slot, false);
@@ -163,7 +172,7 @@ rf_compute_key(RfScanState *state, RfPending *pending)
 	{
 		FormIndexDatum(state->scan->index_info, state->slot, state->estate,
 					   values, isnull);
-		rf_set_key(state, &pending->result, values[0], isnull[0]);
+		rf_set_key(state, &pending->result, values, isnull);
 	}
 	ExecClearTuple(state->slot);
 	ResetPerTupleExprContext(state->estate);

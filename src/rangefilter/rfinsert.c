@@ -217,9 +217,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		/* Encoding may detoast: not under a lock. */
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		new.kind = codec->kind;
-		new.isnull = isnull[0];
-		if (!new.isnull)
-			new.key = codec->encode(values[0]);
+		new.isnull = !rf_encode_row(codec, values, isnull, &new.key);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		rf_insert_key(index, buffer, &new);
 	}

@@ -12,6 +12,26 @@
 #include "utils/memutils.h"
 
 /*
+ * The codec for the index's key columns, or NULL.
+ */
+static const RfCodec *
+rf_find_codec(Relation index)
+{
+	const RfCodec *columns[RF_MAX_COLUMNS];
+	int			n = IndexRelationGetNumberOfKeyAttributes(index);
+
+	if (n > RF_MAX_COLUMNS)
+		return NULL;
+	for (int i = 0; i < n; i++)
+	{
+		columns[i] = rf_codec_find(index->rd_opcintype[i]);
+		if (columns[i] == NULL)
+			return NULL;
+	}
+	return rf_row_codec(columns, n);
+}
+
+/*
  * What this backend remembers of an open index, in rd_amcache: relcache
  * invalidation (a new relfilenode, say) throws it away.
  */
@@ -23,7 +43,7 @@ rf_cache(Relation index)
 	if (cache == NULL)
 	{
 		cache = MemoryContextAllocZero(index->rd_indexcxt, sizeof(RfCache));
-		cache->codec = rf_codec_find(index->rd_opcintype[0]);
+		cache->codec = rf_find_codec(index);
 		cache->meta_buffer = InvalidBuffer;
 		index->rd_amcache = cache;
 	}
@@ -31,8 +51,8 @@ rf_cache(Relation index)
 }
 
 /*
- * The codec of the index's key column; NULL where the operator class is not
- * one of ours.
+ * The codec of the index's key column, or of rows of its key columns; NULL
+ * where an operator class is not one of ours.
  */
 const RfCodec *
 rf_index_codec(Relation index)

@@ -102,7 +102,7 @@ rf_index_options(Relation index)
  * (A partitioned index is built once for each partition.)
  */
 static void
-rf_notice_collation(Relation index)
+rf_notice_collation(Relation index, Oid collation)
 {
 	static TimestampTz noticed = 0;
 
@@ -113,20 +113,47 @@ rf_notice_collation(Relation index)
 			(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
 					RelationGetRelationName(index)),
 			 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
-					   get_collation_name(index->rd_indcollation[0])),
+					   get_collation_name(collation)),
 			 errhint("Use COLLATE \"C\" on the column or the index for ranges.")));
 }
 
 /*
- * Refuses what a summary cannot be made of: other table access methods, more
- * than one key column, SNARF over byte strings, collations under which equal
- * strings differ in their bytes.
+ * Refuses key columns of types without an encoding and collations under which
+ * equal strings differ in their bytes.
+ */
+static void
+rf_check_column(Relation index, int column, bool may_notice)
+{
+	const RfCodec *codec = rf_codec_find(index->rd_opcintype[column]);
+	Oid			collation = index->rd_indcollation[column];
+
+	if (codec == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("type %s has no key encoding for rangefilter indexes",
+						format_type_be(index->rd_opcintype[column])),
+				 errhint("Use one of the operator classes that come with rangefilter.")));
+	if (!codec->collatable)
+		return;
+	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rangefilter indexes do not support nondeterministic collations"),
+				 errhint("Use COLLATE \"C\" or another deterministic collation.")));
+	if (may_notice && !rf_codec_ordered(codec, collation))
+		rf_notice_collation(index, collation);
+}
+
+/*
+ * Refuses what a summary cannot be made of: other table access methods, too
+ * many key columns, SNARF over byte strings, and what rf_check_column() does.
+ * Core asks only when an index is built, which for a partitioned table without
+ * partitions is when it gets the first one.
  */
 void
 rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 {
-	const RfCodec *codec = rf_index_codec(index);
-	Oid			collation = index->rd_indcollation[0];
+	bool		may_notice;
 
 	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		ereport(ERROR,
@@ -135,38 +162,28 @@ rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 				 errdetail("Table \"%s\" uses another table access method.",
 						   RelationGetRelationName(heap)),
 				 errhint("ALTER TABLE ... SET ACCESS METHOD heap, or use another index.")));
-	if (index_info->ii_NumIndexKeyAttrs != 1)
+	if (index_info->ii_NumIndexKeyAttrs > RF_MAX_COLUMNS)
 		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a rangefilter index has exactly one key column"),
-				 errhint("Create one rangefilter index for each column; queries use them together.")));
-	if (codec == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("type %s has no key encoding for rangefilter indexes",
-						format_type_be(index->rd_opcintype[0])),
-				 errhint("Use one of the operator classes that come with rangefilter.")));
-	if (codec->kind == RF_KEY_BYTES &&
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("a rangefilter index has at most %d key columns",
+						RF_MAX_COLUMNS),
+				 errhint("Leave out the last columns, or create several indexes; queries use them together.")));
+
+	/* Not at every TRUNCATE and REINDEX of an index that is there already. */
+	may_notice = index->rd_createSubid != InvalidSubTransactionId ||
+		index_info->ii_Concurrent;
+	for (int i = 0; i < index_info->ii_NumIndexKeyAttrs; i++)
+		rf_check_column(index, i, may_notice);
+	if (rf_index_codec(index)->kind == RF_KEY_BYTES &&
 		rf_index_options(index)->filter == RF_FILTER_SNARF)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 index_info->ii_NumIndexKeyAttrs > 1 ?
+				 errmsg("filter \"snarf\" cannot summarize several columns") :
 				 errmsg("filter \"snarf\" cannot summarize type %s",
 						format_type_be(index->rd_opcintype[0])),
 				 errdetail("SNARF takes numbers of up to 64 bits."),
 				 errhint("Use filter \"surf\" or \"auto\".")));
-	if (!codec->collatable)
-		return;
-	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("rangefilter indexes do not support nondeterministic collations"),
-				 errhint("Use COLLATE \"C\" or another deterministic collation.")));
-
-	/* Not at every TRUNCATE and REINDEX of an index that is there already. */
-	if (!rf_codec_ordered(codec, collation) &&
-		(index->rd_createSubid != InvalidSubTransactionId ||
-		 index_info->ii_Concurrent))
-		rf_notice_collation(index);
 }
 
 /*
@@ -215,7 +232,7 @@ rangefilter_handler(PG_FUNCTION_ARGS)
 	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
 
 	routine->amstrategies = BTMaxStrategyNumber;
-	routine->amcanmulticol = true;	/* refused with a hint, see above */
+	routine->amcanmulticol = true;	/* up to RF_MAX_COLUMNS */
 	routine->amoptionalkey = true;
 	routine->amsearchnulls = true;
 	routine->amusemaintenanceworkmem = true;

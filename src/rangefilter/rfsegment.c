@@ -51,35 +51,41 @@ rf_outside_bounds(const RfSegment *segment, RfKeyKind kind,
 	return false;
 }
 
-/*
- * Asks a SuRF, turning numbers into the bytes it was built from.
- */
-static FilterAnswer
-rf_query_surf(const RfSegment *segment, RfKeyKind kind, const RfRange *range,
-			  FilterReader *reader)
+/* A range as a SuRF takes it. */
+typedef struct RfSurfRange
 {
 	FilterByteRange bytes;
-	uint64		lo = pg_hton64(range->lo.num);
-	uint64		hi = pg_hton64(range->hi.num);
+	uint64		lo;				/* big-endian, where keys are numbers */
+	uint64		hi;
+} RfSurfRange;
 
-	bytes.lo_unbounded = range->lo_inf;
-	bytes.hi_unbounded = range->hi_inf;
-	bytes.hi_exclusive = range->hi_excl;
+/*
+ * Turns a range into the bytes a SuRF was built from.
+ */
+static const FilterByteRange *
+rf_surf_range(RfKeyKind kind, const RfRange *range, RfSurfRange *surf)
+{
+	FilterByteRange *bytes = &surf->bytes;
+
+	bytes->lo_unbounded = range->lo_inf;
+	bytes->hi_unbounded = range->hi_inf;
+	bytes->hi_exclusive = range->hi_excl;
 	if (kind == RF_KEY_U64)
 	{
-		bytes.lo.data = (const uint8 *) &lo;
-		bytes.hi.data = (const uint8 *) &hi;
-		bytes.lo.len = bytes.hi.len = sizeof(uint64);
+		surf->lo = pg_hton64(range->lo.num);
+		surf->hi = pg_hton64(range->hi.num);
+		bytes->lo.data = (const uint8 *) &surf->lo;
+		bytes->hi.data = (const uint8 *) &surf->hi;
+		bytes->lo.len = bytes->hi.len = sizeof(uint64);
 	}
 	else
 	{
-		bytes.lo.data = range->lo.data;
-		bytes.lo.len = range->lo_inf ? 0 : range->lo.len;
-		bytes.hi.data = range->hi.data;
-		bytes.hi.len = range->hi_inf ? 0 : range->hi.len;
+		bytes->lo.data = range->lo.data;
+		bytes->lo.len = range->lo_inf ? 0 : range->lo.len;
+		bytes->hi.data = range->hi.data;
+		bytes->hi.len = range->hi_inf ? 0 : range->hi.len;
 	}
-	return filter_query_bytes(rf_segment_root(segment), segment->root_len,
-							  reader, &bytes);
+	return bytes;
 }
 
 /*
@@ -90,9 +96,12 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 				const RfRange *range, FilterReader *reader)
 {
 	FilterAnswer answer;
+	RfSurfRange surf;
 
 	if (segment->kind == FILTER_KIND_SURF)
-		answer = rf_query_surf(segment, kind, range, reader);
+		answer = filter_query_bytes(rf_segment_root(segment),
+									segment->root_len, reader,
+									rf_surf_range(kind, range, &surf));
 	else if (kind == RF_KEY_U64)
 		answer = filter_query_u64(segment->kind, rf_segment_root(segment),
 								  segment->root_len, reader,
@@ -141,4 +150,79 @@ rf_segment_probe_key(Relation index, const RfMetaData *meta,
 	RfKeySet	set = {.kind = kind,.nranges = 1,.ranges = &range};
 
 	return rf_segment_probe(index, meta, segment, kind, &set);
+}
+
+/*
+ * Does the range hold all of the segment's keys, by its exact bounds?
+ */
+static bool
+rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,
+				const RfRange *range)
+{
+	RfKey		min = rf_segment_min(segment);
+	RfKey		max = rf_segment_max(segment);
+	int			c;
+
+	if (!range->lo_inf && rf_key_compare(kind, &range->lo, &min) > 0)
+		return false;
+	if (range->hi_inf)
+		return true;
+	c = rf_compare_bound(kind, &range->hi, &max,
+						 segment->flags & RF_SEGMENT_MAX_CUT);
+	return c > 0 || (c == 0 && !range->hi_excl &&
+					 !(segment->flags & RF_SEGMENT_MAX_CUT));
+}
+
+/*
+ * Adds to *count how many keys of a range a segment holds.  False where its
+ * pages are damaged.
+ */
+static bool
+rf_count_range(const RfSegment *segment, RfKeyKind kind,
+			   const RfRange *range, FilterReader *reader, uint64 *count)
+{
+	RfSurfRange surf;
+	uint64		n = 0;
+	bool		known = false;
+
+	if (rf_outside_bounds(segment, kind, range))
+		return true;
+	if (rf_holds_bounds(segment, kind, range))
+	{
+		n = segment->nkeys;
+		known = true;
+	}
+	else if (segment->kind == FILTER_KIND_SURF)
+		known = filter_count_bytes(rf_segment_root(segment),
+								   segment->root_len, reader,
+								   rf_surf_range(kind, range, &surf), &n);
+	else if (kind == RF_KEY_U64)
+		known = filter_count_u64(segment->kind, rf_segment_root(segment),
+								 segment->root_len, reader,
+								 range->lo_inf ? 0 : range->lo.num,
+								 range->hi_inf ? PG_UINT64_MAX : range->hi.num,
+								 &n);
+	*count += Min(n, segment->nkeys);
+	return known;
+}
+
+/*
+ * Adds to *count about how many distinct keys of the set the segment holds.
+ * Locks as rf_segment_probe(); false as above.
+ */
+bool
+rf_segment_count(Relation index, const RfMetaData *meta,
+				 const RfSegment *segment, const RfKeySet *set, uint64 *count)
+{
+	RfRunReader reader;
+	bool		known = true;
+
+	if (segment->nkeys == 0)
+		return true;
+	rf_run_reader_begin(&reader, index, meta, segment);
+	for (int i = 0; i < set->nranges && known; i++)
+		known = rf_count_range(segment, set->kind, &set->ranges[i],
+							   &reader.reader, count);
+	rf_run_reader_end(&reader);
+	return known;
 }

@@ -119,9 +119,13 @@ rf_status_delta_key(void *arg, RfKeyKind kind, const RfKey *key)
 static Datum
 rf_status_bound(const RfCodec *codec, const RfKey *key, bool cut)
 {
-	char	   *text = codec->show(key);
+	char	   *text = rf_show_key(codec, key);
 
-	return CStringGetTextDatum(cut ? psprintf("%s...", text) : text);
+	/* A row that is not whole says so itself. */
+	if (cut && codec->row == NULL)
+		text = psprintf("%s...", text);
+
+	return CStringGetTextDatum(text);
 }
 
 /*
@@ -167,7 +171,7 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	if (!rf_may_read_keys(open))
 		return;
 	nulls[STATUS_KEYS] = nulls[STATUS_DELTA_KEYS] = false;
-	nulls[STATUS_HAS_NULLS] = false;
+	nulls[STATUS_HAS_NULLS] = codec->row != NULL;
 	values[STATUS_KEYS] = Int64GetDatum(status.keys);
 	values[STATUS_DELTA_KEYS] = Int64GetDatum(delta_keys);
 	values[STATUS_HAS_NULLS] = BoolGetDatum(status.has_nulls);
@@ -187,7 +191,8 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 /*
  * rangefilter_status(index regclass) returns one row for each leaf index.
  * keys, bits_per_key, delta_keys, min, max and has_nulls are NULL for users
- * who may not read the column.
+ * who may not read the columns.  has_nulls is NULL, too, for an index of
+ * several columns: there a NULL is part of a key like any value.
  */
 Datum
 rangefilter_status(PG_FUNCTION_ARGS)

@@ -140,6 +140,38 @@ sub key_condition
 		8 => sub { "$key $null" })->();
 }
 
+# A condition on another column of an index of several.
+sub column_condition
+{
+	my ($table, $alias, $column) = @_;
+	my $c = "$alias.$column";
+	my $value = sub {
+		return $column eq 'note' ? quoted('note ' . below 11) : $column eq 'p' ? below($table->{nparts} + 1) : below 100;
+	};
+
+	return weighted(
+		50 => sub { "$c = " . $value->() },
+		15 => sub { "$c IN (" . join(', ', map { $value->() } 1 .. 1 + below 4) . ')' },
+		10 => sub { "$c IS NULL" },
+		10 => sub { "$c BETWEEN " . $value->() . ' AND ' . $value->() },
+		8 => sub { "$c " . one_of('<', '<=', '>', '>=') . ' ' . $value->() },
+		5 => sub { "($c = " . $value->() . " OR $c = " . $value->() . ')' },
+		2 => sub { "($c = " . $value->() . " OR $c IS NULL)" },
+		2 => sub { "$c IS NOT NULL" },
+		5 => sub { $column eq 'note' ? "$c LIKE 'note " . one_of('', 1, 5) . "%'" : "$c = " . $value->() . '::int8' })->();
+}
+
+# A condition on the columns of such an index, mostly on all before the last.
+sub row_condition
+{
+	my ($table, $alias, $context) = @_;
+	my @columns = @{ $table->{columns} };
+
+	@columns = @columns[ 0 .. below scalar @columns ] if chance(30);
+	@columns = grep { chance(95) } @columns;
+	return join(' AND ', map { $_ eq 'k' ? key_condition($table, $alias, $context) : column_condition($table, $alias, $_) } shuffled(@columns)) || 'true';
+}
+
 # A condition: on the key, on other columns, and what AND, OR and NOT make of
 # them.
 sub condition
@@ -147,6 +179,7 @@ sub condition
 	my ($table, $alias, $context, $depth) = @_;
 	my @deeper = ($table, $alias, $context, ($depth // 0) + 1);
 
+	return row_condition($table, $alias, $context) if @{ $table->{columns} } > 1 && chance(60);
 	return key_condition($table, $alias, $context) if ($depth // 0) > 2;
 	return weighted(
 		60 => sub { key_condition($table, $alias, $context) },

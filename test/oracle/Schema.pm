@@ -2,7 +2,7 @@
 # changes to it.
 #
 # Rows are (id, p, k2, k, note, extra): id is unique, p says which partition, k is
-# the key.  The rows of one p take their keys from a few windows (see Types.pm), so
+# the key; some indexes have other columns beside it.  The rows of one p take their keys from a few windows (see Types.pm), so
 # that there is something to skip.  Some "hot" keys come and go, in any partition.
 
 package Schema;
@@ -54,11 +54,16 @@ sub new
 	return $self;
 }
 
-# What the index is on: the column, an expression; all rows, or some.
+# What the index is on: the column, an expression, several of them; all rows, or
+# some.
 sub choose_key
 {
 	my ($self) = @_;
 	my $keys = $self->{info}{keys};
+
+	$self->{columns} = chance(40)
+	  ? one_of([qw(k k2)], [qw(k2 k)], [qw(note k)], [qw(k note)], [qw(p k)], [qw(note k2 k)], [qw(k k2 note p)], [qw(k2 k note)])
+	  : ['k'];
 
 	$self->{key} = $keys && @$keys && chance(20) ? one_of(@$keys) : '%s';
 	$self->{where} = chance(12) ? one_of('k2 > 20', 'note IS NOT NULL', 'k IS NOT NULL') : undef;
@@ -71,6 +76,14 @@ sub key
 
 	return "$alias.k" if $self->{key} ne '%s' && chance(25);
 	return sprintf $self->{key}, "$alias.k";
+}
+
+# A column of the index, as the index has it.
+sub indexed
+{
+	my ($self, $column) = @_;
+
+	return $column eq 'k' ? '(' . sprintf($self->{key}, 'k') . ')' : $column;
 }
 
 sub columns
@@ -133,10 +146,10 @@ sub create_index
 	my $t = $self->{name};
 	my @options;
 
-	push @options, 'filter = ' . one_of('auto', 'surf', $self->is_number ? 'snarf' : 'auto') if chance(50);
+	push @options, 'filter = ' . one_of('auto', 'surf', $self->is_number && @{ $self->{columns} } == 1 ? 'snarf' : 'auto') if chance(50);
 	push @options, 'bits_per_key = ' . one_of(4, 8, 14, 20, 64) if chance(40);
 	push @options, 'suffix = ' . one_of('none', 'hash', 'real', 'mixed') if chance(50);
-	my $how = 'USING rangefilter ((' . sprintf($self->{key}, 'k') . '))'
+	my $how = 'USING rangefilter (' . join(', ', map { $self->indexed($_) } @{ $self->{columns} }) . ')'
 	  . (@options ? ' WITH (' . join(', ', @options) . ')' : '')
 	  . ($self->{where} ? " WHERE $self->{where}" : '');
 	my @leaves = map { $_->{name} } @{ $self->{leaves} };

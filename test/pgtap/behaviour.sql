@@ -2,7 +2,7 @@
 -- What a user sees of the indexes and functions, and of skipping
 --
 BEGIN;
-SELECT plan(50);
+SELECT plan(56);
 SET search_path = public;
 
 CREATE TABLE events (day date, device int, url text COLLATE "C", load numeric)
@@ -37,6 +37,10 @@ SELECT is(rangefilter_may_contain('events_device', 3001, 3001), true, 'a key');
 SELECT is(rangefilter_may_contain('events_device', 999, 999), false, 'no key');
 SELECT is(rangefilter_may_contain('events_device', 2, 1), false, 'a range without keys');
 SELECT is(rangefilter_may_contain('events_device', NULL::int, NULL), true, 'everything');
+SELECT is(rangefilter_count('events_device', 3001, 4010), 60::bigint, 'keys of a range in two partitions');
+SELECT is(rangefilter_count('events_device', 3051, 4000), 0::bigint, 'no keys');
+SELECT is(rangefilter_count('events_device', NULL::int, NULL), sum(keys)::bigint, 'all keys')
+FROM rangefilter_status('events_device');
 SELECT is(rangefilter_summarize('events_device'), 0::bigint, 'nothing new to summarize');
 SELECT results_eq($$ SELECT "table", rows, keys, min, max FROM rangefilter_status('events_device') LIMIT 2 $$,
 	$$ VALUES ('events_0'::regclass, 50::bigint, 50::bigint, '1', '50'),
@@ -113,6 +117,19 @@ SELECT is_empty('SELECT * FROM events WHERE device = 888888', 'truncated');
 SELECT is_empty('SELECT * FROM events WHERE device = 9001', 'truncated');
 INSERT INTO events SELECT '2024-01-10', 555555 FROM generate_series(1, 1000);
 SELECT is((SELECT count(*)::int FROM events WHERE device = 555555), 1000, 'loaded again');
+
+--
+-- An index on two columns
+--
+CREATE TABLE visits (day date, tenant int, at timestamp, note text) PARTITION BY RANGE (day);
+CREATE TABLE visits_0 PARTITION OF visits FOR VALUES FROM ('2024-01-01') TO ('2024-01-02');
+CREATE TABLE visits_1 PARTITION OF visits FOR VALUES FROM ('2024-01-02') TO ('2024-01-03');
+INSERT INTO visits SELECT date '2024-01-01' + i, t, timestamp '2024-01-01' + i * interval '1 day' + t * interval '1 hour'
+FROM generate_series(0, 1) i, generate_series(0, 9) t;
+CREATE INDEX visits_tenant ON visits USING rangefilter (tenant, at);
+SELECT skipped($$SELECT * FROM visits WHERE tenant = 3 AND at >= '2024-01-02'$$, 1);
+SELECT same($$SELECT * FROM visits WHERE tenant = 3 AND at >= '2024-01-02'$$);
+SELECT skipped('SELECT * FROM visits WHERE tenant = 10', 2);
 
 SELECT * FROM finish();
 ROLLBACK;

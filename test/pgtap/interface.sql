@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(94);
+SELECT plan(99);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -22,22 +22,24 @@ SELECT is((SELECT count(*)::int FROM pg_depend d
 SELECT has_function('rangefilter_status', ARRAY['regclass']);
 SELECT has_function('rangefilter_may_contain', ARRAY['regclass', 'anycompatible', 'anycompatible']);
 SELECT has_function('rangefilter_partitions', ARRAY['regclass', 'anycompatible', 'anycompatible']);
+SELECT has_function('rangefilter_count', ARRAY['regclass', 'anycompatible', 'anycompatible']);
 SELECT has_function('rangefilter_summarize', ARRAY['regclass']);
 SELECT has_function('rangefilter_verify', ARRAY['regclass']);
 SELECT function_returns('rangefilter_status', 'setof rangefilter_status_row');
 SELECT function_returns('rangefilter_may_contain', 'boolean');
 SELECT function_returns('rangefilter_partitions', 'setof regclass');
+SELECT function_returns('rangefilter_count', 'bigint');
 SELECT function_returns('rangefilter_summarize', 'bigint');
 SELECT function_returns('rangefilter_verify', 'bigint');
 SELECT bag_eq(
 	$$ SELECT proname::text || CASE WHEN proisstrict THEN ' strict' ELSE '' END FROM pg_proc
 		WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler' $$,
 	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
-		('rangefilter_summarize strict'), ('rangefilter_verify strict') $$,
+		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict') $$,
 	'no other functions; NULL bounds have a meaning');
 -- What they say changes with the data.
 SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
-	rangefilter_partitions,rangefilter_summarize,rangefilter_verify}'::name[]) f;
+	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify}'::name[]) f;
 SELECT is_empty($$ SELECT proname FROM pg_proc
 	WHERE proname LIKE 'rangefilter\_%' AND proparallel = 's' AND prorettype <> 'index_am_handler'::regtype $$,
 	'none runs in a parallel worker');

@@ -1,0 +1,219 @@
+-- Indexes on several columns.
+-- Results are compared with rangefilter.enable = off throughout.
+LOAD 'rangefilter';
+SET client_min_messages = warning;
+SET timezone = 'UTC';
+SET datestyle = 'ISO, YMD';
+CREATE SCHEMA multicolumn;
+SET search_path = multicolumn, public;
+
+-- Runs a query with skipping and without; tells what was skipped, and by which
+-- condition.
+CREATE FUNCTION skips(condition text, tab text DEFAULT 'ev') RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	skipped text;
+	hash text[];
+	n bigint;
+	got text;
+	query text := format('SELECT * FROM %s WHERE %s', tab, condition);
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT string_agg(concat(e->>'Partitions Skipped', ' of ', e->>'Partitions Considered', ' by ', e->>'Skip Cond'), ', ')
+	INTO skipped
+	FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Partitions Skipped"))') e;
+	FOREACH got IN ARRAY '{on,off}'::text[] LOOP
+		PERFORM set_config('rangefilter.enable', got, true);
+		EXECUTE format('SELECT count(*), md5(string_agg(r::text, '','' ORDER BY r::text)) FROM (%s) r', query)
+		INTO n, got;
+		hash := hash || coalesce(got, 'empty');
+	END LOOP;
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	IF hash[1] <> hash[2] THEN
+		RAISE EXCEPTION 'wrong result: %', query;
+	END IF;
+	RETURN concat('rows ', n, ', skipped ', coalesce(skipped, 'nothing'));
+END
+$$;
+
+--
+-- Tenants are in all partitions, each with hours of the partition's own; the
+-- last one has NULLs.
+--
+CREATE TABLE ev (part int, tenant int, at timestamp, kind text COLLATE "C", flag bool, v int)
+	PARTITION BY LIST (part);
+SELECT format('CREATE TABLE ev%s PARTITION OF ev FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)
+FROM generate_series(0, 5) p \gexec
+INSERT INTO ev
+SELECT p, t, timestamp '2020-01-01' + (10 * p + t + h * 100) * interval '1 hour', 'k' || t, h % 2 = 0, 1000 * p + h
+FROM generate_series(0, 4) p, generate_series(0, 4) t, generate_series(0, 19) h;
+INSERT INTO ev VALUES (5, NULL, '2020-01-01', 'k1', true, 1), (5, 1, NULL, NULL, false, 2), (5, NULL, NULL, NULL, NULL, NULL);
+CREATE INDEX ev_at ON ev USING rangefilter (tenant, at) WITH (bits_per_key = 64);
+CREATE INDEX ev_v ON ev USING rangefilter (kind, flag, v) WITH (bits_per_key = 64);
+SELECT "table", filter, rows, keys, min, max, has_nulls FROM rangefilter_status('ev_at') ORDER BY 1;
+SELECT "table", filter, rows, keys, min, max, has_nulls FROM rangefilter_status('ev_v') ORDER BY 1;
+SELECT rangefilter_verify('ev_at'), rangefilter_verify('ev_v');
+
+--
+-- Conditions
+--
+-- equality on the first, anything on the second
+SELECT skips($$tenant = 2 AND at = '2020-01-02 08:00'$$);
+SELECT skips($$at = '2020-01-02 08:00' AND 2 = tenant$$);
+SELECT skips($$tenant = 2 AND at BETWEEN '2020-01-02 00:00' AND '2020-01-02 09:00'$$);
+SELECT skips($$tenant = 2 AND at >= '2020-01-02' AND at < '2020-01-02 09:00'$$);
+SELECT skips($$tenant = 2 AND at < '2020-01-01 03:00'$$);
+SELECT skips($$tenant = 2 AND at > '2020-03-21'$$);
+SELECT skips($$tenant = 2 AND at IN ('2020-01-01 02:00', '2020-01-01 22:00', '2021-01-01')$$);
+SELECT skips($$tenant = 1 AND at IS NULL$$);
+SELECT skips($$tenant = 1 AND at IS NOT NULL$$);
+SELECT skips($$tenant IS NULL AND at = '2020-01-01'$$);
+SELECT skips($$tenant IS NULL AND at IS NULL$$);
+SELECT skips($$(tenant = 1 OR tenant IS NULL) AND at = '2020-01-01'$$);
+-- several values of the first
+SELECT skips($$tenant IN (1, 2, 3) AND at < '2020-01-01 04:00'$$);
+SELECT skips($$tenant IN (1, 4) AND at = '2020-01-02 07:00'$$);
+SELECT skips($$tenant BETWEEN 1 AND 3 AND at = '2020-01-02 07:00'$$);
+SELECT skips($$(tenant = 1 OR tenant = 3) AND at = '2020-01-02 07:00'$$);
+-- a range of the first: the second does not count
+SELECT skips($$tenant > 3 AND at = '2020-01-02 07:00'$$);
+SELECT skips($$tenant > 4$$);
+SELECT skips($$tenant = 7$$);
+SELECT skips($$tenant IS NULL$$);
+-- no condition on the first: nothing to skip by
+SELECT skips($$at = '2020-01-02 07:00'$$);
+SELECT skips($$at = '2020-01-02 07:00' AND tenant + 0 = 1$$);
+-- constants of other types, beyond the column's type, and impossible ones
+SELECT skips($$tenant = 2::bigint AND at = date '2020-01-02'$$);
+SELECT skips($$tenant = 5000000000 AND at = '2020-01-02'$$);
+SELECT skips($$tenant < 5000000000 AND tenant > 2 AND tenant < 4 AND at = '2020-01-01 03:00'$$);
+SELECT skips($$tenant = 2 AND at > '2020-02-01' AND at < '2020-01-01'$$);
+
+-- three columns
+SELECT skips($$kind = 'k1' AND flag AND v = 2004$$);
+SELECT skips($$kind = 'k1' AND NOT flag AND v = 2004$$);
+SELECT skips($$kind = 'k1' AND flag IS NULL AND v = 2004$$);
+SELECT skips($$kind = 'k1' AND flag IS NOT FALSE AND v BETWEEN 2000 AND 2010$$);
+SELECT skips($$kind = 'k1' AND flag IS NOT NULL AND v = 2004$$);
+SELECT skips($$kind = 'k1' AND v = 2004$$);
+SELECT skips($$kind IN ('k1', 'k3', 'x') AND flag IN (true, false) AND v IN (1, 1001, 9999)$$);
+SELECT skips($$kind LIKE 'k1%' AND flag AND v = 2004$$);
+SELECT skips($$kind LIKE 'k9%'$$);
+SELECT skips($$kind LIKE 'k1' AND flag AND v = 2004$$);
+
+-- OR
+SELECT skips($$tenant = 1 AND (at = '2020-01-01 01:00' OR at = '2020-01-01 11:00')$$);
+SELECT skips($$tenant = 1 AND (at = '2020-01-01 01:00' OR at IS NULL)$$);
+SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR (tenant = 2 AND at = '2020-01-01 22:00')$$);
+SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR tenant = 9$$);
+SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR at = '2020-01-01 11:00'$$);
+SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR (kind = 'k1' AND flag AND v = 2004)$$);
+SELECT skips($$kind = 'k1' AND (flag OR NOT flag) AND (v = 2004 OR v = 3001)$$);
+SELECT skips($$tenant = 1 AND kind = 'k1' AND flag AND (at = '2020-01-01 01:00' OR v = 2004)$$);
+SELECT skips($$tenant = 1 AND ((at = '2020-01-01 01:00' AND v = 0) OR (at = '2020-01-01 11:00' AND v = 1000))$$);
+
+-- more values than are worth listing, in one column or by combination
+SELECT skips(format($$tenant IN (%s) AND at = '2020-01-01 01:00'$$, string_agg((2 * g)::text, ', '))) LIKE 'rows 0, skipped 1 of 6%'
+FROM generate_series(0, 1500) g;
+SELECT skips(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 1 of 6%'
+FROM generate_series(0, 50) g;
+SELECT skips(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 6 of 6%'
+FROM generate_series(0, 20) g;
+
+-- parameters, joins, changes
+PREPARE q(int, timestamp) AS SELECT count(*) FROM ev WHERE tenant = $1 AND at = $2;
+SET plan_cache_mode = force_custom_plan;
+EXPLAIN (COSTS OFF) EXECUTE q(2, '2020-01-02 08:00');
+EXECUTE q(2, '2020-01-02 08:00');
+BEGIN;
+INSERT INTO ev VALUES (0, 2, '2020-01-02 08:00', 'new', NULL, 77), (1, 2, NULL, 'new', NULL, 78);
+EXECUTE q(2, '2020-01-02 08:00');
+SELECT skips($$tenant = 2 AND at IS NULL$$);
+SELECT skips($$kind = 'new' AND flag IS NULL AND v = 77$$);
+SELECT delta_keys, has_nulls FROM rangefilter_status('ev_at') ORDER BY "table" LIMIT 2;
+UPDATE ev SET at = '2025-01-01' WHERE tenant = 2 AND at = '2020-01-02 08:00';
+SELECT skips($$tenant = 2 AND at = '2025-01-01'$$);
+SELECT rangefilter_verify('ev_at'), rangefilter_verify('ev_v');
+ROLLBACK;
+EXECUTE q(2, '2020-01-02 08:00');
+
+--
+-- What cannot be compared bytewise, expressions, predicates, other column orders
+--
+CREATE TABLE x (part int, a text, b int, c numeric, d date) PARTITION BY LIST (part);
+CREATE TABLE x0 PARTITION OF x FOR VALUES IN (0);
+CREATE TABLE x1 (d date, gone int, c numeric, b int, a text, part int);
+ALTER TABLE x1 DROP gone;
+ALTER TABLE x ATTACH PARTITION x1 FOR VALUES IN (1);
+CREATE INDEX x_ab ON x USING rangefilter (lower(a), b, (c * 2));
+CREATE INDEX x_dc ON x USING rangefilter (d, c) WHERE b > 0;
+INSERT INTO x SELECT g % 2, 'A' || g / 2 % 10, g % 2 * 100 + g / 2, g / 4.0, date '2020-01-01' + g % 2 * 100 + g / 2 FROM generate_series(0, 99) g;
+SELECT rangefilter_summarize('x_ab') > 0, rangefilter_summarize('x_dc') > 0;
+SELECT skips($$lower(a) = 'a5' AND b = 105$$, 'x');
+SELECT skips($$lower(a) = 'a5' AND b = 105 AND c * 2 = 52.5$$, 'x');
+SELECT skips($$lower(a) = 'a5' AND b > 100$$, 'x');
+SELECT skips($$d = '2020-01-31' AND c >= 15.0 AND b > 0$$, 'x');
+SELECT skips($$d = '2020-01-31' AND c >= 15.0$$, 'x');
+SELECT rangefilter_verify('x_ab'), rangefilter_verify('x_dc');
+DROP TABLE x;
+
+-- Long strings: keys are cut, and the columns behind them with them.
+CREATE TABLE l (part int, a text COLLATE "C", b int) PARTITION BY LIST (part);
+CREATE TABLE l0 PARTITION OF l FOR VALUES IN (0);
+CREATE TABLE l1 PARTITION OF l FOR VALUES IN (1);
+CREATE INDEX l_ab ON l USING rangefilter (a, b);
+INSERT INTO l SELECT p, repeat(chr(97 + p), n), n FROM generate_series(0, 1) p, unnest('{990,997,998,999,1000,1001,2000}'::int[]) n;
+INSERT INTO l VALUES (0, repeat('a', 1500) || E'\x01', 1), (1, NULL, 1);
+SELECT rangefilter_summarize('l_ab') > 0, rangefilter_verify('l_ab') FROM generate_series(1, 2);
+SELECT n, skips(format('a = repeat(''a'', %s) AND b = %s', n, b), 'l') LIKE 'rows 1, skipped 1 of 2%' AS right, skips(format('a = repeat(''b'', %s) AND b > %s', n, b), 'l') LIKE 'rows 0, skipped % of 2%' AS none
+FROM (SELECT n, n AS b FROM unnest('{990,997,998,999,1000,1001,2000}'::int[]) n) v;
+SELECT skips(format('a < %L', repeat('a', 1001)), 'l') LIKE 'rows 5, skipped 1 of 2%' AS less;
+SELECT length(min) < 80 AS min, length(max) AS max FROM rangefilter_status('l_ab') ORDER BY "table";
+DROP TABLE l;
+
+--
+-- Definitions
+--
+CREATE TABLE d (a int, b text, c point, e text COLLATE "C", f int, g int, h int, i int, j int, k int);
+CREATE INDEX ON d USING rangefilter (a, b, e, f, g, h, i, j);
+CREATE INDEX ON d USING rangefilter (a, b, e, f, g, h, i, j, k);
+CREATE INDEX ON d USING rangefilter (a, c);
+CREATE INDEX ON d USING rangefilter (a, f) WITH (filter = snarf);
+CREATE INDEX ON d USING rangefilter (a) INCLUDE (f);
+CREATE INDEX ON d USING rangefilter (a, f DESC);
+CREATE INDEX d_wide ON d USING rangefilter (a, f) WITH (filter = surf, suffix = hash, bits_per_key = 20);
+INSERT INTO d (a, f) SELECT g, g FROM generate_series(1, 100) g;
+REINDEX INDEX d_wide;
+SELECT rows, keys, filter, min, max FROM rangefilter_status('d_wide');
+-- nothing is asked before there is something to build an index on
+CREATE TABLE dp (a int, b int) PARTITION BY LIST (a);
+CREATE INDEX ON dp USING rangefilter (a, b, a, b, a, b, a, b, a);
+CREATE TABLE dp1 PARTITION OF dp FOR VALUES IN (1);
+DROP TABLE dp;
+
+--
+-- SQL functions: bounds are for the first column
+--
+SELECT rangefilter_may_contain('ev_at', 4, 4), rangefilter_may_contain('ev_at', 5, 5),
+	   rangefilter_may_contain('ev_at', NULL, -1), rangefilter_may_contain('ev_v', 'k5'::text, NULL);
+SELECT rangefilter_partitions('ev_at', 3, 3) ORDER BY 1;
+SELECT rangefilter_count('ev_at', 3, 3), rangefilter_count('ev_at', 3, 4), rangefilter_count('ev_at', NULL::int, NULL),
+	   rangefilter_count('ev_v', 'k2'::text, 'k3');
+-- and take SELECT on all columns
+CREATE ROLE multicolumn_reader;
+GRANT USAGE ON SCHEMA multicolumn TO multicolumn_reader;
+GRANT SELECT (tenant) ON ev TO multicolumn_reader;
+SET ROLE multicolumn_reader;
+SELECT rangefilter_may_contain('ev_at', 4, 4);
+SELECT count(min), count(keys) FROM rangefilter_status('ev_at');
+RESET ROLE;
+GRANT SELECT (tenant, at) ON ev1 TO multicolumn_reader;
+GRANT SELECT (at) ON ev TO multicolumn_reader;
+SET ROLE multicolumn_reader;
+SELECT rangefilter_may_contain('ev_at', 4, 4), rangefilter_count('ev_at', 3, 3) > 0 AS counts;
+SELECT count(min), count(keys) FROM rangefilter_status('ev_at');
+RESET ROLE;
+DROP SCHEMA multicolumn CASCADE;
+DROP ROLE multicolumn_reader;
