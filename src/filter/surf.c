@@ -356,3 +356,90 @@ surf_count(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 	*count = query.page.rank + end - rank;
 	return true;
 }
+
+/* Spells out the key that the cursor is on, in a page that is open. */
+static FilterAnswer
+spell_key(FilterCursor *cursor, const SurfRoot *root, const SurfPage *page)
+{
+	SurfSpeller speller = {.code = &root->code,.bytes = cursor->bytes};
+
+	if (cursor->leaf < 0 || cursor->leaf >= page->nleaves)
+		return FILTER_NO;
+	if (page->prefix.len > FILTER_MAX_KEY)
+		return FILTER_UNKNOWN;
+	memcpy(cursor->bytes, page->prefix.data, page->prefix.len);
+	speller.len = page->prefix.len;
+	if (!surf_page_spell(page, root->kind, (uint32_t) cursor->leaf, &speller))
+		return FILTER_UNKNOWN;
+
+	/* A key of the greatest length may have been cut. */
+	cursor->len = speller.len;
+	cursor->whole = speller.whole && speller.len < root->max_key;
+	cursor->rank = page->rank + (uint64_t) cursor->leaf;
+	return FILTER_YES;
+}
+
+/* Moves by one key, see surf.h. */
+FilterAnswer
+surf_cursor_move(FilterCursor *cursor, int step)
+{
+	SurfRoot	root;
+	SurfPage	page;
+
+	if (!open_root(&root, cursor->root, cursor->root_len))
+		return FILTER_UNKNOWN;
+	if (root.npages == 0)
+		return FILTER_NO;
+	if (!read_page(&root, cursor->reader, cursor->page, &page))
+		return FILTER_UNKNOWN;
+	cursor->leaf += step;
+	if (cursor->leaf < 0 && cursor->page > 0)
+	{
+		if (!read_page(&root, cursor->reader, --cursor->page, &page))
+			return FILTER_UNKNOWN;
+		cursor->leaf = (int64_t) page.nleaves - 1;
+	}
+	else if (cursor->leaf >= page.nleaves && cursor->page + 1 < root.npages)
+	{
+		if (!read_page(&root, cursor->reader, ++cursor->page, &page))
+			return FILTER_UNKNOWN;
+		cursor->leaf = 0;
+	}
+
+	/* Not further than one off the end. */
+	if (cursor->leaf < -1)
+		cursor->leaf = -1;
+	if (cursor->leaf > page.nleaves)
+		cursor->leaf = page.nleaves;
+	return spell_key(cursor, &root, &page);
+}
+
+/* Seeks a key, see surf.h. */
+FilterAnswer
+surf_cursor_seek(FilterCursor *cursor, const FilterBytes *lo)
+{
+	FilterByteRange range = {.lo_unbounded = lo == NULL,.hi_unbounded = true};
+	SurfQuery	query;
+	FilterAnswer answer;
+	uint32_t	first;
+	uint32_t	end;
+
+	cursor->page = 0;
+	cursor->leaf = 0;
+	if (lo != NULL)
+		range.lo = *lo;
+	answer = begin_query(&query, cursor->root, cursor->root_len, cursor->reader,
+						 &range);
+	if (answer != FILTER_YES)
+		return answer;
+	if (!page_bounds(&query.root, &query.page, query.lo_bound, NULL, false,
+					 &first, &end))
+		return FILTER_UNKNOWN;
+	cursor->page = query.pageno;
+	cursor->leaf = first;
+	if (first < query.page.nleaves)
+		return spell_key(cursor, &query.root, &query.page);
+
+	/* All in this page are below: the next key is in the next one. */
+	return surf_cursor_move(cursor, 1);
+}

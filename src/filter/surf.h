@@ -56,4 +56,9 @@ extern bool surf_count(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, const FilterByteRange *range,
 					   uint64_t *count);
 
+/* The cursor of filter.h: seeks, and moves by one key (step is 1 or -1). */
+extern FilterAnswer surf_cursor_seek(FilterCursor *cursor,
+									 const FilterBytes *lo);
+extern FilterAnswer surf_cursor_move(FilterCursor *cursor, int step);
+
 #endif							/* RANGEFILTER_SURF_H */

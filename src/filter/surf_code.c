@@ -273,6 +273,76 @@ surf_bits_are_zero(SurfBits *bits, uint32_t pos)
 }
 
 /*
+ * Finds the symbol whose code is the first of 15 bits; false if there is none.
+ * *byte is its byte, or -1 if it is the end.
+ */
+static bool
+find_symbol(const SurfCode *code, uint32_t bits, SurfSymbol *symbol, int *byte)
+{
+	uint32_t	low = 0;
+	uint32_t	high = code->nbytes;
+
+	*symbol = surf_code_end(code);
+	*byte = -1;
+	if (bits >> (SURF_CODE_BITS - symbol->len) == 0)
+		return true;
+	if (code->starts == NULL)
+	{
+		*byte = (int) (bits >> 6 & 0xFF);
+		return surf_code_byte(code, (uint8_t) *byte, symbol);
+	}
+
+	/* The last one that starts at or below bits; others there are empty. */
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if ((bits_load16(code->starts + 2 * middle) & (SURF_CODE_ONE - 1)) <= bits)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*byte = (int) (code->first + low) - 1;
+	return low > 0 && *byte <= UINT8_MAX &&
+		surf_code_byte(code, (uint8_t) *byte, symbol) &&
+		bits - symbol->start < SURF_CODE_ONE >> symbol->len;
+}
+
+/* Reads bits of a key's code, see surf_code.h. */
+bool
+surf_speller_add(SurfSpeller *speller, uint64_t value, uint32_t n)
+{
+	if (n > 0)
+		speller->bits |= value << (64 - n) >> speller->nbits;
+	speller->nbits += n;
+	while (!speller->whole)
+	{
+		SurfSymbol	symbol;
+		int			byte;
+		bool		found = find_symbol(speller->code,
+										(uint32_t) (speller->bits >> (64 - SURF_CODE_BITS)),
+										&symbol, &byte);
+
+		/* As long as bits are missing, these are zeros. */
+		if (found ? symbol.len > speller->nbits : speller->nbits < SURF_CODE_BITS)
+			return true;
+		if (!found || symbol.len == 0)
+			return false;
+		speller->bits <<= symbol.len;
+		speller->nbits -= symbol.len;
+		if (byte < 0)
+			speller->whole = true;
+		else if (speller->len < FILTER_MAX_KEY)
+			speller->bytes[speller->len++] = (uint8_t) byte;
+		else
+			return false;
+	}
+	speller->bits = 0;
+	speller->nbits = 0;
+	return true;
+}
+
+/*
  * Length of the longest common prefix of two byte strings.  What is left over
  * after whole words is loaded together with what has been compared already:
  * bytes one by one would take a mispredicted branch.

@@ -104,6 +104,17 @@ typedef struct SurfCoder
 	SurfBits	bits;			/* the key's code, complete */
 } SurfCoder;
 
+/* Spells a key out of its code. */
+typedef struct SurfSpeller
+{
+	const SurfCode *code;
+	uint8_t    *bytes;			/* of the key, FILTER_MAX_KEY at most */
+	uint32_t	len;
+	bool		whole;			/* the end has been read */
+	uint64_t	bits;			/* those of no complete symbol, on top */
+	uint32_t	nbits;			/* fewer than a code has */
+} SurfSpeller;
+
 /*
  * Makes a table for symbols of these weights; 0 is for byte values that do
  * not occur.  out has SURF_CODE_MAX_SIZE bytes; returns the length.
@@ -129,6 +140,12 @@ extern void surf_bits_begin_like(SurfBits *bits, const SurfBits *other,
 
 /* Are all bits from pos on zero?  Codes the whole key. */
 extern bool surf_bits_are_zero(SurfBits *bits, uint32_t pos);
+
+/*
+ * Reads the next n <= 32 bits, value, of a key's code; what follows its end is
+ * left out.  False if they are no code.
+ */
+extern bool surf_speller_add(SurfSpeller *speller, uint64_t value, uint32_t n);
 
 /* Begins with no key; code->starts must outlive the coder. */
 extern void surf_coder_begin(SurfCoder *coder, const SurfCode *code);

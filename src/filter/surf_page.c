@@ -363,6 +363,111 @@ surf_page_find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
 	return find_portable(page, kind, key, hash, walk, spot);
 }
 
+/* Spells n bits of the page from pos on. */
+static bool
+spell_bits(const SurfPage *page, uint32_t pos, uint32_t n, SurfSpeller *speller)
+{
+	while (n > 0)
+	{
+		uint32_t	now = n < 32 ? n : 32;
+
+		if (!surf_speller_add(speller, page_peek(page, pos) >> (64 - now), now))
+			return false;
+		pos += now;
+		n -= now;
+	}
+	return true;
+}
+
+/* Begins the way down to a leaf at the table, if there is one. */
+static bool
+begin_spelling(const SurfPage *page, uint32_t leaf, SurfWalk *walk,
+			   SurfSpeller *speller)
+{
+	uint32_t	low = 0;
+	uint32_t	high = (uint32_t) 1 << page->top_bits;
+	const uint8_t *entry;
+
+	memset(walk, 0, sizeof(SurfWalk));
+	walk->pos = page->nodes;
+	walk->n = page->nleaves;
+	if (!surf_speller_add(speller, page->lead, page->lead_bits))
+		return false;
+	if (page->top_bits == 0)
+		return leaf < page->nleaves;
+
+	/* The last value with a first leaf that is not behind. */
+	while (high - low > 1)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (bits_load16(page->top + 4 * middle) <= leaf)
+			low = middle;
+		else
+			high = middle;
+	}
+	entry = page->top + 4 * low;
+	walk->first = bits_load16(entry);
+	walk->pos += (uint32_t) bits_load16(entry + 2) << surf_nodes_shift(page->size);
+	walk->n = bits_load16(entry + 4);
+	if (walk->first > leaf || leaf >= walk->n || walk->n > page->nleaves)
+		return false;
+	walk->n -= walk->first;
+	return surf_speller_add(speller, low, page->top_bits);
+}
+
+/* Spells out what a leaf knows of its key, see surf_page.h. */
+bool
+surf_page_spell(const SurfPage *page, FilterSuffix kind, uint32_t leaf,
+				SurfSpeller *speller)
+{
+	SurfWalk	walk;
+	bool		longer = leaf < page->nlonger;
+	uint32_t	suffix_pos = page->suffixes + leaf * page->suffix_bits +
+	(longer ? leaf : page->nlonger);
+
+	if (!begin_spelling(page, leaf, &walk, speller))
+		return false;
+	while (walk.n > 1)
+	{
+		SurfNode	node;
+		uint32_t	skip = 0;
+		bool		right;
+
+		if (!read_node(page, walk.pos, walk.n, &node))
+			return false;
+		walk.pos += node.used;
+		if (node.left > SURF_SKIP_LEAVES)
+		{
+			uint32_t	width = bits_width(node.left) + page->skip_width;
+
+			skip = top_bits(page_peek(page, walk.pos), width);
+			walk.pos += width;
+		}
+		right = leaf - walk.first >= node.left;
+		if (walk.pos > 8 * page->size || skip > 8 * page->size ||
+			!spell_bits(page, walk.pos, node.chain, speller) ||
+			!surf_speller_add(speller, right, 1))
+			return false;
+
+		walk.pos += node.chain;
+		walk.n -= node.left;
+		if (!right)
+			walk.n = node.left;
+		else
+		{
+			walk.first += node.left;
+			walk.pos += skip;
+			if (node.left <= SURF_SKIP_LEAVES &&
+				!skip_nodes(page, &walk.pos, node.left))
+				return false;
+		}
+	}
+	return spell_bits(page, suffix_pos,
+					  surf_suffix_split(kind, page->suffix_bits + longer).real,
+					  speller);
+}
+
 /* A key's hash: multiply and fold, eight bytes a step.  Version 1. */
 uint64_t
 surf_hash(FilterBytes key)

@@ -63,27 +63,28 @@ check_count(Strings *strings, const FilterByteRange *range)
 		  "%" PRId64 " keys and no answer to match", counted);
 }
 
-/* Prefix ranges ['abc', 'abd'), as LIKE 'abc%' asks. */
+/* All keys that begin alike, as LIKE 'abc%' asks for. */
 static void
 check_prefix(Strings *strings, FilterBytes prefix)
 {
 	uint8_t		next[FILTER_MAX_KEY + 2];
-	uint32_t	len = prefix.len;
-	FilterByteRange range = range_of(prefix, prefix);
+	FilterByteRange range = filter_prefix_range(prefix, next);
+	size_t		truth = 0;
+	size_t		i;
 
-	while (len > 0 && prefix.data[len - 1] == 0xFF)
-		len--;
-	if (len > 0)
-	{
-		memcpy(next, prefix.data, len);
-		next[len - 1]++;
-	}
-	range.hi.data = next;
-	range.hi.len = len;
-	range.hi_exclusive = true;
-	range.hi_unbounded = len == 0;
 	check_range(strings, &range);
 	check_count(strings, &range);
+	for (i = rank_of(strings, prefix, false); i < strings->n; i++)
+	{
+		FilterBytes key = strings->keys[i];
+
+		if (key.len < prefix.len ||
+			(prefix.len > 0 && memcmp(key.data, prefix.data, prefix.len) != 0))
+			break;
+		truth++;
+	}
+	CHECK(count_in(strings, &range) == truth, "%zu keys with a prefix of %u bytes",
+		  truth, prefix.len);
 }
 
 /* Asks a run all sorts of things. */
