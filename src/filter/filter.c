@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * filter.c
- *	  The one door to both filters: SNARF for numbers, SuRF for bytes.
+ *	  The one door to the filters: SNARF for numbers, SuRF for bytes, SNARF for
+ *	  the leading bits of bytes.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,15 +13,17 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "filter/leading.h"
 #include "filter/port.h"
 #include "filter/snarf.h"
 #include "filter/surf.h"
 
-/* A build of either filter: exactly one of the two is set. */
+/* A build of any filter: exactly one of these is set. */
 struct FilterBuild
 {
 	SnarfBuild *snarf;
 	SurfBuild  *surf;
+	LeadingBuild *leading;
 };
 
 /* Begins the build of a run; options are copied. */
@@ -31,6 +34,8 @@ filter_build_begin(const FilterOptions *options)
 
 	if (options->surf)
 		build->surf = surf_build_begin(options);
+	else if (options->leading)
+		build->leading = leading_build_begin(options);
 	else
 		build->snarf = snarf_build_begin(options);
 	return build;
@@ -47,7 +52,10 @@ filter_measure_u64(FilterBuild *build, uint64_t key)
 void
 filter_measure_bytes(FilterBuild *build, FilterBytes key)
 {
-	surf_measure(build->surf, key);
+	if (build->surf != NULL)
+		surf_measure(build->surf, key);
+	else
+		leading_measure(build->leading, key);
 }
 
 /* Between the passes: decides how to spend the budget. */
@@ -56,6 +64,8 @@ filter_measure_end(FilterBuild *build)
 {
 	if (build->surf != NULL)
 		surf_measure_end(build->surf);
+	else if (build->leading != NULL)
+		leading_measure_end(build->leading);
 	else
 		snarf_measure_end(build->snarf);
 }
@@ -71,7 +81,10 @@ filter_add_u64(FilterBuild *build, uint64_t key)
 void
 filter_add_bytes(FilterBuild *build, FilterBytes key)
 {
-	surf_add(build->surf, key);
+	if (build->surf != NULL)
+		surf_add(build->surf, key);
+	else
+		leading_add(build->leading, key);
 }
 
 /* Ends the build: fills *run and frees build. */
@@ -81,6 +94,8 @@ filter_build_end(FilterBuild *build, FilterRun *run)
 	memset(run, 0, sizeof(FilterRun));
 	if (build->surf != NULL)
 		surf_build_end(build->surf, run);
+	else if (build->leading != NULL)
+		leading_build_end(build->leading, run);
 	else
 		snarf_build_end(build->snarf, run);
 	filter_free(build);
@@ -145,6 +160,8 @@ FilterAnswer
 filter_query_bytes(const uint8_t *root, uint32_t root_len,
 				   FilterReader *reader, const FilterByteRange *range)
 {
+	if (leading_is_root(root, root_len))
+		return leading_query(root, root_len, reader, range);
 	return surf_query(root, root_len, reader, range);
 }
 
@@ -154,6 +171,8 @@ filter_count_bytes(const uint8_t *root, uint32_t root_len,
 				   FilterReader *reader, const FilterByteRange *range,
 				   uint64_t *count)
 {
+	if (leading_is_root(root, root_len))
+		return leading_count(root, root_len, reader, range, count);
 	return surf_count(root, root_len, reader, range, count);
 }
 

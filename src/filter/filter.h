@@ -85,12 +85,16 @@ typedef struct FilterReader
 /* What the user asked for. */
 typedef struct FilterOptions
 {
-	bool		surf;			/* byte strings (true) or 64-bit numbers */
+	bool		surf;			/* byte strings, in tries */
+	bool		leading;		/* byte strings, by their leading 64 bits behind
+								 * what they share; neither: 64-bit numbers */
 	uint32_t	bits_per_key;	/* budget per distinct key for all pages */
 	FilterSuffix suffix;		/* SuRF only */
 	uint32_t	page_size;		/* content bytes of a page, a multiple of 8 */
 	uint32_t	root_max;		/* root may be this large, <= FILTER_MAX_ROOT */
 	uint64_t	nrows;			/* rows, duplicates included */
+	FilterBytes shared;			/* leading: what all keys begin with, or less;
+								 * kept by the caller */
 } FilterOptions;
 
 /* A finished run.  pages and root are allocated by filter_alloc(). */

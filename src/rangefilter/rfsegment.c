@@ -51,31 +51,41 @@ rf_outside_bounds(const RfSegment *segment, RfKeyKind kind,
 	return false;
 }
 
-/* A range as a SuRF takes it. */
-typedef struct RfSurfRange
+/* A range as filters over bytes take it. */
+typedef struct RfByteRange
 {
 	FilterByteRange bytes;
 	uint64		lo;				/* big-endian, where keys are numbers */
 	uint64		hi;
-} RfSurfRange;
+} RfByteRange;
 
 /*
- * Turns a range into the bytes a SuRF was built from.
+ * Is the segment's filter one over bytes?  A SuRF is; a SNARF is where the keys
+ * are bytes, of which it has the leading bits.
+ */
+static bool
+rf_filters_bytes(const RfSegment *segment, RfKeyKind kind)
+{
+	return kind == RF_KEY_BYTES || segment->kind == FILTER_KIND_SURF;
+}
+
+/*
+ * Turns a range into the bytes the filter was built from.
  */
 static const FilterByteRange *
-rf_surf_range(RfKeyKind kind, const RfRange *range, RfSurfRange *surf)
+rf_byte_range(RfKeyKind kind, const RfRange *range, RfByteRange *room)
 {
-	FilterByteRange *bytes = &surf->bytes;
+	FilterByteRange *bytes = &room->bytes;
 
 	bytes->lo_unbounded = range->lo_inf;
 	bytes->hi_unbounded = range->hi_inf;
 	bytes->hi_exclusive = range->hi_excl;
 	if (kind == RF_KEY_U64)
 	{
-		surf->lo = pg_hton64(range->lo.num);
-		surf->hi = pg_hton64(range->hi.num);
-		bytes->lo.data = (const uint8 *) &surf->lo;
-		bytes->hi.data = (const uint8 *) &surf->hi;
+		room->lo = pg_hton64(range->lo.num);
+		room->hi = pg_hton64(range->hi.num);
+		bytes->lo.data = (const uint8 *) &room->lo;
+		bytes->hi.data = (const uint8 *) &room->hi;
 		bytes->lo.len = bytes->hi.len = sizeof(uint64);
 	}
 	else
@@ -96,19 +106,17 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 				const RfRange *range, FilterReader *reader)
 {
 	FilterAnswer answer;
-	RfSurfRange surf;
+	RfByteRange room;
 
-	if (segment->kind == FILTER_KIND_SURF)
+	if (rf_filters_bytes(segment, kind))
 		answer = filter_query_bytes(rf_segment_root(segment),
 									segment->root_len, reader,
-									rf_surf_range(kind, range, &surf));
-	else if (kind == RF_KEY_U64)
+									rf_byte_range(kind, range, &room));
+	else
 		answer = filter_query_u64(segment->kind, rf_segment_root(segment),
 								  segment->root_len, reader,
 								  range->lo_inf ? 0 : range->lo.num,
 								  range->hi_inf ? PG_UINT64_MAX : range->hi.num);
-	else
-		answer = FILTER_UNKNOWN;
 	return answer == FILTER_NO ? RF_NO :
 		answer == FILTER_YES ? RF_YES : RF_UNKNOWN;
 }
@@ -181,7 +189,7 @@ static bool
 rf_count_range(const RfSegment *segment, RfKeyKind kind,
 			   const RfRange *range, FilterReader *reader, uint64 *count)
 {
-	RfSurfRange surf;
+	RfByteRange room;
 	uint64		n = 0;
 	bool		known = false;
 
@@ -192,11 +200,11 @@ rf_count_range(const RfSegment *segment, RfKeyKind kind,
 		n = segment->nkeys;
 		known = true;
 	}
-	else if (segment->kind == FILTER_KIND_SURF)
+	else if (rf_filters_bytes(segment, kind))
 		known = filter_count_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
-								   rf_surf_range(kind, range, &surf), &n);
-	else if (kind == RF_KEY_U64)
+								   rf_byte_range(kind, range, &room), &n);
+	else
 		known = filter_count_u64(segment->kind, rf_segment_root(segment),
 								 segment->root_len, reader,
 								 range->lo_inf ? 0 : range->lo.num,

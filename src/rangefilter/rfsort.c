@@ -15,6 +15,8 @@
 #include "catalog/pg_type_d.h"
 #include "commands/progress.h"
 #include "compat.h"
+#include "filter/leading.h"
+#include "filter/trial.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -29,6 +31,8 @@ struct RfKeySort
 	uint64		nrows;			/* with a key */
 	uint64		nnulls;
 	char		buffer[VARHDRSZ + FILTER_MAX_KEY];	/* a key as bytea */
+	uint8		shared[LEADING_MAX_SHARED]; /* all byte keys begin so */
+	uint32		shared_len;
 };
 
 /* One of the two passes over the sorted keys. */
@@ -66,6 +70,27 @@ rf_sort_begin(RfKeyKind kind)
 }
 
 /*
+ * Keeps what the keys so far and this one begin with.
+ */
+static void
+rf_sort_share(RfKeySort *sort, const RfKey *key)
+{
+	uint32		len = Min(key->len, LEADING_MAX_SHARED);
+	uint32		i = 0;
+
+	if (sort->nrows == 0)
+	{
+		memcpy(sort->shared, key->data, len);
+		sort->shared_len = len;
+		return;
+	}
+	len = Min(len, sort->shared_len);
+	while (i < len && key->data[i] == sort->shared[i])
+		i++;
+	sort->shared_len = i;
+}
+
+/*
  * Adds a tuple's key; NULLs are only counted.
  */
 void
@@ -76,6 +101,8 @@ rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
 		sort->nnulls++;
 		return;
 	}
+	if (sort->kind == RF_KEY_BYTES)
+		rf_sort_share(sort, &tuple->key);
 	sort->nrows++;
 	if (sort->kind == RF_KEY_U64)
 		tuplesort_putdatum(sort->sort,
@@ -164,6 +191,57 @@ rf_sort_walk(RfKeySort *sort, FilterBuild *build, const RfFilterPass *pass,
 }
 
 /*
+ * Tries the filters for byte strings on a sample of the sorted keys: is SNARF
+ * over their leading bytes better than SuRF?  See filter/trial.h.
+ */
+static bool
+rf_try_leading(RfKeySort *sort, const FilterOptions *options)
+{
+	Trial	   *trial = trial_begin(options, sort->nrows);
+	uint64		row = 0;
+	RfKey		key;
+
+	while (trial_next_row(trial) < sort->nrows)
+	{
+		uint64		next = trial_next_row(trial);
+		FilterBytes bytes;
+
+		CHECK_FOR_INTERRUPTS();
+		if (next > row)
+			tuplesort_skiptuples(sort->sort, next - row, true);
+		if (!rf_sort_next(sort, &key))
+			elog(ERROR, "sorted keys ended early");
+		bytes.data = key.data;
+		bytes.len = key.len;
+		trial_add(trial, bytes);
+		row = next + 1;
+	}
+	tuplesort_rescan(sort->sort);
+	return trial_end(trial);
+}
+
+/*
+ * What to build: the index's options, and the choice that they leave.
+ */
+static void
+rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
+				 FilterOptions *filter)
+{
+	memset(filter, 0, sizeof(FilterOptions));
+	filter->bits_per_key = options->bits_per_key;
+	filter->suffix = options->suffix;
+	filter->page_size = RF_PAGE_CONTENT;
+	filter->root_max = root_max;
+	filter->nrows = sort->nrows;
+	filter->shared.data = sort->shared;
+	filter->shared.len = sort->shared_len;
+	if (sort->kind == RF_KEY_BYTES && options->filter == RF_FILTER_AUTO)
+		filter->leading = rf_try_leading(sort, filter);
+	filter->surf = options->filter == RF_FILTER_SURF ||
+		(sort->kind == RF_KEY_BYTES && !filter->leading);
+}
+
+/*
  * Makes the directory entry of a finished run.
  */
 static RfSegment *
@@ -212,10 +290,10 @@ RfSegment *
 rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 			   bool report_progress, FilterRun *run)
 {
-	const RfOptions *options = rf_index_options(index);
-	FilterOptions filter_options = {0};
+	FilterOptions options;
 	FilterBuild *build;
 	RfSegment  *segment;
+	bool		as_bytes;
 	RfKey		min = {0};
 	RfKey		max = {0};
 
@@ -225,18 +303,13 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
-	filter_options.surf = sort->kind == RF_KEY_BYTES ||
-		options->filter == RF_FILTER_SURF;
-	filter_options.bits_per_key = options->bits_per_key;
-	filter_options.suffix = options->suffix;
-	filter_options.page_size = RF_PAGE_CONTENT;
-	filter_options.root_max = root_max;
-	filter_options.nrows = sort->nrows;
-	build = filter_build_begin(&filter_options);
-	rf_sort_walk(sort, build, &rf_measure, filter_options.surf, &min, &max);
+	rf_choose_filter(sort, rf_index_options(index), root_max, &options);
+	as_bytes = options.surf || options.leading;
+	build = filter_build_begin(&options);
+	rf_sort_walk(sort, build, &rf_measure, as_bytes, &min, &max);
 	filter_measure_end(build);
 	tuplesort_rescan(sort->sort);
-	rf_sort_walk(sort, build, &rf_add, filter_options.surf, &min, &max);
+	rf_sort_walk(sort, build, &rf_add, as_bytes, &min, &max);
 	filter_build_end(build, run);
 
 	segment = rf_make_segment(sort, run, &min, &max);

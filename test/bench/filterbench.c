@@ -21,6 +21,7 @@
 
 #include "baseline.h"
 #include "filter/filter.h"
+#include "filter/trial.h"
 #include "keyfile.h"
 
 /* What a page of the server holds. */
@@ -47,8 +48,9 @@ static const char usage[] =
 "  --keys FILE      keys to build from; \"-\" is standard input\n"
 "  --queries FILE   what to ask for\n"
 "  --width R        numbers: ask for [q, q + R - 1], 1 is a point (default 1)\n"
-"  --filter FILTER  snarf, surf, exact (lossless, whatever that takes) or auto\n"
-"                   (as the server chooses); to compare with: bloom, minmax\n"
+"  --filter FILTER  snarf (of lines: their leading 64 bits), surf, exact\n"
+"                   (lossless, whatever that takes; no lines) or auto (as the\n"
+"                   server chooses); to compare with: bloom, minmax\n"
 "  --bits B         budget in bits per distinct key, 1 to 64 (default 14);\n"
 "                   exact and minmax take what they need\n"
 "  --suffix S       what surf keeps beyond distinguishing prefixes: none, hash,\n"
@@ -207,9 +209,8 @@ check_options(const Options *options)
 		bad_usage("--filter is needed");
 	if (strcmp(options->keys, "-") == 0 && strcmp(options->queries, "-") == 0)
 		bad_usage("--keys and --queries cannot both be standard input");
-	if (lines && (options->subject == SNARF || options->subject == EXACT))
-		bad_usage("--filter %s takes numbers (--format u64)",
-				  subject_names[options->subject]);
+	if (lines && options->subject == EXACT)
+		bad_usage("--filter exact takes numbers (--format u64)");
 }
 
 static Options
@@ -372,6 +373,55 @@ pass_keys(const Bench *bench, FilterBuild *build, bool as_bytes,
 	}
 }
 
+/* What all strings begin with. */
+static FilterBytes
+shared_bytes(const KeyFile *keys)
+{
+	FilterBytes first = keys->strings[0];
+	FilterBytes last = keys->strings[keys->n - 1];
+	uint32_t	len = 0;
+
+	while (len < first.len && len < last.len &&
+		   first.data[len] == last.data[len])
+		len++;
+	first.len = len;
+	return first;
+}
+
+/* Is SNARF over leading bits better for these strings than SuRF? */
+static bool
+try_leading(const KeyFile *keys, const FilterOptions *options)
+{
+	Trial	   *trial = trial_begin(options, keys->n);
+
+	while (trial_next_row(trial) < keys->n)
+		trial_add(trial, keys->strings[trial_next_row(trial)]);
+	return trial_end(trial);
+}
+
+/* Chooses the library's filter, as the server does. */
+static void
+choose_filter(const Bench *bench, FilterOptions *filter)
+{
+	const Options *options = &bench->options;
+	const KeyFile *keys = &bench->keys;
+
+	filter->bits_per_key = options->subject == EXACT ? LOSSLESS_BITS :
+		options->bits;
+	filter->suffix = (FilterSuffix) options->suffix;
+	filter->page_size = PAGE_CONTENT;
+	filter->root_max = FILTER_MAX_ROOT;
+	filter->nrows = keys->n;
+	if (keys->format == FORMAT_LINES && keys->n > 0)
+	{
+		filter->shared = shared_bytes(keys);
+		filter->leading = options->subject == SNARF ||
+			(options->subject == AUTO && try_leading(keys, filter));
+	}
+	filter->surf = options->subject == SURF ||
+		(keys->format == FORMAT_LINES && !filter->leading);
+}
+
 /* Builds a filter of the library. */
 static void
 build_run(Bench *bench)
@@ -380,14 +430,7 @@ build_run(Bench *bench)
 	FilterOptions filter = {0};
 	FilterBuild *build;
 
-	filter.surf = options->subject == SURF || options->format == FORMAT_LINES;
-	filter.bits_per_key = options->subject == EXACT ? LOSSLESS_BITS :
-		options->bits;
-	filter.suffix = (FilterSuffix) options->suffix;
-	filter.page_size = PAGE_CONTENT;
-	filter.root_max = FILTER_MAX_ROOT;
-	filter.nrows = bench->keys.n;
-
+	choose_filter(bench, &filter);
 	build = filter_build_begin(&filter);
 	pass_keys(bench, build, filter.surf, filter_measure_u64,
 			  filter_measure_bytes);

@@ -55,7 +55,7 @@ rf_copy_source()
 	RF_SRC=$RF_TMP/src
 	rf_run mkdir "$RF_SRC"
 	tar -C "$RF_ROOT" -cf - --exclude=./.git --exclude='*.o' --exclude='*.d' \
-		--exclude='*.so' --exclude='*.bc' --exclude=./test/unit/bin . |
+		--exclude='*.so' --exclude='*.bc' --exclude=./test/unit/bin --exclude=./test/bench/bin . |
 		rf_run tar -C "$RF_SRC" -xf - --no-same-owner --touch
 }
 

@@ -91,6 +91,8 @@ for bits in 4 14 40; do
 		check "lines, $suffix of $bits" good filter=surf keys=1500 queries=6000
 	done
 done
+run --keys in --queries lines --filter snarf --bits 20 --format lines
+check "lines, leading bits" good filter=snarf keys=1500 queries=6000
 run --keys in --queries lines --filter surf --format lines --ask points
 check "only points" good queries=3000 empty_queries=1500
 run --keys in --queries lines --filter auto --format lines --ask ranges
@@ -137,7 +139,7 @@ run --keys keys --queries queries --width 1 --filter cuckoo --bits 8
 check "unknown filter" refused 2 '--filter cannot be "cuckoo"'
 run --keys keys --queries queries --width 1 --filter surf --bits 8 --suffix long
 check "unknown suffix" refused 2 '--suffix cannot be "long"'
-run --keys in --queries lines --filter snarf --bits 8 --format lines
+run --keys in --queries lines --filter exact --bits 8 --format lines
 check "numbers only" refused 2 'takes numbers'
 run --keys keys --width 1 --filter snarf --bits 8
 check "no queries named" refused 2 '--keys and --queries are needed'

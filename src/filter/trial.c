@@ -1,0 +1,315 @@
+/*-------------------------------------------------------------------------
+ *
+ * trial.c
+ *	  Trying both filters on a sample of the keys.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/bits.h"
+#include "filter/leading.h"
+#include "filter/port.h"
+#include "filter/surf.h"
+#include "filter/trial.h"
+
+#define MAX_SAMPLE (TRIAL_GROUPS * TRIAL_GROUP_KEYS)
+
+/* With fewer keys SuRF is as good as exact. */
+#define MIN_SAMPLE 256
+
+/*
+ * Where both filters are right nearly always, so few mistakes say little about
+ * which is better.  The trial is repeated with filters of three quarters of
+ * the size.
+ */
+#define ENOUGH_MISTAKES 64
+#define LEAST_BITS 6
+
+/* With so many bits because all keys have a page to themselves, SuRF will do. */
+#define PLENTY_OF_BITS 20
+
+struct Trial
+{
+	FilterOptions options;
+	uint64_t	nrows;
+	uint64_t	next_row;
+	uint64_t	group_end;		/* next_row beyond which the group ends */
+	uint32_t	group;
+	uint32_t	group_keys;
+	uint64_t	nsampled;		/* rows */
+	uint8_t    *data;
+	size_t		data_len;
+	size_t		data_max;
+	size_t		offsets[MAX_SAMPLE + 1];	/* where the keys begin in data */
+	uint32_t	nkeys;
+};
+
+/* The first row of a group, unless an earlier group reaches beyond that. */
+static uint64_t
+group_start(const Trial *trial, uint32_t group)
+{
+	uint64_t	room = trial->nrows - TRIAL_GROUP_KEYS;
+
+	return room / (TRIAL_GROUPS - 1) * group +
+		room % (TRIAL_GROUPS - 1) * group / (TRIAL_GROUPS - 1);
+}
+
+/* Begins a trial, see trial.h. */
+Trial *
+trial_begin(const FilterOptions *options, uint64_t nrows)
+{
+	Trial	   *trial = filter_alloc(sizeof(Trial));
+
+	trial->options = *options;
+	trial->nrows = nrows;
+	return trial;
+}
+
+/* See trial.h. */
+uint64_t
+trial_next_row(const Trial *trial)
+{
+	return trial->next_row;
+}
+
+static FilterBytes
+sample_key(const Trial *trial, uint32_t i)
+{
+	FilterBytes key;
+
+	key.data = trial->data + trial->offsets[i];
+	key.len = (uint32_t) (trial->offsets[i + 1] - trial->offsets[i]);
+	return key;
+}
+
+/* The group is complete: moves on to the next one, if there is any. */
+static void
+end_group(Trial *trial)
+{
+	uint64_t	start;
+
+	trial->group_keys = 0;
+	trial->group_end = 0;
+	if (++trial->group == TRIAL_GROUPS)
+	{
+		trial->next_row = trial->nrows;
+		return;
+	}
+	start = group_start(trial, trial->group);
+	if (start > trial->next_row)
+		trial->next_row = start;
+}
+
+/* Adds the key of the row asked for. */
+void
+trial_add(Trial *trial, FilterBytes key)
+{
+	bool		sample_all = trial->nrows <= MAX_SAMPLE;
+
+	trial->nsampled++;
+	trial->next_row++;
+	trial->group_end++;
+	if (trial->nkeys == 0 ||
+		filter_bytes_compare(sample_key(trial, trial->nkeys - 1), key) != 0)
+	{
+		if (trial->data_len + key.len > trial->data_max)
+		{
+			trial->data_max = 2 * trial->data_max + key.len + 4096;
+			trial->data = filter_realloc(trial->data, trial->data_max);
+		}
+		if (key.len > 0)
+			memcpy(trial->data + trial->data_len, key.data, key.len);
+		trial->data_len += key.len;
+		trial->offsets[++trial->nkeys] = trial->data_len;
+		trial->group_keys++;
+	}
+	if (!sample_all && (trial->group_keys == TRIAL_GROUP_KEYS ||
+						trial->group_end == TRIAL_GROUP_ROWS))
+		end_group(trial);
+}
+
+/*
+ * Does a key go into the filters?  At random (Steele et al., SplitMix), but
+ * always the same: if every other one did, the keys in the filters would be
+ * spread too evenly, and the others too close to them.
+ */
+static bool
+is_added(uint32_t i)
+{
+	uint64_t	z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (z ^ (z >> 31)) % 2 == 0;
+}
+
+/* Adds half of the keys in one of the passes. */
+static void
+give_surf(const Trial *trial, SurfBuild *build,
+		  void (*give) (SurfBuild *build, FilterBytes key))
+{
+	uint32_t	i;
+
+	for (i = 0; i < trial->nkeys; i++)
+		if (is_added(i))
+			give(build, sample_key(trial, i));
+}
+
+static void
+give_leading(const Trial *trial, LeadingBuild *build,
+			 void (*give) (LeadingBuild *build, FilterBytes key))
+{
+	uint32_t	i;
+
+	for (i = 0; i < trial->nkeys; i++)
+		if (is_added(i))
+			give(build, sample_key(trial, i));
+}
+
+static void
+build_surf(const Trial *trial, const FilterOptions *options, FilterRun *run)
+{
+	SurfBuild  *build = surf_build_begin(options);
+
+	give_surf(trial, build, surf_measure);
+	surf_measure_end(build);
+	give_surf(trial, build, surf_add);
+	surf_build_end(build, run);
+}
+
+static void
+build_leading(const Trial *trial, const FilterOptions *options, FilterRun *run)
+{
+	LeadingBuild *build = leading_build_begin(options);
+
+	give_leading(trial, build, leading_measure);
+	leading_measure_end(build);
+	give_leading(trial, build, leading_add);
+	leading_build_end(build, run);
+}
+
+/*
+ * Makes the range from sample key i to that with its last byte + 1.  False
+ * where there is none, or a key of the filters is in it.
+ */
+static bool
+make_range(const Trial *trial, uint32_t i, uint8_t *room,
+		   FilterByteRange *range)
+{
+	FilterBytes key = sample_key(trial, i);
+	uint32_t	len = key.len;
+
+	if (len == 0 || len > FILTER_MAX_KEY || key.data[len - 1] == 255)
+		return false;
+	memset(range, 0, sizeof(FilterByteRange));
+	memcpy(room, key.data, len);
+	room[len - 1]++;
+	range->lo = key;
+	range->hi.data = room;
+	range->hi.len = len;
+	while (++i < trial->nkeys && !is_added(i))
+		;
+	return i == trial->nkeys ||
+		filter_bytes_compare(range->hi, sample_key(trial, i)) < 0;
+}
+
+/* Asks a filter for the keys left out; returns how often it says yes. */
+static uint32_t
+count_mistakes(const Trial *trial, const FilterRun *run, uint32_t page_size)
+{
+	FilterMemoryReader reader;
+	uint8_t		room[FILTER_MAX_KEY];
+	uint32_t	mistakes = 0;
+	uint32_t	i;
+
+	filter_memory_reader_init(&reader, run->pages, run->npages, page_size);
+	for (i = 0; i < trial->nkeys; i++)
+	{
+		FilterByteRange range;
+
+		if (is_added(i))
+			continue;
+		memset(&range, 0, sizeof(range));
+		range.lo = range.hi = sample_key(trial, i);
+		mistakes += filter_query_bytes(run->root, run->root_len,
+									   &reader.reader, &range) != FILTER_NO;
+		if (make_range(trial, i, room, &range))
+			mistakes += filter_query_bytes(run->root, run->root_len,
+										   &reader.reader, &range) != FILTER_NO;
+	}
+	return mistakes;
+}
+
+/*
+ * Builds and asks both filters.  They get one page of just the size that the
+ * budget allows, so that nothing is lost in rounding.
+ */
+static void
+try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
+{
+	FilterOptions options = trial->options;
+	uint32_t	nadded = 0;
+	FilterRun	run;
+	uint32_t	i;
+
+	for (i = 0; i < trial->nkeys; i++)
+		nadded += is_added(i);
+
+	options.bits_per_key = bits;
+	options.page_size = (nadded * bits / 8 + 7) / 8 * 8;
+	options.root_max = FILTER_MAX_ROOT;
+	options.nrows = nadded;
+
+
+	build_surf(trial, &options, &run);
+	*surf = count_mistakes(trial, &run, options.page_size);
+	filter_run_free(&run);
+	build_leading(trial, &options, &run);
+	*leading = count_mistakes(trial, &run, options.page_size);
+	filter_run_free(&run);
+}
+
+/*
+ * The bits for a key that there really are: a page at least for all of them.
+ */
+static uint32_t
+real_bits(const Trial *trial)
+{
+	uint32_t	bits = trial->options.bits_per_key;
+
+	if (trial->nsampled == trial->nrows)
+	{
+		uint32_t	page = 8 * trial->options.page_size / trial->nkeys;
+
+		if (bits < page)
+			bits = page;
+	}
+	return bits < 64 ? bits : 64;
+}
+
+/* Decides, see trial.h. */
+bool
+trial_end(Trial *trial)
+{
+	uint32_t	surf = 0;
+	uint32_t	leading = 1;
+	uint32_t	bits;
+
+	bits = trial->nkeys < MIN_SAMPLE ? 0 : real_bits(trial);
+	if (bits > trial->options.bits_per_key && bits >= PLENTY_OF_BITS)
+		bits = 0;
+	for (; bits >= LEAST_BITS; bits -= (bits + 3) / 4)
+	{
+		try_both(trial, bits, &surf, &leading);
+		if (surf + leading >= ENOUGH_MISTAKES)
+			break;
+	}
+	filter_free(trial->data);
+	filter_free(trial);
+	return leading < surf;
+}
