@@ -86,8 +86,9 @@ typedef struct FilterReader
 typedef struct FilterOptions
 {
 	bool		surf;			/* byte strings, in tries */
-	bool		leading;		/* byte strings, by their leading 64 bits behind
-								 * what they share; neither: 64-bit numbers */
+	bool		leading;		/* byte strings, by their leading 64 bits
+								 * behind what they share; neither: 64-bit
+								 * numbers */
 	uint32_t	bits_per_key;	/* budget per distinct key for all pages */
 	FilterSuffix suffix;		/* SuRF only */
 	uint32_t	page_size;		/* content bytes of a page, a multiple of 8 */

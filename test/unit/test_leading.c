@@ -287,7 +287,7 @@ static const char *const column_names[] = {
 static FilterBytes
 make_column(int kind, uint64_t number)
 {
-	char		text[40];
+	char		digits[40];
 	uint64_t	halves[2];
 	uint8_t		bytes[16];
 	int			i;
@@ -316,13 +316,13 @@ make_column(int kind, uint64_t number)
 			bytes[5] = 32;
 			return copy_bytes(bytes, 10);
 		case HEX:
-			sprintf(text, "%016" PRIx64 "%016" PRIx64, unit_random(),
+			sprintf(digits, "%016" PRIx64 "%016" PRIx64, unit_random(),
 					unit_random());
-			return copy_bytes(text, 32);
+			return copy_bytes(digits, 32);
 		case DECIMAL:
 			for (i = 0; i < 12; i++)
-				text[i] = (char) ('0' + unit_random_below(10));
-			return copy_bytes(text, 12);
+				digits[i] = (char) ('0' + unit_random_below(10));
+			return copy_bytes(digits, 12);
 		default:
 			return make_key((KeyKind) kind, number);
 	}
@@ -339,7 +339,7 @@ test_choice(void)
 	for (kind = TINY; kind < COLUMN_KINDS; kind++)
 	{
 		const char *name = kind < KEY_KINDS ? kind_names[kind] :
-			column_names[kind - KEY_KINDS];
+		column_names[kind - KEY_KINDS];
 
 		/* Filters cut long keys, so they cannot be told apart. */
 		if (kind == LONG || kind == PREFIXES)
