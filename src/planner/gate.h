@@ -99,12 +99,20 @@ typedef struct RfGateMember
 {
 	Plan	   *plan;
 	PlanState  *state;			/* NULL: not started */
-	bool		rescan;			/* state must be rescanned before it is read */
+	uint64		scan;			/* the gate's scan it was last read in */
 	bool		closed;			/* the answer, valid if ... */
 	uint64		asked;			/* ... this is the gate's question */
 	List	   *oids;			/* table and indexes, NIL: always open */
-	Relation   *indexes;		/* those opened to stay so, else NULL */
+	struct RfGateIndex *indexes;	/* NULL until one is to stay open */
 } RfGateMember;
+
+/* An index that is asked again and again. */
+typedef struct RfGateIndex
+{
+	Relation	relation;		/* NULL: not open */
+	uint32		asked;			/* so often */
+	RfImage    *image;			/* NULL: there is none */
+} RfGateIndex;
 
 typedef struct RfGateState
 {
@@ -114,6 +122,8 @@ typedef struct RfGateState
 	RfGateMember *members;
 	int			current;		/* member being scanned */
 	bool		entered;		/* ... and found open */
+	uint64		scan;			/* number of the scan */
+	Bitmapset  *changed;		/* parameters that changed since the first */
 
 	/* The question. */
 	bool		repeated;		/* rescans may ask for something else */
@@ -125,6 +135,8 @@ typedef struct RfGateState
 	bool		current_values; /* datums are those of this scan */
 	MemoryContext context;		/* holds datums and cond */
 	MemoryContext scratch;
+	MemoryContext images;
+	Size		budget;			/* what these may still take */
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */
 	bool		never;			/* nothing matches, whatever there is */

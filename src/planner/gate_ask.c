@@ -251,29 +251,84 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 	Oid			oid = list_nth_oid(member->oids, i + 1);
 	Relation	relation;
 
-	if (member->indexes != NULL && member->indexes[i] != NULL)
-		return member->indexes[i];
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return NULL;
 	relation = RelationIdGetRelation(oid);
-	if (relation == NULL ||
-		!index_usable(relation, linitial_oid(member->oids),
-					  &gate->table->indexes[i]))
+	if (relation != NULL &&
+		index_usable(relation, linitial_oid(member->oids),
+					 &gate->table->indexes[i]))
+		return relation;
+	if (relation != NULL)
+		relation_close(relation, NoLock);
+	UnlockRelationOid(oid, AccessShareLock);
+	return NULL;
+}
+
+/*
+ * Asks an index once.
+ */
+static RfAnswer
+ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set)
+{
+	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
+	Relation	relation = open_index(gate, member, i);
+	RfStamp		stamp;
+	RfAnswer	answer;
+
+	if (relation == NULL)
+		return RF_UNKNOWN;
+
+	/* Before anything is read (R5). */
+	if (IsolationIsSerializable())
+		PredicateLockRelation(relation, snapshot);
+	answer = rf_probe(relation, set,
+					  RecoveryInProgress() || snapshot->takenDuringRecovery,
+					  &stamp);
+	relation_close(relation, AccessShareLock);
+	return answer;
+}
+
+/*
+ * Asks an index that will be asked again.  It stays open, and from the second
+ * time on is asked in memory, if that suffices.
+ */
+static RfAnswer
+ask_again(RfGateState *gate, RfGateMember *member, int i,
+		  const RfKeySet *set)
+{
+	EState	   *estate = gate->css.ss.ps.state;
+	Snapshot	snapshot = estate->es_snapshot;
+	bool		in_recovery = RecoveryInProgress() ||
+	snapshot->takenDuringRecovery;
+	RfGateIndex *index;
+	RfStamp		stamp;
+
+	if (member->indexes == NULL)
+		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
+												 gate->table->nindexes *
+												 sizeof(RfGateIndex));
+	index = &member->indexes[i];
+	if (index->relation == NULL)
 	{
-		if (relation != NULL)
-			relation_close(relation, NoLock);
-		UnlockRelationOid(oid, AccessShareLock);
-		return NULL;
+		index->relation = open_index(gate, member, i);
+		if (index->relation == NULL)
+			return RF_UNKNOWN;
+
+		/* Before anything is read (R5). */
+		if (IsolationIsSerializable())
+			PredicateLockRelation(index->relation, snapshot);
 	}
-	if (gate->repeated)
+	if (++index->asked == 2)
 	{
-		if (member->indexes == NULL)
-			member->indexes = MemoryContextAllocZero(gate->css.ss.ps.state->es_query_cxt,
-													 gate->table->nindexes *
-													 sizeof(Relation));
-		member->indexes[i] = relation;
+		MemoryContext old = MemoryContextSwitchTo(gate->images);
+
+		index->image = rf_image_make(index->relation, in_recovery,
+									 &gate->budget);
+		MemoryContextSwitchTo(old);
 	}
-	return relation;
+	if (index->image != NULL)
+		return rf_image_probe(index->image, index->relation, set);
+	return rf_probe(index->relation, set, in_recovery, &stamp);
 }
 
 /*
@@ -282,26 +337,14 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 static bool
 probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
 {
-	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
-	Relation	relation;
-	RfStamp		stamp;
-	bool		denies;
+	int			i = cond->index - gate->table->indexes;
+	RfAnswer	answer;
 
 	if (rf_keyset_is_empty(cond->set))
 		return true;
-	relation = open_index(gate, member, cond->index - gate->table->indexes);
-	if (relation == NULL)
-		return false;
-
-	/* Before anything is read (R5). */
-	if (IsolationIsSerializable())
-		PredicateLockRelation(relation, snapshot);
-	denies = rf_probe(relation, cond->set,
-					  RecoveryInProgress() || snapshot->takenDuringRecovery,
-					  &stamp) == RF_NO;
-	if (!gate->repeated)
-		relation_close(relation, AccessShareLock);
-	return denies;
+	answer = gate->repeated ? ask_again(gate, member, i, cond->set) :
+		ask_once(gate, member, i, cond->set);
+	return answer == RF_NO;
 }
 
 /*
@@ -354,12 +397,12 @@ rf_gate_close_indexes(RfGateState *gate)
 {
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		Relation   *indexes = gate->members[i].indexes;
+		RfGateIndex *indexes = gate->members[i].indexes;
 
 		for (int j = 0; indexes != NULL && j < gate->table->nindexes; j++)
 		{
-			if (indexes[j] != NULL)
-				relation_close(indexes[j], NoLock);
+			if (indexes[j].relation != NULL)
+				relation_close(indexes[j].relation, NoLock);
 		}
 	}
 }

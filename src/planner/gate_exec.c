@@ -20,6 +20,7 @@
 #include "access/parallel.h"
 #include "compat.h"
 #include "executor/executor.h"
+#include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
 #include "planner/gate.h"
@@ -35,7 +36,7 @@ rf_gate_start(RfGateState *gate, RfGateMember *member, int eflags)
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
 
 	member->state = ExecInitNode(member->plan, estate, eflags);
-	member->rescan = false;
+	member->scan = gate->scan;
 	gate->css.custom_ps = lappend(gate->css.custom_ps, member->state);
 	MemoryContextSwitchTo(old);
 }
@@ -80,6 +81,13 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->scratch = AllocSetContextCreate(CurrentMemoryContext,
 										  "rangefilter gate probes",
 										  ALLOCSET_SMALL_SIZES);
+	if (gate->repeated)
+	{
+		gate->images = AllocSetContextCreate(CurrentMemoryContext,
+											 "rangefilter gate images",
+											 ALLOCSET_DEFAULT_SIZES);
+		gate->budget = get_hash_memory_limit();
+	}
 }
 
 /*
@@ -155,9 +163,14 @@ enter_member(RfGateState *gate)
 	}
 	if (member->state == NULL)
 		rf_gate_start(gate, member, gate->eflags);
-	else if (member->rescan && member->state->chgParam == NULL)
-		ExecReScan(member->state);
-	member->rescan = false;
+	else if (member->scan != gate->scan)
+	{
+		if (gate->changed != NULL)
+			UpdateChangedParamSet(member->state, gate->changed);
+		if (member->state->chgParam == NULL)
+			ExecReScan(member->state);
+		member->scan = gate->scan;
+	}
 	return true;
 }
 
@@ -194,29 +207,26 @@ exec_gate(CustomScanState *node)
 }
 
 /*
- * ReScanCustomScan
+ * ReScanCustomScan.  Members learn of it when they are entered: a parameter
+ * that ever changed counts as changed since their last scan.
  */
 static void
 rescan_gate(CustomScanState *node)
 {
 	RfGateState *gate = (RfGateState *) node;
 	Bitmapset  *changed = node->ss.ps.chgParam;
+	MemoryContext old;
 
 	gate->current = 0;
 	gate->entered = false;
+	gate->scan++;
 	if (bms_overlap(changed, gate->params))
 		gate->current_values = false;
-	if (node->custom_ps == NIL)
-		return;
-	for (int i = 0; i < gate->nmembers; i++)
+	if (!bms_is_subset(changed, gate->changed))
 	{
-		RfGateMember *member = &gate->members[i];
-
-		if (member->state == NULL)
-			continue;
-		member->rescan = true;
-		if (changed != NULL)
-			UpdateChangedParamSet(member->state, changed);
+		old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
+		gate->changed = bms_add_members(gate->changed, changed);
+		MemoryContextSwitchTo(old);
 	}
 }
 

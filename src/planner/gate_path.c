@@ -613,6 +613,27 @@ add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 }
 
 /*
+ * Is there a gate that asks for values of other relations already?  Then
+ * another index can use the join clauses, too, and better paths than
+ * sequential scans are there.
+ */
+static bool
+has_join_gate(RelOptInfo *rel)
+{
+	ListCell   *cell;
+
+	foreach(cell, rel->pathlist)
+	{
+		Path	   *path = lfirst(cell);
+
+		if (IsA(path, CustomPath) && path->param_info != NULL &&
+			!bms_equal(PATH_REQ_OUTER(path), rel->lateral_relids))
+			return true;
+	}
+	return false;
+}
+
+/*
  * set_rel_pathlist_hook
  */
 static void
@@ -626,7 +647,7 @@ set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (!may_gate(root, rel, rte))
 		return;
 	wrap_paths(root, rel, &infos);
-	if (rte->tablesample == NULL)
+	if (rte->tablesample == NULL && !has_join_gate(rel))
 		add_parameterized_paths(root, rel, &infos);
 }
 

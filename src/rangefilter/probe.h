@@ -56,4 +56,18 @@ extern bool rf_read_stamp(Relation index, RfStamp *stamp);
 extern RfAnswer rf_probe(Relation index, const RfKeySet *set,
 						 bool in_recovery, RfStamp *stamp);
 
+/*
+ * A summary kept in memory, in the current context, for those who ask it many
+ * times: what it denies is not in the index as of the moment it was made.  It
+ * grows as it is asked, and takes from *budget (bytes), which must outlive it.
+ * NULL where there can be none.  While it is in use the caller keeps the index
+ * locked and open.  in_recovery: as for rf_probe().
+ */
+typedef struct RfImage RfImage;
+
+extern RfImage *rf_image_make(Relation index, bool in_recovery,
+							  Size *budget);
+extern RfAnswer rf_image_probe(RfImage *image, Relation index,
+							   const RfKeySet *set);
+
 #endif							/* RANGEFILTER_PROBE_H */

@@ -278,7 +278,12 @@ extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 Buffer *buffers);
 extern int	rf_keys_of_page(Page page, RfKeyKind kind);
 
+/* rfprobe.c */
+extern bool rf_has_nulls(const RfMetaData *meta);
+
 /* rfsegment.c */
+extern RfAnswer rf_segment_ask(const RfSegment *segment, RfKeyKind kind,
+							   const RfKeySet *set, FilterReader *reader);
 extern RfAnswer rf_segment_probe(Relation index, const RfMetaData *meta,
 								 const RfSegment *segment, RfKeyKind kind,
 								 const RfKeySet *set);

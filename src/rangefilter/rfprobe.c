@@ -40,7 +40,7 @@ rf_read_stamp(Relation index, RfStamp *stamp)
 /*
  * Is there a NULL among the keys?
  */
-static bool
+bool
 rf_has_nulls(const RfMetaData *meta)
 {
 	const RfSegment *segment = rf_first_segment(meta);

@@ -122,8 +122,28 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
- * May the segment hold a key (not NULL) of the set?  The caller holds a lock
- * on the metapage; run pages are locked and released one at a time.
+ * May the segment, whose run the reader reads, hold a key (not NULL) of the
+ * set?
+ */
+RfAnswer
+rf_segment_ask(const RfSegment *segment, RfKeyKind kind, const RfKeySet *set,
+			   FilterReader *reader)
+{
+	RfAnswer	answer = RF_NO;
+
+	if (segment->nkeys == 0)
+		return RF_NO;
+	for (int i = 0; i < set->nranges && answer == RF_NO; i++)
+	{
+		if (!rf_outside_bounds(segment, kind, &set->ranges[i]))
+			answer = rf_query_filter(segment, kind, &set->ranges[i], reader);
+	}
+	return answer;
+}
+
+/*
+ * The same for a segment of an index.  The caller holds a lock on the
+ * metapage; run pages are locked and released one at a time.
  */
 RfAnswer
 rf_segment_probe(Relation index, const RfMetaData *meta,
@@ -131,17 +151,10 @@ rf_segment_probe(Relation index, const RfMetaData *meta,
 				 const RfKeySet *set)
 {
 	RfRunReader reader;
-	RfAnswer	answer = RF_NO;
+	RfAnswer	answer;
 
-	if (segment->nkeys == 0)
-		return RF_NO;
 	rf_run_reader_begin(&reader, index, meta, segment);
-	for (int i = 0; i < set->nranges && answer == RF_NO; i++)
-	{
-		if (!rf_outside_bounds(segment, kind, &set->ranges[i]))
-			answer = rf_query_filter(segment, kind, &set->ranges[i],
-									 &reader.reader);
-	}
+	answer = rf_segment_ask(segment, kind, set, &reader.reader);
 	rf_run_reader_end(&reader);
 	return answer;
 }

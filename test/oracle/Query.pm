@@ -43,12 +43,26 @@ sub constant
 	return value_of($table->{type}, $text);
 }
 
+# A value that is known only at execution: a subquery's, a stable function's.
+sub late_value
+{
+	my ($table) = @_;
+	my $value = value_of($table->{type}, some_text($table));
+
+	return weighted(
+		4 => "(SELECT $value)",
+		2 => "rf_late($value)",
+		1 => "(SELECT k FROM $table->{name}_small ORDER BY id LIMIT 1)");
+}
+
 # The same where parameters may take its place: context->{args} collects their
-# number.
+# number; context->{outer} is a column of another relation.
 sub operand
 {
 	my ($table, $context) = @_;
 
+	return $context->{outer} if $context->{outer} && chance(40);
+	return late_value($table) if chance(12);
 	return constant($table) if !$context->{parameters} || @{ $context->{args} } >= 4 || chance(40);
 	push @{ $context->{args} }, 1;
 	return '$' . scalar @{ $context->{args} };
@@ -218,7 +232,8 @@ sub where
 	return "WHERE $where";
 }
 
-# What a query reads: the table, the table under one of its partitions, a view.
+# What a query reads: the table, the table under one of its partitions, a view,
+# several tables as one.
 sub source
 {
 	my ($table) = @_;
@@ -227,7 +242,11 @@ sub source
 		85 => $table->{name},
 		5 => "$table->{name}_view",
 		5 => "$table->{name}_barrier",
-		5 => one_of(@{ $table->{leaves} })->{parent});
+		5 => one_of(@{ $table->{leaves} })->{parent},
+		6 => '(' . join(' UNION ALL ', map { "SELECT id, p, k2, k, note FROM $_" }
+				  one_of(@{ $table->{leaves} })->{name}, one_of(@{ $table->{leaves} })->{name},
+				chance(30) ? $table->{name} : ()) . ')',
+		6 => $table->{name} . '_old');
 }
 
 sub join_query
@@ -236,24 +255,28 @@ sub join_query
 	my $t = source($table);
 	my $u = "$table->{name}_small";
 	my $on_a = condition($table, 'a', $context);
+	my $on = condition($table, 'a', { %$context, outer => 'u.k' });
 	my $on_b = condition($table, 'b', $context);
 	my $equal = 'u.k = ' . operand($table, $context);
 
 	return one_of(
 		"SELECT u.id, a.id FROM $u u JOIN $t a ON a.k = u.k WHERE $equal",
-		"SELECT u.id, a.id FROM $u u JOIN $t a ON a.k = u.k AND $on_a",
-		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.k = u.k AND $on_a",
+		"SELECT u.id, a.id FROM $u u JOIN $t a ON a.k = u.k AND $on",
+		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.k = u.k AND $on",
 		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.k = u.k WHERE $equal",
-		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.id = u.id AND $on_a WHERE a.k IS NULL",
-		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.id = u.id WHERE $on_a",
-		"SELECT u.id, a.id FROM $t a RIGHT JOIN $u u ON a.k = u.k AND $on_a WHERE a.k2 IS NULL OR a.k2 > 10",
+		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.id = u.id AND $on WHERE a.k IS NULL",
+		"SELECT u.id, a.id FROM $u u LEFT JOIN $t a ON a.id = u.id WHERE $on",
+		"SELECT u.id, a.id FROM $t a RIGHT JOIN $u u ON a.k = u.k AND $on WHERE a.k2 IS NULL OR a.k2 > 10",
 		"SELECT u.id, a.id FROM (SELECT * FROM $t a WHERE $on_a) a FULL JOIN $u u ON a.id = u.id",
 		"SELECT count(*), min(a.id), max(b.id) FROM $t a JOIN $t b ON a.id = b.id AND a.k = b.k WHERE $on_a AND $on_b",
 		"SELECT count(*), min(a.id), max(b.id) FROM $t a LEFT JOIN $t b ON a.id = b.id AND $on_b WHERE $on_a",
-		"SELECT u.id FROM $u u WHERE EXISTS (SELECT FROM $t a WHERE a.k = u.k AND $on_a)",
-		"SELECT u.id FROM $u u WHERE NOT EXISTS (SELECT FROM $t a WHERE $on_a AND a.k2 > u.id % 50)",
-		"SELECT u.id FROM $u u WHERE u.k IN (SELECT a.k FROM $t a WHERE $on_a)",
-		"SELECT u.id, (SELECT count(*) FROM $t a WHERE $on_a AND a.k2 > u.id % 50) FROM $u u",
+		"SELECT u.id FROM $u u WHERE EXISTS (SELECT FROM $t a WHERE a.k = u.k AND $on)",
+		"SELECT u.id FROM $u u WHERE NOT EXISTS (SELECT FROM $t a WHERE $on AND a.k2 > u.id % 50)",
+		"SELECT u.id FROM $u u WHERE u.k IN (SELECT a.k FROM $t a WHERE $on)",
+		"SELECT u.id, (SELECT count(*) FROM $t a WHERE $on AND a.k2 > u.id % 50) FROM $u u",
+		"SELECT u.id, s.id FROM $u u, LATERAL (SELECT a.id FROM $t a WHERE $on ORDER BY a.id LIMIT 3) s",
+		"SELECT u.id, a.id FROM $u u JOIN $t a ON $on",
+		"SELECT u.id, v.id, a.id FROM $u u JOIN $u v ON v.id > u.id LEFT JOIN $t a ON a.k = v.k AND $on",
 		"SELECT g, s.id FROM generate_series(1, 2) g, LATERAL (SELECT a.id FROM $t a WHERE $on_a AND a.k2 > g ORDER BY a.id LIMIT 5) s");
 }
 
