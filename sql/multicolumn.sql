@@ -139,6 +139,47 @@ SELECT rangefilter_verify('ev_at'), rangefilter_verify('ev_v');
 ROLLBACK;
 EXECUTE q(2, '2020-01-02 08:00');
 
+-- Values that are known only at execution
+CREATE FUNCTION gates(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	skipped text;
+	a text;
+	b text;
+BEGIN
+	EXECUTE query INTO a;
+	PERFORM set_config('rangefilter.enable', 'off', true);
+	EXECUTE query INTO b;
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	IF a IS DISTINCT FROM b THEN
+		RAISE EXCEPTION 'wrong result: % instead of % for %', a, b, query;
+	END IF;
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT string_agg(concat(g->>'Partitions Skipped', ' of ', g->>'Partitions Considered', ' by ', g->>'Skip Cond'), ', ')
+	INTO skipped
+	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g;
+	RETURN concat('count ', a, ', skipped ', coalesce(skipped, 'nothing'));
+END
+$$;
+VACUUM ANALYZE ev;
+SET plan_cache_mode = force_generic_plan;
+SELECT gates($$EXECUTE q(2, '2020-01-02 08:00')$$);
+SELECT gates($$EXECUTE q(2, '2030-01-02 08:00')$$);
+SELECT gates($$EXECUTE q(NULL, '2020-01-02 08:00')$$);
+PREPARE several(int[], timestamp) AS SELECT count(*) FROM ev WHERE tenant = ANY ($1) AND at <= $2;
+SELECT gates($$EXECUTE several('{1, 3}', '2020-01-01 03:00')$$);
+PREPARE later(timestamp) AS SELECT count(*) FROM ev WHERE at > $1;
+SELECT gates($$EXECUTE later('2020-01-01 03:00')$$);
+PREPARE three(text, bool, int) AS SELECT count(*) FROM ev WHERE kind = $1 AND flag = $2 AND (v = $3 OR v = $3 + 1000);
+SELECT gates($$EXECUTE three('k2', true, 1004)$$);
+SELECT gates($$SELECT count(*) FROM ev WHERE tenant IS NULL AND at <= now()$$);
+CREATE TABLE one AS SELECT 3 AS tenant, timestamp '2020-01-01 23:00' AS at;
+ANALYZE one;
+SELECT gates($$SELECT count(*) FROM one JOIN ev USING (tenant, at)$$);
+DEALLOCATE ALL;
+
 --
 -- What cannot be compared bytewise, expressions, predicates, other column orders
 --

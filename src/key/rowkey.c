@@ -17,10 +17,9 @@
  * Each form keeps the order, and none of its strings is a prefix of another.
  * So in descending columns all bytes of a value can be complemented.
  *
- * In rows that may be cut, a column's key may be a cut one already.  Then it
- * has no end: with it, the row would sort before some that share the part
- * that was kept.  Nothing is lost, as the row's key is longer than what is
- * kept of it before the end would come.
+ * In rows that are cut, a column's key may be a cut one already.  What is put
+ * behind it, its end to begin with, says nothing true, but is not kept either:
+ * with the marker before it, the row is too long by then.
  *
  *-------------------------------------------------------------------------
  */
@@ -110,8 +109,7 @@ put_escaped(const uint8 *data, uint32 len, uint8 flip, StringInfo row)
  * Appends a byte string.
  */
 static void
-put_bytes(const RfRowFormat *format, const RfRowColumn *column,
-		  const RfKey *key, StringInfo row)
+put_bytes(const RfRowColumn *column, const RfKey *key, StringInfo row)
 {
 	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
 	uint8		flip = column->desc ? 0xFF : 0;
@@ -124,8 +122,7 @@ put_bytes(const RfRowFormat *format, const RfRowColumn *column,
 		return;
 	}
 	put_escaped(key->data, key->len, flip, row);
-	if (format->whole || key->len < FILTER_MAX_KEY)
-		appendStringInfoCharMacro(row, STRING_END ^ flip);
+	appendStringInfoCharMacro(row, STRING_END ^ flip);
 }
 
 void
@@ -145,7 +142,7 @@ rf_row_put_key(const RfRowFormat *format, int column, const RfKey *key,
 	if (form->codec->kind == RF_KEY_U64)
 		put_number(form, key->num, row);
 	else
-		put_bytes(format, form, key, row);
+		put_bytes(form, key, row);
 }
 
 /*

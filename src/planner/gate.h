@@ -43,24 +43,28 @@ typedef enum RfConversion
 
 /*
  * What one relation's indexes can be asked at execution.  The clauses are in
- * terms of the indexes: varno 1 and attribute n for the key of index n, and
- * holes for values.  So they are equal for members of one table, whatever their
- * columns' numbers.
+ * terms of the indexes: varno 1 and attribute n for the nth of the expressions
+ * that are key columns, and holes for values.  So they are equal for members of
+ * one table, whatever their columns' numbers.
  */
 typedef struct RfGateShape
 {
 	List	   *clauses;
-	List	   *opclasses;		/* OIDs, per key: operator family, input type,
-								 * collation */
+	List	   *opclasses;		/* per index two lists: integers, which keys
+								 * its columns are; OIDs, per column operator
+								 * family, input type, collation */
 	List	   *values;			/* expressions, one per hole */
 	List	   *conversions;	/* RfConversion, one per hole */
-	List	   *indexes;		/* OIDs, one per key */
+	List	   *indexes;		/* OIDs */
 	List	   *keys;			/* the keys as expressions, varno 1 */
 } RfGateShape;
 
 extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 						  List *clauses, RfGateShape *shape);
+extern Node *rf_gate_key(const IndexOptInfo *index, int column);
 extern RfTable *rf_gate_table(List *opclasses);
+extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
+										   Oid opno);
 extern bool rf_gate_fill(List **clauses, const Datum *values,
 						 const bool *nulls);
 

@@ -35,8 +35,6 @@ typedef struct RfHoleContext
 	int			nkeys;
 	Node	  **keys;			/* in terms of the relation */
 	RfTable    *table;			/* in terms of the shape */
-	List	   *used;			/* OIDs (in terms of the shape) of what
-								 * clauses are about */
 	RfGateShape *shape;
 } RfHoleContext;
 
@@ -48,54 +46,83 @@ typedef struct RfFillContext
 } RfFillContext;
 
 /*
- * Describes indexes as match.c wants it: of index n, the key is attribute n.
+ * Describes indexes as match.c wants it: key number n is attribute n + 1.
  */
 RfTable *
 rf_gate_table(List *opclasses)
 {
 	RfTable    *table = palloc0(sizeof(RfTable));
 
-	table->nindexes = list_length(opclasses) / 3;
+	table->nindexes = list_length(opclasses);
 	table->indexes = palloc0((table->nindexes + 1) * sizeof(RfIndex));
 	for (int i = 0; i < table->nindexes; i++)
 	{
 		RfIndex    *index = &table->indexes[i];
-		RfIndexColumn *column = &index->columns[0];
+		List	   *keys = linitial(list_nth(opclasses, i));
+		List	   *oids = lsecond(list_nth(opclasses, i));
+		const RfCodec *codecs[RF_MAX_COLUMNS];
 
 		index->oid = i + 1;
-		index->ncolumns = 1;
-		column->attno = i + 1;
-		column->opfamily = list_nth_oid(opclasses, 3 * i);
-		column->opcintype = list_nth_oid(opclasses, 3 * i + 1);
-		column->collation = list_nth_oid(opclasses, 3 * i + 2);
-		column->codec = rf_codec_find(column->opcintype);
-		index->codec = column->codec;
+		index->ncolumns = list_length(keys);
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			RfIndexColumn *column = &index->columns[c];
+
+			column->attno = list_nth_int(keys, c) + 1;
+			column->opfamily = list_nth_oid(oids, 3 * c);
+			column->opcintype = list_nth_oid(oids, 3 * c + 1);
+			column->collation = list_nth_oid(oids, 3 * c + 2);
+			column->codec = codecs[c] = rf_codec_find(column->opcintype);
+		}
+		index->codec = rf_row_codec(codecs, index->ncolumns);
 	}
 	return table;
 }
 
 /*
- * An index's key as an expression.
+ * A column that is key number key, of an index for which the operator is one of
+ * its operator family's; NULL if there is none.
  */
-static Node *
-key_of(const IndexOptInfo *index)
+const RfIndexColumn *
+rf_gate_column(const RfTable *table, int key, Oid opno)
 {
-	Node	   *key;
-
-	if (index->indexkeys[0] == 0)
+	for (int i = 0; i < table->nindexes; i++)
 	{
-		key = linitial(index->indexprs);
-		while (IsA(key, RelabelType))
-			key = (Node *) ((RelabelType *) key)->arg;
-		return key;
+		const RfIndex *index = &table->indexes[i];
+
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			if (index->columns[c].attno == key + 1 &&
+				op_in_opfamily(opno, index->columns[c].opfamily))
+				return &index->columns[c];
+		}
 	}
-	return (Node *) makeVar(index->rel->relid, index->indexkeys[0],
-							index->opcintype[0], -1,
-							index->indexcollations[0], 0);
+	return NULL;
 }
 
 /*
- * Is this the key of index number i?
+ * A key column of an index as an expression.
+ */
+Node *
+rf_gate_key(const IndexOptInfo *index, int column)
+{
+	int			nexprs = 0;
+	Node	   *key;
+
+	if (index->indexkeys[column] != 0)
+		return (Node *) makeVar(index->rel->relid, index->indexkeys[column],
+								index->opcintype[column], -1,
+								index->indexcollations[column], 0);
+	for (int c = 0; c < column; c++)
+		nexprs += index->indexkeys[c] == 0;
+	key = list_nth(index->indexprs, nexprs);
+	while (IsA(key, RelabelType))
+		key = (Node *) ((RelabelType *) key)->arg;
+	return key;
+}
+
+/*
+ * Is this key number i?
  */
 static bool
 is_key(RfHoleContext *context, int i, Node *node)
@@ -241,13 +268,13 @@ match_zone_comparison(RfHoleContext *context, OpExpr *expr)
 		return NULL;
 	for (int i = 0; i < context->nkeys; i++)
 	{
-		const RfIndexColumn *column = &context->table->indexes[i].columns[0];
+		const RfIndexColumn *column = is_key(context, i, left) ?
+		rf_gate_column(context->table, i, opno) : NULL;
 		int			strategy;
 		Oid			lefttype;
 		Oid			righttype;
 
-		if (!is_key(context, i, left) ||
-			!op_in_opfamily(opno, column->opfamily))
+		if (column == NULL)
 			continue;
 		get_op_opfamily_properties(opno, column->opfamily, false,
 								   &strategy, &lefttype, &righttype);
@@ -347,7 +374,6 @@ make_clause(RfHoleContext *context, Node *clause)
 	RfGateShape *shape = context->shape;
 	int			nvalues = list_length(shape->values);
 	Node	   *result;
-	RfMatch		match;
 
 	check_stack_depth();
 	if (IsA(clause, RestrictInfo))
@@ -357,10 +383,7 @@ make_clause(RfHoleContext *context, Node *clause)
 	else
 	{
 		result = make_simple_clause(context, clause);
-		if (rf_match_clauses(list_make1(result), 1, context->table, &match))
-			context->used = list_concat_unique_oid(context->used,
-												   rf_cond_indexes(match.cond));
-		else
+		if (!rf_clause_known(result, 1, context->table))
 			result = NULL;
 	}
 	if (result == NULL)
@@ -372,6 +395,42 @@ make_clause(RfHoleContext *context, Node *clause)
 }
 
 /*
+ * The number of a key, which is added to the others where it is a new one.
+ */
+static int
+key_number(RfHoleContext *context, Node *key)
+{
+	for (int i = 0; i < context->nkeys; i++)
+	{
+		if (is_key(context, i, key))
+			return i;
+	}
+	context->keys[context->nkeys] = key;
+	return context->nkeys++;
+}
+
+/*
+ * Adds an index to the shape, its columns to the keys.
+ */
+static void
+add_index(RfHoleContext *context, const IndexOptInfo *index)
+{
+	RfGateShape *shape = context->shape;
+	List	   *keys = NIL;
+	List	   *oids = NIL;
+
+	for (int c = 0; c < index->nkeycolumns; c++)
+	{
+		keys = lappend_int(keys, key_number(context, rf_gate_key(index, c)));
+		oids = lappend_oid(oids, index->opfamily[c]);
+		oids = lappend_oid(oids, index->opcintype[c]);
+		oids = lappend_oid(oids, index->indexcollations[c]);
+	}
+	shape->indexes = lappend_oid(shape->indexes, index->indexoid);
+	shape->opclasses = lappend(shape->opclasses, list_make2(keys, oids));
+}
+
+/*
  * What can be asked of these indexes.  *used are those the clauses are about.
  */
 static void
@@ -379,26 +438,18 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 		   RfGateShape *shape, List **used)
 {
 	RfHoleContext context = {0};
+	List	   *oids = NIL;
+	RfMatch		match;
 	ListCell   *cell;
-	int			n = 0;
 
 	memset(shape, 0, sizeof(*shape));
 	context.root = root;
 	context.rel = rel;
-	context.nkeys = list_length(indexes);
-	context.keys = palloc(context.nkeys * sizeof(Node *));
+	context.keys = palloc(list_length(indexes) * RF_MAX_COLUMNS *
+						  sizeof(Node *));
 	context.shape = shape;
 	foreach(cell, indexes)
-	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
-
-		context.keys[n++] = key_of(index);
-		shape->indexes = lappend_oid(shape->indexes, index->indexoid);
-		shape->opclasses = lappend_oid(shape->opclasses, index->opfamily[0]);
-		shape->opclasses = lappend_oid(shape->opclasses, index->opcintype[0]);
-		shape->opclasses = lappend_oid(shape->opclasses,
-									   index->indexcollations[0]);
-	}
+		add_index(&context, lfirst_node(IndexOptInfo, cell));
 	context.table = rf_gate_table(shape->opclasses);
 	foreach(cell, clauses)
 	{
@@ -407,17 +458,21 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 		if (clause != NULL)
 			shape->clauses = lappend(shape->clauses, clause);
 	}
-
-	*used = NIL;
-	foreach(cell, indexes)
+	for (int i = 0; i < context.nkeys; i++)
 	{
-		int			i = foreach_current_index(cell);
 		Node	   *key = copyObject(context.keys[i]);
 
-		if (list_member_oid(context.used, i + 1))
-			*used = lappend(*used, lfirst(cell));
 		ChangeVarNodes(key, rel->relid, 1, 0);
 		shape->keys = lappend(shape->keys, key);
+	}
+
+	*used = NIL;
+	if (rf_match_clauses(shape->clauses, 1, context.table, &match))
+		oids = rf_cond_indexes(match.cond);
+	foreach(cell, indexes)
+	{
+		if (list_member_oid(oids, foreach_current_index(cell) + 1))
+			*used = lappend(*used, lfirst(cell));
 	}
 }
 

@@ -57,6 +57,22 @@ typedef struct RfGateRel
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
 /*
+ * Are an index's keys of types we know?
+ */
+static bool
+has_codecs(const IndexOptInfo *index)
+{
+	if (index->nkeycolumns > RF_MAX_COLUMNS)
+		return false;
+	for (int c = 0; c < index->nkeycolumns; c++)
+	{
+		if (rf_codec_find(index->opcintype[c]) == NULL)
+			return false;
+	}
+	return true;
+}
+
+/*
  * Takes down which rangefilter indexes a member of an append relation has,
  * before skip.c hides them from the planner.
  */
@@ -72,8 +88,7 @@ rf_gate_note_indexes(RelOptInfo *rel)
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
 
 		if (index->amcostestimate == rf_costestimate &&
-			index->nkeycolumns == 1 &&
-			rf_codec_find(index->opcintype[0]) != NULL)
+			has_codecs(index))
 			indexes = lappend(indexes, index);
 	}
 	if (indexes == NIL)
@@ -248,6 +263,7 @@ count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
 	Oid			opno;
 	double		n = 1;
 	Var		   *key;
+	const RfIndexColumn *column;
 
 	if (IsA(clause, OpExpr))
 	{
@@ -271,8 +287,8 @@ count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
 	if (!IsA(key, Var) || key->varno != 1)
 		key = (Var *) lsecond(args);
 	if (!IsA(key, Var) || key->varno != 1 ||
-		get_op_opfamily_strategy(opno, table->indexes[key->varattno - 1].columns[0].opfamily) !=
-		BTEqualStrategyNumber)
+		(column = rf_gate_column(table, key->varattno - 1, opno)) == NULL ||
+		get_op_opfamily_strategy(opno, column->opfamily) != BTEqualStrategyNumber)
 		return 0;
 	return n;
 }
@@ -506,7 +522,7 @@ is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
 
 /*
  * The join clauses that may be checked in a scan of the relation and compare
- * the key of this index.
+ * a key column of this index.
  */
 static List *
 join_clauses(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
@@ -521,18 +537,10 @@ join_clauses(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 		if (join_clause_is_movable_to(rinfo, rel))
 			clauses = lappend(clauses, rinfo);
 	}
-	if (rel->has_eclass_joins)
+	for (int c = 0; c < index->nkeycolumns && rel->has_eclass_joins; c++)
 	{
-		Node	   *key;
+		Node	   *key = rf_gate_key(index, c);
 
-		if (index->indexkeys[0] == 0)
-			key = linitial(index->indexprs);
-		else
-			key = (Node *) makeVar(rel->relid, index->indexkeys[0],
-								   index->opcintype[0], -1,
-								   index->indexcollations[0], 0);
-		while (IsA(key, RelabelType))
-			key = (Node *) ((RelabelType *) key)->arg;
 		clauses = list_concat(clauses,
 							  generate_implied_equalities_for_column(root, rel,
 																	 is_member_key, key,

@@ -466,7 +466,27 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 }
 
 /*
- * The same for a relation's restrictions; the sets of keys are serialized.
+ * Does a clause, neither AND nor OR, tell anything of a column of an index?
+ * None of the keys is an expression.
+ */
+bool
+rf_clause_known(Node *clause, Index varno, RfTable *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		const RfIndex *index = &table->indexes[i];
+
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			if (rf_clause_set(&index->columns[c], varno, NULL, clause) != NULL)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The same as rf_match_clauses() for a relation's restrictions; the sets of keys are serialized.
  */
 bool
 rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match)
