@@ -195,6 +195,87 @@ test_large_runs(void)
 	check_kind(WORDS, 100000, &options, 10000);
 }
 
+/* A million keys. */
+static void
+test_million(void)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 12, PAGE_SIZE, 2500);
+
+	check_kind(NUMBERS, 1000000, &options, 3000);
+	options.suffix = FILTER_SUFFIX_HASH;
+	check_kind(WORDS, 1000000, &options, 3000);
+}
+
+/* Ranges from one page's last key to the next one's first, and over pages. */
+static void
+test_page_borders(void)
+{
+	int			kind;
+
+	for (kind = 0; kind < KEY_KINDS; kind++)
+	{
+		FilterOptions options = make_options((FilterSuffix) (kind % 4), 12, 128, 300);
+		Strings		strings = build_random((KeyKind) kind, 3000, &options);
+		size_t		pages = strings.run.npages;
+		size_t		i;
+
+		/* Some kinds do not have so many keys, or not in so short keys. */
+		CHECK(pages > 20 || kind == TINY || kind == BORDERS || kind == LONG,
+			  "%zu pages of %s", pages, kind_names[kind]);
+		for (i = 1; i < strings.n; i++)
+		{
+			FilterBytes from = strings.keys[i - 1];
+			FilterBytes to = strings.keys[i];
+			FilterBytes behind = make_near(from);
+			FilterByteRange range;
+
+			check_between(&strings, from, to, true);
+			if (filter_bytes_compare(behind, to) <= 0)
+				check_between(&strings, behind, to, false);
+			to = strings.keys[unit_random_below(strings.n)];
+			range = make_range(behind, to);
+			check_range(&strings, &range);
+			check_count(&strings, &range);
+			free_bytes(behind);
+		}
+		free_strings(&strings);
+	}
+}
+
+/* Suffixes of all lengths from none to 64 bits. */
+static void
+test_suffix_lengths(void)
+{
+	int			suffix;
+	int			bits;
+	int			i;
+
+	for (suffix = FILTER_SUFFIX_HASH; suffix <= FILTER_SUFFIX_MIXED; suffix++)
+	{
+		bool		seen[65] = {false};
+
+		for (bits = 4; bits <= 78; bits++)
+		{
+			FilterOptions options = make_options((FilterSuffix) suffix, bits, SMALL_PAGE,
+												 2500);
+			Strings		strings = build_random(UUIDS, 3000, &options);
+			uint32_t	npages = bits_load32(strings.run.root + 4);
+
+			for (i = 0; i < (int) npages; i++)
+			{
+				const uint8_t *page = strings.run.pages + i * SMALL_PAGE;
+
+				if (bits_load16(page + 4) <= 64)
+					seen[bits_load16(page + 4)] = true;
+			}
+			check_run(&strings, UUIDS, 50);
+			free_strings(&strings);
+		}
+		for (i = 0; i <= 64; i++)
+			CHECK(seen[i], "%d bits, suffix %d", i, suffix);
+	}
+}
+
 /* Pages and roots as small as they may be. */
 static void
 test_tiny_pages(void)
@@ -370,6 +451,9 @@ main(void)
 	unit_begin("surf");
 	RUN(test_random_runs);
 	RUN(test_large_runs);
+	RUN(test_million);
+	RUN(test_page_borders);
+	RUN(test_suffix_lengths);
 	RUN(test_tiny_pages);
 	RUN(test_few_keys_are_exact);
 	RUN(test_counts_read_two_pages);
