@@ -53,6 +53,9 @@
  */
 #define LINEAR_SEARCH 8
 
+/* How far from its guessed place a head of a number is looked for. */
+#define GUESS_WINDOW 4
+
 /* A child of the level being built and the separator before it. */
 typedef struct FenceEntry
 {
@@ -528,6 +531,28 @@ separator_within(const FenceNode *node, uint32_t i, const FilterBytes *hi,
 	return true;
 }
 
+/*
+ * Goes from a node to a child: sets *pageno, and opens it unless it is a
+ * content page.  False if it is not there or damaged.
+ */
+static inline bool
+node_descend(FenceNode *node, FilterReader *reader, uint32_t child,
+			 uint32_t *pageno)
+{
+	const uint8_t *page;
+	uint32_t	level = node->level;
+
+	if (node->first_child >= reader->npages ||
+		child >= reader->npages - node->first_child)
+		return false;
+	*pageno = node->first_child + child;
+	if (level == 0)
+		return true;
+	page = reader->read_page(reader, *pageno);
+	return page != NULL && node_open(node, page, reader->page_size) &&
+		node->level == level - 1;
+}
+
 /* Finds the content page that covers lo, see fence.h. */
 bool
 fence_find(const uint8_t *root, uint32_t root_len, FilterReader *reader,
@@ -535,16 +560,17 @@ fence_find(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 		   FencePosition *position)
 {
 	FenceNode	node;
+	uint32_t	level;
 
 	position->range_crosses = false;
+	position->guess = FENCE_NO_GUESS;
 	if (!node_open(&node, root, root_len))
 		return false;
-	for (;;)
+	do
 	{
-		const uint8_t *page;
 		uint32_t	child = 0;
-		uint32_t	level = node.level;
 
+		level = node.level;
 		if (lo != NULL && !node_search(&node, lo, &child))
 			return false;
 
@@ -560,17 +586,126 @@ fence_find(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 									   &position->range_crosses))
 				return false;
 		}
-
-		if (node.first_child >= reader->npages ||
-			child >= reader->npages - node.first_child)
+		if (!node_descend(&node, reader, child, &position->page))
 			return false;
-		position->page = node.first_child + child;
-		if (level == 0)
-			return true;
+	} while (level > 0);
+	return true;
+}
 
-		page = reader->read_page(reader, position->page);
-		if (page == NULL || !node_open(&node, page, reader->page_size) ||
-			node.level != level - 1)
-			return false;
+/*
+ * How many of the n heads are below head, looking first where it would be if
+ * they were spread evenly.  Mostly they are, as pages have about the same
+ * number of keys: then that is right to within a place or two.
+ */
+static inline uint32_t
+heads_below_guessed(const uint8_t *heads, uint32_t n, uint32_t head)
+{
+	uint32_t	least = bits_load32(heads);
+	uint32_t	most = bits_load32(heads + 4 * (n - 1));
+
+	if (n > 4 * GUESS_WINDOW && head > least && head < most)
+	{
+		uint32_t	from = (uint32_t) ((uint64_t) (head - least) * (n - 1) /
+									   (most - least));
+		uint32_t	below = 0;
+		uint32_t	i;
+
+		from = from < GUESS_WINDOW ? 0 : from - GUESS_WINDOW;
+		if (from > n - 2 * GUESS_WINDOW)
+			from = n - 2 * GUESS_WINDOW;
+#pragma GCC unroll 8
+		for (i = 0; i < 2 * GUESS_WINDOW; i++)
+			below += bits_load32(heads + 4 * (from + i)) < head;
+
+		/* Neither none nor all: the place is among these. */
+		if (below > 0 && below < 2 * GUESS_WINDOW)
+			return from + below;
 	}
+	return heads_below(heads, n, head);
+}
+
+/*
+ * node_search() and separator_within() for numbers, by the heads alone.
+ * False if these do not tell, or the node is damaged.
+ */
+static inline bool
+node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
+				   uint32_t *child, FencePosition *position)
+{
+	uint32_t	n = node->nseparators;
+	uint32_t	prefix_bits = 8 * node->prefix_len;
+	uint64_t	prefix;
+	uint64_t	head;
+	uint64_t	hi_head;
+	uint64_t	next;
+
+	position->guess = FENCE_NO_GUESS;
+	*child = 0;
+	if (n == 0)
+		return true;
+	if (prefix_bits > 56)
+		return false;
+
+	/* The load ends where the prefix does, it begins within the node. */
+	prefix = __builtin_bswap64(bits_load64(node->prefix + node->prefix_len - 8)) &
+		bits_mask(prefix_bits);
+	if (lo >> 1 >> (63 - prefix_bits) != prefix)
+		return false;
+	head = lo << prefix_bits >> 32;
+	hi_head = UINT64_MAX;
+	if (hi >> 1 >> (63 - prefix_bits) == prefix)
+		hi_head = hi << prefix_bits >> 32;
+
+	*child = heads_below_guessed(node->heads, n, (uint32_t) head);
+	if (*child == n)
+		return true;
+	next = bits_load32(node->heads + 4 * *child);
+	if (next == head || next == hi_head)
+		return false;
+	position->range_crosses = next < hi_head;
+	if (*child > 0)
+	{
+		uint64_t	last = bits_load32(node->heads + 4 * (*child - 1));
+
+		/* Damaged heads may be in any order. */
+		if (last < head && head < next)
+			position->guess = (uint32_t) (((head - last) << 16) / (next - last));
+	}
+	return true;
+}
+
+/* Finds the content page that covers the number lo, see fence.h. */
+bool
+fence_find_number(const uint8_t *root, uint32_t root_len,
+				  FilterReader *reader, uint64_t lo, uint64_t hi,
+				  FencePosition *position)
+{
+	FenceNode	node;
+	uint32_t	level;
+
+	position->range_crosses = false;
+	if (!node_open(&node, root, root_len))
+		return false;
+	do
+	{
+		uint32_t	child;
+
+		level = node.level;
+		if (!node_search_number(&node, lo, hi, &child, position))
+		{
+			uint8_t		lo_bytes[8];
+			uint8_t		hi_bytes[8];
+			FilterBytes lo_key = {lo_bytes, 8};
+			FilterBytes hi_key = {hi_bytes, 8};
+
+			/* Big-endian, so that they sort as the numbers do. */
+			bits_store64(lo_bytes, __builtin_bswap64(lo));
+			bits_store64(hi_bytes, __builtin_bswap64(hi));
+			return fence_find(root, root_len, reader, &lo_key, &hi_key, false,
+							  position);
+		}
+		if (!node_descend(&node, reader, child, &position->page))
+			return false;
+	} while (level > 0);
+	return true;
 }

@@ -58,7 +58,15 @@ typedef struct FencePosition
 	 * least cannot be told from doing so.
 	 */
 	bool		range_crosses;
+
+	/*
+	 * Of fence_find_number() only: about how far between the page's separator
+	 * and the next one lo is, in 2^-16; FENCE_NO_GUESS if that is not known.
+	 */
+	uint32_t	guess;
 } FencePosition;
+
+#define FENCE_NO_GUESS UINT32_MAX
 
 /*
  * Finds the content page that covers lo (the last page whose separator is
@@ -69,5 +77,13 @@ extern bool fence_find(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader,
 					   const FilterBytes *lo, const FilterBytes *hi,
 					   bool hi_exclusive, FencePosition *position);
+
+/*
+ * The same for 64-bit numbers, lo <= hi, in a tree whose separators are
+ * prefixes of their eight big-endian bytes.
+ */
+extern bool fence_find_number(const uint8_t *root, uint32_t root_len,
+							  FilterReader *reader, uint64_t lo, uint64_t hi,
+							  FencePosition *position);
 
 #endif							/* RANGEFILTER_FENCE_H */

@@ -67,6 +67,11 @@ struct SnarfBuild
 	uint32_t	total_pages;	/* content pages planned */
 	uint8_t    *pages;
 	FenceBuild *fences;
+
+	/* What pages look like for the most part, so that queries may guess */
+	uint32_t	block_bytes;
+	uint32_t	low_bytes;
+	uint32_t	usual_pages;	/* pages that look so */
 };
 
 /* Whole pages in so many bits, at least one. */
@@ -118,13 +123,37 @@ number_bytes(uint64_t number, uint8_t *bytes)
 	}
 }
 
+/*
+ * Notes whether the blocks of the current page are of the usual size, which
+ * that of a first page is taken for.
+ */
+static void
+note_usual_blocks(SnarfBuild *build)
+{
+	const SnarfBlock *last = &build->page->blocks[build->page->nblocks - 1];
+	uint32_t	before = build->page->nblocks - 1;
+	uint32_t	off;
+
+	if (before == 0 || last->code > SNARF_MAX_LOW)
+		return;
+	if (build->block_bytes == 0)
+	{
+		build->block_bytes = last->start / before;
+		build->low_bytes = last->code * (last->nkeys - 1) / 8;
+	}
+	off = build->block_bytes * before;
+	off = off > last->start ? off - last->start : last->start - off;
+	if (off <= 64)
+		build->usual_pages++;
+}
+
 /* Ends the current page; in the second pass it becomes part of the run. */
 static void
 finish_page(SnarfBuild *build)
 {
 	if (build->adding)
 	{
-		uint64_t	first = build->page->blocks[0].first;
+		uint64_t	first = build->page->blocks[0].begin;
 		uint8_t		first_bytes[8];
 		uint8_t		prev_bytes[8];
 		FilterBytes first_key = {first_bytes, 8};
@@ -135,6 +164,7 @@ finish_page(SnarfBuild *build)
 		number_bytes(first, first_bytes);
 		number_bytes(first - 1, prev_bytes);
 		fence_add_page(build->fences, prev_key, first_key);
+		note_usual_blocks(build);
 		snarf_page_write(build->page, build->pages +
 						 (size_t) build->npages * build->options.page_size);
 	}
@@ -416,6 +446,11 @@ snarf_build_end(SnarfBuild *build, FilterRun *run)
 	bits_store32(run->root + 4, build->npages);
 	bits_store64(run->root + 8, build->min);
 	bits_store64(run->root + 16, build->last);
+	if (build->usual_pages > build->npages / 2)
+	{
+		bits_store16(run->root + 24, (uint16_t) build->block_bytes);
+		bits_store16(run->root + 26, (uint16_t) build->low_bytes);
+	}
 	if (fence_root_len > 0)
 		memcpy(run->root + SNARF_ROOT_HEADER, fence_root, fence_root_len);
 

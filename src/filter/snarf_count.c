@@ -81,7 +81,7 @@ rank_elias_fano(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
 	if (low_bytes > block->end - block->data)
 		return false;
 	nbits = (uint64_t) (block->end - bits) * 8;
-	start = snarf_find_high(bits, nbits, high, false);
+	start = snarf_find_high(block, bits, nbits, high, false);
 	*rank = block->ncoded;
 	if (start == nbits)
 		return true;
@@ -137,7 +137,8 @@ rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
 			 uint64_t *rank)
 {
 	SnarfBlockView block;
-	uint64_t	first;
+	uint64_t	begin;
+	uint64_t	distance;
 	uint32_t	index;
 	uint32_t	in_block;
 	uint32_t	i;
@@ -145,18 +146,33 @@ rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
 	*rank = view->rank;
 	if (key < view->base)
 		return true;
-	index = snarf_find_block(view, key, &first);
+	index = snarf_find_block(view, key, &begin);
+	if (!snarf_open_block(view, index, &block))
+		return false;
+	distance = key - view->base - begin;
+	if (view->shift > 0 && !inclusive &&
+		snarf_position(distance, block.scale) == 0)
+	{
+		/* Some keys of the block before may be at or above this one. */
+		if (index == 0)
+			return true;
+		index--;
+		if (!snarf_open_block(view, index, &block))
+			return false;
+		distance = key - view->base - snarf_block_begin(view, index);
+	}
 	for (i = 0; i < index; i++)
 	{
-		if (!snarf_open_block(view, i, &block))
+		SnarfBlockView earlier;
+
+		if (!snarf_open_block(view, i, &earlier))
 			return false;
-		*rank += block_keys(&block);
+		*rank += block_keys(&earlier);
 	}
-	if (!snarf_open_block(view, index, &block) ||
-		!rank_in_block(&block, key - view->base - first, inclusive, &in_block))
+	if (!rank_in_block(&block, distance, inclusive, &in_block))
 		return false;
 	*rank += in_block;
-	if (inclusive || key - view->base > first)
+	if (inclusive || distance > 0)
 		(*rank)++;				/* the block's first key */
 	return true;
 }

@@ -28,6 +28,9 @@
 #define RESOLUTION_STEPS	256
 #define RESOLUTION_MAX		(68 * RESOLUTION_STEPS)
 
+/* Blocks of fewer positions are where their first keys are. */
+#define MIN_POSITIONS 64
+
 /* How the positions of a block are coded, and in how many bytes. */
 typedef struct SnarfCoding
 {
@@ -72,6 +75,7 @@ snarf_page_reset(SnarfPage *page)
 		memset(page->data, 0, page->page_size + DATA_SLACK);
 	page->data_len = 0;
 	page->nblocks = 0;
+	page->shift = 0;
 }
 
 static SnarfBlock *
@@ -146,13 +150,13 @@ encode_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
 	if (block->code == SNARF_CODE_BITMAP)
 	{
 		for (i = 0; i < ncoded; i++)
-			bits_set(data, snarf_position(keys[i + 1] - block->first,
+			bits_set(data, snarf_position(keys[i + 1] - block->begin,
 										  block->scale));
 		return;
 	}
 	for (i = 0; i < ncoded; i++)
 	{
-		uint64_t	position = snarf_position(keys[i + 1] - block->first,
+		uint64_t	position = snarf_position(keys[i + 1] - block->begin,
 											  block->scale);
 		uint64_t	bit = (uint64_t) i * low;
 		uint8_t    *p = data + (bit >> 3);
@@ -168,6 +172,29 @@ encode_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
 }
 
 /*
+ * Notes how many zeros are before some of a block's high bits, so that queries
+ * look at only a part of them.
+ */
+static void
+take_samples(SnarfBlock *block, const uint8_t *high, uint64_t nbits)
+{
+	uint32_t	zeros = 0;
+	uint32_t	i;
+	uint32_t	j;
+
+	for (i = 0; i < 2; i++)
+	{
+		block->samples[i] = SNARF_NO_SAMPLE;
+		if (nbits <= (i + 1) * SNARF_SAMPLE_BITS)
+			continue;
+		for (j = 0; j < SNARF_SAMPLE_BITS; j += 64)
+			zeros += 64 - bits_count(bits_load64(high + (i * SNARF_SAMPLE_BITS +
+														 j) / 8));
+		block->samples[i] = (uint16_t) zeros;
+	}
+}
+
+/*
  * Adds a block to the page, which has room for it: bytes of data, or fewer
  * if the last position turns out smaller than it might have been.
  */
@@ -176,16 +203,20 @@ place_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys,
 			uint32_t bytes)
 {
 	block->start = page->data_len;
+	block->samples[0] = SNARF_NO_SAMPLE;
+	block->samples[1] = SNARF_NO_SAMPLE;
 	if (page->data != NULL && block->code != SNARF_CODE_RUN)
 	{
 		encode_block(page, block, keys);
 		if (block->code != SNARF_CODE_BITMAP)
 		{
 			uint32_t	ncoded = block->nkeys - 1;
+			uint32_t	low = low_bytes(ncoded, block->code);
 			uint64_t	last = snarf_position(block->span, block->scale);
+			uint32_t	high = (uint32_t) ((ncoded + (last >> block->code) + 7) / 8);
 
-			bytes = (uint32_t) (low_bytes(ncoded, block->code) +
-								(ncoded + (last >> block->code) + 7) / 8);
+			take_samples(block, page->data + page->data_len + low, 8 * high);
+			bytes = low + high;
 		}
 	}
 	page->data_len += bytes;
@@ -197,7 +228,7 @@ describe_exact(SnarfBlock *block, const uint64_t *keys, uint32_t n)
 {
 	SnarfCoding coding = {SNARF_CODE_RUN, 0};
 
-	block->first = keys[0];
+	block->begin = keys[0];
 	block->span = keys[n - 1] - keys[0];
 	block->nkeys = n;
 	block->scale = (uint16_t) (n - 1);
@@ -224,7 +255,7 @@ extend_run(SnarfPage *page, const uint64_t *keys, uint32_t n)
 	last = &page->blocks[page->nblocks - 1];
 	if (last->code != SNARF_CODE_RUN ||
 		last->nkeys + n > SNARF_RUN_KEYS ||
-		keys[n - 1] - last->first != last->nkeys + n - 1)
+		keys[n - 1] - last->begin != last->nkeys + n - 1)
 		return false;
 	last->nkeys += n;
 	last->span = last->nkeys - 1;
@@ -246,7 +277,7 @@ snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
 	if (extend_run(page, keys, n))
 		return true;
 	coding = describe_exact(&block, keys, n);
-	distance = page->nblocks > 0 ? block.first - page->blocks[0].first : 0;
+	distance = page->nblocks > 0 ? block.begin - page->blocks[0].begin : 0;
 	if (page->data_len + coding.bytes +
 		directory_size(page->nblocks + 1, distance) > page->page_size)
 		return false;
@@ -329,21 +360,35 @@ snarf_choose_scale(uint64_t positions, uint64_t span)
 	return (uint16_t) ((mantissa - 1024) << 6 | exponent);
 }
 
+/*
+ * Into how many parts of one size keys are cut where nothing is to be gained
+ * from other cuts: as many as those of the last page, if that will do.
+ */
+static uint32_t
+choose_parts(SnarfPage *page, uint32_t n)
+{
+	if (n > page->parts * SNARF_BLOCK_KEYS ||
+		n < page->parts * (SNARF_BLOCK_KEYS / 4 * 3))
+		page->parts = n / (SNARF_BLOCK_KEYS / 16 * 15) + 1;
+	return page->parts;
+}
+
 /* Cuts the keys into blocks of at least min_keys: sets the page's blocks. */
 static void
 cut_page(SnarfPage *page, const uint64_t *keys, uint32_t n, uint32_t min_keys)
 {
 	uint16_t	ends[SNARF_BLOCK_KEYS];
+	uint32_t	parts = choose_parts(page, n);
+	uint32_t	size = (n + parts - 1) / parts;
 	uint32_t	done = 0;
 
 	snarf_page_reset(page);
 	while (done < n)
 	{
 		uint32_t	left = n - done;
-		bool		more = left > SNARF_BLOCK_KEYS;
-		uint32_t	nends = snarf_cut(keys + done,
-									  more ? SNARF_BLOCK_KEYS : left,
-									  more, min_keys, ends);
+		bool		more = left > size;
+		uint32_t	nends = snarf_cut(keys + done, more ? size : left, more,
+									  min_keys, ends);
 		uint32_t	start = 0;
 		uint32_t	i;
 
@@ -366,8 +411,8 @@ fits_at(const SnarfPage *page, uint32_t resolution)
 {
 	uint32_t	nblocks = page->nblocks;
 	uint64_t	bytes = directory_size(nblocks,
-									   page->blocks[nblocks - 1].first -
-									   page->blocks[0].first);
+									   (page->blocks[nblocks - 1].begin -
+										page->blocks[0].begin) >> page->shift);
 	uint64_t	last;
 	uint32_t	i;
 
@@ -419,6 +464,112 @@ plan_page(SnarfPage *page, const uint64_t *keys, uint32_t n)
 }
 
 /*
+ * Sets codes and scales of the page's blocks at a resolution; true if all are
+ * exact ones.
+ */
+static bool
+choose_scales(SnarfPage *page, uint32_t resolution)
+{
+	bool		exact = true;
+	uint32_t	i;
+
+	for (i = 0; i < page->nblocks; i++)
+	{
+		SnarfBlock *block = &page->blocks[i];
+		uint64_t	last;
+
+		block->code = (uint16_t) coding_at(block, resolution, &last).code;
+		if (block->code == SNARF_CODE_RUN)
+			continue;
+		block->scale = SNARF_EXACT_SCALE;
+		if (last < block->span)
+		{
+			block->scale = snarf_choose_scale(last + 1, block->span);
+			exact = false;
+		}
+	}
+	return exact;
+}
+
+/*
+ * By how many bits the distances of the page's blocks may be shifted.  A
+ * position has 2^exponent numbers or more; an eighth of that is what the first
+ * key of a block adds to what it keeps from being denied.  Blocks of
+ * MIN_POSITIONS are long enough to stay in order.
+ */
+static unsigned
+greatest_shift(const SnarfPage *page)
+{
+	unsigned	least = 63;
+	uint32_t	i;
+
+	for (i = 0; i < page->nblocks; i++)
+	{
+		const SnarfBlock *block = &page->blocks[i];
+
+		if (block->code == SNARF_CODE_RUN ||
+			block->scale == SNARF_EXACT_SCALE ||
+			snarf_position(block->span, block->scale) < MIN_POSITIONS)
+			return 0;
+		if ((block->scale & 63) < least)
+			least = block->scale & 63;
+	}
+	return least > 3 ? least - 3 : 0;
+}
+
+/*
+ * Shifts the distances of a page's blocks, if that saves bytes, and spends
+ * these on a higher resolution, which is returned.  Scales are set for the
+ * resolution.
+ */
+static uint32_t
+shift_distances(SnarfPage *page, uint32_t resolution)
+{
+	uint64_t	distance = page->blocks[page->nblocks - 1].begin -
+	page->blocks[0].begin;
+	unsigned	most = greatest_shift(page);
+	unsigned	bits = bits_width(distance);
+	unsigned	kept;
+	uint32_t	higher;
+
+	/* One less, as the resolution will be higher. */
+	if (most > 1)
+		most--;
+	kept = 8 * byte_width(distance >> most);
+	if (bits <= kept)
+		return resolution;
+
+	/* No more than what brings this number of bytes. */
+	page->shift = bits - kept;
+	if (find_resolution(page, &higher))
+	{
+		choose_scales(page, higher);
+		if (greatest_shift(page) >= page->shift)
+			return higher;
+	}
+	page->shift = 0;
+	choose_scales(page, resolution);
+	return resolution;
+}
+
+/*
+ * Moves a block's beginning to a multiple of 2^shift from that of the page;
+ * last is the last position that its coding has room for.
+ */
+static void
+move_beginning(const SnarfPage *page, SnarfBlock *block, uint64_t last)
+{
+	uint64_t	moved = (block->begin - page->blocks[0].begin) &
+	bits_mask(page->shift);
+
+	if (moved == 0)
+		return;
+	block->begin -= moved;
+	block->span += moved;
+	block->scale = snarf_choose_scale(last + 1, block->span);
+}
+
+/*
  * Makes the page hold all n ascending distinct keys at the highest resolution
  * it has room for.  True if that made it an exact one.  The caller sees to it
  * that the page has two bits per key or more.
@@ -427,23 +578,21 @@ bool
 snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
 {
 	uint32_t	resolution = plan_page(page, keys, n);
-	bool		exact = true;
+	bool		exact = choose_scales(page, resolution);
 	uint32_t	i;
 
+	if (!exact)
+		resolution = shift_distances(page, resolution);
 	for (i = 0; i < page->nblocks; i++)
 	{
 		SnarfBlock *block = &page->blocks[i];
 		uint64_t	last;
 		SnarfCoding coding = coding_at(block, resolution, &last);
 
-		block->code = (uint16_t) coding.code;
-		if (last < block->span)
-		{
-			block->scale = snarf_choose_scale(last + 1, block->span);
-			if (snarf_position(block->span, block->scale) > last)
-				filter_fail("position out of bounds");
-			exact = false;
-		}
+		move_beginning(page, block, last);
+		if (last < block->span &&
+			snarf_position(block->span, block->scale) > last)
+			filter_fail("position out of bounds");
 		place_block(page, block, keys, coding.bytes);
 		keys += block->nkeys;
 	}
@@ -455,9 +604,9 @@ void
 snarf_page_write(SnarfPage *page, uint8_t *out)
 {
 	uint32_t	nblocks = page->nblocks;
-	uint64_t	base = page->blocks[0].first;
-	uint64_t	distance = page->blocks[nblocks - 1].first - base;
-	uint32_t	width = byte_width(distance);
+	uint64_t	base = page->blocks[0].begin;
+	uint64_t	distance = page->blocks[nblocks - 1].begin - base;
+	uint32_t	width = byte_width(distance >> page->shift);
 	uint64_t	rank = page->rank;
 	uint8_t    *trailer = out + page->page_size - SNARF_TRAILER;
 	uint8_t    *metas = trailer - SNARF_META * nblocks;
@@ -477,10 +626,12 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 			ncoded = 0;			/* more than fit here */
 		if (i > 0)
 			bits_write(firsts, (uint64_t) (i - 1) * width * 8, width * 8,
-					   block->first - base);
+					   (block->begin - base) >> page->shift);
 		bits_store16(meta, (uint16_t) block->start);
 		bits_store16(meta + 2, (uint16_t) (ncoded << 6 | block->code));
 		bits_store16(meta + 4, block->scale);
+		bits_write(meta, 48, 12, block->samples[0]);
+		bits_write(meta, 60, 12, block->samples[1]);
 	}
 	bits_store64(trailer, base);
 	bits_store32(trailer + 8, (uint32_t) rank);
@@ -489,5 +640,6 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 	bits_store16(trailer + 16, (uint16_t) page->data_len);
 	trailer[18] = (uint8_t) width;
 	trailer[19] = (uint8_t) (rank >> 32);
+	trailer[20] = (uint8_t) page->shift;
 	snarf_page_reset(page);
 }

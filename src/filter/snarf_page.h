@@ -28,6 +28,10 @@
  * - a bitmap of positions, where they are dense;
  * - nothing but their number, where the keys are consecutive.
  *
+ * On a page without an exact block, blocks begin a little before their first
+ * key, at a multiple of 2^shift from the page's first key, which saves bytes.
+ * There a block's first key counts as being anywhere at position 0.
+ *
  * A page is self-contained.  Its directory is at its end, so that loads of
  * eight bytes that begin within a block's data never leave the page.
  * Little-endian, unaligned, sizes in bytes:
@@ -36,21 +40,26 @@
  *					high bits; or the bitmap
  *		(unused)
  *		width * (nblocks - 1)
- *					first key of each block but the first, less base
- *		6 * nblocks	per block:
+ *					beginning of each block but the first, less base, shifted
+ *					right by shift
+ *		9 * nblocks	per block:
  *					uint16 where its data begin (they end where the next
  *						block's begin, or at data_end)
  *					uint16 keys coded * 64 + code
  *					uint16 (mantissa - 1024) * 64 + exponent, or
  *						SNARF_EXACT_SCALE; keys coded for SNARF_CODE_RUN
- *		20			trailer: uint64 base (the first block's first key),
+ *					2 * 12 bits samples: of Elias-Fano's high bits, how many
+ *						zeros are before bit 512, and before bit 1024; 0xFFF
+ *						where there are no more bits than that
+ *		21			trailer: uint64 base (the first block's first key),
  *					uint32 rank (keys in the pages before), its low bits,
  *					uint16 magic, uint16 nblocks, uint16 data_end, uint8 width,
- *					uint8 rank, its bits from 32 on
+ *					uint8 rank, its bits from 32 on, uint8 shift
  *
  * The root of a run is
  *		uint32 magic, uint32 number of content pages, uint64 least key,
- *		uint64 greatest key, then the root of the fences.
+ *		uint64 greatest key, uint16 size of a usual block, uint16 of its low
+ *		bits (0 where there is no usual one), then the root of the fences.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,18 +69,22 @@
 #include "filter/bits.h"
 #include "filter/filter.h"
 
-#define SNARF_ROOT_MAGIC	0x32464e53	/* "SNF2" */
-#define SNARF_ROOT_HEADER	24
-#define SNARF_PAGE_MAGIC	0x5332
+#define SNARF_ROOT_MAGIC	0x33464e53	/* "SNF3" */
+#define SNARF_ROOT_HEADER	28
+#define SNARF_PAGE_MAGIC	0x5333
 
-#define SNARF_TRAILER		20
-#define SNARF_META			6	/* directory bytes of any block */
+#define SNARF_TRAILER		21
+#define SNARF_META			9	/* directory bytes of any block */
 
 /* Longer blocks cost less directory, shorter ones less scanning. */
 #define SNARF_BLOCK_KEYS	512
 
 /* The most keys a run of consecutive keys holds. */
 #define SNARF_RUN_KEYS		65536
+
+/* Bits of Elias-Fano's high bits from sample to sample, and no sample. */
+#define SNARF_SAMPLE_BITS	512
+#define SNARF_NO_SAMPLE		0xFFF
 
 /* Codes: up to SNARF_MAX_LOW the number of low bits of Elias-Fano. */
 #define SNARF_MAX_LOW		61
@@ -98,12 +111,13 @@ snarf_position(uint64_t distance, uint16_t scale)
 /* A block of a page being built. */
 typedef struct SnarfBlock
 {
-	uint64_t	first;
-	uint64_t	span;			/* last key - first key */
+	uint64_t	begin;			/* the first key, or a little before */
+	uint64_t	span;			/* last key - begin */
 	uint32_t	nkeys;
 	uint32_t	start;			/* of its data */
 	uint16_t	code;
 	uint16_t	scale;
+	uint16_t	samples[2];
 } SnarfBlock;
 
 /* A page being built; data is NULL when only its size is asked for. */
@@ -111,6 +125,8 @@ typedef struct SnarfPage
 {
 	uint32_t	page_size;
 	uint64_t	rank;			/* keys of the pages written before */
+	uint32_t	parts;			/* the last page was cut into at least */
+	unsigned	shift;			/* blocks begin at multiples of 2^shift */
 	uint8_t    *data;
 	uint32_t	data_len;
 	SnarfBlock *blocks;

@@ -33,6 +33,8 @@ typedef struct SnarfRoot
 	uint32_t	npages;			/* content pages */
 	uint64_t	min;
 	uint64_t	max;
+	uint32_t	block_bytes;	/* usual size of a block, or 0 */
+	uint32_t	low_bytes;		/* of its low bits */
 } SnarfRoot;
 
 /* A page as a query sees it; pointers lead into the page. */
@@ -41,11 +43,13 @@ typedef struct SnarfPageView
 	const uint8_t *page;
 	const uint8_t *metas;		/* SNARF_META bytes of each block */
 	const uint8_t *firsts;		/* width bytes of each block but the first */
+	const uint8_t *limit;		/* the page's end */
 	uint64_t	base;			/* first key of the first block */
 	uint64_t	rank;			/* keys of the run before this page */
 	uint32_t	nblocks;
 	uint32_t	data_end;
 	uint32_t	width;
+	unsigned	shift;
 } SnarfPageView;
 
 /* A block's data as a query sees it. */
@@ -53,9 +57,11 @@ typedef struct SnarfBlockView
 {
 	const uint8_t *data;
 	const uint8_t *end;
+	const uint8_t *limit;		/* the page's end */
 	uint32_t	ncoded;
 	unsigned	code;
 	uint16_t	scale;
+	uint16_t	samples[2];
 } SnarfBlockView;
 
 /* Opens a root; false if it is damaged or of another version. */
@@ -69,6 +75,8 @@ snarf_open_root(SnarfRoot *root, const uint8_t *data, uint32_t len,
 	root->npages = bits_load32(data + 4);
 	root->min = bits_load64(data + 8);
 	root->max = bits_load64(data + 16);
+	root->block_bytes = bits_load16(data + 24);
+	root->low_bytes = bits_load16(data + 26);
 	root->fences = data + SNARF_ROOT_HEADER;
 	root->fences_len = len - SNARF_ROOT_HEADER;
 	return true;
@@ -89,16 +97,8 @@ static BITS_INLINE bool
 snarf_find_page(const SnarfRoot *root, FilterReader *reader, uint64_t lo,
 				uint64_t hi, FencePosition *position)
 {
-	uint8_t		lo_bytes[8];
-	uint8_t		hi_bytes[8];
-	FilterBytes lo_key = {lo_bytes, 8};
-	FilterBytes hi_key = {hi_bytes, 8};
-
-	/* Big-endian, so that they sort as the numbers do. */
-	bits_store64(lo_bytes, __builtin_bswap64(lo));
-	bits_store64(hi_bytes, __builtin_bswap64(hi));
-	return fence_find(root->fences, root->fences_len, reader, &lo_key, &hi_key,
-					  false, position) && position->page < root->npages;
+	return fence_find_number(root->fences, root->fences_len, reader, lo, hi,
+							 position) && position->page < root->npages;
 }
 
 /* Opens a page; false if its directory does not fit it. */
@@ -118,6 +118,8 @@ snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
 	view->nblocks = bits_load16(trailer + 14);
 	view->data_end = bits_load16(trailer + 16);
 	view->width = trailer[18];
+	view->shift = trailer[20] & 63;
+	view->limit = page + page_size;
 	directory = view->nblocks * (SNARF_META + view->width) - view->width;
 	if (bits_load16(trailer + 12) != SNARF_PAGE_MAGIC || view->nblocks == 0 ||
 		view->width > 8 || directory > page_size - SNARF_TRAILER ||
@@ -155,19 +157,27 @@ snarf_count_firsts(const uint8_t *firsts, uint32_t n, uint32_t width,
 	return count;
 }
 
+/* Where a block begins, less base. */
+static BITS_INLINE uint64_t
+snarf_block_begin(const SnarfPageView *view, uint32_t index)
+{
+	return index == 0 ? 0 :
+		(bits_load64(view->firsts + (index - 1) * view->width) &
+		 bits_mask(8 * view->width)) << view->shift;
+}
+
 /*
- * The last block whose first key is at most key >= base; sets *first to that
- * first key, less base.
+ * The last block that begins at or before key >= base; sets *begin to where,
+ * less base.
  */
 static BITS_INLINE uint32_t
-snarf_find_block(const SnarfPageView *view, uint64_t key, uint64_t *first)
+snarf_find_block(const SnarfPageView *view, uint64_t key, uint64_t *begin)
 {
 	uint32_t	index = snarf_count_firsts(view->firsts, view->nblocks - 1,
-										   view->width, key - view->base);
+										   view->width,
+										   (key - view->base) >> view->shift);
 
-	*first = index == 0 ? 0 :
-		bits_load64(view->firsts + (index - 1) * view->width) &
-		bits_mask(8 * view->width);
+	*begin = snarf_block_begin(view, index);
 	return index;
 }
 
@@ -180,6 +190,7 @@ snarf_open_block(const SnarfPageView *view, uint32_t index,
 	uint32_t	start = bits_load16(meta);
 	uint32_t	end = index + 1 < view->nblocks ?
 	bits_load16(meta + SNARF_META) : view->data_end;
+	uint32_t	samples = bits_load32(meta + 5) >> 8;
 
 	if (start > end || end > view->data_end)
 		return false;
@@ -188,7 +199,49 @@ snarf_open_block(const SnarfPageView *view, uint32_t index,
 	block->ncoded = bits_load16(meta + 2) >> 6;
 	block->code = bits_load16(meta + 2) & 63;
 	block->scale = bits_load16(meta + 4);
+	block->samples[0] = samples & 0xFFF;
+	block->samples[1] = (uint16_t) (samples >> 12);
+	block->limit = view->limit;
 	return true;
+}
+
+/*
+ * Where a search for the high-th zero of Elias-Fano's high bits begins, by the
+ * block's samples; *before is the number of zeros before.
+ */
+static BITS_INLINE uint32_t
+snarf_find_sample(const SnarfBlockView *block, uint64_t high, uint64_t *before)
+{
+	uint32_t	past0 = high > block->samples[0];
+	uint32_t	past1 = high > block->samples[1];
+
+	/* Masks, as branches would be mispredicted. */
+	*before = (block->samples[0] & (0 - past0)) +
+		((block->samples[1] - (uint32_t) block->samples[0]) & (0 - past1));
+	return SNARF_SAMPLE_BITS * (past0 + past1);
+}
+
+/*
+ * How many of the eight words from p on are before the one that has the
+ * high-th zero, and how many zeros those have.  Looking at all of them costs
+ * less than a branch that nobody can predict.
+ */
+static BITS_INLINE uint32_t
+snarf_skip_words(const uint8_t *p, uint64_t high, uint64_t *skipped)
+{
+	uint64_t	zeros = 0;
+	uint32_t	nwords = 0;
+	uint32_t	i;
+
+	*skipped = 0;
+#pragma GCC unroll 8
+	for (i = 0; i < SNARF_SAMPLE_BITS / 64; i++)
+	{
+		zeros += 64 - bits_count(bits_load64(p + 8 * i));
+		nwords += zeros < high;
+		*skipped = zeros < high ? zeros : *skipped;
+	}
+	return nwords;
 }
 
 /*
@@ -196,26 +249,32 @@ snarf_open_block(const SnarfPageView *view, uint32_t index,
  * high-th zero.  Returns nbits where there is no such place.
  */
 static BITS_INLINE uint64_t
-snarf_find_high(const uint8_t *bits, uint64_t nbits, uint64_t high, bool fast)
+snarf_find_high(const SnarfBlockView *block, const uint8_t *bits,
+				uint64_t nbits, uint64_t high, bool fast)
 {
-	uint64_t	pos = 0;
+	uint64_t	before;
+	uint64_t	pos = snarf_find_sample(block, high, &before);
 	uint64_t	zeros;
 	unsigned	count;
 
 	if (high == 0)
 		return 0;
-	if (high >= nbits)
-		return nbits;
+	high -= before;
+	if (fast && block->limit - bits >= (ptrdiff_t) (pos + SNARF_SAMPLE_BITS) / 8)
+	{
+		pos += 64 * snarf_skip_words(bits + (pos >> 3), high, &before);
+		high -= before;
+	}
 	for (;;)
 	{
+		if (pos >= nbits)
+			return nbits;
 		zeros = ~bits_load64(bits + (pos >> 3));
 		count = bits_count(zeros);
 		if (high <= count)
 			break;
 		high -= count;
 		pos += 64;
-		if (pos >= nbits)
-			return nbits;
 	}
 	count = (unsigned) high - 1;
 	pos += (fast ? bits_select_fast(zeros, count) : bits_select(zeros, count)) + 1;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "filter/bits.h"
 #include "filter/fence.h"
 #include "filter/port.h"
 #include "strict_reader.h"
@@ -26,6 +27,7 @@ typedef struct Tree
 	uint8_t    *root;
 	uint32_t	root_len;
 	uint32_t	page_size;
+	bool		numbers;
 	FilterMemoryReader reader;
 } Tree;
 
@@ -103,6 +105,25 @@ last_page_at(uint32_t n, FilterBytes key)
 	return low;
 }
 
+/* The same way for numbers leads to the same place. */
+static void
+check_number(Tree *tree, const FilterBytes *lo, const FilterBytes *hi,
+			 const FencePosition *expected)
+{
+	FencePosition position;
+	uint64_t	low = __builtin_bswap64(bits_load64(lo->data));
+	uint64_t	high = __builtin_bswap64(bits_load64(hi->data));
+
+	CHECK(fence_find_number(tree->root, tree->root_len, &tree->reader.reader,
+							low, high, &position) &&
+		  position.page == expected->page &&
+		  position.range_crosses == expected->range_crosses,
+		  "[%" PRIu64 ", %" PRIu64 "]: page %u, not %u", low, high,
+		  position.page, expected->page);
+	CHECK(position.guess < 65536 || position.guess == FENCE_NO_GUESS,
+		  "guess %u", position.guess);
+}
+
 /*
  * Asks for [lo, hi]: the page must be the one to hold lo or, where separators
  * were cut, left of it with the crossing noticed.
@@ -121,6 +142,8 @@ check_find(Tree *tree, const FilterBytes *lo, const FilterBytes *hi,
 	CHECK(found, "%u pages", tree->npages);
 	if (!found)
 		return;
+	if (tree->numbers && lo != NULL && hi != NULL && !hi_exclusive)
+		check_number(tree, lo, hi, &position);
 	page = position.page;
 	CHECK(page < tree->npages, "page %u of %u", page, tree->npages);
 
@@ -236,6 +259,17 @@ make_number(void)
 	return copy_bytes(bytes, 8);
 }
 
+/* Numbers spread evenly. */
+static FilterBytes
+make_even(void)
+{
+	uint64_t	value = __builtin_bswap64(unit_random());
+	uint8_t		bytes[8];
+
+	bits_store64(bytes, value);
+	return copy_bytes(bytes, 8);
+}
+
 /* Short strings over few letters, 0x00 and 0xFF among them. */
 static FilterBytes
 make_string(void)
@@ -278,7 +312,8 @@ check_kind(FilterBytes (*make) (void), uint32_t n, uint32_t page_size,
 	n = make_distinct(keys, 2 * n) / 2;
 	set_pages(keys, n);
 	tree = build(n, page_size, root_max);
-	if (make == make_number)
+	tree.numbers = make == make_number || make == make_even;
+	if (tree.numbers)
 		CHECK(tree.total_pages - n <= fence_pages_bound(n, page_size, root_max, 8),
 			  "%u fence pages for %u pages", tree.total_pages - n, n);
 	check_all(&tree, make, cut);
@@ -295,6 +330,8 @@ test_numbers(void)
 	check_kind(make_number, 500, 512, 100, false);
 	check_kind(make_number, 3000, 512, 2500, false);
 	check_kind(make_number, 3000, 8152, 64, false);
+	check_kind(make_even, 3000, 8152, 64, false);
+	check_kind(make_even, 1000, 256, 64, false);
 }
 
 static void
@@ -399,8 +436,9 @@ damage(uint8_t *bytes, size_t len, uint32_t node_size, int count)
 }
 
 /* Damaged nodes lead anywhere within the run, or nowhere. */
+/* Asks damaged copies of fences over such keys. */
 static void
-test_hostile_bytes(void)
+check_hostile(FilterBytes (*make) (void))
 {
 	static FilterBytes keys[2 * MAX_PAGES];
 	Tree		tree;
@@ -409,20 +447,21 @@ test_hostile_bytes(void)
 	int			round;
 
 	for (i = 0; i < 2 * n; i++)
-		keys[i] = make_string();
+		keys[i] = make();
 	n = make_distinct(keys, 2 * n) / 2;
 	set_pages(keys, n);
 	tree = build(n, 256, 80);
 
 	for (round = 0; round < 20000; round++)
 	{
-		FilterBytes lo = make_string();
-		FilterBytes hi = make_string();
+		FilterBytes lo = make();
+		FilterBytes hi = make();
 		FencePosition position;
 		StrictReader reader;
 		size_t		size = (size_t) tree.total_pages * 256;
 		uint8_t    *pages = malloc(size);
 		uint32_t	root_len = tree.root_len;
+		uint64_t	first = unit_random();
 		uint8_t    *root;
 
 		if (unit_random_below(10) == 0)
@@ -435,6 +474,9 @@ test_hostile_bytes(void)
 		strict_reader_init(&reader, pages, tree.total_pages, 256);
 		if (fence_find(root, root_len, &reader.reader, &lo, &hi, false, &position))
 			CHECK(position.page < tree.total_pages, "page %u", position.page);
+		if (fence_find_number(root, root_len, &reader.reader, first,
+							  first + round, &position))
+			CHECK(position.page < tree.total_pages, "page %u", position.page);
 		CHECK(strict_reader_end(&reader), "%d reads", reader.reads);
 		free(root);
 		free(pages);
@@ -442,6 +484,13 @@ test_hostile_bytes(void)
 		free((void *) hi.data);
 	}
 	free_tree(&tree);
+}
+
+static void
+test_hostile_bytes(void)
+{
+	check_hostile(make_string);
+	check_hostile(make_even);
 }
 
 int
