@@ -19,8 +19,14 @@
 
 /* RelFileNode became RelFileLocator in 16. */
 #if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+typedef RelFileLocator RfRelFile;
+
 #define RF_RELFILE(relation) ((relation)->rd_locator)
 #else
+#include "storage/relfilenode.h"
+typedef RelFileNode RfRelFile;
+
 #define RF_RELFILE(relation) ((relation)->rd_node)
 #endif
 

@@ -37,16 +37,8 @@
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
-/* Leaf table -> leaf index. */
-typedef struct RfLeafMapEntry
-{
-	Oid			leaf;
-	Oid			index;
-	char		status;
-} RfLeafMapEntry;
-
 #define SH_PREFIX rf_leafmap
-#define SH_ELEMENT_TYPE RfLeafMapEntry
+#define SH_ELEMENT_TYPE RfLeaf
 #define SH_KEY_TYPE Oid
 #define SH_KEY leaf
 #define SH_HASH_KEY(tb, key) murmurhash32(key)
@@ -321,10 +313,13 @@ map_leaves(RfTable *table, RfIndex *index)
 		if (HeapTupleIsValid(tuple))
 		{
 			Oid			leaf = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
+			RfLeaf	   *entry;
 			bool		found;
 
 			ReleaseSysCache(tuple);
-			rf_leafmap_insert(index->leaves, leaf, &found)->index = child;
+			entry = rf_leafmap_insert(index->leaves, leaf, &found);
+			entry->index = child;
+			entry->copy = NULL;
 		}
 	}
 	list_free(children);
@@ -332,18 +327,69 @@ map_leaves(RfTable *table, RfIndex *index)
 }
 
 /*
- * The index of a leaf partition that belongs to a partitioned index, or
- * InvalidOid.
+ * The index of a leaf partition that belongs to a partitioned index, or NULL.
  */
-Oid
-rf_leaf_index(RfTable *table, RfIndex *index, Oid leaf)
+RfLeaf *
+rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf)
 {
-	RfLeafMapEntry *entry;
-
 	if (!index->mapped)
 		map_leaves(table, index);
-	entry = rf_leafmap_lookup(index->leaves, leaf);
-	return entry != NULL ? entry->index : InvalidOid;
+	return rf_leafmap_lookup(index->leaves, leaf);
+}
+
+/*
+ * Throws away all copies of a table's indexes.
+ */
+void
+rf_forget_copies(RfTable *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		struct rf_leafmap_hash *leaves = table->indexes[i].leaves;
+		rf_leafmap_iterator iterator;
+		RfLeaf	   *leaf;
+
+		if (leaves == NULL)
+			continue;
+		rf_leafmap_start_iterate(leaves, &iterator);
+		while ((leaf = rf_leafmap_iterate(leaves, &iterator)) != NULL)
+			rf_forget_copy(table, leaf);
+	}
+	table->has_copies = false;
+}
+
+/*
+ * The table, other than the one given, whose copies have not been asked for
+ * the longest time; NULL where no other has any.
+ */
+RfTable *
+rf_least_asked_table(const RfTable *except)
+{
+	RfTable    *least = NULL;
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		RfTable    *table = entry->table;
+
+		if (table != NULL && table != except && table->has_copies &&
+			(least == NULL || table->last_asked < least->last_asked))
+			least = table;
+	}
+	return least;
+}
+
+/*
+ * The entry of a table if there is one, valid or not.
+ */
+RfTable *
+rf_known_table(Oid relid)
+{
+	RfTableEntry *entry = hash_search(tables, &relid, HASH_FIND, NULL);
+
+	return entry != NULL ? entry->table : NULL;
 }
 
 /*
@@ -368,6 +414,7 @@ rf_free_retired_tables(void)
 		RfTable    *table = retired;
 
 		retired = table->next_retired;
+		rf_forget_copies(table);
 		MemoryContextDelete(table->context);
 	}
 }

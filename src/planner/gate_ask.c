@@ -283,7 +283,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set)
 		PredicateLockRelation(relation, snapshot);
 	answer = rf_probe(relation, set,
 					  RecoveryInProgress() || snapshot->takenDuringRecovery,
-					  &stamp);
+					  &stamp, NULL);
 	relation_close(relation, AccessShareLock);
 	return answer;
 }
@@ -328,7 +328,7 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	}
 	if (index->image != NULL)
 		return rf_image_probe(index->image, index->relation, set);
-	return rf_probe(index->relation, set, in_recovery, &stamp);
+	return rf_probe(index->relation, set, in_recovery, &stamp, NULL);
 }
 
 /*

@@ -284,7 +284,6 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 	MemoryContext scratch;
 	MemoryContext old;
 	RfRecheck	recheck = {0};
-	RfClock		clock;
 	bool		holds;
 
 	if (snapshot == InvalidSnapshot)
@@ -302,8 +301,10 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 									"rangefilter guard",
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(scratch);
-	rf_clock_read(&clock);
-	if (!recheck.in_recovery)
+	rf_clock_read(&recheck.clock);
+	if (recheck.in_recovery)
+		recheck.clock.completions = 0;
+	else
 		state->in_recovery = false;
 	holds = check_skips(guard, state, &recheck);
 	MemoryContextSwitchTo(old);
@@ -311,7 +312,7 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 
 	if (holds)
 	{
-		state->clock = clock;
+		state->clock = recheck.clock;
 		if (recheck.in_recovery)
 			state->in_recovery = true;
 	}

@@ -79,7 +79,7 @@ open_index(Oid leaf, Oid oid, bool *stale)
  * Adds a NO to those the plan relies on.
  */
 static void
-add_skip(RfSkips *skips, Oid leaf, Oid index, int probe,
+add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 		 const RfStamp *stamp)
 {
 	RfSkip	   *skip;
@@ -94,10 +94,38 @@ add_skip(RfSkips *skips, Oid leaf, Oid index, int probe,
 	}
 	skip = &skips->skips[skips->n++];
 	memset(skip, 0, sizeof(*skip));
-	skip->leaf = leaf;
-	skip->index = index;
+	skip->table = table;
+	skip->leaf = leaf->leaf;
+	skip->index = leaf->index;
 	skip->probe = probe;
 	skip->stamp = *stamp;
+}
+
+/*
+ * Asks the index of a leaf, and keeps a copy of it for the next time.
+ */
+static RfAnswer
+ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
+		  RfStamp *stamp)
+{
+	bool		stale = false;
+	Relation	index = open_index(leaf->leaf, leaf->index, &stale);
+	RfAnswer	answer = RF_UNKNOWN;
+	RfCopySlot	slot;
+
+	if (stale)
+		rf_table_suspect(table);
+	if (index == NULL)
+		return RF_UNKNOWN;
+	if (rf_index_fits(cond->index, index))
+	{
+		rf_make_room(table);
+		rf_copy_slot(table, leaf, &slot);
+		answer = rf_probe(index, cond->set, in_recovery, stamp, &slot);
+		rf_copy_kept(table, leaf, &slot);
+	}
+	relation_close(index, AccessShareLock);
+	return answer;
 }
 
 /*
@@ -108,28 +136,18 @@ static bool
 probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 			 RfSkips *skips)
 {
-	Oid			oid;
-	Relation	index;
-	bool		stale = false;
+	RfLeaf	   *entry;
 	RfStamp		stamp;
-	RfAnswer	answer = RF_UNKNOWN;
 
 	if (rf_keyset_is_empty(cond->set))
 		return true;
-	oid = rf_leaf_index(table, cond->index, leaf);
-	if (!OidIsValid(oid))
+	entry = rf_find_leaf(table, cond->index, leaf);
+	if (entry == NULL)
 		return false;
-	index = open_index(leaf, oid, &stale);
-	if (stale)
-		rf_table_suspect(table);
-	if (index == NULL)
+	if (!rf_guess(table, entry, cond->set, in_recovery, &stamp) &&
+		ask_index(table, cond, entry, in_recovery, &stamp) != RF_NO)
 		return false;
-	if (rf_index_fits(cond->index, index))
-		answer = rf_probe(index, cond->set, in_recovery, &stamp);
-	relation_close(index, AccessShareLock);
-	if (answer != RF_NO)
-		return false;
-	add_skip(skips, leaf, oid, cond->probe, &stamp);
+	add_skip(skips, table->relid, entry, cond->probe, &stamp);
 	return true;
 }
 
@@ -178,10 +196,14 @@ still_denied(Relation index, RfSkip *skip, const RfRecheck *recheck)
 	if (recheck->trust_stamps && rf_read_stamp(index, &stamp) &&
 		stamp.identity == skip->stamp.identity &&
 		stamp.changes == skip->stamp.changes)
+	{
+		rf_guess_checked(skip, &recheck->clock, true);
 		return true;
+	}
+	rf_guess_checked(skip, &recheck->clock, false);
 	if (*set == NULL)
 		*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
-	if (rf_probe(index, *set, recheck->in_recovery, &stamp) != RF_NO)
+	if (rf_probe(index, *set, recheck->in_recovery, &stamp, NULL) != RF_NO)
 		return false;
 	skip->stamp = stamp;
 	return true;

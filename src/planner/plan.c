@@ -30,8 +30,9 @@
 /* The innermost call under way; an error goes back to that of its catcher. */
 RfPlanning *rf_planning = NULL;
 
-/* Planning again after guesses kept failing. */
+/* Planning again after guesses kept failing; after one has. */
 bool		rf_suppress_skips = false;
+bool		rf_suppress_guesses = false;
 
 static planner_hook_type previous_hook = NULL;
 
@@ -64,6 +65,19 @@ rf_clock_quiet(const RfClock *then)
 	return now.completions == then->completions &&
 		(!TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
 		 (now.lxid == then->lxid && now.curcid == then->curcid));
+}
+
+/*
+ * Sets a clock back to when both it and the other one were read.  Where they
+ * differ that is long ago, as far as rf_clock_quiet() is concerned.
+ */
+void
+rf_clock_merge(RfClock *clock, const RfClock *other)
+{
+	if (clock->completions != other->completions)
+		clock->completions = 0;
+	if (clock->lxid != other->lxid || clock->curcid != other->curcid)
+		clock->lxid = InvalidLocalTransactionId;
 }
 
 /*
@@ -187,6 +201,10 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 	planning->in_recovery = RecoveryInProgress() ||
 		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
 	rf_clock_read(&planning->clock);
+	if (planning->in_recovery)
+		planning->clock.completions = 0;
+	planning->started = planning->clock;
+	planning->guess = rf_begin_guessing();
 }
 
 /*

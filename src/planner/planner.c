@@ -39,6 +39,19 @@ rf_init_planner(void)
 							 NULL,
 							 enable_changed,
 							 NULL);
+	DefineCustomIntVariable("rangefilter.cache_size",
+							"How much memory a session uses to remember range filters.",
+							"Queries over many partitions are planned faster if "
+							"it has room for about a kilobyte per partition.",
+							&rf_cache_size,
+							8192,
+							0,
+							MAX_KILOBYTES,
+							PGC_USERSET,
+							GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL,
+							NULL,
+							NULL);
 	RegisterCustomScanMethods(&rf_guard_methods);
 	RegisterCustomScanMethods(&rf_gate_methods);
 	rf_init_catalog();

@@ -13,6 +13,7 @@
  *	  clause.c		one clause on one index as a set of keys
  *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
  *	  leaf.c		opens a partition's index and asks it
+ *	  guess.c		asks the copy of an index this backend has kept
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
@@ -35,14 +36,33 @@
 #include "utils/guc.h"
 #include "utils/snapshot.h"
 
-/* rangefilter.enable */
+/* rangefilter.enable, rangefilter.cache_size (kB) */
 extern bool rf_enable;
+extern int	rf_cache_size;
 
 extern void rf_init_planner(void);
 
 /* ---- catalog.c ---- */
 
 struct rf_leafmap_hash;
+
+/* When summaries were looked at; see rf_clock_quiet. */
+typedef struct RfClock
+{
+	uint64		completions;	/* transactions that ended so far; 0: unknown */
+	LocalTransactionId lxid;
+	CommandId	curcid;
+} RfClock;
+
+/* The index of a leaf partition, and this backend's copy of it. */
+typedef struct RfLeaf
+{
+	Oid			leaf;			/* hash key */
+	Oid			index;
+	RfCopy	   *copy;			/* or NULL */
+	RfClock		clock;			/* read before the copy was last found true */
+	char		status;			/* of the hash table's entry */
+} RfLeaf;
 
 /* A key column of an index. */
 typedef struct RfIndexColumn
@@ -77,6 +97,8 @@ typedef struct RfTable
 	bool		candidate;		/* it or one of its members may have indexes */
 	int			nindexes;
 	RfIndex    *indexes;
+	bool		has_copies;		/* of its indexes */
+	uint64		last_asked;		/* number of the planning */
 	MemoryContext context;
 	struct RfTable *next_retired;
 } RfTable;
@@ -84,7 +106,10 @@ typedef struct RfTable
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
-extern Oid	rf_leaf_index(RfTable *table, RfIndex *index, Oid leaf);
+extern RfTable *rf_known_table(Oid relid);
+extern RfTable *rf_least_asked_table(const RfTable *except);
+extern void rf_forget_copies(RfTable *table);
+extern RfLeaf *rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_free_retired_tables(void);
 
@@ -153,6 +178,7 @@ extern RfKeySet *rf_within_range_set(const RfIndexColumn *column, Oid type,
 /* One NO a plan relies on; part of a guard's state. */
 typedef struct RfSkip
 {
+	Oid			table;			/* the partitioned table */
 	Oid			leaf;			/* the partition */
 	Oid			index;			/* its index */
 	int32		probe;			/* number of the set of keys asked for */
@@ -176,6 +202,7 @@ typedef struct RfRecheck
 	bool		trust_stamps;	/* the same stamp means still NO */
 	bool		in_recovery;
 	Snapshot	serializable;	/* not NULL: take predicate locks for it */
+	RfClock		clock;			/* read before anything is checked */
 } RfRecheck;
 
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
@@ -197,14 +224,6 @@ typedef struct RfPass
 	RfSkips    *skips;			/* shared with a pass that asked the same */
 } RfPass;
 
-/* When summaries were looked at; see rf_clock_quiet. */
-typedef struct RfClock
-{
-	uint64		completions;	/* transactions that ended so far */
-	LocalTransactionId lxid;
-	CommandId	curcid;
-} RfClock;
-
 /* One call of the planner. */
 typedef struct RfPlanning
 {
@@ -213,7 +232,9 @@ typedef struct RfPlanning
 	Query	   *saved;			/* ... and a copy; NULL: do not skip */
 	int			cursor_options;
 	bool		in_recovery;
-	RfClock		clock;
+	bool		guess;			/* may ask copies */
+	RfClock		started;		/* before anything was read */
+	RfClock		clock;			/* when all NOs were true */
 	MemoryContext context;
 	PlannerGlobal *glob;
 	List	   *passes;			/* RfPass */
@@ -225,10 +246,24 @@ typedef struct RfPlanning
 
 extern RfPlanning *rf_planning;
 extern bool rf_suppress_skips;
+extern bool rf_suppress_guesses;
 
 extern void rf_init_plan(void);
 extern void rf_clock_read(RfClock *clock);
 extern bool rf_clock_quiet(const RfClock *then);
+extern void rf_clock_merge(RfClock *clock, const RfClock *other);
+
+/* ---- guess.c ---- */
+
+extern bool rf_begin_guessing(void);
+extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set,
+					 bool in_recovery, RfStamp *stamp);
+extern void rf_make_room(const RfTable *table);
+extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
+extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
+extern void rf_forget_copy(RfTable *table, RfLeaf *leaf);
+extern void rf_guess_checked(const RfSkip *skip, const RfClock *clock,
+							 bool same);
 
 /* ---- skip.c ---- */
 

@@ -86,6 +86,7 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip)
 	int			cursor_options = intVal(list_nth(guard->custom_private,
 												 RF_GUARD_CURSOR_OPTIONS));
 	bool		outer = rf_suppress_skips;
+	bool		outer_guesses = rf_suppress_guesses;
 	PlannedStmt *stmt;
 
 	/* A cursor made scrollable by what its plan could do. */
@@ -95,11 +96,13 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip)
 	PG_TRY();
 	{
 		rf_suppress_skips = outer || !skip;
+		rf_suppress_guesses = true;
 		stmt = planner(query, desc->sourceText, cursor_options, desc->params);
 	}
 	PG_FINALLY();
 	{
 		rf_suppress_skips = outer;
+		rf_suppress_guesses = outer_guesses;
 	}
 	PG_END_TRY();
 	return stmt;

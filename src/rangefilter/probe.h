@@ -29,6 +29,23 @@ typedef struct RfStamp
 	uint64		changes;
 } RfStamp;
 
+/*
+ * A backend's copy of an index's metapage, to guess by.  What such a copy says
+ * was true when its stamp was read; whether it still is, is for the caller to
+ * find out.
+ */
+typedef struct RfCopy RfCopy;
+
+/* Where a copy is kept, and how much room there is. */
+typedef struct RfCopySlot
+{
+	RfCopy	  **copy;			/* NULL: none yet */
+	MemoryContext context;		/* where copies are allocated */
+	Size	   *used;			/* bytes all copies take ... */
+	Size		limit;			/* ... and may take */
+	bool		kept;			/* out: there is a copy of what was just read */
+} RfCopySlot;
+
 /* Is this index (or partitioned index) one of ours? */
 extern bool rf_is_rangefilter(Relation index);
 
@@ -51,10 +68,31 @@ extern bool rf_read_stamp(Relation index, RfStamp *stamp);
  * holds at least AccessShareLock on the index.  *stamp is what was read before
  * anything else; it is set unless the answer is RF_UNKNOWN.  in_recovery: the
  * snapshot the answer is for was, or may have been, taken during recovery.
- * Damaged or unreadable pages give RF_UNKNOWN.
+ * Damaged or unreadable pages give RF_UNKNOWN.  If slot is not NULL, a copy of
+ * what was asked is kept there or brought up to date, room permitting; an older
+ * one does not stay.
  */
 extern RfAnswer rf_probe(Relation index, const RfKeySet *set,
-						 bool in_recovery, RfStamp *stamp);
+						 bool in_recovery, RfStamp *stamp, RfCopySlot *slot);
+
+/*
+ * The same by a copy, without opening or locking the index: RF_UNKNOWN also
+ * where a page it needs is not where it was.
+ */
+extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
+							  bool in_recovery, RfStamp *stamp);
+
+/* Was the copy made of a summary with this stamp? */
+extern bool rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp);
+
+/* Throws a copy away. */
+extern void rf_copy_forget(RfCopySlot *slot);
+
+/*
+ * How many keys this backend has written to deltas so far: where the number
+ * has changed, copies may lack what this transaction inserted.
+ */
+extern uint64 rf_keys_written;
 
 /*
  * A summary kept in memory, in the current context, for those who ask it many

@@ -193,14 +193,22 @@ typedef struct RfOptions
 /* Pages whose buffers are remembered: pinning those again needs no look-up. */
 #define RF_RECENT_PAGES	8
 
-/* What a page reader needs to know of the index it reads; in rd_amcache. */
-typedef struct RfCache
+/* How the pages of an index are read. */
+typedef struct RfFile
 {
-	const RfCodec *codec;
+	Relation	index;			/* NULL: not open; only from buffers below */
+	RfRelFile	locator;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
-	Buffer		run_buffers[RF_RECENT_PAGES];	/* likewise pages of runs, by
-												 * block modulo their number */
+	Buffer		buffers[RF_RECENT_PAGES];	/* likewise other pages, by block
+											 * modulo their number */
+} RfFile;
+
+/* What a backend remembers of an open index; in rd_amcache. */
+typedef struct RfCache
+{
+	RfFile		file;
+	const RfCodec *codec;
 
 	/*
 	 * The tail was seen open from heap block open_start on when this
@@ -224,6 +232,7 @@ extern void rf_check_definition(Relation heap, Relation index,
 
 /* rfmeta.c */
 extern RfCache *rf_cache(Relation index);
+extern RfFile *rf_file(Relation index);
 extern const RfCodec *rf_index_codec(Relation index);
 extern Buffer rf_read_meta(Relation index, int lockmode);
 extern Buffer rf_read_meta_fields(Relation index);
@@ -245,7 +254,7 @@ extern void rf_set_directory(Page page, uint32 len);
 typedef struct RfRunReader
 {
 	FilterReader reader;		/* must be first */
-	Relation	index;
+	RfFile	   *file;
 	uint64		identity;
 	BlockNumber run_block;
 	uint32		owner;
@@ -256,8 +265,9 @@ extern void rf_init_page(Page page, RfPageKind kind, uint64 identity,
 						 uint32 owner);
 extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
-extern bool rf_block_exists(Relation index, BlockNumber block);
-extern void rf_run_reader_begin(RfRunReader *reader, Relation index,
+extern bool rf_block_exists(RfFile *file, BlockNumber block);
+extern Buffer rf_pin_block(RfFile *file, BlockNumber block);
+extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
 								const RfMetaData *meta,
 								const RfSegment *segment);
 extern void rf_run_reader_end(RfRunReader *reader);
@@ -265,8 +275,15 @@ extern BlockNumber rf_extend(Relation index, uint32 npages);
 extern BlockNumber rf_write_run(Relation index, uint64 identity,
 								uint32 owner, const FilterRun *run);
 
+/* rfprobe.c */
+extern RfAnswer rf_probe_meta(RfFile *file, const RfMetaData *meta,
+							  const RfKeySet *set, bool in_recovery);
+
+/* rfcopy.c */
+extern void rf_copy_keep(Relation index, Page page, RfCopySlot *slot);
+
 /* rfdelta.c */
-extern RfAnswer rf_delta_probe(Relation index, const RfMetaData *meta,
+extern RfAnswer rf_delta_probe(RfFile *file, const RfMetaData *meta,
 							   int first_slot, const RfKeySet *set);
 extern void rf_delta_visit(Relation index, const RfMetaData *meta,
 						   RfKeyKind kind,
@@ -284,10 +301,10 @@ extern bool rf_has_nulls(const RfMetaData *meta);
 /* rfsegment.c */
 extern RfAnswer rf_segment_ask(const RfSegment *segment, RfKeyKind kind,
 							   const RfKeySet *set, FilterReader *reader);
-extern RfAnswer rf_segment_probe(Relation index, const RfMetaData *meta,
+extern RfAnswer rf_segment_probe(RfFile *file, const RfMetaData *meta,
 								 const RfSegment *segment, RfKeyKind kind,
 								 const RfKeySet *set);
-extern RfAnswer rf_segment_probe_key(Relation index, const RfMetaData *meta,
+extern RfAnswer rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 									 const RfSegment *segment,
 									 RfKeyKind kind, const RfKey *key);
 extern bool rf_segment_count(Relation index, const RfMetaData *meta,

@@ -72,7 +72,7 @@ rf_in_segments(Relation index, const RfMetaData *meta, RfKeyKind kind,
 
 	for (int i = 0; i < meta->nsegments; i++)
 	{
-		if (rf_segment_probe_key(index, meta, segment, kind, key) == RF_YES)
+		if (rf_segment_probe_key(rf_file(index), meta, segment, kind, key) == RF_YES)
 			return true;
 		segment = rf_next_segment(segment);
 	}

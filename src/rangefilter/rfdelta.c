@@ -267,7 +267,7 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
  * holds a lock on the metapage.  RF_UNKNOWN for damaged pages.
  */
 RfAnswer
-rf_delta_probe(Relation index, const RfMetaData *meta, int first_slot,
+rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 			   const RfKeySet *set)
 {
 	for (int i = first_slot; i < meta->ndelta; i++)
@@ -277,9 +277,11 @@ rf_delta_probe(Relation index, const RfMetaData *meta, int first_slot,
 		Buffer		buffer;
 		Page		page;
 
-		if (!rf_block_exists(index, slot->block))
+		if (!rf_block_exists(file, slot->block))
 			return RF_UNKNOWN;
-		buffer = ReadBuffer(index, slot->block);
+		buffer = rf_pin_block(file, slot->block);
+		if (!BufferIsValid(buffer))
+			return RF_UNKNOWN;
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buffer);
 		if (rf_delta_page_ok(page, set->kind, meta, slot))
@@ -306,7 +308,7 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 		Buffer		buffer;
 		RfKey		key = {0};
 
-		if (!rf_block_exists(index, meta->delta[i].block))
+		if (!rf_block_exists(rf_file(index), meta->delta[i].block))
 			continue;
 		buffer = ReadBuffer(index, meta->delta[i].block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -343,7 +345,7 @@ rf_delta_new_block(Relation index, RfMetaData *meta)
 	{
 		BlockNumber block = meta->spare[--meta->nspare];
 
-		if (rf_block_exists(index, block) && !rf_delta_has_block(meta, block))
+		if (rf_block_exists(rf_file(index), block) && !rf_delta_has_block(meta, block))
 			return block;
 	}
 	return rf_extend(index, 1);
@@ -401,7 +403,7 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 	{
 		RfDeltaSlot *slot = &meta->delta[meta->ndelta - 1];
 
-		if (!rf_block_exists(index, slot->block))
+		if (!rf_block_exists(rf_file(index), slot->block))
 			rf_delta_damaged(index, slot);
 		buffers[0] = ReadBuffer(index, slot->block);
 		LockBuffer(buffers[0], BUFFER_LOCK_EXCLUSIVE);

@@ -343,7 +343,7 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 		result = rf_probe(open.index, set,
 						  RecoveryInProgress() ||
 						  GetActiveSnapshot()->takenDuringRecovery,
-						  &stamp) != RF_NO;
+						  &stamp, NULL) != RF_NO;
 	}
 	rf_close_index(&open, false);
 	return result;
@@ -519,7 +519,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	set.nranges = tuple->isnull ? 0 : 1;
 	set.ranges = &range;
 	verify->nrows++;
-	if (rf_probe(verify->open->index, &set, false, &stamp) != RF_NO)
+	if (rf_probe(verify->open->index, &set, false, &stamp, NULL) != RF_NO)
 		return;
 	if (tuple->recently_dead && rf_may_be_missing(verify->open, tuple))
 		return;

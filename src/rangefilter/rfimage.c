@@ -150,7 +150,7 @@ ask_segment(RfImage *image, Relation index, const RfSegment *segment,
 	RfImageReader reader;
 	RfAnswer	answer;
 
-	rf_run_reader_begin(&reader.run, index, image->meta, segment);
+	rf_run_reader_begin(&reader.run, rf_file(index), image->meta, segment);
 	reader.reader = reader.run.reader;
 	reader.reader.read_page = read_image_page;
 	reader.image = image;
@@ -182,6 +182,6 @@ rf_image_probe(RfImage *image, Relation index, const RfKeySet *set)
 		segment = rf_next_segment(segment);
 	}
 	if (image->stale)
-		return rf_probe(index, set, image->in_recovery, &stamp);
+		return rf_probe(index, set, image->in_recovery, &stamp, NULL);
 	return answer;
 }

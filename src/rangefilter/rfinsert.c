@@ -23,6 +23,8 @@
 #include "rangefilter/rangefilter.h"
 #include "storage/predicate.h"
 
+uint64		rf_keys_written = 0;
+
 /* A key, or NULL, on its way into the index. */
 typedef struct RfNewKey
 {
@@ -59,7 +61,7 @@ rf_segment_covers(Relation index, const RfMetaData *meta,
 		return false;
 	if (new->isnull)
 		return (segment->flags & RF_SEGMENT_NULLS) != 0;
-	return rf_segment_probe_key(index, meta, segment, new->kind,
+	return rf_segment_probe_key(rf_file(index), meta, segment, new->kind,
 								&new->key) == RF_YES;
 }
 
@@ -78,7 +80,7 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return false;
 	if (new->isnull)
 		return (meta->flags & RF_DELTA_NULLS) != 0;
-	return rf_delta_probe(index, meta, meta->nretired, &set) == RF_YES;
+	return rf_delta_probe(rf_file(index), meta, meta->nretired, &set) == RF_YES;
 }
 
 /*
@@ -140,6 +142,7 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 			meta->tail_keys++;
 	}
 	GenericXLogFinish(state);
+	rf_keys_written++;
 	for (int i = 0; i < 2; i++)
 		if (BufferIsValid(buffers[i]))
 			UnlockReleaseBuffer(buffers[i]);

@@ -44,10 +44,23 @@ rf_cache(Relation index)
 	{
 		cache = MemoryContextAllocZero(index->rd_indexcxt, sizeof(RfCache));
 		cache->codec = rf_find_codec(index);
-		cache->meta_buffer = InvalidBuffer;
+		cache->file.index = index;
+		cache->file.meta_buffer = InvalidBuffer;
 		index->rd_amcache = cache;
 	}
 	return cache;
+}
+
+/*
+ * How to read the pages of an open index.
+ */
+RfFile *
+rf_file(Relation index)
+{
+	RfFile	   *file = &rf_cache(index)->file;
+
+	file->locator = RF_RELFILE(index);
+	return file;
 }
 
 /*
@@ -151,19 +164,19 @@ rf_meta_problem(Page page, const RfCodec *codec)
 static Buffer
 rf_pin_meta(Relation index)
 {
-	RfCache    *cache = rf_cache(index);
+	RfFile	   *file = rf_file(index);
 
-	if (BufferIsValid(cache->meta_buffer) &&
-		ReadRecentBuffer(RF_RELFILE(index), MAIN_FORKNUM, RF_META_BLKNO,
-						 cache->meta_buffer))
-		return cache->meta_buffer;
+	if (BufferIsValid(file->meta_buffer) &&
+		ReadRecentBuffer(file->locator, MAIN_FORKNUM, RF_META_BLKNO,
+						 file->meta_buffer))
+		return file->meta_buffer;
 
-	if (cache->nblocks == 0)
-		cache->nblocks = RelationGetNumberOfBlocks(index);
-	if (cache->nblocks == 0)
+	if (file->nblocks == 0)
+		file->nblocks = RelationGetNumberOfBlocks(index);
+	if (file->nblocks == 0)
 		return InvalidBuffer;
-	cache->meta_buffer = ReadBuffer(index, RF_META_BLKNO);
-	return cache->meta_buffer;
+	file->meta_buffer = ReadBuffer(index, RF_META_BLKNO);
+	return file->meta_buffer;
 }
 
 /*

@@ -55,30 +55,30 @@ rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
  * of the file: a damaged metapage may name either.
  */
 bool
-rf_block_exists(Relation index, BlockNumber block)
+rf_block_exists(RfFile *file, BlockNumber block)
 {
-	RfCache    *cache = rf_cache(index);
-
 	if (block == RF_META_BLKNO)
 		return false;
 
 	/* The file may have grown since its length was noted. */
-	if (block >= cache->nblocks)
-		cache->nblocks = RelationGetNumberOfBlocks(index);
-	return block < cache->nblocks;
+	if (block >= file->nblocks && file->index != NULL)
+		file->nblocks = RelationGetNumberOfBlocks(file->index);
+	return block < file->nblocks;
 }
 
 /*
- * Pins a block, preferring the buffer it was last seen in.
+ * Pins a block other than the metapage, preferring the buffer it was last seen
+ * in.  InvalidBuffer where it is not there and the index is not open.
  */
-static Buffer
-rf_pin_recent(Relation index, BlockNumber block)
+Buffer
+rf_pin_block(RfFile *file, BlockNumber block)
 {
-	Buffer	   *recent = &rf_cache(index)->run_buffers[block % RF_RECENT_PAGES];
+	Buffer	   *recent = &file->buffers[block % RF_RECENT_PAGES];
 
 	if (!BufferIsValid(*recent) ||
-		!ReadRecentBuffer(RF_RELFILE(index), MAIN_FORKNUM, block, *recent))
-		*recent = ReadBuffer(index, block);
+		!ReadRecentBuffer(file->locator, MAIN_FORKNUM, block, *recent))
+		*recent = file->index != NULL ?
+			ReadBuffer(file->index, block) : InvalidBuffer;
 	return *recent;
 }
 
@@ -94,10 +94,11 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 
 	rf_run_reader_end(reader);
 	if (pageno >= reader->reader.npages ||
-		!rf_block_exists(reader->index, reader->run_block + pageno))
+		!rf_block_exists(reader->file, reader->run_block + pageno))
 		return NULL;
-	reader->buffer = rf_pin_recent(reader->index,
-								   reader->run_block + pageno);
+	reader->buffer = rf_pin_block(reader->file, reader->run_block + pageno);
+	if (!BufferIsValid(reader->buffer))
+		return NULL;
 	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(reader->buffer);
 	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
@@ -110,13 +111,13 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
  * until rf_run_reader_end(), so that the run stays in use.
  */
 void
-rf_run_reader_begin(RfRunReader *reader, Relation index,
+rf_run_reader_begin(RfRunReader *reader, RfFile *file,
 					const RfMetaData *meta, const RfSegment *segment)
 {
 	reader->reader.read_page = rf_read_run_page;
 	reader->reader.npages = segment->npages;
 	reader->reader.page_size = RF_PAGE_CONTENT;
-	reader->index = index;
+	reader->file = file;
 	reader->identity = meta->identity;
 	reader->run_block = segment->run_block;
 	reader->owner = segment->owner;

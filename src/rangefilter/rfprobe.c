@@ -57,10 +57,10 @@ rf_has_nulls(const RfMetaData *meta)
 }
 
 /*
- * Probes the state on a share-locked metapage.
+ * Probes the state on a metapage that is share-locked, or on a copy.
  */
-static RfAnswer
-rf_probe_meta(Relation index, const RfMetaData *meta, const RfKeySet *set,
+RfAnswer
+rf_probe_meta(RfFile *file, const RfMetaData *meta, const RfKeySet *set,
 			  bool in_recovery)
 {
 	const RfSegment *segment = rf_first_segment(meta);
@@ -70,16 +70,14 @@ rf_probe_meta(Relation index, const RfMetaData *meta, const RfKeySet *set,
 		return RF_UNKNOWN;
 	if (in_recovery && (meta->flags & RF_STANDBY_UNKNOWN))
 		return RF_UNKNOWN;
-	if (set->kind != rf_index_codec(index)->kind)
-		return RF_UNKNOWN;
 	if (set->nulls && rf_has_nulls(meta))
 		return RF_YES;
 	if (set->nranges == 0)
 		return RF_NO;
-	answer = rf_delta_probe(index, meta, 0, set);
+	answer = rf_delta_probe(file, meta, 0, set);
 	for (int i = 0; i < meta->nsegments && answer == RF_NO; i++)
 	{
-		answer = rf_segment_probe(index, meta, segment, set->kind, set);
+		answer = rf_segment_probe(file, meta, segment, set->kind, set);
 		segment = rf_next_segment(segment);
 	}
 	return answer;
@@ -91,18 +89,23 @@ rf_probe_meta(Relation index, const RfMetaData *meta, const RfKeySet *set,
  */
 RfAnswer
 rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
-		 RfStamp *stamp)
+		 RfStamp *stamp, RfCopySlot *slot)
 {
 	Buffer		buffer = rf_try_read_meta(index);
 	const RfMetaData *meta;
-	RfAnswer	answer;
+	RfAnswer	answer = RF_UNKNOWN;
 
 	if (!BufferIsValid(buffer))
 		return RF_UNKNOWN;
 	meta = rf_page_meta(BufferGetPage(buffer));
 	stamp->identity = meta->identity;
 	stamp->changes = meta->changes;
-	answer = rf_probe_meta(index, meta, set, in_recovery);
+	if (set->kind == rf_index_codec(index)->kind)
+	{
+		answer = rf_probe_meta(rf_file(index), meta, set, in_recovery);
+		if (slot != NULL)
+			rf_copy_keep(index, BufferGetPage(buffer), slot);
+	}
 	UnlockReleaseBuffer(buffer);
 	return answer;
 }

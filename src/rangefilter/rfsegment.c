@@ -146,14 +146,14 @@ rf_segment_ask(const RfSegment *segment, RfKeyKind kind, const RfKeySet *set,
  * metapage; run pages are locked and released one at a time.
  */
 RfAnswer
-rf_segment_probe(Relation index, const RfMetaData *meta,
+rf_segment_probe(RfFile *file, const RfMetaData *meta,
 				 const RfSegment *segment, RfKeyKind kind,
 				 const RfKeySet *set)
 {
 	RfRunReader reader;
 	RfAnswer	answer;
 
-	rf_run_reader_begin(&reader, index, meta, segment);
+	rf_run_reader_begin(&reader, file, meta, segment);
 	answer = rf_segment_ask(segment, kind, set, &reader.reader);
 	rf_run_reader_end(&reader);
 	return answer;
@@ -163,14 +163,14 @@ rf_segment_probe(Relation index, const RfMetaData *meta,
  * May the segment hold this one key?  As rf_segment_probe().
  */
 RfAnswer
-rf_segment_probe_key(Relation index, const RfMetaData *meta,
+rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 					 const RfSegment *segment, RfKeyKind kind,
 					 const RfKey *key)
 {
 	RfRange		range = {.lo = *key,.hi = *key};
 	RfKeySet	set = {.kind = kind,.nranges = 1,.ranges = &range};
 
-	return rf_segment_probe(index, meta, segment, kind, &set);
+	return rf_segment_probe(file, meta, segment, kind, &set);
 }
 
 /*
@@ -240,7 +240,7 @@ rf_segment_count(Relation index, const RfMetaData *meta,
 
 	if (segment->nkeys == 0)
 		return true;
-	rf_run_reader_begin(&reader, index, meta, segment);
+	rf_run_reader_begin(&reader, rf_file(index), meta, segment);
 	for (int i = 0; i < set->nranges && known; i++)
 		known = rf_count_range(segment, set->kind, &set->ranges[i],
 							   &reader.reader, count);

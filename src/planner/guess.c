@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * guess.c
+ *	  Asking the copy of an index this backend has kept.
+ *
+ * What the planner finds out is a guess that the guard checks when the plan
+ * is executed.  So it may as well be found out from copies of the summaries
+ * (rfcopy.c), without locking and opening a thousand indexes.  Each copy
+ * remembers when it was last found to be true: if no transaction has ended
+ * since then, the guard need not look either.  Where a copy does not say NO,
+ * the index itself is asked.
+ *
+ * The room for copies is bounded.  When it is full, those of the table that
+ * has not been asked for the longest time go.  Within a table the first ones
+ * stay: queries ask all partitions in turn, and dropping the eldest would
+ * always drop those asked next.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "planner/planner.h"
+
+/* Few copies are larger than this. */
+#define ENOUGH	1024
+
+int			rf_cache_size = 8192;
+
+/* Bytes in use for copies. */
+static Size copies_used = 0;
+
+/* Plannings so far. */
+static uint64 plannings = 0;
+
+/*
+ * Starts the planning of a query.  May it ask copies?  Not where this backend
+ * has put keys into deltas since the last time: the copies lack them, and every
+ * guess that fails costs another planning.
+ */
+bool
+rf_begin_guessing(void)
+{
+	static uint64 keys_seen = 0;
+	bool		unchanged = keys_seen == rf_keys_written;
+
+	plannings++;
+	keys_seen = rf_keys_written;
+	return unchanged && !rf_suppress_guesses;
+}
+
+/*
+ * Where the copy of a leaf's index is to be kept, and how large it may be.
+ */
+void
+rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
+{
+	slot->copy = &leaf->copy;
+	slot->context = table->context;
+	slot->used = &copies_used;
+	slot->limit = (Size) rf_cache_size * 1024;
+	slot->kept = false;
+}
+
+/*
+ * The index of a leaf has been asked, and a copy of it kept or not.
+ */
+void
+rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
+{
+	if (slot->kept)
+	{
+		leaf->clock = rf_planning->started;
+		table->has_copies = true;
+	}
+	else
+		rf_copy_forget(slot);
+}
+
+/*
+ * Throws a leaf's copy away.
+ */
+void
+rf_forget_copy(RfTable *table, RfLeaf *leaf)
+{
+	RfCopySlot	slot;
+
+	rf_copy_slot(table, leaf, &slot);
+	rf_copy_forget(&slot);
+}
+
+/*
+ * Does the copy of a leaf's index deny that there is a key of the set?  Sets
+ * the stamp of what was copied, and sees to it that the plan's clock says when
+ * it was true.
+ */
+bool
+rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set, bool in_recovery,
+		 RfStamp *stamp)
+{
+	table->last_asked = plannings;
+	if (leaf->copy == NULL || !rf_planning->guess ||
+		rf_copy_probe(leaf->copy, set, in_recovery, stamp) != RF_NO)
+		return false;
+	rf_clock_merge(&rf_planning->clock, &leaf->clock);
+	return true;
+}
+
+/*
+ * Throws copies of other tables away until there is room for one more.
+ */
+void
+rf_make_room(const RfTable *table)
+{
+	RfTable    *victim;
+
+	while (copies_used + ENOUGH > (Size) rf_cache_size * 1024 &&
+		   (victim = rf_least_asked_table(table)) != NULL)
+		rf_forget_copies(victim);
+}
+
+/*
+ * A guard has compared a NO's stamp with that of its index, and it was the same
+ * or another.  clock was read before that.
+ */
+void
+rf_guess_checked(const RfSkip *skip, const RfClock *clock, bool same)
+{
+	RfTable    *table = rf_known_table(skip->table);
+
+	for (int i = 0; table != NULL && i < table->nindexes; i++)
+	{
+		RfLeaf	   *leaf = table->indexes[i].mapped ?
+		rf_find_leaf(table, &table->indexes[i], skip->leaf) : NULL;
+
+		if (leaf == NULL || leaf->index != skip->index || leaf->copy == NULL)
+			continue;
+		if (same && rf_copy_has_stamp(leaf->copy, &skip->stamp))
+			leaf->clock = *clock;
+		else
+			rf_forget_copy(table, leaf);
+	}
+}

@@ -1,0 +1,122 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfcopy.c
+ *	  Copies of metapages that a backend keeps, to guess by.
+ *
+ * A planner that asks a thousand indexes spends most of its time on locking
+ * and opening them and on their metapages.  With a copy of the metapage and the
+ * numbers of the buffers the other pages were last seen in, only these pages
+ * need to be visited.  Run pages do not change and say whose they are; one
+ * that now belongs to another run is as good as missing.  Pages of the delta
+ * are used only as long as they hold no more keys than the copy says.  So the
+ * answer is what the index would have answered when the copy was made, or
+ * RF_UNKNOWN.
+ *
+ * A NO by a copy is worth what its stamp is worth: it must be checked before
+ * rows are left out because of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rangefilter/rangefilter.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+struct RfCopy
+{
+	RfFile		file;
+	Size		size;			/* of all this */
+	/* The metapage's content follows, MAXALIGNed. */
+};
+
+static RfMetaData *
+rf_copy_meta(const RfCopy *copy)
+{
+	return (RfMetaData *) ((char *) copy + MAXALIGN(sizeof(RfCopy)));
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_forget(RfCopySlot *slot)
+{
+	if (*slot->copy == NULL)
+		return;
+	*slot->used -= (*slot->copy)->size;
+	pfree(*slot->copy);
+	*slot->copy = NULL;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+
+	return meta->identity == stamp->identity && meta->changes == stamp->changes;
+}
+
+/*
+ * Is the copy one of this state of the metapage?
+ */
+static bool
+rf_copy_is_current(const RfCopy *copy, const RfMetaData *meta)
+{
+	const RfMetaData *old = rf_copy_meta(copy);
+
+	return old->identity == meta->identity && old->changes == meta->changes &&
+		old->generation == meta->generation && old->flags == meta->flags;
+}
+
+/*
+ * Keeps a copy of the metapage, whose lock the caller holds, or brings an
+ * older one up to date; slot->kept tells.  None is kept of what would only say UNKNOWN, or
+ * where the pages are in local buffers.
+ */
+void
+rf_copy_keep(Relation index, Page page, RfCopySlot *slot)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+	Size		len = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
+	RfCopy	   *copy = *slot->copy;
+
+	if (copy != NULL && !rf_copy_is_current(copy, meta))
+	{
+		rf_copy_forget(slot);
+		copy = NULL;
+	}
+	if (copy == NULL)
+	{
+		Size		size = MAXALIGN(sizeof(RfCopy)) + len;
+
+		if ((meta->flags & RF_UNCERTAIN_FLAGS) || *slot->used + size > slot->limit ||
+			RelationUsesLocalBuffers(index))
+			return;
+		copy = MemoryContextAlloc(slot->context, size);
+		copy->size = size;
+		memcpy(rf_copy_meta(copy), meta, len);
+		*slot->used += size;
+		*slot->copy = copy;
+	}
+	copy->file = *rf_file(index);
+	copy->file.index = NULL;
+	slot->kept = true;
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
+			  RfStamp *stamp)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+
+	stamp->identity = meta->identity;
+	stamp->changes = meta->changes;
+	return rf_probe_meta(&copy->file, meta, set, in_recovery);
+}
