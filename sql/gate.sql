@@ -148,6 +148,23 @@ SELECT gates('SELECT k FROM t WHERE at = timestamp ''2020-12-31''');
 SELECT gates('SELECT k FROM t WHERE at > timestamp ''infinity''');
 SELECT gates('SELECT k FROM t WHERE at < ''5874897-12-31''::date');
 DELETE FROM t WHERE tx = 'new';
+-- local times and instants: bounds lie far enough outward in every time zone
+CREATE TABLE z (part int, ts timestamp, d date) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE z%s PARTITION OF z FOR VALUES IN (%s)', p, p)
+FROM generate_series(0, 3) p \gexec
+INSERT INTO z SELECT p, x, x FROM generate_series(0, 3) p,
+	generate_series(timestamp '2020-03-29' + p * interval '10 days', timestamp '2020-03-30' + p * interval '10 days', '30 min') x;
+INSERT INTO z VALUES (0, '-infinity', '-infinity'), (3, 'infinity', 'infinity');
+CREATE INDEX ON z USING rangefilter (ts);
+CREATE INDEX ON z USING rangefilter (d);
+VACUUM ANALYZE z;
+SET timezone = 'Europe/Berlin';
+SELECT op, v, gates(format('SELECT * FROM z WHERE ts %s timestamptz %L', op, v)),
+	gates(format('SELECT * FROM z WHERE timestamptz %2$L %1$s d', op, v))
+FROM unnest('{=,<,>=}'::text[]) op, unnest('{2020-03-29 02:30,2020-04-08 00:00+02,2030-01-01,infinity,-infinity}'::text[]) v;
+SET timezone = 'Pacific/Kiritimati';
+SELECT gates('SELECT * FROM z WHERE ts = timestamptz ''2020-04-08 00:00+14''');
+SET timezone = 'UTC';
 
 --
 -- Init plans
@@ -301,6 +318,25 @@ PREPARE prt (int) AS SELECT k FROM t WHERE n = $1 AND part > 2;
 SELECT gates('EXECUTE prt (333)');
 PREPARE nop (int) AS SELECT k FROM t WHERE n = $1;
 SELECT gates('EXECUTE nop (333)');
+-- on several columns
+CREATE TABLE m (part int, a int, b text COLLATE "C") PARTITION BY LIST (part);
+SELECT format('CREATE TABLE m%s PARTITION OF m FOR VALUES IN (%s)', p, p)
+FROM generate_series(0, 3) p \gexec
+INSERT INTO m SELECT p, a, 'b' || p || a FROM generate_series(0, 3) p, generate_series(0, 9) a;
+CREATE INDEX ON m USING rangefilter (a, b);
+ANALYZE m;
+PREPARE mc (int, text) AS SELECT * FROM m WHERE a = $1 AND b >= $2 AND b < 'b4';
+EXPLAIN (COSTS OFF) EXECUTE mc (5, 'b3');
+SELECT gates('EXECUTE mc (5, ''b3'')');
+SELECT gates('EXECUTE mc (5, NULL)');
+PREPARE mb (text) AS SELECT * FROM m WHERE b = $1;
+SELECT gates('EXECUTE mb (''b35'')');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT gates('SELECT * FROM (VALUES (1, ''b11''), (2, ''b32''), (3, ''b00'')) v (x, y) JOIN m ON a = x AND b = y');
+SELECT gates('SELECT * FROM (VALUES (''b11''), (''b31''), (''b00'')) v (y) JOIN m ON a = 1 AND b = y');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
 CREATE TABLE u (part int, k int) PARTITION BY LIST (part);
 CREATE TABLE u1 PARTITION OF u FOR VALUES IN (1);
 CREATE TABLE u2 PARTITION OF u FOR VALUES IN (2);

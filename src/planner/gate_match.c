@@ -383,7 +383,10 @@ make_clause(RfHoleContext *context, Node *clause)
 	else
 	{
 		result = make_simple_clause(context, clause);
-		if (!rf_clause_known(result, 1, context->table))
+
+		/* Two bounds in place of an equality are about a key, anyway. */
+		if (!is_andclause(result) &&
+			!rf_clause_known(result, 1, context->table))
 			result = NULL;
 	}
 	if (result == NULL)

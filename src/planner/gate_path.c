@@ -585,13 +585,16 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
 			Relids		outer = bms_difference(rinfo->clause_relids,
 											   rel->relids);
+			List	   *clauses = lappend(list_copy(rel->baserestrictinfo),
+										  rinfo);
 			RfGateShape shape;
 
 			if (bms_is_empty(outer) ||
 				bms_overlap(outer, rel->lateral_referencers) ||
 				!rf_gate_shape(root, rel, list_make1(index),
-							   rf_usable_clauses(rel, list_make1(rinfo)),
-							   &shape) ||
+							   rf_usable_clauses(rel, clauses), &shape) ||
+				!bms_overlap(pull_varnos(root, (Node *) shape.values),
+							 outer) ||
 				opening_probability(root, rel, &shape) >= 1)
 				continue;
 			sets = add_relids(sets, bms_union(outer, rel->lateral_relids));
