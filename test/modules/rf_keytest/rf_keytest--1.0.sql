@@ -79,3 +79,8 @@ CREATE FUNCTION rf_row_matches(whole boolean, flags text, columns int,
 							   strategy int, VARIADIC "any")
 RETURNS boolean
 AS 'MODULE_PATHNAME' LANGUAGE C STABLE;
+
+-- Random conditions on columns against the sets of rows made of them; returns
+-- how many rows satisfied theirs.
+CREATE FUNCTION rf_row_set_check(seed float8, rounds int) RETURNS int
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;

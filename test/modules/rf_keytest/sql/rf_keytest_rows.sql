@@ -175,5 +175,7 @@ BEGIN
 		CALL check_rows(100, types, (ARRAY['aa', 'da'])[1 + rnd(2)]);
 	END LOOP;
 END $$;
+-- Conditions on several columns as one set
+SELECT rf_row_set_check(:seed, 1000) > 1000 AS many_members;
 SELECT what, count(*) >= 60 AS many_rounds, sum(tested) > 1000 AS many_tests FROM row_result GROUP BY what ORDER BY what;
 SELECT :seed AS seed, * FROM row_result WHERE problems > 0;
