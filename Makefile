@@ -7,6 +7,7 @@
 #	make bench				the benchmark table of test/bench/RESULTS.md
 #	make filterbench		a program that measures the filters without a server
 #	make bench-filters		its figures, for test/bench/RESULTS.md
+#	make bench-probes		pages and time of one question to an index, likewise
 #	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
 #	make format, format-check	the layout of the C sources
 #	make typedefs			update test/tools/typedefs.list after new types
@@ -67,7 +68,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test bench filterbench test/bench/filterbench bench-filters fuzz format \
+ifneq ($(filter-out demo test bench filterbench test/bench/filterbench bench-filters bench-probes fuzz format \
 	format-check typedefs,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -85,7 +86,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test bench $(filterbench_targets) bench-filters fuzz format format-check typedefs
+.PHONY: demo test bench $(filterbench_targets) bench-filters bench-probes fuzz format format-check typedefs
 
 demo:
 	@bash test/demo/demo.sh
@@ -102,6 +103,9 @@ $(filterbench_targets):
 
 bench-filters:
 	@bash test/bench/filters.sh
+
+bench-probes:
+	@bash test/bench/probes.sh
 
 fuzz:
 	@$(MAKE) -C test/unit fuzz SECONDS=$(or $(SECONDS),60)

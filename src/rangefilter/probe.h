@@ -72,8 +72,9 @@ extern bool rf_read_stamp(Relation index, RfStamp *stamp);
  * what was asked is kept there or brought up to date, room permitting; an older
  * one does not stay.
  */
-extern RfAnswer rf_probe(Relation index, const RfKeySet *set,
-						 bool in_recovery, RfStamp *stamp, RfCopySlot *slot);
+extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
+									 bool in_recovery, RfStamp *stamp,
+									 RfCopySlot *slot);
 
 /*
  * The same by a copy, without opening or locking the index: RF_UNKNOWN also
