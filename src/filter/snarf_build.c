@@ -106,7 +106,8 @@ snarf_build_begin(const FilterOptions *options)
 		build->stretch = 1;
 	else if (build->stretch > 64)
 		build->stretch = 64;
-	build->page = snarf_page_create(options->page_size);
+	build->page = snarf_page_create(options->page_size,
+									options->coding == FILTER_CODING_GOLOMB);
 	return build;
 }
 

@@ -25,6 +25,7 @@
 #endif
 
 #include "filter/snarf.h"
+#include "filter/snarf_golomb.h"
 #include "filter/snarf_view.h"
 
 /* The keys of a block, its first one included. */
@@ -71,7 +72,7 @@ static bool
 rank_elias_fano(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
 {
 	unsigned	width = block->code;
-	uint32_t	low_bytes = (block->ncoded * width + 7) / 8;
+	uint32_t	low_bytes = snarf_low_bytes(block->ncoded, width);
 	const uint8_t *bits = block->data + low_bytes;
 	uint64_t	high = limit >> width;
 	uint64_t	nbits;
@@ -103,6 +104,7 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
 			  uint32_t *rank)
 {
 	uint64_t	limit;
+	uint64_t	position;
 
 	*rank = 0;
 	if (distance == 0 || block_keys(block) == 1)
@@ -125,6 +127,8 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
 	}
 	if (block->code == SNARF_CODE_BITMAP)
 		return rank_bitmap(block, limit, rank);
+	if (block->golomb)
+		return snarf_golomb_find(block, limit, rank, &position);
 	return rank_elias_fano(block, limit, rank);
 }
 

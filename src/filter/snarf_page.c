@@ -40,11 +40,12 @@ typedef struct SnarfCoding
 
 /* Creates an empty page that only counts; see snarf_page_keep_data(). */
 SnarfPage *
-snarf_page_create(uint32_t page_size)
+snarf_page_create(uint32_t page_size, bool golomb)
 {
 	SnarfPage  *page = filter_alloc(sizeof(SnarfPage));
 
 	page->page_size = page_size;
+	page->golomb = golomb;
 
 	/* Here, as keys may be added in memory contexts that do not last. */
 	page->max_blocks = 64;
@@ -129,31 +130,26 @@ choose_coding(uint32_t ncoded, uint64_t last)
 	return coding;
 }
 
-/* Bytes that Elias-Fano's low bits take. */
-static inline uint32_t
-low_bytes(uint32_t ncoded, unsigned low)
+/* Codes the positions of keys[1..n-1] as a bitmap. */
+static void
+encode_bitmap(const SnarfBlock *block, const uint64_t *keys, uint8_t *data)
 {
-	return (ncoded * low + 7) / 8;
+	uint32_t	i;
+
+	for (i = 1; i < block->nkeys; i++)
+		bits_set(data, snarf_position(keys[i] - block->begin, block->scale));
 }
 
-/* Codes the positions of keys[1..n-1] behind the page's data. */
+/* Codes the positions of keys[1..n-1] by Elias-Fano. */
 static void
-encode_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
+encode_elias_fano(const SnarfBlock *block, const uint64_t *keys, uint8_t *data)
 {
-	uint8_t    *data = page->data + page->data_len;
 	uint32_t	ncoded = block->nkeys - 1;
 	unsigned	low = block->code;
 	uint64_t	low_mask = bits_mask(low);
-	uint8_t    *high = data + low_bytes(ncoded, low);
+	uint8_t    *high = data + snarf_low_bytes(ncoded, low);
 	uint32_t	i;
 
-	if (block->code == SNARF_CODE_BITMAP)
-	{
-		for (i = 0; i < ncoded; i++)
-			bits_set(data, snarf_position(keys[i + 1] - block->begin,
-										  block->scale));
-		return;
-	}
 	for (i = 0; i < ncoded; i++)
 	{
 		uint64_t	position = snarf_position(keys[i + 1] - block->begin,
@@ -195,35 +191,47 @@ take_samples(SnarfBlock *block, const uint8_t *high, uint64_t nbits)
 }
 
 /*
- * Adds a block to the page, which has room for it: bytes of data, or fewer
- * if the last position turns out smaller than it might have been.
+ * Codes a block's keys by Elias-Fano behind the page's data, with samples.
+ * Returns its bytes, which may be less than planned, as the last position may
+ * be smaller than there was room for.
  */
-static void
-place_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys,
-			uint32_t bytes)
+static uint32_t
+place_elias_fano(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
 {
+	uint8_t    *data = page->data + page->data_len;
+	uint32_t	ncoded = block->nkeys - 1;
+	uint32_t	low = snarf_low_bytes(ncoded, block->code);
+	uint64_t	last = snarf_position(block->span, block->scale);
+	uint32_t	high = (uint32_t) ((ncoded + (last >> block->code) + 7) / 8);
+
+	encode_elias_fano(block, keys, data);
+	take_samples(block, data + low, 8 * high);
+	return low + high;
+}
+
+/* Puts the data of a block, for which there is room, behind the page's. */
+static void
+place_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
+{
+	uint32_t	bytes = block->bytes;
+
 	block->start = page->data_len;
 	block->samples[0] = SNARF_NO_SAMPLE;
 	block->samples[1] = SNARF_NO_SAMPLE;
-	if (page->data != NULL && block->code != SNARF_CODE_RUN)
+	if (page->data != NULL && block->code == SNARF_CODE_BITMAP)
+		encode_bitmap(block, keys, page->data + page->data_len);
+	else if (page->data != NULL && block->code != SNARF_CODE_RUN)
 	{
-		encode_block(page, block, keys);
-		if (block->code != SNARF_CODE_BITMAP)
-		{
-			uint32_t	ncoded = block->nkeys - 1;
-			uint32_t	low = low_bytes(ncoded, block->code);
-			uint64_t	last = snarf_position(block->span, block->scale);
-			uint32_t	high = (uint32_t) ((ncoded + (last >> block->code) + 7) / 8);
-
-			take_samples(block, page->data + page->data_len + low, 8 * high);
-			bytes = low + high;
-		}
+		if (page->golomb)
+			snarf_golomb_encode(block, keys, page->data + page->data_len);
+		else
+			bytes = place_elias_fano(page, block, keys);
 	}
 	page->data_len += bytes;
 }
 
 /* Describes n keys as a block of consecutive ones or one coded exactly. */
-static SnarfCoding
+static void
 describe_exact(SnarfBlock *block, const uint64_t *keys, uint32_t n)
 {
 	SnarfCoding coding = {SNARF_CODE_RUN, 0};
@@ -238,7 +246,7 @@ describe_exact(SnarfBlock *block, const uint64_t *keys, uint32_t n)
 		block->scale = SNARF_EXACT_SCALE;
 	}
 	block->code = (uint16_t) coding.code;
-	return coding;
+	block->bytes = coding.bytes;
 }
 
 /*
@@ -271,18 +279,19 @@ bool
 snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
 {
 	SnarfBlock	block;
-	SnarfCoding coding;
 	uint64_t	distance;
 
 	if (extend_run(page, keys, n))
 		return true;
-	coding = describe_exact(&block, keys, n);
+	describe_exact(&block, keys, n);
+	if (page->golomb)
+		snarf_golomb_choose(&block, keys);
 	distance = page->nblocks > 0 ? block.begin - page->blocks[0].begin : 0;
-	if (page->data_len + coding.bytes +
+	if (page->data_len + block.bytes +
 		directory_size(page->nblocks + 1, distance) > page->page_size)
 		return false;
 	*append_block(page) = block;
-	place_block(page, &page->blocks[page->nblocks - 1], keys, coding.bytes);
+	place_block(page, &page->blocks[page->nblocks - 1], keys);
 	return true;
 }
 
@@ -405,18 +414,26 @@ cut_page(SnarfPage *page, const uint64_t *keys, uint32_t n, uint32_t min_keys)
 	}
 }
 
-/* Do the page's blocks fit at this resolution? */
+/* Size of the page's directory. */
+static uint32_t
+page_directory_size(const SnarfPage *page)
+{
+	uint32_t	nblocks = page->nblocks;
+	uint64_t	distance = page->blocks[nblocks - 1].begin -
+	page->blocks[0].begin;
+
+	return directory_size(nblocks, distance >> page->shift);
+}
+
+/* Do the page's blocks fit at this resolution, coded by Elias-Fano? */
 static bool
 fits_at(const SnarfPage *page, uint32_t resolution)
 {
-	uint32_t	nblocks = page->nblocks;
-	uint64_t	bytes = directory_size(nblocks,
-									   (page->blocks[nblocks - 1].begin -
-										page->blocks[0].begin) >> page->shift);
+	uint64_t	bytes = page_directory_size(page);
 	uint64_t	last;
 	uint32_t	i;
 
-	for (i = 0; i < nblocks; i++)
+	for (i = 0; i < page->nblocks; i++)
 		bytes += coding_at(&page->blocks[i], resolution, &last).bytes;
 	return bytes <= page->page_size;
 }
@@ -477,14 +494,18 @@ choose_scales(SnarfPage *page, uint32_t resolution)
 	{
 		SnarfBlock *block = &page->blocks[i];
 		uint64_t	last;
+		SnarfCoding coding = coding_at(block, resolution, &last);
 
-		block->code = (uint16_t) coding_at(block, resolution, &last).code;
+		block->code = (uint16_t) coding.code;
+		block->bytes = coding.bytes;
 		if (block->code == SNARF_CODE_RUN)
 			continue;
 		block->scale = SNARF_EXACT_SCALE;
 		if (last < block->span)
 		{
 			block->scale = snarf_choose_scale(last + 1, block->span);
+			if (snarf_position(block->span, block->scale) > last)
+				filter_fail("position out of bounds");
 			exact = false;
 		}
 	}
@@ -517,6 +538,23 @@ greatest_shift(const SnarfPage *page)
 	return least > 3 ? least - 3 : 0;
 }
 
+/* Moves the blocks' beginnings to multiples of 2^shift from the first one. */
+static void
+move_beginnings(SnarfPage *page)
+{
+	uint32_t	i;
+
+	for (i = 1; i < page->nblocks; i++)
+	{
+		SnarfBlock *block = &page->blocks[i];
+		uint64_t	moved = (block->begin - page->blocks[0].begin) &
+		bits_mask(page->shift);
+
+		block->begin -= moved;
+		block->span += moved;
+	}
+}
+
 /*
  * Shifts the distances of a page's blocks, if that saves bytes, and spends
  * these on a higher resolution, which is returned.  Scales are set for the
@@ -545,7 +583,11 @@ shift_distances(SnarfPage *page, uint32_t resolution)
 	{
 		choose_scales(page, higher);
 		if (greatest_shift(page) >= page->shift)
+		{
+			move_beginnings(page);
+			choose_scales(page, higher);
 			return higher;
+		}
 	}
 	page->shift = 0;
 	choose_scales(page, resolution);
@@ -553,20 +595,56 @@ shift_distances(SnarfPage *page, uint32_t resolution)
 }
 
 /*
- * Moves a block's beginning to a multiple of 2^shift from that of the page;
- * last is the last position that its coding has room for.
+ * Sets codes and scales of the page's blocks at a resolution for Golomb
+ * coding: true if they fit, and distances may be shifted as they are.
  */
-static void
-move_beginning(const SnarfPage *page, SnarfBlock *block, uint64_t last)
+static bool
+choose_golomb(SnarfPage *page, const uint64_t *keys, uint32_t resolution,
+			  bool *exact)
 {
-	uint64_t	moved = (block->begin - page->blocks[0].begin) &
-	bits_mask(page->shift);
+	uint64_t	bytes = page_directory_size(page);
+	uint32_t	i;
 
-	if (moved == 0)
-		return;
-	block->begin -= moved;
-	block->span += moved;
-	block->scale = snarf_choose_scale(last + 1, block->span);
+	*exact = choose_scales(page, resolution);
+	if (page->shift > 0 && greatest_shift(page) < page->shift)
+		return false;
+	for (i = 0; i < page->nblocks; i++)
+	{
+		SnarfBlock *block = &page->blocks[i];
+
+		snarf_golomb_choose(block, keys);
+		bytes += block->bytes;
+		keys += block->nkeys;
+	}
+	return bytes <= page->page_size;
+}
+
+/*
+ * Sets codes and scales of the page's blocks for Golomb coding, at the highest
+ * resolution there is room for, more or less.  Elias-Fano, which needs as much
+ * or more, fits at the one given.
+ */
+static bool
+raise_resolution(SnarfPage *page, const uint64_t *keys, uint32_t resolution)
+{
+	uint32_t	low = resolution;	/* fits */
+	uint32_t	high = resolution + RESOLUTION_STEPS;
+	bool		exact;
+
+	if (high > RESOLUTION_MAX)
+		high = RESOLUTION_MAX;
+	while (high > low + RESOLUTION_STEPS / 64)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (choose_golomb(page, keys, middle, &exact))
+			low = middle;
+		else
+			high = middle;
+	}
+	if (!choose_golomb(page, keys, low, &exact))
+		filter_fail("no room for Golomb coding");
+	return exact;
 }
 
 /*
@@ -583,18 +661,12 @@ snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
 
 	if (!exact)
 		resolution = shift_distances(page, resolution);
+	if (page->golomb)
+		exact = raise_resolution(page, keys, resolution);
 	for (i = 0; i < page->nblocks; i++)
 	{
-		SnarfBlock *block = &page->blocks[i];
-		uint64_t	last;
-		SnarfCoding coding = coding_at(block, resolution, &last);
-
-		move_beginning(page, block, last);
-		if (last < block->span &&
-			snarf_position(block->span, block->scale) > last)
-			filter_fail("position out of bounds");
-		place_block(page, block, keys, coding.bytes);
-		keys += block->nkeys;
+		place_block(page, &page->blocks[i], keys);
+		keys += page->blocks[i].nkeys;
 	}
 	return exact;
 }
@@ -640,6 +712,6 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 	bits_store16(trailer + 16, (uint16_t) page->data_len);
 	trailer[18] = (uint8_t) width;
 	trailer[19] = (uint8_t) (rank >> 32);
-	trailer[20] = (uint8_t) page->shift;
+	trailer[20] = (uint8_t) (page->shift | (page->golomb ? SNARF_GOLOMB : 0));
 	snarf_page_reset(page);
 }

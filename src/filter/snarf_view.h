@@ -50,6 +50,7 @@ typedef struct SnarfPageView
 	uint32_t	data_end;
 	uint32_t	width;
 	unsigned	shift;
+	bool		golomb;
 } SnarfPageView;
 
 /* A block's data as a query sees it. */
@@ -62,6 +63,7 @@ typedef struct SnarfBlockView
 	unsigned	code;
 	uint16_t	scale;
 	uint16_t	samples[2];
+	bool		golomb;			/* rather than Elias-Fano */
 } SnarfBlockView;
 
 /* Opens a root; false if it is damaged or of another version. */
@@ -119,6 +121,7 @@ snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
 	view->data_end = bits_load16(trailer + 16);
 	view->width = trailer[18];
 	view->shift = trailer[20] & 63;
+	view->golomb = (trailer[20] & SNARF_GOLOMB) != 0;
 	view->limit = page + page_size;
 	directory = view->nblocks * (SNARF_META + view->width) - view->width;
 	if (bits_load16(trailer + 12) != SNARF_PAGE_MAGIC || view->nblocks == 0 ||
@@ -202,6 +205,7 @@ snarf_open_block(const SnarfPageView *view, uint32_t index,
 	block->samples[0] = samples & 0xFFF;
 	block->samples[1] = (uint16_t) (samples >> 12);
 	block->limit = view->limit;
+	block->golomb = view->golomb;
 	return true;
 }
 

@@ -150,6 +150,8 @@ test_hostile_bytes(void)
 	}
 }
 
+GOLOMB(test_hostile_bytes)
+
 int
 main(void)
 {
@@ -157,5 +159,6 @@ main(void)
 	RUN(test_pages_read);
 	RUN(test_missing_parts);
 	RUN(test_hostile_bytes);
+	RUN(test_hostile_bytes_golomb);
 	return unit_end();
 }
