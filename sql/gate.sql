@@ -436,6 +436,18 @@ EXECUTE bad (0);
 PREPARE sparse (int) AS SELECT k FROM t WHERE $1 <> 0 AND k = 100 / $1;
 EXECUTE sparse (0);
 
+--
+-- A single partition, read for a table with a dropped column
+--
+CREATE TABLE one (k int, gone int, p int) PARTITION BY LIST (p);
+CREATE TABLE one_1 PARTITION OF one FOR VALUES IN (1);
+CREATE INDEX ON one USING rangefilter (k);
+INSERT INTO one SELECT k, 0, 1 FROM generate_series(1, 100) k;
+ALTER TABLE one DROP gone;
+SELECT rangefilter_summarize('one_k_idx') >= 0 AS done;
+INSERT INTO one SELECT -k, p FROM one WHERE k >= (SELECT 99) RETURNING k, p;
+INSERT INTO one SELECT -k, p FROM one WHERE k >= (SELECT 101) RETURNING k, p;
+
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

@@ -150,7 +150,9 @@ replace_references(Node *node, void *context)
 }
 
 /*
- * A target list that hands on the scan tuple as it is.
+ * A target list that hands on the scan tuple as it is, constants excepted: the
+ * executor insists on seeing them where the target of an INSERT has dropped
+ * columns.
  */
 static List *
 make_identity(List *tlist)
@@ -162,10 +164,12 @@ make_identity(List *tlist)
 	{
 		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
 
-		entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
-									   exprType((Node *) entry->expr),
-									   exprTypmod((Node *) entry->expr),
-									   exprCollation((Node *) entry->expr), 0);
+		if (!IsA(entry->expr, Const))
+			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
+										   exprType((Node *) entry->expr),
+										   exprTypmod((Node *) entry->expr),
+										   exprCollation((Node *) entry->expr),
+										   0);
 		identity = lappend(identity, entry);
 	}
 	return identity;
