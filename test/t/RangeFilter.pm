@@ -60,7 +60,7 @@ sub pick
 }
 
 # A partitioned table with an index for each kind of filter and key: numbers,
-# byte strings, an expression, a partial index.
+# byte strings, an expression, a partial index, rows.
 sub load_schema
 {
 	my ($node) = @_;
@@ -79,6 +79,7 @@ CREATE INDEX t_b ON t USING rangefilter (b);
 CREATE INDEX t_n ON t USING rangefilter (n) WITH (suffix = mixed);
 CREATE INDEX t_w ON t USING rangefilter (w) WITH (suffix = hash);
 CREATE INDEX t_e ON t USING rangefilter ((k * 2)) WHERE k % 3 = 0;
+CREATE INDEX t_wnk ON t USING rangefilter (w, n, k);
 CREATE INDEX t_btree ON t (k);
 });
 	return;
@@ -131,7 +132,10 @@ sub same_answers
 			"b > 'b$k' AND b < 'b${k}z'", "b LIKE 'b$k%'",
 			"n = $k / 10.0", "n >= $k / 10.0 AND n < $to / 10.0",
 			"w = repeat('w', 3000) || $k", "k * 2 = $k * 2 AND k % 3 = 0",
-			"k IS NULL", "k = $k OR n = $to / 10.0")[ pick(0, 11) ];
+			"k IS NULL", "k = $k OR n = $to / 10.0",
+			"w IS NULL AND n = $k / 10.0", "w IS NULL AND n BETWEEN $k / 10.0 AND $to / 10.0",
+			"w IS NULL AND n = $k / 10.0 AND k > $k",
+			"w = repeat('w', 3000) || $k AND n = $k / 10.0")[ pick(0, 15) ];
 
 		push @queries, $where;
 		foreach my $enable ('on', 'off')
