@@ -25,7 +25,7 @@ PGFILEDESC = "rangefilter - skip partitions with range filters"
 
 # The floors of src/, the lowest first.
 SOURCES = $(wildcard src/filter/*.c src/key/*.c src/rangefilter/*.c \
-		src/planner/*.c src/*.c)
+		src/wormhole/*.c src/planner/*.c src/*.c)
 OBJS = $(SOURCES:.c=.o)
 DEPENDENCIES = $(SOURCES:.c=.d)
 

@@ -361,3 +361,319 @@ COMMENT ON FUNCTION rangefilter_verify(regclass) IS
 
 -- As amcheck's functions: they read everything, and tell.
 REVOKE ALL ON FUNCTION rangefilter_verify(regclass) FROM PUBLIC;
+
+-- Ordered indexes.
+
+CREATE FUNCTION wormhole_handler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+
+CREATE ACCESS METHOD wormhole TYPE INDEX HANDLER wormhole_handler;
+COMMENT ON ACCESS METHOD wormhole IS
+	'ordered indexes: fast lookups, small on long strings';
+
+-- The same families once more, likewise complete.
+
+CREATE OPERATOR FAMILY integer_ops USING wormhole;
+CREATE OPERATOR CLASS int2_ops DEFAULT FOR TYPE int2
+USING wormhole FAMILY integer_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS int4_ops DEFAULT FOR TYPE int4
+USING wormhole FAMILY integer_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS int8_ops DEFAULT FOR TYPE int8
+USING wormhole FAMILY integer_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY integer_ops USING wormhole ADD
+	OPERATOR 1 < (int2, int4),
+	OPERATOR 2 <= (int2, int4),
+	OPERATOR 3 = (int2, int4),
+	OPERATOR 4 >= (int2, int4),
+	OPERATOR 5 > (int2, int4),
+	OPERATOR 1 < (int2, int8),
+	OPERATOR 2 <= (int2, int8),
+	OPERATOR 3 = (int2, int8),
+	OPERATOR 4 >= (int2, int8),
+	OPERATOR 5 > (int2, int8),
+	OPERATOR 1 < (int4, int2),
+	OPERATOR 2 <= (int4, int2),
+	OPERATOR 3 = (int4, int2),
+	OPERATOR 4 >= (int4, int2),
+	OPERATOR 5 > (int4, int2),
+	OPERATOR 1 < (int4, int8),
+	OPERATOR 2 <= (int4, int8),
+	OPERATOR 3 = (int4, int8),
+	OPERATOR 4 >= (int4, int8),
+	OPERATOR 5 > (int4, int8),
+	OPERATOR 1 < (int8, int2),
+	OPERATOR 2 <= (int8, int2),
+	OPERATOR 3 = (int8, int2),
+	OPERATOR 4 >= (int8, int2),
+	OPERATOR 5 > (int8, int2),
+	OPERATOR 1 < (int8, int4),
+	OPERATOR 2 <= (int8, int4),
+	OPERATOR 3 = (int8, int4),
+	OPERATOR 4 >= (int8, int4),
+	OPERATOR 5 > (int8, int4);
+
+CREATE OPERATOR FAMILY oid_ops USING wormhole;
+CREATE OPERATOR CLASS oid_ops DEFAULT FOR TYPE oid
+USING wormhole FAMILY oid_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY float_ops USING wormhole;
+CREATE OPERATOR CLASS float4_ops DEFAULT FOR TYPE float4
+USING wormhole FAMILY float_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS float8_ops DEFAULT FOR TYPE float8
+USING wormhole FAMILY float_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY float_ops USING wormhole ADD
+	OPERATOR 1 < (float4, float8),
+	OPERATOR 2 <= (float4, float8),
+	OPERATOR 3 = (float4, float8),
+	OPERATOR 4 >= (float4, float8),
+	OPERATOR 5 > (float4, float8),
+	OPERATOR 1 < (float8, float4),
+	OPERATOR 2 <= (float8, float4),
+	OPERATOR 3 = (float8, float4),
+	OPERATOR 4 >= (float8, float4),
+	OPERATOR 5 > (float8, float4);
+
+CREATE OPERATOR FAMILY numeric_ops USING wormhole;
+CREATE OPERATOR CLASS numeric_ops DEFAULT FOR TYPE numeric
+USING wormhole FAMILY numeric_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY datetime_ops USING wormhole;
+CREATE OPERATOR CLASS date_ops DEFAULT FOR TYPE date
+USING wormhole FAMILY datetime_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS timestamp_ops DEFAULT FOR TYPE timestamp
+USING wormhole FAMILY datetime_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS timestamptz_ops DEFAULT FOR TYPE timestamptz
+USING wormhole FAMILY datetime_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY datetime_ops USING wormhole ADD
+	OPERATOR 1 < (date, timestamp),
+	OPERATOR 2 <= (date, timestamp),
+	OPERATOR 3 = (date, timestamp),
+	OPERATOR 4 >= (date, timestamp),
+	OPERATOR 5 > (date, timestamp),
+	OPERATOR 1 < (date, timestamptz),
+	OPERATOR 2 <= (date, timestamptz),
+	OPERATOR 3 = (date, timestamptz),
+	OPERATOR 4 >= (date, timestamptz),
+	OPERATOR 5 > (date, timestamptz),
+	OPERATOR 1 < (timestamp, date),
+	OPERATOR 2 <= (timestamp, date),
+	OPERATOR 3 = (timestamp, date),
+	OPERATOR 4 >= (timestamp, date),
+	OPERATOR 5 > (timestamp, date),
+	OPERATOR 1 < (timestamp, timestamptz),
+	OPERATOR 2 <= (timestamp, timestamptz),
+	OPERATOR 3 = (timestamp, timestamptz),
+	OPERATOR 4 >= (timestamp, timestamptz),
+	OPERATOR 5 > (timestamp, timestamptz),
+	OPERATOR 1 < (timestamptz, date),
+	OPERATOR 2 <= (timestamptz, date),
+	OPERATOR 3 = (timestamptz, date),
+	OPERATOR 4 >= (timestamptz, date),
+	OPERATOR 5 > (timestamptz, date),
+	OPERATOR 1 < (timestamptz, timestamp),
+	OPERATOR 2 <= (timestamptz, timestamp),
+	OPERATOR 3 = (timestamptz, timestamp),
+	OPERATOR 4 >= (timestamptz, timestamp),
+	OPERATOR 5 > (timestamptz, timestamp);
+
+CREATE OPERATOR FAMILY time_ops USING wormhole;
+CREATE OPERATOR CLASS time_ops DEFAULT FOR TYPE time
+USING wormhole FAMILY time_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY timetz_ops USING wormhole;
+CREATE OPERATOR CLASS timetz_ops DEFAULT FOR TYPE timetz
+USING wormhole FAMILY timetz_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY interval_ops USING wormhole;
+CREATE OPERATOR CLASS interval_ops DEFAULT FOR TYPE interval
+USING wormhole FAMILY interval_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY money_ops USING wormhole;
+CREATE OPERATOR CLASS money_ops DEFAULT FOR TYPE money
+USING wormhole FAMILY money_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY bool_ops USING wormhole;
+CREATE OPERATOR CLASS bool_ops DEFAULT FOR TYPE bool
+USING wormhole FAMILY bool_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY uuid_ops USING wormhole;
+CREATE OPERATOR CLASS uuid_ops DEFAULT FOR TYPE uuid
+USING wormhole FAMILY uuid_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY text_ops USING wormhole;
+CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text
+USING wormhole FAMILY text_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+CREATE OPERATOR CLASS name_ops DEFAULT FOR TYPE name
+USING wormhole FAMILY text_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+ALTER OPERATOR FAMILY text_ops USING wormhole ADD
+	OPERATOR 1 < (text, name),
+	OPERATOR 2 <= (text, name),
+	OPERATOR 3 = (text, name),
+	OPERATOR 4 >= (text, name),
+	OPERATOR 5 > (text, name),
+	OPERATOR 1 < (name, text),
+	OPERATOR 2 <= (name, text),
+	OPERATOR 3 = (name, text),
+	OPERATOR 4 >= (name, text),
+	OPERATOR 5 > (name, text);
+
+CREATE OPERATOR FAMILY bpchar_ops USING wormhole;
+CREATE OPERATOR CLASS bpchar_ops DEFAULT FOR TYPE bpchar
+USING wormhole FAMILY bpchar_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY bytea_ops USING wormhole;
+CREATE OPERATOR CLASS bytea_ops DEFAULT FOR TYPE bytea
+USING wormhole FAMILY bytea_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY network_ops USING wormhole;
+CREATE OPERATOR CLASS inet_ops DEFAULT FOR TYPE inet
+USING wormhole FAMILY network_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY macaddr_ops USING wormhole;
+CREATE OPERATOR CLASS macaddr_ops DEFAULT FOR TYPE macaddr
+USING wormhole FAMILY macaddr_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE OPERATOR FAMILY macaddr8_ops USING wormhole;
+CREATE OPERATOR CLASS macaddr8_ops DEFAULT FOR TYPE macaddr8
+USING wormhole FAMILY macaddr8_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
+CREATE FUNCTION wormhole_status(index regclass,
+	OUT leaf_pages bigint,
+	OUT directory_pages bigint,
+	OUT free_pages bigint,
+	OUT keys bigint,				-- entries; rows of one key may share one
+	OUT rows bigint,
+	OUT anchors bigint,
+	OUT anchor_length float8)		-- bytes, on the average
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION wormhole_status(regclass) IS
+	'what a wormhole index is made of';
+
+CREATE FUNCTION wormhole_check(index regclass,
+	heapallindexed boolean DEFAULT false)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION wormhole_check(regclass, boolean) IS
+	'check order, bounds, links and directory; returns the number of rows';
+
+-- As amcheck's functions.
+REVOKE ALL ON FUNCTION wormhole_check(regclass, boolean) FROM PUBLIC;

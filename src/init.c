@@ -11,6 +11,7 @@
 #include "planner/planner.h"
 #include "rangefilter/rangefilter.h"
 #include "utils/guc.h"
+#include "wormhole/wormhole.h"
 
 PG_MODULE_MAGIC;
 
@@ -24,6 +25,7 @@ void
 _PG_init(void)
 {
 	rf_init_options();
+	wh_init_options();
 	rf_init_planner();
 	MarkGUCPrefixReserved("rangefilter");
 }

@@ -1,0 +1,487 @@
+/*-------------------------------------------------------------------------
+ *
+ * whcheck.c
+ *	  wormhole_check(): is an index what it should be?
+ *
+ * Each level is walked from left to right with two neighbours locked at a
+ * time, so that what they say of each other must agree at any moment.  For
+ * each page the directory is asked for its anchor.  ShareUpdateExclusiveLock
+ * keeps VACUUM away, and with it the deletion of pages; inserts and splits may
+ * go on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_class_d.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "wormhole/whfuncs.h"
+#include "wormhole/wormhole.h"
+
+PG_FUNCTION_INFO_V1(wormhole_check);
+
+/* What a check keeps. */
+typedef struct WhCheck
+{
+	Relation	heap;
+	Relation	index;
+	uint8	   *bounds_space;
+	uint8	   *anchor_space;
+	uint8	   *key_space;
+	uint8	   *last_space;
+	int64		nentries;
+} WhCheck;
+
+/*
+ * Raises the error for a fault found at a block.
+ */
+static void
+fault(WhCheck *check, Buffer buffer, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is damaged at block %u",
+					RelationGetRelationName(check->index),
+					BufferGetBlockNumber(buffer)),
+			 errdetail_internal("%s", what),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Opens an index of this access method, and its table, with a lock.
+ */
+void
+wh_open_index(Oid indexid, LOCKMODE lockmode, Relation *heap, Relation *index)
+{
+	Oid			heapid = IndexGetRelation(indexid, true);
+
+	*heap = OidIsValid(heapid) ? table_open(heapid, lockmode) : NULL;
+	*index = *heap != NULL ? try_relation_open(indexid, lockmode) : NULL;
+	if (*index == NULL || (*index)->rd_rel->relkind != RELKIND_INDEX ||
+		(*index)->rd_rel->relam != get_index_am_oid("wormhole", false))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a wormhole index",
+						get_rel_name(indexid) ? get_rel_name(indexid) : "?")));
+	if (RELATION_IS_OTHER_TEMP(*index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary indexes of other sessions")));
+	if (!(*index)->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" is not valid",
+						RelationGetRelationName(*index))));
+}
+
+/*
+ * Is what a slot says within the page?
+ */
+static void
+check_slot_extent(WhCheck *check, Buffer buffer, const WhSlot *slot)
+{
+	Page		page = BufferGetPage(buffer);
+	int			end = slot->off + WhTailLen(slot);
+	uint16		n = 1;
+
+	if (slot->off < ((PageHeader) page)->pd_upper || end > BLCKSZ)
+		fault(check, buffer, "An entry lies outside of the page.");
+	if (WhPageHeader(page)->level > 0)
+	{
+		end += sizeof(BlockNumber) +
+			((slot->info & WH_ANCHOR_TID) ? sizeof(ItemPointerData) : 0);
+		if (end > BLCKSZ || (slot->info & (WH_POSTING | WH_PAYLOAD)))
+			fault(check, buffer, "An anchor is malformed.");
+		return;
+	}
+	if (slot->info & WH_POSTING)
+	{
+		memcpy(&n, (char *) page + Min(end, BLCKSZ - sizeof(n)), sizeof(n));
+		end += sizeof(n);
+	}
+	end += n * sizeof(ItemPointerData);
+	if (end <= BLCKSZ && (slot->info & WH_PAYLOAD))
+	{
+		uint16		len;
+
+		memcpy(&len, (char *) page + Min(end, BLCKSZ - sizeof(len)),
+			   sizeof(len));
+		end += sizeof(len) + len;
+	}
+	if (end > BLCKSZ || n == 0)
+		fault(check, buffer, "An entry reaches past the end of the page.");
+}
+
+/*
+ * Puts an entry's key together.  The TID is the first or the last one.
+ */
+static void
+slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
+			  WhKey *key)
+{
+	WhHeader	header = WhPageHeader(page);
+	const ItemPointerData *tids;
+	int			n = 1;
+
+	memset(key, 0, sizeof(*key));
+	memcpy(space, (char *) page + WH_BOUNDS_OFF, header->prefix_len);
+	key->data = space;
+	key->len = header->prefix_len +
+		wh_slot_key(page, slot, space + header->prefix_len);
+	if (header->level > 0 && !(slot->info & WH_ANCHOR_TID))
+		return;
+	if (header->level > 0)
+		tids = (const ItemPointerData *)
+			(WhTail(page, slot) + WhTailLen(slot));
+	else
+		n = wh_slot_tids(page, slot, &tids);
+	key->has_tid = true;
+	memcpy(&key->tid, &tids[last ? n - 1 : 0], sizeof(key->tid));
+}
+
+/*
+ * Are the TIDs of an entry in order?
+ */
+static void
+check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
+{
+	const ItemPointerData *tids;
+	int			n = wh_slot_tids(BufferGetPage(buffer), slot, &tids);
+
+	for (int i = 1; i < n; i++)
+	{
+		ItemPointerData a;
+		ItemPointerData b;
+
+		memcpy(&a, &tids[i - 1], sizeof(a));
+		memcpy(&b, &tids[i], sizeof(b));
+		if (ItemPointerCompare(&a, &b) >= 0)
+			fault(check, buffer, "The row pointers of an entry are not in order.");
+	}
+	check->nentries += n;
+}
+
+/*
+ * Is each entry within the bounds and after the one before, and found by the
+ * search?
+ */
+static void
+check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
+{
+	Page		page = BufferGetPage(buffer);
+	WhHeader	header = WhPageHeader(page);
+	WhKey		last = bounds->low;
+
+	for (int i = 0; i < header->nslots; i++)
+	{
+		WhSlot	   *slot = &WhSlots(page)[i];
+		WhKey		key;
+		int			cmp;
+
+		check_slot_extent(check, buffer, slot);
+		if (header->level > 0 && i == 0)
+		{
+			if (WhRestLen(slot) != 0 || (slot->info & WH_ANCHOR_TID))
+				fault(check, buffer, "The first anchor is not the page's own.");
+			continue;
+		}
+		slot_position(page, slot, false, check->key_space, &key);
+		cmp = wh_compare_keys(&last, &key);
+		if (cmp > 0 || (cmp == 0 && (i > 0 || header->level > 0)))
+			fault(check, buffer, "Entries are not in order.");
+		if (wh_page_side(page, &key, WH_AT) != 0)
+			fault(check, buffer, "An entry is not within the page's bounds.");
+		if (header->level == 0)
+		{
+			if (wh_page_search(page, &key) != i)
+				fault(check, buffer, "An entry is not found by its key.");
+			check_tids(check, buffer, slot);
+		}
+		slot_position(page, slot, true, check->last_space, &last);
+	}
+	if (!bounds->rightmost && wh_compare_keys(&last, &bounds->high) > 0)
+		fault(check, buffer, "An entry is not within the page's bounds.");
+}
+
+/*
+ * Does the directory lead to the page?  Both the page and the one to its left,
+ * if there is one, are locked.
+ */
+static void
+check_anchor(WhCheck *check, Buffer left, Buffer buffer,
+			 const WhBounds *bounds)
+{
+	int			level = WhPageHeader(BufferGetPage(buffer))->level;
+	Buffer		parent;
+	Page		page;
+	WhSlot	   *slot;
+	WhKey		anchor;
+	int			at;
+	bool		found;
+
+	if (BufferIsValid(left) &&
+		(WhPageHeader(BufferGetPage(left))->flags & WH_INCOMPLETE_SPLIT))
+		return;
+	parent = wh_descend(check->index, &bounds->low, WH_AT, level + 1,
+						BUFFER_LOCK_SHARE);
+	page = BufferGetPage(parent);
+	at = wh_page_child_slot(page, &bounds->low, WH_AT);
+	found = at >= 0 && at < WhPageHeader(page)->nslots;
+	if (found)
+	{
+		slot = &WhSlots(page)[at];
+		slot_position(page, slot, false, check->key_space, &anchor);
+		if (at == 0)
+		{
+			WhBounds	parent_bounds;
+
+			wh_page_bounds(page, &parent_bounds, check->anchor_space);
+			anchor = parent_bounds.low;
+		}
+		found = wh_slot_child(page, slot) == BufferGetBlockNumber(buffer) &&
+			wh_compare_keys(&anchor, &bounds->low) == 0;
+	}
+	UnlockReleaseBuffer(parent);
+	if (!found)
+		fault(check, buffer, "The directory does not lead to the page.");
+}
+
+/*
+ * Checks a page and how it fits to its left neighbour, whose high bound is in
+ * expected.  Both are locked.
+ */
+static void
+check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
+		   bool has_parent, const WhKey *expected, WhBounds *bounds)
+{
+	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
+
+	if (header->level != level ||
+		(header->flags & (WH_DELETED | WH_META)) ||
+		header->identity != wh_cache(check->index)->identity)
+		fault(check, buffer, "The page is linked, but not one of its level.");
+	if (header->prev != (BufferIsValid(left) ? BufferGetBlockNumber(left) :
+						 InvalidBlockNumber))
+		fault(check, buffer, "The link to the left is wrong.");
+	if (header->slots_off > BLCKSZ ||
+		WH_BOUNDS_OFF + header->prefix_len + header->low_len +
+		header->high_len > header->slots_off)
+		fault(check, buffer, "The bounds are malformed.");
+	wh_page_bounds(BufferGetPage(buffer), bounds, check->bounds_space);
+	if (wh_compare_keys(&bounds->low, expected) != 0)
+		fault(check, buffer, "The page does not begin where the one to its left ends.");
+	if (bounds->rightmost != (header->next == InvalidBlockNumber))
+		fault(check, buffer, "The link to the right is wrong.");
+	if (level > 0 && header->nslots == 0)
+		fault(check, buffer, "A directory page is empty.");
+	check_entries(check, buffer, bounds);
+	if (has_parent)
+		check_anchor(check, left, buffer, bounds);
+}
+
+/*
+ * Do the anchors of a directory page lead to pages that begin with them?  The
+ * page is locked, and released here.
+ */
+static void
+check_children(WhCheck *check, Buffer buffer)
+{
+	PGAlignedBlock copy;
+	int			level;
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	WhBounds	bounds;
+
+	memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	level = WhPageHeader(copy.data)->level;
+	wh_page_bounds(copy.data, &bounds, check->anchor_space);
+	for (int i = 0; i < WhPageHeader(copy.data)->nslots; i++)
+	{
+		WhSlot	   *slot = &WhSlots(copy.data)[i];
+		WhKey		anchor = bounds.low;
+		WhBounds	child_bounds;
+		Buffer		child;
+		WhHeader	header;
+
+		if (i > 0)
+			slot_position(copy.data, slot, false, check->key_space, &anchor);
+		child = wh_read(check->index, wh_slot_child(copy.data, slot),
+						BUFFER_LOCK_SHARE);
+		header = WhPageHeader(BufferGetPage(child));
+		if (header->level != level - 1 ||
+			(header->flags & (WH_DELETED | WH_META)))
+			fault(check, child, psprintf("Block %u of the directory leads to it wrongly.", block));
+		wh_page_bounds(BufferGetPage(child), &child_bounds,
+					   check->bounds_space);
+		if (wh_compare_keys(&child_bounds.low, &anchor) != 0)
+			fault(check, child, psprintf("It does not begin where block %u of the directory says.", block));
+		UnlockReleaseBuffer(child);
+	}
+}
+
+/*
+ * Checks a level that begins with the given block; returns the first block of
+ * the level below.
+ */
+static BlockNumber
+check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
+{
+	uint8	   *expected_space = palloc(2 * BLCKSZ);
+	WhKey		expected = {.data = (const uint8 *) ""};
+	Buffer		left = InvalidBuffer;
+	BlockNumber below = InvalidBlockNumber;
+
+	while (block != InvalidBlockNumber)
+	{
+		Buffer		buffer = wh_read(check->index, block, BUFFER_LOCK_SHARE);
+		Page		page = BufferGetPage(buffer);
+		WhBounds	bounds;
+
+		CHECK_FOR_INTERRUPTS();
+		check_page(check, left, buffer, level, has_parent, &expected, &bounds);
+		if (!bounds.rightmost)
+		{
+			expected = bounds.high;
+			memcpy(expected_space, bounds.high.data, bounds.high.len);
+			expected.data = expected_space;
+		}
+		block = WhPageHeader(page)->next;
+		if (level > 0 && !BufferIsValid(left))
+			below = wh_slot_child(page, WhSlots(page));
+		if (BufferIsValid(left) && level > 0)
+			check_children(check, left);
+		else if (BufferIsValid(left))
+			UnlockReleaseBuffer(left);
+		left = buffer;
+	}
+	if (level > 0)
+		check_children(check, left);
+	else
+		UnlockReleaseBuffer(left);
+	pfree(expected_space);
+	return below;
+}
+
+/*
+ * Checks that a row is in the index.
+ */
+static void
+check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
+		  bool alive, void *arg)
+{
+	WhCheck    *check = arg;
+	StringInfoData key;
+	StringInfoData payload;
+	WhKey		position;
+	Buffer		buffer;
+	Page		page;
+	bool		found = false;
+
+	initStringInfo(&key);
+	initStringInfo(&payload);
+	wh_encode(index, values, isnull, &key, &payload);
+	position.data = (const uint8 *) key.data;
+	position.len = key.len;
+	position.has_tid = true;
+	position.tid = *tid;
+	buffer = wh_descend(index, &position, WH_AT, 0, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+
+	/* In the entry at the position, or in a list that begins before it. */
+	for (int at = wh_page_search(page, &position), i = Max(at - 1, 0);
+		 i <= at && i < WhPageHeader(page)->nslots && !found; i++)
+	{
+		WhSlot	   *slot = &WhSlots(page)[i];
+		const ItemPointerData *tids;
+		int			n;
+
+		if (!wh_slot_has_key(page, slot, &position))
+			continue;
+		n = wh_slot_tids(page, slot, &tids);
+		for (int t = 0; t < n && !found; t++)
+			found = memcmp(&tids[t], tid, sizeof(*tid)) == 0;
+	}
+	UnlockReleaseBuffer(buffer);
+	pfree(key.data);
+	pfree(payload.data);
+	if (!found)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("row (%u,%u) of table \"%s\" is not in index \"%s\"",
+						ItemPointerGetBlockNumber(tid),
+						ItemPointerGetOffsetNumber(tid),
+						RelationGetRelationName(check->heap),
+						RelationGetRelationName(index)),
+				 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Checks that all rows a new snapshot sees are in the index.
+ */
+static void
+check_heap(WhCheck *check)
+{
+	IndexInfo  *info = BuildIndexInfo(check->index);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	TableScanDesc scan = table_beginscan_strat(check->heap, snapshot, 0, NULL,
+											   true, true);
+
+	/* Only rows that the snapshot sees. */
+	info->ii_Concurrent = true;
+	info->ii_Unique = false;
+	info->ii_ExclusionOps = NULL;
+	table_index_build_scan(check->heap, check->index, info, true, false,
+						   check_row, check, scan);
+	UnregisterSnapshot(snapshot);
+}
+
+/*
+ * wormhole_check(index regclass, heapallindexed boolean) returns bigint: the
+ * number of entries.  Expressions of the index run as the table's owner.
+ */
+Datum
+wormhole_check(PG_FUNCTION_ARGS)
+{
+	WhCheck		check = {0};
+	LOCKMODE	lockmode = RecoveryInProgress() ? AccessShareLock :
+	ShareUpdateExclusiveLock;
+	BlockNumber block;
+	Oid			user;
+	int			context;
+	int			nest;
+	int			top;
+
+	wh_open_index(PG_GETARG_OID(0), lockmode, &check.heap, &check.index);
+	GetUserIdAndSecContext(&user, &context);
+	SetUserIdAndSecContext(check.heap->rd_rel->relowner,
+						   context | SECURITY_RESTRICTED_OPERATION);
+	nest = NewGUCNestLevel();
+
+	check.bounds_space = palloc(WH_BOUNDS_SPACE);
+	check.anchor_space = palloc(WH_BOUNDS_SPACE);
+	check.key_space = palloc(2 * BLCKSZ);
+	check.last_space = palloc(2 * BLCKSZ);
+	wh_read_meta(check.index);
+	block = wh_cache(check.index)->root;
+	top = wh_cache(check.index)->level;
+	for (int level = top; level >= 0; level--)
+		block = check_level(&check, block, level, level < top);
+	if (PG_GETARG_BOOL(1))
+		check_heap(&check);
+
+	AtEOXact_GUC(false, nest);
+	SetUserIdAndSecContext(user, context);
+	index_close(check.index, lockmode);
+	table_close(check.heap, lockmode);
+	PG_RETURN_INT64(check.nentries);
+}

@@ -1,0 +1,470 @@
+/*-------------------------------------------------------------------------
+ *
+ * whcond.c
+ *	  A scan's conditions as ranges of keys.
+ *
+ * The conditions on each column become a set of keys of the column.  As long
+ * as the first columns are asked for single values, each combination of these
+ * is a prefix of rows' keys; the next column's ranges then are ranges of rows
+ * behind each prefix.  So "a IN (1, 5) AND b > 3" is two ranges, in key order
+ * and disjoint: no row comes twice, and the order is the index's.  Conditions
+ * on columns behind that are filters, compared with the columns' part of each
+ * key, as bytes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/skey.h"
+#include "access/stratnum.h"
+#include "catalog/pg_type_d.h"
+#include "key/rowkey.h"
+#include "utils/array.h"
+#include "utils/date.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+#include "wormhole/wormhole.h"
+
+/* More ranges than these are not made of a scan's conditions. */
+#define MAX_RANGES	10000
+
+/* The conditions on one column. */
+typedef struct ColumnSet
+{
+	RfKeySet   *set;			/* NULL: none */
+	bool		points;			/* single values are asked for */
+} ColumnSet;
+
+/*
+ * timestamp and date against timestamptz depend on the time zone, which moves
+ * an instant by less than two days.  The range is widened by that; the rows
+ * are to be rechecked.
+ */
+static RfKeySet *
+widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
+			Datum value)
+{
+	Timestamp	instant;
+	RfKeySet   *sets[2];
+	int			overflow;
+
+	if (type == DATEOID)
+	{
+		instant = date2timestamp_opt_overflow(DatumGetDateADT(value),
+											  &overflow);
+		if (overflow != 0)
+			return NULL;
+	}
+	else if (type == TIMESTAMPOID || type == TIMESTAMPTZOID)
+		instant = DatumGetTimestamp(value);
+	else
+		return NULL;
+	if (TIMESTAMP_NOT_FINITE(instant) ||
+		instant < MIN_TIMESTAMP + 4 * USECS_PER_DAY ||
+		instant > END_TIMESTAMP - 4 * USECS_PER_DAY)
+		return NULL;
+
+	/* The column's own type, in which dates are whole days. */
+	type = codec->type == DATEOID ? TIMESTAMPOID : codec->type;
+	for (int i = 0; i < 2; i++)
+	{
+		int			end = i == 0 ? BTGreaterEqualStrategyNumber :
+		BTLessEqualStrategyNumber;
+		Timestamp	bound = instant + (i == 0 ? -2 : 2) * USECS_PER_DAY;
+		bool		applies = strategy == BTEqualStrategyNumber ||
+		(i == 0) == (strategy > BTEqualStrategyNumber);
+
+		sets[i] = !applies ? rf_keyset_not_null(codec->kind) :
+			rf_codec_compare_whole(codec, collation, end, type,
+								   TimestampGetDatum(bound));
+		if (sets[i] == NULL)
+			return NULL;
+	}
+	return rf_keyset_intersect(sets[0], sets[1]);
+}
+
+/*
+ * The keys that satisfy a comparison with one value.
+ */
+static RfKeySet *
+comparison_set(Relation index, ScanKey key, Datum value, bool *recheck)
+{
+	int			column = key->sk_attno - 1;
+	const RfCodec *codec = wh_cache(index)->format.columns[column].codec;
+	Oid			type = OidIsValid(key->sk_subtype) ? key->sk_subtype :
+	index->rd_opcintype[column];
+	RfKeySet   *set;
+
+	if (codec->type == TIMETZOID)
+		*recheck = true;		/* keys at the far ends are shared */
+	set = rf_codec_compare_whole(codec, key->sk_collation, key->sk_strategy,
+								 type, value);
+	if (set != NULL)
+		return set;
+	*recheck = true;
+	set = NULL;
+	if (codec->type == DATEOID || codec->type == TIMESTAMPOID ||
+		codec->type == TIMESTAMPTZOID)
+		set = widened_set(codec, key->sk_collation, key->sk_strategy, type,
+						  value);
+	return set != NULL ? set : rf_keyset_not_null(codec->kind);
+}
+
+/*
+ * The keys that satisfy a comparison with any of an array's elements.
+ */
+static RfKeySet *
+elements_set(Relation index, ScanKey key, bool *recheck)
+{
+	int			column = key->sk_attno - 1;
+	RfKeyKind	kind = wh_cache(index)->format.columns[column].codec->kind;
+	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
+	RfKeySet   *set = rf_keyset_empty(kind);
+	RfRange    *ranges;
+	Datum	   *values;
+	bool	   *nulls;
+	int			nranges = 0;
+	int			n;
+	int16		len;
+	bool		byval;
+	char		align;
+
+	get_typlenbyvalalign(ARR_ELEMTYPE(array), &len, &byval, &align);
+	deconstruct_array(array, ARR_ELEMTYPE(array), len, byval, align,
+					  &values, &nulls, &n);
+	ranges = palloc(Max(n, 1) * sizeof(RfRange));
+	for (int i = 0; i < n; i++)
+	{
+		RfKeySet   *one;
+
+		if (nulls[i])
+			continue;
+		one = comparison_set(index, key, values[i], recheck);
+		if (one->nranges > 1)
+			set = rf_keyset_union(set, one);
+		else if (one->nranges == 1)
+			ranges[nranges++] = one->ranges[0];
+	}
+	return rf_keyset_union(set, rf_keyset_ranges(kind, ranges, nranges));
+}
+
+/*
+ * The keys that satisfy one scan key.
+ */
+static RfKeySet *
+scan_key_set(Relation index, ScanKey key, bool *recheck)
+{
+	int			column = key->sk_attno - 1;
+	RfKeyKind	kind = wh_cache(index)->format.columns[column].codec->kind;
+
+	if (key->sk_flags & SK_SEARCHNULL)
+		return rf_keyset_nulls(kind);
+	if (key->sk_flags & SK_SEARCHNOTNULL)
+		return rf_keyset_not_null(kind);
+	if (key->sk_flags & SK_ISNULL)
+		return rf_keyset_empty(kind);
+	if (key->sk_flags & SK_SEARCHARRAY)
+		return elements_set(index, key, recheck);
+	return comparison_set(index, key, key->sk_argument, recheck);
+}
+
+/*
+ * Collects the conditions of each column.
+ */
+static void
+column_sets(Relation index, ScanKey keys, int nkeys, ColumnSet *columns,
+			bool *recheck)
+{
+	memset(columns, 0, INDEX_MAX_KEYS * sizeof(ColumnSet));
+	for (int i = 0; i < nkeys; i++)
+	{
+		ColumnSet  *column = &columns[keys[i].sk_attno - 1];
+		RfKeySet   *set = scan_key_set(index, &keys[i], recheck);
+
+		if ((keys[i].sk_flags & SK_SEARCHNULL) ||
+			(!(keys[i].sk_flags & SK_SEARCHNOTNULL) &&
+			 keys[i].sk_strategy == BTEqualStrategyNumber))
+			column->points = true;
+		column->set = column->set == NULL ? set :
+			rf_keyset_intersect(column->set, set);
+	}
+}
+
+/*
+ * The number of single values a set has, or 0 where it is not of few such.
+ */
+static int
+count_points(RfKeyKind kind, const RfKeySet *set)
+{
+	uint64		n = set->nulls ? 1 : 0;
+
+	for (int i = 0; i < set->nranges; i++)
+	{
+		const RfRange *range = &set->ranges[i];
+
+		if (kind == RF_KEY_U64)
+		{
+			uint64		span = range->hi.num - range->lo.num;
+
+			if (span >= MAX_RANGES)
+				return 0;
+			n += span + 1;
+		}
+		else
+		{
+			if (range->lo_inf || range->hi_inf || range->hi_excl ||
+				rf_key_compare(kind, &range->lo, &range->hi) != 0)
+				return 0;
+			n++;
+		}
+		if (n > MAX_RANGES)
+			return 0;
+	}
+	return (int) n;
+}
+
+/*
+ * A prefix with one more column.
+ */
+static StringInfo
+extend_prefix(StringInfo prefix, const RfRowFormat *format, int column,
+			  const RfKey *key)
+{
+	StringInfo	longer = makeStringInfo();
+
+	appendBinaryStringInfo(longer, prefix->data, prefix->len);
+	if (key != NULL)
+		rf_row_put_key(format, column, key, longer);
+	else
+		rf_row_put_null(format, column, longer);
+	return longer;
+}
+
+/*
+ * Appends a prefix with each of a column's values, in key order.
+ */
+static int
+extend_by_points(StringInfo prefix, const RfRowFormat *format, int column,
+				 const RfKeySet *set, StringInfo *result)
+{
+	const RfRowColumn *form = &format->columns[column];
+	int			n = 0;
+
+	if (set->nulls && form->nulls_first)
+		result[n++] = extend_prefix(prefix, format, column, NULL);
+	for (int i = 0; i < set->nranges; i++)
+	{
+		const RfRange *range =
+		&set->ranges[form->desc ? set->nranges - 1 - i : i];
+		uint64		span = set->kind == RF_KEY_U64 ?
+		range->hi.num - range->lo.num : 0;
+
+		for (uint64 step = 0; step <= span; step++)
+		{
+			RfKey		key = range->lo;
+
+			key.num += form->desc ? span - step : step;
+			result[n++] = extend_prefix(prefix, format, column, &key);
+		}
+	}
+	if (set->nulls && !form->nulls_first)
+		result[n++] = extend_prefix(prefix, format, column, NULL);
+	return n;
+}
+
+/*
+ * A range as rowkey.h gives it.
+ */
+static WhRange
+take_range(const RfRange *range)
+{
+	WhRange		result;
+
+	memset(&result, 0, sizeof(result));
+	result.lo.data = range->lo_inf ? (const uint8 *) "" : range->lo.data;
+	result.lo.len = range->lo_inf ? 0 : range->lo.len;
+	result.hi.data = range->hi_inf ? NULL : range->hi.data;
+	result.hi.len = range->hi_inf ? 0 : range->hi.len;
+	return result;
+}
+
+/*
+ * Appends the ranges of keys behind a prefix, in key order.
+ */
+static int
+extend_by_ranges(StringInfo prefix, const RfRowFormat *format, int column,
+				 const RfKeySet *set, WhRange *result)
+{
+	const RfRowColumn *form = &format->columns[column];
+	RfRange		range;
+	WhRange		null_range;
+	int			n = 0;
+
+	if (set->nulls)
+	{
+		StringInfo	nulls = extend_prefix(prefix, format, column, NULL);
+
+		rf_row_prefix_range(format, nulls->data, nulls->len, &range);
+		null_range = take_range(&range);
+	}
+	if (set->nulls && form->nulls_first)
+		result[n++] = null_range;
+	for (int i = 0; i < set->nranges; i++)
+	{
+		rf_row_range(format, prefix->data, prefix->len, column,
+					 &set->ranges[form->desc ? set->nranges - 1 - i : i],
+					 &range);
+		result[n++] = take_range(&range);
+	}
+	if (set->nulls && !form->nulls_first)
+		result[n++] = null_range;
+	return n;
+}
+
+/*
+ * Makes filters of the sets of all columns from the given one on.
+ */
+static void
+make_filters(const RfRowFormat *format, int from, const ColumnSet *columns,
+			 WhConditions *result)
+{
+	StringInfo	nothing = makeStringInfo();
+
+	result->filters = palloc(format->ncolumns * sizeof(WhFilter));
+	for (int i = from; i < format->ncolumns; i++)
+	{
+		WhFilter   *filter = &result->filters[result->nfilters];
+
+		if (columns[i].set == NULL)
+			continue;
+		filter->column = i;
+		filter->ranges = palloc((columns[i].set->nranges + 1) *
+								sizeof(WhRange));
+		filter->n = extend_by_ranges(nothing, format, i, columns[i].set,
+									 filter->ranges);
+		result->nfilters++;
+	}
+}
+
+/*
+ * Turns a scan's keys into ranges and filters, palloc'd.
+ */
+void
+wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
+{
+	const RfRowFormat *format = &wh_cache(index)->format;
+	ColumnSet	columns[INDEX_MAX_KEYS];
+	StringInfo *prefixes = palloc(sizeof(StringInfo));
+	int			nprefixes = 1;
+	int			column;
+
+	memset(result, 0, sizeof(*result));
+	column_sets(index, keys, nkeys, columns, &result->recheck);
+	prefixes[0] = makeStringInfo();
+	for (column = 0; column < format->ncolumns; column++)
+	{
+		RfKeyKind	kind = format->columns[column].codec->kind;
+		RfKeySet   *set = columns[column].set;
+		StringInfo *longer;
+		int			points;
+		int			n = 0;
+
+		if (set == NULL)
+			break;
+		if (rf_keyset_is_empty(set))
+			return;
+		points = columns[column].points ? count_points(kind, set) : 0;
+		if (points == 0 || points * (int64) nprefixes > MAX_RANGES)
+			break;
+		longer = palloc(points * nprefixes * sizeof(StringInfo));
+		for (int i = 0; i < nprefixes; i++)
+			n += extend_by_points(prefixes[i], format, column, set,
+								  longer + n);
+		prefixes = longer;
+		nprefixes = n;
+	}
+
+	if (column < format->ncolumns && columns[column].set != NULL &&
+		((int64) columns[column].set->nranges + 1) * nprefixes <= MAX_RANGES)
+	{
+		result->ranges = palloc((columns[column].set->nranges + 1) *
+								nprefixes * sizeof(WhRange));
+		for (int i = 0; i < nprefixes; i++)
+			result->nranges += extend_by_ranges(prefixes[i], format, column,
+												columns[column].set,
+												result->ranges +
+												result->nranges);
+		column++;
+	}
+	else
+	{
+		result->ranges = palloc(nprefixes * sizeof(WhRange));
+		for (int i = 0; i < nprefixes; i++)
+		{
+			RfRange		range;
+
+			rf_row_prefix_range(format, prefixes[i]->data, prefixes[i]->len,
+								&range);
+			result->ranges[result->nranges++] = take_range(&range);
+		}
+	}
+	make_filters(format, column, columns, result);
+	for (int i = 0; i < result->nfilters; i++)
+	{
+		if (result->filters[i].n == 0)
+			result->nranges = 0;
+	}
+}
+
+/*
+ * Is a column's part of a key in one of a filter's ranges?
+ */
+static bool
+in_ranges(const WhFilter *filter, const uint8 *part, int len)
+{
+	WhKey		key = {.data = part,.len = len};
+	int			first = 0;
+	int			last = filter->n;
+
+	/* The last range that begins at or before the key. */
+	while (first < last)
+	{
+		int			middle = (first + last) / 2;
+
+		if (wh_compare_keys(&filter->ranges[middle].lo, &key) <= 0)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first > 0 &&
+		wh_compare_keys(&key, &filter->ranges[first - 1].hi) < 0;
+}
+
+/*
+ * Does a key pass all filters?  What that allocates is left to the caller's
+ * context.
+ */
+bool
+wh_filter_passes(const RfRowFormat *format, const WhConditions *conditions,
+				 const uint8 *key, int len)
+{
+	const uint8 *at = key;
+	const uint8 *end = key + len;
+	int			column = 0;
+
+	for (int i = 0; i < conditions->nfilters; i++)
+	{
+		const WhFilter *filter = &conditions->filters[i];
+		const uint8 *start = at;
+		RfKey		part;
+
+		for (; column <= filter->column; column++)
+		{
+			start = at;
+			(void) rf_row_get(format, column, &at, end, &part);
+		}
+		if (!in_ranges(filter, start, at - start))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,448 @@
+/*-------------------------------------------------------------------------
+ *
+ * whinsert.c
+ *	  Inserting entries; uniqueness.
+ *
+ * A unique index is searched for the key without TID, and the leaf where its
+ * first entry would be stays locked exclusively until the new entry is in:
+ * whoever wants to insert the same key has to come through that leaf first.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/generic_xlog.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "wormhole/wormhole.h"
+
+/* The look for other rows with the key of a new one. */
+typedef struct UniqueCheck
+{
+	Relation	index;
+	Relation	heap;
+	const Datum *values;
+	const bool *isnull;
+	WhKey		key;			/* without TID */
+	ItemPointerData tid;		/* of the new row */
+	IndexUniqueCheck mode;
+	bool		is_unique;		/* out: under UNIQUE_CHECK_PARTIAL */
+	bool		found_self;		/* out: under UNIQUE_CHECK_EXISTING */
+	TransactionId wait_for;		/* out: must end before anyone can tell */
+	uint32		token;			/* out: or its speculative insertion */
+} UniqueCheck;
+
+/*
+ * Raises the error for a row whose key is there already.
+ */
+void
+wh_report_duplicate(Relation index, Relation heap, const Datum *values,
+					const bool *isnull)
+{
+	char	   *description;
+
+	description = BuildIndexValueDescription(index, (Datum *) values,
+											 (bool *) isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(index)),
+			 description ? errdetail("Key %s already exists.", description) : 0,
+			 errtableconstraint(heap, RelationGetRelationName(index))));
+}
+
+/*
+ * Looks at one row with the key.  Returns whether the result is known.
+ * buffers are released before an error is raised.
+ */
+static bool
+check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
+{
+	SnapshotData dirty;
+	ItemPointerData self = check->tid;
+	bool		all_dead = false;
+
+	if (check->mode == UNIQUE_CHECK_EXISTING &&
+		ItemPointerEquals(&tid, &check->tid))
+	{
+		check->found_self = true;
+		return false;
+	}
+	InitDirtySnapshot(dirty);
+	if (!table_index_fetch_tuple_check(check->heap, &tid, &dirty, &all_dead))
+		return false;
+	if (check->mode == UNIQUE_CHECK_PARTIAL)
+	{
+		check->is_unique = false;
+		return true;
+	}
+	check->wait_for = TransactionIdIsValid(dirty.xmin) ? dirty.xmin :
+		dirty.xmax;
+	if (TransactionIdIsValid(check->wait_for))
+	{
+		check->token = dirty.speculativeToken;
+		return true;
+	}
+
+	/*
+	 * The other row is there to stay.  CREATE INDEX CONCURRENTLY may insert a
+	 * row that is dead by now; that one is in nobody's way.
+	 */
+	if (!table_index_fetch_tuple_check(check->heap, &self, SnapshotSelf, NULL))
+		return true;
+	if (BufferIsValid(other))
+		UnlockReleaseBuffer(other);
+	UnlockReleaseBuffer(first);
+	wh_report_duplicate(check->index, check->heap, check->values,
+						check->isnull);
+	return true;
+}
+
+/*
+ * Looks at all rows of an entry.
+ */
+static bool
+check_entry(UniqueCheck *check, Page page, const WhSlot *slot, Buffer first,
+			Buffer other)
+{
+	const ItemPointerData *tids;
+	int			n = wh_slot_tids(page, slot, &tids);
+
+	for (int i = 0; i < n; i++)
+	{
+		ItemPointerData tid;
+
+		memcpy(&tid, &tids[i], sizeof(tid));
+		if (check_row(check, tid, first, other))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Looks at all entries with the key, beginning in a leaf that is locked
+ * exclusively and stays so.
+ */
+static void
+check_unique(UniqueCheck *check, Buffer first)
+{
+	Buffer		buffer = first;
+	Buffer		other = InvalidBuffer;
+	int			at = wh_page_search(BufferGetPage(first), &check->key);
+	bool		done = false;
+
+	while (!done)
+	{
+		Page		page = BufferGetPage(buffer);
+		WhHeader	header = WhPageHeader(page);
+		BlockNumber next = header->next;
+
+		for (; at < header->nslots && !done; at++)
+		{
+			WhSlot	   *slot = &WhSlots(page)[at];
+
+			if (!wh_slot_has_key(page, slot, &check->key))
+				break;
+			if (!(slot->info & WH_DEAD))
+				done = check_entry(check, page, slot, first, other);
+		}
+		if (done || at < header->nslots || next == InvalidBlockNumber)
+			break;
+
+		/* No entry behind the key on this page: perhaps on the next one. */
+		if (BufferIsValid(other))
+			UnlockReleaseBuffer(other);
+		other = wh_read(check->index, next, BUFFER_LOCK_SHARE);
+		buffer = other;
+		at = 0;
+	}
+	if (BufferIsValid(other))
+		UnlockReleaseBuffer(other);
+}
+
+/*
+ * Waits for the transaction that has to end before a key is known to be
+ * unique or not.
+ */
+static void
+wait_for_other(UniqueCheck *check)
+{
+	if (check->token != 0)
+		SpeculativeInsertionWait(check->wait_for, check->token);
+	else
+		XactLockTableWait(check->wait_for, check->heap, &check->tid,
+						  XLTW_InsertIndex);
+}
+
+/*
+ * From the leaf of a unique key, goes to the leaf of the key and TID.  A leaf
+ * is released only after the next one has been locked, so that nobody can
+ * look for the key in between.
+ */
+static Buffer
+step_to_tid(Relation index, Buffer buffer, const WhKey *key)
+{
+	for (;;)
+	{
+		Page		page = BufferGetPage(buffer);
+		Buffer		next;
+
+		if (wh_page_side(page, key, WH_AT) == 0)
+			return buffer;
+		next = wh_read(index, WhPageHeader(page)->next, BUFFER_LOCK_EXCLUSIVE);
+		if (WhPageHeader(BufferGetPage(next))->flags & WH_INCOMPLETE_SPLIT)
+		{
+			wh_add_anchor(index, next,
+						  wh_read(index,
+								  WhPageHeader(BufferGetPage(next))->next,
+								  BUFFER_LOCK_EXCLUSIVE));
+			continue;
+		}
+		UnlockReleaseBuffer(buffer);
+		buffer = next;
+	}
+}
+
+/*
+ * If the entry before a place is a list of the key's TIDs that the new TID
+ * belongs into, returns its position there, else 0.
+ */
+static int
+place_in_posting(Page page, int at, const WhKey *key)
+{
+	WhSlot	   *slot = WhSlots(page) + at - 1;
+	const ItemPointerData *tids;
+	int			n;
+
+	if (at == 0 || !(slot->info & WH_POSTING) ||
+		!wh_slot_has_key(page, slot, key))
+		return 0;
+	n = wh_slot_tids(page, slot, &tids);
+	for (int i = 1; i < n; i++)
+	{
+		ItemPointerData tid;
+
+		memcpy(&tid, &tids[i], sizeof(tid));
+		if (ItemPointerCompare((ItemPointer) &key->tid, &tid) <= 0)
+			return i;
+	}
+	return 0;
+}
+
+/*
+ * Cuts the list of TIDs at an item in two, the second beginning with number
+ * place.
+ */
+static void
+cut_posting(WhItemSet *set, int at, int place)
+{
+	WhItem		second = set->items[at];
+
+	second.tids += place;
+	second.ntids -= place;
+	set->items[at].ntids = place;
+	if (place == 1)
+		set->items[at].flags &= ~WH_POSTING;
+	if (second.ntids == 1)
+		second.flags &= ~WH_POSTING;
+	wh_items_insert(set, at + 1, &second);
+}
+
+/*
+ * Rewrites a leaf with the items of a set.
+ */
+static void
+rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
+			 const WhBounds *bounds)
+{
+	GenericXLogState *state = GenericXLogStart(index);
+	WhHeader	old = WhPageHeader(BufferGetPage(buffer));
+	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
+
+	wh_items_store(set, 0, set->n, page, bounds);
+	WhPageHeader(page)->prev = old->prev;
+	WhPageHeader(page)->next = old->next;
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Inserts an entry where it takes more than putting it into the space there
+ * is: closes the gaps, or merges equal keys, or splits.  place, if not zero,
+ * is where it belongs in the TIDs of the entry before.
+ */
+static void
+insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
+				   const WhItem *item)
+{
+	uint8	   *space = palloc(WH_BOUNDS_SPACE);
+	Page		page = BufferGetPage(buffer);
+	WhBounds	bounds;
+	WhItemSet	set;
+
+	wh_page_bounds(page, &bounds, space);
+	wh_items_begin(&set);
+	wh_items_load(&set, page);
+	if (place > 0)
+		cut_posting(&set, at - 1, place);
+	wh_items_insert(&set, at, item);
+	if (place > 0 && wh_index_options(index)->deduplicate)
+		wh_items_merge(&set);
+	if (wh_items_space(&set, 0, set.n, &bounds) <= (int) WH_PAGE_CONTENT ||
+		(wh_index_options(index)->deduplicate && wh_items_merge(&set) &&
+		 wh_items_space(&set, 0, set.n, &bounds) <= (int) WH_PAGE_CONTENT))
+		rewrite_leaf(index, buffer, &set, &bounds);
+	else
+		wh_split(index, buffer, &set, InvalidBuffer);
+	wh_items_end(&set);
+	pfree(space);
+}
+
+/*
+ * Inserts an entry into its leaf, which is locked exclusively and will be
+ * released.
+ */
+static void
+insert_entry(Relation index, Buffer buffer, const WhKey *key,
+			 StringInfo payload)
+{
+	Page		page = BufferGetPage(buffer);
+	int			prefix = WhPageHeader(page)->prefix_len;
+	int			at = wh_page_search(page, key);
+	int			place = place_in_posting(page, at, key);
+	WhItem		item = {.child = InvalidBlockNumber,.ntids = 1};
+	GenericXLogState *state;
+
+	item.rest = key->data + prefix;
+	item.len = key->len - prefix;
+	item.tids = &key->tid;
+	if (payload->len > 0)
+	{
+		item.flags = WH_PAYLOAD;
+		item.payload = (const uint8 *) payload->data;
+		item.payload_len = payload->len;
+	}
+	if (place > 0 ||
+		wh_page_space(page) < wh_item_size(&item) + (int) sizeof(WhSlot))
+	{
+		insert_and_rewrite(index, buffer, at, place, &item);
+		return;
+	}
+	state = GenericXLogStart(index);
+	wh_page_insert(GenericXLogRegisterBuffer(state, buffer, 0), at, &item);
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Must the key of this row be unique?
+ */
+static bool
+must_be_unique(Relation index, const bool *isnull, IndexUniqueCheck mode,
+			   IndexInfo *index_info)
+{
+	if (mode == UNIQUE_CHECK_NO)
+		return false;
+	if (index_info->ii_NullsNotDistinct)
+		return true;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (isnull[i])
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Finds the leaf of a unique key and checks that the key is not there.  The
+ * leaf is locked exclusively on return.
+ */
+static Buffer
+lock_unique_leaf(UniqueCheck *check)
+{
+	for (;;)
+	{
+		Buffer		buffer = wh_descend(check->index, &check->key, WH_AT, 0,
+										BUFFER_LOCK_EXCLUSIVE);
+
+		check->wait_for = InvalidTransactionId;
+		check->is_unique = true;
+		check->found_self = false;
+		check_unique(check, buffer);
+		if (!TransactionIdIsValid(check->wait_for))
+			return buffer;
+		UnlockReleaseBuffer(buffer);
+		wait_for_other(check);
+	}
+}
+
+/*
+ * Checks that the row an entry exists for is the only one with its key.
+ */
+static void
+recheck_unique(UniqueCheck *check)
+{
+	UnlockReleaseBuffer(lock_unique_leaf(check));
+	if (!check->found_self)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("failed to re-find tuple within index \"%s\"",
+						RelationGetRelationName(check->index)),
+				 errhint("This may be because of a non-immutable index expression."),
+				 errtableconstraint(check->heap,
+									RelationGetRelationName(check->index))));
+}
+
+/*
+ * aminsert.
+ */
+bool
+wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+		  Relation heap, IndexUniqueCheck check_unique, bool index_unchanged,
+		  IndexInfo *index_info)
+{
+	UniqueCheck check = {.index = index,.heap = heap,.is_unique = true};
+	StringInfoData key;
+	StringInfoData payload;
+	Buffer		buffer;
+	bool		unique;
+
+	initStringInfo(&key);
+	initStringInfo(&payload);
+	wh_encode(index, values, isnull, &key, &payload);
+	wh_check_size(index, heap, key.len, payload.len);
+	check.values = values;
+	check.isnull = isnull;
+	check.mode = check_unique;
+	check.key.data = (const uint8 *) key.data;
+	check.key.len = key.len;
+	check.tid = *tid;
+	unique = must_be_unique(index, isnull, check_unique, index_info);
+
+	if (check_unique == UNIQUE_CHECK_EXISTING)
+	{
+		if (unique)
+			recheck_unique(&check);
+	}
+	else
+	{
+		WhKey		place = check.key;
+
+		place.has_tid = true;
+		place.tid = *tid;
+		if (unique)
+			buffer = step_to_tid(index, lock_unique_leaf(&check), &place);
+		else
+			buffer = wh_descend(index, &place, WH_AT, 0,
+								BUFFER_LOCK_EXCLUSIVE);
+		insert_entry(index, buffer, &place, &payload);
+	}
+	pfree(key.data);
+	pfree(payload.data);
+	return check.is_unique;
+}

@@ -1,0 +1,278 @@
+/*-------------------------------------------------------------------------
+ *
+ * whitems.c
+ *	  All entries of a page as a list: what rewrites pages works on this.
+ *
+ * A list is loaded from a page and points into it, so the page must stay as it
+ * is until the list is stored elsewhere.  Keys are kept behind the prefix the
+ * page had; storing adapts them to the prefix of the new page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "wormhole/wormhole.h"
+
+/* Keys put together, and the TIDs of merged lists. */
+#define ITEMS_SPACE		(4 * BLCKSZ)
+
+/*
+ * Makes an empty list.
+ */
+void
+wh_items_begin(WhItemSet *set)
+{
+	memset(set, 0, sizeof(*set));
+	set->items = palloc((WH_MAX_ENTRIES + 2) * sizeof(WhItem));
+	set->space = palloc(ITEMS_SPACE);
+}
+
+void
+wh_items_end(WhItemSet *set)
+{
+	pfree(set->items);
+	pfree(set->space);
+}
+
+/*
+ * Takes space for something put together.
+ */
+static void *
+take_space(WhItemSet *set, int size)
+{
+	char	   *space = set->space + set->used;
+
+	if (set->used + size > ITEMS_SPACE)
+		elog(ERROR, "wormhole page holds more than a page can");
+	set->used += size;
+	return space;
+}
+
+/*
+ * Fills in an item from a slot.
+ */
+static void
+load_item(WhItemSet *set, Page page, const WhSlot *slot, WhItem *item)
+{
+	uint8	   *rest = take_space(set, WH_HEAD + WhTailLen(slot));
+	int			len;
+
+	memset(item, 0, sizeof(*item));
+	item->rest = rest;
+	item->len = wh_slot_key(page, slot, rest);
+	item->flags = slot->info & ~WH_LEN_MASK;
+	item->child = InvalidBlockNumber;
+	if (WhPageHeader(page)->level > 0)
+	{
+		item->child = wh_slot_child(page, slot);
+		if (item->flags & WH_ANCHOR_TID)
+			item->ntids = 1;
+		item->tids = (const ItemPointerData *)
+			(WhTail(page, slot) + WhTailLen(slot));
+		return;
+	}
+	item->ntids = wh_slot_tids(page, slot, &item->tids);
+	item->payload = wh_slot_payload(page, slot, &len);
+	item->payload_len = len;
+}
+
+/*
+ * Loads a page into an empty list.
+ */
+void
+wh_items_load(WhItemSet *set, Page page)
+{
+	WhHeader	header = WhPageHeader(page);
+
+	if (header->nslots > WH_MAX_ENTRIES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("wormhole page has %d entries", header->nslots)));
+	set->prefix = (const uint8 *) page + WH_BOUNDS_OFF;
+	set->prefix_len = header->prefix_len;
+	set->n = header->nslots;
+	set->used = 0;
+	for (int i = 0; i < set->n; i++)
+		load_item(set, page, &WhSlots(page)[i], &set->items[i]);
+}
+
+void
+wh_items_insert(WhItemSet *set, int at, const WhItem *item)
+{
+	Assert(set->n < (int) WH_MAX_ENTRIES + 2);
+	memmove(&set->items[at + 1], &set->items[at],
+			(set->n - at) * sizeof(WhItem));
+	set->items[at] = *item;
+	set->n++;
+}
+
+void
+wh_items_remove(WhItemSet *set, int at)
+{
+	set->n--;
+	memmove(&set->items[at], &set->items[at + 1],
+			(set->n - at) * sizeof(WhItem));
+}
+
+/*
+ * Can two neighbouring entries become one list of TIDs?  Not where one keeps
+ * values of its own, and not the dead with the living.
+ */
+static bool
+can_merge(const WhItem *a, const WhItem *b)
+{
+	return !((a->flags | b->flags) & WH_PAYLOAD) &&
+		(a->flags & WH_DEAD) == (b->flags & WH_DEAD) &&
+		a->len == b->len && memcmp(a->rest, b->rest, a->len) == 0;
+}
+
+/*
+ * Makes one entry of the given ones, which have one key.
+ */
+static void
+merge_items(WhItemSet *set, int from, int to, int ntids, WhItem *result)
+{
+	ItemPointerData *tids = take_space(set, ntids * sizeof(ItemPointerData));
+
+	*result = set->items[from];
+	result->tids = tids;
+	result->ntids = ntids;
+	result->flags |= WH_POSTING;
+	for (int i = from; i < to; i++)
+	{
+		memcpy(tids, set->items[i].tids,
+			   set->items[i].ntids * sizeof(ItemPointerData));
+		tids += set->items[i].ntids;
+	}
+}
+
+/*
+ * Merges leaf entries of equal keys into lists of at most WH_MAX_POSTING TIDs.
+ * False where there were none to merge.
+ */
+bool
+wh_items_merge(WhItemSet *set)
+{
+	int			n = 0;
+	int			i = 0;
+
+	while (i < set->n)
+	{
+		int			ntids = set->items[i].ntids;
+		int			to = i + 1;
+		WhItem		item = set->items[i];
+
+		while (to < set->n && can_merge(&set->items[i], &set->items[to]) &&
+			   ntids + set->items[to].ntids <= WH_MAX_POSTING)
+			ntids += set->items[to++].ntids;
+		if (to > i + 1)
+			merge_items(set, i, to, ntids, &item);
+		set->items[n++] = item;
+		i = to;
+	}
+	if (n == set->n)
+		return false;
+	set->n = n;
+	return true;
+}
+
+/*
+ * The prefix a page with these bounds has; the same as wh_init_page() finds.
+ */
+static int
+new_prefix(const WhBounds *bounds)
+{
+	int			most;
+	int			len = 0;
+
+	if (bounds->rightmost)
+		return 0;
+	most = Min(bounds->low.len, bounds->high.len);
+	while (len < most && bounds->low.data[len] == bounds->high.data[len])
+		len++;
+	return len;
+}
+
+/*
+ * The space items [from, to) take on a page with these bounds, of
+ * WH_PAGE_CONTENT; more than that where they do not fit.
+ */
+int
+wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
+{
+	int			prefix = new_prefix(bounds);
+	int			size = bounds->low.len + sizeof(ItemPointerData);
+
+	if (!bounds->rightmost)
+		size += bounds->high.len - prefix + sizeof(ItemPointerData);
+	size = TYPEALIGN(sizeof(WhSlot), size);
+	for (int i = from; i < to; i++)
+	{
+		WhItem		item = set->items[i];
+
+		item.len = Max(item.len + set->prefix_len - prefix, 0);
+		if (item.child != InvalidBlockNumber && i == from)
+			item.len = item.ntids = 0;
+		size += wh_item_size(&item) + sizeof(WhSlot);
+	}
+	return size;
+}
+
+/*
+ * The whole key of an item, with its first TID, put together in the space.
+ */
+void
+wh_items_key(const WhItemSet *set, int at, WhKey *key, uint8 *space)
+{
+	const WhItem *item = &set->items[at];
+
+	memcpy(space, set->prefix, set->prefix_len);
+	memcpy(space + set->prefix_len, item->rest, item->len);
+	key->data = space;
+	key->len = set->prefix_len + item->len;
+	key->has_tid = item->ntids > 0;
+	if (key->has_tid)
+		memcpy(&key->tid, item->tids, sizeof(key->tid));
+}
+
+/*
+ * Initializes a page with these bounds and puts items [from, to) on it.  Level
+ * and identity are those the page has; prev, next and flags are to be set.
+ */
+void
+wh_items_store(const WhItemSet *set, int from, int to, Page page,
+			   const WhBounds *bounds)
+{
+	uint8		space[BLCKSZ];
+	int			prefix;
+
+	wh_init_page(page, WhPageHeader(page)->identity,
+				 WhPageHeader(page)->level, bounds);
+	prefix = WhPageHeader(page)->prefix_len;
+	for (int i = from; i < to; i++)
+	{
+		WhItem		item = set->items[i];
+
+		if (item.child != InvalidBlockNumber && i == from)
+		{
+			/* It begins where the page does. */
+			item.len = item.ntids = 0;
+			item.flags = 0;
+		}
+		else if (prefix >= set->prefix_len)
+		{
+			item.rest += prefix - set->prefix_len;
+			item.len -= prefix - set->prefix_len;
+		}
+		else
+		{
+			int			more = set->prefix_len - prefix;
+
+			memcpy(space, set->prefix + prefix, more);
+			memcpy(space + more, item.rest, item.len);
+			item.rest = space;
+			item.len += more;
+		}
+		wh_page_insert(page, i - from, &item);
+	}
+}

@@ -1,0 +1,351 @@
+/*-------------------------------------------------------------------------
+ *
+ * whkey.c
+ *	  Rows as keys, and back.
+ *
+ * The key columns become one byte string (key/rowkey.h).  An index-only scan
+ * wants the values back.  For most types the key is enough.  Where equality is
+ * not identity (numeric 1.0 and 1.00, float -0.0), and for INCLUDE columns,
+ * the entry has a payload: an index tuple in which the columns that the key
+ * gives are null, without the TID such a tuple begins with.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/catalog.h"
+#include "catalog/pg_type_d.h"
+#include "key/codec_impl.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/inet.h"
+#include "utils/uuid.h"
+#include "wormhole/wormhole.h"
+
+/* What of an index tuple a payload leaves out. */
+#define PAYLOAD_SKIP	offsetof(IndexTupleData, t_info)
+
+/*
+ * How values of a type can be had from keys.
+ */
+static WhDecode
+decode_kind(Oid type)
+{
+	switch (type)
+	{
+		case INT2OID:
+		case INT4OID:
+		case INT8OID:
+		case OIDOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+		case DATEOID:
+		case TIMEOID:
+		case MONEYOID:
+		case BOOLOID:
+		case MACADDROID:
+		case MACADDR8OID:
+		case UUIDOID:
+		case TEXTOID:
+		case BYTEAOID:
+		case NAMEOID:
+			return WH_DECODE_ALWAYS;
+		case FLOAT4OID:
+		case FLOAT8OID:
+			return WH_DECODE_VERIFY;
+		default:
+			return WH_DECODE_NEVER;
+	}
+}
+
+/*
+ * Makes what is cached of the index's definition.
+ */
+static WhCache *
+make_cache(Relation index)
+{
+	WhCache    *cache = MemoryContextAllocZero(index->rd_indexcxt,
+											   sizeof(WhCache));
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	cache->format.whole = true;
+	cache->format.ncolumns = nkeys;
+	cache->may_have_payload = IndexRelationGetNumberOfAttributes(index) > nkeys;
+	for (int i = 0; i < nkeys; i++)
+	{
+		RfRowColumn *column = &cache->format.columns[i];
+
+		column->codec = rf_codec_find(index->rd_opcintype[i]);
+		if (column->codec == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("type %s has no key encoding for wormhole indexes",
+							format_type_be(index->rd_opcintype[i])),
+					 errhint("Use one of the operator classes that come with rangefilter.")));
+		column->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+		column->nulls_first =
+			(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+		cache->decode[i] = decode_kind(column->codec->type);
+		if (cache->decode[i] != WH_DECODE_ALWAYS)
+			cache->may_have_payload = true;
+	}
+	index->rd_amcache = cache;
+	return cache;
+}
+
+/*
+ * What is cached of the index.  Gone with the next relcache invalidation, so
+ * the pointer is not to be kept where one may be taken in.
+ */
+WhCache *
+wh_cache(Relation index)
+{
+	if (index->rd_amcache != NULL)
+		return (WhCache *) index->rd_amcache;
+	return make_cache(index);
+}
+
+/*
+ * A float from the number codec_number.c made of it.
+ */
+static float8
+decode_float8(uint64 bits)
+{
+	float8		value;
+
+	bits = (bits & RF_SIGN_BIT) ? bits ^ RF_SIGN_BIT : ~bits;
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static float4
+decode_float4(uint32 bits)
+{
+	const uint32 sign = 0x80000000;
+	float4		value;
+
+	bits = (bits & sign) ? bits ^ sign : ~bits;
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+/*
+ * The two kinds of Ethernet addresses, palloc'd.
+ */
+static Datum
+decode_macaddr(uint64 num)
+{
+	macaddr    *mac = palloc(sizeof(macaddr));
+
+	mac->a = (num >> 40) & 0xFF;
+	mac->b = (num >> 32) & 0xFF;
+	mac->c = (num >> 24) & 0xFF;
+	mac->d = (num >> 16) & 0xFF;
+	mac->e = (num >> 8) & 0xFF;
+	mac->f = num & 0xFF;
+	return MacaddrPGetDatum(mac);
+}
+
+static Datum
+decode_macaddr8(uint64 num)
+{
+	macaddr8   *mac = palloc(sizeof(macaddr8));
+
+	mac->a = (num >> 56) & 0xFF;
+	mac->b = (num >> 48) & 0xFF;
+	mac->c = (num >> 40) & 0xFF;
+	mac->d = (num >> 32) & 0xFF;
+	mac->e = (num >> 24) & 0xFF;
+	mac->f = (num >> 16) & 0xFF;
+	mac->g = (num >> 8) & 0xFF;
+	mac->h = num & 0xFF;
+	return Macaddr8PGetDatum(mac);
+}
+
+/*
+ * A value from its key, where that says it all.
+ */
+static Datum
+decode_value(const RfCodec *codec, const RfKey *key)
+{
+	int64		number = (int64) (key->num ^ RF_SIGN_BIT);
+
+	switch (codec->type)
+	{
+		case INT2OID:
+			return Int16GetDatum((int16) number);
+		case INT4OID:
+		case DATEOID:
+			return Int32GetDatum((int32) number);
+		case INT8OID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+		case TIMEOID:
+		case MONEYOID:
+			return Int64GetDatum(number);
+		case OIDOID:
+			return ObjectIdGetDatum((Oid) key->num);
+		case BOOLOID:
+			return BoolGetDatum(key->num != 0);
+		case FLOAT4OID:
+			return Float4GetDatum(decode_float4((uint32) key->num));
+		case FLOAT8OID:
+			return Float8GetDatum(decode_float8(key->num));
+		case MACADDROID:
+			return decode_macaddr(key->num);
+		case MACADDR8OID:
+			return decode_macaddr8(key->num);
+		case UUIDOID:
+			return UUIDPGetDatum((pg_uuid_t *) key->data);
+		case TEXTOID:
+		case BYTEAOID:
+			return PointerGetDatum(cstring_to_text_with_len((const char *) key->data,
+															key->len));
+		case NAMEOID:
+			{
+				Name		name = palloc0(NAMEDATALEN);
+
+				memcpy(name, key->data, Min(key->len, NAMEDATALEN - 1));
+				return NameGetDatum(name);
+			}
+		default:
+			elog(ERROR, "keys of type %u cannot be decoded", codec->type);
+			return (Datum) 0;
+	}
+}
+
+/*
+ * Does the key give back this very value?
+ */
+static bool
+survives(const RfCodec *codec, WhDecode kind, Datum value)
+{
+	RfKey		key;
+
+	if (kind != WH_DECODE_VERIFY)
+		return kind == WH_DECODE_ALWAYS;
+	key = codec->encode_whole(value);
+	if (codec->type == FLOAT4OID)
+		return decode_value(codec, &key) == value;
+	return datumIsEqual(decode_value(codec, &key), value, FLOAT8PASSBYVAL,
+						sizeof(float8));
+}
+
+/*
+ * Appends what the key does not give to an empty payload.
+ */
+static void
+encode_payload(Relation index, const Datum *values, const bool *isnull,
+			   StringInfo payload)
+{
+	WhCache    *cache = wh_cache(index);
+	RfRowFormat *format = &cache->format;
+	int			natts = IndexRelationGetNumberOfAttributes(index);
+	bool		left_out[INDEX_MAX_KEYS];
+	bool		any = natts > format->ncolumns;
+	IndexTuple	tuple;
+
+	for (int i = 0; i < natts; i++)
+	{
+		left_out[i] = isnull[i];
+		if (i < format->ncolumns && !isnull[i])
+		{
+			left_out[i] = survives(format->columns[i].codec, cache->decode[i],
+								   values[i]);
+			any |= !left_out[i];
+		}
+	}
+	if (!any)
+		return;
+	tuple = index_form_tuple(RelationGetDescr(index), (Datum *) values,
+							 left_out);
+	appendBinaryStringInfo(payload, (char *) tuple + PAYLOAD_SKIP,
+						   IndexTupleSize(tuple) - PAYLOAD_SKIP);
+	pfree(tuple);
+}
+
+/*
+ * Encodes a row into a key and a payload, both empty buffers.
+ */
+void
+wh_encode(Relation index, const Datum *values, const bool *isnull,
+		  StringInfo key, StringInfo payload)
+{
+	rf_row_encode(&wh_cache(index)->format, values, isnull, key);
+	if (wh_cache(index)->may_have_payload)
+		encode_payload(index, values, isnull, payload);
+}
+
+/*
+ * All columns' values from a key and a payload.  What is passed by reference
+ * is palloc'd.
+ */
+void
+wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
+		  int payload_len, Datum *values, bool *isnull)
+{
+	RfRowFormat *format = &wh_cache(index)->format;
+	int			natts = IndexRelationGetNumberOfAttributes(index);
+	const uint8 *end = key + len;
+
+	if (payload != NULL)
+	{
+		char	   *tuple = palloc(payload_len + PAYLOAD_SKIP);
+
+		memcpy(tuple + PAYLOAD_SKIP, payload, payload_len);
+		index_deform_tuple((IndexTuple) tuple, RelationGetDescr(index),
+						   values, isnull);
+	}
+	else
+		memset(isnull, true, natts * sizeof(bool));
+
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		RfKey		part;
+
+		switch (rf_row_get(format, i, &key, end, &part))
+		{
+			case RF_ROW_VALUE:
+				if (isnull[i])
+					values[i] = decode_value(format->columns[i].codec, &part);
+				isnull[i] = false;
+				break;
+			case RF_ROW_NULL:
+				isnull[i] = true;
+				break;
+			default:
+				ereport(ERROR,
+						(errcode(ERRCODE_INDEX_CORRUPTED),
+						 errmsg("index \"%s\" contains a damaged key",
+								RelationGetRelationName(index))));
+		}
+	}
+}
+
+/*
+ * Refuses what is too large for a page.
+ */
+void
+wh_check_size(Relation index, Relation heap, int key_len, int payload_len)
+{
+	if (key_len + payload_len <= WH_MAX_ENTRY)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %d exceeds wormhole maximum %d for index \"%s\"",
+					key_len + payload_len, WH_MAX_ENTRY,
+					RelationGetRelationName(index)),
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
+					 "Consider a function index of an MD5 hash of the value."),
+			 errtableconstraint(heap, RelationGetRelationName(index))));
+}
+
+/*
+ * amcanreturn.  A standby replays the removal of entries without waiting for
+ * scans that are about to trust the visibility map, so it has none.
+ */
+bool
+wh_can_return(Relation index, int attno)
+{
+	return !RecoveryInProgress();
+}

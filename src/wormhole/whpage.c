@@ -1,0 +1,674 @@
+/*-------------------------------------------------------------------------
+ *
+ * whpage.c
+ *	  Pages of a wormhole index: bounds, search, single entries.
+ *
+ * A page knows the range of positions it is for: from its low bound up to, not
+ * including, its high bound.  What the two bounds have in common at the front,
+ * every key between them has as well; this prefix is stored once, and an
+ * insert can never shorten it.  Behind it the next four bytes of each key are
+ * in the slot itself, as a number.  A search compares these numbers, beginning
+ * where interpolation between the bounds' own numbers expects the key, so that
+ * even in a page that is in no cache it touches two or three lines.  (The
+ * Wormhole paper has hash tags for point lookups here, section 3.2; numbers in
+ * key order serve ranges and inserts as well, and take no space, as they need
+ * not be stored again with the key.)
+ *
+ * Nothing here locks: callers hold at least a share lock.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "port/pg_bswap.h"
+#include "wormhole/wormhole.h"
+
+/* A key without the prefix of a page. */
+typedef struct WhRest
+{
+	const uint8 *data;
+	int			len;
+	uint32		head;
+	const ItemPointerData *tid;
+} WhRest;
+
+/*
+ * The first bytes of a key's rest as a number.
+ */
+static inline uint32
+rest_head(const uint8 *data, int len)
+{
+	uint32		head = 0;
+
+	if (len >= WH_HEAD)
+	{
+		memcpy(&head, data, WH_HEAD);
+		return pg_ntoh32(head);
+	}
+	for (int i = 0; i < len; i++)
+		head |= (uint32) data[i] << (8 * (WH_HEAD - 1 - i));
+	return head;
+}
+
+/*
+ * TIDs in pages are not aligned.
+ */
+static inline int
+compare_tids(const ItemPointerData *a, const ItemPointerData *b)
+{
+	ItemPointerData left;
+	ItemPointerData right;
+
+	memcpy(&left, a, sizeof(left));
+	memcpy(&right, b, sizeof(right));
+	return ItemPointerCompare(&left, &right);
+}
+
+/*
+ * No TID comes before all TIDs.
+ */
+static inline int
+compare_optional_tids(const ItemPointerData *a, const ItemPointerData *b)
+{
+	if (a == NULL || b == NULL)
+		return (a != NULL) - (b != NULL);
+	return compare_tids(a, b);
+}
+
+/*
+ * Byte strings, a prefix before its extensions.
+ */
+static inline int
+compare_bytes(const uint8 *a, int alen, const uint8 *b, int blen)
+{
+	int			cmp = memcmp(a, b, Min(alen, blen));
+
+	return cmp != 0 ? cmp : alen - blen;
+}
+
+int
+wh_compare_keys(const WhKey *a, const WhKey *b)
+{
+	int			cmp;
+
+	if (a->data == NULL || b->data == NULL)
+		return (a->data == NULL) - (b->data == NULL);
+	cmp = compare_bytes(a->data, a->len, b->data, b->len);
+	if (cmp != 0)
+		return cmp;
+	return compare_optional_tids(a->has_tid ? &a->tid : NULL,
+								 b->has_tid ? &b->tid : NULL);
+}
+
+/*
+ * Where the parts of the bounds are.
+ */
+static inline const uint8 *
+low_rest(Page page)
+{
+	return (const uint8 *) page + WH_BOUNDS_OFF +
+		WhPageHeader(page)->prefix_len;
+}
+
+static inline const ItemPointerData *
+low_tid(Page page)
+{
+	if (!(WhPageHeader(page)->flags & WH_LOW_TID))
+		return NULL;
+	return (const ItemPointerData *) (low_rest(page) +
+									  WhPageHeader(page)->low_len);
+}
+
+static inline const uint8 *
+high_rest(Page page)
+{
+	return low_rest(page) + WhPageHeader(page)->low_len +
+		((WhPageHeader(page)->flags & WH_LOW_TID) ?
+		 sizeof(ItemPointerData) : 0);
+}
+
+static inline const ItemPointerData *
+high_tid(Page page)
+{
+	if (!(WhPageHeader(page)->flags & WH_HIGH_TID))
+		return NULL;
+	return (const ItemPointerData *) (high_rest(page) +
+									  WhPageHeader(page)->high_len);
+}
+
+/*
+ * A key's rest behind the page's prefix, which it is known to have.
+ */
+static inline void
+take_rest(Page page, const WhKey *key, WhRest *rest)
+{
+	int			prefix = WhPageHeader(page)->prefix_len;
+
+	Assert(key->len >= prefix);
+	rest->data = key->data + prefix;
+	rest->len = key->len - prefix;
+	rest->head = rest_head(rest->data, rest->len);
+	rest->tid = key->has_tid ? &key->tid : NULL;
+}
+
+/*
+ * Compares one of the page's bounds with a key.
+ */
+static inline int
+compare_bound(uint32 head, const uint8 *data, int len,
+			  const ItemPointerData *tid, const WhRest *rest)
+{
+	int			cmp;
+
+	if (head != rest->head)
+		return head < rest->head ? -1 : 1;
+	cmp = compare_bytes(data, len, rest->data, rest->len);
+	return cmp != 0 ? cmp : compare_optional_tids(tid, rest->tid);
+}
+
+/*
+ * Where is a position, seen from this page: to the left (negative), here (0)
+ * or to the right?
+ */
+int
+wh_page_side(Page page, const WhKey *key, WhSide side)
+{
+	WhHeader	header = WhPageHeader(page);
+	WhRest		rest;
+	int			cmp;
+
+	if (key->data == NULL)
+		return (header->flags & WH_RIGHTMOST) ? 0 : 1;
+	cmp = memcmp(key->data, (char *) page + WH_BOUNDS_OFF,
+				 Min(key->len, header->prefix_len));
+	if (cmp != 0)
+		return cmp;
+	if (key->len < header->prefix_len)
+		return -1;
+	take_rest(page, key, &rest);
+	cmp = compare_bound(header->low_head, low_rest(page), header->low_len,
+						low_tid(page), &rest);
+	if (cmp > 0 || (cmp == 0 && side == WH_BEFORE))
+		return -1;
+	if (header->flags & WH_RIGHTMOST)
+		return 0;
+	cmp = compare_bound(header->high_head, high_rest(page), header->high_len,
+						high_tid(page), &rest);
+	return cmp > 0 || (cmp == 0 && side == WH_BEFORE) ? 0 : 1;
+}
+
+/*
+ * What follows the key in an entry.
+ */
+static inline const uint8 *
+slot_body(Page page, const WhSlot *slot)
+{
+	return WhTail(page, slot) + WhTailLen(slot);
+}
+
+/*
+ * The TIDs of a leaf's entry, not aligned.
+ */
+int
+wh_slot_tids(Page page, const WhSlot *slot, const ItemPointerData **tids)
+{
+	const uint8 *body = slot_body(page, slot);
+	uint16		n = 1;
+
+	if (slot->info & WH_POSTING)
+	{
+		memcpy(&n, body, sizeof(n));
+		body += sizeof(n);
+	}
+	*tids = (const ItemPointerData *) body;
+	return n;
+}
+
+/*
+ * Compares the keys of an entry and a rest.
+ */
+static inline int
+compare_slot_key(Page page, const WhSlot *slot, const WhRest *rest)
+{
+	int			cmp;
+
+	if (slot->head != rest->head)
+		return slot->head < rest->head ? -1 : 1;
+	if (WhRestLen(slot) > WH_HEAD && rest->len > WH_HEAD)
+	{
+		cmp = memcmp(WhTail(page, slot), rest->data + WH_HEAD,
+					 Min(WhTailLen(slot), rest->len - WH_HEAD));
+		if (cmp != 0)
+			return cmp;
+	}
+	return WhRestLen(slot) - rest->len;
+}
+
+/*
+ * Compares an entry (of several TIDs, the first) with a position.
+ */
+static inline int
+compare_slot(Page page, const WhSlot *slot, const WhRest *rest)
+{
+	int			cmp = compare_slot_key(page, slot, rest);
+	const ItemPointerData *tids;
+
+	if (cmp != 0)
+		return cmp;
+	if (WhPageHeader(page)->level > 0)
+		tids = (slot->info & WH_ANCHOR_TID) ?
+			(const ItemPointerData *) slot_body(page, slot) : NULL;
+	else if (rest->tid == NULL)
+		return 1;
+	else
+		(void) wh_slot_tids(page, slot, &tids);
+	return compare_optional_tids(tids, rest->tid);
+}
+
+/*
+ * The same for callers elsewhere; the position is one of the page.
+ */
+int
+wh_compare_slot(Page page, const WhSlot *slot, const WhKey *key)
+{
+	WhRest		rest;
+
+	take_rest(page, key, &rest);
+	return compare_slot(page, slot, &rest);
+}
+
+/*
+ * Is this the key of the entry, whatever its TIDs?
+ */
+bool
+wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key)
+{
+	WhRest		rest;
+
+	if (key->len < WhPageHeader(page)->prefix_len)
+		return false;
+	take_rest(page, key, &rest);
+	return compare_slot_key(page, slot, &rest) == 0;
+}
+
+/*
+ * Where a key with this head should be if keys were spread evenly.
+ */
+static inline int
+interpolate(WhHeader header, uint32 head)
+{
+	uint64		span = (uint64) header->high_head - header->low_head;
+	uint64		guess;
+
+	if ((header->flags & WH_RIGHTMOST) || header->high_head <= header->low_head)
+		return header->nslots / 2;
+	guess = ((uint64) (head - header->low_head) * header->nslots) / (span + 1);
+	return (int) Min(guess, header->nslots - 1);
+}
+
+/*
+ * Narrows the slots [*first, *last) to the ones where those with smaller heads
+ * end, in steps that grow with the distance from the expected one.
+ */
+static inline void
+gallop(const WhSlot *slots, int guess, uint32 head, int *first, int *last)
+{
+	int			step = 8;
+
+	if (slots[guess].head < head)
+	{
+		*first = guess + 1;
+		while (*first < *last)
+		{
+			int			probe = guess + step;
+
+			if (probe >= *last)
+				break;
+			if (slots[probe].head >= head)
+			{
+				*last = probe;
+				break;
+			}
+			*first = probe + 1;
+			step *= 2;
+		}
+	}
+	else
+	{
+		*last = guess;
+		while (*first < *last)
+		{
+			int			probe = guess - step;
+
+			if (probe < *first)
+				break;
+			if (slots[probe].head < head)
+			{
+				*first = probe + 1;
+				break;
+			}
+			*last = probe;
+			step *= 2;
+		}
+	}
+}
+
+/*
+ * The first slot from the given one on whose entry is not before the key.
+ */
+static int
+search_from(Page page, const WhRest *rest, int first)
+{
+	WhHeader	header = WhPageHeader(page);
+	const WhSlot *slots = WhSlots(page);
+	int			last = header->nslots;
+
+	if (first >= last)
+		return first;
+
+	/* Here the numbers alone decide ... */
+	gallop(slots, Max(first, interpolate(header, rest->head)), rest->head,
+		   &first, &last);
+	while (first < last)
+	{
+		int			middle = (first + last) / 2;
+
+		if (slots[middle].head < rest->head)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+
+	/* ... and here the rest of the key, among equal ones. */
+	last = first;
+	for (int step = 1; last < header->nslots; step *= 2)
+	{
+		if (compare_slot(page, &slots[last], rest) >= 0)
+			break;
+		first = last + 1;
+		last = Min(last + step, header->nslots);
+	}
+	while (first < last)
+	{
+		int			middle = (first + last) / 2;
+
+		if (compare_slot(page, &slots[middle], rest) < 0)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first;
+}
+
+/*
+ * The first slot at or after a position of this page.
+ */
+int
+wh_page_search(Page page, const WhKey *key)
+{
+	WhRest		rest;
+
+	if (key->data == NULL)
+		return WhPageHeader(page)->nslots;
+	take_rest(page, key, &rest);
+	return search_from(page, &rest, 0);
+}
+
+/*
+ * The slot of the child to follow to a position of this directory page: the
+ * last whose anchor is at (or, WH_BEFORE, before) the position.  The first
+ * slot has no anchor of its own, it begins where the page does.
+ */
+int
+wh_page_child_slot(Page page, const WhKey *key, WhSide side)
+{
+	WhHeader	header = WhPageHeader(page);
+	WhRest		rest;
+	int			slot;
+
+	if (key->data == NULL)
+		return header->nslots - 1;
+	take_rest(page, key, &rest);
+	slot = search_from(page, &rest, 1);
+	if (side == WH_AT && slot < header->nslots &&
+		compare_slot(page, &WhSlots(page)[slot], &rest) == 0)
+		return slot;
+	return slot - 1;
+}
+
+/*
+ * The block a directory entry points to.
+ */
+BlockNumber
+wh_slot_child(Page page, const WhSlot *slot)
+{
+	const uint8 *body = slot_body(page, slot);
+	BlockNumber child;
+
+	if (slot->info & WH_ANCHOR_TID)
+		body += sizeof(ItemPointerData);
+	memcpy(&child, body, sizeof(child));
+	return child;
+}
+
+/*
+ * The values an entry keeps beside its key; NULL for none.
+ */
+const uint8 *
+wh_slot_payload(Page page, const WhSlot *slot, int *len)
+{
+	const uint8 *body = slot_body(page, slot) + sizeof(ItemPointerData);
+	uint16		length;
+
+	*len = 0;
+	if (!(slot->info & WH_PAYLOAD))
+		return NULL;
+	memcpy(&length, body, sizeof(length));
+	*len = length;
+	return body + sizeof(length);
+}
+
+/*
+ * Copies an entry's key behind the page's prefix; returns its length.  There
+ * must be room for WH_HEAD bytes more than the key has.
+ */
+int
+wh_slot_key(Page page, const WhSlot *slot, uint8 *key)
+{
+	uint32		head = pg_hton32(slot->head);
+
+	memcpy(key, &head, WH_HEAD);
+	if (WhTailLen(slot) > 0)
+		memcpy(key + WH_HEAD, WhTail(page, slot), WhTailLen(slot));
+	return WhRestLen(slot);
+}
+
+/*
+ * Puts one bound together; returns the space after it.
+ */
+static uint8 *
+assemble_bound(Page page, const uint8 *rest, int len,
+			   const ItemPointerData *tid, WhKey *key, uint8 *space)
+{
+	int			prefix = WhPageHeader(page)->prefix_len;
+
+	memcpy(space, (char *) page + WH_BOUNDS_OFF, prefix);
+	memcpy(space + prefix, rest, len);
+	key->data = space;
+	key->len = prefix + len;
+	key->has_tid = tid != NULL;
+	if (tid != NULL)
+		memcpy(&key->tid, tid, sizeof(key->tid));
+	return space + key->len;
+}
+
+/*
+ * The page's bounds as keys, copied to space of WH_BOUNDS_SPACE bytes.
+ */
+void
+wh_page_bounds(Page page, WhBounds *bounds, uint8 *space)
+{
+	WhHeader	header = WhPageHeader(page);
+
+	memset(bounds, 0, sizeof(*bounds));
+	space = assemble_bound(page, low_rest(page), header->low_len,
+						   low_tid(page), &bounds->low, space);
+	bounds->rightmost = (header->flags & WH_RIGHTMOST) != 0;
+	if (!bounds->rightmost)
+		assemble_bound(page, high_rest(page), header->high_len,
+					   high_tid(page), &bounds->high, space);
+}
+
+/*
+ * Appends a bound's rest and TID.
+ */
+static uint8 *
+put_bound(uint8 *to, const WhKey *key, int prefix)
+{
+	memcpy(to, key->data + prefix, key->len - prefix);
+	to += key->len - prefix;
+	if (key->has_tid)
+	{
+		memcpy(to, &key->tid, sizeof(key->tid));
+		to += sizeof(key->tid);
+	}
+	return to;
+}
+
+/*
+ * The length of the prefix of a page with these bounds.
+ */
+static int
+bounds_prefix(const WhBounds *bounds)
+{
+	int			most;
+	int			len = 0;
+
+	if (bounds->rightmost)
+		return 0;
+	most = Min(bounds->low.len, bounds->high.len);
+	while (len < most && bounds->low.data[len] == bounds->high.data[len])
+		len++;
+	return len;
+}
+
+/*
+ * Initializes a page without entries, links or flags other than its bounds'.
+ */
+void
+wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
+{
+	WhHeader	header = WhPageHeader(page);
+	uint8	   *at = (uint8 *) page + WH_BOUNDS_OFF;
+	int			prefix = bounds_prefix(bounds);
+
+	PageInit(page, BLCKSZ, 0);
+	header->identity = identity;
+	header->prev = InvalidBlockNumber;
+	header->next = InvalidBlockNumber;
+	header->level = level;
+	header->version = WH_FORMAT_VERSION;
+	header->page_id = WH_PAGE_ID;
+	header->prefix_len = prefix;
+	header->nslots = 0;
+	header->flags = bounds->low.has_tid ? WH_LOW_TID : 0;
+	memcpy(at, bounds->low.data, prefix);
+	at = put_bound(at + prefix, &bounds->low, prefix);
+	header->low_len = bounds->low.len - prefix;
+	header->low_head = rest_head(bounds->low.data + prefix, header->low_len);
+	if (bounds->rightmost)
+	{
+		header->flags |= WH_RIGHTMOST;
+		header->high_len = 0;
+		header->high_head = 0;
+	}
+	else
+	{
+		at = put_bound(at, &bounds->high, prefix);
+		header->flags |= bounds->high.has_tid ? WH_HIGH_TID : 0;
+		header->high_len = bounds->high.len - prefix;
+		header->high_head = rest_head(bounds->high.data + prefix,
+									  header->high_len);
+	}
+	header->slots_off = TYPEALIGN(sizeof(WhSlot), at - (uint8 *) page);
+	((PageHeader) header)->pd_lower = header->slots_off;
+}
+
+/*
+ * The space an item takes beside its slot.
+ */
+int
+wh_item_size(const WhItem *item)
+{
+	int			size = item->len > WH_HEAD ? item->len - WH_HEAD : 0;
+
+	size += item->ntids * sizeof(ItemPointerData);
+	if (item->child != InvalidBlockNumber)
+		size += sizeof(BlockNumber);
+	if (item->flags & WH_POSTING)
+		size += sizeof(uint16);
+	if (item->flags & WH_PAYLOAD)
+		size += sizeof(uint16) + item->payload_len;
+	return size;
+}
+
+/*
+ * The space between slots and entries.
+ */
+int
+wh_page_space(Page page)
+{
+	return ((PageHeader) page)->pd_upper - ((PageHeader) page)->pd_lower;
+}
+
+/*
+ * Writes what belongs to an item outside its slot.
+ */
+static void
+put_entry(uint8 *to, const WhItem *item)
+{
+	if (item->len > WH_HEAD)
+	{
+		memcpy(to, item->rest + WH_HEAD, item->len - WH_HEAD);
+		to += item->len - WH_HEAD;
+	}
+	if (item->flags & WH_POSTING)
+	{
+		memcpy(to, &item->ntids, sizeof(uint16));
+		to += sizeof(uint16);
+	}
+	if (item->ntids > 0)
+	{
+		memcpy(to, item->tids, item->ntids * sizeof(ItemPointerData));
+		to += item->ntids * sizeof(ItemPointerData);
+	}
+	if (item->child != InvalidBlockNumber)
+		memcpy(to, &item->child, sizeof(BlockNumber));
+	if (item->flags & WH_PAYLOAD)
+	{
+		memcpy(to, &item->payload_len, sizeof(uint16));
+		memcpy(to + sizeof(uint16), item->payload, item->payload_len);
+	}
+}
+
+/*
+ * Puts an item, whose rest is behind this page's prefix, at a slot, moving the
+ * slots from there on.  There must be room.
+ */
+void
+wh_page_insert(Page page, int at, const WhItem *item)
+{
+	WhHeader	header = WhPageHeader(page);
+	WhSlot	   *slot = WhSlots(page) + at;
+	int			size = wh_item_size(item);
+
+	Assert(wh_page_space(page) >= size + (int) sizeof(WhSlot));
+	memmove(slot + 1, slot, (header->nslots - at) * sizeof(WhSlot));
+	((PageHeader) header)->pd_upper -= size;
+	slot->head = rest_head(item->rest, item->len);
+	slot->off = ((PageHeader) header)->pd_upper;
+	slot->info = item->len | item->flags;
+	put_entry((uint8 *) page + slot->off, item);
+	header->nslots++;
+	((PageHeader) header)->pd_lower += sizeof(WhSlot);
+}

@@ -1,0 +1,216 @@
+/*-------------------------------------------------------------------------
+ *
+ * whsplit.c
+ *	  Splitting pages.
+ *
+ * A split is two WAL records.  The first writes both halves, links them, and
+ * marks the left one as an incomplete split; from then on all keys are found,
+ * the right half's through the left one's link.  The second puts the right
+ * half's anchor into the directory and takes the mark off.  Whoever comes to
+ * write and finds the mark (after a crash, or an error) does the second step.
+ *
+ * The anchor is the shortest string that separates the halves, and the place
+ * of the cut is where, near the middle, that is shortest (Wormhole paper,
+ * section 3.1: short anchors make the directory and the hint small).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/generic_xlog.h"
+#include "wormhole/wormhole.h"
+
+/* The cut may be this part of the entries away from the middle. */
+#define CUT_WINDOW	10
+
+/* A split being prepared. */
+typedef struct Split
+{
+	const WhItemSet *set;
+	bool		leaf;
+	WhBounds	whole;			/* of the page to be split */
+	WhBounds	left;
+	WhBounds	right;
+	uint8	   *bounds_space;
+	uint8	   *key_space;		/* room for two keys */
+	int			cut;			/* first item of the right half */
+} Split;
+
+/* Room for a key: prefix and rest are each shorter than a page. */
+#define KEY_SPACE	(2 * BLCKSZ)
+
+/*
+ * The anchor of the right half if that begins with an item.  Its bytes may be
+ * in the split's second key space.
+ */
+static void
+find_anchor(Split *split, int cut, WhKey *anchor)
+{
+	WhKey		before;
+	int			common = 0;
+
+	wh_items_key(split->set, cut, anchor, split->key_space + KEY_SPACE);
+	if (!split->leaf)
+		return;
+	wh_items_key(split->set, cut - 1, &before, split->key_space);
+	if (before.len == anchor->len &&
+		memcmp(before.data, anchor->data, anchor->len) == 0)
+		return;
+	while (common < Min(before.len, anchor->len) &&
+		   before.data[common] == anchor->data[common])
+		common++;
+	anchor->len = Min(common + 1, anchor->len);
+	anchor->has_tid = false;
+}
+
+/*
+ * Sets the halves' bounds for a cut; false where one half would not fit.
+ */
+static bool
+try_cut(Split *split, int cut)
+{
+	WhKey		anchor;
+
+	find_anchor(split, cut, &anchor);
+	split->left = split->right = split->whole;
+	split->left.high = anchor;
+	split->left.rightmost = false;
+	split->right.low = anchor;
+	split->cut = cut;
+	return wh_items_space(split->set, 0, cut, &split->left) <=
+		(int) WH_PAGE_CONTENT &&
+		wh_items_space(split->set, cut, split->set->n, &split->right) <=
+		(int) WH_PAGE_CONTENT;
+}
+
+/*
+ * Where the left half would get the given percentage of the entries' bytes.
+ */
+static int
+cut_at_percentage(const WhItemSet *set, int percentage)
+{
+	int64		total = 0;
+	int64		sum = 0;
+	int			cut;
+
+	for (int i = 0; i < set->n; i++)
+		total += wh_item_size(&set->items[i]) + sizeof(WhSlot);
+	for (cut = 0; cut < set->n - 1; cut++)
+	{
+		sum += wh_item_size(&set->items[cut]) + sizeof(WhSlot);
+		if (sum * 100 >= total * percentage)
+			break;
+	}
+	return Max(1, Min(cut, set->n - 1));
+}
+
+/*
+ * Chooses the cut.  In the last page of a level keys are likely to arrive in
+ * ascending order: there the left half is filled, and the cut stays where it
+ * was meant to be.
+ */
+static void
+choose_cut(Split *split, int fillfactor)
+{
+	int			n = split->set->n;
+	bool		last = split->whole.rightmost;
+	int			wanted = cut_at_percentage(split->set, last ? fillfactor : 50);
+	int			window = last ? n / 50 : n / CUT_WINDOW;
+	int			best = -1;
+	int			best_len = 0;
+
+	for (int distance = 0; distance < n; distance++)
+	{
+		if (distance > window && best >= 0)
+			break;
+		for (int sign = -1; sign <= 1; sign += 2)
+		{
+			int			cut = wanted + sign * distance;
+
+			if (cut < 1 || cut >= n || !try_cut(split, cut))
+				continue;
+			if (best < 0 || split->right.low.len < best_len)
+			{
+				best = cut;
+				best_len = split->right.low.len +
+					(split->right.low.has_tid ? sizeof(ItemPointerData) : 0);
+			}
+		}
+	}
+	if (best < 0 || !try_cut(split, best))
+		elog(ERROR, "could not split a wormhole page of %d entries", n);
+}
+
+/*
+ * Writes the halves.  other is the page to the right of both, child the left
+ * half of the split one level below that is complete with this one; either
+ * may be InvalidBuffer.
+ */
+static void
+write_split(Relation index, Split *split, Buffer left, Buffer right,
+			Buffer other, Buffer child)
+{
+	GenericXLogState *state = GenericXLogStart(index);
+	WhHeader	old = WhPageHeader(BufferGetPage(left));
+	WhHeader	header;
+	Page		page;
+
+	page = GenericXLogRegisterBuffer(state, left, 0);
+	wh_items_store(split->set, 0, split->cut, page, &split->left);
+	header = WhPageHeader(page);
+	header->prev = old->prev;
+	header->next = BufferGetBlockNumber(right);
+	header->flags |= WH_INCOMPLETE_SPLIT;
+
+	page = GenericXLogRegisterBuffer(state, right, GENERIC_XLOG_FULL_IMAGE);
+	header = WhPageHeader(page);
+	header->identity = old->identity;
+	header->level = old->level;
+	wh_items_store(split->set, split->cut, split->set->n, page,
+				   &split->right);
+	header->prev = BufferGetBlockNumber(left);
+	header->next = old->next;
+
+	if (BufferIsValid(other))
+	{
+		page = GenericXLogRegisterBuffer(state, other, 0);
+		WhPageHeader(page)->prev = BufferGetBlockNumber(right);
+	}
+	if (BufferIsValid(child))
+	{
+		page = GenericXLogRegisterBuffer(state, child, 0);
+		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
+	}
+	GenericXLogFinish(state);
+}
+
+/*
+ * Splits a page, locked exclusively, into two that hold the set, which was
+ * loaded from it and has one more item now.  Releases the buffer; child (see
+ * write_split) stays locked.
+ */
+void
+wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
+{
+	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
+	Split		split = {.set = set};
+	Buffer		right;
+	Buffer		other = InvalidBuffer;
+
+	split.leaf = header->level == 0;
+	split.bounds_space = palloc(WH_BOUNDS_SPACE);
+	split.key_space = palloc(2 * KEY_SPACE);
+	wh_page_bounds(BufferGetPage(buffer), &split.whole, split.bounds_space);
+	choose_cut(&split, split.leaf ? wh_index_options(index)->fillfactor :
+			   WH_DIRECTORY_FILLFACTOR);
+
+	right = wh_new_buffer(index);
+	if (header->next != InvalidBlockNumber)
+		other = wh_read(index, header->next, BUFFER_LOCK_EXCLUSIVE);
+	write_split(index, &split, buffer, right, other, child);
+	if (BufferIsValid(other))
+		UnlockReleaseBuffer(other);
+	pfree(split.bounds_space);
+	pfree(split.key_space);
+	wh_add_anchor(index, buffer, right);
+}

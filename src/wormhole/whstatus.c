@@ -1,0 +1,119 @@
+/*-------------------------------------------------------------------------
+ *
+ * whstatus.c
+ *	  wormhole_status(): what an index is made of.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/rel.h"
+#include "wormhole/whfuncs.h"
+#include "wormhole/wormhole.h"
+
+PG_FUNCTION_INFO_V1(wormhole_status);
+
+#define STATUS_COLUMNS	7
+
+/* Sums over the pages of an index. */
+typedef struct WhStatus
+{
+	int64		leaves;
+	int64		directory;
+	int64		free;
+	int64		keys;
+	int64		rows;
+	int64		anchors;
+	int64		anchor_bytes;
+} WhStatus;
+
+/*
+ * Adds a page's figures.
+ */
+static void
+count_page(Page page, WhStatus *status)
+{
+	WhHeader	header = WhPageHeader(page);
+
+	if (PageIsNew(page) || (header->flags & WH_DELETED))
+	{
+		status->free++;
+		return;
+	}
+	if (header->flags & WH_META)
+		return;
+	if (header->level > 0)
+		status->directory++;
+	else
+	{
+		status->leaves++;
+		status->keys += header->nslots;
+	}
+	for (int i = 0; i < header->nslots; i++)
+	{
+		WhSlot	   *slot = &WhSlots(page)[i];
+		const ItemPointerData *tids;
+
+		if (header->level == 0)
+			status->rows += wh_slot_tids(page, slot, &tids);
+		else if (header->level == 1)
+		{
+			status->anchors++;
+			status->anchor_bytes += i == 0 ?
+				header->prefix_len + header->low_len :
+				header->prefix_len + WhRestLen(slot);
+		}
+	}
+}
+
+/*
+ * wormhole_status(index regclass): one row.  Reads all pages; for whoever may
+ * read the table.
+ */
+Datum
+wormhole_status(PG_FUNCTION_ARGS)
+{
+	WhStatus	status = {0};
+	Relation	heap;
+	Relation	index;
+	TupleDesc	desc;
+	Datum		values[STATUS_COLUMNS];
+	bool		nulls[STATUS_COLUMNS] = {false};
+	BlockNumber nblocks;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	wh_open_index(PG_GETARG_OID(0), AccessShareLock, &heap, &index);
+	if (pg_class_aclcheck(RelationGetRelid(heap), GetUserId(),
+						  ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE,
+					   RelationGetRelationName(heap));
+	nblocks = RelationGetNumberOfBlocks(index);
+	for (BlockNumber block = WH_FIRST_LEAF; block < nblocks; block++)
+	{
+		Buffer		buffer = ReadBuffer(index, block);
+
+		CHECK_FOR_INTERRUPTS();
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		if (!PageIsNew(BufferGetPage(buffer)))
+			(void) wh_check_page(index, buffer);
+		count_page(BufferGetPage(buffer), &status);
+		UnlockReleaseBuffer(buffer);
+	}
+	values[0] = Int64GetDatum(status.leaves);
+	values[1] = Int64GetDatum(status.directory);
+	values[2] = Int64GetDatum(status.free);
+	values[3] = Int64GetDatum(status.keys);
+	values[4] = Int64GetDatum(status.rows);
+	values[5] = Int64GetDatum(status.anchors);
+	values[6] = Float8GetDatum(status.anchors == 0 ? 0 :
+							   (double) status.anchor_bytes / status.anchors);
+	index_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, nulls)));
+}

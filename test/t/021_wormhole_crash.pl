@@ -1,0 +1,182 @@
+# Crashes under a write load on wormhole indexes: after recovery every index is
+# whole, holds every row, and answers as the table does; a standby as well.
+# Redo compares every page with the primary's.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $seed = seed();
+my $node = new_server(
+	'wormhole_crash',
+	init => { allows_streaming => 1 },
+	conf => q{
+max_wal_size = '64MB'
+checkpoint_timeout = '30s'
+wal_consistency_checking = 'generic'
+wal_keep_size = '8GB'
+});
+
+$node->safe_psql(
+	'postgres', q{
+CREATE TABLE w (k int8, d int, s text COLLATE "C", f float8);
+CREATE UNIQUE INDEX w_k ON w USING wormhole (k);
+CREATE INDEX w_d ON w USING wormhole (d);
+CREATE INDEX w_s ON w USING wormhole (s DESC);
+CREATE INDEX w_fd ON w USING wormhole (f, d) INCLUDE (k);
+CREATE UNLOGGED TABLE u (k int);
+CREATE INDEX u_k ON u USING wormhole (k);
+INSERT INTO u SELECT generate_series(1, 1000);
+CREATE FUNCTION add_rows(a int, z int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO w SELECT k, k % 40, 'https://www.example.org/shared/by/all/' || md5(k::text) || repeat('x', k % 200), CASE WHEN k % 9 <> 0 THEN k / 3.0 END
+		FROM generate_series(a, z) k WHERE NOT EXISTS (SELECT FROM w WHERE w.k = k.k);
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
+CREATE FUNCTION move_row(a int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE w SET k = 10000000 + k WHERE k = a;
+EXCEPTION WHEN unique_violation THEN
+	NULL;
+END $$;
+});
+
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('wormhole_standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+
+my %scripts = (
+	insert => q{SELECT add_rows(:k, :k + :few);},
+	update => q{UPDATE w SET d = :few WHERE k BETWEEN :k AND :k + :few;},
+	move => q{SELECT move_row(:k);},
+	delete => q{DELETE FROM w WHERE k BETWEEN :k AND :k + 4 * :few;},
+	rolled_back => q{
+BEGIN;
+DELETE FROM w WHERE k BETWEEN :k AND :k + :few;
+ROLLBACK;
+});
+
+sub start_writing
+{
+	my ($seconds, $round) = @_;
+	my $dir = $node->basedir;
+	my ($out, $err) = ('', '');
+	my @command = (
+		$node->installed_command('pgbench'), '-n',
+		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 2,
+		'-T', $seconds, '--random-seed', $seed + $round);
+
+	foreach my $name (sort keys %scripts)
+	{
+		unlink "$dir/$name.sql";
+		append_to_file("$dir/$name.sql",
+			"\\set k random(1, 20000)\n\\set few random(0, 30)\n$scripts{$name}\n");
+		push @command, '-f', "$dir/$name.sql\@" . ($name eq 'insert' ? 8 : 1);
+	}
+	push @command, 'dbname=postgres application_name=writing';
+	return { out => \$out, err => \$err,
+		run => IPC::Run::start(\@command, '<', \undef, '>', \$out, '2>', \$err) };
+}
+
+# Everything the indexes say, and what the table says.
+my $ask = q{
+SELECT count(*), sum(k), count(DISTINCT k) FROM w WHERE k >= 0;
+SELECT count(*), sum(k) FROM w WHERE d BETWEEN 0 AND 40;
+SELECT count(*), sum(k) FROM w WHERE s > '';
+SELECT count(*), sum(k) FROM w WHERE f > 0 OR f IS NULL;
+SELECT md5(string_agg(k::text, ',')) FROM (SELECT k FROM w ORDER BY k) x;
+SELECT md5(string_agg(s, ',')) FROM (SELECT s FROM w ORDER BY s DESC) x;
+};
+
+sub same_with_and_without
+{
+	my ($server, $name) = @_;
+	my @lines = split /\n/, $server->safe_psql('postgres',
+		"BEGIN ISOLATION LEVEL REPEATABLE READ;
+		SET enable_seqscan = off; SET enable_sort = off; $ask
+		SET enable_seqscan = on; SET enable_sort = on; SET enable_indexscan = off;
+		SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $ask COMMIT;");
+	my $half = @lines / 2;
+
+	return is(join("\n", @lines[ 0 .. $half - 1 ]), join("\n", @lines[ $half .. $#lines ]),
+		"$name: the same with and without the indexes");
+}
+
+sub checked
+{
+	my ($server, $name) = @_;
+	my ($status, $out, $err) = $server->psql('postgres',
+		q{SELECT wormhole_check(indexrelid, true) FROM pg_index WHERE indrelid = 'w'::regclass});
+
+	return is($err, '', "$name: indexes are whole");
+}
+
+foreach my $round (1 .. 5)
+{
+	my $how = ('kill the postmaster', 'immediate stop')[ $round % 2 ];
+	my $name = "seed $seed, round $round, $how";
+	my $load = start_writing(20, $round);
+	my $wait = pick(800, 2500);
+
+	foreach (1 .. 3)
+	{
+		usleep($wait * 333);
+		$node->psql('postgres', 'VACUUM w');
+	}
+	if ($how eq 'immediate stop')
+	{
+		$node->stop('immediate');
+	}
+	else
+	{
+		my $pid = (split /\n/, slurp_file($node->data_dir . '/postmaster.pid'))[0];
+
+		$node->kill9;
+		usleep(10_000) while kill(0, $pid);
+	}
+	$load->{run}->finish;
+
+	# The backends may still be ending.
+	my $up = 0;
+	for (1 .. 300)
+	{
+		$up = $node->start(fail_ok => 1);
+		last if $up;
+		usleep(100_000);
+	}
+	ok($up, "$name: recovered");
+	checked($node, $name);
+	same_with_and_without($node, $name);
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM u WHERE k > 0}), 0, "$name: unlogged index is empty");
+	$node->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 1000)');
+}
+
+# The standby follows, while it answers.
+my $load = start_writing(4, 9);
+foreach (1 .. 4)
+{
+	usleep(800_000);
+	$node->psql('postgres', 'VACUUM w');
+	same_with_and_without($standby, "seed $seed, standby under load");
+}
+$load->{run}->finish;
+$node->wait_for_catchup($standby);
+checked($standby, 'standby');
+my $plan = $standby->safe_psql('postgres', 'SET enable_seqscan = off; EXPLAIN SELECT k FROM w WHERE k = 5');
+like($plan, qr/(Index Scan|Bitmap)/, 'a standby uses the index');
+unlike($plan, qr/Index Only/, 'but looks at the rows');
+is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(k) FROM w WHERE k >= 0'),
+	$node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM w'), 'the standby has what the primary has');
+$standby->promote;
+$standby->safe_psql('postgres', q{INSERT INTO w VALUES (-1, 1, 'x', 1)});
+checked($standby, 'promoted standby');
+$standby->stop;
+$node->stop;
+done_testing();
