@@ -43,8 +43,8 @@ FILENAME ~ /reference/ {
 		seen[$1, $4] = 1
 		budgets[$1] = budgets[$1] " " $4
 	}
-	if ($3 == "auto" || $3 == "exact" || $3 == "minmax" || $2 ~ /suffix/)
-		others[$1] = others[$1] "|" ($3 == "auto" ? "auto: " $5 : $3) ", " $2 "|" \
+	if ($3 == "auto" || $3 == "exact" || $3 == "minmax" || $2 ~ /;/)
+		others[$1] = others[$1] "|" ($3 == "auto" ? "auto: " $5 : $3) ($2 ~ /;/ ? " of " $4 " bits" : "") ", " $2 "|" \
 			number($7) "|" rate($10, $9) "|" whole($12) "|" whole($13) "\n"
 }
 
@@ -145,8 +145,8 @@ END {
 		print line
 	print "- Bits: real size in bits per distinct key, all pages and the root. FPR: share of"
 	print "  the empty questions not answered with no. ns: of a question. build: ns a key, from"
-	print "  sorted keys. Reference: the papers' own programs, on another machine under load"
-	print "  (see reference.csv)."
+	print "  sorted keys; both of processor time. Reference: the papers' own programs, on"
+	print "  another machine under load (see reference.csv)."
 	print "- Numbers: questions are ranges of 256 numbers, spread as the keys are (clustered:"
 	print "  points between ids); other questions are in the tables below. Strings: half of the"
 	print "  set, drawn at random, is in the filter, the other half asks: for the point, and for"
