@@ -290,38 +290,79 @@ test_tiny_pages(void)
 	}
 }
 
+/* No answer and no count is wrong where whole keys are kept. */
+static void
+check_exact(Strings *strings, KeyKind kind)
+{
+	int			wrong = 0;
+	int			i;
+
+	for (i = 0; i < 5000; i++)
+	{
+		FilterBytes a = make_bound(strings, kind);
+		FilterBytes b = make_near(a);
+		FilterByteRange range = make_range(a, b);
+		FilterByteRange point = range_of(a, a);
+
+		wrong += ask(strings, &range) != FILTER_NO && !holds(strings, &range);
+		wrong += ask(strings, &point) != FILTER_NO && !holds(strings, &point);
+		CHECK(count(strings, &range) == (int64_t) count_in(strings, &range),
+			  "count");
+		free_bytes(a);
+		free_bytes(b);
+	}
+	CHECK(wrong == 0, "%d false positives of %s", wrong, kind_names[kind]);
+}
+
 /* Few keys get suffixes as long as they are: then nothing is said in vain. */
 static void
 test_few_keys_are_exact(void)
 {
 	static const KeyKind kinds[] = {TINY, BORDERS, NUMBERS, URLS, WORDS};
 	int			i;
-	int			j;
 
 	for (i = 0; i < 5; i++)
 	{
 		FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, PAGE_SIZE, 2500);
 		Strings		strings = build_random(kinds[i], 100, &options);
-		int			wrong = 0;
 
 		CHECK(strings.run.npages == 1, "%u pages", strings.run.npages);
-		for (j = 0; j < 5000; j++)
-		{
-			FilterBytes a = make_bound(&strings, kinds[i]);
-			FilterBytes b = make_near(a);
-			FilterByteRange range = make_range(a, b);
-			FilterByteRange point = range_of(a, a);
-
-			wrong += ask(&strings, &range) != FILTER_NO && !holds(&strings, &range);
-			wrong += ask(&strings, &point) != FILTER_NO && !holds(&strings, &point);
-			CHECK(count(&strings, &range) == (int64_t) count_in(&strings, &range),
-				  "count");
-			free_bytes(a);
-			free_bytes(b);
-		}
-		CHECK(wrong == 0, "%d false positives of %s", wrong, kind_names[kinds[i]]);
+		check_exact(&strings, kinds[i]);
 		free_strings(&strings);
 	}
+}
+
+/*
+ * Between one page's last key and the next one's first, with long suffixes,
+ * nothing is found: the next page is asked where the range goes on there.
+ */
+static void
+test_gaps_at_page_borders(void)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 64, SMALL_PAGE, 2500);
+	Strings		strings = build_random(NUMBERS, 5000, &options);
+	FilterCursor cursor;
+	FilterAnswer answer;
+	uint32_t	page = 0;
+	int			borders = 0;
+	int			wrong = 0;
+
+	answer = filter_cursor_seek(&cursor, strings.run.root, strings.run.root_len,
+								&strings.reader.reader, NULL);
+	for (; answer == FILTER_YES; answer = filter_cursor_next(&cursor))
+	{
+		FilterBytes lo;
+
+		if (cursor.page == page)
+			continue;
+		page = cursor.page;
+		borders++;
+		lo = make_number(__builtin_bswap64(bits_load64(strings.keys[cursor.rank - 1].data)) + 1);
+		wrong += check_between(&strings, lo, strings.keys[cursor.rank], true) != FILTER_NO;
+		free_bytes(lo);
+	}
+	CHECK(borders > 50 && wrong < borders / 10, "%d of %d", wrong, borders);
+	free_strings(&strings);
 }
 
 /* A count reads two content pages, however many keys it counts. */
@@ -456,6 +497,7 @@ main(void)
 	RUN(test_suffix_lengths);
 	RUN(test_tiny_pages);
 	RUN(test_few_keys_are_exact);
+	RUN(test_gaps_at_page_borders);
 	RUN(test_counts_read_two_pages);
 	RUN(test_false_positives);
 	RUN(test_budget);
