@@ -28,6 +28,10 @@ surf_writer_begin(uint32_t page_size, FilterSuffix kind, uint32_t max_suffix)
 	writer->page_size = page_size;
 	writer->kind = kind;
 	writer->max_suffix = max_suffix;
+
+	/* With that, a skip over SURF_SKIP_LEAVES + 1 leaves is a page's length. */
+	writer->most_skip_width = bits_width(8 * (uint64_t) page_size) -
+		bits_width(SURF_SKIP_LEAVES + 1);
 	return writer;
 }
 
@@ -59,7 +63,6 @@ surf_writer_reset(SurfWriter *writer)
 	writer->nopen = 0;
 	writer->skip_width = 0;
 	writer->free_bits = 0;
-	writer->next_depth = 0;
 	writer->longest_rest = 0;
 	writer->nrecord_bits = 0;
 }
@@ -167,6 +170,35 @@ surf_writer_node_bits(const SurfWriter *writer)
 }
 
 /*
+ * The length of the page with one more leaf, in bits.  Sets how much longer it
+ * could become if skips, those there are, took the most bits they may.
+ */
+static uint64_t
+length_with(const SurfWriter *writer, const SurfShared *shared,
+			uint32_t suffix_256, uint64_t *reserve)
+{
+	uint32_t	leaf = writer->nleaves;
+	uint32_t	nopen;
+	uint32_t	width;
+	uint32_t	prefix_len = writer->prefix_len;
+	SurfSubtree left = left_of(writer, shared->bits, &nopen);
+	SurfSubtree tree;
+
+	width = skip_width_for(left, leaf - left.first, writer->skip_width);
+	if (shared->bytes < prefix_len)
+		prefix_len = shared->bytes;
+	tree = join_subtrees(left, leaf_subtree(leaf), leaf, leaf + 1, shared->bits,
+						 nopen > 0 ? open_depth(writer, nopen) :
+						 (int64_t) shared->bits - 1);
+	tree = complete(writer, tree, leaf + 1, nopen);
+	*reserve = width > writer->most_skip_width ? 0 :
+		(uint64_t) (writer->most_skip_width - width) * tree.nskips;
+	return 8 * (SURF_PAGE_HEADER + prefix_len) + tree.bits +
+		(uint64_t) width * tree.nskips +
+		((uint64_t) suffix_256 * (leaf + 1) + 255) / 256;
+}
+
+/*
  * Would the page be too long with one more leaf?  The exact length takes a
  * walk over all open nodes.  Most leaves do without: from the last walk on
  * count what they might have added at most.
@@ -175,41 +207,29 @@ bool
 surf_writer_is_full(SurfWriter *writer, const SurfShared *shared,
 					uint32_t suffix_256)
 {
-	uint32_t	leaf = writer->nleaves;
-	uint32_t	nopen;
-	uint32_t	width;
-	uint32_t	prefix_len = writer->prefix_len;
 	uint64_t	bound;
-	uint64_t	total;
-	SurfSubtree left = left_of(writer, shared->bits, &nopen);
-	SurfSubtree tree;
+	uint64_t	reserve;
+	uint64_t	length;
 
-	writer->next_left = left;
-	writer->next_nopen = nopen;
-	writer->next_depth = shared->bits;
-	width = skip_width_for(left, leaf - left.first, writer->skip_width);
-
-	/* A node with its chain, and a longer code for all left counts. */
-	bound = 2 * SURF_CODE_BITS + 64 + shared->bits + nopen + 1 +
+	/*
+	 * A node with its chain and the longest skip, and a longer code for all
+	 * left counts.
+	 */
+	bound = 2 * SURF_CODE_BITS + 64 + shared->bits + writer->nopen + 1 +
 		suffix_256 / 256 + 1;
-	if (nopen > 0 && shared->bytes >= prefix_len &&
-		width == writer->skip_width && (int64_t) bound <= writer->free_bits)
+	if (writer->nopen > 0 && open_depth(writer, 1) < (int64_t) shared->bits &&
+		shared->bytes >= writer->prefix_len &&
+		(int64_t) bound <= writer->free_bits)
 	{
 		writer->free_bits -= bound;
-		return leaf >= SURF_MAX_LEAVES;
+		return writer->nleaves >= SURF_MAX_LEAVES;
 	}
 
-	if (shared->bytes < prefix_len)
-		prefix_len = shared->bytes;
-	tree = join_subtrees(left, leaf_subtree(leaf), leaf, leaf + 1, shared->bits,
-						 nopen > 0 ? open_depth(writer, nopen) :
-						 (int64_t) shared->bits - 1);
-	tree = complete(writer, tree, leaf + 1, nopen);
-	total = 8 * (SURF_PAGE_HEADER + prefix_len) + tree.bits +
-		(uint64_t) width * tree.nskips +
-		((uint64_t) suffix_256 * (leaf + 1) + 255) / 256;
-	writer->free_bits = 8 * (int64_t) writer->page_size - (int64_t) total;
-	return writer->free_bits < 0 || leaf >= SURF_MAX_LEAVES;
+	length = length_with(writer, shared, suffix_256, &reserve);
+	writer->free_bits = 8 * (int64_t) writer->page_size -
+		(int64_t) (length + reserve);
+	return length > 8 * (uint64_t) writer->page_size ||
+		writer->nleaves >= SURF_MAX_LEAVES;
 }
 
 /* Makes room for one more entry. */
@@ -226,7 +246,7 @@ grow_entries(SurfWriter *writer)
 }
 
 /* The newest open node has got all its leaves; parent is its parent's depth. */
-static void
+static inline SurfEntry *
 close_node(SurfWriter *writer, int64_t parent)
 {
 	uint32_t	i = writer->open[--writer->nopen];
@@ -237,6 +257,30 @@ close_node(SurfWriter *writer, int64_t parent)
 	entry->chain = (uint32_t) (entry->depth - parent - 1);
 	entry->next = first->nodes;
 	first->nodes = i;
+	return entry;
+}
+
+/*
+ * Closes all open nodes below depth, which become the left side of a new node
+ * there: that is left_of().
+ */
+static SurfSubtree
+close_below(SurfWriter *writer, uint32_t depth)
+{
+	uint32_t	end = writer->nleaves;
+	SurfSubtree subtree = leaf_subtree(end - 1);
+
+	while (open_depth(writer, writer->nopen) > (int64_t) depth)
+	{
+		int64_t		above = open_depth(writer, writer->nopen - 1);
+		int64_t		parent = above > (int64_t) depth ? above : depth;
+		const SurfEntry *entry = close_node(writer, parent);
+
+		subtree = join_subtrees(entry->left, subtree,
+								(uint32_t) (entry - writer->entries), end,
+								entry->depth, parent);
+	}
+	return subtree;
 }
 
 /* Adds a leaf, see surf_write.h. */
@@ -262,30 +306,15 @@ surf_writer_add(SurfWriter *writer, FilterBytes key, const SurfBits *bits,
 	}
 	else
 	{
-		uint32_t	nopen;
-
 		if (shared->bytes < writer->prefix_len)
 		{
 			writer->prefix_len = shared->bytes;
 			writer->prefix_bits = shared->byte_bits;
 		}
 		entry->depth = shared->bits;
-		if (writer->next_depth > 0 && writer->next_depth == shared->bits)
-		{
-			entry->left = writer->next_left;
-			nopen = writer->next_nopen;
-		}
-		else
-			entry->left = left_of(writer, shared->bits, &nopen);
-		writer->next_depth = 0;
+		entry->left = close_below(writer, shared->bits);
 		writer->skip_width = skip_width_for(entry->left, leaf - entry->left.first,
 											writer->skip_width);
-		while (writer->nopen > nopen)
-		{
-			int64_t		above = open_depth(writer, writer->nopen - 1);
-
-			close_node(writer, above > (int64_t) shared->bits ? above : shared->bits);
-		}
 		writer->open[writer->nopen++] = leaf;
 	}
 	writer->nleaves++;

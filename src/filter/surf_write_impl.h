@@ -62,12 +62,8 @@ struct SurfWriter
 	uint32_t	prefix_bits;
 
 	uint32_t	skip_width;
+	uint32_t	most_skip_width;	/* that a page can need */
 	int64_t		free_bits;		/* at least so many, see is_full */
-
-	/* What is_full has found out for a node to come; depth 0: nothing. */
-	SurfSubtree next_left;
-	uint32_t	next_nopen;
-	uint32_t	next_depth;
 	uint32_t	longest_rest;
 
 	/*

@@ -258,7 +258,7 @@ test_suffix_lengths(void)
 		{
 			FilterOptions options = make_options((FilterSuffix) suffix, bits, SMALL_PAGE,
 												 2500);
-			Strings		strings = build_random(UUIDS, 3000, &options);
+			Strings		strings = build_random(UUIDS, 6000, &options);
 			uint32_t	npages = bits_load32(strings.run.root + 4);
 
 			for (i = 0; i < (int) npages; i++)
@@ -268,7 +268,7 @@ test_suffix_lengths(void)
 				if (bits_load16(page + 4) <= 64)
 					seen[bits_load16(page + 4)] = true;
 			}
-			check_run(&strings, UUIDS, 50);
+			check_run(&strings, UUIDS, 30);
 			free_strings(&strings);
 		}
 		for (i = 0; i <= 64; i++)
@@ -438,11 +438,11 @@ test_false_positives(void)
 	wrong = false_positives(FILTER_SUFFIX_REAL, 10, false);
 	CHECK(wrong < 20000 >> 5, "%d with 10 bits", wrong);
 	wrong = false_positives(FILTER_SUFFIX_REAL, 14, true);
-	CHECK(wrong < 20000 >> 9, "%d with 14 bits", wrong);
+	CHECK(wrong < 20000 >> 8, "%d with 14 bits", wrong);
 	wrong = false_positives(FILTER_SUFFIX_HASH, 14, true);
-	CHECK(wrong < 20000 >> 9, "%d with 14 bits, hash", wrong);
+	CHECK(wrong < 20000 >> 8, "%d with 14 bits, hash", wrong);
 	wrong = false_positives(FILTER_SUFFIX_MIXED, 20, true);
-	CHECK(wrong < 20000 >> 12, "%d with 20 bits, mixed", wrong);
+	CHECK(wrong < 20000 >> 11, "%d with 20 bits, mixed", wrong);
 	wrong = false_positives(FILTER_SUFFIX_MIXED, 20, false);
 	CHECK(wrong < 20000 >> 7, "%d with 20 bits, mixed", wrong);
 }
