@@ -256,9 +256,10 @@ query_page_portable(const uint8_t *page, uint32_t page_size, uint64_t lo,
  * Starts to load what a query will want if the keys of the page are spread
  * evenly in blocks of the usual size: else its directory and its data would
  * be waited for one after the other.  Which of the data these are may be
- * guessed wrong, which costs little.
+ * guessed wrong, which costs little.  (Always inline, since gcc drops calls of
+ * functions that do nothing but this.)
  */
-static inline void
+static BITS_INLINE void
 prefetch_guess(const SnarfRoot *root, const uint8_t *page, uint32_t page_size,
 			   uint32_t guess)
 {
