@@ -122,6 +122,9 @@ FROM generate_series(0, 50) g;
 SELECT skips(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 6 of 6%'
 FROM generate_series(0, 20) g;
 
+SELECT skips($$tenant BETWEEN 1 AND 99 AND at = '2020-01-01 01:00'$$);
+SELECT skips($$tenant BETWEEN 1 AND 199 AND at = '2020-01-01 01:00'$$);
+
 -- parameters, joins, changes
 PREPARE q(int, timestamp) AS SELECT count(*) FROM ev WHERE tenant = $1 AND at = $2;
 SET plan_cache_mode = force_custom_plan;

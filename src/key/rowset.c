@@ -18,8 +18,11 @@
 #include "filter/filter.h"
 #include "key/rowkey.h"
 
-/* More ranges than these are not made for a set. */
+/* More ranges than these are not made for a set ... */
 #define MAX_ROW_RANGES	1000
+
+/* ... nor more than these, where one range could do instead. */
+#define MAX_LISTED		100
 
 /* The encodings of the first columns, all combinations of their values. */
 typedef struct Prefixes
@@ -181,7 +184,8 @@ rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
 		if (ranges == 0)
 			result = rf_keyset_empty(RF_KEY_BYTES);
 		else if (values > 0 && column < n - 1 &&
-				 prefixes.n * values <= MAX_ROW_RANGES)
+				 prefixes.n * values <=
+				 (values == ranges ? MAX_ROW_RANGES : MAX_LISTED))
 			prefixes = put_values(format, &prefixes, column, set, values);
 		else if (column == 0 || prefixes.n * ranges <= MAX_ROW_RANGES)
 			result = column_ranges(format, &prefixes, column, set);
