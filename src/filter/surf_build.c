@@ -402,7 +402,7 @@ plan_run(SurfBuild *build)
 	for (i = 0; i < build->ngroups; i++)
 		sampled += build->groups[i].nkeys;
 	fences = fence_pages_bound((uint32_t) budget, options->page_size, root_max,
-							   (uint32_t) (build->separators / (sampled + 1) + 1));
+							   (uint32_t) (build->separators * 5 / 4 / (sampled + 1) + 1));
 	budget = budget > fences ? budget - fences : 1;
 	build->planned_pages = budget < least ? 0 : (uint32_t) budget;
 
