@@ -26,6 +26,8 @@ _PG_init(void)
 {
 	rf_init_options();
 	wh_init_options();
+	wh_init_hint();
 	rf_init_planner();
 	MarkGUCPrefixReserved("rangefilter");
+	MarkGUCPrefixReserved("wormhole");
 }

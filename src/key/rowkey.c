@@ -93,15 +93,26 @@ static void
 put_escaped(const uint8 *data, uint32 len, uint8 flip, StringInfo row)
 {
 	enlargeStringInfo(row, len);
-	for (uint32 i = 0; i < len; i++)
+	for (uint32 i = 0; i < len;)
 	{
-		if (data[i] <= STRING_ESCAPE)
+		uint32		run = i;
+
+		while (run < len && data[run] > STRING_ESCAPE)
+			run++;
+		if (flip == 0)
+			appendBinaryStringInfo(row, (const char *) data + i, run - i);
+		else
+		{
+			for (; i < run; i++)
+				appendStringInfoCharMacro(row, data[i] ^ flip);
+		}
+		i = run;
+		if (i < len)
 		{
 			appendStringInfoCharMacro(row, STRING_ESCAPE ^ flip);
 			appendStringInfoCharMacro(row, ESCAPED(data[i]) ^ flip);
+			i++;
 		}
-		else
-			appendStringInfoCharMacro(row, data[i] ^ flip);
 	}
 }
 

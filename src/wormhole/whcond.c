@@ -417,6 +417,81 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 }
 
 /*
+ * Appends one byte to an empty buffer.
+ */
+static void
+set_mark(StringInfo row, uint8 mark)
+{
+	resetStringInfo(row);
+	appendStringInfoCharMacro(row, mark);
+}
+
+/*
+ * Makes a key the first string after all that begin with it.  There is one, as
+ * a key begins with a mark.
+ */
+static void
+skip_extensions(StringInfo row)
+{
+	while ((uint8) row->data[row->len - 1] == 0xFF)
+		row->len--;
+	row->data[row->len - 1]++;
+}
+
+/*
+ * The range of a single comparison of the first column with a value of its
+ * type: most scans have no more, and are repeated many times.  Anything else
+ * returns false.  The range's keys are in the buffers.
+ */
+bool
+wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
+				StringInfo hi, WhRange *range)
+{
+	const RfRowFormat *format = &wh_cache(index)->format;
+	const RfRowColumn *column = &format->columns[0];
+	int			strategy = keys[0].sk_strategy;
+	bool		below;			/* in key order */
+	bool		equal;
+	RfKey		key;
+
+	if (nkeys != 1 || keys[0].sk_attno != 1 || keys[0].sk_flags != 0 ||
+		(OidIsValid(keys[0].sk_subtype) &&
+		 keys[0].sk_subtype != index->rd_opcintype[0]) ||
+		column->codec->type == TIMETZOID)
+		return false;
+	key = column->codec->encode_whole(keys[0].sk_argument);
+	resetStringInfo(lo);
+	rf_row_put_key(format, 0, &key, lo);
+	if (column->codec->kind == RF_KEY_BYTES)
+		pfree(unconstify(uint8 *, key.data));
+
+	below = (strategy < BTEqualStrategyNumber) != column->desc;
+	equal = strategy == BTLessEqualStrategyNumber ||
+		strategy == BTGreaterEqualStrategyNumber;
+	if (strategy == BTEqualStrategyNumber || below)
+	{
+		resetStringInfo(hi);
+		appendBinaryStringInfo(hi, lo->data, lo->len);
+		if (strategy == BTEqualStrategyNumber || equal)
+			skip_extensions(hi);
+		if (strategy != BTEqualStrategyNumber)
+			set_mark(lo, WH_VALUE_MARK);
+	}
+	else
+	{
+		if (!equal)
+			skip_extensions(lo);
+		set_mark(hi, WH_VALUE_MARK + 1);
+	}
+	memset(range, 0, sizeof(*range));
+	range->lo.data = (const uint8 *) lo->data;
+	range->lo.len = lo->len;
+	range->hi.data = (const uint8 *) hi->data;
+	range->hi.len = hi->len;
+	return true;
+}
+
+/*
  * Is a column's part of a key in one of a filter's ranges?
  */
 static bool

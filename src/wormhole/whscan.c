@@ -62,13 +62,18 @@ typedef struct WhScanData
 {
 	WhConditions conditions;
 	bool		ready;			/* conditions are there */
+	WhRange		simple;			/* the range of a single comparison */
+	StringInfoData simple_lo;
+	StringInfoData simple_hi;
 	bool		keep_values;	/* the scan returns the index's columns */
 	bool		keep_pin;
 	WhBatch		batch;
 	WhBatch		mark;
 	int			marked;			/* item of the batch, or of mark; -1: none */
 	bool		mark_is_copy;	/* the mark is in mark, not in batch */
-	BlockNumber last_leaf;		/* worth a look at the next rescan */
+	BlockNumber last_leaf;		/* where the last batch came from */
+	bool		near;			/* the next one is expected there, too */
+	IndexTuple	tuple;			/* a page's size */
 	uint8	   *bounds_space;
 	MemoryContext range_context;	/* conditions */
 	MemoryContext tuple_context;	/* of the tuple returned */
@@ -88,7 +93,7 @@ init_batch(WhBatch *batch)
 {
 	batch->items = palloc(WH_MAX_TIDS * sizeof(WhScanItem));
 	batch->space = palloc(BATCH_SPACE);
-	batch->prefix = palloc(BLCKSZ);
+	batch->prefix = palloc(2 * BLCKSZ);
 	batch->lo_space = palloc(2 * BLCKSZ);
 	batch->hi_space = palloc(2 * BLCKSZ);
 	batch->buffer = InvalidBuffer;
@@ -108,6 +113,9 @@ wh_beginscan(Relation index, int nkeys, int norderbys)
 	so->mark.buffer = InvalidBuffer;
 	so->last_leaf = InvalidBlockNumber;
 	so->bounds_space = palloc(WH_BOUNDS_SPACE);
+	so->tuple = palloc(BLCKSZ);
+	initStringInfo(&so->simple_lo);
+	initStringInfo(&so->simple_hi);
 	so->range_context = AllocSetContextCreate(CurrentMemoryContext,
 											  "wormhole conditions",
 											  ALLOCSET_SMALL_SIZES);
@@ -166,6 +174,9 @@ wh_endscan(IndexScanDesc scan)
 	MemoryContextDelete(so->tuple_context);
 	MemoryContextDelete(so->filter_context);
 	pfree(so->bounds_space);
+	pfree(so->tuple);
+	pfree(so->simple_lo.data);
+	pfree(so->simple_hi.data);
 	pfree(so->batch.items);
 	pfree(so->batch.space);
 	pfree(so->batch.prefix);
@@ -193,11 +204,22 @@ prepare_scan(IndexScanDesc scan)
 
 	if (so->ready)
 		return;
-	MemoryContextReset(so->range_context);
-	old = MemoryContextSwitchTo(so->range_context);
-	wh_conditions(scan->indexRelation, scan->keyData, scan->numberOfKeys,
-				  &so->conditions);
-	MemoryContextSwitchTo(old);
+	if (wh_simple_range(scan->indexRelation, scan->keyData,
+						scan->numberOfKeys, &so->simple_lo, &so->simple_hi,
+						&so->simple))
+	{
+		memset(&so->conditions, 0, sizeof(so->conditions));
+		so->conditions.nranges = 1;
+		so->conditions.ranges = &so->simple;
+	}
+	else
+	{
+		MemoryContextReset(so->range_context);
+		old = MemoryContextSwitchTo(so->range_context);
+		wh_conditions(scan->indexRelation, scan->keyData, scan->numberOfKeys,
+					  &so->conditions);
+		MemoryContextSwitchTo(old);
+	}
 	so->keep_values = scan->xs_want_itup;
 	so->keep_pin = scan->xs_want_itup || scan->xs_snapshot == NULL ||
 		!IsMVCCSnapshot(scan->xs_snapshot);
@@ -376,6 +398,30 @@ fill_batch(IndexScanDesc scan, Buffer buffer)
 }
 
 /*
+ * The leaf of a position where a range begins.  When keys are asked for in
+ * order, that is mostly the leaf of the one before.
+ */
+static Buffer
+find_leaf(IndexScanDesc scan, const WhKey *key)
+{
+	WhScan		so = (WhScan) scan->opaque;
+	Buffer		buffer;
+
+	if (so->near)
+	{
+		buffer = wh_read(scan->indexRelation, so->last_leaf,
+						 BUFFER_LOCK_SHARE);
+		if (wh_is_leaf_of(scan->indexRelation, buffer, key))
+			return buffer;
+		UnlockReleaseBuffer(buffer);
+	}
+	buffer = wh_descend(scan->indexRelation, key, WH_AT, 0,
+						BUFFER_LOCK_SHARE);
+	so->near = BufferGetBlockNumber(buffer) == so->last_leaf;
+	return buffer;
+}
+
+/*
  * Reads the batch that begins at batch->lo, within the range.
  */
 static void
@@ -384,9 +430,15 @@ read_forward(IndexScanDesc scan, BlockNumber block)
 	WhScan		so = (WhScan) scan->opaque;
 	WhBatch    *batch = &so->batch;
 	WhRange    *range = &so->conditions.ranges[batch->range];
-	Buffer		buffer = wh_step(scan->indexRelation, block, &batch->lo, WH_AT,
-								 BUFFER_LOCK_SHARE);
-	Page		page = BufferGetPage(buffer);
+	Buffer		buffer;
+	Page		page;
+
+	if (block == InvalidBlockNumber)
+		buffer = find_leaf(scan, &batch->lo);
+	else
+		buffer = wh_step(scan->indexRelation, block, &batch->lo, WH_AT,
+						 BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
 
 	batch->to_hi = wh_page_side(page, &range->hi, WH_BEFORE) <= 0;
 	if (batch->to_hi)
@@ -591,14 +643,20 @@ form_tuple(IndexScanDesc scan, const WhScanItem *item)
 	const uint8 *payload = NULL;
 	uint8	   *key;
 
-	MemoryContextReset(so->tuple_context);
-	old = MemoryContextSwitchTo(so->tuple_context);
-	key = palloc(batch->prefix_len + item->key_len + 1);
-	memcpy(key, batch->prefix, batch->prefix_len);
+	/* The prefix has room for the rest of a key behind it. */
+	key = batch->prefix;
 	memcpy(key + batch->prefix_len, batch->space + item->key_off,
 		   item->key_len);
 	if (item->payload_len > 0)
 		payload = batch->space + item->key_off + item->key_len;
+	else if (wh_form_simple(index, key, batch->prefix_len + item->key_len,
+							so->tuple))
+	{
+		scan->xs_itup = so->tuple;
+		return;
+	}
+	MemoryContextReset(so->tuple_context);
+	old = MemoryContextSwitchTo(so->tuple_context);
 	wh_decode(index, key, batch->prefix_len + item->key_len, payload,
 			  item->payload_len, values, isnull);
 	scan->xs_itup = index_form_tuple(RelationGetDescr(index), values, isnull);

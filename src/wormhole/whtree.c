@@ -73,7 +73,7 @@ wh_read(Relation index, BlockNumber block, int lockmode)
 		if (block >= cache->nblocks)
 			page_is_damaged(index, block);
 	}
-	buffer = ReadBuffer(index, block);
+	buffer = wh_pin(index, block);
 	LockBuffer(buffer, lockmode);
 	(void) wh_check_page(index, buffer);
 	return buffer;
@@ -185,6 +185,20 @@ finish_split(Relation index, Buffer buffer)
 	wh_add_anchor(index, buffer,
 				  wh_read(index, header->next, BUFFER_LOCK_EXCLUSIVE));
 	return true;
+}
+
+/*
+ * Is a locked page the leaf a position belongs to?
+ */
+bool
+wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key)
+{
+	Page		page = BufferGetPage(buffer);
+	WhHeader	header = WhPageHeader(page);
+
+	return header->level == 0 && !(header->flags & (WH_DELETED | WH_META)) &&
+		header->identity == wh_cache(index)->identity &&
+		wh_page_side(page, key, WH_AT) == 0;
 }
 
 /*

@@ -178,12 +178,25 @@ typedef enum WhDecode
 	WH_DECODE_ALWAYS
 } WhDecode;
 
+/* Short ways from a key to the index tuple of a single column. */
+typedef enum WhSimple
+{
+	WH_SIMPLE_NONE,
+	WH_SIMPLE_NUMBER,
+	WH_SIMPLE_STRING,
+	WH_SIMPLE_UUID
+} WhSimple;
+
+/* The first byte of a column's key where it is not null; see rowkey.c. */
+#define WH_VALUE_MARK	0x01
+
 /* What is known of an index; in rd_amcache. */
 typedef struct WhCache
 {
 	RfRowFormat format;
 	WhDecode	decode[INDEX_MAX_KEYS];
 	bool		may_have_payload;
+	WhSimple	simple;
 
 	/* From the metapage; the root may have got a parent since. */
 	bool		have_meta;
@@ -238,6 +251,8 @@ extern void wh_encode(Relation index, const Datum *values,
 extern void wh_decode(Relation index, const uint8 *key, int len,
 					  const uint8 *payload, int payload_len,
 					  Datum *values, bool *isnull);
+extern bool wh_form_simple(Relation index, const uint8 *key, int len,
+						   IndexTuple tuple);
 extern void wh_check_size(Relation index, Relation heap, int key_len,
 						  int payload_len);
 extern bool wh_can_return(Relation index, int attno);
@@ -284,6 +299,7 @@ extern Page wh_check_page(Relation index, Buffer buffer);
 extern void wh_read_meta(Relation index);
 extern Buffer wh_descend(Relation index, const WhKey *key, WhSide side,
 						 int level, int lockmode);
+extern bool wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key);
 extern Buffer wh_move_right(Relation index, Buffer buffer, const WhKey *key,
 							WhSide side, int level, int lockmode);
 extern Buffer wh_step(Relation index, BlockNumber block, const WhKey *key,
@@ -293,6 +309,13 @@ extern void wh_add_anchor(Relation index, Buffer left, Buffer right);
 extern void wh_init_meta_page(Relation index, Page page, uint64 identity,
 							  BlockNumber root, uint32 level);
 extern uint64 wh_new_identity(void);
+
+/* whhint.c */
+extern bool wh_enable_hint;
+extern int	wh_hint_memory;
+
+extern void wh_init_hint(void);
+extern Buffer wh_pin(Relation index, BlockNumber block);
 
 /* whsplit.c */
 extern void wh_split(Relation index, Buffer buffer, WhItemSet *set,
@@ -345,6 +368,8 @@ typedef struct WhConditions
 
 extern void wh_conditions(Relation index, ScanKey keys, int nkeys,
 						  WhConditions *result);
+extern bool wh_simple_range(Relation index, ScanKey keys, int nkeys,
+							StringInfo lo, StringInfo hi, WhRange *range);
 extern bool wh_filter_passes(const RfRowFormat *format,
 							 const WhConditions *conditions,
 							 const uint8 *key, int len);
