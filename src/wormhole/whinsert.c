@@ -316,7 +316,6 @@ insert_entry(Relation index, Buffer buffer, const WhKey *key,
 	int			at = wh_page_search(page, key);
 	int			place = place_in_posting(page, at, key);
 	WhItem		item = {.child = InvalidBlockNumber,.ntids = 1};
-	GenericXLogState *state;
 
 	item.rest = key->data + prefix;
 	item.len = key->len - prefix;
@@ -333,9 +332,7 @@ insert_entry(Relation index, Buffer buffer, const WhKey *key,
 		insert_and_rewrite(index, buffer, at, place, &item);
 		return;
 	}
-	state = GenericXLogStart(index);
-	wh_page_insert(GenericXLogRegisterBuffer(state, buffer, 0), at, &item);
-	GenericXLogFinish(state);
+	wh_log_insert(index, buffer, at, &item);
 	UnlockReleaseBuffer(buffer);
 }
 

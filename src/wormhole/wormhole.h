@@ -329,6 +329,10 @@ extern bool wh_insert(Relation index, Datum *values, bool *isnull,
 extern void wh_report_duplicate(Relation index, Relation heap,
 								const Datum *values, const bool *isnull);
 
+/* whwal.c */
+extern void wh_log_insert(Relation index, Buffer buffer, int at,
+						  const WhItem *item);
+
 /* whbuild.c */
 extern IndexBuildResult *wh_build(Relation heap, Relation index,
 								  IndexInfo *index_info);
