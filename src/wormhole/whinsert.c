@@ -17,6 +17,7 @@
 #include "access/transam.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "wormhole/wormhole.h"
@@ -441,5 +442,11 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 	pfree(key.data);
 	pfree(payload.data);
+
+	/*
+	 * Core looked for serializable readers of this index before calling us.
+	 * One that began to read since then did not see the entry, so look again.
+	 */
+	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
 	return check.is_unique;
 }
