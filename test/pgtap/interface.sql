@@ -13,7 +13,7 @@ SELECT is((SELECT count(*)::int FROM pg_depend d
 		JOIN pg_extension e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
 		WHERE e.extname = 'rangefilter' AND d.deptype = 'e' AND d.classid = 'pg_opclass'::regclass),
 	(SELECT count(*)::int FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod
-		WHERE a.amname = 'rangefilter'),
+		WHERE a.amname IN ('rangefilter', 'wormhole')),
 	'all operator classes belong to the extension');
 
 --
