@@ -448,6 +448,36 @@ SELECT rangefilter_summarize('one_k_idx') >= 0 AS done;
 INSERT INTO one SELECT -k, p FROM one WHERE k >= (SELECT 99) RETURNING k, p;
 INSERT INTO one SELECT -k, p FROM one WHERE k >= (SELECT 101) RETURNING k, p;
 
+--
+-- What a query has not come to yet is in use, too
+--
+CREATE TABLE later (p int, k int) PARTITION BY LIST (p);
+CREATE TABLE later1 PARTITION OF later FOR VALUES IN (1);
+CREATE TABLE later2 PARTITION OF later FOR VALUES IN (2);
+CREATE INDEX ON later USING rangefilter (k);
+INSERT INTO later SELECT p, 7 FROM generate_series(1, 2) p, generate_series(1, 20);
+CREATE FUNCTION interrupted(key int, command text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	n int := 0;
+	r record;
+BEGIN
+	FOR r IN SELECT * FROM later WHERE k = key LOOP
+		IF n = 0 THEN
+			EXECUTE command;
+		END IF;
+		n := n + 1;
+	END LOOP;
+	RETURN n || ' rows';
+EXCEPTION WHEN object_in_use THEN
+	RETURN SQLERRM;
+END
+$$;
+SELECT interrupted(7, 'SELECT');
+SELECT interrupted(7, 'TRUNCATE later2');
+SELECT interrupted(7, 'ALTER TABLE later DETACH PARTITION later2; ALTER TABLE later2 ALTER k TYPE bigint');
+
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

@@ -502,5 +502,26 @@ INSERT INTO ev VALUES (25, 888);
 REFRESH MATERIALIZED VIEW mv;
 SELECT (SELECT count(*) FROM copied), (SELECT count(*) FROM mv);
 
+-- queries of row triggers see the rows the INSERT has put in place so far, though
+-- the command's number stays the same
+CREATE TABLE sofar (part int, k int, fives bigint) PARTITION BY LIST (part);
+CREATE TABLE sofar1 PARTITION OF sofar FOR VALUES IN (1);
+CREATE TABLE sofar2 PARTITION OF sofar FOR VALUES IN (2);
+INSERT INTO sofar SELECT 1 + g % 2, g * 1000 FROM generate_series(1, 500) g;
+CREATE INDEX sofar_k ON sofar USING rangefilter (k);
+VACUUM sofar;
+CREATE FUNCTION count_fives() RETURNS trigger LANGUAGE plpgsql AS
+$$
+BEGIN
+	SELECT count(*) INTO NEW.fives FROM sofar WHERE k = 5;
+	RETURN NEW;
+END
+$$;
+CREATE TRIGGER count_fives BEFORE INSERT ON sofar FOR EACH ROW EXECUTE FUNCTION count_fives();
+INSERT INTO sofar VALUES (1, 7), (1, 5), (1, 9), (2, 5), (1, 11) RETURNING *;
+BEGIN;
+INSERT INTO sofar VALUES (1, 7), (1, 5), (1, 9), (2, 5), (1, 11) RETURNING *;
+ROLLBACK;
+
 DROP SCHEMA skipping CASCADE;
 DROP ROLE regress_rf_user;

@@ -54,13 +54,11 @@ typedef RelFileNode RfRelFile;
 #define RF_OWNS_RELATION(relid, userid) pg_class_ownercheck(relid, userid)
 #endif
 
-/* Shared transaction state and the virtual transaction's number: 17. */
+/* Shared transaction state: renamed in 17. */
 #if PG_VERSION_NUM >= 170000
 #define RF_TRANSAM TransamVariables
-#define RF_MY_LXID (MyProc->vxid.lxid)
 #else
 #define RF_TRANSAM ShmemVariableCache
-#define RF_MY_LXID (MyProc->lxid)
 #endif
 
 /* old_snapshot_threshold went away in 17. */

@@ -10,6 +10,10 @@
  *	  is parallel aware must be set up in all of them before it runs, and
  *	  instrumentation is collected node by node.
  *
+ * The tables of all members are open from the start.  As long as a table is open
+ * in this session, no command of the same session may truncate or rewrite it;
+ * against those of others it is locked.
+ *
  * Under EvalPlanQual the gate is always open: the row to be checked may be
  * newer than the snapshot.
  *
@@ -55,6 +59,48 @@ init_members(RfGateState *gate, CustomScan *plan)
 	{
 		gate->members[i].plan = list_nth(plan->custom_plans, i);
 		gate->members[i].oids = list_nth(oids, i);
+	}
+}
+
+/*
+ * The number in the range table of the one table that a plan scans, or 0 for
+ * plans that are not as simple.
+ */
+static Index
+scanned_table(const Plan *plan)
+{
+	if (IsA(plan, Result) && plan->lefttree != NULL)
+		plan = plan->lefttree;
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			return ((const Scan *) plan)->scanrelid;
+		default:
+			return 0;
+	}
+}
+
+/*
+ * Opens the tables of members that are started later, until the executor ends.
+ * Members that scan something else are started.
+ */
+static void
+hold_tables(RfGateState *gate)
+{
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		Index		rti = scanned_table(gate->members[i].plan);
+
+		if (rti > 0)
+			(void) ExecGetRangeTableRelation(gate->css.ss.ps.state, rti);
+		else
+			rf_gate_start(gate, &gate->members[i], gate->eflags);
 	}
 }
 
@@ -141,6 +187,8 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 		for (int i = 0; i < gate->nmembers; i++)
 			rf_gate_start(gate, &gate->members[i], eflags);
 	}
+	else
+		hold_tables(gate);
 }
 
 /*

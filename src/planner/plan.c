@@ -15,7 +15,6 @@
 
 #include "access/parallel.h"
 #include "access/transam.h"
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
@@ -24,7 +23,6 @@
 #include "optimizer/planner.h"
 #include "planner/gate.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "utils/snapmgr.h"
 
 /* The innermost call under way; an error goes back to that of its catcher. */
@@ -37,8 +35,8 @@ bool		rf_suppress_guesses = false;
 static planner_hook_type previous_hook = NULL;
 
 /*
- * Takes down how many transactions have ended, and where this one is.  To be
- * called before summaries are looked at.
+ * Takes down how many transactions have ended, and how many rows this backend
+ * has put into indexes.  To be called before summaries are looked at.
  */
 void
 rf_clock_read(RfClock *clock)
@@ -46,15 +44,15 @@ rf_clock_read(RfClock *clock)
 	LWLockAcquire(ProcArrayLock, LW_SHARED);
 	clock->completions = RF_TRANSAM->xactCompletionCount;
 	LWLockRelease(ProcArrayLock);
-	clock->lxid = RF_MY_LXID;
-	clock->curcid = GetCurrentCommandId(false);
+	clock->inserts = rf_inserts;
 }
 
 /*
  * Has nothing become visible to any snapshot since the clock was read?  Then
- * summaries looked at right after that are as good as if read now.  No other
- * transaction with an id has ended; and this one has none, or is still in the
- * same command, whose effects it does not see.
+ * summaries looked at right after that are as good as if read now.  No
+ * transaction with an id has ended, and this backend has inserted nothing.  (To
+ * be in the same command is not enough: rows an INSERT has put in place so far
+ * are seen by queries of its triggers.)
  */
 bool
 rf_clock_quiet(const RfClock *then)
@@ -63,8 +61,7 @@ rf_clock_quiet(const RfClock *then)
 
 	rf_clock_read(&now);
 	return now.completions == then->completions &&
-		(!TransactionIdIsValid(GetTopTransactionIdIfAny()) ||
-		 (now.lxid == then->lxid && now.curcid == then->curcid));
+		now.inserts == then->inserts;
 }
 
 /*
@@ -74,10 +71,9 @@ rf_clock_quiet(const RfClock *then)
 void
 rf_clock_merge(RfClock *clock, const RfClock *other)
 {
-	if (clock->completions != other->completions)
+	if (clock->completions != other->completions ||
+		clock->inserts != other->inserts)
 		clock->completions = 0;
-	if (clock->lxid != other->lxid || clock->curcid != other->curcid)
-		clock->lxid = InvalidLocalTransactionId;
 }
 
 /*

@@ -50,8 +50,7 @@ struct rf_leafmap_hash;
 typedef struct RfClock
 {
 	uint64		completions;	/* transactions that ended so far; 0: unknown */
-	LocalTransactionId lxid;
-	CommandId	curcid;
+	uint64		inserts;		/* rows this backend gave to indexes so far */
 } RfClock;
 
 /* The index of a leaf partition, and this backend's copy of it. */

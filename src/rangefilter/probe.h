@@ -90,6 +90,12 @@ extern bool rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp);
 extern void rf_copy_forget(RfCopySlot *slot);
 
 /*
+ * How many rows this backend has given to indexes so far, whether or not that
+ * left a trace: where the number is the same, it has no new rows to see.
+ */
+extern uint64 rf_inserts;
+
+/*
  * How many keys this backend has written to deltas so far: where the number
  * has changed, copies may lack what this transaction inserted.
  */

@@ -23,6 +23,7 @@
 #include "rangefilter/rangefilter.h"
 #include "storage/predicate.h"
 
+uint64		rf_inserts = 0;
 uint64		rf_keys_written = 0;
 
 /* A key, or NULL, on its way into the index. */
@@ -209,6 +210,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	const RfCodec *codec = rf_index_codec(index);
 	Buffer		buffer;
 
+	rf_inserts++;
 	new.heap_block = ItemPointerGetBlockNumber(tid);
 	if (rf_was_open(index, heap, new.heap_block))
 		return false;
