@@ -213,14 +213,25 @@ test_many_keys(void)
 	}
 }
 
+/* A million keys, those at the ends of the domain among them. */
 static void
 test_a_million_keys(void)
 {
-	uint64_t   *keys = make_keys(UNIFORM, 1000000);
-	Numbers		numbers = build_numbers(keys, 1000000, 14, SERVER_PAGE, 100);
+	static const Distribution kinds[] = {UNIFORM, TIMESTAMPS, DUPLICATES};
+	int			i;
 
-	check_run(&numbers, 50000);
-	free_numbers(&numbers);
+	for (i = 0; i < 3; i++)
+	{
+		uint64_t   *keys = make_keys(kinds[i], 1000000);
+		Numbers		numbers;
+
+		keys[0] = 0;
+		keys[999999] = UINT64_MAX;
+		numbers = build_numbers(keys, 1000000, 14, SERVER_PAGE, 100);
+		unit_test = distribution_names[kinds[i]];
+		check_run(&numbers, 20000);
+		free_numbers(&numbers);
+	}
 }
 
 /* Pages so small that fences take several levels. */
