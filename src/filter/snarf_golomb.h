@@ -18,23 +18,53 @@
 /* Bits of a group: what an unaligned load of eight bytes is sure to have. */
 #define SNARF_GROUP_BITS 56
 
-/* The sum of the low bits of count keys from index on. */
+/*
+ * How low bits of one width are summed up: as many as fit a group at a time,
+ * every other one of them in a field of twice the width, in which 2^width may
+ * be added up.  pairs is 0 where that would not do for a group's keys.
+ */
+typedef struct SnarfSummer
+{
+	unsigned	width;
+	unsigned	pairs;			/* low bits of so many pairs at a time */
+	uint64_t	fields;			/* the lower half of each field */
+} SnarfSummer;
+
+static BITS_INLINE void
+snarf_summer_init(SnarfSummer *summer, unsigned width)
+{
+	unsigned	i;
+
+	summer->width = width;
+	summer->pairs = width < 6 ? 0 : SNARF_GROUP_BITS / 2 / width;
+	summer->fields = 0;
+	for (i = 0; i < summer->pairs; i++)
+		summer->fields |= bits_mask(width) << (2 * width * i);
+}
+
+/* The sum of the low bits of count <= SNARF_GROUP_BITS keys from index on. */
 static BITS_INLINE uint64_t
-snarf_sum_lows(const uint8_t *lows, unsigned width, uint32_t index,
+snarf_sum_lows(const SnarfSummer *summer, const uint8_t *lows, uint32_t index,
 			   uint32_t count)
 {
+	unsigned	width = summer->width;
 	uint64_t	pos = (uint64_t) index * width;
-	uint64_t	mask = bits_mask(width);
 	uint64_t	sum = 0;
+	uint64_t	sums = 0;
+	unsigned	i;
 
-	if (width > SNARF_GROUP_BITS)
+	for (; summer->pairs > 0 && count >= 2 * summer->pairs;
+		 count -= 2 * summer->pairs)
 	{
-		for (; count > 0; count--, pos += width)
-			sum += bits_read(lows, pos, width);
-		return sum;
+		uint64_t	word = bits_load64(lows + (pos >> 3)) >> (pos & 7);
+
+		sums += (word & summer->fields) + (word >> width & summer->fields);
+		pos += 2 * summer->pairs * width;
 	}
+	for (i = 0; i < summer->pairs; i++)
+		sum += sums >> (2 * width * i) & bits_mask(2 * width);
 	for (; count > 0; count--, pos += width)
-		sum += bits_load64(lows + (pos >> 3)) >> (pos & 7) & mask;
+		sum += bits_read(lows, pos, width);
 	return sum;
 }
 
@@ -55,12 +85,14 @@ snarf_golomb_find(const SnarfBlockView *block, uint64_t limit,
 	uint64_t	lows = 0;		/* sum of those before this group */
 	uint64_t	pos;
 	uint64_t	group = 0;
+	SnarfSummer summer;
 
 	*index = 0;
 	*position = 0;
 	if (low_bytes > block->end - block->data)
 		return false;
 	nbits = (uint64_t) (block->end - highs) * 8;
+	snarf_summer_init(&summer, width);
 	for (pos = 0; pos < nbits; pos += SNARF_GROUP_BITS)
 	{
 		unsigned	valid = nbits - pos < SNARF_GROUP_BITS ?
@@ -76,7 +108,7 @@ snarf_golomb_find(const SnarfBlockView *block, uint64_t limit,
 		{
 			uint64_t	ahead = bits_log2(group) - (count - 1);
 
-			sum = lows + snarf_sum_lows(block->data, width, *index, count);
+			sum = lows + snarf_sum_lows(&summer, block->data, *index, count);
 			if (((zeros + ahead) << width) + sum >= limit)
 				break;
 			lows = sum;
