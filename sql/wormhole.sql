@@ -43,6 +43,25 @@ SELECT count(*) FROM wh WHERE f IS NOT NULL AND n >= 29;
 EXPLAIN (COSTS off) SELECT count(*) FROM wh WHERE id % 100 = 5 AND f IS NULL;
 SELECT count(*) FROM wh WHERE id % 100 = 5 AND f IS NULL;
 
+-- Without remembered buffers, and with a smaller table of them.
+SET wormhole.enable_hint = off;
+SELECT count(*) FROM wh WHERE id BETWEEN 100 AND 199;
+RESET wormhole.enable_hint;
+SET wormhole.hint_memory = '64kB';
+SELECT count(*) FROM wh WHERE id BETWEEN 100 AND 199;
+RESET wormhole.hint_memory;
+
+-- Partitions, in order without a sort.
+CREATE TABLE wh_part (k int, v int) PARTITION BY RANGE (k);
+CREATE TABLE wh_part_1 PARTITION OF wh_part FOR VALUES FROM (0) TO (100);
+CREATE TABLE wh_part_2 PARTITION OF wh_part FOR VALUES FROM (100) TO (200);
+CREATE INDEX wh_part_k ON wh_part USING wormhole (k);
+INSERT INTO wh_part SELECT i % 200, i FROM generate_series(1, 1000) i;
+EXPLAIN (COSTS off) SELECT k FROM wh_part ORDER BY k LIMIT 3;
+SELECT k FROM wh_part ORDER BY k LIMIT 3;
+CREATE UNIQUE INDEX ON wh_part USING wormhole (k);
+DROP TABLE wh_part;
+
 -- Bitmaps.
 SET enable_bitmapscan = on;
 SET enable_indexscan = off;

@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "access/generic_xlog.h"
-#include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"

@@ -1,0 +1,168 @@
+#!/bin/bash
+#
+# wormhole.sh: btree, hash and wormhole on the same tables, side by side in one
+# run, as tables in Markdown.
+#
+# Every probe is one rescan in a nested loop; the times are of the statement,
+# outer side included, divided by the probes.  wall is the time that passed, cpu
+# the user time of the backend, which a busy machine disturbs less.
+#
+# Environment, with defaults:
+#	WORMHOLE_ROWS=10000000		rows of each table
+#	WORMHOLE_PROBES=500000
+#	WORMHOLE_REPEAT=3			runs of each query (the least counts)
+#	WORMHOLE_SETS="int8 uuid url word"
+#	WORMHOLE_SECONDS=10			of the mixed load
+
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
+# shellcheck source=../lib/common.sh
+. ../lib/common.sh
+# shellcheck source=../lib/packages.sh
+. "$RF_ROOT/test/lib/packages.sh"
+# shellcheck source=../lib/server.sh
+. "$RF_ROOT/test/lib/server.sh"
+
+ROWS=${WORMHOLE_ROWS:-10000000}
+PROBES=${WORMHOLE_PROBES:-500000}
+REPEAT=${WORMHOLE_REPEAT:-3}
+MIXED=${WORMHOLE_SECONDS:-10}
+read -ra SETS <<<"${WORMHOLE_SETS:-int8 uuid url word}"
+
+# An expression for the key of row i; words are carrier, flight, plane and route
+# of real flights, with the row's hash to make them many.
+key_of()
+{
+	case $1 in
+		int8) echo "hashint8extended($2, 1)" ;;
+		uuid) echo "md5('u' || $2)::uuid" ;;
+		url) echo "'https://www.example' || abs(hashint8($2)) % 200 || '.org/catalog/section-' || abs(hashint8($2)) % 17 || '/products/' || left(md5($2::text), 28)" ;;
+		word) echo "words[1 + abs(hashint8($2)) % cardinality(words)] || to_hex($2 / 1000)" ;;
+	esac
+}
+
+type_of()
+{
+	case $1 in
+		int8) echo int8 ;;
+		uuid) echo uuid ;;
+		*) echo 'text COLLATE "C"' ;;
+	esac
+}
+
+# The words, once: tail numbers and routes of the flights in test/data.
+load_words()
+{
+	rf_psql -c 'CREATE TABLE raw (line text)' -c '\copy raw FROM PROGRAM '"'xz -dc $RF_SRC/test/data/flights.csv.xz'" \
+		-c "CREATE TABLE words AS SELECT array_agg(DISTINCT w) AS words FROM (SELECT (string_to_array(line, ','))[n] w FROM raw, generate_series(1, 8) n) x WHERE w ~ '[A-Z]{2}'"
+}
+
+fill_table()
+{
+	local set=$1
+
+	rf_psql -c "CREATE TABLE t (k $(type_of "$set") NOT NULL, pad int)" \
+		-c "INSERT INTO t SELECT $(key_of "$set" i), i FROM generate_series(1, $ROWS::int8) i, words" \
+		-c 'VACUUM ANALYZE t' \
+		-c "CREATE TABLE p AS SELECT $(key_of "$set" "(1 + abs(hashint8extended(j, 7) % $ROWS))") AS k FROM generate_series(1, $PROBES::int8) j, words" \
+		-c 'CREATE TABLE s AS SELECT k FROM p ORDER BY k' \
+		-c 'VACUUM ANALYZE p' -c 'VACUUM ANALYZE s'
+}
+
+# "wall cpu" in seconds of a statement, the least of so many runs.
+measure()
+{
+	local runs=$1 i
+
+	for ((i = 0; i < runs; i++)); do
+		rf_psql -c 'SET client_min_messages = log' -c 'SET max_parallel_workers_per_gather = 0' \
+			-c 'SET enable_hashjoin = off' -c 'SET enable_mergejoin = off' -c 'SET enable_bitmapscan = off' \
+			-c 'SET enable_material = off' -c 'SET enable_memoize = off' -c "SET enable_indexonlyscan = ${INDEX_ONLY:-on}" \
+			-c 'SET log_statement_stats = on' -c "$2" 2>&1 |
+			sed -nE 's/^.*[[:space:]]([0-9.]+) s user, .* ([0-9.]+) s elapsed.*/\2 \1/p' | tail -n 1
+	done | sort -g | head -n 1
+}
+
+# A line's figure: microseconds per operation from "wall cpu".
+per()
+{
+	awk -v n="$1" '{ printf "%.2f / %.2f", $1 * 1e6 / n, $2 * 1e6 / n }'
+}
+
+declare -A FIGURE
+
+measure_index()
+{
+	local set=$1 method=$2 n=$((PROBES / 100)) few=$((PROBES / 2000)) add=$((ROWS * 3 / 100)) times
+
+	times=$(measure 1 "CREATE INDEX x ON t USING $method (k)")
+	FIGURE[build:$method]=$(awk '{ printf "%.1f / %.1f", $1, $2 }' <<<"$times")
+	rf_psql -c 'VACUUM t' -c CHECKPOINT
+	FIGURE[size:$method]=$(rf_psql -c "SELECT round(pg_relation_size('x') / 1e6)")
+	FIGURE[heap:$method]=$(INDEX_ONLY=off measure "$REPEAT" 'SELECT count(pad) FROM p JOIN t ON t.k = p.k' | per "$PROBES")
+	if [ "$method" != hash ]; then
+		FIGURE[random:$method]=$(measure "$REPEAT" 'SELECT count(*) FROM p JOIN t ON t.k = p.k' | per "$PROBES")
+		FIGURE[ordered:$method]=$(measure "$REPEAT" 'SELECT count(*) FROM s JOIN t ON t.k = s.k' | per "$PROBES")
+		FIGURE[short:$method]=$(measure "$REPEAT" "SELECT sum(c) FROM (SELECT k FROM p LIMIT $n) p, LATERAL (SELECT count(*) c FROM (SELECT k FROM t WHERE t.k >= p.k ORDER BY k LIMIT 100) x) y" | per "$n")
+		FIGURE[long:$method]=$(measure "$REPEAT" "SELECT sum(c) FROM (SELECT k FROM p LIMIT $few) p, LATERAL (SELECT count(*) c FROM (SELECT k FROM t WHERE t.k >= p.k ORDER BY k LIMIT 10000) x) y" | per "$few")
+	fi
+	FIGURE[insert:$method]=$(measure 1 "INSERT INTO t SELECT $(key_of "$set" "(-i)") FROM generate_series(1, $add::int8) i, words" | per "$add")
+	cat >"$RF_TMP/mixed.sql" <<SQL
+\\set i random(1, $ROWS)
+\\set j random($ROWS, 1000000000)
+SELECT count(*) FROM t WHERE k = (SELECT $(key_of "$set" "(:i::int8)") FROM words);
+INSERT INTO t SELECT $(key_of "$set" "(-(:j::int8))") FROM words;
+SQL
+	FIGURE[mixed:$method]=$(rf_run "$RF_BIN/pgbench" -n -c 2 -j 2 -T "$MIXED" -M prepared -f "$RF_TMP/mixed.sql" |
+		sed -nE 's/^tps = ([0-9]+).*/\1/p')
+	rf_psql -c "INSERT INTO t SELECT $(key_of "$set" "(-i)") FROM generate_series($add + 1, $ROWS::int8 * 3 / 10) i, words"
+	FIGURE[grown:$method]=$(rf_psql -c "SELECT round(pg_relation_size('x') / 1e6)")
+	rf_psql -c 'DROP INDEX x' -c "DELETE FROM t WHERE pad IS NULL" -c 'VACUUM (TRUNCATE on) t'
+}
+
+line()
+{
+	printf '| %s | %s | %s | %s |\n' "$1" "${FIGURE[$2:btree]:-}" "${FIGURE[$2:hash]:-}" "${FIGURE[$2:wormhole]:-}"
+}
+
+print_table()
+{
+	printf '\n## %s, %d rows\n\n| wall / cpu | btree | hash | wormhole |\n|---|--:|--:|--:|\n' "$1" "$ROWS"
+	line 'random index-only probe, us' random
+	line 'random probe with heap fetch, us' heap
+	line 'probe in key order, index-only, us' ordered
+	line 'range of 100, us' short
+	line 'range of 10,000, us' long
+	line 'CREATE INDEX, s' build
+	line 'random insert, us a row' insert
+	line '50/50 by 2 clients, transactions/s' mixed
+	line 'size fresh, MB' size
+	line 'size after 30 % more rows, MB' grown
+}
+
+main()
+{
+	local set method
+
+	rf_init
+	rf_need server
+	rf_choose_user
+	rf_private_postgres
+	rf_copy_source
+	rf_install_extension
+	rf_start_server bench shared_buffers=4GB max_wal_size=16GB maintenance_work_mem=1GB \
+		autovacuum=off synchronous_commit=off
+	rf_psql -c 'CREATE EXTENSION rangefilter'
+	load_words
+	rf_say "PostgreSQL $(rf_psql -c 'SHOW server_version'), $(nproc) cores, $(date +%F), load $(cut -d' ' -f1 /proc/loadavg)"
+	for set in "${SETS[@]}"; do
+		fill_table "$set"
+		FIGURE=()
+		for method in btree hash wormhole; do
+			measure_index "$set" "$method"
+		done
+		print_table "$set"
+		rf_psql -c 'DROP TABLE t, p, s'
+	done
+}
+
+main "$@"
