@@ -193,6 +193,12 @@ SELECT gates('SELECT d.*, x.* FROM d, LATERAL (SELECT k FROM t WHERE t.k > d.id 
 SELECT gates('SELECT d.*, (SELECT count(*) FROM t WHERE t.k > d.id) FROM d');
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON b.k = a.k + 100 WHERE a.k BETWEEN 110 AND 112');
 SELECT gates('SELECT d.*, k FROM (SELECT id FROM d UNION ALL SELECT NULL UNION ALL SELECT 5) d LEFT JOIN t ON t.k = d.id');
+-- a hashed subplan in the scans depends on the outer side
+SELECT gates('SELECT d.id, x.k FROM d, LATERAL (SELECT k FROM t WHERE k BETWEEN d.id AND d.id + 150
+	AND (n IN (SELECT d2.id FROM d d2 WHERE d2.id > d.id + 50 OFFSET 0) OR n < -1) OFFSET 0) x');
+-- rescanned without another question
+PREPARE crs (int) AS SELECT x, k FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN t ON k BETWEEN $1 AND $1 + 2;
+SELECT gates('EXECUTE crs (99)');
 PREPARE jn (int) AS SELECT d.id, k FROM d JOIN t ON t.k = d.id WHERE t.k > $1;
 SELECT gates('EXECUTE jn (430)');
 RESET enable_material;
@@ -417,6 +423,7 @@ GRANT USAGE ON SCHEMA gate TO regress_gate;
 GRANT SELECT ON t, d TO regress_gate;
 SET ROLE regress_gate;
 EXPLAIN (COSTS OFF) EXECUTE eq (250);
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE eq (250);
 EXECUTE eq (250);
 EXECUTE eq (251);
 RESET ROLE;

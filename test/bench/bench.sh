@@ -38,6 +38,7 @@ VARIANTS=(none brin btree rangefilter both)
 declare -A METHODS=([none]='' [brin]=brin [btree]=btree [rangefilter]=rangefilter
 	[both]='rangefilter btree')
 SAMPLES=40
+OUTER=1000
 WIDTH=1000000000
 
 # The figures, by "measure:variant".
@@ -83,6 +84,14 @@ write_scripts()
 		} >"$RF_TMP/${condition%%:*}.sql"
 	done
 	FIRST_ID=$(head -n 1 "$RF_TMP/ids")
+
+	# The outer side of a join: as many ids from all over the table.
+	rf_psql -c 'DROP TABLE IF EXISTS outer_ids' \
+		-c "CREATE TABLE outer_ids AS
+			SELECT hashint8extended(((2 * i + 1) * ($1::bigint * $ROWS) / (2 * $OUTER)), 1) id
+			FROM generate_series(0, $OUTER - 1) i" \
+		-c 'ANALYZE outer_ids' 2>/dev/null
+	echo 'SELECT count(*) FROM outer_ids JOIN bench USING (id);' >"$RF_TMP/loop.sql"
 }
 
 # Every variant has to return what the first one returned.
@@ -135,6 +144,13 @@ measure_variant()
 	FIGURE[simple:$variant]=$(pgbench_ms point simple)
 	FIGURE[prepared:$variant]=$(pgbench_ms point prepared)
 	FIGURE[range:$variant]=$(pgbench_ms range simple)
+	# A nested loop is compared with a nested loop, where there is an index for it.
+	FIGURE[loop:$variant]=0
+	case $variant in
+		btree | rangefilter | both)
+			FIGURE[loop:$variant]=$(PGOPTIONS='-c enable_hashjoin=off -c enable_mergejoin=off -c work_mem=64MB' \
+				pgbench_ms loop prepared) ;;
+	esac
 	FIGURE[connect:$variant]=$(rf_time_connection "$query" "$CONNECTIONS")
 	if [ "$variant" = rangefilter ]; then
 		rf_psql -c "EXPLAIN $query" >"$RF_TMP/explain"
@@ -209,6 +225,7 @@ TEXT
 	line simple "\`id = x\`, simple protocol, ms"
 	line prepared "\`id = \$1\`, prepared, ms"
 	line range "\`id BETWEEN x AND y\`, simple protocol, ms"
+	line loop "nested loop, $OUTER outer rows, prepared, work_mem = 64MB, ms"
 	line connect 'first query of a connection, ms'
 	line size 'size of the index, MB'
 	line build 'CREATE INDEX, s'

@@ -96,7 +96,9 @@ $primary->wait_for_catchup($standby);
 my $session = open_session($standby);
 my $query = q{SELECT (SELECT count(*) FROM old WHERE k = 11),
 	(SELECT count(*) FROM old WHERE wide = repeat('w', 5000) || 11),
-	(SELECT count(*) FROM old WHERE f + 1 = 12), (SELECT count(*) FROM old)};
+	(SELECT count(*) FROM old WHERE f + 1 = 12), (SELECT count(*) FROM old),
+	(SELECT count(*) FROM old WHERE k = (SELECT 11)),
+	(SELECT count(*) FROM (VALUES (11), (11), (11)) v, LATERAL (SELECT FROM old WHERE k = column1 LIMIT 1) x)};
 
 is(ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1'),
 	1, 'a snapshot on the standby');
@@ -114,13 +116,13 @@ is( $primary->safe_psql(
 		q{SELECT generation FROM rangefilter_status('old2_k_idx')}),
 	2,
 	'the new summary is made');
-is($primary->safe_psql('postgres', $query), '0|0|0|40', 'gone on the primary');
+is($primary->safe_psql('postgres', $query), '0|0|0|40|0|0', 'gone on the primary');
 $primary->wait_for_catchup($standby);
-is(ask($session, $query), '1|1|1|40', 'still there for the old snapshot');
+is(ask($session, $query), '1|1|1|40|1|3', 'still there for the old snapshot');
 is(ask($session, 'SET rangefilter.enable = off; ' . $query),
-	'1|1|1|40', 'and in truth');
+	'1|1|1|40|1|3', 'and in truth');
 is(ask($session, 'COMMIT; SET rangefilter.enable = on; ' . $query),
-	'0|0|0|40', 'gone for a new snapshot');
+	'0|0|0|40|0|0', 'gone for a new snapshot');
 
 # The keys of dead rows that took fetching or computing are left out: such an
 # index has nothing to say on the standby until it is made anew.
