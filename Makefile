@@ -4,6 +4,7 @@
 #	make installcheck		regression and isolation tests on a running server
 #	make demo				see it work on real data
 #	make test [T=suites]	every test, on private servers; see test/README.md
+#	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
 #	make filterbench		a program that measures the filters without a server
 #	make bench-filters		its figures, for test/bench/RESULTS.md
@@ -13,7 +14,7 @@
 #	make format, format-check	the layout of the C sources
 #	make typedefs			update test/tools/typedefs.list after new types
 #
-# demo, test, bench and format also install the packages they need, and touch
+# demo, test, stress, bench and format also install the packages they need, and touch
 # no server but their own.
 #
 #	WERROR=1	warnings are errors
@@ -69,7 +70,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test bench filterbench test/bench/filterbench bench-filters bench-probes bench-wormhole fuzz format \
+ifneq ($(filter-out demo test stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-wormhole fuzz format \
 	format-check typedefs,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -87,7 +88,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test bench $(filterbench_targets) bench-filters bench-probes bench-wormhole fuzz format format-check typedefs
+.PHONY: demo test stress bench $(filterbench_targets) bench-filters bench-probes bench-wormhole fuzz format format-check typedefs
 
 demo:
 	@bash test/demo/demo.sh
@@ -95,6 +96,9 @@ demo:
 # A directory is called test, too: hence the phony target.
 test:
 	@bash test/run $(T)
+
+stress:
+	@SECONDS_TO_RUN=$(or $(SECONDS),600) bash test/stress/stress.sh
 
 bench:
 	@bash test/bench/bench.sh

@@ -285,3 +285,34 @@ oracle_suite()
 	rf_stop_server oracle
 	check_server_log oracle
 }
+
+# A stress run of its own server: $1 names it, $2 is the kind of preloading, $3
+# the seed, $4 how many seconds.
+run_stress()
+{
+	local name=$1 preload=$2 seed=$3 seconds=$4 status=0
+
+	# Autovacuum comes often, and whoever waits finds deadlocks soon.
+	rf_start_server "$name" "${preload}_preload_libraries=rangefilter" \
+		autovacuum_naptime=1s autovacuum_vacuum_threshold=100 \
+		autovacuum_vacuum_insert_threshold=200 deadlock_timeout=200ms
+	rf_psql -c 'CREATE DATABASE stress' || return 1
+	rf_psql -d stress -c 'CREATE EXTENSION rangefilter' || return 1
+	rf_say "seed $seed, ${preload}_preload_libraries"
+	PGDATABASE=stress rf_run "$RF_SRC/test/stress/run" --seed "$seed" \
+		--seconds "$seconds" >"$RF_TMP/stress.log" 2>&1 || status=$?
+	cat "$RF_TMP/stress.log"
+	count_lines "$name" "$RF_TMP/stress.log" "$status"
+	rf_stop_server "$name"
+	check_server_log "$name"
+}
+
+# Changes, DDL and VACUUM against queries, all at once; a short form of "make
+# stress".
+stress_suite()
+{
+	local seed=${SEED:-$(date +%s)} preload=session
+
+	[ $((seed % 2)) = 0 ] || preload=shared
+	run_stress stress "$preload" "$seed" "${STRESS_SECONDS:-15}"
+}

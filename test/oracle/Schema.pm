@@ -279,7 +279,7 @@ sub change
 
 	return weighted(
 		5 => sub { $self->insert(1 + below 5) },
-		1 => sub { $self->insert(220 + below 50, below $self->{nparts}) },
+		1 => sub { $self->insert(220 + below(50), below $self->{nparts}) },
 		1 => sub { $self->copy(1 + below 40) },
 		$self->{big} ? (4 => sub { $self->insert_long(100 + below 1000) }) : (),
 		4 => sub { "UPDATE $t SET k = " . $self->new_value . ' WHERE ' . $self->some_rows },
