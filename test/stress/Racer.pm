@@ -25,20 +25,22 @@ sub new
 	$self->{last} = $self->{first};
 	$self->{rows} = {};    # id => key
 	$self->{full} = 0;    # the partition that got many rows of late
-	$self->{keys} = [ @{ $self->{table}{hot} }[ 0 .. 2 ], map { $self->{table}{info}{make}->($Schema::WINDOWS + below 10) } 1 .. 3 ];
+	$self->{keys} = [ @{ $self->{table}{hot} }[ 0 .. 2 ] ];
 	# Others shall notice deadlocks first.
 	$self->{writer} = $self->connect('writer', deadlock_timeout => '20s');
 	$self->{reader} = $self->connect('reader', Player::plan_settings(), 'rangefilter.enable' => 'on', deadlock_timeout => '20s');
-	$self->distinguish;
+	$self->new_keys;
 	$self->prepare;
 	return $self;
 }
 
-# Drops keys that are equal to another one, though they look different.
-sub distinguish
+# Takes some keys that were not used before; those of rows are kept.  A key that
+# is equal to another one though it looks different is dropped.
+sub new_keys
 {
 	my ($self) = @_;
-	my @keys = @{ $self->{keys} };
+	my %held = map { $_ => 1 } @{ $self->{keys} }[ 0 .. 2 ], values %{ $self->{rows} };
+	my @keys = (sort(keys %held), grep { !$held{$_} } map { $self->{table}{info}{make}->($Schema::WINDOWS + below 10) } 1 .. 3);
 	my $type = "$self->{table}{sql_type}$self->{table}{collation}";
 	my @same = $self->must($self->{writer}, 'WITH v (i, k) AS (VALUES '
 		  . join(', ', map { "($_, " . quoted($keys[$_]) . "::$type)" } 0 .. $#keys)
@@ -46,6 +48,15 @@ sub distinguish
 
 	delete @keys[@same];
 	$self->{keys} = [ grep { defined } @keys ];
+}
+
+# A key to use or to ask for, mostly a new one.
+sub some_key
+{
+	my ($self) = @_;
+	my $keys = $self->{keys};
+
+	return chance(50) ? $keys->[ -1 - below(@$keys < 3 ? scalar @$keys : 3) ] : one_of(@$keys);
 }
 
 # The rows with a key.
@@ -105,7 +116,7 @@ sub transaction
 
 	for (1 .. (chance(70) ? 1 : 3))
 	{
-		my $key = one_of(@{ $self->{keys} });
+		my $key = $self->some_key;
 		my $p = chance(50) ? $self->{full} : one_of($t->safe_parts);
 		my $id = %rows ? one_of(sort keys %rows) : undef;
 		my $kind = !defined $id ? 'insert' : weighted(keys(%rows) > 60 ? (9 => 'delete') : (6 => 'insert', 1 => 'delete'),
@@ -142,8 +153,9 @@ sub load
 	my ($state, $error);
 
 	$self->{full} = one_of($t->safe_parts);
+	$self->new_keys;
 	$self->must($self->{writer}, $t->insert(220 + below(60), $self->{full}) . ';');
-	return if chance(50);
+	return if chance(30);
 	($state, $error) = $self->run($self->{reader}, "SELECT rangefilter_summarize('$t->{name}_key');");
 	$self->fail('an error that is not DDL\'s', $error) if defined $state && !$self->{tolerate}{$state};
 }
@@ -178,7 +190,7 @@ sub race
 {
 	my ($self) = @_;
 	my @states = ($self->{rows});
-	my $key = one_of(@{ $self->{keys} });
+	my $key = $self->some_key;
 	my $question = $self->question($key);
 	my $sql = '';
 	my ($state, @got, $got);
