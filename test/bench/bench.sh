@@ -12,6 +12,7 @@
 #	BENCH_ROWS=20000			rows per partition
 #	BENCH_SECONDS=5				length of one pgbench run
 #	BENCH_REPEAT=3				pgbench runs (median)
+#	BENCH_SAMPLES=40			different ids asked for
 #	BENCH_CONNECTIONS=15		fresh connections (median)
 #	BENCH_LOADS=5				bulk loads per variant (median), at 100 partitions
 #								worth of rows; fewer for larger tables
@@ -37,7 +38,7 @@ LOADS=${BENCH_LOADS:-5}
 VARIANTS=(none brin btree rangefilter both)
 declare -A METHODS=([none]='' [brin]=brin [btree]=btree [rangefilter]=rangefilter
 	[both]='rangefilter btree')
-SAMPLES=40
+SAMPLES=${BENCH_SAMPLES:-40}
 OUTER=1000
 WIDTH=1000000000
 
