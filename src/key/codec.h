@@ -102,4 +102,7 @@ extern bool rf_codec_exact(const RfCodec *codec, const RfKey *key);
 extern RfKeySet *rf_codec_prefix(const RfCodec *codec, const char *prefix,
 								 int len);
 
+/* amvalidate of access methods that encode keys, see validate.c. */
+extern bool rf_validate_opclass(Oid opclass);
+
 #endif							/* RANGEFILTER_CODEC_H */

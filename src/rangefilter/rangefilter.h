@@ -382,7 +382,4 @@ extern IndexBulkDeleteResult *rf_bulkdelete(IndexVacuumInfo *info,
 extern IndexBulkDeleteResult *rf_vacuumcleanup(IndexVacuumInfo *info,
 											   IndexBulkDeleteResult *stats);
 
-/* rfvalidate.c */
-extern bool rf_validate(Oid opclass);
-
 #endif							/* RANGEFILTER_RANGEFILTER_H */

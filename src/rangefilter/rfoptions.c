@@ -247,7 +247,7 @@ rangefilter_handler(PG_FUNCTION_ARGS)
 	routine->amcostestimate = rf_costestimate;
 	routine->amoptions = rf_options;
 	routine->ambuildphasename = rf_buildphasename;
-	routine->amvalidate = rf_validate;
+	routine->amvalidate = rf_validate_opclass;
 	RF_SET_SUMMARIZING(routine);
 
 	PG_RETURN_POINTER(routine);

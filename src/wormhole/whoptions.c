@@ -150,7 +150,7 @@ wormhole_handler(PG_FUNCTION_ARGS)
 	routine->amcostestimate = wh_costestimate;
 	routine->amoptions = wh_options;
 	routine->ambuildphasename = wh_buildphasename;
-	routine->amvalidate = wh_validate;
+	routine->amvalidate = rf_validate_opclass;
 	routine->ambeginscan = wh_beginscan;
 	routine->amrescan = wh_rescan;
 	routine->amgettuple = wh_gettuple;

@@ -240,8 +240,6 @@ extern void wh_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 							Cost *total_cost, Selectivity *selectivity,
 							double *correlation, double *pages);
 
-/* whvalidate.c */
-extern bool wh_validate(Oid opclass);
 
 /* whkey.c */
 extern WhCache *wh_cache(Relation index);

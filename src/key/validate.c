@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * whvalidate.c
- *	  amvalidate: is an operator class one whose order is that of our keys?
+ * validate.c
+ *	  amvalidate: is an operator class one whose values we can encode?
  *
  * A class is what a btree class of the type would be: operators <, <=, =, >=
  * and > as strategies 1 to 5, and no support functions.  The encoding of the
@@ -17,7 +17,8 @@
 #include "catalog/pg_amop.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type_d.h"
-#include "wormhole/wormhole.h"
+#include "commands/defrem.h"
+#include "key/codec.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/regproc.h"
@@ -27,7 +28,7 @@
  * Checks the operators of a family; false, with a message, for a bad one.
  */
 static bool
-wh_validate_operators(const char *opclass, Oid family)
+validate_operators(const char *method, const char *opclass, Oid family)
 {
 	CatCList   *list = SearchSysCacheList1(AMOPSTRATEGY,
 										   ObjectIdGetDatum(family));
@@ -45,8 +46,8 @@ wh_validate_operators(const char *opclass, Oid family)
 			continue;
 		ereport(INFO,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("operator class \"%s\" of access method wormhole contains operator %s which does not fit",
-						opclass, format_operator(op->amopopr))));
+				 errmsg("operator class \"%s\" of access method %s contains operator %s which does not fit",
+						opclass, method, format_operator(op->amopopr))));
 		result = false;
 	}
 	ReleaseCatCacheList(list);
@@ -54,25 +55,29 @@ wh_validate_operators(const char *opclass, Oid family)
 }
 
 /*
- * amvalidate.
+ * amvalidate of both access methods.  False, with messages, for an operator
+ * class that cannot work.
  */
 bool
-wh_validate(Oid opclass)
+rf_validate_opclass(Oid opclass)
 {
 	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	Form_pg_opclass form;
+	const char *method;
 	bool		result;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for operator class %u", opclass);
 	form = (Form_pg_opclass) GETSTRUCT(tuple);
-	result = wh_validate_operators(NameStr(form->opcname), form->opcfamily);
+	method = get_am_name(form->opcmethod);
+	result = validate_operators(method, NameStr(form->opcname),
+								form->opcfamily);
 	if (rf_codec_find(form->opcintype) == NULL)
 	{
 		ereport(INFO,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
-				 errmsg("operator class \"%s\" of access method wormhole is for type %s, which has no key encoding",
-						NameStr(form->opcname),
+				 errmsg("operator class \"%s\" of access method %s is for type %s, which has no key encoding",
+						NameStr(form->opcname), method,
 						format_type_be(form->opcintype))));
 		result = false;
 	}
