@@ -196,7 +196,7 @@ sub answer
 	my $answer;
 
 	$session->{timer}->start(60);
-	$session->{run}->pump until ${ $session->{out} } =~ /^\Q$mark\E$/m;
+	$session->{run}->pump until ${ $session->{out} } =~ /^\Q$mark\E\n/m;
 	($answer = ${ $session->{out} }) =~ s/\n?\Q$mark\E\n//;
 	return $answer;
 }
