@@ -101,7 +101,9 @@ sub under_load
 	my $done = 0;
 	my %failed;
 
-	# Each with keys of its own: one deletes what it wrote.
+	# Each with keys of its own: one deletes what it wrote.  A thread for each
+	# client: pgbench waits for PREPARE, and meanwhile the thread's other client
+	# could keep the lock that this waits for.
 	foreach my $mode ('simple', 'extended', 'prepared')
 	{
 		my ($out, $err) = ('', '');
@@ -116,7 +118,7 @@ sub under_load
 			run => IPC::Run::start(
 				[
 					$node->installed_command('pgbench'), '-n', '-M', $mode,
-					'-c', 2, '-T', $seconds, '-R', 300, '--random-seed', $seed + 1000 * @runs,
+					'-c', 2, '-j', 2, '-T', $seconds, '-R', 300, '--random-seed', $seed + 1000 * @runs,
 					'-h', $node->host, '-p', $node->port, @files, 'postgres'
 				],
 				'<', \undef, '>', \$out, '2>', \$err)

@@ -70,7 +70,7 @@ sub start_writing
 	my ($out, $err) = ('', '');
 	my @command = (
 		$node->installed_command('pgbench'), '-n',
-		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 2,
+		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 4,
 		'-T', $seconds, '--random-seed', $seed + $round);
 
 	foreach my $name (sort keys %scripts)

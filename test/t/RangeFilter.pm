@@ -277,7 +277,7 @@ sub start_load
 	my $dir = $node->basedir;
 	my @command = (
 		$node->installed_command('pgbench'), '-n',
-		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 2,
+		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 4,
 		'-T', $seconds, '--random-seed', $seed, '--max-tries', 100);
 	my $csv = "$dir/copy.csv";
 	my ($out, $err) = ('', '');
