@@ -97,6 +97,20 @@ typedef RelFileNode RfRelFile;
 #define RF_APPEND_PRUNES(append) ((append)->part_prune_info != NULL)
 #endif
 
+/* The record that makes standbys cancel queries, xl_btree_reuse_page. */
+#if PG_VERSION_NUM >= 160000
+#define RF_FILL_CONFLICT(record, relation, number, xid) \
+	((record).locator = (relation)->rd_locator, \
+	 (record).block = (number), \
+	 (record).snapshotConflictHorizon = (xid), \
+	 (record).isCatalogRel = false)
+#else
+#define RF_FILL_CONFLICT(record, relation, number, xid) \
+	((record).node = (relation)->rd_node, \
+	 (record).block = (number), \
+	 (record).latestRemovedFullXid = (xid))
+#endif
+
 /* EXPLAIN's headers were split in 18. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

@@ -386,6 +386,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	Buffer		buffer;
 	Page		page;
 	bool		found = false;
+	bool		dead = false;
 
 	initStringInfo(&key);
 	initStringInfo(&payload);
@@ -410,6 +411,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		n = wh_slot_tids(page, slot, &tids);
 		for (int t = 0; t < n && !found; t++)
 			found = memcmp(&tids[t], tid, sizeof(*tid)) == 0;
+		dead = found && (slot->info & WH_DEAD);
 	}
 	UnlockReleaseBuffer(buffer);
 	pfree(key.data);
@@ -422,6 +424,17 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 						ItemPointerGetOffsetNumber(tid),
 						RelationGetRelationName(check->heap),
 						RelationGetRelationName(index)),
+				 errhint("Please REINDEX it.")));
+
+	/* What is dead to all on a primary, a standby's snapshots may see. */
+	if (dead && !RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" says that visible row (%u,%u) of table \"%s\" is dead",
+						RelationGetRelationName(index),
+						ItemPointerGetBlockNumber(tid),
+						ItemPointerGetOffsetNumber(tid),
+						RelationGetRelationName(check->heap)),
 				 errhint("Please REINDEX it.")));
 }
 

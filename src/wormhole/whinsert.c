@@ -262,20 +262,16 @@ rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
 			 const WhBounds *bounds)
 {
 	GenericXLogState *state = GenericXLogStart(index);
-	WhHeader	old = WhPageHeader(BufferGetPage(buffer));
-	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
 
-	wh_items_store(set, 0, set->n, page, bounds);
-	WhPageHeader(page)->prev = old->prev;
-	WhPageHeader(page)->next = old->next;
+	wh_items_rewrite(set, wh_register(state, buffer), bounds);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
 
 /*
  * Inserts an entry where it takes more than putting it into the space there
- * is: closes the gaps, or merges equal keys, or splits.  place, if not zero,
- * is where it belongs in the TIDs of the entry before.
+ * is: merges equal keys, or splits.  place, if not zero, is where it belongs
+ * in the TIDs of the entry before.
  */
 static void
 insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
@@ -309,7 +305,7 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
  * released.
  */
 static void
-insert_entry(Relation index, Buffer buffer, const WhKey *key,
+insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 			 StringInfo payload)
 {
 	Page		page = BufferGetPage(buffer);
@@ -326,6 +322,12 @@ insert_entry(Relation index, Buffer buffer, const WhKey *key,
 		item.flags = WH_PAYLOAD;
 		item.payload = (const uint8 *) payload->data;
 		item.payload_len = payload->len;
+	}
+	if (wh_page_space(page) < wh_item_size(&item) + (int) sizeof(WhSlot) &&
+		wh_remove_dead(index, heap, buffer))
+	{
+		at = wh_page_search(page, key);
+		place = place_in_posting(page, at, key);
 	}
 	if (place > 0 ||
 		wh_page_space(page) < wh_item_size(&item) + (int) sizeof(WhSlot))
@@ -438,7 +440,7 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		else
 			buffer = wh_descend(index, &place, WH_AT, 0,
 								BUFFER_LOCK_EXCLUSIVE);
-		insert_entry(index, buffer, &place, &payload);
+		insert_entry(index, heap, buffer, &place, &payload);
 	}
 	pfree(key.data);
 	pfree(payload.data);

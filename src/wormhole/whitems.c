@@ -276,3 +276,21 @@ wh_items_store(const WhItemSet *set, int from, int to, Page page,
 		wh_page_insert(page, i - from, &item);
 	}
 }
+
+/*
+ * Puts all items on a page with these bounds.  Its links stay, and whether its
+ * split is incomplete.  The items must not point into it.
+ */
+void
+wh_items_rewrite(const WhItemSet *set, Page page, const WhBounds *bounds)
+{
+	WhHeader	header = WhPageHeader(page);
+	BlockNumber prev = header->prev;
+	BlockNumber next = header->next;
+	uint16		flags = header->flags & WH_INCOMPLETE_SPLIT;
+
+	wh_items_store(set, 0, set->n, page, bounds);
+	header->prev = prev;
+	header->next = next;
+	header->flags |= flags;
+}

@@ -12,7 +12,7 @@
  * The pin on a batch's leaf keeps VACUUM from removing the entries, and so
  * their TIDs from being reused.  A scan under an MVCC snapshot that looks at
  * the rows needs none; an index-only scan does, as does one under any other
- * snapshot.
+ * snapshot.  Without WAL the pin is also what lets wh_mark_dead() trust TIDs.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,79 +25,7 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "wormhole/wormhole.h"
-
-/* Where the key and payload of an item are in the batch's space. */
-typedef struct WhScanItem
-{
-	ItemPointerData tid;
-	uint16		key_len;
-	uint16		payload_len;
-	uint32		key_off;		/* the payload follows the key */
-} WhScanItem;
-
-typedef struct WhBatch
-{
-	bool		valid;
-	int			range;
-	Buffer		buffer;			/* pinned, or InvalidBuffer */
-	BlockNumber prev;
-	BlockNumber next;
-	WhKey		lo;				/* the stretch of keys it is all of */
-	WhKey		hi;
-	bool		from_lo;		/* it begins where the range does */
-	bool		to_hi;			/* it ends where the range does */
-	int			nitems;
-	int			current;
-	int			used;			/* of space */
-	int			prefix_len;
-	uint8	   *prefix;
-	uint8	   *lo_space;
-	uint8	   *hi_space;
-	uint8	   *space;
-	WhScanItem *items;
-} WhBatch;
-
-typedef struct WhScanData
-{
-	WhConditions conditions;
-	bool		ready;			/* conditions are there */
-	WhRange		simple;			/* the range of a single comparison */
-	StringInfoData simple_lo;
-	StringInfoData simple_hi;
-	bool		keep_values;	/* the scan returns the index's columns */
-	bool		keep_pin;
-	WhBatch		batch;
-	WhBatch		mark;
-	int			marked;			/* item of the batch, or of mark; -1: none */
-	bool		mark_is_copy;	/* the mark is in mark, not in batch */
-	BlockNumber last_leaf;		/* where the last batch came from */
-	bool		near;			/* the next one is expected there, too */
-	IndexTuple	tuple;			/* a page's size */
-	uint8	   *bounds_space;
-	MemoryContext range_context;	/* conditions */
-	MemoryContext tuple_context;	/* of the tuple returned */
-	MemoryContext filter_context;
-} WhScanData;
-
-typedef WhScanData *WhScan;
-
-/* Room for all keys and payloads of a page. */
-#define BATCH_SPACE		(3 * BLCKSZ)
-
-/*
- * Prepares a batch.
- */
-static void
-init_batch(WhBatch *batch)
-{
-	batch->items = palloc(WH_MAX_TIDS * sizeof(WhScanItem));
-	batch->space = palloc(BATCH_SPACE);
-	batch->prefix = palloc(2 * BLCKSZ);
-	batch->lo_space = palloc(2 * BLCKSZ);
-	batch->hi_space = palloc(2 * BLCKSZ);
-	batch->buffer = InvalidBuffer;
-}
+#include "wormhole/whscan.h"
 
 /*
  * ambeginscan.
@@ -108,7 +36,7 @@ wh_beginscan(Relation index, int nkeys, int norderbys)
 	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
 	WhScan		so = palloc0(sizeof(WhScanData));
 
-	init_batch(&so->batch);
+	wh_batch_init(&so->batch);
 	so->marked = -1;
 	so->mark.buffer = InvalidBuffer;
 	so->last_leaf = InvalidBlockNumber;
@@ -131,18 +59,6 @@ wh_beginscan(Relation index, int nkeys, int norderbys)
 }
 
 /*
- * Lets go of a batch's leaf.
- */
-static void
-release_batch(WhBatch *batch)
-{
-	if (BufferIsValid(batch->buffer))
-		ReleaseBuffer(batch->buffer);
-	batch->buffer = InvalidBuffer;
-	batch->valid = false;
-}
-
-/*
  * amrescan.
  */
 void
@@ -151,8 +67,8 @@ wh_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 {
 	WhScan		so = (WhScan) scan->opaque;
 
-	release_batch(&so->batch);
-	release_batch(&so->mark);
+	wh_batch_release(scan->indexRelation, &so->batch);
+	wh_batch_release(scan->indexRelation, &so->mark);
 	so->marked = -1;
 	so->mark_is_copy = false;
 	so->ready = false;
@@ -168,8 +84,8 @@ wh_endscan(IndexScanDesc scan)
 {
 	WhScan		so = (WhScan) scan->opaque;
 
-	release_batch(&so->batch);
-	release_batch(&so->mark);
+	wh_batch_release(scan->indexRelation, &so->batch);
+	wh_batch_release(scan->indexRelation, &so->mark);
 	MemoryContextDelete(so->range_context);
 	MemoryContextDelete(so->tuple_context);
 	MemoryContextDelete(so->filter_context);
@@ -177,19 +93,8 @@ wh_endscan(IndexScanDesc scan)
 	pfree(so->tuple);
 	pfree(so->simple_lo.data);
 	pfree(so->simple_hi.data);
-	pfree(so->batch.items);
-	pfree(so->batch.space);
-	pfree(so->batch.prefix);
-	pfree(so->batch.lo_space);
-	pfree(so->batch.hi_space);
-	if (so->mark.items != NULL)
-	{
-		pfree(so->mark.items);
-		pfree(so->mark.space);
-		pfree(so->mark.prefix);
-		pfree(so->mark.lo_space);
-		pfree(so->mark.hi_space);
-	}
+	wh_batch_free(&so->batch);
+	wh_batch_free(&so->mark);
 	pfree(so);
 }
 
@@ -222,179 +127,10 @@ prepare_scan(IndexScanDesc scan)
 	}
 	so->keep_values = scan->xs_want_itup;
 	so->keep_pin = scan->xs_want_itup || scan->xs_snapshot == NULL ||
-		!IsMVCCSnapshot(scan->xs_snapshot);
+		!IsMVCCSnapshot(scan->xs_snapshot) ||
+		!RelationNeedsWAL(scan->indexRelation);
 	so->ready = true;
 	pgstat_count_index_scan(scan->indexRelation);
-}
-
-/*
- * Copies a key to space of its own.
- */
-static void
-copy_key(WhKey *to, const WhKey *from, uint8 *space)
-{
-	*to = *from;
-	if (from->data == NULL)
-		return;
-	memcpy(space, from->data, from->len);
-	to->data = space;
-}
-
-/*
- * Appends one item.
- */
-static void
-add_item(WhBatch *batch, const ItemPointerData *tid, int key_off, int key_len,
-		 int payload_len)
-{
-	WhScanItem *item;
-
-	if (batch->nitems >= (int) WH_MAX_TIDS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("wormhole page has too many row pointers")));
-	item = &batch->items[batch->nitems++];
-	memcpy(&item->tid, tid, sizeof(item->tid));
-	item->key_off = key_off;
-	item->key_len = key_len;
-	item->payload_len = payload_len;
-}
-
-/*
- * Is a TID of the entry with this key within the batch?  Only where a batch
- * begins or ends between equal keys is that a question of the TID.
- */
-static bool
-tid_in_batch(const WhBatch *batch, Page page, const WhSlot *slot,
-			 const ItemPointerData *tid)
-{
-	ItemPointerData copy;
-
-	memcpy(&copy, tid, sizeof(copy));
-	if (batch->lo.has_tid && wh_slot_has_key(page, slot, &batch->lo) &&
-		ItemPointerCompare(&copy, (ItemPointer) &batch->lo.tid) < 0)
-		return false;
-	if (batch->hi.data != NULL && batch->hi.has_tid &&
-		wh_slot_has_key(page, slot, &batch->hi) &&
-		ItemPointerCompare(&copy, (ItemPointer) &batch->hi.tid) >= 0)
-		return false;
-	return true;
-}
-
-/*
- * Does an entry's key, put together with the prefix, pass the filters?
- */
-static bool
-passes_filters(IndexScanDesc scan, Page page, const WhSlot *slot)
-{
-	WhScan		so = (WhScan) scan->opaque;
-	WhHeader	header = WhPageHeader(page);
-	MemoryContext old = MemoryContextSwitchTo(so->filter_context);
-	uint8	   *key = palloc(header->prefix_len + WhRestLen(slot) + WH_HEAD);
-	bool		passes;
-	int			len;
-
-	memcpy(key, (uint8 *) page + WH_BOUNDS_OFF, header->prefix_len);
-	len = header->prefix_len +
-		wh_slot_key(page, slot, key + header->prefix_len);
-	passes = wh_filter_passes(&wh_cache(scan->indexRelation)->format,
-							  &so->conditions, key, len);
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(so->filter_context);
-	return passes;
-}
-
-/*
- * Appends an entry's rows to the batch.
- */
-static void
-add_entry(IndexScanDesc scan, Page page, const WhSlot *slot)
-{
-	WhScan		so = (WhScan) scan->opaque;
-	WhBatch    *batch = &so->batch;
-	const ItemPointerData *tids;
-	int			n;
-	int			key_off = batch->used;
-	int			key_len = 0;
-	int			payload_len = 0;
-
-	if (scan->ignore_killed_tuples && (slot->info & WH_DEAD))
-		return;
-	if (so->conditions.nfilters > 0 && !passes_filters(scan, page, slot))
-		return;
-	if (so->keep_values)
-	{
-		const uint8 *payload = wh_slot_payload(page, slot, &payload_len);
-
-		if (batch->used + WhRestLen(slot) + WH_HEAD + payload_len >
-			BATCH_SPACE)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("wormhole page holds more than a page can")));
-		key_len = wh_slot_key(page, slot, batch->space + key_off);
-		if (payload_len > 0)
-			memcpy(batch->space + key_off + key_len, payload, payload_len);
-		batch->used += key_len + payload_len;
-	}
-	n = wh_slot_tids(page, slot, &tids);
-	for (int i = 0; i < n; i++)
-	{
-		if ((!batch->lo.has_tid && !batch->hi.has_tid) ||
-			tid_in_batch(batch, page, slot, &tids[i]))
-			add_item(batch, &tids[i], key_off, key_len, payload_len);
-	}
-}
-
-/*
- * The first slot of the batch.  A list of TIDs that begins before the batch
- * may reach into it.
- */
-static int
-first_slot(Page page, const WhKey *lo)
-{
-	int			at = wh_page_search(page, lo);
-
-	if (at > 0 && lo->has_tid &&
-		wh_slot_has_key(page, WhSlots(page) + at - 1, lo))
-		at--;
-	return at;
-}
-
-/*
- * Fills the batch from a leaf, locked and pinned, which belongs to where the
- * batch begins or, going backward, ends; unlocks it.
- */
-static void
-fill_batch(IndexScanDesc scan, Buffer buffer)
-{
-	WhScan		so = (WhScan) scan->opaque;
-	WhBatch    *batch = &so->batch;
-	Page		page = BufferGetPage(buffer);
-	WhHeader	header = WhPageHeader(page);
-	int			at = first_slot(page, &batch->lo);
-	int			end = wh_page_search(page, &batch->hi);
-
-	so->last_leaf = BufferGetBlockNumber(buffer);
-	batch->prev = header->prev;
-	batch->next = header->next;
-	batch->nitems = 0;
-	batch->used = 0;
-	if (so->keep_values)
-	{
-		batch->prefix_len = header->prefix_len;
-		memcpy(batch->prefix, (uint8 *) page + WH_BOUNDS_OFF,
-			   header->prefix_len);
-	}
-	for (; at < end; at++)
-		add_entry(scan, page, &WhSlots(page)[at]);
-	batch->valid = true;
-	if (so->keep_pin && batch->nitems > 0)
-	{
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		batch->buffer = buffer;
-	}
-	else
-		UnlockReleaseBuffer(buffer);
 }
 
 /*
@@ -448,9 +184,9 @@ read_forward(IndexScanDesc scan, BlockNumber block)
 		WhBounds	bounds;
 
 		wh_page_bounds(page, &bounds, so->bounds_space);
-		copy_key(&batch->hi, &bounds.high, batch->hi_space);
+		wh_copy_position(&batch->hi, &bounds.high, batch->hi_space);
 	}
-	fill_batch(scan, buffer);
+	wh_batch_fill(scan, buffer);
 	batch->current = 0;
 }
 
@@ -475,9 +211,9 @@ read_backward(IndexScanDesc scan, BlockNumber block)
 		WhBounds	bounds;
 
 		wh_page_bounds(page, &bounds, so->bounds_space);
-		copy_key(&batch->lo, &bounds.low, batch->lo_space);
+		wh_copy_position(&batch->lo, &bounds.low, batch->lo_space);
 	}
-	fill_batch(scan, buffer);
+	wh_batch_fill(scan, buffer);
 	batch->current = batch->nitems - 1;
 }
 
@@ -500,7 +236,7 @@ enter_range(IndexScanDesc scan, int number, ScanDirection direction)
 	WhBatch    *batch = &so->batch;
 	WhRange    *range = &so->conditions.ranges[number];
 
-	release_batch(batch);
+	wh_batch_release(scan->indexRelation, batch);
 	batch->range = number;
 	batch->lo = range->lo;
 	batch->hi = range->hi;
@@ -532,8 +268,8 @@ next_batch(IndexScanDesc scan, ScanDirection direction)
 		if (!batch->to_hi)
 		{
 			end = batch->hi;
-			release_batch(batch);
-			copy_key(&batch->lo, &end, batch->lo_space);
+			wh_batch_release(scan->indexRelation, batch);
+			wh_copy_position(&batch->lo, &end, batch->lo_space);
 			batch->from_lo = false;
 			read_forward(scan, batch->next);
 			return true;
@@ -546,8 +282,8 @@ next_batch(IndexScanDesc scan, ScanDirection direction)
 	if (!batch->from_lo)
 	{
 		end = batch->lo;
-		release_batch(batch);
-		copy_key(&batch->hi, &end, batch->hi_space);
+		wh_batch_release(scan->indexRelation, batch);
+		wh_copy_position(&batch->hi, &end, batch->hi_space);
 		batch->to_hi = false;
 		read_backward(scan, batch->prev);
 		return true;
@@ -565,33 +301,16 @@ next_batch(IndexScanDesc scan, ScanDirection direction)
 static void
 save_mark(WhScan so)
 {
-	WhBatch		old = so->mark;
-
 	if (so->marked < 0 || so->mark_is_copy)
 		return;
-	if (old.items == NULL)
+	if (so->mark.items == NULL)
 	{
 		MemoryContext caller = MemoryContextSwitchTo(GetMemoryChunkContext(so));
 
-		init_batch(&old);
+		wh_batch_init(&so->mark);
 		MemoryContextSwitchTo(caller);
 	}
-	so->mark = so->batch;
-	so->mark.items = old.items;
-	so->mark.space = old.space;
-	so->mark.prefix = old.prefix;
-	so->mark.lo_space = old.lo_space;
-	so->mark.hi_space = old.hi_space;
-	memcpy(so->mark.items, so->batch.items,
-		   so->batch.nitems * sizeof(WhScanItem));
-	memcpy(so->mark.space, so->batch.space, so->batch.used);
-	memcpy(so->mark.prefix, so->batch.prefix, so->batch.prefix_len);
-	if (so->batch.lo.data == so->batch.lo_space)
-		copy_key(&so->mark.lo, &so->batch.lo, so->mark.lo_space);
-	if (so->batch.hi.data == so->batch.hi_space)
-		copy_key(&so->mark.hi, &so->batch.hi, so->mark.hi_space);
-	if (BufferIsValid(so->mark.buffer))
-		IncrBufferRefCount(so->mark.buffer);
+	wh_batch_copy(&so->mark, &so->batch);
 	so->mark_is_copy = true;
 }
 
@@ -664,6 +383,23 @@ form_tuple(IndexScanDesc scan, const WhScanItem *item)
 }
 
 /*
+ * Notes that the row returned last is dead to all.  Its leaf learns of it when
+ * the scan leaves it.
+ */
+static void
+kill_current(WhScan so)
+{
+	WhBatch    *batch = &so->batch;
+
+	if (!batch->valid || batch->current < 0 ||
+		batch->current >= batch->nitems ||
+		(batch->items[batch->current].slot & WH_ITEM_KILLED))
+		return;
+	batch->items[batch->current].slot |= WH_ITEM_KILLED;
+	batch->nkilled++;
+}
+
+/*
  * amgettuple.
  */
 bool
@@ -673,6 +409,8 @@ wh_gettuple(IndexScanDesc scan, ScanDirection direction)
 	WhScanItem *item;
 
 	prepare_scan(scan);
+	if (scan->kill_prior_tuple)
+		kill_current(so);
 	if (!advance(scan, direction))
 		return false;
 	item = &so->batch.items[so->batch.current];
@@ -700,7 +438,7 @@ wh_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 					   so->conditions.recheck);
 		n++;
 	}
-	release_batch(&so->batch);
+	wh_batch_release(scan->indexRelation, &so->batch);
 	return n;
 }
 
@@ -712,7 +450,7 @@ wh_markpos(IndexScanDesc scan)
 {
 	WhScan		so = (WhScan) scan->opaque;
 
-	release_batch(&so->mark);
+	wh_batch_release(scan->indexRelation, &so->mark);
 	so->mark_is_copy = false;
 	so->marked = so->batch.valid ? so->batch.current : -1;
 }
@@ -730,13 +468,13 @@ wh_restrpos(IndexScanDesc scan)
 		WhBatch		old = so->batch;
 
 		/* Change places: the mark is in the batch that becomes current. */
-		release_batch(&old);
+		wh_batch_release(scan->indexRelation, &old);
 		so->batch = so->mark;
 		so->mark = old;
 		so->mark_is_copy = false;
 	}
 	if (so->marked < 0)
-		release_batch(&so->batch);
+		wh_batch_release(scan->indexRelation, &so->batch);
 	else
 		so->batch.current = so->marked;
 }

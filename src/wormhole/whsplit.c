@@ -155,7 +155,7 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 	WhHeader	header;
 	Page		page;
 
-	page = GenericXLogRegisterBuffer(state, left, 0);
+	page = wh_register(state, left);
 	wh_items_store(split->set, 0, split->cut, page, &split->left);
 	header = WhPageHeader(page);
 	header->prev = old->prev;
@@ -173,12 +173,12 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 
 	if (BufferIsValid(other))
 	{
-		page = GenericXLogRegisterBuffer(state, other, 0);
+		page = wh_register(state, other);
 		WhPageHeader(page)->prev = BufferGetBlockNumber(right);
 	}
 	if (BufferIsValid(child))
 	{
-		page = GenericXLogRegisterBuffer(state, child, 0);
+		page = wh_register(state, child);
 		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
 	}
 	GenericXLogFinish(state);

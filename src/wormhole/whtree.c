@@ -387,7 +387,7 @@ make_root(Relation index, Buffer meta, Buffer left, Buffer right,
 	content->root = BufferGetBlockNumber(buffer);
 	content->level = header->level + 1;
 
-	page = GenericXLogRegisterBuffer(state, left, 0);
+	page = wh_register(state, left);
 	WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
@@ -414,9 +414,9 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 	{
 		GenericXLogState *state = GenericXLogStart(index);
 
-		wh_page_insert(GenericXLogRegisterBuffer(state, buffer, 0), at,
+		wh_page_insert(wh_register(state, buffer), at,
 					   anchor);
-		page = GenericXLogRegisterBuffer(state, child, 0);
+		page = wh_register(state, child);
 		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
 		GenericXLogFinish(state);
 		UnlockReleaseBuffer(buffer);

@@ -94,8 +94,6 @@ static void
 clean_leaf(WhVacuum *vacuum, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	WhHeader	old = WhPageHeader(page);
-	uint16		flags = old->flags & WH_INCOMPLETE_SPLIT;
 	GenericXLogState *state;
 	WhBounds	bounds;
 
@@ -104,11 +102,7 @@ clean_leaf(WhVacuum *vacuum, Buffer buffer)
 		return;
 	wh_page_bounds(page, &bounds, vacuum->space);
 	state = GenericXLogStart(vacuum->info->index);
-	page = GenericXLogRegisterBuffer(state, buffer, 0);
-	wh_items_store(&vacuum->set, 0, vacuum->set.n, page, &bounds);
-	WhPageHeader(page)->prev = old->prev;
-	WhPageHeader(page)->next = old->next;
-	WhPageHeader(page)->flags |= flags;
+	wh_items_rewrite(&vacuum->set, wh_register(state, buffer), &bounds);
 	GenericXLogFinish(state);
 }
 

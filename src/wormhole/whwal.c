@@ -12,6 +12,9 @@
  * pd_upper replay leaves zeros, as there are here: entries are only ever
  * removed by rewriting the page.
  *
+ * Where entries have been marked dead since the page's last record (see
+ * whdead.c), all slots are logged, so that replay makes the same page.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -47,11 +50,13 @@ wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 {
 	Page		page = BufferGetPage(buffer);
 	WhHeader	header = WhPageHeader(page);
-	int			slot = header->slots_off + at * sizeof(WhSlot);
+	int			first = (header->flags & WH_KILLED) ? 0 : at;
+	int			slot = header->slots_off + first * sizeof(WhSlot);
 	Fragment	fragments[4];
 
 	START_CRIT_SECTION();
 	wh_page_insert(page, at, item);
+	header->flags &= ~WH_KILLED;
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(index))
 	{
@@ -66,7 +71,7 @@ wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 						  sizeof(standard->pd_upper));
 		register_fragment(page, &fragments[1],
 						  offsetof(WhHeaderData, nslots),
-						  sizeof(header->nslots));
+						  sizeof(header->nslots) + sizeof(header->flags));
 		register_fragment(page, &fragments[2], slot,
 						  standard->pd_lower - slot);
 		register_fragment(page, &fragments[3], standard->pd_upper,

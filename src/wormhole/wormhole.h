@@ -74,6 +74,7 @@ typedef WhHeaderData *WhHeader;
 #define WH_RIGHTMOST		0x0008	/* no high bound */
 #define WH_LOW_TID			0x0010	/* a TID follows the low bound */
 #define WH_HIGH_TID			0x0020
+#define WH_KILLED			0x0040	/* entries marked dead since the last record */
 
 /*
  * One for each entry, in key order.  head is the first four bytes of the key
@@ -290,6 +291,8 @@ extern void wh_items_key(const WhItemSet *set, int at, WhKey *key,
 						 uint8 *space);
 extern void wh_items_store(const WhItemSet *set, int from, int to, Page page,
 						   const WhBounds *bounds);
+extern void wh_items_rewrite(const WhItemSet *set, Page page,
+							 const WhBounds *bounds);
 
 /* whtree.c */
 extern Buffer wh_read(Relation index, BlockNumber block, int lockmode);
@@ -330,6 +333,10 @@ extern void wh_report_duplicate(Relation index, Relation heap,
 /* whwal.c */
 extern void wh_log_insert(Relation index, Buffer buffer, int at,
 						  const WhItem *item);
+
+/* whdead.c */
+extern Page wh_register(GenericXLogState *state, Buffer buffer);
+extern bool wh_remove_dead(Relation index, Relation heap, Buffer buffer);
 
 /* whbuild.c */
 extern IndexBuildResult *wh_build(Relation heap, Relation index,

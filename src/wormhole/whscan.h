@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * whscan.h
+ *	  What the files of a scan share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_WHSCAN_H
+#define RANGEFILTER_WHSCAN_H
+
+#include "wormhole/wormhole.h"
+
+/* Where the key and payload of an item are in the batch's space. */
+typedef struct WhScanItem
+{
+	ItemPointerData tid;
+	uint16		key_len;
+	uint16		payload_len;
+	uint16		slot;			/* where the entry was; WH_ITEM_KILLED */
+	uint32		key_off;		/* the payload follows the key */
+} WhScanItem;
+
+/* In WhScanItem.slot, where numbers of slots leave room for it. */
+#define WH_ITEM_KILLED	0x8000	/* the row is dead to all */
+#define WhItemSlot(item)	((item)->slot & ~WH_ITEM_KILLED)
+
+/* What was read from one leaf at once. */
+typedef struct WhBatch
+{
+	bool		valid;
+	int			range;
+	BlockNumber block;			/* the leaf, if there are items */
+	Buffer		buffer;			/* pinned, or InvalidBuffer */
+	XLogRecPtr	lsn;			/* the leaf's, when it was read */
+	BlockNumber prev;
+	BlockNumber next;
+	WhKey		lo;				/* the stretch of keys it is all of */
+	WhKey		hi;
+	bool		from_lo;		/* it begins where the range does */
+	bool		to_hi;			/* it ends where the range does */
+	int			nitems;
+	int			nkilled;
+	int			current;
+	int			used;			/* of space */
+	int			prefix_len;
+	uint8	   *prefix;
+	uint8	   *lo_space;
+	uint8	   *hi_space;
+	uint8	   *space;
+	WhScanItem *items;
+} WhBatch;
+
+typedef struct WhScanData
+{
+	WhConditions conditions;
+	bool		ready;			/* conditions are there */
+	WhRange		simple;			/* the range of a single comparison */
+	StringInfoData simple_lo;
+	StringInfoData simple_hi;
+	bool		keep_values;	/* the scan returns the index's columns */
+	bool		keep_pin;
+	WhBatch		batch;
+	WhBatch		mark;
+	int			marked;			/* item of the batch, or of mark; -1: none */
+	bool		mark_is_copy;	/* the mark is in mark, not in batch */
+	BlockNumber last_leaf;		/* where the last batch came from */
+	bool		near;			/* the next one is expected there, too */
+	IndexTuple	tuple;			/* a page's size */
+	uint8	   *bounds_space;
+	MemoryContext range_context;	/* conditions */
+	MemoryContext tuple_context;	/* of the tuple returned */
+	MemoryContext filter_context;
+} WhScanData;
+
+typedef WhScanData *WhScan;
+
+/* whbatch.c */
+extern void wh_batch_init(WhBatch *batch);
+extern void wh_batch_free(WhBatch *batch);
+extern void wh_batch_release(Relation index, WhBatch *batch);
+extern void wh_batch_fill(IndexScanDesc scan, Buffer buffer);
+extern void wh_batch_copy(WhBatch *to, const WhBatch *from);
+extern void wh_copy_position(WhKey *to, const WhKey *from, uint8 *space);
+
+/* whdead.c */
+extern void wh_mark_dead(Relation index, WhBatch *batch);
+
+#endif							/* RANGEFILTER_WHSCAN_H */
