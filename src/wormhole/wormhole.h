@@ -74,7 +74,8 @@ typedef WhHeaderData *WhHeader;
 #define WH_RIGHTMOST		0x0008	/* no high bound */
 #define WH_LOW_TID			0x0010	/* a TID follows the low bound */
 #define WH_HIGH_TID			0x0020
-#define WH_KILLED			0x0040	/* entries marked dead since the last record */
+#define WH_KILLED			0x0040	/* entries marked dead since the last
+									 * record */
 
 /*
  * One for each entry, in key order.  head is the first four bytes of the key
