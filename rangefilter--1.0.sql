@@ -661,11 +661,15 @@ CREATE FUNCTION wormhole_status(index regclass,
 	OUT keys bigint,				-- entries; rows of one key may share one
 	OUT rows bigint,
 	OUT anchors bigint,
-	OUT anchor_length float8)		-- bytes, on the average
+	OUT anchor_length float8,		-- bytes, on the average
+	OUT hint_bytes bigint,			-- of this session, or shared
+	OUT hint_hits bigint,			-- lookups that the hint led to their leaf
+	OUT stale_walks bigint,			-- ... that it led elsewhere
+	OUT directory_descents bigint)	-- lookups in the directory
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION wormhole_status(regclass) IS
-	'what a wormhole index is made of';
+	'what a wormhole index is made of, and how its hint does';
 
 CREATE FUNCTION wormhole_check(index regclass,
 	heapallindexed boolean DEFAULT false)

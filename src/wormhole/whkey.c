@@ -21,6 +21,7 @@
 #include "utils/datum.h"
 #include "utils/inet.h"
 #include "utils/uuid.h"
+#include "wormhole/whhint.h"
 #include "wormhole/wormhole.h"
 
 /* What of an index tuple a payload leaves out. */
@@ -114,6 +115,7 @@ make_cache(Relation index)
 		if (cache->decode[i] != WH_DECODE_ALWAYS)
 			cache->may_have_payload = true;
 	}
+	cache->hint = wh_hint_of(RelationGetRelid(index));
 	cache->simple = simple_kind(index, &cache->format.columns[0]);
 	index->rd_amcache = cache;
 	return cache;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * whstatus.c
- *	  wormhole_status(): what an index is made of.
+ *	  wormhole_status(): what an index is made of, and how its hint does.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,11 +13,11 @@
 #include "utils/acl.h"
 #include "utils/rel.h"
 #include "wormhole/whfuncs.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/whhint.h"
 
 PG_FUNCTION_INFO_V1(wormhole_status);
 
-#define STATUS_COLUMNS	7
+#define STATUS_COLUMNS	11
 
 /* Sums over the pages of an index. */
 typedef struct WhStatus
@@ -83,6 +83,8 @@ wormhole_status(PG_FUNCTION_ARGS)
 	TupleDesc	desc;
 	Datum		values[STATUS_COLUMNS];
 	bool		nulls[STATUS_COLUMNS] = {false};
+	WhHintCounts counts;
+	Size		hint_size;
 	BlockNumber nblocks;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
@@ -112,6 +114,11 @@ wormhole_status(PG_FUNCTION_ARGS)
 	values[5] = Int64GetDatum(status.anchors);
 	values[6] = Float8GetDatum(status.anchors == 0 ? 0 :
 							   (double) status.anchor_bytes / status.anchors);
+	wh_hint_status(index, &counts, &hint_size);
+	values[7] = Int64GetDatum((int64) hint_size);
+	values[8] = Int64GetDatum(counts.hits);
+	values[9] = Int64GetDatum(counts.stale);
+	values[10] = Int64GetDatum(counts.descents);
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),

@@ -19,7 +19,7 @@
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/whhint.h"
 
 /* So often a descent may begin anew before the index is called damaged. */
 #define MAX_RESTARTS	1000
@@ -237,6 +237,46 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 }
 
 /*
+ * From a block that a hint says is the leaf of a position, at most so many
+ * steps to the right to the one that is.  Returns it pinned and locked, and
+ * the steps taken, or InvalidBuffer with nothing locked; whatever the block
+ * may be, this is no error.  A writer does not get a leaf whose split is
+ * incomplete: the descent will finish that.
+ */
+Buffer
+wh_walk_right(Relation index, BlockNumber block, const WhKey *key,
+			  WhSide side, int lockmode, int most_steps, int *steps)
+{
+	WhCache    *cache = wh_cache(index);
+
+	for (*steps = 0; *steps <= most_steps; (*steps)++)
+	{
+		Buffer		buffer;
+		WhHeader	header;
+		int			where = -1;
+
+		if (block >= cache->nblocks)
+			break;
+		buffer = wh_pin(index, block);
+		LockBuffer(buffer, lockmode);
+		header = WhPageHeader(BufferGetPage(buffer));
+		if (header->identity == cache->identity && header->level == 0 &&
+			!(header->flags & (WH_DELETED | WH_META)) &&
+			(lockmode == BUFFER_LOCK_SHARE ||
+			 !(header->flags & WH_INCOMPLETE_SPLIT)))
+		{
+			(void) wh_check_page(index, buffer);
+			where = wh_page_side(BufferGetPage(buffer), key, side);
+		}
+		if (where == 0)
+			return buffer;
+		block = where < 0 ? InvalidBlockNumber : header->next;
+		UnlockReleaseBuffer(buffer);
+	}
+	return InvalidBuffer;
+}
+
+/*
  * One attempt at a descent; InvalidBuffer if something was in its way.
  */
 static Buffer
@@ -246,6 +286,7 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 	WhCache    *cache = wh_cache(index);
 	BlockNumber block = cache->root;
 	int			at = cache->level;
+	bool		is_root = true;
 
 	if (at > WH_MAX_LEVEL)
 		page_is_damaged(index, WH_META_BLKNO);
@@ -253,9 +294,16 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 	{
 		int			mode = at == level ? lockmode : BUFFER_LOCK_SHARE;
 		Buffer		buffer = wh_read(index, block, mode);
-		Page		page;
+		Page		page = BufferGetPage(buffer);
 		int			slot;
 
+		/*
+		 * A root that has been split is not the last page of its level.  Good
+		 * enough for once, but the walk would become longer and longer.
+		 */
+		if (is_root && !(WhPageHeader(page)->flags & WH_RIGHTMOST))
+			cache->have_meta = false;
+		is_root = false;
 		buffer = wh_move_right(index, buffer, key, side, at, mode);
 		if (buffer == InvalidBuffer || at == level)
 			return buffer;
@@ -282,11 +330,22 @@ wh_descend(Relation index, const WhKey *key, WhSide side, int level,
 		   int lockmode)
 {
 	WhCache    *cache = wh_cache(index);
+	Buffer		buffer;
 
+	if (!cache->have_meta)
+		wh_read_meta(index);
+	if (level == 0)
+	{
+		if (wh_enable_hint)
+		{
+			buffer = wh_hint_find(index, key, side, lockmode);
+			if (BufferIsValid(buffer))
+				return buffer;
+		}
+		wh_note_descent(index);
+	}
 	for (int restarts = 0; restarts < MAX_RESTARTS; restarts++)
 	{
-		Buffer		buffer;
-
 		CHECK_FOR_INTERRUPTS();
 		if (!cache->have_meta || restarts > 0 || cache->level < level)
 			wh_read_meta(index);
@@ -320,6 +379,117 @@ wh_step(Relation index, BlockNumber block, const WhKey *key, WhSide side,
 	if (!BufferIsValid(buffer))
 		buffer = wh_descend(index, key, side, 0, lockmode);
 	return buffer;
+}
+
+/*
+ * Appends an anchor; one that is not after the last is left out.  False where
+ * there is no room.
+ */
+static bool
+append_anchor(WhAnchors *anchors, Size limit, const WhKey *key,
+			  BlockNumber leaf)
+{
+	WhAnchor   *anchor;
+	Size		size = anchors->n * sizeof(WhAnchor) + anchors->bytes.len;
+
+	if (anchors->n > 0)
+	{
+		WhAnchor   *last = &anchors->anchors[anchors->n - 1];
+		const char *bytes = anchors->bytes.data + last->off;
+		int			cmp = memcmp(bytes, key->data, Min(last->len, key->len));
+
+		if (cmp > 0 || (cmp == 0 && last->len > key->len))
+			return true;
+	}
+	if (size + sizeof(WhAnchor) + key->len > Min(limit, MaxAllocSize / 2))
+		return false;
+	if (anchors->n == anchors->space)
+	{
+		anchors->space *= 2;
+		anchors->anchors = repalloc_huge(anchors->anchors,
+										 anchors->space * sizeof(WhAnchor));
+	}
+	anchor = &anchors->anchors[anchors->n++];
+	anchor->off = anchors->bytes.len;
+	anchor->len = key->len;
+	anchor->has_tid = key->has_tid;
+	anchor->leaf = leaf;
+	appendBinaryStringInfo(&anchors->bytes, (const char *) key->data,
+						   key->len);
+	return true;
+}
+
+/*
+ * Appends the anchors of a locked page of the directory.
+ */
+static bool
+append_anchors(WhAnchors *anchors, Size limit, Page page, uint8 *space)
+{
+	WhHeader	header = WhPageHeader(page);
+	WhBounds	bounds;
+	WhKey		key;
+
+	wh_page_bounds(page, &bounds, space);
+	for (int i = 0; i < header->nslots; i++)
+	{
+		WhSlot	   *slot = &WhSlots(page)[i];
+
+		if (i == 0)
+			key = bounds.low;
+		else
+		{
+			/* Over the low bound, which begins with the prefix. */
+			key.data = space;
+			key.len = header->prefix_len +
+				wh_slot_key(page, slot, space + header->prefix_len);
+			key.has_tid = (slot->info & WH_ANCHOR_TID) != 0;
+		}
+		if (!append_anchor(anchors, limit, &key, wh_slot_child(page, slot)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Reads all anchors of the leaves from the directory, page by page, into
+ * memory of the current context.  False where they need more than the limit,
+ * or the directory changed under our feet.  There must be a directory, and
+ * nothing locked.
+ */
+bool
+wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
+{
+	WhKey		first = {.data = (const uint8 *) ""};
+	uint8	   *space = palloc(WH_BOUNDS_SPACE);
+	Buffer		buffer;
+
+	memset(anchors, 0, sizeof(*anchors));
+	anchors->space = 1024;
+	anchors->anchors = palloc(anchors->space * sizeof(WhAnchor));
+	initStringInfo(&anchors->bytes);
+	buffer = wh_descend(index, &first, WH_AT, 1, BUFFER_LOCK_SHARE);
+	for (;;)
+	{
+		Page		page = BufferGetPage(buffer);
+		WhHeader	header = WhPageHeader(page);
+		BlockNumber next = header->next;
+		bool		fits = append_anchors(anchors, limit, page, space);
+
+		UnlockReleaseBuffer(buffer);
+		if (!fits)
+			return false;
+		if (next == InvalidBlockNumber)
+			return true;
+		CHECK_FOR_INTERRUPTS();
+		buffer = wh_read(index, next, BUFFER_LOCK_SHARE);
+		header = WhPageHeader(BufferGetPage(buffer));
+		if (header->level != 1 || (header->flags & (WH_DELETED | WH_META)) ||
+			header->identity != wh_cache(index)->identity)
+		{
+			UnlockReleaseBuffer(buffer);
+			return false;
+		}
+	}
 }
 
 /*

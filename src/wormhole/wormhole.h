@@ -192,6 +192,8 @@ typedef enum WhSimple
 /* The first byte of a column's key where it is not null; see rowkey.c. */
 #define WH_VALUE_MARK	0x01
 
+typedef struct WhHint WhHint;	/* whhint.h */
+
 /* What is known of an index; in rd_amcache. */
 typedef struct WhCache
 {
@@ -206,6 +208,7 @@ typedef struct WhCache
 	BlockNumber root;
 	uint32		level;
 	BlockNumber nblocks;		/* the file is at least this long */
+	WhHint	   *hint;			/* for ever at the same place */
 } WhCache;
 
 /* CREATE INDEX ... WITH (...) */

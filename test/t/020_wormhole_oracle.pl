@@ -1,6 +1,6 @@
 # Random tables with wormhole indexes: queries answer the same through the index
 # and without it, in content and in order, for all types and operators, while
-# rows come and go and VACUUM runs.
+# rows come and go and VACUUM runs, with every kind of hint.
 
 use strict;
 use warnings;
@@ -16,8 +16,12 @@ use Types;
 
 my $seed = seed();
 my $rounds = $ENV{WORMHOLE_ROUNDS} // 26;
-my $node = new_server('wormhole_oracle', conf => "max_wal_size = '64MB'\n");
-my $session = open_session($node);
+my @servers = (
+	new_server('wormhole_oracle', conf => "max_wal_size = '64MB'\n"),
+	new_server('wormhole_shared',
+		conf => "max_wal_size = '64MB'\nshared_preload_libraries = 'rangefilter'\nwormhole.hint_memory = '512kB'\n"));
+my @sessions = map { open_session($_) } @servers;
+my $session;
 my @names = sort keys %types;
 my $queries = 0;
 
@@ -109,12 +113,18 @@ my @ways = (
 	'SET enable_bitmapscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = on',
 	'SET enable_bitmapscan = off; SET enable_indexscan = on; SET enable_indexonlyscan = off',
 	'SET enable_bitmapscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off');
+# The hint made at once or late, with room for it or not, or not used at all.
+my @hints = (
+	'SET wormhole.enable_hint = on; SET wormhole.hint_after = 0; RESET wormhole.hint_memory',
+	'SET wormhole.enable_hint = on; SET wormhole.hint_after = 1; RESET wormhole.hint_memory',
+	q{SET wormhole.enable_hint = on; SET wormhole.hint_after = 0; SET wormhole.hint_memory = '64kB'},
+	'SET wormhole.enable_hint = off');
 my $without = 'SET enable_bitmapscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_seqscan = on; SET enable_sort = on; SET enable_mergejoin = on';
 
 sub compare
 {
 	my ($where, $exact, @columns) = @_;
-	my $way = one_of(@ways) . '; SET enable_seqscan = off';
+	my $way = one_of(@ways) . '; SET enable_seqscan = off; ' . one_of(@hints);
 	my $backward = chance(40);
 	my $list = join(', ', map { $_->{name} } @columns);
 	my $order = join(
@@ -149,6 +159,8 @@ foreach my $round (1 .. $rounds)
 	my $failed = grep { !$_ } Test::More->builder->summary;
 	my @columns;
 
+	# Without and with a hint that sessions share.
+	$session = $sessions[ $round % 2 ];
 	foreach my $i (0 .. weighted(5 => 0, 3 => 1, 2 => 2))
 	{
 		# Every type is the first column once.
@@ -195,7 +207,7 @@ foreach my $round (1 .. $rounds)
 	run_sql(q{SELECT wormhole_check('w_index', true)});
 	ok($failed == grep({ !$_ } Test::More->builder->summary), "seed $seed, round $round: " . ($index =~ s/.*wormhole//r) . ' of ' . join(', ', map { $_->{type} } @columns));
 }
-close_session($session);
+close_session($_) foreach @sessions;
 cmp_ok($queries, '>=', 35 * $rounds, 'queries asked');
-$node->stop;
+$_->stop foreach @servers;
 done_testing();

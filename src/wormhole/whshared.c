@@ -1,0 +1,313 @@
+/*-------------------------------------------------------------------------
+ *
+ * whshared.c
+ *	  Tries in shared memory, where the library is preloaded.
+ *
+ * A backend that makes a trie copies it into the shared area, and all others
+ * use it.  Nobody locks anything to search one: the slot's generation tells
+ * whether it is still the same, and where it is overwritten right behind
+ * that look, the search returns some leaf (see WhTrie), whose bounds tell.  The
+ * lock is for slots and space.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "wormhole/whhint.h"
+
+/* Indexes whose tries can be shared at a time. */
+#define SLOTS	128
+
+typedef struct SharedSlot
+{
+	uint64		generation;		/* 0: free */
+	Oid			database;
+	Oid			relid;
+	uint64		identity;
+	Size		off;			/* of its memory in the area */
+	Size		size;
+	WhTrie		trie;			/* its numbers; the pointers are the maker's */
+	uint64		used;			/* time of the last use anybody told of */
+	pg_atomic_uint64 hits;		/* WhHintCounts */
+	pg_atomic_uint64 stale;
+	pg_atomic_uint64 descents;
+} SharedSlot;
+
+typedef struct SharedArea
+{
+	LWLock	   *lock;
+	uint64		last_generation;
+	uint64		clock;
+	Size		size;			/* of the memory behind this */
+	SharedSlot	slots[SLOTS];
+} SharedArea;
+
+static SharedArea *area = NULL;
+static char *area_memory;
+
+static shmem_request_hook_type next_shmem_request = NULL;
+static shmem_startup_hook_type next_shmem_startup = NULL;
+
+#define LOCK_NAME	"wormhole"
+
+static Size
+memory_size(void)
+{
+	return wh_hint_memory * (Size) 1024;
+}
+
+static void
+request_memory(void)
+{
+	if (next_shmem_request)
+		next_shmem_request();
+	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SharedArea)) + memory_size() +
+						   PG_CACHE_LINE_SIZE);
+	RequestNamedLWLockTranche(LOCK_NAME, 1);
+}
+
+/*
+ * Makes the shared area, or finds it.
+ */
+static void
+start_up(void)
+{
+	bool		found;
+
+	if (next_shmem_startup)
+		next_shmem_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	area = ShmemInitStruct("wormhole hints",
+						   CACHELINEALIGN(sizeof(SharedArea)) + memory_size() +
+						   PG_CACHE_LINE_SIZE, &found);
+	if (!found)
+	{
+		memset(area, 0, sizeof(*area));
+		area->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
+		area->size = memory_size();
+		for (int i = 0; i < SLOTS; i++)
+		{
+			pg_atomic_init_u64(&area->slots[i].hits, 0);
+			pg_atomic_init_u64(&area->slots[i].stale, 0);
+			pg_atomic_init_u64(&area->slots[i].descents, 0);
+		}
+	}
+	LWLockRelease(AddinShmemInitLock);
+	area_memory = (char *) CACHELINEALIGN(area + 1);
+}
+
+/*
+ * Called when the library is loaded.
+ */
+void
+wh_init_shared_hints(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	next_shmem_request = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	next_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = start_up;
+}
+
+/*
+ * The slot of an index, or NULL.  The lock is held.
+ */
+static SharedSlot *
+find_slot(Oid relid)
+{
+	for (int i = 0; i < SLOTS; i++)
+	{
+		SharedSlot *slot = &area->slots[i];
+
+		if (slot->generation != 0 && slot->relid == relid &&
+			slot->database == MyDatabaseId)
+			return slot;
+	}
+	return NULL;
+}
+
+/*
+ * Makes the hint the shared trie of the index, if there is one that it is not
+ * already.  Returns whether it was made so.
+ */
+bool
+wh_attach_shared(WhHint *hint, uint64 identity)
+{
+	SharedSlot *slot;
+	bool		attached = false;
+
+	if (area == NULL)
+		return false;
+	LWLockAcquire(area->lock, LW_SHARED);
+	slot = find_slot(hint->relid);
+	if (slot != NULL && slot->identity == identity &&
+		!(hint->present && hint->memory == NULL &&
+		  hint->generation == slot->generation))
+	{
+		wh_forget_trie(hint);
+		hint->trie = slot->trie;
+		wh_trie_place(&hint->trie, area_memory + slot->off);
+		hint->size = slot->size;
+		hint->slot = slot - area->slots;
+		hint->generation = slot->generation;
+		hint->identity = identity;
+		hint->present = true;
+		hint->debt = 0;
+		attached = true;
+	}
+	LWLockRelease(area->lock);
+	return attached;
+}
+
+/*
+ * Is the trie that a hint points to still where it was?
+ */
+bool
+wh_shared_is_current(const WhHint *hint)
+{
+	return ((volatile SharedSlot *) &area->slots[hint->slot])->generation ==
+		hint->generation;
+}
+
+/*
+ * The lowest place for so many bytes, or SIZE_MAX.  Every place worth looking
+ * at is the beginning or the end of a trie.
+ */
+static Size
+find_space(Size size)
+{
+	Size		best = SIZE_MAX;
+
+	for (int i = -1; i < SLOTS; i++)
+	{
+		Size		at = 0;
+		bool		fits = true;
+
+		if (i >= 0 && area->slots[i].generation == 0)
+			continue;
+		if (i >= 0)
+			at = CACHELINEALIGN(area->slots[i].off + area->slots[i].size);
+		if (at + size > area->size || at >= best)
+			continue;
+		for (int j = 0; j < SLOTS && fits; j++)
+		{
+			SharedSlot *other = &area->slots[j];
+
+			fits = other->generation == 0 || other->off >= at + size ||
+				other->off + other->size <= at;
+		}
+		if (fits)
+			best = at;
+	}
+	return best;
+}
+
+/*
+ * The slot used least recently, or with free set a free one if there is one.
+ */
+static SharedSlot *
+oldest_slot(bool free)
+{
+	SharedSlot *oldest = NULL;
+
+	for (int i = 0; i < SLOTS; i++)
+	{
+		SharedSlot *slot = &area->slots[i];
+
+		if (slot->generation == 0)
+		{
+			if (free)
+				return slot;
+		}
+		else if (oldest == NULL || slot->used < oldest->used)
+			oldest = slot;
+	}
+	return oldest;
+}
+
+/*
+ * Copies a hint's own trie into the shared area, in place of those used least
+ * recently if need be.  False where there is no such area or it is too small.
+ */
+bool
+wh_share_trie(WhHint *hint)
+{
+	SharedSlot *slot;
+	SharedSlot *before;
+	Size		off;
+	uint64		counts[3] = {0};
+
+	if (area == NULL || hint->size > area->size)
+		return false;
+	LWLockAcquire(area->lock, LW_EXCLUSIVE);
+	before = find_slot(hint->relid);
+	if (before != NULL)
+	{
+		before->generation = 0;
+		if (before->identity == hint->identity)
+		{
+			counts[0] = pg_atomic_read_u64(&before->hits);
+			counts[1] = pg_atomic_read_u64(&before->stale);
+			counts[2] = pg_atomic_read_u64(&before->descents);
+		}
+	}
+	while ((off = find_space(hint->size)) == SIZE_MAX)
+		oldest_slot(false)->generation = 0;
+	slot = oldest_slot(true);
+	slot->generation = 0;
+	pg_write_barrier();
+	memcpy(area_memory + off, hint->trie.buckets, hint->size);
+	slot->database = MyDatabaseId;
+	slot->relid = hint->relid;
+	slot->identity = hint->identity;
+	slot->off = off;
+	slot->size = hint->size;
+	slot->trie = hint->trie;
+	slot->used = ++area->clock;
+	pg_atomic_write_u64(&slot->hits, counts[0]);
+	pg_atomic_write_u64(&slot->stale, counts[1]);
+	pg_atomic_write_u64(&slot->descents, counts[2]);
+	pg_write_barrier();
+	slot->generation = ++area->last_generation;
+	LWLockRelease(area->lock);
+	return true;
+}
+
+/*
+ * Adds what a hint's counts have grown by to the shared ones, if the trie is
+ * shared, and returns those.
+ */
+void
+wh_share_counts(WhHint *hint, WhHintCounts *all)
+{
+	WhHintCounts *counts = &hint->counts;
+	WhHintCounts *reported = &hint->reported;
+	SharedSlot *slot;
+
+	if (area == NULL)
+		return;
+	LWLockAcquire(area->lock, LW_SHARED);
+	slot = find_slot(hint->relid);
+	if (slot != NULL)
+	{
+		slot->used = area->clock++;
+		pg_atomic_fetch_add_u64(&slot->hits, counts->hits - reported->hits);
+		pg_atomic_fetch_add_u64(&slot->stale, counts->stale - reported->stale);
+		pg_atomic_fetch_add_u64(&slot->descents,
+								counts->descents - reported->descents);
+		*reported = *counts;
+		if (all != NULL)
+		{
+			all->hits = pg_atomic_read_u64(&slot->hits);
+			all->stale = pg_atomic_read_u64(&slot->stale);
+			all->descents = pg_atomic_read_u64(&slot->descents);
+		}
+	}
+	LWLockRelease(area->lock);
+}
