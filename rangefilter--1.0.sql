@@ -362,6 +362,41 @@ COMMENT ON FUNCTION rangefilter_verify(regclass) IS
 -- As amcheck's functions: they read everything, and tell.
 REVOKE ALL ON FUNCTION rangefilter_verify(regclass) FROM PUBLIC;
 
+-- What the indexes are asked.  It knows who may see what.
+CREATE FUNCTION rangefilter_index_activity(index regclass,
+	OUT probes bigint,
+	OUT skips bigint,
+	OUT watched_scans bigint,
+	OUT empty_scans bigint,
+	OUT false_positive_rate float8,
+	OUT last_summarize timestamptz,
+	OUT stale_blocks bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_index_activity(regclass) IS
+	'one line of the view rangefilter_activity';
+
+CREATE VIEW rangefilter_activity AS
+	SELECT c.oid::regclass AS index, x.indrelid::regclass AS "table", a.*
+	FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_index x ON x.indexrelid = c.oid
+		CROSS JOIN LATERAL rangefilter_index_activity(c.oid) a
+	WHERE c.relkind = 'i' AND c.relam =
+		(SELECT m.oid FROM pg_catalog.pg_am m WHERE m.amname = 'rangefilter');
+COMMENT ON VIEW rangefilter_activity IS
+	'per partition: how often its range filter was asked and what came of it';
+GRANT SELECT ON rangefilter_activity TO PUBLIC;
+
+CREATE FUNCTION rangefilter_activity_reset(index regclass DEFAULT NULL)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_activity_reset(regclass) IS
+	'set the counters of rangefilter_activity to zero (NULL: of all indexes)';
+
+-- As pg_stat_reset().
+REVOKE ALL ON FUNCTION rangefilter_activity_reset(regclass) FROM PUBLIC;
+
 -- Ordered indexes.
 
 CREATE FUNCTION wormhole_handler(internal)

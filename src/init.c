@@ -10,6 +10,7 @@
 #include "fmgr.h"
 #include "planner/planner.h"
 #include "rangefilter/rangefilter.h"
+#include "rangefilter/rfstats.h"
 #include "utils/guc.h"
 #include "wormhole/wormhole.h"
 
@@ -25,6 +26,7 @@ void
 _PG_init(void)
 {
 	rf_init_options();
+	rf_init_stats();
 	wh_init_options();
 	wh_init_hint();
 	rf_init_planner();

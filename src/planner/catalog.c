@@ -30,6 +30,7 @@
 #include "common/hashfn.h"
 #include "partitioning/partdesc.h"
 #include "planner/planner.h"
+#include "rangefilter/rfstats.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -320,6 +321,7 @@ map_leaves(RfTable *table, RfIndex *index)
 			entry = rf_leafmap_insert(index->leaves, leaf, &found);
 			entry->index = child;
 			entry->copy = NULL;
+			entry->probes = entry->skips = 0;
 		}
 	}
 	list_free(children);
@@ -404,6 +406,56 @@ rf_table_suspect(RfTable *table)
 }
 
 /*
+ * Moves what has been counted at a table's leaves to the backend's counters.
+ */
+static void
+collect_counts(RfTable *table)
+{
+	if (!table->has_counts)
+		return;
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		struct rf_leafmap_hash *leaves = table->indexes[i].leaves;
+		rf_leafmap_iterator iterator;
+		RfLeaf	   *leaf;
+
+		if (leaves == NULL)
+			continue;
+		rf_leafmap_start_iterate(leaves, &iterator);
+		while ((leaf = rf_leafmap_iterate(leaves, &iterator)) != NULL)
+		{
+			if (leaf->probes > 0)
+			{
+				RfCounts	counts = {.probes = leaf->probes,.skips = leaf->skips};
+
+				rf_counts_add(rf_stats_counts(leaf->index), &counts);
+				leaf->probes = leaf->skips = 0;
+			}
+		}
+	}
+	table->has_counts = false;
+}
+
+/*
+ * The same for all tables.
+ */
+void
+rf_collect_counts(void)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->table != NULL)
+			collect_counts(entry->table);
+	}
+	for (RfTable *table = retired; table != NULL; table = table->next_retired)
+		collect_counts(table);
+}
+
+/*
  * Frees the entries that were replaced.  Nothing may be in planning.
  */
 void
@@ -414,6 +466,7 @@ rf_free_retired_tables(void)
 		RfTable    *table = retired;
 
 		retired = table->next_retired;
+		collect_counts(table);
 		rf_forget_copies(table);
 		MemoryContextDelete(table->context);
 	}

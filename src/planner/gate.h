@@ -24,6 +24,7 @@
 
 #include "nodes/extensible.h"
 #include "planner/planner.h"
+#include "rangefilter/rfstats.h"
 
 /* ---- gate_match.c ---- */
 
@@ -88,7 +89,8 @@ typedef enum RfGatePrivate
 	RF_GATE_PARAMS,				/* integers: PARAM_EXEC the values depend on */
 	RF_GATE_TABLES,				/* OIDs: the tables members belong to */
 	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
-	RF_GATE_HIDE_COUNTS			/* Boolean: see explain.c */
+	RF_GATE_HIDE_COUNTS,		/* Boolean: see explain.c */
+	RF_GATE_CONDITIONS			/* Integer: so many has the scan below */
 } RfGatePrivate;
 
 extern const CustomPathMethods rf_gate_path_methods;
@@ -106,6 +108,8 @@ typedef struct RfGateMember
 	uint64		scan;			/* the gate's scan it was last read in */
 	bool		closed;			/* the answer, valid if ... */
 	uint64		asked;			/* ... this is the gate's question */
+	RfCounts   *watched;		/* of the index that was just asked, while its
+								 * scan is to be watched; or NULL */
 	List	   *oids;			/* table and indexes, NIL: always open */
 	struct RfGateIndex *indexes;	/* NULL until one is to stay open */
 } RfGateMember;
@@ -115,6 +119,7 @@ typedef struct RfGateIndex
 {
 	Relation	relation;		/* NULL: not open */
 	uint32		asked;			/* so often */
+	RfCounts   *counts;
 	RfImage    *image;			/* NULL: there is none */
 } RfGateIndex;
 
@@ -126,6 +131,7 @@ typedef struct RfGateState
 	RfGateMember *members;
 	int			current;		/* member being scanned */
 	bool		entered;		/* ... and found open */
+	bool		found;			/* ... and its scan returned something */
 	uint64		scan;			/* number of the scan */
 	Bitmapset  *changed;		/* parameters that changed since the first */
 
@@ -144,6 +150,8 @@ typedef struct RfGateState
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */
 	bool		never;			/* nothing matches, whatever there is */
+	bool		watch;			/* one of those whose scans are watched ... */
+	bool		watchable;		/* ... if this question is all they ask */
 	RfCond	   *cond;			/* else: what to ask */
 
 	/* For EXPLAIN. */

@@ -162,6 +162,7 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 	converted = palloc((n + 1) * sizeof(Datum));
 	gate->open = false;
 	gate->cond = NULL;
+	gate->watchable = false;
 	for (int i = 0; i < n; i++)
 	{
 		int16		typlen;
@@ -184,7 +185,13 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 	if (!gate->never)
 	{
 		if (rf_match_clauses(clauses, 1, gate->table, &match))
+		{
 			gate->cond = match.cond;
+			gate->watchable = gate->watch &&
+				match.cond->kind == RF_COND_PROBE &&
+				list_length(match.clauses) == intVal(list_nth(plan->custom_private,
+															  RF_GATE_CONDITIONS));
+		}
 		else
 			gate->open = true;
 	}
@@ -265,10 +272,11 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 }
 
 /*
- * Asks an index once.
+ * Asks an index once; *counts is set to its counters.
  */
 static RfAnswer
-ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set)
+ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
+		 RfCounts **counts)
 {
 	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
 	Relation	relation = open_index(gate, member, i);
@@ -284,6 +292,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set)
 	answer = rf_probe(relation, set,
 					  RecoveryInProgress() || snapshot->takenDuringRecovery,
 					  &stamp, NULL);
+	*counts = rf_index_counts(relation);
 	relation_close(relation, AccessShareLock);
 	return answer;
 }
@@ -294,7 +303,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set)
  */
 static RfAnswer
 ask_again(RfGateState *gate, RfGateMember *member, int i,
-		  const RfKeySet *set)
+		  const RfKeySet *set, RfCounts **counts)
 {
 	EState	   *estate = gate->css.ss.ps.state;
 	Snapshot	snapshot = estate->es_snapshot;
@@ -313,11 +322,13 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 		index->relation = open_index(gate, member, i);
 		if (index->relation == NULL)
 			return RF_UNKNOWN;
+		index->counts = rf_index_counts(index->relation);
 
 		/* Before anything is read (R5). */
 		if (IsolationIsSerializable())
 			PredicateLockRelation(index->relation, snapshot);
 	}
+	*counts = index->counts;
 	if (++index->asked == 2)
 	{
 		MemoryContext old = MemoryContextSwitchTo(gate->images);
@@ -338,12 +349,21 @@ static bool
 probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
 {
 	int			i = cond->index - gate->table->indexes;
+	RfCounts   *counts = NULL;
 	RfAnswer	answer;
 
 	if (rf_keyset_is_empty(cond->set))
 		return true;
-	answer = gate->repeated ? ask_again(gate, member, i, cond->set) :
-		ask_once(gate, member, i, cond->set);
+	answer = gate->repeated ?
+		ask_again(gate, member, i, cond->set, &counts) :
+		ask_once(gate, member, i, cond->set, &counts);
+	if (counts != NULL)
+	{
+		counts->probes++;
+		counts->skips += answer == RF_NO;
+		if (gate->watchable && answer != RF_NO)
+			member->watched = counts;
+	}
 	return answer == RF_NO;
 }
 
@@ -382,7 +402,9 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 		return member->closed;
 	MemoryContextReset(gate->scratch);
 	old = MemoryContextSwitchTo(gate->scratch);
+	member->watched = NULL;
 	member->closed = member_denies(gate, member, gate->cond);
+	rf_stats_pending = true;
 	member->asked = gate->question;
 	MemoryContextSwitchTo(old);
 	return member->closed;

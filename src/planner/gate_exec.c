@@ -188,7 +188,10 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 			rf_gate_start(gate, &gate->members[i], eflags);
 	}
 	else
+	{
 		hold_tables(gate);
+		gate->watch = rf_stats_sample();
+	}
 }
 
 /*
@@ -203,6 +206,7 @@ enter_member(RfGateState *gate)
 		rf_gate_prepare(gate);
 	gate->considered++;
 	InstrCountFiltered2(gate, 1);
+	gate->found = false;
 	if (rf_gate_closed(gate, member))
 	{
 		gate->skipped++;
@@ -220,6 +224,24 @@ enter_member(RfGateState *gate)
 		member->scan = gate->scan;
 	}
 	return true;
+}
+
+/*
+ * The first thing known of the scan of the current member: it finds something,
+ * or it does not.
+ */
+static void
+note_found(RfGateState *gate, bool found)
+{
+	RfGateMember *member = &gate->members[gate->current];
+
+	gate->found = true;
+	if (member->watched == NULL)
+		return;
+	member->watched->scans++;
+	member->watched->empty += !found;
+	member->watched = NULL;
+	rf_stats_pending = true;
 }
 
 /*
@@ -243,6 +265,8 @@ exec_gate(CustomScanState *node)
 		if (gate->entered)
 		{
 			slot = ExecProcNode(gate->members[gate->current].state);
+			if (unlikely(!gate->found))
+				note_found(gate, !TupIsNull(slot));
 			if (!TupIsNull(slot))
 				return slot;
 			if (gate->nmembers == 1)

@@ -79,6 +79,8 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
 	gate->custom_private = lappend(gate->custom_private,
 								   makeBoolean(rf_is_secured(root, top)));
+	gate->custom_private = lappend(gate->custom_private,
+								   makeInteger(list_length(clauses)));
 	rf_planning->gates = lappend(rf_planning->gates, gate);
 	return &gate->scan.plan;
 }
@@ -248,6 +250,7 @@ merge_gates(Append *append, CustomScan *first)
 	List	   *members = NIL;
 	List	   *tables = NIL;
 	bool		hide = false;
+	int			nconditions = 0;
 	ListCell   *cell;
 
 	memcpy(&merged->scan.plan, &append->plan, sizeof(Plan));
@@ -266,6 +269,9 @@ merge_gates(Append *append, CustomScan *first)
 													 RF_GATE_TABLES));
 			hide = hide || boolVal(list_nth(gate->custom_private,
 											RF_GATE_HIDE_COUNTS));
+			nconditions = Max(nconditions,
+							  intVal(list_nth(gate->custom_private,
+											  RF_GATE_CONDITIONS)));
 			merged->custom_plans = list_concat(merged->custom_plans,
 											   gate->custom_plans);
 			merged->custom_relids = bms_add_members(merged->custom_relids,
@@ -285,6 +291,7 @@ merge_gates(Append *append, CustomScan *first)
 	set_private(merged, RF_GATE_MEMBERS, members);
 	set_private(merged, RF_GATE_TABLES, tables);
 	set_private(merged, RF_GATE_HIDE_COUNTS, makeBoolean(hide));
+	set_private(merged, RF_GATE_CONDITIONS, makeInteger(nconditions));
 	return merged;
 }
 

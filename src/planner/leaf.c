@@ -144,9 +144,11 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 	entry = rf_find_leaf(table, cond->index, leaf);
 	if (entry == NULL)
 		return false;
+	entry->probes++;
 	if (!rf_guess(table, entry, cond->set, in_recovery, &stamp) &&
 		ask_index(table, cond, entry, in_recovery, &stamp) != RF_NO)
 		return false;
+	entry->skips++;
 	add_skip(skips, table->relid, entry, cond->probe, &stamp);
 	return true;
 }

@@ -22,6 +22,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "planner/gate.h"
+#include "rangefilter/rfstats.h"
 #include "storage/lwlock.h"
 #include "utils/snapmgr.h"
 
@@ -201,6 +202,7 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 		planning->clock.completions = 0;
 	planning->started = planning->clock;
 	planning->guess = rf_begin_guessing();
+	planning->watch = rf_stats_sample();
 }
 
 /*
@@ -241,6 +243,7 @@ plan(Query *parse, const char *query_string, int cursor_options,
 		rf_add_inval_item(result, RF_ENABLE_HASH);
 	rf_attach_guard(result, &planning);
 	rf_finish_gates(result, &planning);
+	rf_attach_watch(result, &planning);
 	return result;
 }
 

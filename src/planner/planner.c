@@ -59,4 +59,5 @@ rf_init_planner(void)
 	rf_init_skip();
 	rf_init_gate_path();
 	rf_init_replan();
+	rf_init_activity();
 }

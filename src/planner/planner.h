@@ -17,6 +17,7 @@
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
+ *	  activity.c	watches some queries' scans, for rangefilter_activity
  *	  gate*.c		skipping by values known only at execution: see gate.h
  *
  *-------------------------------------------------------------------------
@@ -27,6 +28,7 @@
 #include "postgres.h"
 
 #include "key/rowkey.h"
+#include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
@@ -60,6 +62,8 @@ typedef struct RfLeaf
 	Oid			index;
 	RfCopy	   *copy;			/* or NULL */
 	RfClock		clock;			/* read before the copy was last found true */
+	uint32		probes;			/* since these were last collected ... */
+	uint32		skips;			/* ... and those answered NO */
 	char		status;			/* of the hash table's entry */
 } RfLeaf;
 
@@ -97,6 +101,7 @@ typedef struct RfTable
 	int			nindexes;
 	RfIndex    *indexes;
 	bool		has_copies;		/* of its indexes */
+	bool		has_counts;		/* leaves have been counted at */
 	uint64		last_asked;		/* number of the planning */
 	MemoryContext context;
 	struct RfTable *next_retired;
@@ -111,6 +116,7 @@ extern void rf_forget_copies(RfTable *table);
 extern RfLeaf *rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_free_retired_tables(void);
+extern void rf_collect_counts(void);
 
 /* ---- match.c ---- */
 
@@ -221,6 +227,13 @@ typedef struct RfPass
 	Bitmapset  *leaves;			/* leaf members partition pruning had left */
 	Bitmapset  *excluded;		/* those of them left out */
 	RfSkips    *skips;			/* shared with a pass that asked the same */
+
+	/* See activity.c. */
+	bool		watched;
+	Index		varno;			/* of the partitioned table in ... */
+	List	   *others;			/* ... conditions no index was asked for */
+	List	   *kept_leaves;	/* OIDs of leaves ... */
+	List	   *kept_indexes;	/* ... and of their indexes */
 } RfPass;
 
 /* One call of the planner. */
@@ -238,6 +251,7 @@ typedef struct RfPlanning
 	PlannerGlobal *glob;
 	List	   *passes;			/* RfPass */
 	List	   *probes;			/* bytea: sets of keys asked for */
+	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	List	   *gates;			/* CustomScans made so far */
@@ -308,6 +322,14 @@ extern void rf_invalidate_plans(uint32 hash);
 /* ---- replan.c ---- */
 
 extern void rf_init_replan(void);
+
+/* ---- activity.c ---- */
+
+extern void rf_init_activity(void);
+extern void rf_watch_pass(RfPass *pass, RelOptInfo *parent);
+extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf);
+extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
+extern void rf_watch_start(QueryDesc *desc, int eflags);
 
 /* ---- explain.c ---- */
 

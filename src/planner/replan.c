@@ -172,6 +172,7 @@ executor_start(QueryDesc *desc, int eflags)
 		context = plan_again(desc, guard, eflags);
 	}
 
+	rf_watch_start(desc, eflags);
 	if (previous_hook)
 		previous_hook(desc, eflags);
 	else

@@ -30,6 +30,7 @@
 #include "optimizer/plancat.h"
 #include "partitioning/partdesc.h"
 #include "planner/gate.h"
+#include "rangefilter/rfstats.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -139,6 +140,8 @@ ask_leaves(RfTable *table, RfPass *pass)
 	pass->skips = palloc0(sizeof(RfSkips));
 	pass->skips->context = CurrentMemoryContext;
 	number_probes(pass->match.cond);
+	table->has_counts = true;
+	rf_stats_pending = true;
 	while ((i = bms_next_member(pass->leaves, i)) >= 0)
 	{
 		MemoryContext old;
@@ -153,6 +156,8 @@ ask_leaves(RfTable *table, RfPass *pass)
 		MemoryContextReset(scratch);
 		if (excluded)
 			pass->excluded = bms_add_member(pass->excluded, i);
+		else
+			rf_watch_leaf(table, pass, pass->partdesc->oids[i]);
 	}
 	MemoryContextDelete(scratch);
 }
@@ -199,7 +204,10 @@ make_pass(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 		pass->excluded = same->excluded;
 	}
 	else
+	{
+		rf_watch_pass(pass, parent);
 		ask_leaves(table, pass);
+	}
 	return pass;
 }
 

@@ -30,6 +30,7 @@
 #include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "rangefilter/probe.h"
+#include "rangefilter/rfstats.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
@@ -136,6 +137,7 @@ typedef struct RfMetaData
 	uint32		announced_owner;	/* id of the run to be made, RF_ANNOUNCED */
 	RfDeltaSlot delta[RF_DELTA_SLOTS];
 	BlockNumber spare[RF_DELTA_SLOTS];
+	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
 	/* MAXALIGNed RfSegments follow */
 } RfMetaData;
 
@@ -209,6 +211,7 @@ typedef struct RfCache
 {
 	RfFile		file;
 	const RfCodec *codec;
+	RfCounts   *counts;			/* see rf_index_counts(); or NULL */
 
 	/*
 	 * The tail was seen open from heap block open_start on when this

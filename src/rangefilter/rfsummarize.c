@@ -277,6 +277,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 		meta->flags |= RF_STANDBY_UNKNOWN;
 	meta->flags &= ~(RF_TAIL_OPEN_RETIRED | RF_ANNOUNCED);
 	meta->summarized = work->end;
+	meta->summarized_at = GetCurrentTimestamp();
 	meta->generation++;
 	meta->changes++;
 	GenericXLogFinish(state);

@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(99);
+SELECT plan(122);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -25,21 +25,26 @@ SELECT has_function('rangefilter_partitions', ARRAY['regclass', 'anycompatible',
 SELECT has_function('rangefilter_count', ARRAY['regclass', 'anycompatible', 'anycompatible']);
 SELECT has_function('rangefilter_summarize', ARRAY['regclass']);
 SELECT has_function('rangefilter_verify', ARRAY['regclass']);
+SELECT has_function('rangefilter_index_activity', ARRAY['regclass']);
+SELECT has_function('rangefilter_activity_reset', ARRAY['regclass']);
 SELECT function_returns('rangefilter_status', 'setof rangefilter_status_row');
 SELECT function_returns('rangefilter_may_contain', 'boolean');
 SELECT function_returns('rangefilter_partitions', 'setof regclass');
 SELECT function_returns('rangefilter_count', 'bigint');
 SELECT function_returns('rangefilter_summarize', 'bigint');
 SELECT function_returns('rangefilter_verify', 'bigint');
+SELECT function_returns('rangefilter_activity_reset', 'void');
 SELECT bag_eq(
 	$$ SELECT proname::text || CASE WHEN proisstrict THEN ' strict' ELSE '' END FROM pg_proc
 		WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler' $$,
 	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
-		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict') $$,
-	'no other functions; NULL bounds have a meaning');
+		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict'),
+		('rangefilter_index_activity strict'), ('rangefilter_activity_reset') $$,
+	'no other functions; NULL bounds and no index have a meaning');
 -- What they say changes with the data.
 SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
-	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify}'::name[]) f;
+	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify,
+	rangefilter_index_activity,rangefilter_activity_reset}'::name[]) f;
 SELECT is_empty($$ SELECT proname FROM pg_proc
 	WHERE proname LIKE 'rangefilter\_%' AND proparallel = 's' AND prorettype <> 'index_am_handler'::regtype $$,
 	'none runs in a parallel worker');
@@ -52,6 +57,14 @@ FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('filter', 'text'), (
 	('heap_blocks', 'bigint'), ('summarized_blocks', 'bigint'), ('tail_open', 'boolean'),
 	('delta_keys', 'bigint'), ('min', 'text'), ('max', 'text'), ('has_nulls', 'boolean'),
 	('generation', 'bigint')) v (c, t);
+SELECT has_view('rangefilter_activity');
+SELECT columns_are('rangefilter_activity', ARRAY['index', 'table', 'probes', 'skips',
+	'watched_scans', 'empty_scans', 'false_positive_rate', 'last_summarize', 'stale_blocks']);
+SELECT col_type_is('rangefilter_activity', c, t, c || ' ' || t)
+FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('probes', 'bigint'), ('skips', 'bigint'),
+	('watched_scans', 'bigint'), ('empty_scans', 'bigint'),
+	('false_positive_rate', 'double precision'),
+	('last_summarize', 'timestamp with time zone'), ('stale_blocks', 'bigint')) v (c, t);
 SELECT is(obj_description(oid, 'pg_proc') IS NOT NULL, true, proname || ' has a comment')
 FROM pg_proc WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler'
 ORDER BY proname;
@@ -114,14 +127,19 @@ SELECT is(current_setting('rangefilter.enable'), 'on', 'skipping is on');
 SELECT is(context || ' ' || vartype, 'user bool', 'every user may switch it')
 FROM pg_settings WHERE name = 'rangefilter.enable';
 SELECT throws_ok('SET rangefilter.enable = 5', '22023');
+SELECT is(setting || ' ' || context || ' ' || vartype, '0.05 superuser real', 'the share of queries watched')
+FROM pg_settings WHERE name = 'rangefilter.activity_sample_rate';
 SELECT throws_ok('SET rangefilter.enabel = off', '42602');
 
 --
 -- Privileges
 --
 SELECT function_privs_are('rangefilter_verify', ARRAY['regclass'], 'public', '{}'::text[]);
+SELECT function_privs_are('rangefilter_activity_reset', ARRAY['regclass'], 'public', '{}'::text[]);
+SELECT table_privs_are('rangefilter_activity', 'public', ARRAY['SELECT']);
 CREATE ROLE rf_tap_user;
-SELECT ok(has_function_privilege('rf_tap_user', p.oid, 'EXECUTE') = (proname <> 'rangefilter_verify'),
+SELECT ok(has_function_privilege('rf_tap_user', p.oid, 'EXECUTE') =
+	(proname NOT IN ('rangefilter_verify', 'rangefilter_activity_reset')),
 	proname || ': who may call it')
 FROM pg_proc p WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler'
 ORDER BY proname;

@@ -1,0 +1,135 @@
+# The counters of rangefilter_activity when the server has loaded the library:
+# shared by all sessions, kept by a restart, gone after a crash.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+
+my $node = new_server(
+	'activity', conf => q{
+shared_preload_libraries = 'rangefilter'
+rangefilter.activity_sample_rate = 1
+});
+my $file = $node->data_dir . '/pg_stat/rangefilter.stat';
+
+sub counts
+{
+	my ($database) = @_;
+
+	return $node->safe_psql($database // 'postgres', q{
+SELECT "table", probes, skips, watched_scans, empty_scans FROM rangefilter_activity ORDER BY 1});
+}
+
+# The file as it is now; then another one in its place.
+sub replace_file
+{
+	my ($change) = @_;
+	my $data = slurp_file($file);
+
+	$change->(\$data);
+	open my $handle, '>:raw', $file or die "$file: $!";
+	print $handle $data;
+	close $handle;
+	return;
+}
+
+my $schema = q{
+CREATE TABLE t (p int, k int) PARTITION BY LIST (p);
+CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1);
+CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2);
+INSERT INTO t SELECT 1 + k / 100, k FROM generate_series(0, 199) k;
+CREATE INDEX t_k ON t USING rangefilter (k);
+DELETE FROM t2 WHERE k = 150;
+};
+$node->safe_psql('postgres', $schema);
+
+is(counts(), "t1|0|0|0|0\nt2|0|0|0|0", 'nothing has been asked');
+$node->safe_psql('postgres', 'SELECT FROM t WHERE k = 50; SELECT FROM t WHERE k = 150;');
+is(counts(), "t1|2|1|1|0\nt2|2|1|1|1", 'another session sees what was asked');
+$node->safe_psql('postgres', 'PREPARE q AS SELECT FROM t WHERE k = $1; SET plan_cache_mode = force_generic_plan;'
+	. 'EXECUTE q(50); EXECUTE q(150); EXECUTE q(151)');
+is(counts(), "t1|5|3|2|0\nt2|5|2|3|2", 'what gates ask');
+
+# A session that goes on passes its counts on, too.
+my $session = open_session($node);
+ask($session, 'SELECT FROM t WHERE k = 51');
+ok($node->poll_query_until('postgres', q{SELECT probes FROM rangefilter_activity WHERE "table" = 't1'::regclass}, '6'),
+	'the count of a transaction that ended');
+ask($session, 'BEGIN');
+ask($session, 'SELECT FROM t WHERE k = 52');
+ask($session, 'ROLLBACK');
+close_session($session);
+is(counts(), "t1|7|3|4|0\nt2|7|4|3|2", 'the counts of a transaction that was rolled back');
+
+# Workers count as well.
+$node->safe_psql('postgres', q{
+SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SET plan_cache_mode = force_generic_plan;
+ALTER TABLE t1 SET (parallel_workers = 2);
+ALTER TABLE t2 SET (parallel_workers = 2);
+PREPARE q AS SELECT count(*) FROM t WHERE k = $1;
+EXECUTE q(53)});
+my ($probes) = counts() =~ /^t1\|(\d+)/;
+cmp_ok($probes, '>=', 8, 'parallel queries are counted');
+
+# Another database has other counters.
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other', "CREATE EXTENSION rangefilter; $schema SELECT FROM t WHERE k = 60;");
+is(counts('other'), "t1|1|0|1|0\nt2|1|1|0|0", 'another database');
+
+my ($here, $there) = (counts(), counts('other'));
+$node->restart;
+is(counts(), $here, 'kept by a restart');
+is(counts('other'), $there, 'in all databases');
+ok(!-e $file, 'the file is gone');
+$node->safe_psql('other', 'SELECT FROM t WHERE k = 60');
+is(counts('other'), "t1|2|0|2|0\nt2|2|2|0|0", 'counting goes on');
+$node->safe_psql('other', q{SELECT rangefilter_activity_reset('t1_k_idx')});
+is(counts('other'), "t1|0|0|0|0\nt2|2|2|0|0", 'one index is reset');
+$node->safe_psql('other', 'SELECT rangefilter_activity_reset()');
+is(counts('other'), "t1|0|0|0|0\nt2|0|0|0|0", 'all are');
+is(counts(), $here, 'those of this database');
+
+# Files nobody wrote like that.
+my @damage = (
+	[ 'cut', sub { ${ $_[0] } = substr(${ $_[0] }, 0, -1) } ],
+	[ 'longer', sub { ${ $_[0] } .= 'x' } ],
+	[ 'of another kind', sub { substr(${ $_[0] }, 0, 1) = '?' } ],
+	[ 'of another version', sub { substr(${ $_[0] }, 4, 1) = '?' } ],
+	[ 'with too many entries', sub { substr(${ $_[0] }, 8, 4) = "\xff\xff\xff\x7f" } ],
+	[ 'with another count', sub { substr(${ $_[0] }, 30, 1) ^= "\x01" } ],
+	[ 'empty', sub { ${ $_[0] } = '' } ]);
+foreach my $damage (@damage)
+{
+	my $log = -s $node->logfile;
+
+	$node->safe_psql('postgres', 'SELECT FROM t WHERE k = 50');
+	isnt(counts(), "t1|0|0|0|0\nt2|0|0|0|0", "$damage->[0]: there are counts");
+	$node->stop;
+	replace_file($damage->[1]);
+	$node->start;
+	is(counts(), "t1|0|0|0|0\nt2|0|0|0|0", "$damage->[0]: begins at zero");
+	like(slurp_file($node->logfile, $log), qr/ignoring invalid data in file "pg_stat\/rangefilter.stat"/,
+		"$damage->[0]: the log says so");
+}
+
+# A crash.
+$node->safe_psql('postgres', 'SELECT FROM t WHERE k = 50');
+$node->stop('immediate');
+ok(!-e $file, 'no file after a crash');
+$node->start;
+is(counts(), "t1|0|0|0|0\nt2|0|0|0|0", 'after a crash all is zero');
+$node->safe_psql('postgres', 'SELECT FROM t WHERE k = 50');
+my $killed = open_session($node);
+kill 'KILL', ask($killed, 'SELECT pg_backend_pid()');
+ok($node->poll_query_until('postgres', 'SELECT count(*) FROM rangefilter_activity WHERE probes = 0', '2'),
+	'and when a backend crashes');
+$killed->{run}->kill_kill;
+
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no complaints');
+$node->stop;
+done_testing();
