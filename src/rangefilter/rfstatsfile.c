@@ -57,7 +57,7 @@ typedef struct RfStatsHeader
 } RfStatsHeader;
 
 static HTAB *shared_counts = NULL;
-static LWLock * shared_lock = NULL;
+static LWLock *shared_lock = NULL;
 
 static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
