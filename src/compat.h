@@ -23,11 +23,26 @@
 typedef RelFileLocator RfRelFile;
 
 #define RF_RELFILE(relation) ((relation)->rd_locator)
+#define RF_SET_RELFILE(file, tablespace, database, number) \
+	((file)->spcOid = (tablespace), (file)->dbOid = (database), \
+	 (file)->relNumber = (number))
+#define RF_SAME_RELFILE(a, b) RelFileLocatorEquals(a, b)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode RfRelFile;
 
 #define RF_RELFILE(relation) ((relation)->rd_node)
+#define RF_SET_RELFILE(file, tablespace, database, number) \
+	((file)->spcNode = (tablespace), (file)->dbNode = (database), \
+	 (file)->relNode = (number))
+#define RF_SAME_RELFILE(a, b) RelFileNodeEquals(a, b)
+#endif
+
+/* Files of relations that belong to no session. */
+#if PG_VERSION_NUM >= 170000
+#define RF_SMGR_OPEN(file) smgropen(file, INVALID_PROC_NUMBER)
+#else
+#define RF_SMGR_OPEN(file) smgropen(file, InvalidBackendId)
 #endif
 
 /* A copied datum, as before 16, is what we ask for. */

@@ -99,13 +99,13 @@ rf_watch_pass(RfPass *pass, RelOptInfo *parent)
  * A partition is kept.
  */
 void
-rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf)
+rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf, int position)
 {
 	RfLeaf	   *entry;
 
 	if (!pass->watched)
 		return;
-	entry = rf_find_leaf(table, pass->match.cond->index, leaf);
+	entry = rf_find_leaf(table, pass->match.cond->index, leaf, position);
 	if (entry == NULL)
 		return;
 	pass->kept_leaves = lappend_oid(pass->kept_leaves, leaf);

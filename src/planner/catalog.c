@@ -7,7 +7,7 @@
  * the index of each of its partitions.  So both are kept per backend: an entry
  * per partitioned table (also for those without such an index), and in it per
  * index a map from leaf table to leaf index, made from pg_inherits when first
- * needed.  Indexes of sub-partitioned members are found in the entry of the
+ * needed (leafmap.c).  Indexes of sub-partitioned members are found in the entry of the
  * member, since every level is expanded on its own.
  *
  * An entry is dropped when the relcache says that its table or one of its
@@ -26,8 +26,6 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
-#include "catalog/pg_inherits.h"
-#include "common/hashfn.h"
 #include "partitioning/partdesc.h"
 #include "planner/planner.h"
 #include "rangefilter/rfstats.h"
@@ -38,17 +36,6 @@
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
-#define SH_PREFIX rf_leafmap
-#define SH_ELEMENT_TYPE RfLeaf
-#define SH_KEY_TYPE Oid
-#define SH_KEY leaf
-#define SH_HASH_KEY(tb, key) murmurhash32(key)
-#define SH_EQUAL(tb, a, b) ((a) == (b))
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 /* Table -> its entry. */
 typedef struct RfTableEntry
 {
@@ -56,17 +43,11 @@ typedef struct RfTableEntry
 	RfTable    *table;			/* NULL while none is known */
 } RfTableEntry;
 
-/* Partitioned index -> its table. */
-typedef struct RfWatchEntry
-{
-	Oid			index;			/* hash key */
-	Oid			relid;
-} RfWatchEntry;
-
 static HTAB *tables = NULL;
-static HTAB *watches = NULL;
+static HTAB *tracks = NULL;
 static RfTable *retired = NULL;
 static uint64 changes = 0;		/* relcache invalidations seen */
+static uint64 all_changed = 0;	/* the last one that was for everything */
 
 /*
  * Marks the entry of a table invalid, if there is one.
@@ -92,6 +73,7 @@ relation_changed(Datum arg, Oid relid)
 		HASH_SEQ_STATUS status;
 		RfTableEntry *entry;
 
+		all_changed = changes;
 		hash_seq_init(&status, tables);
 		while ((entry = hash_seq_search(&status)) != NULL)
 		{
@@ -101,10 +83,49 @@ relation_changed(Datum arg, Oid relid)
 	}
 	else
 	{
-		RfWatchEntry *watch = hash_search(watches, &relid, HASH_FIND, NULL);
+		RfTrack    *track = hash_search(tracks, &relid, HASH_FIND, NULL);
 
-		invalidate_table(watch != NULL ? watch->relid : relid);
+		if (track != NULL)
+			track->changed_at = changes;
+		invalidate_table(track != NULL && OidIsValid(track->relid) ?
+						 track->relid : relid);
 	}
+}
+
+/*
+ * How many invalidations this backend has seen.
+ */
+uint64
+rf_changes(void)
+{
+	return changes;
+}
+
+/*
+ * Begins to take notice when an index changes, if that is not done already.
+ * Watches are never freed.
+ */
+RfTrack *
+rf_track(Oid index)
+{
+	bool		found;
+	RfTrack    *track = hash_search(tracks, &index, HASH_ENTER, &found);
+
+	if (!found)
+	{
+		track->relid = InvalidOid;
+		track->changed_at = 0;
+	}
+	return track;
+}
+
+/*
+ * Has what is tracked not changed since rf_changes() said when?
+ */
+bool
+rf_unchanged(const RfTrack *track, uint64 when)
+{
+	return track->changed_at <= when && all_changed <= when;
 }
 
 /*
@@ -120,9 +141,9 @@ rf_init_catalog(void)
 	control.entrysize = sizeof(RfTableEntry);
 	tables = hash_create("rangefilter tables", 32, &control,
 						 HASH_ELEM | HASH_BLOBS);
-	control.entrysize = sizeof(RfWatchEntry);
-	watches = hash_create("rangefilter partitioned indexes", 32, &control,
-						  HASH_ELEM | HASH_BLOBS);
+	control.entrysize = sizeof(RfTrack);
+	tracks = hash_create("rangefilter indexes", 32, &control,
+						 HASH_ELEM | HASH_BLOBS);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 }
 
@@ -136,16 +157,23 @@ describe_index(Relation relation, RfIndex *index)
 	Form_pg_index form = relation->rd_index;
 	List	   *exprs = RelationGetIndexExpressions(relation);
 	const RfCodec *codecs[RF_MAX_COLUMNS];
+	oidvector  *opclasses;
+	bool		isnull;
 
 	index->oid = RelationGetRelid(relation);
+	index->am = relation->rd_rel->relam;
 	index->ncolumns = form->indnkeyatts;
 	if (index->ncolumns > RF_MAX_COLUMNS)
 		return false;
+	opclasses = (oidvector *)
+		DatumGetPointer(SysCacheGetAttr(INDEXRELID, relation->rd_indextuple,
+										Anum_pg_index_indclass, &isnull));
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
 
 		column->attno = form->indkey.values[i];
+		column->opclass = opclasses->values[i];
 		column->opfamily = relation->rd_opfamily[i];
 		column->opcintype = relation->rd_opcintype[i];
 		column->collation = relation->rd_indcollation[i];
@@ -190,7 +218,6 @@ add_index(RfTable *table, Oid oid)
 {
 	MemoryContext old;
 	Relation	relation;
-	RfWatchEntry *watch;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return false;
@@ -207,8 +234,7 @@ add_index(RfTable *table, Oid oid)
 		if (describe_index(relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
 		MemoryContextSwitchTo(old);
-		watch = hash_search(watches, &oid, HASH_ENTER, NULL);
-		watch->relid = table->relid;
+		rf_track(oid)->relid = table->relid;
 	}
 	relation_close(relation, AccessShareLock);
 	return true;
@@ -293,74 +319,6 @@ rf_find_table(Oid relid)
 }
 
 /*
- * Makes the map from leaf tables to leaf indexes.  Children that are
- * partitioned themselves are in it, too; nobody will ask for them.
- */
-static void
-map_leaves(RfTable *table, RfIndex *index)
-{
-	List	   *children = find_inheritance_children(index->oid, NoLock);
-	ListCell   *cell;
-
-	if (index->leaves == NULL)
-		index->leaves = rf_leafmap_create(table->context,
-										  list_length(children), NULL);
-	foreach(cell, children)
-	{
-		Oid			child = lfirst_oid(cell);
-		HeapTuple	tuple = SearchSysCache1(INDEXRELID,
-											ObjectIdGetDatum(child));
-
-		if (HeapTupleIsValid(tuple))
-		{
-			Oid			leaf = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
-			RfLeaf	   *entry;
-			bool		found;
-
-			ReleaseSysCache(tuple);
-			entry = rf_leafmap_insert(index->leaves, leaf, &found);
-			entry->index = child;
-			entry->copy = NULL;
-			entry->probes = entry->skips = 0;
-		}
-	}
-	list_free(children);
-	index->mapped = true;
-}
-
-/*
- * The index of a leaf partition that belongs to a partitioned index, or NULL.
- */
-RfLeaf *
-rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf)
-{
-	if (!index->mapped)
-		map_leaves(table, index);
-	return rf_leafmap_lookup(index->leaves, leaf);
-}
-
-/*
- * Throws away all copies of a table's indexes.
- */
-void
-rf_forget_copies(RfTable *table)
-{
-	for (int i = 0; i < table->nindexes; i++)
-	{
-		struct rf_leafmap_hash *leaves = table->indexes[i].leaves;
-		rf_leafmap_iterator iterator;
-		RfLeaf	   *leaf;
-
-		if (leaves == NULL)
-			continue;
-		rf_leafmap_start_iterate(leaves, &iterator);
-		while ((leaf = rf_leafmap_iterate(leaves, &iterator)) != NULL)
-			rf_forget_copy(table, leaf);
-	}
-	table->has_copies = false;
-}
-
-/*
  * The table, other than the one given, whose copies have not been asked for
  * the longest time; NULL where no other has any.
  */
@@ -415,15 +373,12 @@ collect_counts(RfTable *table)
 		return;
 	for (int i = 0; i < table->nindexes; i++)
 	{
-		struct rf_leafmap_hash *leaves = table->indexes[i].leaves;
-		rf_leafmap_iterator iterator;
-		RfLeaf	   *leaf;
+		RfIndex    *index = &table->indexes[i];
 
-		if (leaves == NULL)
-			continue;
-		rf_leafmap_start_iterate(leaves, &iterator);
-		while ((leaf = rf_leafmap_iterate(leaves, &iterator)) != NULL)
+		for (int j = 0; index->mapped && j < index->nleaves; j++)
 		{
+			RfLeaf	   *leaf = &index->leaves[j];
+
 			if (leaf->probes > 0)
 			{
 				RfCounts	counts = {.probes = leaf->probes,.skips = leaf->skips};

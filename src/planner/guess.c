@@ -119,24 +119,17 @@ rf_make_room(const RfTable *table)
 }
 
 /*
- * A guard has compared a NO's stamp with that of its index, and it was the same
- * or another.  clock was read before that.
+ * A guard has compared a NO's stamp with that of the leaf's index, and it was
+ * the same or another.  clock was read before that.
  */
 void
-rf_guess_checked(const RfSkip *skip, const RfClock *clock, bool same)
+rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
+				 const RfClock *clock, bool same)
 {
-	RfTable    *table = rf_known_table(skip->table);
-
-	for (int i = 0; table != NULL && i < table->nindexes; i++)
-	{
-		RfLeaf	   *leaf = table->indexes[i].mapped ?
-		rf_find_leaf(table, &table->indexes[i], skip->leaf) : NULL;
-
-		if (leaf == NULL || leaf->index != skip->index || leaf->copy == NULL)
-			continue;
-		if (same && rf_copy_has_stamp(leaf->copy, &skip->stamp))
-			leaf->clock = *clock;
-		else
-			rf_forget_copy(table, leaf);
-	}
+	if (leaf->copy == NULL)
+		return;
+	if (same && rf_copy_has_stamp(leaf->copy, &skip->stamp))
+		leaf->clock = *clock;
+	else
+		rf_forget_copy(table, leaf);
 }

@@ -47,32 +47,86 @@ index_usable(Relation index, Oid leaf)
 		(RelationIsPermanent(index) || !RecoveryInProgress());
 }
 
-/*
- * Locks and opens the index of a leaf.  NULL
- * where somebody else holds a strong lock, or (*stale is set) where there is
- * no such index that could be used.
- */
-static Relation
-open_index(Oid leaf, Oid oid, bool *stale)
+/* An index locked to be asked. */
+typedef struct RfAsked
 {
-	Relation	index;
+	Oid			oid;
+	Relation	relation;		/* NULL: not open, but the leaf is located */
+	const RfLeaf *leaf;			/* or NULL */
+	const RfCodec *codec;		/* of its keys, where the leaf is known */
+} RfAsked;
 
+/*
+ * Ends what lock_index() began.
+ */
+static void
+unlock_index(RfAsked *asked)
+{
+	if (asked->relation != NULL)
+		relation_close(asked->relation, NoLock);
+	UnlockRelationOid(asked->oid, AccessShareLock);
+}
+
+/*
+ * Locks the index of a leaf, for a question, and opens it unless the question
+ * can be put to its file (leaf may be NULL: then it cannot).  False, and no lock,
+ * where somebody else holds a strong lock, or (*stale is set) where there is no
+ * such index that could be used.
+ */
+static bool
+lock_index(Oid table, Oid oid, const RfLeaf *leaf, RfAsked *asked, bool *stale)
+{
+	asked->oid = oid;
+	asked->leaf = leaf;
+	asked->relation = NULL;
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-		return NULL;
+		return false;
 
 	/*
-	 * With the lock, this knows whether the index still exists: the catalog
-	 * look-up of try_relation_open() would be repeated for each partition.
+	 * With the lock, this knows what changed before, and whether the index
+	 * still exists: the catalog look-up of try_relation_open() would be
+	 * repeated for each partition.
 	 */
-	index = RelationIdGetRelation(oid);
-	if (index != NULL && index_usable(index, leaf))
-		return index;
+	if (leaf != NULL && rf_leaf_is_located(leaf) &&
+		!ReindexIsProcessingIndex(oid))
+		return true;
+	asked->relation = RelationIdGetRelation(oid);
+	if (asked->relation != NULL && index_usable(asked->relation, table))
+		return true;
 
 	*stale = true;
-	if (index != NULL)
-		relation_close(index, NoLock);
-	UnlockRelationOid(oid, AccessShareLock);
-	return NULL;
+	unlock_index(asked);
+	return false;
+}
+
+/*
+ * Asks a locked index.
+ */
+static RfAnswer
+ask(const RfAsked *asked, const RfKeySet *set, bool in_recovery,
+	RfStamp *stamp, RfCopySlot *slot)
+{
+	return asked->relation != NULL ?
+		rf_probe(asked->relation, set, in_recovery, stamp, slot) :
+		rf_probe_by_file(&asked->leaf->locator, asked->codec, set,
+						 in_recovery, stamp, slot);
+}
+
+/*
+ * Is the stamp of a locked index still this one?
+ */
+static bool
+has_stamp(const RfAsked *asked, const RfStamp *expected)
+{
+	RfStamp		stamp;
+
+	if (asked->relation != NULL ?
+		!rf_read_stamp(asked->relation, &stamp) :
+		!rf_read_stamp_by_file(&asked->leaf->locator, asked->codec,
+							   asked->leaf->copy, &stamp))
+		return false;
+	return stamp.identity == expected->identity &&
+		stamp.changes == expected->changes;
 }
 
 /*
@@ -108,23 +162,29 @@ static RfAnswer
 ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
 		  RfStamp *stamp)
 {
+	uint64		before = rf_changes();
 	bool		stale = false;
-	Relation	index = open_index(leaf->leaf, leaf->index, &stale);
 	RfAnswer	answer = RF_UNKNOWN;
+	RfAsked		asked;
 	RfCopySlot	slot;
 
-	if (stale)
-		rf_table_suspect(table);
-	if (index == NULL)
-		return RF_UNKNOWN;
-	if (rf_index_fits(cond->index, index))
+	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 	{
+		if (stale)
+			rf_table_suspect(table);
+		return RF_UNKNOWN;
+	}
+	asked.codec = cond->index->codec;
+	if (asked.relation == NULL || rf_index_fits(cond->index, asked.relation))
+	{
+		if (asked.relation != NULL)
+			rf_leaf_locate(leaf, asked.relation, before);
 		rf_make_room(table);
 		rf_copy_slot(table, leaf, &slot);
-		answer = rf_probe(index, cond->set, in_recovery, stamp, &slot);
+		answer = ask(&asked, cond->set, in_recovery, stamp, &slot);
 		rf_copy_kept(table, leaf, &slot);
 	}
-	relation_close(index, AccessShareLock);
+	unlock_index(&asked);
 	return answer;
 }
 
@@ -133,15 +193,15 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
  * needs no index.
  */
 static bool
-probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
-			 RfSkips *skips)
+probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
+			 bool in_recovery, RfSkips *skips)
 {
 	RfLeaf	   *entry;
 	RfStamp		stamp;
 
 	if (rf_keyset_is_empty(cond->set))
 		return true;
-	entry = rf_find_leaf(table, cond->index, leaf);
+	entry = rf_find_leaf(table, cond->index, leaf, position);
 	if (entry == NULL)
 		return false;
 	entry->probes++;
@@ -156,10 +216,10 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, bool in_recovery,
 /*
  * May a leaf partition be left out of a plan, because the condition is false
  * for all its rows?  If so, what that rests on is added to skips: one denial
- * under AND, all under OR.
+ * under AND, all under OR.  position is the leaf's among the table's partitions.
  */
 bool
-rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
+rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 				bool in_recovery, RfSkips *skips)
 {
 	int			n = skips->n;
@@ -167,11 +227,12 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 	ListCell   *cell;
 
 	if (cond->kind == RF_COND_PROBE)
-		return probe_denies(table, cond, leaf, in_recovery, skips);
+		return probe_denies(table, cond, leaf, position, in_recovery,
+							skips);
 	foreach(cell, cond->args)
 	{
-		if (rf_exclude_leaf(table, lfirst(cell), leaf, in_recovery,
-							skips) == decisive)
+		if (rf_exclude_leaf(table, lfirst(cell), leaf, position,
+							in_recovery, skips) == decisive)
 		{
 			if (!decisive)
 				skips->n = n;
@@ -182,42 +243,67 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 }
 
 /*
- * Is a NO still one, by an open index?  Sets the skip's stamp to the one this
- * was found out for.
+ * Is a NO still one, by a locked index?  Sets the skip's stamp to the one this
+ * was found out for.  table is the entry the leaf is in, if it is known.
  */
 static bool
-still_denied(Relation index, RfSkip *skip, const RfRecheck *recheck)
+still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
+			 const RfRecheck *recheck)
 {
 	RfStamp		stamp;
 	RfKeySet  **set = &recheck->sets[skip->probe];
+	bool		same;
 
 	/* Before anything is read (R5). */
 	if (recheck->serializable != NULL)
-		PredicateLockRelation(index, recheck->serializable);
+		PredicateLockRelation(asked->relation, recheck->serializable);
 
-	if (recheck->trust_stamps && rf_read_stamp(index, &stamp) &&
-		stamp.identity == skip->stamp.identity &&
-		stamp.changes == skip->stamp.changes)
-	{
-		rf_guess_checked(skip, &recheck->clock, true);
+	same = recheck->trust_stamps && has_stamp(asked, &skip->stamp);
+	if (leaf != NULL)
+		rf_guess_checked(table, leaf, skip, &recheck->clock, same);
+	if (same)
 		return true;
-	}
-	rf_guess_checked(skip, &recheck->clock, false);
 	if (*set == NULL)
 		*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
-	if (rf_probe(index, *set, recheck->in_recovery, &stamp, NULL) != RF_NO)
+	if (ask(asked, *set, recheck->in_recovery, &stamp, NULL) != RF_NO)
 		return false;
 	skip->stamp = stamp;
 	return true;
 }
 
 /*
+ * What this backend knows of the index that gave a NO, or NULL.  Leaves are
+ * mostly looked for in the order they are kept in.
+ */
+static RfLeaf *
+known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
+		   const RfCodec **codec)
+{
+	for (int i = 0; table != NULL && i < table->nindexes; i++)
+	{
+		RfIndex    *index = &table->indexes[i];
+		RfLeaf	   *leaf = index->mapped ?
+		rf_find_leaf(table, index, skip->leaf, recheck->position) : NULL;
+
+		if (leaf != NULL && leaf->index == skip->index)
+		{
+			recheck->position = leaf - index->leaves + 1;
+			*codec = index->codec;
+			return leaf;
+		}
+	}
+	return NULL;
+}
+
+/*
  * Does a NO given earlier still hold?
  */
 bool
-rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck)
+rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 {
-	Relation	index;
+	RfTable    *table = rf_known_table(skip->table);
+	RfAsked		asked = {0};
+	RfLeaf	   *leaf = known_leaf(table, skip, recheck, &asked.codec);
 	bool		stale = false;
 	bool		holds = false;
 	bool		lock_table = recheck->serializable != NULL;
@@ -225,11 +311,13 @@ rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck)
 	if (lock_table &&
 		!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
 		return false;
-	index = open_index(skip->leaf, skip->index, &stale);
-	if (index != NULL)
+
+	/* To take a predicate lock, the index must be open. */
+	if (lock_index(skip->leaf, skip->index, lock_table ? NULL : leaf, &asked,
+				   &stale))
 	{
-		holds = still_denied(index, skip, recheck);
-		relation_close(index, AccessShareLock);
+		holds = still_denied(&asked, table, leaf, skip, recheck);
+		unlock_index(&asked);
 	}
 	if (lock_table)
 		UnlockRelationOid(skip->leaf, AccessShareLock);

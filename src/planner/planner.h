@@ -9,6 +9,7 @@
  *	  plan.c		planner_hook: keeps a copy of the Query, attaches the guard
  *	  skip.c		get_relation_info_hook: takes partitions out of the plan
  *	  catalog.c		which rangefilter indexes a partitioned table has
+ *	  leafmap.c		the index of each leaf, and where its file is
  *	  match.c		clauses of a query as conditions on these indexes
  *	  clause.c		one clause on one index as a set of keys
  *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
@@ -17,7 +18,7 @@
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
- *	  activity.c	watches some queries' scans, for rangefilter_activity
+ *	  activity.c	tracks some queries' scans, for rangefilter_activity
  *	  gate*.c		skipping by values known only at execution: see gate.h
  *
  *-------------------------------------------------------------------------
@@ -48,6 +49,14 @@ extern void rf_init_planner(void);
 
 struct rf_leafmap_hash;
 
+/* Notes when an index, partitioned or not, changed. */
+typedef struct RfTrack
+{
+	Oid			index;			/* hash key */
+	Oid			relid;			/* table whose entry depends on it, or none */
+	uint64		changed_at;		/* what rf_changes() said then */
+} RfTrack;
+
 /* When summaries were looked at; see rf_clock_quiet. */
 typedef struct RfClock
 {
@@ -58,13 +67,16 @@ typedef struct RfClock
 /* The index of a leaf partition, and this backend's copy of it. */
 typedef struct RfLeaf
 {
-	Oid			leaf;			/* hash key */
+	Oid			leaf;
 	Oid			index;
 	RfCopy	   *copy;			/* or NULL */
 	RfClock		clock;			/* read before the copy was last found true */
 	uint32		probes;			/* since these were last collected ... */
 	uint32		skips;			/* ... and those answered NO */
-	char		status;			/* of the hash table's entry */
+	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
+	bool		located;
+	uint64		located_at;		/* rf_changes() before locator was read */
+	RfTrack    *track;
 } RfLeaf;
 
 /* A key column of an index. */
@@ -72,6 +84,7 @@ typedef struct RfIndexColumn
 {
 	AttrNumber	attno;			/* column of the table, 0 for an expression */
 	Node	   *expr;			/* the expression, varno 1 */
+	Oid			opclass;
 	Oid			opfamily;
 	Oid			opcintype;
 	Oid			collation;
@@ -82,12 +95,15 @@ typedef struct RfIndexColumn
 typedef struct RfIndex
 {
 	Oid			oid;			/* of the partitioned index */
+	Oid			am;				/* access method */
 	int			ncolumns;
 	RfIndexColumn columns[RF_MAX_COLUMNS];
 	const RfCodec *codec;		/* of its keys */
 	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
-	bool		mapped;			/* leaves is complete */
-	struct rf_leafmap_hash *leaves; /* leaf table -> its index */
+	bool		mapped;			/* the following is complete */
+	int			nleaves;
+	RfLeaf	   *leaves;			/* in the order of the table's partitions */
+	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves */
 } RfIndex;
 
 /* A partitioned table; stays in memory while anything is being planned. */
@@ -112,11 +128,20 @@ extern RfTable *rf_find_table(Oid relid);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 extern RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
-extern void rf_forget_copies(RfTable *table);
-extern RfLeaf *rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_free_retired_tables(void);
 extern void rf_collect_counts(void);
+extern uint64 rf_changes(void);
+extern RfTrack *rf_track(Oid index);
+extern bool rf_unchanged(const RfTrack *track, uint64 when);
+
+/* ---- leafmap.c ---- */
+
+extern RfLeaf *rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf,
+							int position);
+extern bool rf_leaf_is_located(const RfLeaf *leaf);
+extern void rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when);
+extern void rf_forget_copies(RfTable *table);
 
 /* ---- match.c ---- */
 
@@ -208,11 +233,12 @@ typedef struct RfRecheck
 	bool		in_recovery;
 	Snapshot	serializable;	/* not NULL: take predicate locks for it */
 	RfClock		clock;			/* read before anything is checked */
+	int			position;		/* where the next leaf is likely to be */
 } RfRecheck;
 
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
-							bool in_recovery, RfSkips *skips);
-extern bool rf_recheck_skip(RfSkip *skip, const RfRecheck *recheck);
+							int position, bool in_recovery, RfSkips *skips);
+extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
 /* ---- plan.c ---- */
 
@@ -275,8 +301,8 @@ extern void rf_make_room(const RfTable *table);
 extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
 extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
 extern void rf_forget_copy(RfTable *table, RfLeaf *leaf);
-extern void rf_guess_checked(const RfSkip *skip, const RfClock *clock,
-							 bool same);
+extern void rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
+							 const RfClock *clock, bool same);
 
 /* ---- skip.c ---- */
 
@@ -327,7 +353,8 @@ extern void rf_init_replan(void);
 
 extern void rf_init_activity(void);
 extern void rf_watch_pass(RfPass *pass, RelOptInfo *parent);
-extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf);
+extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf,
+						  int position);
 extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_watch_start(QueryDesc *desc, int eflags);
 

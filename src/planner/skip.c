@@ -150,14 +150,14 @@ ask_leaves(RfTable *table, RfPass *pass)
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
 		excluded = rf_exclude_leaf(table, pass->match.cond,
-								   pass->partdesc->oids[i],
+								   pass->partdesc->oids[i], i,
 								   rf_planning->in_recovery, pass->skips);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(scratch);
 		if (excluded)
 			pass->excluded = bms_add_member(pass->excluded, i);
 		else
-			rf_watch_leaf(table, pass, pass->partdesc->oids[i]);
+			rf_watch_leaf(table, pass, pass->partdesc->oids[i], i);
 	}
 	MemoryContextDelete(scratch);
 }

@@ -8,6 +8,7 @@
 #ifndef RANGEFILTER_PROBE_H
 #define RANGEFILTER_PROBE_H
 
+#include "compat.h"
 #include "key/codec.h"
 #include "key/keyset.h"
 #include "utils/relcache.h"
@@ -75,6 +76,19 @@ extern bool rf_read_stamp(Relation index, RfStamp *stamp);
 extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
 									 bool in_recovery, RfStamp *stamp,
 									 RfCopySlot *slot);
+
+/*
+ * The same for an index that is locked but not open, by the locator of its file.
+ * The caller knows that this is where the index is, that its keys have this
+ * codec, and that it is permanent (WAL-logged).
+ */
+extern RfAnswer rf_probe_by_file(const RfRelFile *locator,
+								 const RfCodec *codec, const RfKeySet *set,
+								 bool in_recovery, RfStamp *stamp,
+								 RfCopySlot *slot);
+extern bool rf_read_stamp_by_file(const RfRelFile *locator,
+								  const RfCodec *codec, const RfCopy *copy,
+								  RfStamp *stamp);
 
 /*
  * The same by a copy, without opening or locking the index: RF_UNKNOWN also

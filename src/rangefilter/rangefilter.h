@@ -198,7 +198,8 @@ typedef struct RfOptions
 /* How the pages of an index are read. */
 typedef struct RfFile
 {
-	Relation	index;			/* NULL: not open; only from buffers below */
+	Relation	index;			/* NULL: not open; only from buffers below ... */
+	bool		locked;			/* ... or, if it is locked, by its locator */
 	RfRelFile	locator;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
@@ -241,6 +242,7 @@ extern Buffer rf_read_meta(Relation index, int lockmode);
 extern Buffer rf_read_meta_fields(Relation index);
 extern void rf_check_meta(Relation index, Buffer buffer);
 extern Buffer rf_try_read_meta(Relation index);
+extern Buffer rf_try_read_meta_of(RfFile *file, const RfCodec *codec);
 extern RfMetaData *rf_page_meta(Page page);
 extern const RfSegment *rf_first_segment(const RfMetaData *meta);
 extern const RfSegment *rf_next_segment(const RfSegment *segment);
@@ -270,6 +272,7 @@ extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
 extern bool rf_block_exists(RfFile *file, BlockNumber block);
 extern Buffer rf_pin_block(RfFile *file, BlockNumber block);
+extern Buffer rf_read_by_locator(const RfFile *file, BlockNumber block);
 extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
 								const RfMetaData *meta,
 								const RfSegment *segment);
@@ -283,7 +286,8 @@ extern RfAnswer rf_probe_meta(RfFile *file, const RfMetaData *meta,
 							  const RfKeySet *set, bool in_recovery);
 
 /* rfcopy.c */
-extern void rf_copy_keep(Relation index, Page page, RfCopySlot *slot);
+extern void rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot);
+extern void rf_copy_hints(const RfCopy *copy, RfFile *file);
 
 /* rfdelta.c */
 extern RfAnswer rf_delta_probe(RfFile *file, const RfMetaData *meta,

@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "rangefilter/rangefilter.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -78,7 +79,7 @@ rf_copy_is_current(const RfCopy *copy, const RfMetaData *meta)
  * where the pages are in local buffers.
  */
 void
-rf_copy_keep(Relation index, Page page, RfCopySlot *slot)
+rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 {
 	const RfMetaData *meta = rf_page_meta(page);
 	Size		len = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
@@ -94,7 +95,7 @@ rf_copy_keep(Relation index, Page page, RfCopySlot *slot)
 		Size		size = MAXALIGN(sizeof(RfCopy)) + len;
 
 		if ((meta->flags & RF_UNCERTAIN_FLAGS) || *slot->used + size > slot->limit ||
-			RelationUsesLocalBuffers(index))
+			(file->index != NULL && RelationUsesLocalBuffers(file->index)))
 			return;
 		copy = MemoryContextAlloc(slot->context, size);
 		copy->size = size;
@@ -102,9 +103,22 @@ rf_copy_keep(Relation index, Page page, RfCopySlot *slot)
 		*slot->used += size;
 		*slot->copy = copy;
 	}
-	copy->file = *rf_file(index);
+	copy->file = *file;
 	copy->file.index = NULL;
+	copy->file.locked = false;
 	slot->kept = true;
+}
+
+/*
+ * Tells a file where the copy last saw its pages.
+ */
+void
+rf_copy_hints(const RfCopy *copy, RfFile *file)
+{
+	if (!RF_SAME_RELFILE(copy->file.locator, file->locator))
+		return;
+	file->meta_buffer = copy->file.meta_buffer;
+	memcpy(file->buffers, copy->file.buffers, sizeof(file->buffers));
 }
 
 /*

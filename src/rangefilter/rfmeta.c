@@ -162,20 +162,20 @@ rf_meta_problem(Page page, const RfCodec *codec)
  * InvalidBuffer where the file is empty.
  */
 static Buffer
-rf_pin_meta(Relation index)
+rf_pin_meta(RfFile *file)
 {
-	RfFile	   *file = rf_file(index);
-
 	if (BufferIsValid(file->meta_buffer) &&
 		ReadRecentBuffer(file->locator, MAIN_FORKNUM, RF_META_BLKNO,
 						 file->meta_buffer))
 		return file->meta_buffer;
 
+	if (file->locked)
+		return file->meta_buffer = rf_read_by_locator(file, RF_META_BLKNO);
 	if (file->nblocks == 0)
-		file->nblocks = RelationGetNumberOfBlocks(index);
+		file->nblocks = RelationGetNumberOfBlocks(file->index);
 	if (file->nblocks == 0)
 		return InvalidBuffer;
-	file->meta_buffer = ReadBuffer(index, RF_META_BLKNO);
+	file->meta_buffer = ReadBuffer(file->index, RF_META_BLKNO);
 	return file->meta_buffer;
 }
 
@@ -201,7 +201,7 @@ rf_report_meta(Relation index, const char *problem)
 Buffer
 rf_read_meta_fields(Relation index)
 {
-	Buffer		buffer = rf_pin_meta(index);
+	Buffer		buffer = rf_pin_meta(rf_file(index));
 	const char *problem;
 
 	if (!BufferIsValid(buffer))
@@ -234,7 +234,7 @@ rf_check_meta(Relation index, Buffer buffer)
 Buffer
 rf_read_meta(Relation index, int lockmode)
 {
-	Buffer		buffer = rf_pin_meta(index);
+	Buffer		buffer = rf_pin_meta(rf_file(index));
 
 	if (!BufferIsValid(buffer))
 		rf_report_meta(index, "The index is empty.");
@@ -245,20 +245,30 @@ rf_read_meta(Relation index, int lockmode)
 
 /*
  * Pins and share-locks the metapage for a query: InvalidBuffer, and no
- * error, where it is damaged, for then the answer is "unknown".
+ * error, where it is damaged, for then the answer is "unknown".  The file is
+ * that of an open index, or of a locked one.
  */
 Buffer
-rf_try_read_meta(Relation index)
+rf_try_read_meta_of(RfFile *file, const RfCodec *codec)
 {
-	Buffer		buffer = rf_pin_meta(index);
+	Buffer		buffer = rf_pin_meta(file);
 
 	if (!BufferIsValid(buffer))
 		return InvalidBuffer;
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (rf_meta_problem(BufferGetPage(buffer), rf_index_codec(index)) == NULL)
+	if (rf_meta_problem(BufferGetPage(buffer), codec) == NULL)
 		return buffer;
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
+}
+
+/*
+ * The same for an open index.
+ */
+Buffer
+rf_try_read_meta(Relation index)
+{
+	return rf_try_read_meta_of(rf_file(index), rf_index_codec(index));
 }
 
 const RfSegment *

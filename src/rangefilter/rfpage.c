@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/lmgr.h"
+#include "storage/smgr.h"
 
 /*
  * Initializes a page of the given kind.  Content starts empty: pd_lower is
@@ -60,6 +61,10 @@ rf_block_exists(RfFile *file, BlockNumber block)
 	if (block == RF_META_BLKNO)
 		return false;
 
+	/* Pinning it will tell. */
+	if (file->locked)
+		return true;
+
 	/* The file may have grown since its length was noted. */
 	if (block >= file->nblocks && file->index != NULL)
 		file->nblocks = RelationGetNumberOfBlocks(file->index);
@@ -67,8 +72,34 @@ rf_block_exists(RfFile *file, BlockNumber block)
 }
 
 /*
+ * Pins a block of an index that is locked but not open.  InvalidBuffer where the
+ * file is too short.  As long as the block is in shared buffers, the file is
+ * not opened.
+ */
+Buffer
+rf_read_by_locator(const RfFile *file, BlockNumber block)
+{
+	SMgrRelation smgr = RF_SMGR_OPEN(file->locator);
+	PrefetchBufferResult found;
+
+	/* Of a segment that does not exist no block can be looked for. */
+	if (block >= RELSEG_SIZE && block >= smgrnblocks(smgr, MAIN_FORKNUM))
+		return InvalidBuffer;
+	found = PrefetchSharedBuffer(smgr, MAIN_FORKNUM, block);
+	if (BufferIsValid(found.recent_buffer) &&
+		ReadRecentBuffer(file->locator, MAIN_FORKNUM, block,
+						 found.recent_buffer))
+		return found.recent_buffer;
+	if (block >= smgrnblocks(smgr, MAIN_FORKNUM))
+		return InvalidBuffer;
+	return ReadBufferWithoutRelcache(file->locator, MAIN_FORKNUM, block,
+									 RBM_NORMAL, NULL, true);
+}
+
+/*
  * Pins a block other than the metapage, preferring the buffer it was last seen
- * in.  InvalidBuffer where it is not there and the index is not open.
+ * in.  InvalidBuffer where it is not there and the index is neither open nor
+ * locked, or where its file is too short.
  */
 Buffer
 rf_pin_block(RfFile *file, BlockNumber block)
@@ -77,8 +108,13 @@ rf_pin_block(RfFile *file, BlockNumber block)
 
 	if (!BufferIsValid(*recent) ||
 		!ReadRecentBuffer(file->locator, MAIN_FORKNUM, block, *recent))
-		*recent = file->index != NULL ?
-			ReadBuffer(file->index, block) : InvalidBuffer;
+	{
+		if (file->index != NULL)
+			*recent = ReadBuffer(file->index, block);
+		else
+			*recent = file->locked ? rf_read_by_locator(file, block) :
+				InvalidBuffer;
+	}
 	return *recent;
 }
 

@@ -20,12 +20,12 @@ rf_is_rangefilter(Relation index)
 }
 
 /*
- * See probe.h.
+ * Reads the stamp of an index by its file.
  */
-bool
-rf_read_stamp(Relation index, RfStamp *stamp)
+static bool
+rf_stamp_of(RfFile *file, const RfCodec *codec, RfStamp *stamp)
 {
-	Buffer		buffer = rf_try_read_meta(index);
+	Buffer		buffer = rf_try_read_meta_of(file, codec);
 	const RfMetaData *meta;
 
 	if (!BufferIsValid(buffer))
@@ -35,6 +35,41 @@ rf_read_stamp(Relation index, RfStamp *stamp)
 	stamp->changes = meta->changes;
 	UnlockReleaseBuffer(buffer);
 	return true;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_read_stamp(Relation index, RfStamp *stamp)
+{
+	return rf_stamp_of(rf_file(index), rf_index_codec(index), stamp);
+}
+
+/*
+ * The file of an index that is locked but not open.
+ */
+static void
+rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCopy *copy)
+{
+	memset(file, 0, sizeof(RfFile));
+	file->locked = true;
+	file->locator = *locator;
+	if (copy != NULL)
+		rf_copy_hints(copy, file);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_read_stamp_by_file(const RfRelFile *locator, const RfCodec *codec,
+					  const RfCopy *copy, RfStamp *stamp)
+{
+	RfFile		file;
+
+	rf_locked_file(&file, locator, copy);
+	return rf_stamp_of(&file, codec, stamp);
 }
 
 /*
@@ -84,14 +119,15 @@ rf_probe_meta(RfFile *file, const RfMetaData *meta, const RfKeySet *set,
 }
 
 /*
- * See probe.h.  The metapage stays share-locked throughout: what it refers to
- * cannot be replaced, here or by replay on a standby, while it is read.
+ * Asks an index by its file.  The metapage stays share-locked throughout: what
+ * it refers to cannot be replaced, here or by replay on a standby, while it is
+ * read.
  */
-RfAnswer
-rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
-		 RfStamp *stamp, RfCopySlot *slot)
+static RfAnswer
+rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
+			bool in_recovery, RfStamp *stamp, RfCopySlot *slot)
 {
-	Buffer		buffer = rf_try_read_meta(index);
+	Buffer		buffer = rf_try_read_meta_of(file, codec);
 	const RfMetaData *meta;
 	RfAnswer	answer = RF_UNKNOWN;
 
@@ -100,12 +136,37 @@ rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
 	meta = rf_page_meta(BufferGetPage(buffer));
 	stamp->identity = meta->identity;
 	stamp->changes = meta->changes;
-	if (set->kind == rf_index_codec(index)->kind)
+	if (set->kind == codec->kind)
 	{
-		answer = rf_probe_meta(rf_file(index), meta, set, in_recovery);
+		answer = rf_probe_meta(file, meta, set, in_recovery);
 		if (slot != NULL)
-			rf_copy_keep(index, BufferGetPage(buffer), slot);
+			rf_copy_keep(file, BufferGetPage(buffer), slot);
 	}
 	UnlockReleaseBuffer(buffer);
 	return answer;
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
+		 RfStamp *stamp, RfCopySlot *slot)
+{
+	return rf_probe_of(rf_file(index), rf_index_codec(index), set,
+					   in_recovery, stamp, slot);
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_probe_by_file(const RfRelFile *locator, const RfCodec *codec,
+				 const RfKeySet *set, bool in_recovery, RfStamp *stamp,
+				 RfCopySlot *slot)
+{
+	RfFile		file;
+
+	rf_locked_file(&file, locator, slot != NULL ? *slot->copy : NULL);
+	return rf_probe_of(&file, codec, set, in_recovery, stamp, slot);
 }

@@ -1,0 +1,99 @@
+-- A connection's first question to many indexes: their files are found in the
+-- catalogs by a scan that passes by what lies between them.
+CREATE FUNCTION skips(query text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN coalesce(
+		jsonb_path_query_first(plan, '$.**."Partitions Skipped"')::text || ' of ' ||
+		jsonb_path_query_first(plan, '$.**."Partitions Considered"')::text,
+		'none');
+END
+$$;
+-- Of the indexes called so: how many have a relation cache entry?
+CREATE FUNCTION opened(pattern text) RETURNS bigint LANGUAGE sql AS
+$$
+	SELECT count(*) FROM pg_backend_memory_contexts
+	WHERE name = 'index info' AND ident LIKE pattern
+$$;
+
+-- Other tables between the partitions, many here, few there, and partitions
+-- made in another order than that of their bounds.
+CREATE TABLE sparse (part int, k int, note text) PARTITION BY LIST (part);
+CREATE INDEX sparse_k ON sparse USING rangefilter (k);
+DO $$
+BEGIN
+	FOR i IN 1..12 LOOP
+		EXECUTE format('CREATE TABLE sparse_%s PARTITION OF sparse FOR VALUES IN (%s)', i, i * 7 % 13);
+		FOR j IN 1..i * 3 LOOP
+			EXECUTE format('CREATE TABLE between_%s_%s (a int PRIMARY KEY)', i, j);
+		END LOOP;
+	END LOOP;
+END
+$$;
+INSERT INTO sparse SELECT p, p * 1000 + i FROM generate_series(1, 12) p, generate_series(1, 50) i;
+SELECT rangefilter_summarize('sparse_k') > 0 AS done;
+\c -
+LOAD 'rangefilter';
+SELECT skips('SELECT * FROM sparse WHERE k = 5001');
+SELECT skips('SELECT * FROM sparse WHERE k BETWEEN 3050 AND 4001');
+SELECT part, k FROM sparse WHERE k IN (1001, 12050) ORDER BY k;
+-- The planner itself opens the first partition and those that are scanned.
+SELECT opened('sparse\_%\_k\_idx') <= 6 AS few;
+
+-- Other catalogs, other ways.
+\getenv options PGOPTIONS
+\setenv PGOPTIONS '-c ignore_system_indexes=on'
+\c -
+LOAD 'rangefilter';
+SELECT skips('SELECT * FROM sparse WHERE k = 5001');
+SELECT part, k FROM sparse WHERE k = 5001;
+\setenv PGOPTIONS :options
+\c -
+LOAD 'rangefilter';
+
+-- Of unlogged and temporary partitions the relation cache knows more.
+ALTER TABLE sparse_3 SET UNLOGGED;
+ALTER TABLE sparse_4 SET TABLESPACE pg_default;
+SELECT skips('SELECT * FROM sparse WHERE k = 5001');
+SELECT part, k FROM sparse WHERE k = 9001;
+CREATE TEMP TABLE passing (part int, k int) PARTITION BY LIST (part);
+CREATE TEMP TABLE passing_1 PARTITION OF passing FOR VALUES IN (1);
+CREATE TEMP TABLE passing_2 PARTITION OF passing FOR VALUES IN (2);
+INSERT INTO passing VALUES (1, 1), (2, 2);
+CREATE INDEX ON passing USING rangefilter (k);
+SELECT skips('SELECT * FROM passing WHERE k = 2');
+SELECT * FROM passing WHERE k = 2;
+
+-- An index that is not valid yet is not asked, and is once it is.
+CREATE TABLE parts (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+INSERT INTO parts VALUES (1, 1), (2, 2);
+CREATE INDEX parts_k ON ONLY parts USING rangefilter (k);
+CREATE INDEX parts_1_k ON parts_1 USING rangefilter (k);
+CREATE INDEX parts_2_k ON parts_2 USING rangefilter (k);
+ALTER INDEX parts_k ATTACH PARTITION parts_2_k;
+SELECT skips('SELECT * FROM parts WHERE k = 3');
+ALTER INDEX parts_k ATTACH PARTITION parts_1_k;
+SELECT skips('SELECT * FROM parts WHERE k = 3');
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'parts_2_k'::regclass;
+SELECT skips('SELECT * FROM parts WHERE k = 3');
+\c -
+LOAD 'rangefilter';
+SELECT skips('SELECT * FROM parts WHERE k = 3');
+UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'parts_2_k'::regclass;
+SELECT skips('SELECT * FROM parts WHERE k = 3');
+DROP TABLE sparse, parts;
+DO $$
+BEGIN
+	FOR i IN 1..12 LOOP
+		FOR j IN 1..i * 3 LOOP
+			EXECUTE format('DROP TABLE between_%s_%s', i, j);
+		END LOOP;
+	END LOOP;
+END
+$$;
+DROP FUNCTION skips, opened;
