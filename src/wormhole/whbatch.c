@@ -178,7 +178,8 @@ add_entry(IndexScanDesc scan, Page page, const WhSlot *slot)
 	int			key_len = 0;
 	int			payload_len = 0;
 
-	if (scan->ignore_killed_tuples && (slot->info & WH_DEAD))
+	if ((slot->info & WH_GAP) ||
+		(scan->ignore_killed_tuples && (slot->info & WH_DEAD)))
 		return;
 	if (so->conditions.nfilters > 0 && !passes_filters(scan, page, slot))
 		return;
@@ -215,9 +216,13 @@ first_slot(Page page, const WhKey *lo)
 {
 	int			at = wh_page_search(page, lo);
 
-	if (at > 0 && lo->has_tid &&
-		wh_slot_has_key(page, WhSlots(page) + at - 1, lo))
-		at--;
+	if (lo->has_tid)
+	{
+		int			before = wh_entry_before(page, at);
+
+		if (before >= 0 && wh_slot_has_key(page, WhSlots(page) + before, lo))
+			return before;
+	}
 	return at;
 }
 

@@ -172,6 +172,16 @@ check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
 }
 
 /*
+ * Is a gap a copy of the slot before it, but for what marks it and the dead?
+ */
+static bool
+is_gap_of(const WhSlot *gap, const WhSlot *slot)
+{
+	return gap->head == slot->head && gap->off == slot->off &&
+		((gap->info ^ slot->info) & ~(WH_GAP | WH_DEAD)) == 0;
+}
+
+/*
  * Is each entry within the bounds and after the one before, and found by the
  * search?
  */
@@ -193,6 +203,12 @@ check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
 		{
 			if (WhRestLen(slot) != 0 || (slot->info & WH_ANCHOR_TID))
 				fault(check, buffer, "The first anchor is not the page's own.");
+			continue;
+		}
+		if (header->level == 0 && (slot->info & WH_GAP))
+		{
+			if (i == 0 || !is_gap_of(slot, slot - 1))
+				fault(check, buffer, "A gap is not like the slot before it.");
 			continue;
 		}
 		slot_position(page, slot, false, check->key_space, &key);
@@ -399,7 +415,8 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	page = BufferGetPage(buffer);
 
 	/* In the entry at the position, or in a list that begins before it. */
-	for (int at = wh_page_search(page, &position), i = Max(at - 1, 0);
+	for (int at = wh_page_search(page, &position),
+		 i = Max(wh_entry_before(page, at), 0);
 		 i <= at && i < WhPageHeader(page)->nslots && !found; i++)
 	{
 		WhSlot	   *slot = &WhSlots(page)[i];

@@ -60,6 +60,7 @@ is_whole_entry(Page page, const WhScanItem *items, int n)
 	const ItemPointerData *tids;
 
 	if (at >= WhPageHeader(page)->nslots ||
+		(WhSlots(page)[at].info & WH_GAP) ||
 		wh_slot_tids(page, &WhSlots(page)[at], &tids) != n)
 		return false;
 	for (int i = 0; i < n; i++)

@@ -149,7 +149,7 @@ check_unique(UniqueCheck *check, Buffer first)
 
 			if (!wh_slot_has_key(page, slot, &check->key))
 				break;
-			if (!(slot->info & WH_DEAD))
+			if (!(slot->info & (WH_DEAD | WH_GAP)))
 				done = check_entry(check, page, slot, first, other);
 		}
 		if (done || at < header->nslots || next == InvalidBlockNumber)
@@ -216,11 +216,12 @@ step_to_tid(Relation index, Buffer buffer, const WhKey *key)
 static int
 place_in_posting(Page page, int at, const WhKey *key)
 {
-	WhSlot	   *slot = WhSlots(page) + at - 1;
+	int			before = wh_entry_before(page, at);
+	WhSlot	   *slot = WhSlots(page) + before;
 	const ItemPointerData *tids;
 	int			n;
 
-	if (at == 0 || !(slot->info & WH_POSTING) ||
+	if (before < 0 || !(slot->info & WH_POSTING) ||
 		!wh_slot_has_key(page, slot, key))
 		return 0;
 	n = wh_slot_tids(page, slot, &tids);
@@ -285,6 +286,7 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 	wh_page_bounds(page, &bounds, space);
 	wh_items_begin(&set);
 	wh_items_load(&set, page);
+	at = wh_entries_before(page, at);
 	if (place > 0)
 		cut_posting(&set, at - 1, place);
 	wh_items_insert(&set, at, item);
@@ -323,14 +325,14 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		item.payload = (const uint8 *) payload->data;
 		item.payload_len = payload->len;
 	}
-	if (wh_page_space(page) < wh_item_size(&item) + (int) sizeof(WhSlot) &&
+	if (!wh_leaf_has_room(page, wh_item_size(&item)) &&
 		wh_remove_dead(index, heap, buffer))
 	{
 		at = wh_page_search(page, key);
 		place = place_in_posting(page, at, key);
 	}
 	if (place > 0 ||
-		wh_page_space(page) < wh_item_size(&item) + (int) sizeof(WhSlot))
+		!wh_leaf_has_room(page, wh_item_size(&item)))
 	{
 		insert_and_rewrite(index, buffer, at, place, &item);
 		return;

@@ -90,10 +90,13 @@ wh_items_load(WhItemSet *set, Page page)
 				 errmsg("wormhole page has %d entries", header->nslots)));
 	set->prefix = (const uint8 *) page + WH_BOUNDS_OFF;
 	set->prefix_len = header->prefix_len;
-	set->n = header->nslots;
+	set->n = 0;
 	set->used = 0;
-	for (int i = 0; i < set->n; i++)
-		load_item(set, page, &WhSlots(page)[i], &set->items[i]);
+	for (int i = 0; i < header->nslots; i++)
+	{
+		if (header->level > 0 || !(WhSlots(page)[i].info & WH_GAP))
+			load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
+	}
 }
 
 void

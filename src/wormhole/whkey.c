@@ -17,6 +17,7 @@
 #include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "key/codec_impl.h"
+#include "port/pg_bswap.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/inet.h"
@@ -374,8 +375,16 @@ form_number(Relation index, const uint8 *key, int len, IndexTuple tuple)
 
 	if (len < 2 || key[0] != WH_VALUE_MARK)
 		return false;
-	for (int i = 1; i < len; i++)
-		part.num = part.num << 8 | (uint8) (key[i] ^ flip);
+	if (len == 1 + sizeof(uint64))
+	{
+		memcpy(&part.num, key + 1, sizeof(uint64));
+		part.num = pg_ntoh64(part.num) ^ (column->desc ? PG_UINT64_MAX : 0);
+	}
+	else
+	{
+		for (int i = 1; i < len; i++)
+			part.num = part.num << 8 | (uint8) (key[i] ^ flip);
+	}
 	part.num += ((const RfCodecEntry *) column->codec)->first;
 	value = decode_value(column->codec, &part);
 	store_att_byval((char *) (tuple + 1), value, attribute->attlen);

@@ -660,15 +660,28 @@ wh_page_insert(Page page, int at, const WhItem *item)
 {
 	WhHeader	header = WhPageHeader(page);
 	WhSlot	   *slot = WhSlots(page) + at;
-	int			size = wh_item_size(item);
 
-	Assert(wh_page_space(page) >= size + (int) sizeof(WhSlot));
+	Assert(wh_page_space(page) >= wh_item_size(item) + (int) sizeof(WhSlot));
 	memmove(slot + 1, slot, (header->nslots - at) * sizeof(WhSlot));
-	((PageHeader) header)->pd_upper -= size;
-	slot->head = rest_head(item->rest, item->len);
-	slot->off = ((PageHeader) header)->pd_upper;
-	slot->info = item->len | item->flags;
-	put_entry((uint8 *) page + slot->off, item);
 	header->nslots++;
 	((PageHeader) header)->pd_lower += sizeof(WhSlot);
+	wh_page_put(page, at, item);
+}
+
+/*
+ * Puts an item, whose rest is behind this page's prefix, into a slot that has
+ * been made free.  There must be room.
+ */
+void
+wh_page_put(Page page, int at, const WhItem *item)
+{
+	PageHeader	header = (PageHeader) page;
+	WhSlot	   *slot = WhSlots(page) + at;
+
+	Assert(wh_page_space(page) >= wh_item_size(item));
+	header->pd_upper -= wh_item_size(item);
+	slot->head = rest_head(item->rest, item->len);
+	slot->off = header->pd_upper;
+	slot->info = item->len | item->flags;
+	put_entry((uint8 *) page + slot->off, item);
 }

@@ -51,13 +51,15 @@ count_page(Page page, WhStatus *status)
 	else
 	{
 		status->leaves++;
-		status->keys += header->nslots;
+		status->keys += wh_entries_before(page, header->nslots);
 	}
 	for (int i = 0; i < header->nslots; i++)
 	{
 		WhSlot	   *slot = &WhSlots(page)[i];
 		const ItemPointerData *tids;
 
+		if (header->level == 0 && (slot->info & WH_GAP))
+			continue;
 		if (header->level == 0)
 			status->rows += wh_slot_tids(page, slot, &tids);
 		else if (header->level == 1)

@@ -43,19 +43,24 @@ register_fragment(Page page, Fragment *fragment, int offset, int length)
 }
 
 /*
- * Inserts an item into a page, locked exclusively, where there is room for it.
+ * Inserts an item into a leaf, locked exclusively, where there is room for it.
  */
 void
 wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 {
 	Page		page = BufferGetPage(buffer);
 	WhHeader	header = WhPageHeader(page);
-	int			first = (header->flags & WH_KILLED) ? 0 : at;
-	int			slot = header->slots_off + first * sizeof(WhSlot);
+	int			first;
+	int			last;
 	Fragment	fragments[4];
 
 	START_CRIT_SECTION();
-	wh_page_insert(page, at, item);
+	wh_leaf_insert(page, at, item, &first, &last);
+	if (header->flags & WH_KILLED)
+	{
+		first = 0;
+		last = header->nslots;
+	}
 	header->flags &= ~WH_KILLED;
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(index))
@@ -72,8 +77,9 @@ wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 		register_fragment(page, &fragments[1],
 						  offsetof(WhHeaderData, nslots),
 						  sizeof(header->nslots) + sizeof(header->flags));
-		register_fragment(page, &fragments[2], slot,
-						  standard->pd_lower - slot);
+		register_fragment(page, &fragments[2],
+						  header->slots_off + first * sizeof(WhSlot),
+						  (last - first) * sizeof(WhSlot));
 		register_fragment(page, &fragments[3], standard->pd_upper,
 						  wh_item_size(item));
 		lsn = XLogInsert(RM_GENERIC_ID, 0);

@@ -96,6 +96,7 @@ typedef struct WhSlot
 #define WH_POSTING			0x2000	/* leaf: a list of TIDs */
 #define WH_PAYLOAD			0x4000	/* leaf: values that are not in the key */
 #define WH_ANCHOR_TID		0x8000	/* directory: the anchor has a TID */
+#define WH_GAP				0x8000	/* leaf: no entry, see whgap.c */
 
 #define WhSlots(page) \
 	((WhSlot *) ((char *) (page) + WhPageHeader(page)->slots_off))
@@ -278,9 +279,17 @@ extern int	wh_compare_keys(const WhKey *a, const WhKey *b);
 extern int	wh_item_size(const WhItem *item);
 extern int	wh_page_space(Page page);
 extern void wh_page_insert(Page page, int at, const WhItem *item);
+extern void wh_page_put(Page page, int at, const WhItem *item);
 
 /* Space for the two bounds of a page, prefixes included. */
 #define WH_BOUNDS_SPACE		(2 * BLCKSZ)
+
+/* whgap.c */
+extern int	wh_entry_before(Page page, int at);
+extern int	wh_entries_before(Page page, int at);
+extern bool wh_leaf_has_room(Page page, int size);
+extern void wh_leaf_insert(Page page, int at, const WhItem *item,
+						   int *first, int *last);
 
 /* whitems.c */
 extern void wh_items_begin(WhItemSet *set);

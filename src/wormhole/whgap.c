@@ -1,0 +1,181 @@
+/*-------------------------------------------------------------------------
+ *
+ * whgap.c
+ *	  Gaps between the slots of a leaf, so that inserts move few of them.
+ *
+ * What an insert moves it has to log, and slots from its place to the end of
+ * a full leaf are 1.6 kB on the average.  So leaves that are inserted into
+ * have gaps among their slots, and an insert moves the slots between its place
+ * and the nearest one.
+ *
+ * A gap is a copy of the slot before it, marked WH_GAP.  Slots remain in order,
+ * and a search, which returns the first of equal slots, never returns a gap.
+ * Only what goes through slots one by one has to leave gaps out.  The first
+ * slot of a page is none.  Pages are written without gaps; directory pages
+ * never have any.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "wormhole/wormhole.h"
+
+/* Gaps are spread again where the next one is further than this. */
+#define MOST_MOVED		32
+
+/* So many of them, where there is room for as many entries. */
+#define MOST_GAPS		64
+#define LEAST_GAPS		8
+
+/*
+ * The nearest slot before a place that is not a gap; -1 if there is none.
+ */
+int
+wh_entry_before(Page page, int at)
+{
+	const WhSlot *slots = WhSlots(page);
+
+	do
+		at--;
+	while (at >= 0 && (slots[at].info & WH_GAP));
+	return at;
+}
+
+/*
+ * The number of entries before a place.
+ */
+int
+wh_entries_before(Page page, int at)
+{
+	const WhSlot *slots = WhSlots(page);
+	int			n = 0;
+
+	for (int i = 0; i < at; i++)
+		n += !(slots[i].info & WH_GAP);
+	return n;
+}
+
+/*
+ * Is there room for an entry of this size in a leaf, as it is?
+ */
+bool
+wh_leaf_has_room(Page page, int size)
+{
+	WhHeader	header = WhPageHeader(page);
+	int			space = wh_page_space(page) - size;
+
+	if (space >= (int) sizeof(WhSlot))
+		return true;
+	return space >= 0 &&
+		wh_entries_before(page, header->nslots) < header->nslots;
+}
+
+/*
+ * The gap to use for an insert at a place: the nearest, or else where a slot
+ * can be appended.
+ */
+static int
+nearest_gap(Page page, int at)
+{
+	WhHeader	header = WhPageHeader(page);
+	const WhSlot *slots = WhSlots(page);
+
+	for (int distance = 0;; distance++)
+	{
+		int			left = at - 1 - distance;
+		int			right = at + distance;
+
+		if (left < 0 && right >= header->nslots)
+			return header->nslots;
+		if (left >= 0 && (slots[left].info & WH_GAP))
+			return left;
+		if (right < header->nslots && (slots[right].info & WH_GAP))
+			return right;
+	}
+}
+
+/*
+ * Replaces the gaps of a leaf by so many evenly spread ones.  There must be
+ * room for them.
+ */
+static void
+spread_gaps(Page page, int ngaps)
+{
+	WhHeader	header = WhPageHeader(page);
+	WhSlot	   *slots = WhSlots(page);
+	WhSlot		entries[WH_MAX_ENTRIES];
+	int			n = 0;
+	int			to = 0;
+	int			end = ((PageHeader) page)->pd_lower;
+
+	for (int i = 0; i < header->nslots; i++)
+	{
+		if (!(slots[i].info & WH_GAP))
+			entries[n++] = slots[i];
+	}
+	for (int i = 0; i < n; i++)
+	{
+		slots[to++] = entries[i];
+		for (int gaps = i * ngaps / n; gaps < (i + 1) * ngaps / n; gaps++)
+		{
+			slots[to] = entries[i];
+			slots[to].info &= ~WH_DEAD;
+			slots[to++].info |= WH_GAP;
+		}
+	}
+	header->nslots = to;
+	((PageHeader) page)->pd_lower = header->slots_off + to * sizeof(WhSlot);
+
+	/* What no slot takes any more is zero, as replay leaves it. */
+	if (((PageHeader) page)->pd_lower < end)
+		memset((char *) page + ((PageHeader) page)->pd_lower, 0,
+			   end - ((PageHeader) page)->pd_lower);
+}
+
+/*
+ * Inserts an item into a leaf that has room for it, at a slot that a search
+ * returned.  Slots [*first, *last) are those that changed.  Allocates nothing,
+ * raises nothing.
+ */
+void
+wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
+{
+	WhHeader	header = WhPageHeader(page);
+	WhSlot	   *slots = WhSlots(page);
+	int			gap = nearest_gap(page, at);
+	int			n;
+
+	if (gap < at)
+	{
+		/* The slots between move to the left, and the entry is before at. */
+		memmove(&slots[gap], &slots[gap + 1],
+				(at - 1 - gap) * sizeof(WhSlot));
+		*first = gap;
+		*last = at;
+		wh_page_put(page, at - 1, item);
+	}
+	else
+	{
+		if (gap == header->nslots)
+		{
+			header->nslots++;
+			((PageHeader) page)->pd_lower += sizeof(WhSlot);
+		}
+		memmove(&slots[at + 1], &slots[at], (gap - at) * sizeof(WhSlot));
+		*first = at;
+		*last = gap + 1;
+		wh_page_put(page, at, item);
+	}
+	if (*last - *first <= MOST_MOVED)
+		return;
+
+	/* Room for as many entries, with the gaps there are. */
+	n = wh_page_space(page) + sizeof(WhSlot) *
+		(header->nslots - wh_entries_before(page, header->nslots));
+	n = Min(n / (wh_item_size(item) + (int) sizeof(WhSlot)), MOST_GAPS);
+	if (n < LEAST_GAPS)
+		return;
+	spread_gaps(page, n);
+	*first = 0;
+	*last = header->nslots;
+}
