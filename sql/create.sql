@@ -84,7 +84,7 @@ CREATE INDEX ON t USING rangefilter (a) WITH (suffix = fake);
 CREATE INDEX ON t USING rangefilter (a) WITH (bits_per_key = 3);
 CREATE INDEX ON t USING rangefilter (a) WITH (bits_per_key = 65);
 CREATE INDEX ON t USING rangefilter (a) WITH (bits_per_key = many);
-CREATE INDEX ON t USING rangefilter (a) WITH (pages_per_range = 10);
+CREATE INDEX ON t USING rangefilter (a) WITH (pages_per_range = -2);
 CREATE INDEX ON t USING rangefilter (a) WITH (fillfactor = 50);
 ALTER INDEX t_a SET (bits_per_key = 99999999999);
 -- Strings are no numbers.

@@ -101,6 +101,29 @@ filter_build_end(FilterBuild *build, FilterRun *run)
 	filter_free(build);
 }
 
+/* See filter.h. */
+void
+filter_build_limit(FilterBuild *build, uint32_t bits_per_key)
+{
+	if (build->surf != NULL)
+		surf_build_limit(build->surf, bits_per_key);
+	else if (build->leading != NULL)
+		leading_build_limit(build->leading, bits_per_key);
+	else
+		snarf_build_limit(build->snarf, bits_per_key);
+}
+
+/* See filter.h. */
+uint64_t
+filter_build_rank(const FilterBuild *build)
+{
+	if (build->surf != NULL)
+		return surf_build_keys(build->surf) - 1;
+	if (build->leading != NULL)
+		return leading_build_keys(build->leading) - 1;
+	return snarf_build_keys(build->snarf) - 1;
+}
+
 /* Frees what a run holds. */
 void
 filter_run_free(FilterRun *run)
@@ -123,15 +146,38 @@ filter_query_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	return snarf_query(root, root_len, reader, lo, hi);
 }
 
+/* The ranks of what may be in [lo, hi], or as many as an estimate says. */
+static bool
+ranks_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
+		  FilterReader *reader, uint64_t lo, uint64_t hi, bool estimate,
+		  FilterRanks *ranks)
+{
+	if (kind != FILTER_KIND_SNARF && kind != FILTER_KIND_EXACT)
+		return false;
+	return snarf_ranks(root, root_len, reader, lo, hi, estimate, ranks);
+}
+
+/* See filter.h. */
+bool
+filter_ranks_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
+				 FilterReader *reader, uint64_t lo, uint64_t hi,
+				 FilterRanks *ranks)
+{
+	return ranks_u64(kind, root, root_len, reader, lo, hi, false, ranks);
+}
+
 /* About how many keys are in [lo, hi]?  See snarf_count.c for the error. */
 bool
 filter_count_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 				 FilterReader *reader, uint64_t lo, uint64_t hi,
 				 uint64_t *count)
 {
-	if (kind != FILTER_KIND_SNARF && kind != FILTER_KIND_EXACT)
-		return false;
-	return snarf_count(root, root_len, reader, lo, hi, count);
+	FilterRanks ranks = {0, 0};
+	bool		known = ranks_u64(kind, root, root_len, reader, lo, hi, true,
+								  &ranks);
+
+	*count = ranks.end - ranks.first;
+	return known;
 }
 
 /* The range from prefix to the least string above all that begin so. */
@@ -165,15 +211,37 @@ filter_query_bytes(const uint8_t *root, uint32_t root_len,
 	return surf_query(root, root_len, reader, range);
 }
 
+/* The same as ranks_u64() for byte strings. */
+static bool
+ranks_bytes(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+			const FilterByteRange *range, bool estimate, FilterRanks *ranks)
+{
+	if (leading_is_root(root, root_len))
+		return leading_ranks(root, root_len, reader, range, estimate, ranks);
+	return surf_ranks(root, root_len, reader, range, ranks);
+}
+
+/* See filter.h. */
+bool
+filter_ranks_bytes(const uint8_t *root, uint32_t root_len,
+				   FilterReader *reader, const FilterByteRange *range,
+				   FilterRanks *ranks)
+{
+	return ranks_bytes(root, root_len, reader, range, false, ranks);
+}
+
 /* About how many keys are in the range of byte strings? */
 bool
 filter_count_bytes(const uint8_t *root, uint32_t root_len,
 				   FilterReader *reader, const FilterByteRange *range,
 				   uint64_t *count)
 {
-	if (leading_is_root(root, root_len))
-		return leading_count(root, root_len, reader, range, count);
-	return surf_count(root, root_len, reader, range, count);
+	FilterRanks ranks = {0, 0};
+	bool		known = ranks_bytes(root, root_len, reader, range, true,
+									&ranks);
+
+	*count = ranks.end - ranks.first;
+	return known;
 }
 
 /* Begins at the first key that may be at or above lo, or at the first. */

@@ -132,6 +132,18 @@ extern void filter_measure_end(FilterBuild *build);
 extern void filter_add_u64(FilterBuild *build, uint64_t key);
 extern void filter_add_bytes(FilterBuild *build, FilterBytes key);
 extern void filter_build_end(FilterBuild *build, FilterRun *run);
+
+/*
+ * Lowers the budget, which only filter_measure_end() needs to know: by then
+ * the caller has seen the keys, too.
+ */
+extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
+
+/*
+ * The rank of the key added last: how many of the run's keys are before it.
+ * (Keys that the filter does not tell apart have the same one.)
+ */
+extern uint64_t filter_build_rank(const FilterBuild *build);
 extern void filter_run_free(FilterRun *run);
 
 /*
@@ -160,6 +172,27 @@ extern bool filter_count_u64(FilterKind kind,
 extern bool filter_count_bytes(const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader,
 							   const FilterByteRange *range, uint64_t *count);
+
+/*
+ * The ranks of keys that may be in the range: from first on, before end.  No
+ * key of the range has another one.  What a point's ranks are, the ranks of
+ * any range that holds the point have among them.  True with *ranks set,
+ * false where pages are damaged.
+ */
+typedef struct FilterRanks
+{
+	uint64_t	first;
+	uint64_t	end;
+} FilterRanks;
+
+extern bool filter_ranks_u64(FilterKind kind,
+							 const uint8_t *root, uint32_t root_len,
+							 FilterReader *reader,
+							 uint64_t lo, uint64_t hi, FilterRanks *ranks);
+extern bool filter_ranks_bytes(const uint8_t *root, uint32_t root_len,
+							   FilterReader *reader,
+							   const FilterByteRange *range,
+							   FilterRanks *ranks);
 
 /*
  * A cursor over what a run has kept of byte strings, key after key in order.

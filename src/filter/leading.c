@@ -110,6 +110,20 @@ leading_add(LeadingBuild *build, FilterBytes key)
 	snarf_add(build->snarf, number_of_key(build, key));
 }
 
+/* Distinct numbers of this pass so far. */
+uint64_t
+leading_build_keys(const LeadingBuild *build)
+{
+	return snarf_build_keys(build->snarf);
+}
+
+/* See leading.h. */
+void
+leading_build_limit(LeadingBuild *build, uint32_t bits_per_key)
+{
+	snarf_build_limit(build->snarf, bits_per_key);
+}
+
 /*
  * Ends the build, see leading.h.  A lossless run of numbers is not a lossless
  * run of keys.
@@ -241,10 +255,10 @@ leading_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 					   numbers.lo, numbers.hi);
 }
 
-/* About how many keys are in the range?  See leading.h. */
+/* The ranks of the numbers of keys in the range.  See leading.h. */
 bool
-leading_count(const uint8_t *root, uint32_t root_len, FilterReader *reader,
-			  const FilterByteRange *range, uint64_t *count)
+leading_ranks(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+			  const FilterByteRange *range, bool estimate, FilterRanks *ranks)
 {
 	FilterBytes shared;
 	NumberRange numbers;
@@ -252,10 +266,10 @@ leading_count(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 
 	if (!root_is_sane(root, root_len, &shared))
 		return false;
-	*count = 0;
+	ranks->first = ranks->end = 0;
 	if (range_is_empty(range) || !number_range(range, shared, &numbers))
 		return true;
 	header_len = LEADING_ROOT_HEADER + shared.len;
-	return snarf_count(root + header_len, root_len - header_len, reader,
-					   numbers.lo, numbers.hi, count);
+	return snarf_ranks(root + header_len, root_len - header_len, reader,
+					   numbers.lo, numbers.hi, estimate, ranks);
 }

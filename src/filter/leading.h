@@ -45,6 +45,12 @@ extern void leading_measure(LeadingBuild *build, FilterBytes key);
 extern void leading_measure_end(LeadingBuild *build);
 extern void leading_add(LeadingBuild *build, FilterBytes key);
 
+/* Distinct numbers of this pass so far. */
+extern uint64_t leading_build_keys(const LeadingBuild *build);
+
+/* Lowers bits_per_key before leading_measure_end(). */
+extern void leading_build_limit(LeadingBuild *build, uint32_t bits_per_key);
+
 /* Fills *run, its kind included, and frees build. */
 extern void leading_build_end(LeadingBuild *build, FilterRun *run);
 
@@ -56,11 +62,11 @@ extern FilterAnswer leading_query(const uint8_t *root, uint32_t root_len,
 								  const FilterByteRange *range);
 
 /*
- * About how many keys are in the range; those of one number count as one.
- * Otherwise as filter_count_bytes().
+ * The ranks of what may be in the range, as filter_ranks_bytes(); keys of one
+ * number are one.  estimate: as for snarf_ranks().
  */
-extern bool leading_count(const uint8_t *root, uint32_t root_len,
+extern bool leading_ranks(const uint8_t *root, uint32_t root_len,
 						  FilterReader *reader, const FilterByteRange *range,
-						  uint64_t *count);
+						  bool estimate, FilterRanks *ranks);
 
 #endif							/* RANGEFILTER_LEADING_H */

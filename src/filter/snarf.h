@@ -20,14 +20,25 @@ extern void snarf_measure(SnarfBuild *build, uint64_t key);
 extern void snarf_measure_end(SnarfBuild *build);
 extern void snarf_add(SnarfBuild *build, uint64_t key);
 
+/* Distinct keys of this pass so far. */
+extern uint64_t snarf_build_keys(const SnarfBuild *build);
+
+/* Lowers bits_per_key before snarf_measure_end(). */
+extern void snarf_build_limit(SnarfBuild *build, uint32_t bits_per_key);
+
 /* Fills *run, its kind included, and frees build. */
 extern void snarf_build_end(SnarfBuild *build, FilterRun *run);
 
 extern FilterAnswer snarf_query(const uint8_t *root, uint32_t root_len,
 								FilterReader *reader,
 								uint64_t lo, uint64_t hi);
-extern bool snarf_count(const uint8_t *root, uint32_t root_len,
+
+/*
+ * The ranks of the keys that may be in [lo, hi].  With estimate they are as
+ * many as filter_count_u64() says, but need not be those.
+ */
+extern bool snarf_ranks(const uint8_t *root, uint32_t root_len,
 						FilterReader *reader, uint64_t lo, uint64_t hi,
-						uint64_t *count);
+						bool estimate, FilterRanks *ranks);
 
 #endif							/* RANGEFILTER_SNARF_H */

@@ -418,6 +418,20 @@ snarf_add(SnarfBuild *build, uint64_t key)
 	take_key(build, key);
 }
 
+/* See snarf.h. */
+uint64_t
+snarf_build_keys(const SnarfBuild *build)
+{
+	return build->nkeys;
+}
+
+/* See snarf.h. */
+void
+snarf_build_limit(SnarfBuild *build, uint32_t bits_per_key)
+{
+	build->options.bits_per_key = bits_per_key;
+}
+
 /* Ends the build: fills *run and frees build. */
 void
 snarf_build_end(SnarfBuild *build, FilterRun *run)

@@ -18,6 +18,10 @@
  *
  * The count is 0 where, and only where, a query answers NO.
  *
+ * Who wants to know which keys these may be gets their ranks, from the first
+ * one that may be in the range to the last one.  These are never too few;
+ * bitmaps that do not tell say the most there can be.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_STANDALONE
@@ -27,6 +31,14 @@
 #include "filter/snarf.h"
 #include "filter/snarf_golomb.h"
 #include "filter/snarf_view.h"
+
+/* What of a rank is wanted where it is not known. */
+typedef enum RankWanted
+{
+	RANK_ESTIMATE,
+	RANK_AT_LEAST,				/* no more keys than there are */
+	RANK_AT_MOST				/* no fewer */
+} RankWanted;
 
 /* The keys of a block, its first one included. */
 static inline uint32_t
@@ -50,20 +62,29 @@ count_ones(const uint8_t *bits, uint64_t n)
 	return count;
 }
 
-/* How many keys coded in a bitmap have a position below limit? */
+/*
+ * How many keys coded in a bitmap have a position below limit?  Where keys
+ * share positions that is not known: an estimate, or what is certain.
+ */
 static bool
-rank_bitmap(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
+rank_bitmap(const SnarfBlockView *block, uint64_t limit, RankWanted wanted,
+			uint32_t *rank)
 {
 	uint64_t	nbits = (uint64_t) (block->end - block->data) * 8;
 	uint32_t	taken = count_ones(block->data, nbits);
+	uint32_t	below;
 
 	if (taken == 0 || taken > block->ncoded)
 		return false;
 	if (limit > nbits)
 		limit = nbits;
-
-	/* Positions taken and keys differ only where keys share positions. */
-	*rank = count_ones(block->data, limit) * block->ncoded / taken;
+	below = count_ones(block->data, limit);
+	if (wanted == RANK_ESTIMATE || taken == block->ncoded)
+		*rank = below * block->ncoded / taken;
+	else if (wanted == RANK_AT_LEAST)
+		*rank = below;
+	else
+		*rank = block->ncoded - (taken - below);
 	return true;
 }
 
@@ -101,7 +122,7 @@ rank_elias_fano(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
  */
 static bool
 rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
-			  uint32_t *rank)
+			  RankWanted wanted, uint32_t *rank)
 {
 	uint64_t	limit;
 	uint64_t	position;
@@ -126,7 +147,7 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
 		limit++;
 	}
 	if (block->code == SNARF_CODE_BITMAP)
-		return rank_bitmap(block, limit, rank);
+		return rank_bitmap(block, limit, wanted, rank);
 	if (block->golomb)
 		return snarf_golomb_find(block, limit, rank, &position);
 	return rank_elias_fano(block, limit, rank);
@@ -138,7 +159,7 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
  */
 static bool
 rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
-			 uint64_t *rank)
+			 RankWanted wanted, uint64_t *rank)
 {
 	SnarfBlockView block;
 	uint64_t	begin;
@@ -173,7 +194,7 @@ rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
 			return false;
 		*rank += block_keys(&earlier);
 	}
-	if (!rank_in_block(&block, distance, inclusive, &in_block))
+	if (!rank_in_block(&block, distance, inclusive, wanted, &in_block))
 		return false;
 	*rank += in_block;
 	if (inclusive || distance > 0)
@@ -184,7 +205,7 @@ rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
 /* The same, counting from the page that covers the key. */
 static bool
 rank_in_run(const SnarfRoot *root, FilterReader *reader, uint64_t key,
-			bool inclusive, uint64_t *rank)
+			bool inclusive, RankWanted wanted, uint64_t *rank)
 {
 	FencePosition position;
 	SnarfPageView view;
@@ -194,27 +215,24 @@ rank_in_run(const SnarfRoot *root, FilterReader *reader, uint64_t key,
 		return false;
 	page = reader->read_page(reader, position.page);
 	return page != NULL && snarf_open_page(&view, page, reader->page_size) &&
-		rank_in_page(&view, key, inclusive, rank);
+		rank_in_page(&view, key, inclusive, wanted, rank);
 }
 
-/* About how many keys are in [lo, hi]?  False if pages are damaged. */
+/* The ranks of the keys in [lo, hi], see snarf.h. */
 bool
-snarf_count(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
-			uint64_t lo, uint64_t hi, uint64_t *count)
+snarf_ranks(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
+			uint64_t lo, uint64_t hi, bool estimate, FilterRanks *ranks)
 {
+	RankWanted	least = estimate ? RANK_ESTIMATE : RANK_AT_LEAST;
+	RankWanted	most = estimate ? RANK_ESTIMATE : RANK_AT_MOST;
 	SnarfRoot	root;
-	uint64_t	below;
-	uint64_t	within;
 
-	*count = 0;
+	ranks->first = ranks->end = 0;
 	if (!snarf_open_root(&root, root_data, root_len, reader))
 		return false;
 	if (!snarf_root_meets(&root, lo, hi))
 		return true;
-	if (!rank_in_run(&root, reader, lo, false, &below) ||
-		!rank_in_run(&root, reader, hi, true, &within) ||
-		within < below)
-		return false;
-	*count = within - below;
-	return true;
+	return rank_in_run(&root, reader, lo, false, least, &ranks->first) &&
+		rank_in_run(&root, reader, hi, true, most, &ranks->end) &&
+		ranks->end >= ranks->first;
 }

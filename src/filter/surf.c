@@ -319,42 +319,35 @@ read_last_page(SurfQuery *query, FilterReader *reader)
 	return read_page(&query->root, reader, position.page, &query->page);
 }
 
-/* How many keys are in the range?  See filter.h and surf.h. */
+/* The ranks of the keys in the range.  See filter.h and surf.h. */
 bool
-surf_count(const uint8_t *root, uint32_t root_len, FilterReader *reader,
-		   const FilterByteRange *range, uint64_t *count)
+surf_ranks(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+		   const FilterByteRange *range, FilterRanks *ranks)
 {
 	SurfQuery	query;
 	FilterAnswer answer = begin_query(&query, root, root_len, reader, range);
-	uint64_t	rank;
 	uint32_t	first;
 	uint32_t	end;
 
 	if (answer == FILTER_YES && query.point && !query.crosses)
 		answer = query_point(&query.root, &query.page, query.lo);
-	*count = 0;
+	ranks->first = ranks->end = 0;
 	if (answer != FILTER_YES)
 		return answer == FILTER_NO;
-	if (!query.crosses)
-	{
-		if (!page_bounds(&query.root, &query.page, query.lo_bound,
-						 query.hi_bound, query.hi_exclusive, &first, &end))
-			return false;
-		*count = first < end ? end - first : 0;
-		return true;
-	}
-
-	if (!page_bounds(&query.root, &query.page, query.lo_bound, NULL, false,
-					 &first, &end))
+	if (!page_bounds(&query.root, &query.page, query.lo_bound,
+					 query.crosses ? NULL : query.hi_bound,
+					 !query.crosses && query.hi_exclusive, &first, &end))
 		return false;
-	rank = query.page.rank + first;
-	if (!read_last_page(&query, reader) ||
-		!page_bounds(&query.root, &query.page, NULL, query.hi_bound,
-					 query.hi_exclusive, &first, &end) ||
-		query.page.rank + end < rank)
+	ranks->first = query.page.rank + first;
+	if (query.crosses &&
+		(!read_last_page(&query, reader) ||
+		 !page_bounds(&query.root, &query.page, NULL, query.hi_bound,
+					  query.hi_exclusive, &first, &end)))
 		return false;
-	*count = query.page.rank + end - rank;
-	return true;
+	ranks->end = query.page.rank + end;
+	if (!query.crosses && ranks->end < ranks->first)
+		ranks->end = ranks->first;
+	return ranks->end >= ranks->first;
 }
 
 /* Spells out the key that the cursor is on, in a page that is open. */

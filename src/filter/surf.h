@@ -41,6 +41,12 @@ extern void surf_measure(SurfBuild *build, FilterBytes key);
 extern void surf_measure_end(SurfBuild *build);
 extern void surf_add(SurfBuild *build, FilterBytes key);
 
+/* Distinct keys added so far. */
+extern uint64_t surf_build_keys(const SurfBuild *build);
+
+/* Lowers bits_per_key before surf_measure_end(). */
+extern void surf_build_limit(SurfBuild *build, uint32_t bits_per_key);
+
 /* Fills *run, its kind included, and frees build. */
 extern void surf_build_end(SurfBuild *build, FilterRun *run);
 
@@ -49,12 +55,13 @@ extern FilterAnswer surf_query(const uint8_t *root, uint32_t root_len,
 							   const FilterByteRange *range);
 
 /*
- * How many distinct keys, as they were cut, are in the range: never too few,
- * and too many by one at each bound at most.  Reads two content pages.
+ * The ranks of the distinct keys, as they were cut, that may be in the range:
+ * never too few, and too many by one at each bound at most.  Reads two content
+ * pages.
  */
-extern bool surf_count(const uint8_t *root, uint32_t root_len,
+extern bool surf_ranks(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, const FilterByteRange *range,
-					   uint64_t *count);
+					   FilterRanks *ranks);
 
 /* The cursor of filter.h: seeks, and moves by one key (step is 1 or -1). */
 extern FilterAnswer surf_cursor_seek(FilterCursor *cursor,

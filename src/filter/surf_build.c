@@ -482,6 +482,20 @@ surf_add(SurfBuild *build, FilterBytes key)
 	build->nadded++;
 }
 
+/* See surf.h. */
+uint64_t
+surf_build_keys(const SurfBuild *build)
+{
+	return build->nadded;
+}
+
+/* See surf.h. */
+void
+surf_build_limit(SurfBuild *build, uint32_t bits_per_key)
+{
+	build->options.bits_per_key = bits_per_key;
+}
+
 /* Ends the build, see surf.h. */
 void
 surf_build_end(SurfBuild *build, FilterRun *run)

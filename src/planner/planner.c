@@ -10,7 +10,6 @@
 #include "nodes/extensible.h"
 #include "planner/gate.h"
 
-bool		rf_enable = true;
 
 /*
  * Plans that the setting can change are made anew the next time.  Only flags

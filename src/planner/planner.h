@@ -39,8 +39,7 @@
 #include "utils/guc.h"
 #include "utils/snapshot.h"
 
-/* rangefilter.enable, rangefilter.cache_size (kB) */
-extern bool rf_enable;
+/* rangefilter.cache_size (kB) */
 extern int	rf_cache_size;
 
 extern void rf_init_planner(void);

@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "miscadmin.h"
 #include "optimizer/pathnode.h"
@@ -37,8 +38,27 @@
 static get_relation_info_hook_type previous_hook = NULL;
 
 /*
- * Rangefilter indexes offer no scans, so the planner need not think about
- * them.  Those on expressions stay, for the statistics they carry.
+ * Is this one of our indexes, and would a scan of it be of no use?
+ */
+static bool
+is_scanless(const IndexOptInfo *index)
+{
+	Relation	relation;
+	bool		scanless;
+
+	if (index->amcostestimate != rf_costestimate)
+		return false;
+	if (!rf_enable)
+		return true;
+	relation = index_open(index->indexoid, NoLock);
+	scanless = !rf_has_places(relation);
+	index_close(relation, NoLock);
+	return scanless;
+}
+
+/*
+ * Rangefilter indexes without places offer no scans, so the planner need not
+ * think about them.  Those on expressions stay, for the statistics they carry.
  */
 static void
 drop_scanless_indexes(RelOptInfo *rel)
@@ -49,8 +69,7 @@ drop_scanless_indexes(RelOptInfo *rel)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
 
-		if (!index->amhasgettuple && !index->amhasgetbitmap &&
-			index->indexprs == NIL)
+		if (index->indexprs == NIL && is_scanless(index))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
 	}
 }

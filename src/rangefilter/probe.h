@@ -47,8 +47,17 @@ typedef struct RfCopySlot
 	bool		kept;			/* out: there is a copy of what was just read */
 } RfCopySlot;
 
+/* rangefilter.enable: off, nothing is left out because of a summary. */
+extern bool rf_enable;
+
 /* Is this index (or partitioned index) one of ours? */
 extern bool rf_is_rangefilter(Relation index);
+
+/*
+ * Can a scan of the index tell ranges of heap blocks apart?  The caller holds a
+ * lock on it.
+ */
+extern bool rf_has_places(Relation index);
 
 /* amcostestimate of rangefilter: tells the planner that an index is ours. */
 struct PlannerInfo;

@@ -29,6 +29,7 @@
 #include "filter/filter.h"
 #include "key/rowkey.h"
 #include "nodes/execnodes.h"
+#include "nodes/tidbitmap.h"
 #include "rangefilter/probe.h"
 #include "rangefilter/rfstats.h"
 #include "storage/bufmgr.h"
@@ -149,7 +150,8 @@ typedef struct RfMetaData
 #define RF_SEGMENT_MAX_CUT	0x04
 
 /*
- * A directory entry.  Behind it: min, max (byte keys only) and the run's root.
+ * A directory entry.  Behind it: min, max (byte keys only), the run's root, and
+ * places if they are kept here.
  */
 typedef struct RfSegment
 {
@@ -168,9 +170,19 @@ typedef struct RfSegment
 	uint64		nkeys;			/* distinct keys */
 	uint64		min;			/* RF_KEY_U64 */
 	uint64		max;
+	uint32		range_blocks;	/* places tell ranges of so many heap blocks
+								 * apart; 0: there are no places */
+	uint32		place_pages;	/* the run's last pages have places */
+	uint64		loose;			/* ranges that may hold any of the keys: a bit
+								 * each, or for groups of ranges */
+	uint16		places_len;		/* bytes of places in the entry instead */
+	uint16		unused[3];
 } RfSegment;
 
-/* The largest entry there can be. */
+/* Bits in RfSegment.loose. */
+#define RF_LOOSE_BITS 64
+
+/* The largest entry there can be, but for places. */
 #define RF_MAX_SEGMENT_SIZE \
 	MAXALIGN(sizeof(RfSegment) + 2 * RF_BOUND_BYTES + FILTER_MAX_ROOT)
 
@@ -188,9 +200,13 @@ typedef struct RfOptions
 	int			filter;			/* RfFilterOption */
 	int			bits_per_key;
 	int			suffix;			/* FilterSuffix */
+	int			pages_per_range;
 } RfOptions;
 
 #define RF_DEFAULT_BITS 14
+
+/* pages_per_range: as many ranges as there is room for on the metapage. */
+#define RF_RANGES_AUTO	(-1)
 
 /* Pages whose buffers are remembered: pinning those again needs no look-up. */
 #define RF_RECENT_PAGES	8
@@ -249,11 +265,14 @@ extern const RfSegment *rf_next_segment(const RfSegment *segment);
 extern const RfSegment *rf_segment_of_block(const RfMetaData *meta,
 											BlockNumber block);
 extern const uint8 *rf_segment_root(const RfSegment *segment);
+extern const uint8 *rf_segment_places(const RfSegment *segment);
 extern RfKey rf_segment_min(const RfSegment *segment);
 extern RfKey rf_segment_max(const RfSegment *segment);
 extern BlockNumber rf_tail_start(const RfMetaData *meta);
 extern void rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags);
 extern void rf_set_directory(Page page, uint32 len);
+extern Size rf_bare_meta_size(const RfMetaData *meta);
+extern void rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from);
 
 /* rfpage.c */
 typedef struct RfRunReader
@@ -317,6 +336,33 @@ extern RfAnswer rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 extern bool rf_segment_count(Relation index, const RfMetaData *meta,
 							 const RfSegment *segment, const RfKeySet *set,
 							 uint64 *count);
+extern RfAnswer rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+							   const RfRange *range, FilterReader *reader,
+							   FilterRanks *ranks);
+
+/* rfplaces.c */
+typedef struct RfPlacing
+{
+	BlockNumber start;			/* heap blocks [start, end) ... */
+	BlockNumber end;
+	uint32		range_blocks;	/* ... in ranges of so many; 0: no places */
+	uint32		nranges;
+	bool		automatic;		/* ranges are chosen when the rows are known */
+} RfPlacing;
+
+extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
+						   BlockNumber end, RfPlacing *placing);
+extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
+extern uint32 rf_places_room(void);
+extern uint32 rf_range_count(const RfSegment *segment);
+extern uint32 rf_loose_count(const RfSegment *segment);
+extern uint64 rf_loose_bit(const RfSegment *segment, BlockNumber heap_block);
+extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
+							  const RfSegment *segment, const RfKeySet *set,
+							  uint64 *ranges);
+extern bool rf_key_is_placed(RfFile *file, const RfMetaData *meta,
+							 const RfSegment *segment, RfKeyKind kind,
+							 const RfKey *key, BlockNumber heap_block);
 
 /* rfheap.c */
 typedef struct RfHeapTuple
@@ -352,7 +398,7 @@ extern bool rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple);
 /* rfsort.c */
 typedef struct RfKeySort RfKeySort;
 
-extern RfKeySort *rf_sort_begin(RfKeyKind kind);
+extern RfKeySort *rf_sort_begin(RfKeyKind kind, const RfPlacing *placing);
 extern void rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple);
 extern RfSegment *rf_sort_finish(RfKeySort *sort, Relation index,
 								 uint32 root_max, bool report_progress,
@@ -375,6 +421,24 @@ extern bool rf_insert(Relation index, Datum *values, bool *isnull,
 					  ItemPointer tid, Relation heap,
 					  IndexUniqueCheck check_unique, bool index_unchanged,
 					  IndexInfo *index_info);
+
+/* rfscan.c */
+typedef struct RfScanInfo
+{
+	BlockNumber heap_blocks;
+	BlockNumber known_blocks;	/* of these, in segments with places */
+	double		nranges;		/* of these segments */
+} RfScanInfo;
+
+extern bool rf_scan_visits(Relation index, const RfKeySet *set,
+						   BlockNumber block);
+extern void rf_scan_info(Relation index, BlockNumber heap_blocks,
+						 RfScanInfo *info);
+extern IndexScanDesc rf_beginscan(Relation index, int nkeys, int norderbys);
+extern void rf_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					  ScanKey orderbys, int norderbys);
+extern int64 rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void rf_endscan(IndexScanDesc scan);
 
 /* rfbuild.c */
 extern IndexBuildResult *rf_build(Relation heap, Relation index,

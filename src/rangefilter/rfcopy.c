@@ -82,7 +82,6 @@ void
 rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 {
 	const RfMetaData *meta = rf_page_meta(page);
-	Size		len = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
 	RfCopy	   *copy = *slot->copy;
 
 	if (copy != NULL && !rf_copy_is_current(copy, meta))
@@ -92,14 +91,14 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 	}
 	if (copy == NULL)
 	{
-		Size		size = MAXALIGN(sizeof(RfCopy)) + len;
+		Size		size = MAXALIGN(sizeof(RfCopy)) + rf_bare_meta_size(meta);
 
 		if ((meta->flags & RF_UNCERTAIN_FLAGS) || *slot->used + size > slot->limit ||
 			(file->index != NULL && RelationUsesLocalBuffers(file->index)))
 			return;
 		copy = MemoryContextAlloc(slot->context, size);
 		copy->size = size;
-		memcpy(rf_copy_meta(copy), meta, len);
+		rf_copy_bare_meta(rf_copy_meta(copy), meta);
 		*slot->used += size;
 		*slot->copy = copy;
 	}

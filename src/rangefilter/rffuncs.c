@@ -399,7 +399,8 @@ rf_may_be_missing(RfOpenIndex *open, const RfHeapTuple *tuple)
 }
 
 /*
- * Checks one row version.  Those of transactions still under way may not have
+ * Checks one row version: the summary must not deny its key, and scans must
+ * look where it is.  Those of transactions still under way may not have
  * reached the index yet.
  */
 static void
@@ -417,7 +418,9 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	set.nranges = tuple->isnull ? 0 : 1;
 	set.ranges = &range;
 	verify->nrows++;
-	if (rf_probe(verify->open->index, &set, false, &stamp, NULL) != RF_NO)
+	if (rf_probe(verify->open->index, &set, false, &stamp, NULL) != RF_NO &&
+		rf_scan_visits(verify->open->index, &set,
+					   ItemPointerGetBlockNumber(&tuple->tid)))
 		return;
 	if (tuple->recently_dead && rf_may_be_missing(verify->open, tuple))
 		return;

@@ -61,7 +61,7 @@ static RfImage *
 copy_meta(const RfMetaData *meta, RfKeyKind kind, bool in_recovery,
 		  Size *budget)
 {
-	Size		meta_size = MAXALIGN(sizeof(RfMetaData)) + meta->directory_len;
+	Size		meta_size = rf_bare_meta_size(meta);
 	Size		npages = 0;
 	const RfSegment *segment = rf_first_segment(meta);
 	RfImage    *image;
@@ -86,7 +86,7 @@ copy_meta(const RfMetaData *meta, RfKeyKind kind, bool in_recovery,
 	image->meta = (RfMetaData *) (space + MAXALIGN(sizeof(RfImage)));
 	image->pages = (uint8 **) (space + MAXALIGN(sizeof(RfImage)) +
 							   MAXALIGN(meta_size));
-	memcpy(image->meta, meta, meta_size);
+	rf_copy_bare_meta(image->meta, meta);
 	return image;
 }
 

@@ -48,22 +48,34 @@ rf_lasting_segment(const RfMetaData *meta, BlockNumber heap_block)
 	return rf_segment_of_block(meta, heap_block);
 }
 
+/* What is to be done for a key. */
+typedef enum RfCover
+{
+	RF_COVERED,					/* nothing */
+	RF_LOOSEN,					/* its segment has it, but in other places */
+	RF_MISSING
+} RfCover;
+
 /*
- * Does the segment of its block answer YES for the key already?  UNKNOWN
- * does not count: it may turn into NO.
+ * Does the segment of its block answer YES for the key already, and say that
+ * it may be there?  UNKNOWN does not count: it may turn into NO.
  */
-static bool
+static RfCover
 rf_segment_covers(Relation index, const RfMetaData *meta,
 				  const RfNewKey *new)
 {
 	const RfSegment *segment = rf_lasting_segment(meta, new->heap_block);
 
 	if (segment == NULL)
-		return false;
+		return RF_MISSING;
 	if (new->isnull)
-		return (segment->flags & RF_SEGMENT_NULLS) != 0;
-	return rf_segment_probe_key(rf_file(index), meta, segment, new->kind,
-								&new->key) == RF_YES;
+		return segment->flags & RF_SEGMENT_NULLS ? RF_COVERED : RF_MISSING;
+	if (rf_segment_probe_key(rf_file(index), meta, segment, new->kind,
+							 &new->key) != RF_YES)
+		return RF_MISSING;
+	return rf_key_is_placed(rf_file(index), meta, segment, new->kind,
+							&new->key, new->heap_block) ?
+		RF_COVERED : RF_LOOSEN;
 }
 
 /*
@@ -85,18 +97,35 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 }
 
 /*
- * Is nothing to be written for this key?  The caller holds a lock on the
+ * What is to be written for this key?  The caller holds a lock on the
  * metapage.
  */
-static bool
-rf_is_covered(Relation index, const RfMetaData *meta, const RfNewKey *new)
+static RfCover
+rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 {
 	if ((meta->flags & RF_TAIL_OPEN) && new->heap_block >= rf_tail_start(meta))
-		return true;
+		return RF_COVERED;
 	if (meta->flags & RF_DELTA_OVERFLOW)
-		return true;
-	return rf_delta_covers(index, meta, new) ||
-		rf_segment_covers(index, meta, new);
+		return RF_COVERED;
+	if (rf_delta_covers(index, meta, new))
+		return RF_COVERED;
+	return rf_segment_covers(index, meta, new);
+}
+
+/*
+ * Makes the range of the key's block loose.  The caller holds the metapage
+ * exclusively.  The stamp stays: what the summary denies is the same.
+ */
+static void
+rf_loosen(Relation index, Buffer meta_buffer, const RfNewKey *new)
+{
+	GenericXLogState *state = GenericXLogStart(index);
+	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
+	RfSegment  *segment = unconstify(RfSegment *,
+									 rf_segment_of_block(meta, new->heap_block));
+
+	segment->loose |= rf_loose_bit(segment, new->heap_block);
+	GenericXLogFinish(state);
 }
 
 /*
@@ -187,13 +216,18 @@ rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block)
 static void
 rf_insert_key(Relation index, Buffer buffer, const RfNewKey *new)
 {
+	RfCover		cover;
+
 	rf_check_meta(index, buffer);
-	if (rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), new))
+	if (rf_cover(index, rf_page_meta(BufferGetPage(buffer)), new) == RF_COVERED)
 		return;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	rf_check_meta(index, buffer);
-	if (!rf_is_covered(index, rf_page_meta(BufferGetPage(buffer)), new))
+	cover = rf_cover(index, rf_page_meta(BufferGetPage(buffer)), new);
+	if (cover == RF_LOOSEN)
+		rf_loosen(index, buffer, new);
+	else if (cover == RF_MISSING)
 		rf_write_key(index, buffer, new);
 }
 

@@ -106,7 +106,9 @@ rf_directory_is_sane(const RfMetaData *meta)
 			segment->min_len > RF_BOUND_BYTES ||
 			segment->max_len > RF_BOUND_BYTES ||
 			segment->length < sizeof(RfSegment) + segment->min_len +
-			segment->max_len + segment->root_len)
+			segment->max_len + segment->root_len + segment->places_len ||
+			segment->place_pages > segment->npages ||
+			(segment->range_blocks > 0 && segment->start >= segment->end))
 			return false;
 		entry += segment->length;
 		left -= segment->length;
@@ -307,6 +309,15 @@ rf_segment_root(const RfSegment *segment)
 	return (const uint8 *) (segment + 1) + segment->min_len + segment->max_len;
 }
 
+/*
+ * The places in a segment's entry, if there are any.
+ */
+const uint8 *
+rf_segment_places(const RfSegment *segment)
+{
+	return rf_segment_root(segment) + segment->root_len;
+}
+
 RfKey
 rf_segment_min(const RfSegment *segment)
 {
@@ -375,4 +386,56 @@ rf_set_directory(Page page, uint32 len)
 {
 	rf_page_meta(page)->directory_len = len;
 	((PageHeader) page)->pd_lower = rf_meta_lower(len);
+}
+
+/*
+ * The length of a segment's entry without places.
+ */
+static uint32
+rf_bare_segment_length(const RfSegment *segment)
+{
+	return MAXALIGN(rf_segment_places(segment) - (const uint8 *) segment);
+}
+
+/*
+ * The size of a copy of the metapage's content made by rf_copy_bare_meta().
+ */
+Size
+rf_bare_meta_size(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	Size		size = MAXALIGN(sizeof(RfMetaData));
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		size += rf_bare_segment_length(segment);
+		segment = rf_next_segment(segment);
+	}
+	return size;
+}
+
+/*
+ * Copies the metapage's content without the places that are there, which only
+ * scans and inserts need.  (Segments of the copy are taken to have none.)
+ */
+void
+rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from)
+{
+	const RfSegment *segment = rf_first_segment(from);
+	RfSegment  *copy = unconstify(RfSegment *, rf_first_segment(to));
+
+	memcpy(to, from, MAXALIGN(sizeof(RfMetaData)));
+	to->directory_len = 0;
+	for (int i = 0; i < from->nsegments; i++)
+	{
+		uint32		len = rf_bare_segment_length(segment);
+
+		memcpy(copy, segment, len);
+		copy->length = len;
+		copy->range_blocks = 0;
+		copy->places_len = 0;
+		to->directory_len += len;
+		copy = unconstify(RfSegment *, rf_next_segment(copy));
+		segment = rf_next_segment(segment);
+	}
 }

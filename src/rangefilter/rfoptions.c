@@ -63,6 +63,10 @@ rf_init_options(void)
 					   rf_suffix_values, FILTER_SUFFIX_REAL,
 					   "Valid values are \"none\", \"hash\", \"real\" and \"mixed\".",
 					   AccessExclusiveLock);
+	add_int_reloption(rf_relopt_kind, "pages_per_range",
+					  "Heap blocks in each of the ranges that scans tell apart: 0 for none, -1 for as many as cost no space",
+					  RF_RANGES_AUTO, RF_RANGES_AUTO, 131072,
+					  AccessExclusiveLock);
 }
 
 /*
@@ -74,7 +78,8 @@ rf_options(Datum reloptions, bool validate)
 	static const relopt_parse_elt table[] = {
 		{"filter", RELOPT_TYPE_ENUM, offsetof(RfOptions, filter)},
 		{"bits_per_key", RELOPT_TYPE_INT, offsetof(RfOptions, bits_per_key)},
-		{"suffix", RELOPT_TYPE_ENUM, offsetof(RfOptions, suffix)}
+		{"suffix", RELOPT_TYPE_ENUM, offsetof(RfOptions, suffix)},
+		{"pages_per_range", RELOPT_TYPE_INT, offsetof(RfOptions, pages_per_range)}
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, rf_relopt_kind,
@@ -91,7 +96,8 @@ rf_index_options(Relation index)
 	static const RfOptions defaults = {
 		.filter = RF_FILTER_AUTO,
 		.bits_per_key = RF_DEFAULT_BITS,
-		.suffix = FILTER_SUFFIX_REAL
+		.suffix = FILTER_SUFFIX_REAL,
+		.pages_per_range = RF_RANGES_AUTO
 	};
 
 	return index->rd_options ? (const RfOptions *) index->rd_options : &defaults;
@@ -187,22 +193,6 @@ rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 }
 
 /*
- * amcostestimate.  There are no scans of the index to cost; the planner part
- * takes it out of the list of scannable indexes, so this is reached only when
- * the library's hooks are not in place.
- */
-void
-rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
-				double loop_count, Cost *startup_cost, Cost *total_cost,
-				Selectivity *selectivity, double *correlation, double *pages)
-{
-	*startup_cost = *total_cost = disable_cost;
-	*selectivity = 1.0;
-	*correlation = 0.0;
-	*pages = 1.0;
-}
-
-/*
  * ambuildphasename.
  */
 static char *
@@ -245,6 +235,10 @@ rangefilter_handler(PG_FUNCTION_ARGS)
 	routine->ambulkdelete = rf_bulkdelete;
 	routine->amvacuumcleanup = rf_vacuumcleanup;
 	routine->amcostestimate = rf_costestimate;
+	routine->ambeginscan = rf_beginscan;
+	routine->amrescan = rf_rescan;
+	routine->amgetbitmap = rf_getbitmap;
+	routine->amendscan = rf_endscan;
 	routine->amoptions = rf_options;
 	routine->ambuildphasename = rf_buildphasename;
 	routine->amvalidate = rf_validate_opclass;

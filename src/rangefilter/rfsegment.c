@@ -195,6 +195,41 @@ rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
+ * The ranks of the segment's keys that may be in a range, where the answer is
+ * RF_YES; the run is the one the reader reads.
+ */
+RfAnswer
+rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+			   const RfRange *range, FilterReader *reader,
+			   FilterRanks *ranks)
+{
+	RfByteRange room;
+	RfAnswer	answer;
+	bool		known;
+
+	if (rf_outside_bounds(segment, kind, range))
+		return RF_NO;
+	ranks->first = 0;
+	ranks->end = PG_UINT64_MAX;
+	if (rf_holds_bounds(segment, kind, range))
+		return RF_YES;
+	answer = rf_query_filter(segment, kind, range, reader);
+	if (answer != RF_YES)
+		return answer;
+	if (rf_filters_bytes(segment, kind))
+		known = filter_ranks_bytes(rf_segment_root(segment),
+								   segment->root_len, reader,
+								   rf_byte_range(kind, range, &room), ranks);
+	else
+		known = filter_ranks_u64(segment->kind, rf_segment_root(segment),
+								 segment->root_len, reader,
+								 range->lo_inf ? 0 : range->lo.num,
+								 range->hi_inf ? PG_UINT64_MAX : range->hi.num,
+								 ranks);
+	return known ? RF_YES : RF_UNKNOWN;
+}
+
+/*
  * Adds to *count how many keys of a range a segment holds.  False where its
  * pages are damaged.
  */

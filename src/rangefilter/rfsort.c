@@ -5,7 +5,8 @@
  *
  * Keys go through core's tuplesort (which spills to disk beyond
  * maintenance_work_mem), as int8 with the sign bit flipped or as bytea; the
- * filter library reads the sorted keys twice.
+ * filter library reads the sorted keys twice.  Where places are wanted, each
+ * key is sorted as a row with the number of its heap block.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +17,9 @@
 #include "commands/progress.h"
 #include "compat.h"
 #include "filter/leading.h"
+#include "filter/places.h"
 #include "filter/trial.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -24,10 +27,18 @@
 #include "utils/builtins.h"
 #include "utils/tuplesort.h"
 
+/* Columns of rows that are sorted. */
+#define RF_SORT_KEY		1
+#define RF_SORT_BLOCK	2
+
 struct RfKeySort
 {
 	RfKeyKind	kind;
 	Tuplesortstate *sort;
+	RfPlacing	placing;		/* range_blocks 0: no places */
+	TupleTableSlot *input;		/* of rows; NULL: just keys are sorted */
+	TupleTableSlot *output;
+	BlockNumber block;			/* of the row read last */
 	uint64		nrows;			/* with a key */
 	uint64		nnulls;
 	char		buffer[VARHDRSZ + FILTER_MAX_KEY];	/* a key as bytea */
@@ -42,21 +53,63 @@ typedef struct RfFilterPass
 	void		(*bytes) (FilterBuild *build, FilterBytes key);
 } RfFilterPass;
 
+/* What is made of the sorted keys. */
+typedef struct RfMaking
+{
+	FilterBuild *filter;
+	bool		as_bytes;		/* numbers as their big-endian bytes */
+	RfKey		min;
+	RfKey		max;
+	PlacesBuild *places;		/* NULL: none are made */
+
+	/* First pass: how many keys are in several ranges */
+	uint64		rank;
+	uint32		range;			/* of the key's first row */
+	bool		several;
+	uint64		nseveral;
+} RfMaking;
+
 static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes};
 static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
 
 #define RF_SIGN_BIT (UINT64CONST(1) << 63)
 
 /*
- * Begins to collect keys of one kind.
+ * Begins to collect keys with their blocks.
+ */
+static void
+rf_begin_rows(RfKeySort *sort)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(2);
+	AttrNumber	column = RF_SORT_KEY;
+	bool		is_number = sort->kind == RF_KEY_U64;
+	Oid			operator = is_number ? Int8LessOperator : ByteaLessOperator;
+	Oid			collation = InvalidOid;
+	bool		nulls_first = false;
+
+	TupleDescInitEntry(desc, RF_SORT_KEY, "key",
+					   is_number ? INT8OID : BYTEAOID, -1, 0);
+	TupleDescInitEntry(desc, RF_SORT_BLOCK, "block", INT4OID, -1, 0);
+	sort->sort = tuplesort_begin_heap(desc, 1, &column, &operator, &collation,
+									  &nulls_first, maintenance_work_mem,
+									  NULL, TUPLESORT_RANDOMACCESS);
+	sort->input = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+	sort->output = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+}
+
+/*
+ * Begins to collect keys of one kind, for a segment with places or without.
  */
 RfKeySort *
-rf_sort_begin(RfKeyKind kind)
+rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
 {
 	RfKeySort  *sort = palloc0(sizeof(RfKeySort));
 
 	sort->kind = kind;
-	if (kind == RF_KEY_U64)
+	sort->placing = *placing;
+	if (placing->range_blocks > 0)
+		rf_begin_rows(sort);
+	else if (kind == RF_KEY_U64)
 		sort->sort = tuplesort_begin_datum(INT8OID, Int8LessOperator,
 										   InvalidOid, false,
 										   maintenance_work_mem, NULL,
@@ -91,11 +144,33 @@ rf_sort_share(RfKeySort *sort, const RfKey *key)
 }
 
 /*
+ * Puts a key into the sort, with the block of its tuple if that is wanted.
+ */
+static void
+rf_put_key(RfKeySort *sort, Datum key, BlockNumber block)
+{
+	if (sort->input == NULL)
+	{
+		tuplesort_putdatum(sort->sort, key, false);
+		return;
+	}
+	ExecClearTuple(sort->input);
+	sort->input->tts_values[RF_SORT_KEY - 1] = key;
+	sort->input->tts_values[RF_SORT_BLOCK - 1] = Int32GetDatum((int32) block);
+	sort->input->tts_isnull[RF_SORT_KEY - 1] = false;
+	sort->input->tts_isnull[RF_SORT_BLOCK - 1] = false;
+	ExecStoreVirtualTuple(sort->input);
+	tuplesort_puttupleslot(sort->sort, sort->input);
+}
+
+/*
  * Adds a tuple's key; NULLs are only counted.
  */
 void
 rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
 {
+	BlockNumber block = ItemPointerGetBlockNumber(&tuple->tid);
+
 	if (tuple->isnull)
 	{
 		sort->nnulls++;
@@ -105,15 +180,34 @@ rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
 		rf_sort_share(sort, &tuple->key);
 	sort->nrows++;
 	if (sort->kind == RF_KEY_U64)
-		tuplesort_putdatum(sort->sort,
-						   Int64GetDatum((int64) (tuple->key.num ^ RF_SIGN_BIT)),
-						   false);
+		rf_put_key(sort, Int64GetDatum((int64) (tuple->key.num ^ RF_SIGN_BIT)),
+				   block);
 	else
 	{
 		SET_VARSIZE(sort->buffer, VARHDRSZ + tuple->key.len);
 		memcpy(VARDATA(sort->buffer), tuple->key.data, tuple->key.len);
-		tuplesort_putdatum(sort->sort, PointerGetDatum(sort->buffer), false);
+		rf_put_key(sort, PointerGetDatum(sort->buffer), block);
 	}
+}
+
+/*
+ * Reads the next sorted value, and its block; what it takes is freed by the
+ * caller (*fresh) or at the next call.
+ */
+static bool
+rf_get_key(RfKeySort *sort, Datum *value, bool *fresh)
+{
+	bool		isnull;
+
+	*fresh = sort->input == NULL;
+	if (sort->input == NULL)
+		return RF_TUPLESORT_GETDATUM(sort->sort, value, &isnull);
+	if (!tuplesort_gettupleslot(sort->sort, true, false, sort->output, NULL))
+		return false;
+	*value = slot_getattr(sort->output, RF_SORT_KEY, &isnull);
+	sort->block = (BlockNumber)
+		DatumGetInt32(slot_getattr(sort->output, RF_SORT_BLOCK, &isnull));
+	return true;
 }
 
 /*
@@ -123,9 +217,9 @@ static bool
 rf_sort_next(RfKeySort *sort, RfKey *key)
 {
 	Datum		value;
-	bool		isnull;
+	bool		fresh;
 
-	if (!RF_TUPLESORT_GETDATUM(sort->sort, &value, &isnull))
+	if (!rf_get_key(sort, &value, &fresh))
 		return false;
 	if (sort->kind == RF_KEY_U64)
 		key->num = (uint64) DatumGetInt64(value) ^ RF_SIGN_BIT;
@@ -136,7 +230,8 @@ rf_sort_next(RfKeySort *sort, RfKey *key)
 		key->len = VARSIZE_ANY_EXHDR(bytes);
 		memcpy(sort->buffer, VARDATA_ANY(bytes), key->len);
 		key->data = (const uint8 *) sort->buffer;
-		pfree(bytes);
+		if (fresh)
+			pfree(bytes);
 	}
 	return true;
 }
@@ -164,29 +259,57 @@ rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
 }
 
 /*
- * Walks the sorted keys once.  The last one is left in *last, its bytes in
- * the sort's buffer; the first is copied to *first (bytes palloc'd).
+ * Notes where the key given last is: in the first pass, whether it is in
+ * several ranges of heap blocks; in the second, for its places.
  */
 static void
-rf_sort_walk(RfKeySort *sort, FilterBuild *build, const RfFilterPass *pass,
-			 bool as_bytes, RfKey *first, RfKey *last)
+rf_note_place(RfKeySort *sort, RfMaking *making)
+{
+	uint64		rank = filter_build_rank(making->filter);
+	uint32		range = (sort->block - sort->placing.start) /
+	sort->placing.range_blocks;
+
+	if (making->places != NULL)
+		places_add(making->places, rank, range);
+	else if (rank != making->rank)
+	{
+		making->rank = rank;
+		making->range = range;
+		making->several = false;
+	}
+	else if (range != making->range && !making->several)
+	{
+		making->several = true;
+		making->nseveral++;
+	}
+}
+
+/*
+ * Walks the sorted keys once.  The least is left in making->min (bytes
+ * palloc'd), the greatest in making->max, its bytes in the sort's buffer.
+ */
+static void
+rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 {
 	bool		seen = false;
 
-	while (rf_sort_next(sort, last))
+	while (rf_sort_next(sort, &making->max))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!seen)
 		{
 			uint8	   *copy = palloc(FILTER_MAX_KEY);
 
-			*first = *last;
+			making->min = making->max;
 			if (sort->kind == RF_KEY_BYTES)
-				memcpy(copy, last->data, last->len);
-			first->data = copy;
+				memcpy(copy, making->max.data, making->max.len);
+			making->min.data = copy;
 			seen = true;
 		}
-		rf_give(build, pass, sort->kind, last, as_bytes);
+		rf_give(making->filter, pass, sort->kind, &making->max,
+				making->as_bytes);
+		if (sort->placing.range_blocks > 0)
+			rf_note_place(sort, making);
 	}
 }
 
@@ -242,13 +365,58 @@ rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 }
 
 /*
+ * Between the passes: are places worth their room, and in what form?  Where
+ * they do not fit the metapage, they come out of the filter's budget, which
+ * keeps half of it at least, or eight bits if there are so many.
+ */
+static void
+rf_begin_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
+{
+	RfPlacing  *placing = &sort->placing;
+	uint64		nkeys = making->rank + 1;
+	bool		entries = making->nseveral > 0;
+	uint64		bits;
+
+	if (placing->range_blocks == 0 || sort->nrows == 0)
+	{
+		placing->range_blocks = 0;
+		return;
+	}
+	bits = places_bits(placing->nranges, nkeys, making->nseveral);
+	if (placing->automatic && bits > rf_places_room() * BITS_PER_BYTE)
+	{
+		/* Without entries, keys in several ranges may be anywhere. */
+		entries = false;
+		if (making->nseveral > nkeys / 2 ||
+			places_bits(placing->nranges, nkeys, 0) >
+			rf_places_room() * BITS_PER_BYTE)
+		{
+			placing->range_blocks = 0;
+			return;
+		}
+	}
+	else if (bits > rf_places_room() * BITS_PER_BYTE)
+	{
+		int			least = Min(options->bits_per_key,
+								Max(options->bits_per_key / 2, 8));
+
+		filter_build_limit(making->filter,
+						   Max(options->bits_per_key -
+							   (int) Min(bits / nkeys + 1, 64), least));
+	}
+	making->places = places_build_begin(placing->nranges, entries,
+										RF_PAGE_CONTENT);
+}
+
+/*
  * Makes the directory entry of a finished run.
  */
 static RfSegment *
-rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfKey *min,
-				const RfKey *max)
+rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
 {
-	RfSegment  *segment = palloc0(RF_MAX_SEGMENT_SIZE);
+	RfSegment  *segment = palloc0(RF_DIRECTORY_SIZE);
+	const RfKey *min = &making->min;
+	const RfKey *max = &making->max;
 	char	   *end = (char *) (segment + 1);
 
 	segment->kind = run->kind;
@@ -282,20 +450,72 @@ rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfKey *min,
 }
 
 /*
- * Sorts what was collected and builds its filter, by the index's options.
- * Returns the directory entry (palloc'd; where its heap range and run lie is
- * for the caller to fill in) and the run.  Frees the sort.
+ * Ends places: they go into the directory entry if there is room, else to the
+ * end of the run; automatic ones are dropped rather.
+ */
+static void
+rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
+			  FilterRun *run)
+{
+	uint32		npages;
+	uint32		last_len;
+	uint8	   *pages;
+	uint32		in_entry;
+
+	if (making->places == NULL)
+		return;
+	pages = places_build_end(making->places, &npages, &last_len);
+	in_entry = rf_segment_places(segment) - (uint8 *) segment + last_len;
+	if (npages == 1 && MAXALIGN(in_entry) <= RF_DIRECTORY_SIZE &&
+		segment->start == 0)
+	{
+		memcpy(unconstify(uint8 *, rf_segment_places(segment)), pages, last_len);
+		segment->places_len = last_len;
+		segment->length = MAXALIGN(in_entry);
+		segment->range_blocks = sort->placing.range_blocks;
+	}
+	else if (!sort->placing.automatic)
+	{
+		run->pages = repalloc_huge(run->pages, (Size) (run->npages + npages) *
+								   RF_PAGE_CONTENT);
+		memcpy(run->pages + (Size) run->npages * RF_PAGE_CONTENT, pages,
+			   (Size) npages * RF_PAGE_CONTENT);
+		run->npages += npages;
+		segment->npages = run->npages;
+		segment->place_pages = npages;
+		segment->range_blocks = sort->placing.range_blocks;
+	}
+	pfree(pages);
+}
+
+/*
+ * Frees the sort.
+ */
+static void
+rf_sort_free(RfKeySort *sort)
+{
+	if (sort->input != NULL)
+	{
+		ExecDropSingleTupleTableSlot(sort->input);
+		ExecDropSingleTupleTableSlot(sort->output);
+	}
+	tuplesort_end(sort->sort);
+	pfree(sort);
+}
+
+/*
+ * Sorts what was collected and builds its filter and places, by the index's
+ * options.  Returns the directory entry (palloc'd; where its run and heap
+ * range end is for the caller to fill in) and the run.  Frees the sort.
  */
 RfSegment *
 rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 			   bool report_progress, FilterRun *run)
 {
-	FilterOptions options;
-	FilterBuild *build;
+	const RfOptions *options = rf_index_options(index);
+	FilterOptions filter;
 	RfSegment  *segment;
-	bool		as_bytes;
-	RfKey		min = {0};
-	RfKey		max = {0};
+	RfMaking	making = {.rank = PG_UINT64_MAX};
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
@@ -303,17 +523,21 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
-	rf_choose_filter(sort, rf_index_options(index), root_max, &options);
-	as_bytes = options.surf || options.leading;
-	build = filter_build_begin(&options);
-	rf_sort_walk(sort, build, &rf_measure, as_bytes, &min, &max);
-	filter_measure_end(build);
+	rf_choose_filter(sort, options, root_max, &filter);
+	rf_choose_ranges(&sort->placing, sort->nrows);
+	making.as_bytes = filter.surf || filter.leading;
+	making.filter = filter_build_begin(&filter);
+	rf_sort_walk(sort, &making, &rf_measure);
+	rf_begin_places(sort, &making, options);
+	filter_measure_end(making.filter);
 	tuplesort_rescan(sort->sort);
-	rf_sort_walk(sort, build, &rf_add, as_bytes, &min, &max);
-	filter_build_end(build, run);
+	rf_sort_walk(sort, &making, &rf_add);
+	filter_build_end(making.filter, run);
 
-	segment = rf_make_segment(sort, run, &min, &max);
-	tuplesort_end(sort->sort);
-	pfree(sort);
+	segment = rf_make_segment(sort, run, &making);
+	segment->start = sort->placing.start;
+	segment->end = sort->placing.end;
+	rf_end_places(sort, &making, segment, run);
+	rf_sort_free(sort);
 	return segment;
 }

@@ -50,6 +50,20 @@ rf_delta_keys(const RfMetaData *meta)
 }
 
 /*
+ * Do half of a segment's places not count any more, or, if asked for what can
+ * be better, any?  VACUUM reads no large heap anew for that.
+ */
+static bool
+rf_is_too_loose(const RfSegment *segment, RfSummarizeMode mode)
+{
+	if (segment->loose == 0)
+		return false;
+	return mode == RF_SUMMARIZE_ASKED ||
+		(segment->end <= RF_SINGLE_SEGMENT_BLOCKS &&
+		 2 * rf_loose_count(segment) >= rf_range_count(segment));
+}
+
+/*
  * Has so much changed that summarizing summarized blocks again is worth it?
  *
  * The rows a summary was made from, plus the keys that came since, less the
@@ -76,6 +90,8 @@ rf_worth_redoing(const RfMetaData *meta, RfSummarizeMode mode,
 	for (int i = 0; i < meta->nsegments; i++)
 	{
 		summarized += segment->nrows;
+		if (rf_is_too_loose(segment, mode))
+			return true;
 		segment = rf_next_segment(segment);
 	}
 	rows += summarized;
@@ -298,6 +314,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 			RfSummarizeMode mode, const RfWork *work, bool *missed_dead)
 {
 	RfHeapScan	scan = {0};
+	RfPlacing	placing;
 	RfSegment  *segment;
 	FilterRun	run;
 
@@ -310,13 +327,12 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	scan.in_vacuum = mode == RF_SUMMARIZE_VACUUM;
 	scan.report_progress = mode == RF_SUMMARIZE_BUILD;
 	scan.callback = rf_collect;
-	scan.arg = rf_sort_begin(scan.codec->kind);
+	rf_plan_places(heap, index, work->start, work->end, &placing);
+	scan.arg = rf_sort_begin(scan.codec->kind, &placing);
 	rf_scan_heap(&scan);
 	*missed_dead = scan.missed_dead;
 	segment = rf_sort_finish(scan.arg, index, work->root_max,
 							 scan.report_progress, &run);
-	segment->start = work->start;
-	segment->end = work->end;
 	segment->owner = work->owner;
 	if (run.npages > 0)
 		segment->run_block = rf_write_run(index, work->identity, work->owner,

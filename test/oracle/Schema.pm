@@ -148,6 +148,7 @@ sub create_index
 
 	push @options, 'filter = ' . one_of('auto', 'surf', $self->is_number && @{ $self->{columns} } == 1 ? 'snarf' : 'auto') if chance(50);
 	push @options, 'bits_per_key = ' . one_of(4, 8, 14, 20, 64) if chance(40);
+	push @options, 'pages_per_range = ' . one_of(0, 1, 1, 1, 1, 2, 3, 16) if chance(80);
 	push @options, 'suffix = ' . one_of('none', 'hash', 'real', 'mixed') if chance(50);
 	my $how = 'USING rangefilter (' . join(', ', map { $self->indexed($_) } @{ $self->{columns} }) . ')'
 	  . (@options ? ' WITH (' . join(', ', @options) . ')' : '')

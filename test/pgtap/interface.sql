@@ -116,7 +116,7 @@ FROM pg_am a, (VALUES ('can_order', false), ('can_unique', false), ('can_exclude
 	('can_include', false)) v (p, expected)
 WHERE a.amname = 'rangefilter';
 SELECT is(pg_index_has_property('t_k', p), expected, p)
-FROM (VALUES ('clusterable', false), ('index_scan', false), ('bitmap_scan', false),
+FROM (VALUES ('clusterable', false), ('index_scan', false), ('bitmap_scan', true),
 	('backward_scan', false)) v (p, expected);
 SELECT is(pg_index_column_has_property('t_k', 1, 'search_nulls'), true, 'search_nulls');
 

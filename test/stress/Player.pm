@@ -59,6 +59,7 @@ sub plan_settings
 	my %settings = (
 		plan_cache_mode => weighted(5 => 'auto', 4 => 'force_generic_plan', 1 => 'force_custom_plan'),
 		enable_partition_pruning => weighted(4 => 'on', 1 => 'off'),
+		enable_seqscan => weighted(2 => 'on', 1 => 'off'),
 		'rangefilter.cache_size' => weighted(3 => '8MB', 2 => '0', 1 => '16kB'));
 
 	$settings{"enable_$_"} = weighted(2 => 'on', 1 => 'off')

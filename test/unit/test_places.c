@@ -1,0 +1,341 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_places.c
+ *	  Places: their pages alone, and beside runs of numbers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "numbers.h"
+#include "placed.h"
+
+/* So many ranges at most for a key of these tests. */
+#define MOST 12
+
+/* The ranges of keys: places[MOST * key + i], i below counts[key]. */
+typedef struct Truth
+{
+	uint32_t	nkeys;
+	uint32_t	nranges;
+	uint32_t   *places;
+	uint32_t   *counts;
+} Truth;
+
+/* Keys of which one in so many is in several ranges. */
+static Truth
+make_truth(uint32_t nkeys, uint32_t nranges, uint32_t several)
+{
+	Truth		truth = {nkeys, nranges};
+	uint32_t	i;
+	uint32_t	j;
+
+	truth.places = malloc((nkeys + 1) * MOST * sizeof(uint32_t));
+	truth.counts = malloc((nkeys + 1) * sizeof(uint32_t));
+	for (i = 0; i < nkeys; i++)
+	{
+		truth.counts[i] = unit_random_below(several) == 0 ?
+			1 + unit_random_below(MOST) : 1;
+		for (j = 0; j < truth.counts[i]; j++)
+			truth.places[MOST * i + j] = unit_random_below(nranges);
+	}
+	return truth;
+}
+
+static void
+free_truth(Truth *truth)
+{
+	free(truth->places);
+	free(truth->counts);
+}
+
+static Placed
+build_places(const Truth *truth, bool entries, uint32_t page_size)
+{
+	PlacesBuild *build = places_build_begin(truth->nranges, entries, page_size);
+	uint32_t	i;
+	uint32_t	j;
+
+	for (i = 0; i < truth->nkeys; i++)
+		for (j = 0; j < truth->counts[i]; j++)
+			places_add(build, i, truth->places[MOST * i + j]);
+	return placed_end(build, truth->nranges, page_size);
+}
+
+/* Has the key rows in other ranges than its first one's? */
+static bool
+in_several(const Truth *truth, uint32_t key)
+{
+	uint32_t	i;
+
+	for (i = 1; i < truth->counts[key]; i++)
+		if (truth->places[MOST * key + i] != truth->places[MOST * key])
+			return true;
+	return false;
+}
+
+/* No range of these keys is missing; what is in one range says no other. */
+static void
+check_keys(const Truth *truth, Placed *placed, uint32_t first, uint32_t end,
+		   bool entries)
+{
+	uint32_t	i;
+	uint32_t	j;
+
+	CHECK(placed_collect(placed, first, end), "%u to %u", first, end);
+	for (i = first; i < end; i++)
+		for (j = 0; j < truth->counts[i]; j++)
+			CHECK(placed_has(placed, truth->places[MOST * i + j]),
+				  "key %u of %u is in range %u of %u", i, truth->nkeys,
+				  truth->places[MOST * i + j], truth->nranges);
+	if (end != first + 1)
+		return;
+	if (!in_several(truth, first))
+		CHECK(placed_count(placed) == 1, "%u ranges", placed_count(placed));
+	else if (!entries)
+		CHECK(placed_count(placed) == placed->nranges, "%u ranges",
+			  placed_count(placed));
+	else if (truth->nranges <= PLACES_MAX_MASK || truth->counts[first] <= 5)
+		CHECK(placed_count(placed) <= truth->counts[first], "%u ranges, not %u",
+			  placed_count(placed), truth->counts[first]);
+	else
+		CHECK(placed_count(placed) <= truth->counts[first] *
+			  ((truth->nranges + PLACES_MAX_MASK - 1) / PLACES_MAX_MASK),
+			  "%u ranges", placed_count(placed));
+}
+
+static void
+test_keys_in_ranges(void)
+{
+	static const uint32_t ranges[] = {1, 2, 7, 62, 63, 64, 100, 470, 4000};
+	static const uint32_t keys[] = {1, 2, 100, 20000};
+	static const uint32_t pages[] = {PLACES_MIN_PAGE, 512, SERVER_PAGE};
+	int			i;
+
+	for (i = 0; i < 300; i++)
+	{
+		Truth		truth = make_truth(keys[unit_random_below(4)],
+									   ranges[unit_random_below(9)],
+									   1 + unit_random_below(10));
+		bool		entries = unit_random_below(3) > 0;
+		Placed		placed = build_places(&truth, entries,
+										  pages[unit_random_below(3)]);
+		int			j;
+
+		for (j = 0; j < 200; j++)
+		{
+			uint32_t	first = unit_random_below(truth.nkeys);
+			uint32_t	most = j % 2 == 0 ? 1 : 1 + unit_random_below(50);
+			uint32_t	end = first + most < truth.nkeys ? first + most :
+			truth.nkeys;
+
+			check_keys(&truth, &placed, first, end, entries);
+		}
+		CHECK(placed_collect(&placed, 5, 5) && placed_count(&placed) == 0,
+			  "no keys have places");
+		CHECK(placed_collect(&placed, truth.nkeys, UINT64_MAX) &&
+			  placed_count(&placed) == 0, "keys past the last have places");
+		placed_free(&placed);
+		free_truth(&truth);
+	}
+}
+
+/* What it takes is what places_bits() says. */
+static void
+test_size(void)
+{
+	static const uint32_t ranges[] = {3, 7, 63, 64, 500};
+	int			i;
+
+	for (i = 0; i < 5; i++)
+	{
+		Truth		truth = make_truth(2000, ranges[i], 4);
+		Placed		placed = build_places(&truth, true, 60000);
+		uint32_t	several = 0;
+		uint32_t	key;
+
+		for (key = 0; key < truth.nkeys; key++)
+			several += in_several(&truth, key);
+		CHECK(placed.npages == 1, "%u pages", placed.npages);
+		CHECK(placed.lens[0] <=
+			  (places_bits(ranges[i], 2000, several) + 7) / 8,
+			  "%u bytes", placed.lens[0]);
+		placed_free(&placed);
+		free_truth(&truth);
+	}
+}
+
+/* Nothing but entries, as small as they can be. */
+static void
+test_many_entries(void)
+{
+	Truth		truth = make_truth(20000, 2, 1);
+	Placed		placed;
+	uint32_t	key;
+
+	for (key = 0; key < truth.nkeys; key++)
+	{
+		truth.counts[key] = 2;
+		truth.places[MOST * key] = 0;
+		truth.places[MOST * key + 1] = 1;
+	}
+	placed = build_places(&truth, true, SERVER_PAGE);
+	for (key = 0; key < truth.nkeys; key += 100)
+		check_keys(&truth, &placed, key, key + 1, true);
+	placed_free(&placed);
+	free_truth(&truth);
+}
+
+/* Whatever bytes change, nothing is read or written where it should not be. */
+static void
+test_damage(void)
+{
+	int			i;
+
+	for (i = 0; i < 3000; i++)
+	{
+		Truth		truth = make_truth(1 + unit_random_below(300),
+									   1 + unit_random_below(200), 3);
+		Placed		placed = build_places(&truth, i % 3 > 0, 512);
+		uint32_t	page = unit_random_below(placed.npages);
+		int			changes = 1 + unit_random_below(5);
+
+		for (; changes > 0; changes--)
+			placed.pages[page][unit_random_below(unit_random_below(2) ? 24 :
+												 placed.lens[page])] =
+				(uint8_t) unit_random();
+		placed_collect(&placed, unit_random_below(300), UINT64_MAX);
+		placed_collect(&placed, 0, unit_random_below(300));
+		placed_free(&placed);
+		free_truth(&truth);
+	}
+	unit_checks++;				/* made by the sanitizers */
+}
+
+/* A run with places: each row's is one of NRANGES. */
+#define NRANGES 100
+
+typedef struct PlacedRun
+{
+	Numbers		numbers;
+	uint32_t   *rows;			/* range of each row */
+	Placed		placed;
+} PlacedRun;
+
+/* Numbers have been built; builds them again for the ranks. */
+static PlacedRun
+build_placed(uint64_t *keys, size_t n, uint32_t bits, uint32_t page_size)
+{
+	PlacedRun	run;
+	FilterOptions options;
+	FilterBuild *build;
+	FilterRun	again;
+	PlacesBuild *places = places_build_begin(NRANGES, true, page_size);
+	size_t		i;
+
+	run.numbers = build_rows(keys, n, n, bits, page_size, 200);
+	run.rows = malloc((n + 1) * sizeof(uint32_t));
+	memset(&options, 0, sizeof(options));
+	options.bits_per_key = bits;
+	options.page_size = page_size;
+	options.root_max = 200;
+	options.nrows = n;
+	options.coding = numbers_coding;
+	build = filter_build_begin(&options);
+	for (i = 0; i < n; i++)
+		filter_measure_u64(build, keys[i]);
+	filter_measure_end(build);
+	for (i = 0; i < n; i++)
+	{
+		run.rows[i] = unit_random_below(NRANGES);
+		filter_add_u64(build, keys[i]);
+		places_add(places, filter_build_rank(build), run.rows[i]);
+	}
+	filter_build_end(build, &again);
+	filter_run_free(&again);
+	run.placed = placed_end(places, NRANGES, page_size);
+	return run;
+}
+
+/* The ranks that a range may have. */
+static FilterRanks
+ask_ranks(PlacedRun *run, uint64_t lo, uint64_t hi)
+{
+	FilterRanks ranks;
+
+	CHECK(filter_ranks_u64(run->numbers.run.kind, run->numbers.run.root,
+						   run->numbers.run.root_len,
+						   &run->numbers.reader.reader, lo, hi, &ranks),
+		  "[%" PRIu64 ", %" PRIu64 "]", lo, hi);
+	return ranks;
+}
+
+/* All rows in [lo, hi] are where places say; a point's ranks are a range's. */
+static void
+check_rows(PlacedRun *run, uint64_t lo, uint64_t hi)
+{
+	FilterRanks ranks = ask_ranks(run, lo, hi);
+	FilterRanks point;
+	uint64_t	key = lo + unit_random() % (hi - lo + 1 > 0 ? hi - lo + 1 :
+											UINT64_MAX);
+	const uint64_t *keys = run->numbers.keys;
+	size_t		i;
+
+	CHECK(placed_collect(&run->placed, ranks.first, ranks.end), "damaged");
+	for (i = 0; i < run->numbers.n; i++)
+		if (keys[i] >= lo && keys[i] <= hi)
+			CHECK(placed_has(&run->placed, run->rows[i]), "%" PRIu64
+				  " in [%" PRIu64 ", %" PRIu64 "]", keys[i], lo, hi);
+	if (run->numbers.run.kind == FILTER_KIND_EXACT)
+		CHECK(ranks.end - ranks.first == count_of(&run->numbers, lo, hi),
+			  "ranks of an exact run");
+	point = ask_ranks(run, key, key);
+	if (point.first < point.end)
+		CHECK(point.first >= ranks.first && point.end <= ranks.end,
+			  "%" PRIu64 " in [%" PRIu64 ", %" PRIu64 "]", key, lo, hi);
+}
+
+static void
+test_rows_of_numbers(void)
+{
+	static const uint32_t bits[] = {2, 3, 5, 8, 14};
+	int			distribution;
+	int			i;
+	int			j;
+
+	for (distribution = 0; distribution < DISTRIBUTIONS; distribution++)
+	{
+		for (i = 0; i < 5; i++)
+		{
+			size_t		n = i == 0 ? 500 : 4000;
+			PlacedRun	run = build_placed(make_keys(distribution, n), n, bits[i],
+										   i % 2 == 0 ? 512 : 2048);
+			const uint64_t *keys = run.numbers.keys;
+
+			unit_case(distribution_names[distribution]);
+			for (j = 0; j < 400; j++)
+			{
+				uint64_t	lo = keys[unit_random_below(n)] - 1 + unit_random_below(3);
+				uint64_t	hi = add_capped(lo, unit_random() >> (unit_random_below(64)));
+
+				check_rows(&run, lo, j % 3 == 0 ? lo : hi);
+			}
+			placed_free(&run.placed);
+			free(run.rows);
+			free_numbers(&run.numbers);
+		}
+	}
+}
+
+GOLOMB(test_rows_of_numbers)
+
+int
+main(void)
+{
+	unit_begin("places");
+	RUN(test_keys_in_ranges);
+	RUN(test_size);
+	RUN(test_many_entries);
+	RUN(test_damage);
+	RUN(test_rows_of_numbers);
+	RUN(test_rows_of_numbers_golomb);
+	return unit_end();
+}
