@@ -397,6 +397,22 @@ COMMENT ON FUNCTION rangefilter_activity_reset(regclass) IS
 -- As pg_stat_reset().
 REVOKE ALL ON FUNCTION rangefilter_activity_reset(regclass) FROM PUBLIC;
 
+CREATE FUNCTION rangefilter_advise("table" regclass, "column" name,
+	OUT worthwhile boolean,
+	OUT advice text,
+	OUT partitions integer,
+	OUT filter text,
+	OUT filter_bytes bigint,				-- of all partitions
+	OUT btree_bytes bigint,
+	OUT skipped_by_points float8,			-- shares of the partitions
+	OUT skipped_by_ranges_1ppm float8,		-- by ranges as wide as 1 ppm,
+	OUT skipped_by_ranges_100ppm float8,	-- 100 ppm and 1 % of the distance
+	OUT skipped_by_ranges_1percent float8)	-- from least to greatest value
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_advise(regclass, name) IS
+	'whether a rangefilter index on a column is worth it, from a sample';
+
 -- Ordered indexes.
 
 CREATE FUNCTION wormhole_handler(internal)

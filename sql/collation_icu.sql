@@ -24,5 +24,15 @@ SELECT rangefilter_may_contain('i_d_idx', 'a', 'a') AS equal, rangefilter_may_co
 ALTER TABLE i ALTER d TYPE text COLLATE rf_blind;
 SELECT rangefilter_verify('i_d_idx');
 
+-- Advice on columns: ranges need an order of bytes.
+CREATE TABLE words (p int, w text COLLATE rf_icu, v varchar(9) COLLATE rf_blind) PARTITION BY RANGE (p);
+CREATE TABLE words0 PARTITION OF words FOR VALUES FROM (0) TO (1);
+CREATE TABLE words1 PARTITION OF words FOR VALUES FROM (1) TO (2);
+CREATE TABLE words2 PARTITION OF words FOR VALUES FROM (2) TO (3);
+CREATE TABLE words3 PARTITION OF words FOR VALUES FROM (3) TO (4);
+INSERT INTO words SELECT g / 10, 'w' || g, 'w' || g FROM generate_series(0, 39) g;
+SELECT skipped_by_points, skipped_by_ranges_1ppm, advice FROM rangefilter_advise('words', 'w');
+SELECT skipped_by_points, skipped_by_ranges_1ppm, advice FROM rangefilter_advise('words', 'v');
+
 SET client_min_messages = warning;
 DROP SCHEMA rf_icu CASCADE;

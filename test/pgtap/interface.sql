@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(122);
+SELECT plan(128);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -27,6 +27,7 @@ SELECT has_function('rangefilter_summarize', ARRAY['regclass']);
 SELECT has_function('rangefilter_verify', ARRAY['regclass']);
 SELECT has_function('rangefilter_index_activity', ARRAY['regclass']);
 SELECT has_function('rangefilter_activity_reset', ARRAY['regclass']);
+SELECT has_function('rangefilter_advise', ARRAY['regclass', 'name']);
 SELECT function_returns('rangefilter_status', 'setof rangefilter_status_row');
 SELECT function_returns('rangefilter_may_contain', 'boolean');
 SELECT function_returns('rangefilter_partitions', 'setof regclass');
@@ -39,12 +40,12 @@ SELECT bag_eq(
 		WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler' $$,
 	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
 		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict'),
-		('rangefilter_index_activity strict'), ('rangefilter_activity_reset') $$,
+		('rangefilter_advise strict'), ('rangefilter_index_activity strict'), ('rangefilter_activity_reset') $$,
 	'no other functions; NULL bounds and no index have a meaning');
 -- What they say changes with the data.
 SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
 	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify,
-	rangefilter_index_activity,rangefilter_activity_reset}'::name[]) f;
+	rangefilter_index_activity,rangefilter_activity_reset,rangefilter_advise}'::name[]) f;
 SELECT is_empty($$ SELECT proname FROM pg_proc
 	WHERE proname LIKE 'rangefilter\_%' AND proparallel = 's' AND prorettype <> 'index_am_handler'::regtype $$,
 	'none runs in a parallel worker');
@@ -57,6 +58,11 @@ FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('filter', 'text'), (
 	('heap_blocks', 'bigint'), ('summarized_blocks', 'bigint'), ('tail_open', 'boolean'),
 	('delta_keys', 'bigint'), ('min', 'text'), ('max', 'text'), ('has_nulls', 'boolean'),
 	('generation', 'bigint')) v (c, t);
+SELECT function_returns('rangefilter_advise', 'record');
+SELECT is(proargnames::text, '{table,column,worthwhile,advice,partitions,filter,filter_bytes,btree_bytes,'
+	'skipped_by_points,skipped_by_ranges_1ppm,skipped_by_ranges_100ppm,skipped_by_ranges_1percent}',
+	'what rangefilter_advise tells')
+FROM pg_proc WHERE proname = 'rangefilter_advise';
 SELECT has_view('rangefilter_activity');
 SELECT columns_are('rangefilter_activity', ARRAY['index', 'table', 'probes', 'skips',
 	'watched_scans', 'empty_scans', 'false_positive_rate', 'last_summarize', 'stale_blocks']);

@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfsample.h
+ *	  A sample of a column's keys over all partitions, and what follows from it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_RFSAMPLE_H
+#define RANGEFILTER_RFSAMPLE_H
+
+#include "postgres.h"
+
+#include "key/codec.h"
+#include "nodes/pg_list.h"
+
+/* A partition's keys, ascending. */
+typedef struct RfPartSample
+{
+	Oid			table;
+	RfKey	   *keys;
+	uint64	   *places;			/* of the keys on the line of numbers */
+	int			n;
+	int			nrows;			/* read, NULLs included */
+	double		rows;			/* there are in the partition, with a key */
+	double		distinct;		/* keys there are */
+	int			seen;			/* distinct keys in the sample */
+	double		present;		/* the probability that a row of another
+								 * partition has a key this one has, too */
+} RfPartSample;
+
+typedef struct RfSample
+{
+	const RfCodec *codec;
+	int			npartitions;	/* there are */
+	int			nparts;			/* of them with keys in the sample */
+	RfPartSample *parts;
+	int			nsampled;		/* of them read */
+	double		rows;			/* of those read */
+	uint8		shared[256];	/* all byte keys begin so */
+	uint32		shared_len;
+	double		length;			/* of byte keys, on the average */
+} RfSample;
+
+extern RfSample *rf_sample_column(List *tables, const char *column,
+								  const RfCodec *codec);
+extern double rf_skipped_by_points(const RfSample *sample);
+extern double rf_skipped_by_ranges(const RfSample *sample, double width);
+
+#endif							/* RANGEFILTER_RFSAMPLE_H */
