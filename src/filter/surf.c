@@ -251,7 +251,9 @@ begin_query(SurfQuery *query, const uint8_t *root, uint32_t root_len,
 		return FILTER_NO;
 	if (query->lo_bound != NULL && query->hi_bound != NULL)
 	{
-		int			order = filter_bytes_compare(query->lo, query->hi);
+		bool		same = query->lo.data == query->hi.data &&
+		query->lo.len == query->hi.len;
+		int			order = same ? 0 : filter_bytes_compare(query->lo, query->hi);
 
 		if (order > 0 || (order == 0 && query->hi_exclusive))
 			return FILTER_NO;

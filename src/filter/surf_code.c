@@ -212,26 +212,49 @@ surf_code_open(SurfCode *code, const uint8_t *data, uint32_t len, uint32_t *used
 void
 surf_bits_extend(SurfBits *bits, uint32_t nbits)
 {
-	while (!bits->complete && bits->nbits < nbits)
+	SurfCode	code = *bits->code;
+	uint64_t   *word = &bits->words[bits->nbits / 64];
+	uint32_t	used = bits->nbits % 64;
+	uint32_t	total = bits->nbits;
+	uint64_t	value = word[0];
+
+	/* The word that is being filled stays in a register. */
+	while (!bits->complete && total < nbits)
 	{
 		SurfSymbol	symbol;
+		uint64_t	start;
 
 		if (bits->next == bits->mark)
-			bits->mark_bits = bits->nbits;
+			bits->mark_bits = total;
 		if (bits->next == bits->len)
 		{
 			/* The code of the end is zeros, as is what follows. */
 			bits->complete = true;
 			break;
 		}
-		if (!surf_code_byte(bits->code, bits->key[bits->next], &symbol))
+		if (!surf_code_byte(&code, bits->key[bits->next], &symbol))
 		{
 			bits->complete = true;
 			bits->between = true;
 		}
 		bits->next++;
-		surf_bits_append(bits, symbol);
+		start = (uint64_t) symbol.start << (64 - SURF_CODE_BITS);
+		value |= start >> used;
+		used += symbol.len;
+		total += symbol.len;
+		if (used >= 64)
+		{
+			*word++ = value;
+			used -= 64;
+			value = start << (symbol.len - used);
+		}
 	}
+
+	/* The bits behind are zero for two words. */
+	word[0] = value;
+	word[1] = 0;
+	word[2] = 0;
+	bits->nbits = total;
 }
 
 /* Begins to code a key like another, see surf_code.h. */

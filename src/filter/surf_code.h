@@ -230,20 +230,6 @@ surf_bits_begin(SurfBits *bits, const SurfCode *code, FilterBytes key,
 	bits->words[1] = 0;
 }
 
-/* Appends a code; keeps the bits behind it zero for two words. */
-static BITS_INLINE void
-surf_bits_append(SurfBits *bits, SurfSymbol symbol)
-{
-	uint64_t	value = (uint64_t) symbol.start << (64 - SURF_CODE_BITS);
-	uint64_t   *word = &bits->words[bits->nbits / 64];
-	uint32_t	skip = bits->nbits % 64;
-
-	word[0] |= value >> skip;
-	word[1] = (value << 1) << (63 - skip);
-	word[2] = 0;
-	bits->nbits += symbol.len;
-}
-
 /*
  * The 64 bits from pos on, the first one on top.  Those past the end of what
  * has been coded are zero.

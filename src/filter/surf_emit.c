@@ -23,8 +23,9 @@
 /* How the room in a page is used; positions in bits. */
 typedef struct SurfLayout
 {
+	uint32_t	skip_width;
 	uint32_t	base;			/* bits in the prefix and lead */
-	uint32_t	top_bits;
+	uint32_t	nparts;			/* 0 if there is just one */
 	uint32_t	suffix_bits;
 	uint32_t	nlonger;		/* leaves whose suffix has one bit more */
 	uint32_t	suffixes;		/* where they begin */
@@ -65,17 +66,6 @@ put_bits(SurfSink *sink, uint64_t value, uint32_t n)
 	sink->nbits = nbits % 8;
 }
 
-/* Up to PUT_BITS bits of the records from a position on. */
-static inline uint64_t
-get_record(const SurfWriter *writer, uint64_t from, uint32_t n)
-{
-	const uint64_t *word = &writer->records[from / 64];
-	uint32_t	skip = from % 64;
-	uint64_t	value = word[0] << skip | (word[1] >> 1) >> (63 - skip);
-
-	return (value >> 1) >> (63 - n);
-}
-
 /* Copies n bits of the records from a position on. */
 static inline void
 put_record(const SurfWriter *writer, SurfSink *sink, uint64_t from, uint32_t n)
@@ -90,106 +80,89 @@ put_record(const SurfWriter *writer, SurfSink *sink, uint64_t from, uint32_t n)
 	}
 }
 
-/* Writes a node; the bits of its chain are at a position of the records. */
+/* Copies n bits of a leaf's key from a depth on, be they of the head or its own. */
 static inline void
-put_node(const SurfWriter *writer, SurfSink *sink, uint32_t i, uint32_t chain,
-		 uint64_t record)
+put_key(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
+		uint32_t leaf, uint32_t depth, uint32_t n)
+{
+	const SurfEntry *entry = &writer->entries[leaf];
+	uint32_t	recorded = record_depth(writer, leaf);
+
+	if (depth < recorded)
+	{
+		uint32_t	now = recorded - depth < n ? recorded - depth : n;
+		uint16_t	bits = (uint16_t) (entry->head << (depth - layout->base));
+
+		put_bits(sink, bits >> (SURF_HEAD_BITS - now), now);
+		depth += now;
+		n -= now;
+	}
+	put_record(writer, sink, entry->record + (depth - recorded), n);
+}
+
+/* Writes node i, without those below; chain bits of it are its own. */
+static inline void
+put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
+		 uint32_t i, uint32_t chain)
 {
 	const SurfEntry *entry = &writer->entries[i];
 	uint32_t	nleft = i - entry->left.first;
 	uint32_t	n = entry->end - entry->left.first;
-	uint64_t	value = chain + 1;
-	uint32_t	nbits = gamma_bits(chain + 1);
+	SurfBinary	binary = surf_binary(n - 1);
+	uint32_t	longer = nleft > binary.threshold;
+	uint32_t	nbits = gamma_bits(chain + 1) + binary.nbits + longer;
+	uint64_t	value = (uint64_t) (nleft - 1 + (longer ? binary.threshold : 0)) <<
+	gamma_bits(chain + 1) | (chain + 1);
 
 	/* Both take 48 bits at most. */
-	if (n > 2)
+	put_bits(sink, value, nbits);
+	if (has_skip(nleft, n))
 	{
-		SurfBinary	binary = surf_binary(n - 1);
-		uint32_t	longer = nleft > binary.threshold;
+		const SurfSubtree *first = left_is_first(nleft, n) ?
+		&entry->left : &entry->right;
 
-		value = value << (binary.nbits + longer) |
-			(nleft - 1 + (longer ? binary.threshold : 0));
-		nbits += binary.nbits + longer;
+		put_bits(sink, first->bits + layout->skip_width * first->nskips,
+				 bits_log2(n) + layout->skip_width);
 	}
-	if (nleft > SURF_SKIP_LEAVES)
-	{
-		put_bits(sink, value, nbits);
-		put_bits(sink, entry->left.bits +
-				 (uint64_t) writer->skip_width * entry->left.nskips,
-				 bits_width(nleft) + writer->skip_width);
-		put_record(writer, sink, record, chain);
-	}
-	else if (nbits + chain <= PUT_BITS)
-		put_bits(sink, value << chain | get_record(writer, record, chain),
-				 nbits + chain);
-	else
-	{
-		put_bits(sink, value, nbits);
-		put_record(writer, sink, record, chain);
-	}
-}
-
-/* Bits of node i in front of its chain's, without the length of the chain. */
-static uint32_t
-node_bits(const SurfWriter *writer, uint32_t i)
-{
-	const SurfEntry *entry = &writer->entries[i];
-	SurfSubtree none = {entry->left.first, 0, 0};
-	SurfSubtree alone = join_subtrees(none, none, i, entry->end, 0, -1);
-
-	return (uint32_t) (alone.bits - 1 + writer->skip_width * alone.nskips);
+	if (chain > 0)
+		put_key(writer, layout, sink, entry->left.first, entry->depth - chain,
+				chain);
 }
 
 /*
- * Decides how many bits the table for the upper levels is indexed by: as many
- * as do not cost more than allowed, compared with nodes for all levels.
- * *cost is what those cost, and is changed by the difference.
+ * Writes the nodes of a subtree, if there are any; the chain of the root begins
+ * at depth.
  */
-static uint32_t
-choose_top_bits(const SurfWriter *writer, uint32_t base, uint64_t allowed,
-				uint64_t *cost)
+static void
+put_subtree(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
+			uint32_t root, uint32_t depth)
 {
-	int64_t		change[SURF_MAX_TOP + 1];
-	int64_t		removed = 0;
-	int64_t		saved[SURF_MAX_TOP + 1];
-	uint32_t	shift = surf_nodes_shift(writer->page_size);
-	uint32_t	best = 0;
-	uint32_t	i;
-	int			t;
+	/* Second sides to come: each level has half the leaves at most. */
+	uint32_t	stack[32];
+	uint32_t	nstack = 0;
 
-	memset(change, 0, sizeof(change));
-	memset(saved, 0, sizeof(saved));
-	for (i = 1; i < writer->nleaves; i++)
+	if (root == 0)
+		return;
+	put_node(writer, layout, sink, root, writer->entries[root].depth - depth);
+	for (;;)
 	{
-		const SurfEntry *entry = &writer->entries[i];
-		int			depth = (int) (entry->depth - base);
-		int			parent = depth - (int) entry->chain - 1;
-		int			chain_bits = (int) (gamma_bits(entry->chain + 1) + entry->chain);
+		const SurfEntry *entry = &writer->entries[root];
+		bool		left = left_is_first(root - entry->left.first,
+										 entry->end - entry->left.first);
+		uint32_t	first = left ? entry->left.root : entry->right.root;
+		uint32_t	second = left ? entry->right.root : entry->left.root;
 
-		if (parent >= SURF_MAX_TOP)
-			continue;
-
-		/* With these tables it becomes the root of a subtree ... */
-		for (t = parent + 1; t <= depth && t <= SURF_MAX_TOP; t++)
-			if (t > 0)
-				change[t] += (int) (gamma_bits(depth - t + 1) + depth - t) - chain_bits;
-
-		/* ... and with larger ones it is not needed. */
-		if (depth < SURF_MAX_TOP)
-			saved[depth] += chain_bits + node_bits(writer, i);
+		if (first != 0 && second != 0)
+			stack[nstack++] = second;
+		root = first != 0 ? first : second;
+		if (root == 0)
+		{
+			if (nstack == 0)
+				return;
+			root = stack[--nstack];
+		}
+		put_node(writer, layout, sink, root, writer->entries[root].chain);
 	}
-
-	for (t = 1; t <= SURF_MAX_TOP && 1u << t <= writer->nleaves; t++)
-	{
-		removed += saved[t - 1];
-		change[t] += 32 * ((1 << t) + 1) + ((int64_t) ((1 << shift) - 1) << t) -
-			removed;
-		if (change[t] <= (int64_t) allowed)
-			best = (uint32_t) t;
-	}
-	if (best > 0)
-		*cost += change[best];
-	return best;
 }
 
 /* Decides on the suffixes, given the bits left for them. */
@@ -210,29 +183,63 @@ divide_suffixes(const SurfWriter *writer, uint64_t available, SurfLayout *layout
 	}
 }
 
+/* Bits of all nodes. */
+static uint64_t
+tree_cost(const SurfSubtree *tree)
+{
+	return tree->bits + (uint64_t) tree->skip_width * tree->nskips;
+}
+
 /*
- * Decides how the room in the page is used.  All nodes are closed; cost is
- * what they take without a table.
+ * Cuts the page into parts, as small ones as can be if all must not cost more
+ * than allowed.  Returns the cost in bits and sets layout's skip_width and
+ * nparts.
  */
+static uint64_t
+cut_parts(SurfWriter *writer, SurfLayout *layout, uint64_t allowed)
+{
+	uint32_t	least = writer->part_leaves;
+
+	for (;;)
+	{
+		SurfSubtree sum = surf_writer_cut(writer, layout->base, least);
+		uint64_t	cost = tree_cost(&sum);
+		uint32_t	shift = surf_nodes_shift(writer->page_size);
+
+		layout->skip_width = sum.skip_width;
+		layout->nparts = writer->nparts > 1 ? writer->nparts : 0;
+		cost += (8 * SURF_PART_SIZE + (1 << shift) - 1) * layout->nparts;
+		if (cost <= allowed || layout->nparts == 0)
+		{
+			/* Pages are much alike: much room left means a smaller one next. */
+			writer->part_leaves = least;
+			if (layout->nparts == 0)
+				writer->part_leaves = SURF_LEAST_PART;
+			else if (allowed - cost > allowed / 256 && least > SURF_LEAST_PART)
+				writer->part_leaves = least - least / 8;
+			return cost;
+		}
+		least = least < writer->nleaves ? least + least / 4 : UINT32_MAX;
+	}
+}
+
+/* Decides how the room in the page is used, and closes all nodes. */
 static SurfLayout
-lay_out(const SurfWriter *writer, uint32_t base, uint64_t cost)
+lay_out(SurfWriter *writer)
 {
 	SurfLayout	layout;
 	uint64_t	available = 8 * (writer->page_size - SURF_PAGE_HEADER -
 								 writer->prefix_len);
-	uint64_t	allowed = writer->page_size / 16;
+	uint64_t	cost = surf_writer_node_bits(writer) + writer->page_size / 16;
 
+	layout.base = surf_writer_base(writer);
+	cost = cut_parts(writer, &layout, cost < available ? cost : available);
 	if (cost > available)
 		filter_fail("keys do not fit their page");
-	if (allowed > available - cost)
-		allowed = available - cost;
-	layout.base = base;
-	layout.top_bits = choose_top_bits(writer, base, allowed, &cost);
 	divide_suffixes(writer, available - cost, &layout);
 
-	layout.suffixes = 8 * (SURF_PAGE_HEADER + writer->prefix_len);
-	if (layout.top_bits > 0)
-		layout.suffixes += 32 * ((1 << layout.top_bits) + 1);
+	layout.suffixes = 8 * (SURF_PAGE_HEADER + writer->prefix_len +
+						   SURF_PART_SIZE * layout.nparts);
 	layout.nodes = layout.suffixes + writer->nleaves * layout.suffix_bits +
 		layout.nlonger;
 	return layout;
@@ -246,39 +253,28 @@ put_header(const SurfWriter *writer, const SurfLayout *layout, uint64_t rank,
 	uint32_t	lead_bits = layout->base - writer->prefix_bits;
 
 	page[0] = SURF_PAGE_MAGIC;
-	page[1] = (uint8_t) writer->skip_width;
+	page[1] = (uint8_t) (layout->skip_width | lead_bits << 4);
 	bits_store16(page + 2, (uint16_t) writer->nleaves);
 	bits_store16(page + 4, (uint16_t) layout->suffix_bits);
 	bits_store16(page + 6, (uint16_t) layout->nlonger);
 	bits_store16(page + 8, (uint16_t) writer->prefix_len);
-	page[10] = (uint8_t) lead_bits;
-	page[11] = (uint8_t) layout->top_bits;
+	bits_store16(page + 10, (uint16_t) layout->nparts);
 	bits_store16(page + 12, (uint16_t) get_record(writer, writer->prefix_bits,
 												  lead_bits));
 	bits_store64(page + 14, rank);
 	memcpy(page + SURF_PAGE_HEADER, writer->prefix, writer->prefix_len);
 }
 
-/* Fills the table's entries from *next up to value. */
-static void
-put_top(uint8_t *top, uint32_t *next, uint32_t value, uint32_t leaf,
-		uint32_t where)
-{
-	for (; *next <= value; (*next)++)
-	{
-		bits_store16(top + 4 * *next, (uint16_t) leaf);
-		bits_store16(top + 4 * *next + 2, (uint16_t) where);
-	}
-}
-
 /*
  * Writes all suffixes.  A leaf ends where its key differs from the nearer one
- * of its neighbours, but not before the table does.
+ * of its neighbours in its part.
  */
 static void
 put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 {
 	SurfSink	sink = begin_sink(page, layout->suffixes);
+	uint32_t	part = 0;
+	uint32_t	end = 0;		/* of the part */
 	uint32_t	leaf;
 
 	if (layout->suffix_bits == 0 && layout->nlonger == 0)
@@ -288,15 +284,20 @@ put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 		const SurfEntry *entry = &writer->entries[leaf];
 		SurfSuffix	suffix = surf_suffix_split(writer->kind, layout->suffix_bits +
 											   (leaf < layout->nlonger));
-		uint32_t	recorded = leaf == 0 ? 0 : entry->depth + 1;
-		uint32_t	depth = layout->base + layout->top_bits;
 		uint64_t	hash = entry->hash;
+		uint32_t	depth;
 
-		if (recorded > depth)
-			depth = recorded;
-		if (leaf + 1 < writer->nleaves && entry[1].depth + 1 > depth)
+		if (leaf == end)
+		{
+			depth = writer->parts[part++].depth;
+			end = part < writer->nparts ? writer->parts[part].first :
+				writer->nleaves;
+		}
+		else
+			depth = entry->depth + 1;
+		if (leaf + 1 < end && entry[1].depth + 1 > depth)
 			depth = entry[1].depth + 1;
-		put_record(writer, &sink, entry->record + (depth - recorded), suffix.real);
+		put_key(writer, layout, &sink, leaf, depth, suffix.real);
 		if (suffix.hash > 32)
 		{
 			put_bits(&sink, hash >> 32, 32);
@@ -308,84 +309,42 @@ put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 	}
 }
 
-/*
- * The top bits of a leaf that is the first with these: value is those of the
- * leaf before, with which it shares depth - 1 bits.
- */
-static uint32_t
-next_top_value(const SurfWriter *writer, const SurfLayout *layout,
-			   uint32_t leaf, uint32_t value)
-{
-	const SurfEntry *entry = &writer->entries[leaf];
-	uint32_t	end = layout->base + layout->top_bits;
-	uint32_t	rest;
-
-	if (leaf == 0)
-		return (uint32_t) get_record(writer, entry->record + layout->base,
-									 layout->top_bits);
-	rest = end - entry->depth - 1;
-	return (value >> rest | 1) << rest |
-		(uint32_t) get_record(writer, entry->record, rest);
-}
-
-/* Writes the nodes, and the table above them. */
+/* Writes the nodes, and what leads to those of each part. */
 static void
 put_nodes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 {
 	SurfSink	sink = begin_sink(page, layout->nodes);
-	uint8_t    *top = page + SURF_PAGE_HEADER + writer->prefix_len;
+	uint8_t    *heads = page + SURF_PAGE_HEADER + writer->prefix_len;
+	uint8_t    *starts = heads + 2 * layout->nparts;
 	uint32_t	align = surf_nodes_shift(writer->page_size);
-	uint32_t	next_top = 0;
-	uint32_t	value = 0;
-	uint32_t	leaf;
+	uint32_t	i;
 
-	for (leaf = 0; leaf < writer->nleaves; leaf++)
+	for (i = 0; i < writer->nparts; i++)
 	{
-		const SurfEntry *entry = &writer->entries[leaf];
-		uint32_t	recorded = leaf == 0 ? 0 : entry->depth + 1;
-		uint32_t	depth = recorded;
-		uint32_t	i = entry->nodes;
+		const SurfPart *part = &writer->parts[i];
 
-		if (leaf == 0 || entry->depth < layout->base + layout->top_bits)
+		if (layout->nparts > 0)
 		{
-			/* A subtree begins, whose nodes are those below the table. */
-			depth = layout->base + layout->top_bits;
-			while (i != 0 && writer->entries[i].depth < depth)
-				i = writer->entries[i].next;
-			if (layout->top_bits > 0)
-			{
-				uint32_t	pos = (uint32_t) (8 * (sink.next - page)) + sink.nbits -
-				layout->nodes;
+			uint32_t	pos = (uint32_t) (8 * (sink.next - page)) + sink.nbits -
+			layout->nodes;
 
-				put_bits(&sink, 0, -pos & ((1u << align) - 1));
-				pos += -pos & ((1u << align) - 1);
-				value = next_top_value(writer, layout, leaf, value);
-				put_top(top, &next_top, value, leaf, pos >> align);
-			}
+			put_bits(&sink, 0, -pos & ((1u << align) - 1));
+			pos += -pos & ((1u << align) - 1);
+			bits_store16(heads + 2 * i,
+						 (uint16_t) writer->entries[part->first].head);
+			bits_store16(starts + 4 * i, (uint16_t) part->first);
+			bits_store16(starts + 4 * i + 2, (uint16_t) (pos >> align));
 		}
-		for (; i != 0; i = writer->entries[i].next)
-		{
-			uint32_t	chain = writer->entries[i].depth - depth;
-
-			put_node(writer, &sink, i, chain, entry->record + (depth - recorded));
-			depth += chain + 1;
-		}
+		put_subtree(writer, layout, &sink, part->root, part->depth);
 	}
-	if (layout->top_bits > 0)
-		put_top(top, &next_top, 1 << layout->top_bits, writer->nleaves, 0);
 }
 
 /* Writes the page, see surf_write.h. */
 void
 surf_writer_end(SurfWriter *writer, uint64_t rank, uint8_t *page)
 {
-	uint64_t	cost = surf_writer_node_bits(writer);
-	uint32_t	base = writer->nopen > 0 ? writer->entries[writer->open[0]].depth :
-	writer->prefix_bits;
-	SurfLayout	layout;
+	SurfLayout	layout = lay_out(writer);
 
-	surf_writer_close(writer);
-	layout = lay_out(writer, base, cost);
 	put_header(writer, &layout, rank, page);
 
 	/* In this order: what is put writes zeros over what follows. */

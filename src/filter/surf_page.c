@@ -31,7 +31,6 @@ typedef struct SurfNode
 	uint32_t	used;			/* bits in front of the chain's */
 	uint32_t	chain;			/* bits of the chain */
 	uint32_t	left;			/* leaves on the left */
-	uint64_t	rest;			/* the bits behind left's, as far as peeked at */
 } SurfNode;
 
 /* page_peek() where a page ends. */
@@ -77,19 +76,18 @@ read_node(const SurfPage *page, uint32_t pos, uint32_t n, SurfNode *node)
 	uint32_t	both;
 	uint32_t	longer;
 
-	if (bits >> (63 - MAX_GAMMA_ZEROS) == 0)
-		return false;
-	zeros = (uint32_t) __builtin_clzll(bits);
-	node->chain = (uint32_t) (bits >> (63 - 2 * zeros)) - 1;
-	bits <<= 2 * zeros + 1;
-
 	/* No branches: they would be mispredicted too often. */
 	both = (uint32_t) (bits >> (63 - binary.nbits));
 	longer = both >> 1 >= binary.threshold;
 	node->left = 1 + (both >> 1) +
 		(-longer & (both - (both >> 1) - binary.threshold));
-	node->used = 2 * zeros + 1 + binary.nbits + longer;
-	node->rest = bits << (binary.nbits + longer);
+	bits <<= binary.nbits + longer;
+
+	if (bits >> (63 - MAX_GAMMA_ZEROS) == 0)
+		return false;
+	zeros = (uint32_t) __builtin_clzll(bits);
+	node->chain = (uint32_t) (bits >> (63 - 2 * zeros)) - 1;
+	node->used = binary.nbits + longer + 2 * zeros + 1;
 	return true;
 }
 
@@ -107,12 +105,14 @@ skip_nodes(const SurfPage *page, uint32_t *pos, uint32_t n)
 	for (todo = n - 1; todo > 0; todo--)
 	{
 		SurfNode	node;
+		uint32_t	first;
 		uint32_t	zeros;
 
 		if (!read_node(page, *pos, n, &node))
 			return false;
 		*pos += node.used + node.chain;
-		stack = stack << 8 | (n - node.left - 1) << 4 | (node.left - 1);
+		first = node.left < n - node.left ? node.left : n - node.left;
+		stack = stack << 8 | (n - first - 1) << 4 | (first - 1);
 
 		/* Takes off the top what has no nodes, then the next to come. */
 		zeros = bits_lowest(stack | UINT64_C(1) << 60) & ~3;
@@ -154,25 +154,24 @@ surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size)
 		return false;
 	page->data = data;
 	page->size = size;
-	page->skip_width = data[1];
+	page->skip_width = data[1] & 15;
+	page->lead_bits = data[1] >> 4;
 	page->nleaves = bits_load16(data + 2);
 	page->suffix_bits = bits_load16(data + 4);
 	page->nlonger = bits_load16(data + 6);
 	page->prefix.len = bits_load16(data + 8);
 	page->prefix.data = data + SURF_PAGE_HEADER;
-	page->lead_bits = data[10];
-	page->top_bits = data[11];
+	page->nparts = bits_load16(data + 10);
 	page->lead = bits_load16(data + 12);
 	page->rank = bits_load64(data + 14);
 	if (page->nleaves == 0 || page->nlonger > page->nleaves ||
-		page->skip_width > 15 || page->lead_bits > SURF_CODE_BITS ||
-		page->top_bits > SURF_MAX_TOP)
+		page->nparts > page->nleaves)
 		return false;
 
-	page->top = page->prefix.data + page->prefix.len;
-	page->suffixes = 8 * (SURF_PAGE_HEADER + page->prefix.len);
-	if (page->top_bits > 0)
-		page->suffixes += 32 * ((1 << page->top_bits) + 1);
+	page->heads = page->prefix.data + page->prefix.len;
+	page->starts = page->heads + 2 * page->nparts;
+	page->suffixes = 8 * (SURF_PAGE_HEADER + page->prefix.len +
+						  SURF_PART_SIZE * page->nparts);
 	end = page->suffixes + page->nlonger +
 		(uint64_t) page->nleaves * page->suffix_bits;
 	if (end > 8 * (uint64_t) size)
@@ -212,39 +211,91 @@ find_at_leaf(const SurfPage *page, FilterSuffix kind, uint32_t i,
 	}
 }
 
+/* How many heads are at or below head? */
+static BITS_INLINE uint32_t
+heads_up_to(const uint8_t *heads, uint32_t n, uint32_t head)
+{
+	uint32_t	base = 0;
+
+	/* A mask, as a branch would be mispredicted half the time. */
+	while (n > 8)
+	{
+		uint32_t	half = n / 2;
+		bool		up_to = bits_load16(heads + 2 * (base + half - 1)) <= head;
+
+		base += half & -(uint32_t) up_to;
+		n -= half;
+	}
+	for (heads += 2 * base; n > 0; n--, heads += 2)
+		base += bits_load16(heads) <= head;
+	return base;
+}
+
+/* Sets walk to the top of a part; false if there is damage. */
+static BITS_INLINE bool
+begin_part(const SurfPage *page, uint32_t part, SurfWalk *walk)
+{
+	const uint8_t *start = page->starts + 4 * part;
+	uint32_t	end = page->nleaves;
+	uint32_t	depth = 0;
+
+	walk->first = bits_load16(start);
+	walk->pos = page->nodes +
+		((uint32_t) bits_load16(start + 2) << surf_nodes_shift(page->size));
+	walk->part = part;
+	if (part + 1 < page->nparts)
+	{
+		uint32_t	differing = bits_load16(page->heads + 2 * part) ^
+		bits_load16(page->heads + 2 * part + 2);
+
+		end = bits_load16(start + 4);
+		if (differing == 0)
+			return false;
+		depth = SURF_HEAD_BITS - 1 - bits_log2(differing);
+	}
+	walk->depth = page->lead_bits + depth;
+	walk->n = end - walk->first;
+	return walk->first < end && end <= page->nleaves;
+}
+
 /*
- * Goes down to the first subtree on key's way: walk has no leaves if there is
- * none, and spot is set.  False if the page is damaged.
+ * Goes down to the part that key is in: walk has no leaves if there is none,
+ * and spot is set.  False if the page is damaged.
  */
 static BITS_INLINE bool
 begin_walk(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
 {
 	uint64_t	bits = surf_bits_peek(key, 0);
-	const uint8_t *entry;
 	uint32_t	lead = (uint32_t) ((bits >> 1) >> (63 - page->lead_bits));
-	uint32_t	next;
 
 	spot->inside = false;
+	walk->n = 0;
 	if (lead != page->lead)
 	{
 		spot->below = lead < page->lead ? 0 : page->nleaves;
 		return true;
 	}
-	walk->pos = page->nodes;
-	walk->depth = page->lead_bits + page->top_bits;
-	walk->first = 0;
-	walk->n = page->nleaves;
-	if (page->top_bits > 0)
+	walk->head = top_bits(bits << page->lead_bits, SURF_HEAD_BITS);
+	if (page->nparts == 0)
 	{
-		entry = page->top + 4 * top_bits(bits << page->lead_bits, page->top_bits);
-		walk->first = bits_load16(entry);
-		walk->pos += (uint32_t) bits_load16(entry + 2) <<
-			surf_nodes_shift(page->size);
-		next = bits_load16(entry + 4);
-		if (walk->first > next || next > page->nleaves)
+		walk->pos = page->nodes;
+		walk->depth = page->lead_bits;
+		walk->first = 0;
+		walk->n = page->nleaves;
+		walk->part = 0;
+	}
+	else
+	{
+		uint32_t	part = heads_up_to(page->heads, page->nparts, walk->head);
+
+		if (part == 0)
+		{
+			spot->below = 0;
+			return true;
+		}
+		if (!begin_part(page, part - 1, walk))
 			return false;
-		walk->n = next - walk->first;
-		spot->below = walk->first;
+		__builtin_prefetch(page->data + walk->pos / 8);
 	}
 
 	/* The suffix will be near: nodes below take less than a cache line. */
@@ -253,84 +304,203 @@ begin_walk(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
 	return true;
 }
 
+/* Where a step leads. */
+typedef enum SurfStep
+{
+	STEP_DOWN,
+	STEP_OUT,					/* no leaf begins like the key: spot is set */
+	STEP_DAMAGE
+} SurfStep;
+
+/*
+ * Goes from a node down to a child, wherever the node is in the page and
+ * however long its chain.
+ */
+static SurfStep
+step_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
+{
+	SurfNode	node;
+	uint32_t	n = walk->n;
+	uint32_t	pos = walk->pos;
+	uint32_t	first;			/* leaves on the side that comes first */
+	uint32_t	skip = 0;
+	bool		right;
+	int			order;
+
+	if (!read_node(page, pos, n, &node))
+		return STEP_DAMAGE;
+	pos += node.used;
+	first = node.left < n - node.left ? node.left : n - node.left;
+	if (first > SURF_SKIP_LEAVES)
+	{
+		uint32_t	width = bits_log2(n) + page->skip_width;
+
+		skip = top_bits(page_peek(page, pos), width);
+		pos += width;
+	}
+	if (pos > 8 * page->size || node.chain > 8 * page->size - pos ||
+		skip > 8 * page->size - pos - node.chain)
+		return STEP_DAMAGE;
+
+	order = compare_bits(page, pos, key, walk->depth, node.chain);
+	if (order != 0)
+	{
+		spot->below = order < 0 ? walk->first : walk->first + n;
+		spot->inside = false;
+		return STEP_OUT;
+	}
+	walk->depth += node.chain + 1;
+	walk->pos = pos + node.chain;
+	right = surf_bits_peek(key, walk->depth - 1) >> 63;
+	if (right == (node.left == first))
+	{
+		walk->pos += skip;
+		if (first <= SURF_SKIP_LEAVES && !skip_nodes(page, &walk->pos, first))
+			return STEP_DAMAGE;
+	}
+	if (right)
+		walk->first += node.left;
+	walk->n = right ? n - node.left : node.left;
+	return STEP_DOWN;
+}
+
+/*
+ * Goes down as step_down() does, as long as nodes are not near the page's end
+ * and are short enough for one peek, which is what they mostly are, and have
+ * more leaves than one.  Notes in mark where the key's mark is.
+ *
+ * No branches where processors would predict them badly, and little that has
+ * to wait for what comes before: else each node would take twice the time.
+ */
+static BITS_INLINE SurfStep
+run_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfWalk *mark,
+		 SurfSpot *spot)
+{
+	const uint8_t *data = page->data;
+	uint32_t	safe = page->size < 8 ? 0 : 8 * (page->size - 8);
+	uint32_t	skip_width = page->skip_width;
+	uint32_t	pos = walk->pos;
+	uint32_t	depth = walk->depth;
+	uint32_t	first = walk->first;
+	uint32_t	n = walk->n;
+	uint64_t	bits = surf_bits_peek(key, depth);
+	uint32_t	nbits = 64;		/* so many of bits count */
+	uint32_t	mark_bits = key->mark_bits;
+	SurfStep	step = STEP_DOWN;
+
+	while (n > 1 && pos <= safe)
+	{
+		uint64_t	value = __builtin_bswap64(bits_load64(data + pos / 8)) << pos % 8;
+		SurfBinary	binary = surf_binary(n - 1);
+		uint32_t	zeros;
+		uint32_t	chain;		/* and the bit behind */
+		uint32_t	both;
+		uint32_t	longer;
+		uint32_t	left;
+		uint32_t	lighter;
+		uint32_t	width;
+		uint32_t	used;
+		uint32_t	skip;
+		uint32_t	right;		/* all bits or none, as the next one */
+		uint32_t	second;
+
+		if (depth <= mark_bits)
+		{
+			mark->pos = pos;
+			mark->depth = depth;
+			mark->first = first;
+			mark->n = n;
+		}
+		both = (uint32_t) (value >> (63 - binary.nbits));
+		longer = both >> 1 >= binary.threshold;
+		left = 1 + (both >> 1) +
+			(-longer & (both - (both >> 1) - binary.threshold));
+		value <<= binary.nbits + longer;
+		if (value >> (63 - MAX_GAMMA_ZEROS) == 0)
+			break;
+		zeros = (uint32_t) __builtin_clzll(value);
+		chain = (uint32_t) (value >> (63 - 2 * zeros));
+		value <<= 2 * zeros + 1;
+		lighter = left < n - left ? left : n - left;
+		width = (bits_log2(n) + skip_width) &
+			-(uint32_t) (lighter > SURF_SKIP_LEAVES);
+		used = binary.nbits + longer + 2 * zeros + width + chain;
+		if (used > PEEK_BITS)
+			break;
+		if (chain > nbits)
+		{
+			bits = surf_bits_peek(key, depth);
+			nbits = 64;
+			mark_bits = key->mark_bits;
+		}
+		skip = (uint32_t) ((value >> 1) >> (63 - width));
+		value <<= width;
+		if (((value ^ bits) >> 1) >> (64 - chain) != 0)
+		{
+			spot->below = bits < value ? first : first + n;
+			spot->inside = false;
+			step = STEP_OUT;
+			break;
+		}
+		right = -(uint32_t) (bits >> (64 - chain) & 1);
+		bits <<= chain;
+		nbits -= chain;
+		depth += chain;
+		second = right ^ -(uint32_t) (left > lighter);
+		pos += used + (skip & second);
+		if ((width == 0) & (lighter > 1) & second)
+		{
+			if (!skip_nodes(page, &pos, lighter))
+			{
+				step = STEP_DAMAGE;
+				break;
+			}
+		}
+		first += left & right;
+		n = left + ((n - 2 * left) & right);
+	}
+	walk->pos = pos;
+	walk->depth = depth;
+	walk->first = first;
+	walk->n = n;
+	return step;
+}
+
 /* Finds key, see surf_page.h. */
 static BITS_INLINE bool
 find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
 	 const uint64_t *hash, SurfWalk *start, SurfSpot *spot)
 {
 	SurfWalk	walk = *start;
-	uint32_t	end = 8 * page->size;
+	SurfStep	step = STEP_DOWN;
 
-	if (walk.n == 0)
+	if (walk.n == 0 ||
+		top_bits(surf_bits_peek(key, 0) << page->lead_bits,
+				 SURF_HEAD_BITS) != walk.head)
 	{
 		if (!begin_walk(page, key, &walk, spot))
 			return false;
 		if (walk.n == 0)
 			return true;
+
+		/* Beginnings in common lead to the same node, but in one part only. */
+		if (start->n > 0 && start->part == walk.part)
+			walk = *start;
 	}
-	while (walk.n > 1)
+	start->part = walk.part;
+	start->head = walk.head;
+	while (walk.n > 1 && step == STEP_DOWN)
 	{
-		SurfNode	node;
-		uint32_t	pos = walk.pos;
-		uint32_t	width;
-		uint32_t	skip;
-		uint32_t	right;		/* all bits or none */
-		uint64_t	bits;
-		uint64_t	chain;
-		int			order = 0;
-
-		if (!read_node(page, pos, walk.n, &node))
-			return false;
-		if (walk.depth <= key->mark_bits)
-			*start = walk;
-		pos += node.used;
-
-		/* Again no branches; skip is 0 if there is none. */
-		width = (bits_width(node.left) + page->skip_width) &
-			-(uint32_t) (node.left > SURF_SKIP_LEAVES);
-		if (node.used + width + node.chain > PEEK_BITS)
+		step = run_down(page, key, &walk, start, spot);
+		if (walk.n > 1 && step == STEP_DOWN)
 		{
-			node.rest = page_peek(page, pos);
-			chain = page_peek(page, pos + width);
+			if (walk.depth <= key->mark_bits)
+				*start = walk;
+			step = step_down(page, key, &walk, spot);
 		}
-		else
-			chain = node.rest << width;
-		skip = (uint32_t) ((node.rest >> 1) >> (63 - width));
-		pos += width + node.chain;
-		if (pos > end || skip > end - pos)
-			return false;
-
-		/* The bits of the chain, and the one behind, which leads on. */
-		bits = surf_bits_peek(key, walk.depth);
-		walk.depth += node.chain + 1;
-		if (node.chain < PEEK_BITS)
-		{
-			if (((bits ^ chain) >> 1) >> (63 - node.chain) != 0)
-				order = bits < chain ? -1 : 1;
-			right = -(uint32_t) (bits >> (63 - node.chain) & 1);
-		}
-		else
-		{
-			order = compare_bits(page, pos - node.chain, key,
-								 walk.depth - node.chain - 1, node.chain);
-			right = -(uint32_t) (surf_bits_peek(key, walk.depth - 1) >> 63);
-		}
-		if (order != 0)
-		{
-			spot->below = order < 0 ? walk.first : walk.first + walk.n;
-			spot->inside = false;
-			return true;
-		}
-
-		walk.pos = pos + (skip & right);
-		if ((width == 0) & (node.left > 1) & right)
-		{
-			if (!skip_nodes(page, &walk.pos, node.left))
-				return false;
-		}
-		walk.first += node.left & right;
-		walk.n = node.left + ((walk.n - 2 * node.left) & right);
 	}
+	if (step != STEP_DOWN)
+		return step == STEP_OUT;
 	if (walk.depth <= key->mark_bits)
 		*start = walk;
 	find_at_leaf(page, kind, walk.first, key, walk.depth, hash, spot);
@@ -379,41 +549,40 @@ spell_bits(const SurfPage *page, uint32_t pos, uint32_t n, SurfSpeller *speller)
 	return true;
 }
 
-/* Begins the way down to a leaf at the table, if there is one. */
+/* Begins the way down to a leaf. */
 static bool
 begin_spelling(const SurfPage *page, uint32_t leaf, SurfWalk *walk,
 			   SurfSpeller *speller)
 {
 	uint32_t	low = 0;
-	uint32_t	high = (uint32_t) 1 << page->top_bits;
-	const uint8_t *entry;
+	uint32_t	high = page->nparts;
+	uint32_t	depth;
 
 	memset(walk, 0, sizeof(SurfWalk));
 	walk->pos = page->nodes;
 	walk->n = page->nleaves;
 	if (!surf_speller_add(speller, page->lead, page->lead_bits))
 		return false;
-	if (page->top_bits == 0)
+	if (page->nparts == 0)
 		return leaf < page->nleaves;
 
-	/* The last value with a first leaf that is not behind. */
+	/* The last part whose first leaf is not behind. */
 	while (high - low > 1)
 	{
 		uint32_t	middle = low + (high - low) / 2;
 
-		if (bits_load16(page->top + 4 * middle) <= leaf)
+		if (bits_load16(page->starts + 4 * middle) <= leaf)
 			low = middle;
 		else
 			high = middle;
 	}
-	entry = page->top + 4 * low;
-	walk->first = bits_load16(entry);
-	walk->pos += (uint32_t) bits_load16(entry + 2) << surf_nodes_shift(page->size);
-	walk->n = bits_load16(entry + 4);
-	if (walk->first > leaf || leaf >= walk->n || walk->n > page->nleaves)
+	if (!begin_part(page, low, walk) || leaf < walk->first ||
+		leaf - walk->first >= walk->n)
 		return false;
-	walk->n -= walk->first;
-	return surf_speller_add(speller, low, page->top_bits);
+	depth = walk->depth - page->lead_bits;
+	return surf_speller_add(speller,
+							bits_load16(page->heads + 2 * low) >>
+							(SURF_HEAD_BITS - depth), depth);
 }
 
 /* Spells out what a leaf knows of its key, see surf_page.h. */
@@ -431,37 +600,46 @@ surf_page_spell(const SurfPage *page, FilterSuffix kind, uint32_t leaf,
 	while (walk.n > 1)
 	{
 		SurfNode	node;
+		uint32_t	first;
 		uint32_t	skip = 0;
 		bool		right;
+		bool		second;
 
 		if (!read_node(page, walk.pos, walk.n, &node))
 			return false;
 		walk.pos += node.used;
-		if (node.left > SURF_SKIP_LEAVES)
+		first = node.left;
+		if (first > walk.n - node.left)
+			first = walk.n - node.left;
+		if (first > SURF_SKIP_LEAVES)
 		{
-			uint32_t	width = bits_width(node.left) + page->skip_width;
+			uint32_t	width = bits_log2(walk.n) + page->skip_width;
 
 			skip = top_bits(page_peek(page, walk.pos), width);
 			walk.pos += width;
 		}
 		right = leaf - walk.first >= node.left;
+		second = right ^ (node.left > first);
 		if (walk.pos > 8 * page->size || skip > 8 * page->size ||
 			!spell_bits(page, walk.pos, node.chain, speller) ||
 			!surf_speller_add(speller, right, 1))
 			return false;
 
 		walk.pos += node.chain;
-		walk.n -= node.left;
-		if (!right)
-			walk.n = node.left;
-		else
+		if (second)
 		{
-			walk.first += node.left;
 			walk.pos += skip;
-			if (node.left <= SURF_SKIP_LEAVES &&
-				!skip_nodes(page, &walk.pos, node.left))
+			if (first <= SURF_SKIP_LEAVES &&
+				!skip_nodes(page, &walk.pos, first))
 				return false;
 		}
+		if (right)
+		{
+			walk.first += node.left;
+			walk.n -= node.left;
+		}
+		else
+			walk.n = node.left;
 	}
 	return spell_bits(page, suffix_pos,
 					  surf_suffix_split(kind, page->suffix_bits + longer).real,

@@ -13,39 +13,46 @@
  *		chain		length, in Elias's gamma code of length + 1
  *		left		how many leaves (1 to n - 1 of its n) are on the left;
  *					minus 1 in truncated binary: no bits where n = 2
- *		skip		if left > SURF_SKIP_LEAVES, the bits that the nodes on the
- *					left take, in as many bits as left has and skip_width more
+ *		skip		if the side with fewer leaves has more than
+ *					SURF_SKIP_LEAVES, the bits that its nodes take, in
+ *					log2(n) + skip_width bits
  *		bits		of the chain
  *
- * and is followed by the nodes on the left, then those on the right.  So the
- * way down is read forwards, with no rank or select: going left is reading on,
- * going right is jumping (or, over a few nodes, reading) past the left.  The
- * numbers of leaves give the shape of the tree, with it the end of the page's
- * nodes, and each leaf's number in key order.  They cost about 1.5 to 1.8
- * bits a key, less than LOUDS would, and no labels are needed.  330,000 English
- * words, for which the paper's coding takes 22.7 bits a key, take about 10.
+ * and is followed by the nodes of the side with fewer leaves, the left one if
+ * they have as many, then those of the other side.  So the way down is read
+ * forwards, with no rank or select: going to the first side is reading on,
+ * going to the second is jumping (or, over a few nodes, reading) past the
+ * first.  As that is the smaller one, there is little to skip.  The numbers of
+ * leaves give the shape of the tree, with it the end of the page's nodes, and
+ * each leaf's number in key order.  They cost about 1.5 to 1.8 bits a key, less
+ * than LOUDS would, and no labels are needed.  330,000 English words, for which
+ * the paper's coding takes 22.7 bits a key, take about 10.
  *
- * As in the paper's LOUDS-Dense, the upper levels may have a form that is made
- * for speed: a table that for each value of the first top_bits bits says which
- * leaves begin with them and where the nodes over these are.  It replaces the
- * nodes above, which as a rule take no less space.
+ * Above that, a page is cut into parts: stretches of leaves, each with a trie
+ * of its own, which are found by their heads.  That is a part's first key,
+ * its first 16 bits behind those that all keys have in common, or fewer and
+ * zeros.  A key is in the last part whose head is not above it, or before all
+ * leaves.  As all keys between two heads begin with what these have in common,
+ * the bits of a part begin behind that; those of the last part, at the head.
+ * Like the paper's LOUDS-Dense this stands for the upper levels, is larger
+ * than nodes for these by a little, and searched faster.  Pages whose keys
+ * mostly do not differ so early are one part, without a head.
  *
  * Page, little-endian; the bits of a byte count from the top one:
  *
  *		0	uint8	magic
- *		1	uint8	skip_width
+ *		1	uint8	skip_width + 16 * bits in the lead
  *		2	uint16	leaves
  *		4	uint16	suffix bits of each leaf
  *		6	uint16	this many leaves, the first ones, have one bit more
  *		8	uint16	length of the prefix
- *	   10	uint8	bits in the lead
- *	   11	uint8	top_bits
+ *	   10	uint16	parts, 0 if there is just one
  *	   12	uint16	the lead
  *	   14	uint64	leaves in all pages before
  *	   22	bytes	the prefix: what all keys in the page begin with
- *					the table, unless top_bits is 0; 2^top_bits + 1 times:
- *			uint16	the first leaf that begins with this value or a greater one
- *			uint16	start of its nodes, see surf_nodes_shift()
+ *			uint16	heads, of all parts
+ *			uint16	first leaf, and
+ *			uint16	start of the nodes, of all parts; see surf_nodes_shift()
  *			bits	suffixes
  *			bits	nodes
  *
@@ -80,11 +87,14 @@
 #define SURF_PAGE_MAGIC		0x5F
 #define SURF_PAGE_HEADER	22
 
-/* Up to so many leaves, nodes on the left are read, not jumped over. */
-#define SURF_SKIP_LEAVES	8
+/* Up to so many leaves, the nodes of a side are read, not jumped over. */
+#define SURF_SKIP_LEAVES 5
 
-/* Bits that the table for the upper levels is indexed by, at most. */
-#define SURF_MAX_TOP		9
+/* Bytes of a part's head, first leaf and start. */
+#define SURF_PART_SIZE		6
+
+/* Bits of a head. */
+#define SURF_HEAD_BITS		16
 
 /* More leaves than the layout has room to count. */
 #define SURF_MAX_LEAVES		UINT16_MAX
@@ -120,8 +130,9 @@ typedef struct SurfPage
 	uint32_t	nlonger;		/* leaves with a bit more */
 	uint32_t	lead;
 	uint32_t	lead_bits;
-	uint32_t	top_bits;
-	const uint8_t *top;			/* the table */
+	uint32_t	nparts;			/* 0 if there is just one */
+	const uint8_t *heads;
+	const uint8_t *starts;		/* first leaves and nodes */
 	uint32_t	suffixes;		/* bit position of the first suffix */
 	uint32_t	nodes;			/* bit position of the first node */
 } SurfPage;
@@ -133,6 +144,8 @@ typedef struct SurfWalk
 	uint32_t	depth;			/* bits above it */
 	uint32_t	first;			/* its first leaf */
 	uint32_t	n;				/* its leaves; 0: not begun yet */
+	uint32_t	part;			/* it is in */
+	uint32_t	head;			/* this much of the key has led there */
 } SurfWalk;
 
 /* Where a bit string is among the leaves of a page. */
@@ -235,7 +248,7 @@ surf_binary(uint32_t count)
 }
 
 /*
- * Positions in the table are in units of 1 << shift bits, so that 16 bits do
+ * Positions of nodes are in units of 1 << shift bits, so that 16 bits do
  * for pages of any size.
  */
 static BITS_INLINE uint32_t

@@ -28,10 +28,14 @@ surf_writer_begin(uint32_t page_size, FilterSuffix kind, uint32_t max_suffix)
 	writer->page_size = page_size;
 	writer->kind = kind;
 	writer->max_suffix = max_suffix;
+	writer->part_leaves = SURF_LEAST_PART;
 
-	/* With that, a skip over SURF_SKIP_LEAVES + 1 leaves is a page's length. */
+	/*
+	 * With that, the skip of a node with the fewest leaves is a page's
+	 * length.
+	 */
 	writer->most_skip_width = bits_width(8 * (uint64_t) page_size) -
-		bits_width(SURF_SKIP_LEAVES + 1);
+		bits_log2(2 * SURF_SKIP_LEAVES + 2);
 	return writer;
 }
 
@@ -40,6 +44,7 @@ surf_writer_free(SurfWriter *writer)
 {
 	filter_free(writer->entries);
 	filter_free(writer->open);
+	filter_free(writer->parts);
 	filter_free(writer->records);
 	filter_free(writer);
 }
@@ -61,37 +66,9 @@ surf_writer_reset(SurfWriter *writer)
 {
 	writer->nleaves = 0;
 	writer->nopen = 0;
-	writer->skip_width = 0;
 	writer->free_bits = 0;
 	writer->longest_rest = 0;
 	writer->nrecord_bits = 0;
-}
-
-/* A single leaf. */
-static inline SurfSubtree
-leaf_subtree(uint32_t leaf)
-{
-	SurfSubtree result = {leaf, 0, 0};
-
-	return result;
-}
-
-/*
- * The smallest skip_width, and no less than at_least, with which the node's
- * skip over its left side, of nleft leaves, fits.
- */
-static inline uint32_t
-skip_width_for(SurfSubtree left, uint32_t nleft, uint32_t at_least)
-{
-	uint32_t	width = at_least;
-
-	if (nleft > SURF_SKIP_LEAVES)
-	{
-		while (bits_width(left.bits + (uint64_t) width * left.nskips) >
-			   bits_width(nleft) + width)
-			width++;
-	}
-	return width;
 }
 
 /*
@@ -166,7 +143,8 @@ surf_writer_node_bits(const SurfWriter *writer)
 	SurfSubtree tree = complete(writer, leaf_subtree(writer->nleaves - 1),
 								writer->nleaves, writer->nopen);
 
-	return tree.bits + (uint64_t) writer->skip_width * tree.nskips;
+	return tree.bits + (uint64_t) tree.skip_width * tree.nskips +
+		surf_parts_reserve(writer->nleaves);
 }
 
 /*
@@ -179,22 +157,20 @@ length_with(const SurfWriter *writer, const SurfShared *shared,
 {
 	uint32_t	leaf = writer->nleaves;
 	uint32_t	nopen;
-	uint32_t	width;
 	uint32_t	prefix_len = writer->prefix_len;
 	SurfSubtree left = left_of(writer, shared->bits, &nopen);
 	SurfSubtree tree;
 
-	width = skip_width_for(left, leaf - left.first, writer->skip_width);
 	if (shared->bytes < prefix_len)
 		prefix_len = shared->bytes;
 	tree = join_subtrees(left, leaf_subtree(leaf), leaf, leaf + 1, shared->bits,
 						 nopen > 0 ? open_depth(writer, nopen) :
 						 (int64_t) shared->bits - 1);
 	tree = complete(writer, tree, leaf + 1, nopen);
-	*reserve = width > writer->most_skip_width ? 0 :
-		(uint64_t) (writer->most_skip_width - width) * tree.nskips;
+	*reserve = tree.skip_width > writer->most_skip_width ? 0 :
+		(uint64_t) (writer->most_skip_width - tree.skip_width) * tree.nskips;
 	return 8 * (SURF_PAGE_HEADER + prefix_len) + tree.bits +
-		(uint64_t) width * tree.nskips +
+		(uint64_t) tree.skip_width * tree.nskips + surf_parts_reserve(leaf + 1) +
 		((uint64_t) suffix_256 * (leaf + 1) + 255) / 256;
 }
 
@@ -212,11 +188,13 @@ surf_writer_is_full(SurfWriter *writer, const SurfShared *shared,
 	uint64_t	length;
 
 	/*
-	 * A node with its chain and the longest skip, and a longer code for all
-	 * left counts.
+	 * A node with its chain, whose code may divide another; a longer code for
+	 * all left counts; a skip, for just one node can have its ninth leaf on
+	 * the right now; a longer one for nodes whose numbers of leaves become
+	 * powers of two.
 	 */
-	bound = 2 * SURF_CODE_BITS + 64 + shared->bits + writer->nopen + 1 +
-		suffix_256 / 256 + 1;
+	bound = 3 * 33 + shared->bits + writer->nopen + 1 +
+		16 + writer->most_skip_width + 16 + 1 + suffix_256 / 256 + 1;
 	if (writer->nopen > 0 && open_depth(writer, 1) < (int64_t) shared->bits &&
 		shared->bytes >= writer->prefix_len &&
 		(int64_t) bound <= writer->free_bits)
@@ -245,40 +223,37 @@ grow_entries(SurfWriter *writer)
 								  writer->max_leaves * sizeof(uint32_t));
 }
 
-/* The newest open node has got all its leaves; parent is its parent's depth. */
-static inline SurfEntry *
-close_node(SurfWriter *writer, int64_t parent)
+/*
+ * The newest open node has got all its leaves, those on the right in subtree;
+ * parent is its parent's depth.  Returns all of it.
+ */
+static BITS_INLINE SurfSubtree
+close_node(SurfWriter *writer, SurfSubtree subtree, int64_t parent)
 {
 	uint32_t	i = writer->open[--writer->nopen];
 	SurfEntry  *entry = &writer->entries[i];
-	SurfEntry  *first = &writer->entries[entry->left.first];
 
+	entry->right = subtree;
 	entry->end = writer->nleaves;
 	entry->chain = (uint32_t) (entry->depth - parent - 1);
-	entry->next = first->nodes;
-	first->nodes = i;
-	return entry;
+	return join_subtrees(entry->left, subtree, i, entry->end, entry->depth,
+						 parent);
 }
 
 /*
- * Closes all open nodes below depth, which become the left side of a new node
- * there: that is left_of().
+ * Closes all open nodes below depth, which become the left side of a new node:
+ * that is left_of().  The bits above above are the new node's or others'.
  */
-static SurfSubtree
-close_below(SurfWriter *writer, uint32_t depth)
+static BITS_INLINE SurfSubtree
+close_below(SurfWriter *writer, int64_t depth, int64_t above)
 {
-	uint32_t	end = writer->nleaves;
-	SurfSubtree subtree = leaf_subtree(end - 1);
+	SurfSubtree subtree = leaf_subtree(writer->nleaves - 1);
 
-	while (open_depth(writer, writer->nopen) > (int64_t) depth)
+	while (open_depth(writer, writer->nopen) > depth)
 	{
-		int64_t		above = open_depth(writer, writer->nopen - 1);
-		int64_t		parent = above > (int64_t) depth ? above : depth;
-		const SurfEntry *entry = close_node(writer, parent);
+		int64_t		parent = open_depth(writer, writer->nopen - 1);
 
-		subtree = join_subtrees(entry->left, subtree,
-								(uint32_t) (entry - writer->entries), end,
-								entry->depth, parent);
+		subtree = close_node(writer, subtree, parent > above ? parent : above);
 	}
 	return subtree;
 }
@@ -312,9 +287,7 @@ surf_writer_add(SurfWriter *writer, FilterBytes key, const SurfBits *bits,
 			writer->prefix_bits = shared->byte_bits;
 		}
 		entry->depth = shared->bits;
-		entry->left = close_below(writer, shared->bits);
-		writer->skip_width = skip_width_for(entry->left, leaf - entry->left.first,
-											writer->skip_width);
+		entry->left = close_below(writer, shared->bits, shared->bits);
 		writer->open[writer->nopen++] = leaf;
 	}
 	writer->nleaves++;
@@ -351,7 +324,7 @@ surf_writer_next(SurfWriter *writer, const SurfBits *bits, uint32_t next_shared)
 	/* If it stays alone, the page's prefix is all of the first key. */
 	if (leaf == 0 && to < writer->prefix_bits)
 		to = writer->prefix_bits;
-	to += SURF_MAX_TOP + writer->max_suffix;
+	to += writer->max_suffix;
 
 	entry->record = pos;
 	if ((pos + to - from) / 64 + 2 > writer->max_record_words)
@@ -379,10 +352,107 @@ surf_writer_next(SurfWriter *writer, const SurfBits *bits, uint32_t next_shared)
 	writer->nrecord_bits = pos;
 }
 
-/* No more leaves come: all open nodes have got theirs. */
-void
-surf_writer_close(SurfWriter *writer)
+/* The depth of the uppermost node, all bits of the key if there is none. */
+uint32_t
+surf_writer_base(const SurfWriter *writer)
 {
-	while (writer->nopen > 0)
-		close_node(writer, parent_depth(writer, writer->nopen));
+	return writer->nopen > 0 ? writer->entries[writer->open[0]].depth :
+		writer->prefix_bits;
+}
+
+/*
+ * The head that a part beginning with leaf would have: last is that of the leaf
+ * before.
+ */
+static inline uint32_t
+next_head(const SurfWriter *writer, uint32_t base, uint32_t leaf, uint32_t last)
+{
+	const SurfEntry *entry = &writer->entries[leaf];
+	uint32_t	from = leaf == 0 ? base : entry->depth + 1;
+	uint32_t	known = from - base;
+	uint64_t	record = entry->record + (from - record_depth(writer, leaf));
+	uint64_t	end = leaf + 1 < writer->nleaves ? entry[1].record :
+	writer->nrecord_bits;
+	uint32_t	n;
+
+	if (known > SURF_HEAD_BITS)
+		return last;
+	n = SURF_HEAD_BITS - known;
+	if (n > end - record)
+		n = (uint32_t) (end - record);
+	if (leaf > 0)
+		last = (last >> (SURF_HEAD_BITS - known) | 1) << (SURF_HEAD_BITS - known);
+	return last | (uint32_t) get_record(writer, record, n) <<
+		(SURF_HEAD_BITS - known - n);
+}
+
+/* Begins a part. */
+static void
+begin_part(SurfWriter *writer, uint32_t first, uint32_t head)
+{
+	if (writer->nparts == writer->max_parts)
+	{
+		writer->max_parts = writer->max_parts * 2 + 64;
+		writer->parts = filter_realloc(writer->parts,
+									   writer->max_parts * sizeof(SurfPart));
+	}
+	writer->parts[writer->nparts++].first = first;
+	writer->entries[first].head = head;
+}
+
+/* Ends a part, whose keys begin with depth bits in common; adds it to sum. */
+static void
+end_part(SurfWriter *writer, uint32_t depth, SurfSubtree *sum)
+{
+	SurfSubtree tree = close_below(writer, -1, (int64_t) depth - 1);
+	SurfPart   *part = &writer->parts[writer->nparts - 1];
+
+	part->depth = depth;
+	part->root = tree.root;
+	sum->bits += tree.bits;
+	sum->nskips += tree.nskips;
+	if (tree.skip_width > sum->skip_width)
+		sum->skip_width = tree.skip_width;
+}
+
+/* Cuts the leaves into parts, see surf_write_impl.h. */
+SurfSubtree
+surf_writer_cut(SurfWriter *writer, uint32_t base, uint32_t least)
+{
+	SurfSubtree sum = leaf_subtree(0);
+	uint32_t	nleaves = writer->nleaves;
+	uint32_t	head = next_head(writer, base, 0, 0);
+	uint32_t	leaf;
+
+	writer->nopen = 0;
+	writer->nparts = 0;
+	begin_part(writer, 0, head);
+	for (leaf = 1; leaf < nleaves; leaf++)
+	{
+		SurfEntry  *entry = &writer->entries[leaf];
+		uint32_t	first = writer->parts[writer->nparts - 1].first;
+		uint32_t	n = leaf - first;
+
+		writer->nleaves = nleaves;
+		head = next_head(writer, base, leaf, head);
+		writer->nleaves = leaf;
+
+		/* Best where the node would be above all others of the part. */
+		if (n >= least && entry->depth - base < SURF_HEAD_BITS &&
+			(n / 3 >= least || writer->nopen == 0 ||
+			 open_depth(writer, 1) > (int64_t) entry->depth))
+		{
+			uint32_t	last = writer->entries[first].head;
+
+			end_part(writer, base + SURF_HEAD_BITS - 1 - bits_log2(head ^ last),
+					 &sum);
+			begin_part(writer, leaf, head);
+			continue;
+		}
+		entry->left = close_below(writer, entry->depth, entry->depth);
+		writer->open[writer->nopen++] = leaf;
+	}
+	writer->nleaves = nleaves;
+	end_part(writer, base, &sum);
+	return sum;
 }

@@ -135,30 +135,37 @@ test_impossible_pages(void)
 	FilterOptions options = make_options(FILTER_SUFFIX_NONE, 14, PAGE_SIZE, 2500);
 	Strings		strings = build_random(WORDS, 2000, &options);
 	uint8_t    *page = strings.run.pages;
-	uint32_t	top = 22 + page[8];
-	uint32_t	top_len = 4 * ((1 << page[11]) + 1);
+	uint32_t	nparts = page[10] | page[11] << 8;
+	uint32_t	starts = 22 + page[8] + 2 * nparts;
+	uint32_t	rest = starts + 4 * nparts;
 	uint8_t    *copy = malloc(PAGE_SIZE);
 	uint32_t	i;
 
-	CHECK(strings.run.npages == 1 && page[11] > 0, "%u pages, %u top bits",
-		  strings.run.npages, page[11]);
+	CHECK(strings.run.npages == 1 && nparts > 1, "%u pages, %u parts",
+		  strings.run.npages, nparts);
 	CHECK(other_answers(&strings, FILTER_YES) == 0, "before");
 	memcpy(copy, page, PAGE_SIZE);
 
-	memset(page + top + top_len, 0, PAGE_SIZE - top - top_len);
+	memset(page + rest, 0, PAGE_SIZE - rest);
 	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "no nodes");
-	memset(page + top + top_len, 0xFF, PAGE_SIZE - top - top_len);
-	page[1] = 15;
+	memset(page + rest, 0x6D, PAGE_SIZE - rest);
+	page[1] |= 15;
 	CHECK(other_answers(&strings, FILTER_UNKNOWN) < (int) strings.n,
 		  "skips are too long");
 	memcpy(page, copy, PAGE_SIZE);
 
-	for (i = 0; i < top_len; i += 4)
-		page[top + i + 1] ^= 0x80;
+	for (i = 0; i < nparts; i++)
+		page[starts + 4 * i + 1] ^= 0x80;
 	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "leaves that are not there");
-	for (i = 0; i < top_len; i += 8)
-		page[top + i + 1] ^= 0x80;
+	for (i = 0; i < nparts; i += 2)
+		page[starts + 4 * i + 1] ^= 0x80;
 	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "leaves in disorder");
+	memcpy(page, copy, PAGE_SIZE);
+
+	for (i = 0; i < 2 * nparts; i++)
+		page[starts - 2 * nparts + i] = 0;
+	CHECK(other_answers(&strings, FILTER_YES) > (int) strings.n / 2,
+		  "heads that are all the same");
 	memcpy(page, copy, PAGE_SIZE);
 
 	free(copy);
