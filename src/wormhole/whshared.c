@@ -53,21 +53,24 @@ static char *area_memory;
 static shmem_request_hook_type next_shmem_request = NULL;
 static shmem_startup_hook_type next_shmem_startup = NULL;
 
-#define LOCK_NAME	"wormhole"
+/*
+ * As asked for when the server started.  The setting may have been changed
+ * when the memory is made anew after a crash.
+ */
+static Size memory_size;
 
-static Size
-memory_size(void)
-{
-	return wh_hint_memory * (Size) 1024;
-}
+#define AREA_SIZE \
+	(CACHELINEALIGN(sizeof(SharedArea)) + memory_size + PG_CACHE_LINE_SIZE)
+
+#define LOCK_NAME	"wormhole"
 
 static void
 request_memory(void)
 {
 	if (next_shmem_request)
 		next_shmem_request();
-	RequestAddinShmemSpace(CACHELINEALIGN(sizeof(SharedArea)) + memory_size() +
-						   PG_CACHE_LINE_SIZE);
+	memory_size = wh_hint_memory * (Size) 1024;
+	RequestAddinShmemSpace(AREA_SIZE);
 	RequestNamedLWLockTranche(LOCK_NAME, 1);
 }
 
@@ -82,14 +85,12 @@ start_up(void)
 	if (next_shmem_startup)
 		next_shmem_startup();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	area = ShmemInitStruct("wormhole hints",
-						   CACHELINEALIGN(sizeof(SharedArea)) + memory_size() +
-						   PG_CACHE_LINE_SIZE, &found);
+	area = ShmemInitStruct("wormhole hints", AREA_SIZE, &found);
 	if (!found)
 	{
 		memset(area, 0, sizeof(*area));
 		area->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
-		area->size = memory_size();
+		area->size = memory_size;
 		for (int i = 0; i < SLOTS; i++)
 		{
 			pg_atomic_init_u64(&area->slots[i].hits, 0);

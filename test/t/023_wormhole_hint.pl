@@ -115,6 +115,15 @@ foreach my $index ('k', 's', 'u', 'l')
 	is($node->safe_psql('postgres', "SELECT wormhole_check('w_$index', true) = count(*) FROM w"), 't', 'and whole');
 }
 close_session($first);
-close_session($second);
+
+# The shared memory is made anew after a crash, in the size it had.
+$node->append_conf('postgresql.conf', "wormhole.hint_memory = '64MB'\n");
+$node->reload;
+my $pid = ask($second, 'SELECT pg_backend_pid()');
+is($node->safe_psql('postgres', 'SHOW wormhole.hint_memory'), '64MB', 'the setting has changed');
+kill 'KILL', $pid;
+$second->{run}->finish;
+ok($node->poll_query_until('postgres', 'SELECT 1', '1'), 'the server is up again');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; SET wormhole.hint_after = 0; $look_up{k}"), 4000, 'and finds all');
 $node->stop;
 done_testing();
