@@ -121,7 +121,7 @@ SELECT pg_relation_size('t_k') = :none AS as_large;
 -- Many more keys than fit the metapage: places have pages of their own.
 CREATE TABLE l (k int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO l SELECT i % 60000 * 10, i FROM generate_series(1, 180000) i;
-CREATE INDEX l_k ON l USING rangefilter (k) WITH (pages_per_range = 4, bits_per_key = 40);
+CREATE INDEX l_k ON l USING rangefilter (k) WITH (pages_per_range = 4, bits_per_key = 64);
 CREATE INDEX l_v ON l USING rangefilter (v) WITH (pages_per_range = 4, bits_per_key = 20);
 ANALYZE l;
 SELECT scans('SELECT v FROM l WHERE k = 300000 ORDER BY v');

@@ -140,7 +140,7 @@ extern void filter_build_end(FilterBuild *build, FilterRun *run);
 extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
 
 /*
- * The rank of the key added last: how many of the run's keys are before it.
+ * The rank of the key measured or added last: how many keys are before it.
  * (Keys that the filter does not tell apart have the same one.)
  */
 extern uint64_t filter_build_rank(const FilterBuild *build);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * places.c
- *	  Building and reading pages of places; places.h has the layout.
+ *	  Building pages of places; places.h has the layout.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,25 +12,17 @@
 #include <string.h>
 
 #include "filter/bits.h"
-#include "filter/places.h"
+#include "filter/places_page.h"
 #include "filter/port.h"
 
-#define PLACES_MAGIC	0x31434c50	/* "PLC1" */
-#define PLACES_HEADER	24
-#define PLACES_SLACK	8
-
-/* An entry of numbers has this bit set, and numbers below it. */
-#define ENTRY_BITS		64
-#define ENTRY_NUMBERS	(UINT64_C(1) << 63)
-
-/* No more numbers than this are in an entry, as each has seven bits or more. */
-#define ENTRY_MAX_NUMBERS 9
+/* Keys in more ranges than this are counted together. */
+#define COUNTED_RANGES 256
 
 struct PlacesBuild
 {
 	uint32_t	nranges;
 	unsigned	width;
-	unsigned	entry_bits;
+	uint32_t	mask_bits;		/* 0: no entries */
 	uint32_t	page_size;
 	uint8_t    *pages;
 	uint32_t	npages;			/* finished */
@@ -40,56 +32,32 @@ struct PlacesBuild
 	uint8_t    *page;
 	uint64_t	first;
 	uint32_t	nkeys;
-	uint64_t   *entries;
-	uint32_t	nentries;
+	uint8_t    *entries;
+	uint64_t	entries_bits;
 
-	/* The key being added: ranges seen so far */
-	uint64_t	rank;
+	/* The key being looked at: the ranges seen so far */
 	bool		pending;
-	uint32_t	numbers[ENTRY_MAX_NUMBERS];
-	uint32_t	nnumbers;		/* one more if there were too many */
-	uint64_t	mask;			/* of groups of ranges */
+	uint64_t	rank;
+	uint32_t   *numbers;
+	uint32_t	nnumbers;
+	uint64_t   *seen;			/* a bit for each range */
+
+	/* First pass: keys by how many ranges they are in */
+	uint64_t	measured;
+	uint64_t	counts[COUNTED_RANGES + 1];
 };
-
-/* Bits of a number from 0 to nranges. */
-static unsigned
-number_width(uint32_t nranges)
-{
-	return bits_width(nranges);
-}
-
-/* Bits of an entry. */
-static unsigned
-entry_width(uint32_t nranges)
-{
-	return nranges <= PLACES_MAX_MASK ? nranges : ENTRY_BITS;
-}
-
-/* Ranges that a bit of an entry stands for. */
-static uint32_t
-group_size(uint32_t nranges)
-{
-	return (nranges + PLACES_MAX_MASK - 1) / PLACES_MAX_MASK;
-}
-
-/* How many numbers an entry has room for; 0 where each range has a bit. */
-static uint32_t
-numbers_in_entry(uint32_t nranges)
-{
-	return nranges <= PLACES_MAX_MASK ? 0 : 63 / number_width(nranges);
-}
 
 /* See places.h. */
 uint64_t
-places_bits(uint32_t nranges, uint64_t nkeys, uint64_t nseveral)
+places_bits(uint32_t nranges, uint64_t nkeys)
 {
 	return 8 * (PLACES_HEADER + PLACES_SLACK + 2) +
-		nkeys * number_width(nranges) + nseveral * entry_width(nranges);
+		nkeys * places_width(nranges);
 }
 
 /* See places.h. */
 PlacesBuild *
-places_build_begin(uint32_t nranges, bool entries, uint32_t page_size)
+places_build_begin(uint32_t nranges, uint32_t page_size)
 {
 	PlacesBuild *build = filter_alloc(sizeof(PlacesBuild));
 
@@ -97,16 +65,110 @@ places_build_begin(uint32_t nranges, bool entries, uint32_t page_size)
 		page_size > UINT16_MAX)
 		filter_fail("ranges or pages of a size that places cannot have");
 	build->nranges = nranges;
-	build->width = number_width(nranges);
-	build->entry_bits = entries ? entry_width(nranges) : 0;
+	build->width = places_width(nranges);
 	build->page_size = page_size;
 	build->max_pages = 1;
 	build->pages = filter_alloc(page_size);
 	build->page = filter_alloc(page_size);
-	build->entries = filter_alloc((page_size * 8 /
-								   (build->width + entry_width(nranges)) + 1) *
-								  sizeof(uint64_t));
+	build->entries = filter_alloc(page_size);
+	build->numbers = filter_alloc(nranges * sizeof(uint32_t));
+	build->seen = filter_alloc((nranges / 64 + 1) * sizeof(uint64_t));
 	return build;
+}
+
+/* See places.h. */
+void
+places_build_free(PlacesBuild *build)
+{
+	filter_free(build->pages);
+	filter_free(build->page);
+	filter_free(build->entries);
+	filter_free(build->numbers);
+	filter_free(build->seen);
+	filter_free(build);
+}
+
+/* Adds a range to those of the key being looked at. */
+static void
+note_range(PlacesBuild *build, uint32_t range)
+{
+	uint64_t	bit = UINT64_C(1) << (range % 64);
+
+	if (range >= build->nranges)
+		filter_fail("place out of bounds");
+	if (build->seen[range / 64] & bit)
+		return;
+	build->seen[range / 64] |= bit;
+	build->numbers[build->nnumbers++] = range;
+}
+
+/* Forgets the ranges of the key that was looked at. */
+static void
+forget_key(PlacesBuild *build)
+{
+	uint32_t	i;
+
+	for (i = 0; i < build->nnumbers; i++)
+		build->seen[build->numbers[i] / 64] = 0;
+	build->nnumbers = 0;
+	build->pending = false;
+}
+
+/* First pass: counts the key. */
+static void
+count_key(PlacesBuild *build)
+{
+	build->counts[build->nnumbers < COUNTED_RANGES ? build->nnumbers :
+				  COUNTED_RANGES]++;
+	build->measured++;
+	forget_key(build);
+}
+
+/* See places.h. */
+void
+places_measure(PlacesBuild *build, uint64_t rank, uint32_t range)
+{
+	if (build->pending && rank != build->rank)
+		count_key(build);
+	build->pending = true;
+	build->rank = rank;
+	note_range(build, range);
+}
+
+/* What entries take with masks of so many bits. */
+static uint64_t
+entries_cost(const PlacesBuild *build, uint32_t mask_bits)
+{
+	uint64_t	bits = 0;
+	uint32_t	i;
+
+	for (i = 2; i <= COUNTED_RANGES; i++)
+		bits += build->counts[i] *
+			places_entry_bits(build->nranges, mask_bits,
+							  i < COUNTED_RANGES ? i : build->nranges);
+	return bits;
+}
+
+/* See places.h. */
+uint64_t
+places_measure_end(PlacesBuild *build, uint64_t max_entry_bits)
+{
+	uint64_t	several;
+	uint32_t	most = build->nranges;
+
+	if (build->pending)
+		count_key(build);
+	several = build->measured - build->counts[1];
+	if (most > PLACES_MAX_MASK(build->page_size))
+		most = PLACES_MAX_MASK(build->page_size);
+	while (most > PLACES_MIN_MASK && entries_cost(build, most) > max_entry_bits)
+		most /= 2;
+	if (several > 0 && entries_cost(build, most) <= max_entry_bits)
+		build->mask_bits = places_mask_bits(build->nranges, most);
+	if (build->mask_bits == 0 && several > build->measured / 2)
+		return 0;
+	return places_bits(build->nranges, build->measured) +
+		(build->mask_bits > 0 ? entries_cost(build, build->mask_bits) : 0);
 }
 
 /* Where the entries of a page with so many keys begin. */
@@ -116,12 +178,11 @@ entries_start(const PlacesBuild *build, uint64_t nkeys)
 	return PLACES_HEADER + (uint32_t) ((nkeys * build->width + 7) / 8);
 }
 
-/* Bytes used of a page with so many keys and entries. */
-static uint32_t
-page_used(const PlacesBuild *build, uint64_t nkeys, uint64_t nentries)
+/* Bytes used of a page with so many keys, and entries of so many bits. */
+static uint64_t
+page_used(const PlacesBuild *build, uint64_t nkeys, uint64_t bits)
 {
-	return entries_start(build, nkeys) + PLACES_SLACK +
-		(uint32_t) ((nentries * build->entry_bits + 7) / 8);
+	return entries_start(build, nkeys) + (bits + 7) / 8 + PLACES_SLACK;
 }
 
 /* Ends the current page; returns how much of it is used. */
@@ -129,19 +190,17 @@ static uint32_t
 finish_page(PlacesBuild *build)
 {
 	uint32_t	start = entries_start(build, build->nkeys);
+	uint32_t	bytes = (uint32_t) ((build->entries_bits + 7) / 8);
 	uint8_t    *page = build->page;
-	uint32_t	i;
 
 	bits_store32(page, PLACES_MAGIC);
 	bits_store32(page + 4, build->nranges);
 	bits_store64(page + 8, build->first);
 	bits_store32(page + 16, build->nkeys);
-	page[20] = (uint8_t) build->width;
-	page[21] = (uint8_t) build->entry_bits;
-	bits_store16(page + 22, (uint16_t) start);
-	for (i = 0; i < build->nentries; i++)
-		bits_write(page + start, (uint64_t) i * build->entry_bits,
-				   build->entry_bits, build->entries[i]);
+	bits_store32(page + 20, build->mask_bits);
+	bits_store16(page + 24, (uint16_t) start);
+	bits_store16(page + 26, (uint16_t) bytes);
+	memcpy(page + start, build->entries, bytes);
 	if (build->npages == build->max_pages)
 	{
 		build->max_pages *= 2;
@@ -151,86 +210,84 @@ finish_page(PlacesBuild *build)
 	memcpy(build->pages + (size_t) build->npages * build->page_size, page,
 		   build->page_size);
 	build->npages++;
-	start = page_used(build, build->nkeys, build->nentries);
 	memset(page, 0, build->page_size);
+	memset(build->entries, 0, build->page_size);
 	build->first += build->nkeys;
-	build->nkeys = build->nentries = 0;
-	return start;
+	build->nkeys = 0;
+	build->entries_bits = 0;
+	return start + bytes + PLACES_SLACK;
 }
 
-/* The entry of a key in several ranges. */
-static uint64_t
-make_entry(const PlacesBuild *build)
+static void
+put_bits(PlacesBuild *build, unsigned width, uint64_t value)
 {
-	uint32_t	room = numbers_in_entry(build->nranges);
-	uint64_t	entry = ENTRY_NUMBERS;
+	bits_write(build->entries, build->entries_bits, width, value);
+	build->entries_bits += width;
+}
+
+/* Appends the entry of the key being added. */
+static void
+put_entry(PlacesBuild *build)
+{
+	uint32_t	group = places_group(build->nranges, build->mask_bits);
 	uint32_t	i;
 
-	if (build->nnumbers > room)
-		return build->mask;
-	for (i = 0; i < room; i++)
+	if (!places_is_list(build->nranges, build->mask_bits, build->nnumbers))
 	{
-		/* Those left over repeat the first one. */
-		uint64_t	number = build->numbers[i < build->nnumbers ? i : 0];
-
-		entry |= number << (i * build->width);
+		put_bits(build, 1, 1);
+		for (i = 0; i < build->nnumbers; i++)
+			bits_set(build->entries,
+					 build->entries_bits + build->numbers[i] / group);
+		build->entries_bits += build->mask_bits;
+		return;
 	}
-	return entry;
+	put_bits(build, 1, 0);
+	put_bits(build, places_count_width(build->nranges, build->mask_bits),
+			 build->nnumbers);
+	for (i = 0; i < build->nnumbers; i++)
+		put_bits(build, build->width, build->numbers[i]);
 }
 
-/* Puts the key being added on a page. */
+/* Second pass: puts the key on a page. */
 static void
 finish_key(PlacesBuild *build)
 {
 	bool		several = build->nnumbers > 1;
-	uint32_t	nentries = build->entry_bits > 0 && several;
+	bool		entry = several && build->mask_bits > 0;
+	uint64_t	bits = entry ? places_entry_bits(build->nranges,
+												 build->mask_bits,
+												 build->nnumbers) : 0;
 
-	if (page_used(build, build->nkeys + 1,
-				  build->nentries + nentries) > build->page_size)
+	if (page_used(build, build->nkeys + 1, build->entries_bits + bits) >
+		build->page_size)
 		finish_page(build);
 	bits_write(build->page + PLACES_HEADER,
 			   (uint64_t) build->nkeys * build->width, build->width,
 			   several ? build->nranges : build->numbers[0]);
 	build->nkeys++;
-	if (nentries > 0)
-		build->entries[build->nentries++] = make_entry(build);
-	build->pending = false;
+	if (entry)
+		put_entry(build);
+	forget_key(build);
 }
 
 /* See places.h. */
 void
 places_add(PlacesBuild *build, uint64_t rank, uint32_t range)
 {
-	uint32_t	i;
-
 	if (build->pending && rank != build->rank)
 		finish_key(build);
-	if (!build->pending)
-	{
-		if (rank != build->first + build->nkeys)
-			filter_fail("places of a key are missing");
-		build->pending = true;
-		build->rank = rank;
-		build->nnumbers = 0;
-		build->mask = 0;
-	}
-	if (range >= build->nranges)
-		filter_fail("place out of bounds");
-	build->mask |= UINT64_C(1) << (range / group_size(build->nranges));
-	for (i = 0; i < build->nnumbers && i < ENTRY_MAX_NUMBERS; i++)
-		if (build->numbers[i] == range)
-			return;
-	if (build->nnumbers < ENTRY_MAX_NUMBERS)
-		build->numbers[build->nnumbers++] = range;
-	else
-		build->nnumbers = ENTRY_MAX_NUMBERS + 1;
+	if (!build->pending && rank != build->first + build->nkeys)
+		filter_fail("places of a key are missing");
+	build->pending = true;
+	build->rank = rank;
+	note_range(build, range);
 }
 
 /* See places.h. */
 uint8_t *
 places_build_end(PlacesBuild *build, uint32_t *npages, uint32_t *last_len)
 {
-	uint8_t    *pages = build->pages;
+	uint8_t    *pages;
 
 	*last_len = 0;
 	if (build->pending)
@@ -239,148 +296,7 @@ places_build_end(PlacesBuild *build, uint32_t *npages, uint32_t *last_len)
 		*last_len = finish_page(build);
 	*npages = build->npages;
 	pages = build->pages;
-	filter_free(build->page);
-	filter_free(build->entries);
-	filter_free(build);
+	build->pages = NULL;
+	places_build_free(build);
 	return pages;
-}
-
-/* See places.h. */
-bool
-places_open(PlacesPage *view, const uint8_t *page, uint32_t len)
-{
-	uint32_t	start;
-
-	if (len < PLACES_HEADER + PLACES_SLACK || bits_load32(page) != PLACES_MAGIC)
-		return false;
-	view->page = page;
-	view->nranges = bits_load32(page + 4);
-	view->first = bits_load64(page + 8);
-	view->nkeys = bits_load32(page + 16);
-	view->width = page[20];
-	view->entry_bits = page[21];
-	start = bits_load16(page + 22);
-	if (view->nranges == 0 || view->nranges > INT32_MAX ||
-		view->width != number_width(view->nranges) ||
-		(view->entry_bits != 0 &&
-		 view->entry_bits != entry_width(view->nranges)) ||
-		start > len - PLACES_SLACK ||
-		start < PLACES_HEADER + ((uint64_t) view->nkeys * view->width + 7) / 8)
-		return false;
-	view->entries = page + start;
-	view->max_entries = view->entry_bits == 0 ? 0 :
-		(len - PLACES_SLACK - start) * 8 / view->entry_bits;
-	return true;
-}
-
-static void
-set_range(uint64_t *ranges, uint32_t range)
-{
-	ranges[range / 64] |= UINT64_C(1) << (range % 64);
-}
-
-/* Sets the ranges of a group; groups may go past the last range. */
-static void
-set_group(const PlacesPage *view, uint32_t group, uint64_t *ranges)
-{
-	uint32_t	size = group_size(view->nranges);
-	uint64_t	range;
-
-	for (range = (uint64_t) group * size;
-		 range < (uint64_t) (group + 1) * size && range < view->nranges; range++)
-		set_range(ranges, (uint32_t) range);
-}
-
-/* Sets the ranges of an entry; false if there is one that does not exist. */
-static bool
-set_entry(const PlacesPage *view, uint64_t entry, uint64_t *ranges)
-{
-	uint32_t	room = numbers_in_entry(view->nranges);
-	uint32_t	i;
-
-	if (room == 0 || !(entry & ENTRY_NUMBERS))
-	{
-		for (; entry != 0; entry &= entry - 1)
-			set_group(view, bits_lowest(entry), ranges);
-		return true;
-	}
-	for (i = 0; i < room; i++)
-	{
-		uint64_t	number = entry >> (i * view->width) & bits_mask(view->width);
-
-		if (number >= view->nranges)
-			return false;
-		set_range(ranges, (uint32_t) number);
-	}
-	return true;
-}
-
-/* The number of a key of the page. */
-static uint32_t
-read_number(const PlacesPage *view, uint32_t index)
-{
-	return (uint32_t) bits_read(view->page + PLACES_HEADER,
-								(uint64_t) index * view->width, view->width);
-}
-
-/* How many of the page's first n keys are in several ranges? */
-static uint32_t
-count_several(const PlacesPage *view, uint32_t n)
-{
-	uint32_t	several = 0;
-	uint32_t	i;
-
-	for (i = 0; i < n; i++)
-		several += read_number(view, i) == view->nranges;
-	return several;
-}
-
-/* Sets the ranges of the page's keys from one to before another. */
-static bool
-collect_keys(const PlacesPage *view, uint32_t from, uint32_t to,
-			 uint64_t *ranges)
-{
-	uint32_t	entry = view->entry_bits > 0 ? count_several(view, from) : 0;
-	uint32_t	i;
-
-	for (i = from; i < to; i++)
-	{
-		uint32_t	number = read_number(view, i);
-
-		if (number > view->nranges)
-			return false;
-		if (number < view->nranges)
-			set_range(ranges, number);
-		else if (view->entry_bits == 0)
-		{
-			for (number = 0; number < view->nranges; number++)
-				set_range(ranges, number);
-			return true;
-		}
-		else
-		{
-			if (entry >= view->max_entries ||
-				!set_entry(view, bits_read(view->entries,
-										   (uint64_t) entry * view->entry_bits,
-										   view->entry_bits), ranges))
-				return false;
-			entry++;
-		}
-	}
-	return true;
-}
-
-/* See places.h. */
-bool
-places_collect(const PlacesPage *view, uint64_t first, uint64_t end,
-			   uint64_t *ranges)
-{
-	uint64_t	after = view->first + view->nkeys;
-
-	if (end <= view->first || first >= after)
-		return true;
-	return collect_keys(view,
-						first > view->first ? (uint32_t) (first - view->first) : 0,
-						end < after ? (uint32_t) (end - view->first) : view->nkeys,
-						ranges);
 }

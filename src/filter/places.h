@@ -9,9 +9,10 @@
  * filter does not read them.  The heap blocks are divided into nranges equal
  * ranges.  A key whose rows are all in one range has that range's number, in
  * as few bits as numbers need.  Any other has the number nranges, and an
- * *entry*: a bit for each range, or where there are more than
- * PLACES_MAX_MASK ranges, the numbers of a few, or bits for groups of ranges.
- * Without entries (there was no room) such a key may be anywhere.
+ * *entry*: the numbers of its ranges, or a mask, a bit for each range,
+ * whichever is shorter.  Where masks would take too much, their bits stand for
+ * groups of neighbouring ranges; without any room for entries, such a key may
+ * be anywhere.
  *
  * A page of places is for consecutive ranks and complete in itself:
  *
@@ -19,12 +20,14 @@
  *		4	uint32	nranges
  *		8	uint64	rank of the first key
  *		16	uint32	number of keys
- *		20	uint8	bits of a number
- *		21	uint8	bits of an entry; 0: no entries
- *		22	uint16	where the entries begin
- *		24			numbers, then entries, in the order of keys
+ *		20	uint32	bits of a mask; 0: no entries
+ *		24	uint16	where the entries begin
+ *		26	uint16	of how many bits they are, in bytes
+ *		28			numbers, then entries, in the order of keys
  *
- * and eight bytes of nothing, so that loads of eight bytes stay inside.
+ * and eight bytes of nothing, so that loads of eight bytes stay inside.  An
+ * entry is a bit that says whether it is a mask, then the mask, or how many
+ * numbers there are, and these.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,24 +36,30 @@
 
 #include "filter/filter.h"
 
-/* So many ranges have a bit each in an entry. */
-#define PLACES_MAX_MASK 63
-
 /* The smallest page. */
-#define PLACES_MIN_PAGE 64
+#define PLACES_MIN_PAGE 128
 
 typedef struct PlacesBuild PlacesBuild;
 
 /*
- * Begins to build places for up to nranges ranges, on pages of so many bytes.
+ * Building takes two passes, as that of a filter does: begins to build places
+ * in nranges ranges, on pages of so many bytes.
  */
-extern PlacesBuild *places_build_begin(uint32_t nranges, bool entries,
-									   uint32_t page_size);
+extern PlacesBuild *places_build_begin(uint32_t nranges, uint32_t page_size);
 
 /*
- * Notes that the key of this rank has rows in a range.  Ranks begin at 0, none
- * is left out, and they do not decrease.
+ * First pass: notes that the key of this rank has rows in a range.  Ranks begin
+ * at 0, none is left out, and they do not decrease.
  */
+extern void places_measure(PlacesBuild *build, uint64_t rank, uint32_t range);
+
+/*
+ * Between the passes: entries may take so many bits.  Returns what all will
+ * take, or 0 where too many keys may be anywhere for places to be of use.
+ */
+extern uint64_t places_measure_end(PlacesBuild *build, uint64_t max_entry_bits);
+
+/* Second pass: the same as in the first. */
 extern void places_add(PlacesBuild *build, uint64_t rank, uint32_t range);
 
 /*
@@ -60,9 +69,11 @@ extern void places_add(PlacesBuild *build, uint64_t rank, uint32_t range);
 extern uint8_t *places_build_end(PlacesBuild *build, uint32_t *npages,
 								 uint32_t *last_len);
 
-/* What so many keys take, several of them being in more than one range. */
-extern uint64_t places_bits(uint32_t nranges, uint64_t nkeys,
-							uint64_t nseveral);
+/* Gives a build up. */
+extern void places_build_free(PlacesBuild *build);
+
+/* What keys take that are in one range each. */
+extern uint64_t places_bits(uint32_t nranges, uint64_t nkeys);
 
 /* A page of places as a reader sees it. */
 typedef struct PlacesPage
@@ -71,10 +82,11 @@ typedef struct PlacesPage
 	uint64_t	first;			/* rank of its first key */
 	uint32_t	nkeys;
 	uint32_t	nranges;
-	unsigned	width;
-	unsigned	entry_bits;
+	unsigned	width;			/* bits of a number */
+	uint32_t	mask_bits;
+	unsigned	count_width;	/* bits of how many numbers there are */
 	const uint8_t *entries;
-	uint32_t	max_entries;	/* there is room for */
+	uint64_t	entries_bits;	/* how many there are of all entries */
 } PlacesPage;
 
 /* Opens a page of len bytes; false if it is damaged. */

@@ -41,7 +41,7 @@ extern void surf_measure(SurfBuild *build, FilterBytes key);
 extern void surf_measure_end(SurfBuild *build);
 extern void surf_add(SurfBuild *build, FilterBytes key);
 
-/* Distinct keys added so far. */
+/* Distinct keys of this pass so far (before the second: of the first). */
 extern uint64_t surf_build_keys(const SurfBuild *build);
 
 /* Lowers bits_per_key before surf_measure_end(). */

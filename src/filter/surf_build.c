@@ -486,7 +486,7 @@ surf_add(SurfBuild *build, FilterBytes key)
 uint64_t
 surf_build_keys(const SurfBuild *build)
 {
-	return build->nadded;
+	return build->nadded > 0 ? build->nadded : build->nkeys;
 }
 
 /* See surf.h. */

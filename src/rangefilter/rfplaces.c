@@ -34,6 +34,9 @@
 #define RF_MIN_PLACE_BITS 2
 #define RF_MAX_PLACE_BITS 8
 
+/* There are no more ranges than this, whatever their size should be. */
+#define RF_MAX_RANGES (1 << 20)
+
 /* What a run's root may take on the metapage beside places. */
 #define RF_ROOT_RESERVE 160
 
@@ -55,6 +58,8 @@ rf_set_ranges(RfPlacing *placing, uint32 range_blocks)
 {
 	BlockNumber nblocks = placing->end - placing->start;
 
+	while (nblocks / range_blocks >= RF_MAX_RANGES)
+		range_blocks *= 2;
 	placing->nranges = nblocks / range_blocks + (nblocks % range_blocks != 0);
 	placing->range_blocks = placing->nranges > 1 ? range_blocks : 0;
 }
@@ -102,8 +107,8 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 	placing->range_blocks = 0;
 	if (nrows > rf_places_room() * BITS_PER_BYTE)
 		return;
-	bits = Min((rf_places_room() * BITS_PER_BYTE -
-				places_bits(1, 0, 0)) / nrows, RF_MAX_PLACE_BITS);
+	bits = Min((rf_places_room() * BITS_PER_BYTE - places_bits(1, 0)) / nrows,
+			   RF_MAX_PLACE_BITS);
 	if (bits < RF_MIN_PLACE_BITS)
 		return;
 	most = (1 << bits) - 1;

@@ -27,6 +27,9 @@
 #include "utils/builtins.h"
 #include "utils/tuplesort.h"
 
+/* What places of keys in several ranges may take, in bits for each row. */
+#define RF_ENTRY_BITS_PER_ROW 4
+
 /* Columns of rows that are sorted. */
 #define RF_SORT_KEY		1
 #define RF_SORT_BLOCK	2
@@ -61,12 +64,7 @@ typedef struct RfMaking
 	RfKey		min;
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
-
-	/* First pass: how many keys are in several ranges */
-	uint64		rank;
-	uint32		range;			/* of the key's first row */
-	bool		several;
-	uint64		nseveral;
+	bool		adding;			/* second pass */
 } RfMaking;
 
 static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes};
@@ -259,8 +257,7 @@ rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
 }
 
 /*
- * Notes where the key given last is: in the first pass, whether it is in
- * several ranges of heap blocks; in the second, for its places.
+ * Notes where the key given last is.
  */
 static void
 rf_note_place(RfKeySort *sort, RfMaking *making)
@@ -269,19 +266,10 @@ rf_note_place(RfKeySort *sort, RfMaking *making)
 	uint32		range = (sort->block - sort->placing.start) /
 	sort->placing.range_blocks;
 
-	if (making->places != NULL)
+	if (making->adding)
 		places_add(making->places, rank, range);
-	else if (rank != making->rank)
-	{
-		making->rank = rank;
-		making->range = range;
-		making->several = false;
-	}
-	else if (range != making->range && !making->several)
-	{
-		making->several = true;
-		making->nseveral++;
-	}
+	else
+		places_measure(making->places, rank, range);
 }
 
 /*
@@ -308,7 +296,7 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
-		if (sort->placing.range_blocks > 0)
+		if (making->places != NULL)
 			rf_note_place(sort, making);
 	}
 }
@@ -365,47 +353,35 @@ rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 }
 
 /*
- * Between the passes: are places worth their room, and in what form?  Where
- * they do not fit the metapage, they come out of the filter's budget, which
+ * Between the passes: are places worth their room?  Automatic ones must fit the
+ * metapage.  Others that do not fit come out of the filter's budget, which
  * keeps half of it at least, or eight bits if there are so many.
  */
 static void
-rf_begin_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
+rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
 {
-	RfPlacing  *placing = &sort->placing;
-	uint64		nkeys = making->rank + 1;
-	bool		entries = making->nseveral > 0;
+	uint64		room = rf_places_room() * BITS_PER_BYTE;
+	uint64		nkeys = filter_build_rank(making->filter) + 1;
+	uint64		single = places_bits(sort->placing.nranges, nkeys);
+	int			budget = options->bits_per_key;
+	int			least = Min(budget, Max(budget / 2, 8));
 	uint64		bits;
 
-	if (placing->range_blocks == 0 || sort->nrows == 0)
+	if (sort->placing.automatic)
+		bits = single > room ? 0 :
+			places_measure_end(making->places, room - single);
+	else
+		bits = places_measure_end(making->places,
+								  Max(RF_ENTRY_BITS_PER_ROW * sort->nrows,
+									  (budget - least) * nkeys));
+	if (bits == 0)
 	{
-		placing->range_blocks = 0;
-		return;
+		places_build_free(making->places);
+		making->places = NULL;
 	}
-	bits = places_bits(placing->nranges, nkeys, making->nseveral);
-	if (placing->automatic && bits > rf_places_room() * BITS_PER_BYTE)
-	{
-		/* Without entries, keys in several ranges may be anywhere. */
-		entries = false;
-		if (making->nseveral > nkeys / 2 ||
-			places_bits(placing->nranges, nkeys, 0) >
-			rf_places_room() * BITS_PER_BYTE)
-		{
-			placing->range_blocks = 0;
-			return;
-		}
-	}
-	else if (bits > rf_places_room() * BITS_PER_BYTE)
-	{
-		int			least = Min(options->bits_per_key,
-								Max(options->bits_per_key / 2, 8));
-
+	else if (bits > room)
 		filter_build_limit(making->filter,
-						   Max(options->bits_per_key -
-							   (int) Min(bits / nkeys + 1, 64), least));
-	}
-	making->places = places_build_begin(placing->nranges, entries,
-										RF_PAGE_CONTENT);
+						   Max(budget - (int) Min(bits / nkeys + 1, 64), least));
 }
 
 /*
@@ -515,7 +491,7 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 	const RfOptions *options = rf_index_options(index);
 	FilterOptions filter;
 	RfSegment  *segment;
-	RfMaking	making = {.rank = PG_UINT64_MAX};
+	RfMaking	making = {0};
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
@@ -527,8 +503,13 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 	rf_choose_ranges(&sort->placing, sort->nrows);
 	making.as_bytes = filter.surf || filter.leading;
 	making.filter = filter_build_begin(&filter);
+	if (sort->placing.range_blocks > 0 && sort->nrows > 0)
+		making.places = places_build_begin(sort->placing.nranges,
+										   RF_PAGE_CONTENT);
 	rf_sort_walk(sort, &making, &rf_measure);
-	rf_begin_places(sort, &making, options);
+	if (making.places != NULL)
+		rf_measure_places(sort, &making, options);
+	making.adding = true;
 	filter_measure_end(making.filter);
 	tuplesort_rescan(sort->sort);
 	rf_sort_walk(sort, &making, &rf_add);

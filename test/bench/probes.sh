@@ -116,20 +116,6 @@ TEXT
 	cat "$RF_TMP/lines"
 }
 
-# Replaces what is between the section's marks in a file, or appends it.
-replace_section()
-{
-	[ -e "$1" ] || : >"$1"
-	awk -v section="$2" '
-		/^<!-- probes: / { inside = 1 }
-		!inside { print }
-		/^<!-- end of probes -->/ { inside = 0 }
-		END { print "<!-- probes: written by make bench-probes -->"
-			while ((getline line < section) > 0) print line
-			print "<!-- end of probes -->" }' "$1" >"$RF_TMP/results"
-	cat "$RF_TMP/results" >"$1"
-}
-
 main()
 {
 	rf_init
@@ -149,7 +135,7 @@ main()
 	if [ -z "$RESULTS" ] && [ "$ROWS $PARTITIONS" = "20000 1000000 10000000 200" ]; then
 		RESULTS=$RF_ROOT/test/bench/RESULTS.md
 	fi
-	[ -z "$RESULTS" ] || replace_section "$RESULTS" "$RF_TMP/section"
+	[ -z "$RESULTS" ] || rf_replace_section probes "$RESULTS" "$RF_TMP/section"
 }
 
 main

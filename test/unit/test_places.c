@@ -11,6 +11,9 @@
 /* So many ranges at most for a key of these tests. */
 #define MOST 12
 
+/* What the places built last take. */
+static uint64_t placed_bits;
+
 /* The ranges of keys: places[MOST * key + i], i below counts[key]. */
 typedef struct Truth
 {
@@ -47,13 +50,18 @@ free_truth(Truth *truth)
 	free(truth->counts);
 }
 
+/* Builds places whose entries take so many bits at most. */
 static Placed
-build_places(const Truth *truth, bool entries, uint32_t page_size)
+build_places(const Truth *truth, uint64_t most, uint32_t page_size)
 {
-	PlacesBuild *build = places_build_begin(truth->nranges, entries, page_size);
+	PlacesBuild *build = places_build_begin(truth->nranges, page_size);
 	uint32_t	i;
 	uint32_t	j;
 
+	for (i = 0; i < truth->nkeys; i++)
+		for (j = 0; j < truth->counts[i]; j++)
+			places_measure(build, i, truth->places[MOST * i + j]);
+	placed_bits = places_measure_end(build, most);
 	for (i = 0; i < truth->nkeys; i++)
 		for (j = 0; j < truth->counts[i]; j++)
 			places_add(build, i, truth->places[MOST * i + j]);
@@ -75,7 +83,7 @@ in_several(const Truth *truth, uint32_t key)
 /* No range of these keys is missing; what is in one range says no other. */
 static void
 check_keys(const Truth *truth, Placed *placed, uint32_t first, uint32_t end,
-		   bool entries)
+		   uint64_t most)
 {
 	uint32_t	i;
 	uint32_t	j;
@@ -90,22 +98,18 @@ check_keys(const Truth *truth, Placed *placed, uint32_t first, uint32_t end,
 		return;
 	if (!in_several(truth, first))
 		CHECK(placed_count(placed) == 1, "%u ranges", placed_count(placed));
-	else if (!entries)
+	else if (most == 0)
 		CHECK(placed_count(placed) == placed->nranges, "%u ranges",
 			  placed_count(placed));
-	else if (truth->nranges <= PLACES_MAX_MASK || truth->counts[first] <= 5)
+	else if (most == UINT64_MAX)
 		CHECK(placed_count(placed) <= truth->counts[first], "%u ranges, not %u",
 			  placed_count(placed), truth->counts[first]);
-	else
-		CHECK(placed_count(placed) <= truth->counts[first] *
-			  ((truth->nranges + PLACES_MAX_MASK - 1) / PLACES_MAX_MASK),
-			  "%u ranges", placed_count(placed));
 }
 
 static void
 test_keys_in_ranges(void)
 {
-	static const uint32_t ranges[] = {1, 2, 7, 62, 63, 64, 100, 470, 4000};
+	static const uint32_t ranges[] = {1, 2, 7, 62, 63, 64, 100, 470, 400};
 	static const uint32_t keys[] = {1, 2, 100, 20000};
 	static const uint32_t pages[] = {PLACES_MIN_PAGE, 512, SERVER_PAGE};
 	int			i;
@@ -115,8 +119,9 @@ test_keys_in_ranges(void)
 		Truth		truth = make_truth(keys[unit_random_below(4)],
 									   ranges[unit_random_below(9)],
 									   1 + unit_random_below(10));
-		bool		entries = unit_random_below(3) > 0;
-		Placed		placed = build_places(&truth, entries,
+		uint64_t	most = i % 4 == 0 ? 0 : i % 4 == 1 ? 20 * truth.nkeys :
+		UINT64_MAX;
+		Placed		placed = build_places(&truth, most,
 										  pages[unit_random_below(3)]);
 		int			j;
 
@@ -127,7 +132,7 @@ test_keys_in_ranges(void)
 			uint32_t	end = first + most < truth.nkeys ? first + most :
 			truth.nkeys;
 
-			check_keys(&truth, &placed, first, end, entries);
+			check_keys(&truth, &placed, first, end, most);
 		}
 		CHECK(placed_collect(&placed, 5, 5) && placed_count(&placed) == 0,
 			  "no keys have places");
@@ -138,29 +143,68 @@ test_keys_in_ranges(void)
 	}
 }
 
-/* What it takes is what places_bits() says. */
+/* It takes what places_measure_end() says, and no more than allowed. */
 static void
 test_size(void)
 {
 	static const uint32_t ranges[] = {3, 7, 63, 64, 500};
 	int			i;
 
-	for (i = 0; i < 5; i++)
+	for (i = 0; i < 20; i++)
 	{
-		Truth		truth = make_truth(2000, ranges[i], 4);
-		Placed		placed = build_places(&truth, true, 60000);
-		uint32_t	several = 0;
-		uint32_t	key;
+		Truth		truth = make_truth(2000, ranges[i % 5], 4);
+		uint64_t	most = i < 5 ? UINT64_MAX : 10000 * (i / 5);
+		Placed		placed = build_places(&truth, most, 60000);
 
-		for (key = 0; key < truth.nkeys; key++)
-			several += in_several(&truth, key);
 		CHECK(placed.npages == 1, "%u pages", placed.npages);
-		CHECK(placed.lens[0] <=
-			  (places_bits(ranges[i], 2000, several) + 7) / 8,
-			  "%u bytes", placed.lens[0]);
+		CHECK(placed.lens[0] <= (placed_bits + 7) / 8, "%u bytes",
+			  placed.lens[0]);
+		CHECK(placed_bits - places_bits(ranges[i % 5], 2000) <= most, "%"
+			  PRIu64 " bits", placed_bits);
 		placed_free(&placed);
 		free_truth(&truth);
 	}
+}
+
+/* A key in every range, more than a mask has bits. */
+static void
+test_large_masks(void)
+{
+	PlacesBuild *build = places_build_begin(5000, 512);
+	Placed		placed;
+	uint32_t	key;
+	uint32_t	range;
+	int			pass;
+
+	for (pass = 0; pass < 2; pass++)
+	{
+		for (key = 0; key < 20; key++)
+			for (range = key; range < 5000; range += key + 1)
+				(pass == 0 ? places_measure : places_add) (build, key, range);
+		if (pass == 0)
+			CHECK(places_measure_end(build, UINT64_MAX) > 0, "of no use");
+	}
+	placed = placed_end(build, 5000, 512);
+	for (key = 0; key < 20; key++)
+	{
+		CHECK(placed_collect(&placed, key, key + 1), "damaged");
+		for (range = key; range < 5000; range += key + 1)
+			CHECK(placed_has(&placed, range), "key %u, range %u", key, range);
+	}
+	placed_free(&placed);
+}
+
+/* Where most keys may be anywhere, places are of no use. */
+static void
+test_no_use(void)
+{
+	PlacesBuild *build = places_build_begin(100, 512);
+	uint32_t	i;
+
+	for (i = 0; i < 2000; i++)
+		places_measure(build, i / 2, i % 3);
+	CHECK(places_measure_end(build, 10) == 0, "of use");
+	places_build_free(build);
 }
 
 /* Nothing but entries, as small as they can be. */
@@ -177,9 +221,9 @@ test_many_entries(void)
 		truth.places[MOST * key] = 0;
 		truth.places[MOST * key + 1] = 1;
 	}
-	placed = build_places(&truth, true, SERVER_PAGE);
+	placed = build_places(&truth, UINT64_MAX, SERVER_PAGE);
 	for (key = 0; key < truth.nkeys; key += 100)
-		check_keys(&truth, &placed, key, key + 1, true);
+		check_keys(&truth, &placed, key, key + 1, UINT64_MAX);
 	placed_free(&placed);
 	free_truth(&truth);
 }
@@ -194,12 +238,12 @@ test_damage(void)
 	{
 		Truth		truth = make_truth(1 + unit_random_below(300),
 									   1 + unit_random_below(200), 3);
-		Placed		placed = build_places(&truth, i % 3 > 0, 512);
+		Placed		placed = build_places(&truth, i % 3 > 0 ? UINT64_MAX : 0, 512);
 		uint32_t	page = unit_random_below(placed.npages);
 		int			changes = 1 + unit_random_below(5);
 
 		for (; changes > 0; changes--)
-			placed.pages[page][unit_random_below(unit_random_below(2) ? 24 :
+			placed.pages[page][unit_random_below(unit_random_below(2) ? 28 :
 												 placed.lens[page])] =
 				(uint8_t) unit_random();
 		placed_collect(&placed, unit_random_below(300), UINT64_MAX);
@@ -228,7 +272,7 @@ build_placed(uint64_t *keys, size_t n, uint32_t bits, uint32_t page_size)
 	FilterOptions options;
 	FilterBuild *build;
 	FilterRun	again;
-	PlacesBuild *places = places_build_begin(NRANGES, true, page_size);
+	PlacesBuild *places = places_build_begin(NRANGES, page_size);
 	size_t		i;
 
 	run.numbers = build_rows(keys, n, n, bits, page_size, 200);
@@ -241,11 +285,15 @@ build_placed(uint64_t *keys, size_t n, uint32_t bits, uint32_t page_size)
 	options.coding = numbers_coding;
 	build = filter_build_begin(&options);
 	for (i = 0; i < n; i++)
-		filter_measure_u64(build, keys[i]);
-	filter_measure_end(build);
-	for (i = 0; i < n; i++)
 	{
 		run.rows[i] = unit_random_below(NRANGES);
+		filter_measure_u64(build, keys[i]);
+		places_measure(places, filter_build_rank(build), run.rows[i]);
+	}
+	filter_measure_end(build);
+	places_measure_end(places, UINT64_MAX);
+	for (i = 0; i < n; i++)
+	{
 		filter_add_u64(build, keys[i]);
 		places_add(places, filter_build_rank(build), run.rows[i]);
 	}
@@ -334,6 +382,8 @@ main(void)
 	RUN(test_keys_in_ranges);
 	RUN(test_size);
 	RUN(test_many_entries);
+	RUN(test_large_masks);
+	RUN(test_no_use);
 	RUN(test_damage);
 	RUN(test_rows_of_numbers);
 	RUN(test_rows_of_numbers_golomb);

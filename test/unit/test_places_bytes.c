@@ -23,7 +23,7 @@ typedef struct PlacedStrings
 static void
 build_placed(PlacedStrings *placed, KeyKind kind, const FilterOptions *options)
 {
-	PlacesBuild *places = places_build_begin(NRANGES, true, options->page_size);
+	PlacesBuild *places = places_build_begin(NRANGES, options->page_size);
 	FilterBuild *build;
 	FilterRun	run;
 	size_t		i;
@@ -31,11 +31,15 @@ build_placed(PlacedStrings *placed, KeyKind kind, const FilterOptions *options)
 	placed->strings = build_random(kind, NKEYS, options);
 	build = filter_build_begin(options);
 	for (i = 0; i < placed->strings.n; i++)
-		filter_measure_bytes(build, placed->strings.keys[i]);
-	filter_measure_end(build);
-	for (i = 0; i < placed->strings.n; i++)
 	{
 		placed->rows[i] = unit_random_below(NRANGES);
+		filter_measure_bytes(build, placed->strings.keys[i]);
+		places_measure(places, filter_build_rank(build), placed->rows[i]);
+	}
+	filter_measure_end(build);
+	places_measure_end(places, UINT64_MAX);
+	for (i = 0; i < placed->strings.n; i++)
+	{
 		filter_add_bytes(build, placed->strings.keys[i]);
 		places_add(places, filter_build_rank(build), placed->rows[i]);
 	}
