@@ -7,7 +7,8 @@
  * time, so that what they say of each other must agree at any moment.  For
  * each page the directory is asked for its anchor.  ShareUpdateExclusiveLock
  * keeps VACUUM away, and with it the deletion of pages; inserts and splits may
- * go on.
+ * go on.  On a standby nothing keeps redo from deleting pages, so there what
+ * looks wrong in the directory is looked at once more.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,6 +41,8 @@ typedef struct WhCheck
 	uint8	   *key_space;
 	uint8	   *last_space;
 	int64		nentries;
+	BlockNumber nblocks;		/* when the check began */
+	uint8	   *seen;			/* a bit for each block: it is linked */
 } WhCheck;
 
 /*
@@ -306,6 +309,56 @@ check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
 }
 
 /*
+ * Does the directory still have an anchor with a child?
+ */
+static bool
+has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
+{
+	Buffer		buffer = wh_descend(check->index, anchor, WH_AT, level,
+									BUFFER_LOCK_SHARE);
+	Page		page = BufferGetPage(buffer);
+	int			at = wh_page_child_slot(page, anchor, WH_AT);
+	bool		found = at >= 0 && at < WhPageHeader(page)->nslots &&
+	wh_slot_child(page, &WhSlots(page)[at]) == child;
+
+	UnlockReleaseBuffer(buffer);
+	return found;
+}
+
+/*
+ * Does a page begin with the anchor that leads to it?
+ */
+static void
+check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
+{
+	Buffer		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
+	WhHeader	header = WhPageHeader(BufferGetPage(child));
+	const char *what = NULL;
+
+	if (header->level != level ||
+		(header->flags & (WH_DELETED | WH_META)))
+		what = "The directory leads to it wrongly.";
+	else
+	{
+		WhBounds	bounds;
+
+		wh_page_bounds(BufferGetPage(child), &bounds, check->bounds_space);
+		if (wh_compare_keys(&bounds.low, anchor) != 0)
+			what = "It does not begin where the directory says.";
+	}
+	if (what != NULL && RecoveryInProgress())
+	{
+		UnlockReleaseBuffer(child);
+		if (!has_anchor(check, anchor, level + 1, block))
+			return;
+		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
+	}
+	if (what != NULL)
+		fault(check, child, what);
+	UnlockReleaseBuffer(child);
+}
+
+/*
  * Do the anchors of a directory page lead to pages that begin with them?  The
  * page is locked, and released here.
  */
@@ -314,7 +367,6 @@ check_children(WhCheck *check, Buffer buffer)
 {
 	PGAlignedBlock copy;
 	int			level;
-	BlockNumber block = BufferGetBlockNumber(buffer);
 	WhBounds	bounds;
 
 	memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
@@ -325,23 +377,11 @@ check_children(WhCheck *check, Buffer buffer)
 	{
 		WhSlot	   *slot = &WhSlots(copy.data)[i];
 		WhKey		anchor = bounds.low;
-		WhBounds	child_bounds;
-		Buffer		child;
-		WhHeader	header;
 
 		if (i > 0)
 			slot_position(copy.data, slot, false, check->key_space, &anchor);
-		child = wh_read(check->index, wh_slot_child(copy.data, slot),
-						BUFFER_LOCK_SHARE);
-		header = WhPageHeader(BufferGetPage(child));
-		if (header->level != level - 1 ||
-			(header->flags & (WH_DELETED | WH_META)))
-			fault(check, child, psprintf("Block %u of the directory leads to it wrongly.", block));
-		wh_page_bounds(BufferGetPage(child), &child_bounds,
-					   check->bounds_space);
-		if (wh_compare_keys(&child_bounds.low, &anchor) != 0)
-			fault(check, child, psprintf("It does not begin where block %u of the directory says.", block));
-		UnlockReleaseBuffer(child);
+		check_child(check, &anchor, level - 1,
+					wh_slot_child(copy.data, slot));
 	}
 }
 
@@ -364,6 +404,8 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 		WhBounds	bounds;
 
 		CHECK_FOR_INTERRUPTS();
+		if (block < check->nblocks)
+			check->seen[block / 8] |= 1 << block % 8;
 		check_page(check, left, buffer, level, has_parent, &expected, &bounds);
 		if (!bounds.rightmost)
 		{
@@ -386,6 +428,52 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 		UnlockReleaseBuffer(left);
 	pfree(expected_space);
 	return below;
+}
+
+/*
+ * Is a block, which was not met on its level, free, or did it become part of
+ * the index only now?  Not for standbys, where it may do so at any time.
+ */
+static void
+check_unlinked(WhCheck *check, BlockNumber block)
+{
+	Buffer		buffer = ReadBuffer(check->index, block);
+	Page		page = BufferGetPage(buffer);
+	WhBounds	bounds;
+	int			level;
+	bool		found;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (PageIsNew(page) ||
+		(WhPageHeader(wh_check_page(check->index, buffer))->flags & WH_DELETED))
+	{
+		UnlockReleaseBuffer(buffer);
+		return;
+	}
+	level = WhPageHeader(page)->level;
+	wh_page_bounds(page, &bounds, check->bounds_space);
+	UnlockReleaseBuffer(buffer);
+	buffer = wh_descend(check->index, &bounds.low, WH_AT, level,
+						BUFFER_LOCK_SHARE);
+	found = BufferGetBlockNumber(buffer) == block;
+	UnlockReleaseBuffer(buffer);
+	if (!found)
+		fault(check, wh_read(check->index, block, BUFFER_LOCK_SHARE),
+			  "The page is in use, but nothing leads to it.");
+}
+
+/*
+ * Checks all blocks that are not linked.
+ */
+static void
+check_rest(WhCheck *check)
+{
+	for (BlockNumber block = WH_FIRST_LEAF; block < check->nblocks; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!(check->seen[block / 8] & (1 << block % 8)))
+			check_unlinked(check, block);
+	}
 }
 
 /*
@@ -501,11 +589,17 @@ wormhole_check(PG_FUNCTION_ARGS)
 	check.anchor_space = palloc(WH_BOUNDS_SPACE);
 	check.key_space = palloc(2 * BLCKSZ);
 	check.last_space = palloc(2 * BLCKSZ);
+	check.nblocks = RelationGetNumberOfBlocks(check.index);
+	check.seen = MemoryContextAllocExtended(CurrentMemoryContext,
+											check.nblocks / 8 + 1,
+											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	wh_read_meta(check.index);
 	block = wh_cache(check.index)->root;
 	top = wh_cache(check.index)->level;
 	for (int level = top; level >= 0; level--)
 		block = check_level(&check, block, level, level < top);
+	if (!RecoveryInProgress())
+		check_rest(&check);
 	if (PG_GETARG_BOOL(1))
 		check_heap(&check);
 

@@ -142,6 +142,7 @@ check_unique(UniqueCheck *check, Buffer first)
 		Page		page = BufferGetPage(buffer);
 		WhHeader	header = WhPageHeader(page);
 		BlockNumber next = header->next;
+		Buffer		after;
 
 		for (; at < header->nslots && !done; at++)
 		{
@@ -155,10 +156,14 @@ check_unique(UniqueCheck *check, Buffer first)
 		if (done || at < header->nslots || next == InvalidBlockNumber)
 			break;
 
-		/* No entry behind the key on this page: perhaps on the next one. */
+		/*
+		 * No entry behind the key on this page: perhaps on the next one.
+		 * That cannot be deleted as long as this one is locked.
+		 */
+		after = wh_read(check->index, next, BUFFER_LOCK_SHARE);
 		if (BufferIsValid(other))
 			UnlockReleaseBuffer(other);
-		other = wh_read(check->index, next, BUFFER_LOCK_SHARE);
+		other = after;
 		buffer = other;
 		at = 0;
 	}

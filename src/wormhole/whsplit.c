@@ -155,6 +155,13 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 	WhHeader	header;
 	Page		page;
 
+	/* Redo locks the pages in the order of the record: from the leaves up. */
+	if (BufferIsValid(child))
+	{
+		page = wh_register(state, child);
+		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
+	}
+
 	page = wh_register(state, left);
 	wh_items_store(split->set, 0, split->cut, page, &split->left);
 	header = WhPageHeader(page);
@@ -175,11 +182,6 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 	{
 		page = wh_register(state, other);
 		WhPageHeader(page)->prev = BufferGetBlockNumber(right);
-	}
-	if (BufferIsValid(child))
-	{
-		page = wh_register(state, child);
-		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
 	}
 	GenericXLogFinish(state);
 }

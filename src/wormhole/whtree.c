@@ -525,9 +525,11 @@ wh_new_buffer(Relation index)
 	if (need_lock)
 		LockRelationForExtension(index, ExclusiveLock);
 	buffer = ReadBuffer(index, P_NEW);
+
+	/* Locked before VACUUM can count the block and find it unused. */
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (need_lock)
 		UnlockRelationForExtension(index, ExclusiveLock);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	return buffer;
 }
 
@@ -547,6 +549,9 @@ make_root(Relation index, Buffer meta, Buffer left, Buffer right,
 	WhMetaData *content;
 	Page		page;
 
+	page = wh_register(state, left);
+	WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
+
 	page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
 	wh_init_page(page, header->identity, header->level + 1, &all);
 	first.child = BufferGetBlockNumber(left);
@@ -556,9 +561,6 @@ make_root(Relation index, Buffer meta, Buffer left, Buffer right,
 	content = WhPageMeta(GenericXLogRegisterBuffer(state, meta, 0));
 	content->root = BufferGetBlockNumber(buffer);
 	content->level = header->level + 1;
-
-	page = wh_register(state, left);
-	WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
@@ -584,10 +586,9 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 	{
 		GenericXLogState *state = GenericXLogStart(index);
 
-		wh_page_insert(wh_register(state, buffer), at,
-					   anchor);
 		page = wh_register(state, child);
 		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
+		wh_page_insert(wh_register(state, buffer), at, anchor);
 		GenericXLogFinish(state);
 		UnlockReleaseBuffer(buffer);
 		return;

@@ -8,6 +8,10 @@
  * lock on every leaf, also where there is nothing to do: a scan that still
  * holds the TIDs it read from one must let go of it before these are reused.
  *
+ * Leaves found empty are deleted (whdelete.c).  Pages free for use are those
+ * deleted now and those of earlier times: the free space map forgets in a
+ * crash, so VACUUM also looks at each block that is no leaf.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -17,6 +21,7 @@
 #include "commands/vacuum.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
+#include "storage/lmgr.h"
 #include "wormhole/wormhole.h"
 
 /* A VACUUM under way. */
@@ -30,6 +35,11 @@ typedef struct WhVacuum
 	ItemPointerData *kept;		/* TIDs of lists that lost some */
 	int			nkept;
 	uint8	   *space;			/* for bounds */
+	BlockNumber nblocks;		/* when VACUUM began */
+	uint8	   *seen;			/* a bit for each block: stays a leaf */
+	BlockNumber *empty;			/* leaves that could not be deleted */
+	int			nempty;
+	int			max_empty;
 } WhVacuum;
 
 /*
@@ -107,6 +117,139 @@ clean_leaf(WhVacuum *vacuum, Buffer buffer)
 }
 
 /*
+ * Takes note of how many blocks there are.  A block that is being added is not
+ * counted before its page is locked.
+ */
+static void
+count_blocks(WhVacuum *vacuum)
+{
+	Relation	index = vacuum->info->index;
+	bool		need_lock = !RELATION_IS_LOCAL(index);
+
+	if (need_lock)
+		LockRelationForExtension(index, ExclusiveLock);
+	vacuum->nblocks = RelationGetNumberOfBlocks(index);
+	if (need_lock)
+		UnlockRelationForExtension(index, ExclusiveLock);
+	vacuum->seen = MemoryContextAllocExtended(CurrentMemoryContext,
+											  vacuum->nblocks / 8 + 1,
+											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+}
+
+/*
+ * Notes that a leaf is to stay.
+ */
+static void
+keep_leaf(WhVacuum *vacuum, BlockNumber block)
+{
+	if (block < vacuum->nblocks)
+		vacuum->seen[block / 8] |= 1 << block % 8;
+}
+
+/*
+ * Deletes an empty leaf, or takes a note to try again.
+ */
+static void
+delete_leaf(WhVacuum *vacuum, BlockNumber block)
+{
+	int			n = wh_delete_page(vacuum->info->index, block, 0);
+
+	vacuum->stats->pages_newly_deleted += n;
+	if (n > 0)
+		return;
+	if (vacuum->nempty == vacuum->max_empty)
+	{
+		vacuum->max_empty *= 2;
+		vacuum->empty = repalloc_huge(vacuum->empty, vacuum->max_empty *
+									  sizeof(BlockNumber));
+	}
+	vacuum->empty[vacuum->nempty++] = block;
+}
+
+/*
+ * Tries again to delete leaves as long as that helps: the first leaf of a
+ * directory page goes after all others.
+ */
+static void
+delete_rest(WhVacuum *vacuum)
+{
+	int			n;
+
+	do
+	{
+		n = vacuum->nempty;
+		vacuum->nempty = 0;
+		for (int i = 0; i < n; i++)
+		{
+			vacuum_delay_point();
+			delete_leaf(vacuum, vacuum->empty[i]);
+		}
+	} while (vacuum->nempty < n);
+	for (int i = 0; i < n; i++)
+		keep_leaf(vacuum, vacuum->empty[i]);
+}
+
+/*
+ * Cleans a leaf, and deletes it if it is empty then.  Returns the block of the
+ * next one.  That cannot be deleted meanwhile, by anyone else.
+ */
+static BlockNumber
+vacuum_leaf(WhVacuum *vacuum, BlockNumber block)
+{
+	Relation	index = vacuum->info->index;
+	Buffer		buffer = ReadBufferExtended(index, MAIN_FORKNUM, block,
+											RBM_NORMAL,
+											vacuum->info->strategy);
+	BlockNumber next;
+	bool		empty;
+
+	LockBufferForCleanup(buffer);
+	next = WhPageHeader(wh_check_page(index, buffer))->next;
+	clean_leaf(vacuum, buffer);
+	empty = WhPageHeader(BufferGetPage(buffer))->nslots == 0;
+	UnlockReleaseBuffer(buffer);
+	if (empty && block != WH_FIRST_LEAF)
+		delete_leaf(vacuum, block);
+	else
+		keep_leaf(vacuum, block);
+	return next;
+}
+
+/*
+ * Tells the free space map of the deleted pages, among the blocks that were no
+ * leaf when VACUUM came by, or are none any more.
+ */
+static void
+find_free_pages(WhVacuum *vacuum)
+{
+	Relation	index = vacuum->info->index;
+	BlockNumber nfree = 0;
+
+	for (BlockNumber block = WH_FIRST_LEAF; block < vacuum->nblocks; block++)
+	{
+		Buffer		buffer;
+		Page		page;
+		bool		is_free;
+
+		if (vacuum->seen[block / 8] & (1 << block % 8))
+			continue;
+		vacuum_delay_point();
+		buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL,
+									vacuum->info->strategy);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buffer);
+		is_free = PageIsNew(page) ||
+			(WhPageHeader(wh_check_page(index, buffer))->flags & WH_DELETED);
+		UnlockReleaseBuffer(buffer);
+		if (!is_free)
+			continue;
+		RecordFreeIndexPage(index, block);
+		nfree++;
+	}
+	vacuum->stats->pages_deleted = vacuum->stats->pages_free = nfree;
+}
+
+/*
  * ambulkdelete.
  */
 IndexBulkDeleteResult *
@@ -119,25 +262,26 @@ wh_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	stats->num_index_tuples = 0;
+	stats->pages_newly_deleted = 0;
 	stats->estimated_count = false;
 	vacuum.stats = stats;
 	vacuum.callback_state = callback_state;
 	vacuum.kept = palloc(WH_MAX_TIDS * sizeof(ItemPointerData));
 	vacuum.space = palloc(WH_BOUNDS_SPACE);
+	vacuum.max_empty = 64;
+	vacuum.empty = palloc(vacuum.max_empty * sizeof(BlockNumber));
+	count_blocks(&vacuum);
 	wh_items_begin(&vacuum.set);
 	while (block != InvalidBlockNumber)
 	{
-		Buffer		buffer;
-
 		vacuum_delay_point();
-		buffer = ReadBufferExtended(info->index, MAIN_FORKNUM, block,
-									RBM_NORMAL, info->strategy);
-		LockBufferForCleanup(buffer);
-		block = WhPageHeader(wh_check_page(info->index, buffer))->next;
-		clean_leaf(&vacuum, buffer);
-		UnlockReleaseBuffer(buffer);
+		block = vacuum_leaf(&vacuum, block);
 	}
+	delete_rest(&vacuum);
+	find_free_pages(&vacuum);
 	wh_items_end(&vacuum.set);
+	pfree(vacuum.seen);
+	pfree(vacuum.empty);
 	pfree(vacuum.kept);
 	pfree(vacuum.space);
 	return stats;

@@ -351,6 +351,9 @@ extern void wh_log_insert(Relation index, Buffer buffer, int at,
 extern Page wh_register(GenericXLogState *state, Buffer buffer);
 extern bool wh_remove_dead(Relation index, Relation heap, Buffer buffer);
 
+/* whdelete.c */
+extern int	wh_delete_page(Relation index, BlockNumber block, int level);
+
 /* whbuild.c */
 extern IndexBuildResult *wh_build(Relation heap, Relation index,
 								  IndexInfo *index_info);
