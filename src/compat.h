@@ -126,6 +126,15 @@ typedef RelFileNode RfRelFile;
 	 (record).latestRemovedFullXid = (xid))
 #endif
 
+/* What amestimateparallelscan is told. */
+#if PG_VERSION_NUM >= 180000
+#define RF_ESTIMATE_PARALLEL_ARGS Relation index, int nkeys, int norderbys
+#elif PG_VERSION_NUM >= 170000
+#define RF_ESTIMATE_PARALLEL_ARGS int nkeys, int norderbys
+#else
+#define RF_ESTIMATE_PARALLEL_ARGS void
+#endif
+
 /* EXPLAIN's headers were split in 18. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

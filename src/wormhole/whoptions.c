@@ -135,6 +135,7 @@ wormhole_handler(PG_FUNCTION_ARGS)
 	routine->amsearcharray = true;
 	routine->amsearchnulls = true;
 	routine->amclusterable = true;
+	routine->amcanparallel = true;
 	routine->amcaninclude = true;
 	routine->amusemaintenanceworkmem = true;
 	routine->amparallelvacuumoptions =
@@ -158,6 +159,9 @@ wormhole_handler(PG_FUNCTION_ARGS)
 	routine->amendscan = wh_endscan;
 	routine->ammarkpos = wh_markpos;
 	routine->amrestrpos = wh_restrpos;
+	routine->amestimateparallelscan = wh_estimateparallelscan;
+	routine->aminitparallelscan = wh_initparallelscan;
+	routine->amparallelrescan = wh_parallelrescan;
 
 	PG_RETURN_POINTER(routine);
 }

@@ -186,6 +186,9 @@ read_forward(IndexScanDesc scan, BlockNumber block)
 		wh_page_bounds(page, &bounds, so->bounds_space);
 		wh_copy_position(&batch->hi, &bounds.high, batch->hi_space);
 	}
+	if (scan->parallel_scan != NULL)
+		wh_parallel_leave(scan, ForwardScanDirection,
+						  WhPageHeader(page)->next);
 	wh_batch_fill(scan, buffer);
 	batch->current = 0;
 }
@@ -213,6 +216,9 @@ read_backward(IndexScanDesc scan, BlockNumber block)
 		wh_page_bounds(page, &bounds, so->bounds_space);
 		wh_copy_position(&batch->lo, &bounds.low, batch->lo_space);
 	}
+	if (scan->parallel_scan != NULL)
+		wh_parallel_leave(scan, BackwardScanDirection,
+						  WhPageHeader(page)->prev);
 	wh_batch_fill(scan, buffer);
 	batch->current = batch->nitems - 1;
 }
@@ -244,7 +250,11 @@ enter_range(IndexScanDesc scan, int number, ScanDirection direction)
 	batch->nitems = 0;
 	batch->current = ScanDirectionIsForward(direction) ? 0 : -1;
 	if (is_empty_range(range))
+	{
 		batch->valid = true;
+		if (scan->parallel_scan != NULL)
+			wh_parallel_leave(scan, direction, InvalidBlockNumber);
+	}
 	else if (ScanDirectionIsForward(direction))
 		read_forward(scan, InvalidBlockNumber);
 	else
@@ -295,6 +305,68 @@ next_batch(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
+ * Reads the batch that is next for all processes of a parallel scan.  False
+ * where there is none.
+ */
+static bool
+next_parallel_batch(IndexScanDesc scan, ScanDirection direction)
+{
+	WhScan		so = (WhScan) scan->opaque;
+	WhBatch    *batch = &so->batch;
+	bool		forward = ScanDirectionIsForward(direction);
+	BlockNumber block;
+	bool		inside;
+	int			range;
+
+	CHECK_FOR_INTERRUPTS();
+	wh_batch_release(scan->indexRelation, batch);
+	batch->nitems = 0;
+	if (so->conditions.nranges == 0 ||
+		!wh_parallel_take(scan, direction, &range, &inside, &block))
+		return false;
+	if (!inside)
+	{
+		if (range < 0)
+			range = forward ? 0 : so->conditions.nranges - 1;
+		enter_range(scan, range, direction);
+		return true;
+	}
+	batch->range = range;
+	if (forward)
+	{
+		batch->hi = so->conditions.ranges[range].hi;
+		batch->from_lo = false;
+		read_forward(scan, block);
+	}
+	else
+	{
+		batch->lo = so->conditions.ranges[range].lo;
+		batch->to_hi = false;
+		read_backward(scan, block);
+	}
+	return true;
+}
+
+/*
+ * Moves to the next item of a parallel scan, whose direction never changes.
+ */
+static bool
+advance_parallel(IndexScanDesc scan, ScanDirection direction)
+{
+	WhBatch    *batch = &((WhScan) scan->opaque)->batch;
+
+	if (batch->valid)
+		batch->current += ScanDirectionIsForward(direction) ? 1 : -1;
+	while (!batch->valid || batch->current < 0 ||
+		   batch->current >= batch->nitems)
+	{
+		if (!next_parallel_batch(scan, direction))
+			return false;
+	}
+	return true;
+}
+
+/*
  * Makes a copy of the batch for the mark if that is in it and it is about to
  * be replaced.
  */
@@ -324,6 +396,8 @@ advance(IndexScanDesc scan, ScanDirection direction)
 	WhScan		so = (WhScan) scan->opaque;
 	WhBatch    *batch = &so->batch;
 
+	if (scan->parallel_scan != NULL)
+		return advance_parallel(scan, direction);
 	if (!batch->valid)
 	{
 		if (so->conditions.nranges == 0)

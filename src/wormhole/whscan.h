@@ -82,6 +82,12 @@ extern void wh_batch_fill(IndexScanDesc scan, Buffer buffer);
 extern void wh_batch_copy(WhBatch *to, const WhBatch *from);
 extern void wh_copy_position(WhKey *to, const WhKey *from, uint8 *space);
 
+/* whparallel.c */
+extern bool wh_parallel_take(IndexScanDesc scan, ScanDirection direction,
+							 int *range, bool *inside, BlockNumber *block);
+extern void wh_parallel_leave(IndexScanDesc scan, ScanDirection direction,
+							  BlockNumber block);
+
 /* whdead.c */
 extern void wh_mark_dead(Relation index, WhBatch *batch);
 

@@ -19,6 +19,7 @@
 #include "access/generic_xlog.h"
 #include "access/itup.h"
 #include "access/relscan.h"
+#include "compat.h"
 #include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "storage/bufmgr.h"
@@ -408,5 +409,10 @@ extern int64 wh_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
 extern void wh_endscan(IndexScanDesc scan);
 extern void wh_markpos(IndexScanDesc scan);
 extern void wh_restrpos(IndexScanDesc scan);
+
+/* whparallel.c */
+extern Size wh_estimateparallelscan(RF_ESTIMATE_PARALLEL_ARGS);
+extern void wh_initparallelscan(void *target);
+extern void wh_parallelrescan(IndexScanDesc scan);
 
 #endif							/* RANGEFILTER_WORMHOLE_H */

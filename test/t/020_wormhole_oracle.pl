@@ -22,8 +22,11 @@ my @servers = (
 		conf => "max_wal_size = '64MB'\nshared_preload_libraries = 'rangefilter'\nwormhole.hint_memory = '512kB'\n"));
 my @sessions = map { open_session($_) } @servers;
 my $session;
+
+ask($_, 'SET max_parallel_workers_per_gather = 0; SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0') foreach @sessions;
 my @names = sort keys %types;
 my $queries = 0;
+my $parallel = 0;
 
 sub run_sql
 {
@@ -112,14 +115,15 @@ sub insert_rows
 my @ways = (
 	'SET enable_bitmapscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = on',
 	'SET enable_bitmapscan = off; SET enable_indexscan = on; SET enable_indexonlyscan = off',
-	'SET enable_bitmapscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off');
+	'SET enable_bitmapscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off',
+	'SET max_parallel_workers_per_gather = 2; SET enable_bitmapscan = off; SET enable_indexscan = on; SET enable_indexonlyscan = on');
 # The hint made at once or late, with room for it or not, or not used at all.
 my @hints = (
 	'SET wormhole.enable_hint = on; SET wormhole.hint_after = 0; RESET wormhole.hint_memory',
 	'SET wormhole.enable_hint = on; SET wormhole.hint_after = 1; RESET wormhole.hint_memory',
 	q{SET wormhole.enable_hint = on; SET wormhole.hint_after = 0; SET wormhole.hint_memory = '64kB'},
 	'SET wormhole.enable_hint = off');
-my $without = 'SET enable_bitmapscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_seqscan = on; SET enable_sort = on; SET enable_mergejoin = on';
+my $without = 'SET max_parallel_workers_per_gather = 0; SET enable_bitmapscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_seqscan = on; SET enable_sort = on; SET enable_mergejoin = on';
 
 sub compare
 {
@@ -147,6 +151,7 @@ sub compare
 	my $right = run_sql("$without; RESET enable_hashjoin; RESET enable_nestloop; $query");
 
 	$queries++;
+	$parallel++ if $plan =~ /Parallel Index/;
 	($mine, $right) = map { join "\n", sort split /\n/ } $mine, $right unless $exact || $mine eq $right;
 	return if $mine eq $right;
 	fail("seed $seed: $query");
@@ -209,5 +214,6 @@ foreach my $round (1 .. $rounds)
 }
 close_session($_) foreach @sessions;
 cmp_ok($queries, '>=', 35 * $rounds, 'queries asked');
+cmp_ok($parallel, '>=', $rounds, 'parallel scans of the index');
 $_->stop foreach @servers;
 done_testing();
