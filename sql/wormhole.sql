@@ -1,4 +1,5 @@
 -- The wormhole index: definition, scans, limits.
+SET max_parallel_workers_per_gather = 0;
 CREATE TABLE wh (id int8, s text COLLATE "C", n numeric, f float8);
 INSERT INTO wh
 	SELECT i * 7919 % 10007, 'https://www.example.org/path/' || i % 500 || '/' || md5(i::text),

@@ -474,14 +474,18 @@ wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
 		WhHeader	header = WhPageHeader(page);
 		BlockNumber next = header->next;
 		bool		fits = append_anchors(anchors, limit, page, space);
+		Buffer		after = InvalidBuffer;
 
+		/* Locked before this one is let go, it cannot become another page. */
+		if (fits && next != InvalidBlockNumber)
+			after = wh_read(index, next, BUFFER_LOCK_SHARE);
 		UnlockReleaseBuffer(buffer);
 		if (!fits)
 			return false;
 		if (next == InvalidBlockNumber)
 			return true;
 		CHECK_FOR_INTERRUPTS();
-		buffer = wh_read(index, next, BUFFER_LOCK_SHARE);
+		buffer = after;
 		header = WhPageHeader(BufferGetPage(buffer));
 		if (header->level != 1 || (header->flags & (WH_DELETED | WH_META)) ||
 			header->identity != wh_cache(index)->identity)
