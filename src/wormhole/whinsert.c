@@ -157,8 +157,8 @@ check_unique(UniqueCheck *check, Buffer first)
 			break;
 
 		/*
-		 * No entry behind the key on this page: perhaps on the next one.
-		 * That cannot be deleted as long as this one is locked.
+		 * No entry behind the key on this page: perhaps on the next one. That
+		 * cannot be deleted as long as this one is locked.
 		 */
 		after = wh_read(check->index, next, BUFFER_LOCK_SHARE);
 		if (BufferIsValid(other))
