@@ -15,8 +15,14 @@
 #	BENCH_SAMPLES=40			different ids asked for
 #	BENCH_CONNECTIONS=15		fresh connections (median)
 #	BENCH_LOADS=5				bulk loads per variant (median), at 100 partitions
-#								worth of rows; fewer for larger tables
+#								worth of rows; fewer for larger tables; 0: none
+#	BENCH_VARIANTS="none brin btree rangefilter both"	what to compare; btree and
+#								rangefilter or both must be among them
 #	BENCH_RESULTS=file			where to write, also when not at full size
+#
+# Ten thousand partitions:
+#	make bench BENCH_PARTITIONS=10000 BENCH_ROWS=1000 BENCH_SAMPLES=10 \
+#		BENCH_CONNECTIONS=5 BENCH_LOADS=0 BENCH_VARIANTS="btree rangefilter both"
 
 RESULTS=${BENCH_RESULTS:+$(realpath -m "$BENCH_RESULTS")}
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
@@ -35,7 +41,7 @@ RUN_SECONDS=${BENCH_SECONDS:-5}
 REPEAT=${BENCH_REPEAT:-3}
 CONNECTIONS=${BENCH_CONNECTIONS:-15}
 LOADS=${BENCH_LOADS:-5}
-VARIANTS=(none brin btree rangefilter both)
+read -r -a VARIANTS <<<"${BENCH_VARIANTS:-none brin btree rangefilter both}"
 declare -A METHODS=([none]='' [brin]=brin [btree]=btree [rangefilter]=rangefilter
 	[both]='rangefilter btree')
 SAMPLES=${BENCH_SAMPLES:-40}
@@ -153,7 +159,11 @@ measure_variant()
 				pgbench_ms loop prepared) ;;
 	esac
 	FIGURE[connect:$variant]=$(rf_time_connection "$query" "$CONNECTIONS")
-	if [ "$variant" = rangefilter ]; then
+	FIGURE[locks:$variant]=$(rf_psql -c BEGIN -c "EXPLAIN $query" \
+		-c 'SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()' -c COMMIT | tail -n 1)
+	FIGURE[memory:$variant]=$(rf_psql -c "EXPLAIN $query" \
+		-c 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts' | tail -n 1)
+	if [ "$variant" = rangefilter ] || [ "$variant" = both ]; then
 		rf_psql -c "EXPLAIN $query" >"$RF_TMP/explain"
 		SKIPPED=$(sed -n 's/^ *\(Partitions Skipped: .*\)/\1/p' "$RF_TMP/explain" | head -n 1)
 	fi
@@ -168,6 +178,13 @@ measure_loads()
 {
 	local partitions=$1 loads=$LOADS i variant
 
+	for variant in "${VARIANTS[@]}"; do
+		FIGURE[load:$variant]=0 FIGURE[relative:$variant]=0
+	done
+	[ "$loads" -gt 0 ] || {
+		rf_psql -c 'DROP TABLE bench'
+		return
+	}
 	[ "$partitions" -le 100 ] || loads=$(((LOADS + 1) / 2))
 	rf_psql -c "COPY (SELECT * FROM bench) TO '$RF_TMP/rows'" -c 'DROP TABLE bench'
 	for ((i = 0; i < loads; i++)); do
@@ -186,10 +203,11 @@ measure_loads()
 	done
 	for variant in "${VARIANTS[@]}"; do
 		FIGURE[load:$variant]=$(rf_median <"$RF_TMP/load.$variant")
-		FIGURE[relative:$variant]=$(awk -v a="${FIGURE[load:$variant]}" -v b="${FIGURE[load:none]}" \
-			'BEGIN { print a / b }')
+		FIGURE[relative:$variant]=$(awk -v a="${FIGURE[load:$variant]}" -v b="${FIGURE[load:none]:-0}" \
+			'BEGIN { print (b > 0) ? a / b : 0 }')
 	done
-	SUMMARIZE=$(rf_median <"$RF_TMP/summarize")
+	SUMMARIZE=0
+	[ ! -e "$RF_TMP/summarize" ] || SUMMARIZE=$(rf_median <"$RF_TMP/summarize")
 	rm -f "$RF_TMP"/load.* "$RF_TMP/summarize" "$RF_TMP/rows"
 }
 
@@ -203,41 +221,66 @@ line()
 		value=${FIGURE[$1:$variant]}
 		if [ "$value" = 0 ]; then
 			printf ' |'
-		elif [ "$1" = size ]; then
+		elif [ "$1" = locks ]; then
+			printf ' %s |' "$value"
+		elif [ "$1" = size ] || [ "$1" = memory ]; then
 			printf ' %s |' "$(rf_round "$(awk -v b="$value" 'BEGIN { print b / 1048576 }')")"
 		else
 			printf ' %s |' "$(rf_round "$value")"
 		fi
 	done
-	printf ' %s |\n' "$(rf_ratio "${FIGURE[$1:btree]}" "${FIGURE[$1:rangefilter]}")"
+	for variant in rangefilter both; do
+		value=$(rf_ratio "${FIGURE[$1:btree]:-0}" "${FIGURE[$1:$variant]:-0}")
+		[ "$value" != 0.000 ] || value=
+		printf ' %s |' "$value"
+	done
+	printf '\n'
+}
+
+# How a variant is called.
+heading()
+{
+	case $1 in
+		none) printf 'no index' ;;
+		brin) printf 'BRIN' ;;
+		both) printf 'rangefilter and btree' ;;
+		*) printf '%s' "$1" ;;
+	esac
 }
 
 report()
 {
-	local partitions=$1
+	local partitions=$1 variant
 
-	cat <<TEXT
-
-## $partitions partitions x $ROWS rows, one of them matches
-
-| | no index | BRIN | btree | rangefilter | rangefilter and btree | btree / rangefilter |
-|---|--:|--:|--:|--:|--:|--:|
-TEXT
+	printf '\n## %s partitions x %s rows, one of them matches\n\n| |' "$partitions" "$ROWS"
+	for variant in "${VARIANTS[@]}"; do
+		printf ' %s |' "$(heading "$variant")"
+	done
+	printf ' btree / rangefilter | btree / both |\n|---|'
+	for variant in "${VARIANTS[@]}" ratio ratio; do
+		printf -- '--:|'
+	done
+	printf '\n'
 	line simple "\`id = x\`, simple protocol, ms"
 	line prepared "\`id = \$1\`, prepared, ms"
 	line range "\`id BETWEEN x AND y\`, simple protocol, ms"
 	line loop "nested loop, $OUTER outer rows, prepared, work_mem = 64MB, ms"
 	line connect 'first query of a connection, ms'
+	line locks 'locks held after planning it'
+	line memory "memory of a session that has planned it, MB"
 	line size 'size of the index, MB'
 	line build 'CREATE INDEX, s'
-	line load 'COPY of all rows, index present, s'
-	line relative 'COPY, relative to no index'
-	cat <<TEXT
-
-EXPLAIN of such a query says: ${SKIPPED:-nothing was skipped}. Summarizing what
-COPY had added (VACUUM does it, too) took $(rf_round "$SUMMARIZE") s. In the partition that is left,
-rangefilter alone reads all $ROWS rows; with a btree beside it, only those asked for.
-TEXT
+	if [ "$LOADS" -gt 0 ]; then
+		line load 'COPY of all rows, index present, s'
+		line relative 'COPY, relative to no index'
+	fi
+	printf '\nEXPLAIN of such a query says: %s.' "${SKIPPED:-nothing was skipped}"
+	if [ "$LOADS" -gt 0 ]; then
+		printf ' Summarizing what COPY had added (VACUUM does it, too) took %s s.' \
+			"$(rf_round "$SUMMARIZE")"
+	fi
+	printf ' In the partition that is left, rangefilter alone reads all %s rows;' "$ROWS"
+	printf ' with a btree beside it, only those asked for.\n'
 }
 
 machine()
@@ -254,7 +297,7 @@ Written by \`make bench\` on $(date -u +%Y-%m-%d), revision $revision.
 
 - Machine: ${cpu:-$(uname -m)}, $(nproc) cores, $memory GB of memory, $(uname -s) $(uname -r)
 - $("$RF_BIN/postgres" --version); everything in memory; shared_buffers = $BUFFERS,
-  max_wal_size = 4GB, fsync = off, other settings as they come
+  max_wal_size = 4GB, max_locks_per_transaction = 1024, fsync = off, other settings as they come
 - Random 64-bit ids in partitions by day: every partition spans the whole range
 - Times of queries: median of $REPEAT pgbench runs of $RUN_SECONDS s with one client, $SAMPLES
   different ids; first query: median of $CONNECTIONS connections; COPY: median of $LOADS loads
@@ -283,7 +326,7 @@ main()
 	megabytes=$(awk '/^MemTotal/ { m = $2 / 4096; print int(m > 2048 ? 2048 : m) }' /proc/meminfo)
 	BUFFERS=${megabytes}MB
 	rf_start_server bench session_preload_libraries=rangefilter max_wal_size=4GB \
-		shared_buffers="$BUFFERS"
+		shared_buffers="$BUFFERS" max_locks_per_transaction=1024
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	machine >"$RF_TMP/report"
 
