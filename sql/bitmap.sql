@@ -142,6 +142,17 @@ SET enable_mergejoin = off;
 EXPLAIN (COSTS off) SELECT count(*) FROM d JOIN t USING (k);
 SELECT count(*) FROM d JOIN t USING (k);
 SELECT same('SELECT * FROM d JOIN t USING (k)');
+
+-- However often that is, it takes no more memory.
+SET enable_seqscan = off;
+BEGIN;
+DECLARE many CURSOR FOR SELECT l.v FROM generate_series(1, 5000) i JOIN l ON l.v = i + 10000;
+MOVE 10 IN many;
+SELECT sum(used_bytes) AS used FROM pg_backend_memory_contexts WHERE name NOT LIKE 'Cac%' \gset
+MOVE 4000 IN many;
+SELECT sum(used_bytes) - :used < 200000 AS little FROM pg_backend_memory_contexts WHERE name NOT LIKE 'Cac%';
+COMMIT;
+RESET enable_seqscan;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 

@@ -343,12 +343,16 @@ rf_segment_max(const RfSegment *segment)
  * announced, the blocks in it are no tail any more: their keys must reach
  * the delta one by one, because nothing written now is certain to be seen by
  * the scan under way.
+ *
+ * Where VACUUM has cut off the table's end, the announced range may end below
+ * blocks that segments still cover.  Those are no tail either: scans look for
+ * the tail behind all segments.
  */
 BlockNumber
 rf_tail_start(const RfMetaData *meta)
 {
-	return (meta->flags & RF_ANNOUNCED) ? meta->announced_end :
-		meta->summarized;
+	return (meta->flags & RF_ANNOUNCED) ?
+		Max(meta->announced_end, meta->summarized) : meta->summarized;
 }
 
 /*

@@ -20,6 +20,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "rangefilter/rangefilter.h"
+#include "utils/memutils.h"
 
 bool		rf_enable = true;
 
@@ -236,12 +237,12 @@ rf_heap_blocks(Relation index)
 }
 
 /*
- * amgetbitmap.  Takes and releases a share lock on the metapage.  What cannot
- * be read or told, and anything with rangefilter.enable off, is all blocks.
- * Core has locked the index for serializable transactions.
+ * Puts the blocks that may hold rows of a scan into the bitmap; returns their
+ * number.  What cannot be read or told, and anything with rangefilter.enable
+ * off, is all blocks.
  */
-int64
-rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+static int64
+rf_make_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 {
 	Relation	index = scan->indexRelation;
 	BlockNumber heap_blocks = rf_heap_blocks(index);
@@ -251,7 +252,6 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	bool		told = false;
 	int64		nblocks = 0;
 
-	pgstat_count_index_scan(index);
 	if (set != NULL && rf_keyset_is_empty(set))
 		return 0;
 	if (set != NULL && rf_enable && !RF_SNAPSHOTS_EXPIRE())
@@ -265,12 +265,32 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		UnlockReleaseBuffer(buffer);
 	}
 	if (!told)
-		nblocks = rf_add_blocks(bitmap, 0, heap_blocks);
-	else
-	{
-		for (int i = 0; i < found.n; i++)
-			nblocks += rf_add_found(bitmap, &found.stretches[i]);
-	}
+		return rf_add_blocks(bitmap, 0, heap_blocks);
+	for (int i = 0; i < found.n; i++)
+		nblocks += rf_add_found(bitmap, &found.stretches[i]);
+	return nblocks;
+}
+
+/*
+ * amgetbitmap.  Takes and releases a share lock on the metapage.  Core has locked
+ * the index for serializable transactions.
+ *
+ * Called once for each outer row of a nested loop, in a context that lives as long
+ * as the query.
+ */
+int64
+rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "rangefilter scan",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	int64		nblocks;
+
+	pgstat_count_index_scan(scan->indexRelation);
+	nblocks = rf_make_bitmap(scan, bitmap);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
 	return nblocks * RF_ROWS_PER_BLOCK;
 }
 
