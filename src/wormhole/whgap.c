@@ -103,7 +103,7 @@ spread_gaps(Page page, int ngaps)
 {
 	WhHeader	header = WhPageHeader(page);
 	WhSlot	   *slots = WhSlots(page);
-	WhSlot		entries[WH_MAX_ENTRIES];
+	WhSlot		entries[WH_PAGE_CONTENT / sizeof(WhSlot)];
 	int			n = 0;
 	int			to = 0;
 	int			end = ((PageHeader) page)->pd_lower;
