@@ -106,6 +106,9 @@ put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 		 uint32_t i, uint32_t chain)
 {
 	const SurfEntry *entry = &writer->entries[i];
+	const SurfEntry *leaf = &writer->entries[entry->left.first];
+	uint32_t	recorded = record_depth(writer, entry->left.first);
+	uint32_t	depth = entry->depth - chain;
 	uint32_t	nleft = i - entry->left.first;
 	uint32_t	n = entry->end - entry->left.first;
 	SurfBinary	binary = surf_binary(n - 1);
@@ -114,7 +117,16 @@ put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 	uint64_t	value = (uint64_t) (nleft - 1 + (longer ? binary.threshold : 0)) <<
 	gamma_bits(chain + 1) | (chain + 1);
 
-	/* Both take 48 bits at most. */
+	/* Most nodes: all in one, the chain from the leaf's own bits. */
+	if (!has_skip(nleft, n) && nbits + chain <= PUT_BITS && depth >= recorded)
+	{
+		put_bits(sink, value << chain |
+				 get_record(writer, leaf->record + (depth - recorded), chain),
+				 nbits + chain);
+		return;
+	}
+
+	/* Both numbers take 48 bits at most. */
 	put_bits(sink, value, nbits);
 	if (has_skip(nleft, n))
 	{
@@ -125,8 +137,7 @@ put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 				 bits_log2(n) + layout->skip_width);
 	}
 	if (chain > 0)
-		put_key(writer, layout, sink, entry->left.first, entry->depth - chain,
-				chain);
+		put_key(writer, layout, sink, entry->left.first, depth, chain);
 }
 
 /*
@@ -215,11 +226,11 @@ cut_parts(SurfWriter *writer, SurfLayout *layout, uint64_t allowed)
 			writer->part_leaves = least;
 			if (layout->nparts == 0)
 				writer->part_leaves = SURF_LEAST_PART;
-			else if (allowed - cost > allowed / 256 && least > SURF_LEAST_PART)
-				writer->part_leaves = least - least / 8;
+			else if (allowed - cost > allowed / 128 && least > SURF_LEAST_PART)
+				writer->part_leaves = least - least / 16;
 			return cost;
 		}
-		least = least < writer->nleaves ? least + least / 4 : UINT32_MAX;
+		least = least < writer->nleaves ? least + least / 8 : UINT32_MAX;
 	}
 }
 

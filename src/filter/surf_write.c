@@ -242,20 +242,22 @@ close_node(SurfWriter *writer, SurfSubtree subtree, int64_t parent)
 
 /*
  * Closes all open nodes below depth, which become the left side of a new node:
- * that is left_of().  The bits above above are the new node's or others'.
+ * that is left_of().  The bits above above are the new node's or others'; last
+ * is what the newest open node has on the right.  Notes blocks, if so asked.
  */
 static BITS_INLINE SurfSubtree
-close_below(SurfWriter *writer, int64_t depth, int64_t above)
+close_below(SurfWriter *writer, SurfSubtree last, int64_t depth, int64_t above,
+			bool blocks)
 {
-	SurfSubtree subtree = leaf_subtree(writer->nleaves - 1);
-
 	while (open_depth(writer, writer->nopen) > depth)
 	{
 		int64_t		parent = open_depth(writer, writer->nopen - 1);
 
-		subtree = close_node(writer, subtree, parent > above ? parent : above);
+		last = close_node(writer, last, parent > above ? parent : above);
+		if (blocks && writer->nleaves - last.first <= SURF_BLOCK_LEAVES)
+			writer->entries[last.first].block = last.root;
 	}
-	return subtree;
+	return last;
 }
 
 /* Adds a leaf, see surf_write.h. */
@@ -287,7 +289,8 @@ surf_writer_add(SurfWriter *writer, FilterBytes key, const SurfBits *bits,
 			writer->prefix_bits = shared->byte_bits;
 		}
 		entry->depth = shared->bits;
-		entry->left = close_below(writer, shared->bits, shared->bits);
+		entry->left = close_below(writer, leaf_subtree(leaf - 1),
+								  shared->bits, shared->bits, true);
 		writer->open[writer->nopen++] = leaf;
 	}
 	writer->nleaves++;
@@ -400,11 +403,14 @@ begin_part(SurfWriter *writer, uint32_t first, uint32_t head)
 	writer->entries[first].head = head;
 }
 
-/* Ends a part, whose keys begin with depth bits in common; adds it to sum. */
+/*
+ * Ends a part, whose keys begin with depth bits in common; adds it to sum.  last
+ * is as in close_below().
+ */
 static void
-end_part(SurfWriter *writer, uint32_t depth, SurfSubtree *sum)
+end_part(SurfWriter *writer, SurfSubtree last, uint32_t depth, SurfSubtree *sum)
 {
-	SurfSubtree tree = close_below(writer, -1, (int64_t) depth - 1);
+	SurfSubtree tree = close_below(writer, last, -1, (int64_t) depth - 1, false);
 	SurfPart   *part = &writer->parts[writer->nparts - 1];
 
 	part->depth = depth;
@@ -420,39 +426,57 @@ SurfSubtree
 surf_writer_cut(SurfWriter *writer, uint32_t base, uint32_t least)
 {
 	SurfSubtree sum = leaf_subtree(0);
+	SurfSubtree last = leaf_subtree(0);
 	uint32_t	nleaves = writer->nleaves;
-	uint32_t	head = next_head(writer, base, 0, 0);
-	uint32_t	leaf;
+	uint32_t	head = 0;
+	uint32_t	leaf = 0;
 
 	writer->nopen = 0;
 	writer->nparts = 0;
-	begin_part(writer, 0, head);
-	for (leaf = 1; leaf < nleaves; leaf++)
+	while (leaf < nleaves)
 	{
 		SurfEntry  *entry = &writer->entries[leaf];
-		uint32_t	first = writer->parts[writer->nparts - 1].first;
+		uint32_t	first = leaf > 0 ? writer->parts[writer->nparts - 1].first : 0;
 		uint32_t	n = leaf - first;
 
 		writer->nleaves = nleaves;
 		head = next_head(writer, base, leaf, head);
 		writer->nleaves = leaf;
+		if (leaf == 0)
+			begin_part(writer, 0, head);
 
 		/* Best where the node would be above all others of the part. */
-		if (n >= least && entry->depth - base < SURF_HEAD_BITS &&
-			(n / 3 >= least || writer->nopen == 0 ||
-			 open_depth(writer, 1) > (int64_t) entry->depth))
+		else if (n >= least && entry->depth - base < SURF_HEAD_BITS &&
+				 (n / 3 >= least || writer->nopen == 0 ||
+				  open_depth(writer, 1) > (int64_t) entry->depth))
 		{
-			uint32_t	last = writer->entries[first].head;
+			uint32_t	differing = head ^ writer->entries[first].head;
 
-			end_part(writer, base + SURF_HEAD_BITS - 1 - bits_log2(head ^ last),
-					 &sum);
+			end_part(writer, last,
+					 base + SURF_HEAD_BITS - 1 - bits_log2(differing), &sum);
 			begin_part(writer, leaf, head);
-			continue;
 		}
-		entry->left = close_below(writer, entry->depth, entry->depth);
-		writer->open[writer->nopen++] = leaf;
+		else
+		{
+			entry->left = close_below(writer, last, entry->depth, entry->depth,
+									  false);
+			writer->open[writer->nopen++] = leaf;
+		}
+
+		/* The root of a block is left open, as its chain may change. */
+		last = leaf_subtree(leaf);
+		if (entry->block == 0)
+			leaf++;
+		else
+		{
+			SurfEntry  *root = &writer->entries[entry->block];
+
+			writer->open[writer->nopen++] = entry->block;
+			last = root->right;
+			leaf = root->end;
+		}
 	}
 	writer->nleaves = nleaves;
-	end_part(writer, base, &sum);
+	end_part(writer, last, base, &sum);
 	return sum;
 }

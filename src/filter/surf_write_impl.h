@@ -24,6 +24,12 @@
  */
 #define SURF_LEAST_PART 32
 
+/*
+ * Blocks, the largest subtrees of so many leaves or fewer, are not cut: cutting
+ * need not look into them.
+ */
+#define SURF_BLOCK_LEAVES 16
+
 /* A subtree that is complete. */
 typedef struct SurfSubtree
 {
@@ -45,6 +51,7 @@ typedef struct SurfEntry
 	uint32_t	chain;			/* those of them that are its own */
 	uint32_t	end;			/* the node's leaves end before this one */
 	uint32_t	head;			/* if a part begins here */
+	uint32_t	block;			/* root of the block that begins here, or 0 */
 } SurfEntry;
 
 /* A part of the page. */
