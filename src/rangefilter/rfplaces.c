@@ -51,6 +51,15 @@ rf_places_room(void)
 }
 
 /*
+ * Of how many rows can places be on the metapage?
+ */
+uint64
+rf_most_placed_rows(void)
+{
+	return rf_places_room() * BITS_PER_BYTE / RF_MIN_PLACE_BITS;
+}
+
+/*
  * Sets the size of ranges, and how many there are; one alone is of no use.
  */
 static void
@@ -86,8 +95,7 @@ rf_plan_places(Relation heap, Relation index, BlockNumber start,
 		end > RF_SINGLE_SEGMENT_BLOCKS)
 		return;
 	estimate_rel_size(heap, NULL, &pages, &tuples, &visible);
-	placing->automatic =
-		tuples <= rf_places_room() * BITS_PER_BYTE / RF_MIN_PLACE_BITS;
+	placing->automatic = tuples <= rf_most_placed_rows();
 	if (placing->automatic)
 		rf_set_ranges(placing, RF_MIN_RANGE_BLOCKS);
 }
@@ -105,8 +113,6 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 	if (!placing->automatic || nrows == 0)
 		return;
 	placing->range_blocks = 0;
-	if (nrows > rf_places_room() * BITS_PER_BYTE)
-		return;
 	bits = Min((rf_places_room() * BITS_PER_BYTE - places_bits(1, 0)) / nrows,
 			   RF_MAX_PLACE_BITS);
 	if (bits < RF_MIN_PLACE_BITS)

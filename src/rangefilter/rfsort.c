@@ -3,48 +3,33 @@
  * rfsort.c
  *	  From the keys of heap tuples to a segment and its run.
  *
- * Keys go through core's tuplesort (which spills to disk beyond
- * maintenance_work_mem), as int8 with the sign bit flipped or as bytea; the
- * filter library reads the sorted keys twice.  Where places are wanted, each
- * key is sorted as a row with the number of its heap block.
+ * Sorted keys (rfkeys.h) are read twice by the filter library, and by places
+ * where the segment is to have them.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "catalog/pg_operator_d.h"
-#include "catalog/pg_type_d.h"
 #include "commands/progress.h"
-#include "compat.h"
 #include "filter/leading.h"
 #include "filter/places.h"
 #include "filter/trial.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/rangefilter.h"
-#include "utils/builtins.h"
-#include "utils/tuplesort.h"
+#include "rangefilter/rfkeys.h"
 
 /* What places of keys in several ranges may take, in bits for each row. */
 #define RF_ENTRY_BITS_PER_ROW 4
 
-/* Columns of rows that are sorted. */
-#define RF_SORT_KEY		1
-#define RF_SORT_BLOCK	2
-
 struct RfKeySort
 {
 	RfKeyKind	kind;
-	Tuplesortstate *sort;
+	RfKeys	   *keys;
 	RfPlacing	placing;		/* range_blocks 0: no places */
-	TupleTableSlot *input;		/* of rows; NULL: just keys are sorted */
-	TupleTableSlot *output;
-	BlockNumber block;			/* of the row read last */
 	uint64		nrows;			/* with a key */
 	uint64		nnulls;
-	char		buffer[VARHDRSZ + FILTER_MAX_KEY];	/* a key as bytea */
 	uint8		shared[LEADING_MAX_SHARED]; /* all byte keys begin so */
 	uint32		shared_len;
 };
@@ -70,31 +55,6 @@ typedef struct RfMaking
 static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes};
 static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
 
-#define RF_SIGN_BIT (UINT64CONST(1) << 63)
-
-/*
- * Begins to collect keys with their blocks.
- */
-static void
-rf_begin_rows(RfKeySort *sort)
-{
-	TupleDesc	desc = CreateTemplateTupleDesc(2);
-	AttrNumber	column = RF_SORT_KEY;
-	bool		is_number = sort->kind == RF_KEY_U64;
-	Oid			operator = is_number ? Int8LessOperator : ByteaLessOperator;
-	Oid			collation = InvalidOid;
-	bool		nulls_first = false;
-
-	TupleDescInitEntry(desc, RF_SORT_KEY, "key",
-					   is_number ? INT8OID : BYTEAOID, -1, 0);
-	TupleDescInitEntry(desc, RF_SORT_BLOCK, "block", INT4OID, -1, 0);
-	sort->sort = tuplesort_begin_heap(desc, 1, &column, &operator, &collation,
-									  &nulls_first, maintenance_work_mem,
-									  NULL, TUPLESORT_RANDOMACCESS);
-	sort->input = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-	sort->output = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
-}
-
 /*
  * Begins to collect keys of one kind, for a segment with places or without.
  */
@@ -105,18 +65,8 @@ rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
 
 	sort->kind = kind;
 	sort->placing = *placing;
-	if (placing->range_blocks > 0)
-		rf_begin_rows(sort);
-	else if (kind == RF_KEY_U64)
-		sort->sort = tuplesort_begin_datum(INT8OID, Int8LessOperator,
-										   InvalidOid, false,
-										   maintenance_work_mem, NULL,
-										   TUPLESORT_RANDOMACCESS);
-	else
-		sort->sort = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator,
-										   InvalidOid, false,
-										   maintenance_work_mem, NULL,
-										   TUPLESORT_RANDOMACCESS);
+	sort->keys = rf_keys_begin(kind, placing->range_blocks > 0,
+							   placing->automatic ? rf_most_placed_rows() : 0);
 	return sort;
 }
 
@@ -142,33 +92,11 @@ rf_sort_share(RfKeySort *sort, const RfKey *key)
 }
 
 /*
- * Puts a key into the sort, with the block of its tuple if that is wanted.
- */
-static void
-rf_put_key(RfKeySort *sort, Datum key, BlockNumber block)
-{
-	if (sort->input == NULL)
-	{
-		tuplesort_putdatum(sort->sort, key, false);
-		return;
-	}
-	ExecClearTuple(sort->input);
-	sort->input->tts_values[RF_SORT_KEY - 1] = key;
-	sort->input->tts_values[RF_SORT_BLOCK - 1] = Int32GetDatum((int32) block);
-	sort->input->tts_isnull[RF_SORT_KEY - 1] = false;
-	sort->input->tts_isnull[RF_SORT_BLOCK - 1] = false;
-	ExecStoreVirtualTuple(sort->input);
-	tuplesort_puttupleslot(sort->sort, sort->input);
-}
-
-/*
  * Adds a tuple's key; NULLs are only counted.
  */
 void
 rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
 {
-	BlockNumber block = ItemPointerGetBlockNumber(&tuple->tid);
-
 	if (tuple->isnull)
 	{
 		sort->nnulls++;
@@ -177,61 +105,7 @@ rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
 	if (sort->kind == RF_KEY_BYTES)
 		rf_sort_share(sort, &tuple->key);
 	sort->nrows++;
-	if (sort->kind == RF_KEY_U64)
-		rf_put_key(sort, Int64GetDatum((int64) (tuple->key.num ^ RF_SIGN_BIT)),
-				   block);
-	else
-	{
-		SET_VARSIZE(sort->buffer, VARHDRSZ + tuple->key.len);
-		memcpy(VARDATA(sort->buffer), tuple->key.data, tuple->key.len);
-		rf_put_key(sort, PointerGetDatum(sort->buffer), block);
-	}
-}
-
-/*
- * Reads the next sorted value, and its block; what it takes is freed by the
- * caller (*fresh) or at the next call.
- */
-static bool
-rf_get_key(RfKeySort *sort, Datum *value, bool *fresh)
-{
-	bool		isnull;
-
-	*fresh = sort->input == NULL;
-	if (sort->input == NULL)
-		return RF_TUPLESORT_GETDATUM(sort->sort, value, &isnull);
-	if (!tuplesort_gettupleslot(sort->sort, true, false, sort->output, NULL))
-		return false;
-	*value = slot_getattr(sort->output, RF_SORT_KEY, &isnull);
-	sort->block = (BlockNumber)
-		DatumGetInt32(slot_getattr(sort->output, RF_SORT_BLOCK, &isnull));
-	return true;
-}
-
-/*
- * Reads the next sorted key; it is valid until the next call.
- */
-static bool
-rf_sort_next(RfKeySort *sort, RfKey *key)
-{
-	Datum		value;
-	bool		fresh;
-
-	if (!rf_get_key(sort, &value, &fresh))
-		return false;
-	if (sort->kind == RF_KEY_U64)
-		key->num = (uint64) DatumGetInt64(value) ^ RF_SIGN_BIT;
-	else
-	{
-		struct varlena *bytes = (struct varlena *) DatumGetPointer(value);
-
-		key->len = VARSIZE_ANY_EXHDR(bytes);
-		memcpy(sort->buffer, VARDATA_ANY(bytes), key->len);
-		key->data = (const uint8 *) sort->buffer;
-		if (fresh)
-			pfree(bytes);
-	}
-	return true;
+	rf_keys_put(sort->keys, &tuple->key, ItemPointerGetBlockNumber(&tuple->tid));
 }
 
 /*
@@ -260,10 +134,10 @@ rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
  * Notes where the key given last is.
  */
 static void
-rf_note_place(RfKeySort *sort, RfMaking *making)
+rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
 {
 	uint64		rank = filter_build_rank(making->filter);
-	uint32		range = (sort->block - sort->placing.start) /
+	uint32		range = (block - sort->placing.start) /
 	sort->placing.range_blocks;
 
 	if (making->adding)
@@ -279,9 +153,10 @@ rf_note_place(RfKeySort *sort, RfMaking *making)
 static void
 rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 {
+	BlockNumber block = InvalidBlockNumber;
 	bool		seen = false;
 
-	while (rf_sort_next(sort, &making->max))
+	while (rf_keys_next(sort->keys, &making->max, &block))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!seen)
@@ -297,7 +172,7 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
 		if (making->places != NULL)
-			rf_note_place(sort, making);
+			rf_note_place(sort, making, block);
 	}
 }
 
@@ -310,6 +185,7 @@ rf_try_leading(RfKeySort *sort, const FilterOptions *options)
 {
 	Trial	   *trial = trial_begin(options, sort->nrows);
 	uint64		row = 0;
+	BlockNumber block;
 	RfKey		key;
 
 	while (trial_next_row(trial) < sort->nrows)
@@ -319,15 +195,15 @@ rf_try_leading(RfKeySort *sort, const FilterOptions *options)
 
 		CHECK_FOR_INTERRUPTS();
 		if (next > row)
-			tuplesort_skiptuples(sort->sort, next - row, true);
-		if (!rf_sort_next(sort, &key))
+			rf_keys_skip(sort->keys, next - row);
+		if (!rf_keys_next(sort->keys, &key, &block))
 			elog(ERROR, "sorted keys ended early");
 		bytes.data = key.data;
 		bytes.len = key.len;
 		trial_add(trial, bytes);
 		row = next + 1;
 	}
-	tuplesort_rescan(sort->sort);
+	rf_keys_rewind(sort->keys);
 	return trial_end(trial);
 }
 
@@ -465,21 +341,6 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 }
 
 /*
- * Frees the sort.
- */
-static void
-rf_sort_free(RfKeySort *sort)
-{
-	if (sort->input != NULL)
-	{
-		ExecDropSingleTupleTableSlot(sort->input);
-		ExecDropSingleTupleTableSlot(sort->output);
-	}
-	tuplesort_end(sort->sort);
-	pfree(sort);
-}
-
-/*
  * Sorts what was collected and builds its filter and places, by the index's
  * options.  Returns the directory entry (palloc'd; where its run and heap
  * range end is for the caller to fill in) and the run.  Frees the sort.
@@ -495,12 +356,15 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
-	tuplesort_performsort(sort->sort);
+	rf_keys_sort(sort->keys);
+	if (!rf_keys_have_blocks(sort->keys))
+		sort->placing.range_blocks = 0;
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
 	rf_choose_filter(sort, options, root_max, &filter);
-	rf_choose_ranges(&sort->placing, sort->nrows);
+	if (sort->placing.range_blocks > 0)
+		rf_choose_ranges(&sort->placing, sort->nrows);
 	making.as_bytes = filter.surf || filter.leading;
 	making.filter = filter_build_begin(&filter);
 	if (sort->placing.range_blocks > 0 && sort->nrows > 0)
@@ -511,7 +375,7 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 		rf_measure_places(sort, &making, options);
 	making.adding = true;
 	filter_measure_end(making.filter);
-	tuplesort_rescan(sort->sort);
+	rf_keys_rewind(sort->keys);
 	rf_sort_walk(sort, &making, &rf_add);
 	filter_build_end(making.filter, run);
 
@@ -519,6 +383,7 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 	segment->start = sort->placing.start;
 	segment->end = sort->placing.end;
 	rf_end_places(sort, &making, segment, run);
-	rf_sort_free(sort);
+	rf_keys_end(sort->keys);
+	pfree(sort);
 	return segment;
 }
