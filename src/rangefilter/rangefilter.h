@@ -417,6 +417,12 @@ extern BlockNumber rf_summarize(Relation heap, Relation index,
 								IndexInfo *index_info, RfSummarizeMode mode,
 								double live_tuples, double *nrows);
 
+/* rfprogress.c */
+extern bool rf_progress_begin(int nindexes);
+extern void rf_progress_index(Relation heap, Relation index, int ndone);
+extern bool rf_progress_is_of(Relation index);
+extern void rf_progress_end(void);
+
 /* rfinsert.c */
 extern bool rf_insert(Relation index, Datum *values, bool *isnull,
 					  ItemPointer tid, Relation heap,

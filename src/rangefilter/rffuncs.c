@@ -351,20 +351,27 @@ Datum
 rangefilter_summarize(PG_FUNCTION_ARGS)
 {
 	int64		blocks = 0;
+	List	   *leaves;
 	ListCell   *cell;
+	bool		report;
 
 	if (RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("recovery is in progress"),
 				 errhint("Summarize on the primary; the standby follows.")));
-	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
+	report = rf_progress_begin(list_length(leaves));
+	foreach(cell, leaves)
 	{
 		RfOpenIndex open;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!rf_try_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open))
 			continue;
+		if (report)
+			rf_progress_index(open.heap, open.index,
+							  foreach_current_index(cell));
 		if (!RF_OWNS_RELATION(lfirst_oid(cell), GetUserId()))
 			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
 						   RelationGetRelationName(open.index));
@@ -372,6 +379,8 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 			rf_as_owner(&open, rf_summarize_work, &blocks);
 		rf_close_index(&open, true);
 	}
+	if (report)
+		rf_progress_end();
 	PG_RETURN_INT64(blocks);
 }
 

@@ -325,7 +325,8 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	scan.start = work->start;
 	scan.end = work->end;
 	scan.in_vacuum = mode == RF_SUMMARIZE_VACUUM;
-	scan.report_progress = mode == RF_SUMMARIZE_BUILD;
+	scan.report_progress = mode == RF_SUMMARIZE_BUILD ||
+		(mode == RF_SUMMARIZE_ASKED && rf_progress_is_of(index));
 	scan.callback = rf_collect;
 	rf_plan_places(heap, index, work->start, work->end, &placing);
 	scan.arg = rf_sort_begin(scan.codec->kind, &placing);

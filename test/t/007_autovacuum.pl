@@ -42,6 +42,19 @@ foreach my $round (0 .. 2)
 	is( $node->safe_psql('postgres', qq{SELECT count(*) FROM t WHERE k BETWEEN $from + 9000 AND $from + 20000}),
 		1000, "round $round: rows are found");
 }
+
+# All of that without anybody's hands, and queries gain from it.
+is( $node->safe_psql('postgres', q{
+SELECT sum(vacuum_count), min(autovacuum_count) > 0, sum(n_tup_del + n_tup_upd)
+FROM pg_stat_user_tables WHERE relname IN ('t1', 't2')}),
+	'0|t|0', 'by autovacuum alone, of tables that are only inserted into');
+my $last = $node->safe_psql('postgres', 'SELECT min(last_summarize) FROM rangefilter_activity');
+$node->safe_psql('postgres', 'INSERT INTO t SELECT 1, k FROM generate_series(30000, 49999) k');
+ok( $node->poll_query_until('postgres', qq{
+SELECT stale_blocks = 0 AND last_summarize > '$last' FROM rangefilter_activity WHERE index = 't1_k_idx'::regclass}),
+	'the view shows it');
+like($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM t WHERE k = 29999'),
+	qr/Partitions Skipped: 1 of 2/, 'a query skips the partition that was loaded');
 unlike(slurp_file($node->logfile), qr/ERROR|PANIC|TRAP|was terminated by signal/, 'no complaints');
 $node->stop;
 done_testing();

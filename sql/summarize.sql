@@ -1,0 +1,95 @@
+--
+-- Summarizing: what it reads, and that it can be stopped
+--
+CREATE SCHEMA rf_summarize;
+SET search_path = rf_summarize, public;
+SET client_min_messages = warning;
+
+-- The index expression counts the rows it is computed for.  Functions of core do
+-- not look for interrupts, so it is the scan that has to.
+CREATE FUNCTION tick(regclass) RETURNS bigint IMMUTABLE LANGUAGE internal AS 'nextval_oid';
+CREATE FUNCTION cancel(int) RETURNS boolean IMMUTABLE STRICT LANGUAGE internal AS 'pg_cancel_backend';
+CREATE SEQUENCE ticks;
+CREATE FUNCTION rows_read() RETURNS bigint LANGUAGE plpgsql AS
+$$
+DECLARE
+	n bigint;
+BEGIN
+	SELECT CASE WHEN is_called THEN last_value ELSE 0 END INTO n FROM ticks;
+	ALTER SEQUENCE ticks RESTART;
+	RETURN n;
+END
+$$;
+
+--
+-- A big partition, one row a block: only what is new is read, and what is older
+-- only when the new part has grown to half of it.
+--
+CREATE UNLOGGED TABLE big (k int, seq regclass, pad text) WITH (autovacuum_enabled = off);
+ALTER TABLE big ALTER pad SET STORAGE plain;
+INSERT INTO big SELECT g, 'ticks', repeat('x', 5000) FROM generate_series(1, 9000) g;
+CREATE INDEX big_k ON big USING rangefilter ((k + 0 * tick(seq)));
+SELECT rows_read();
+-- Nothing to do, nothing read.
+SELECT rangefilter_summarize('big_k') AS blocks, rows_read();
+VACUUM big;
+SELECT rows_read();
+-- (An insert computes the expression as well.)
+CREATE FUNCTION grow(n int) RETURNS TABLE (blocks bigint, read bigint, keys bigint) LANGUAGE plpgsql AS
+$$
+BEGIN
+	INSERT INTO big SELECT -g, 'ticks', repeat('x', 5000) FROM generate_series(1, n) g;
+	PERFORM rows_read();
+	blocks := rangefilter_summarize('big_k');
+	read := rows_read();
+	SELECT s.keys INTO keys FROM rangefilter_status('big_k') s;
+	RETURN NEXT;
+END
+$$;
+SELECT * FROM grow(100);
+SELECT * FROM grow(100);
+SELECT * FROM grow(400);
+SELECT * FROM grow(100);
+-- VACUUM does the same.
+INSERT INTO big SELECT -g, 'ticks', repeat('x', 5000) FROM generate_series(1, 100) g;
+SELECT rows_read();
+VACUUM big;
+SELECT rows_read();
+-- In small steps, a block is read a few times, not once a step.
+DO $$
+DECLARE
+	sum bigint := 0;
+BEGIN
+	FOR i IN 1..40 LOOP
+		sum := sum + (SELECT read FROM grow(50));
+	END LOOP;
+	RAISE WARNING '2000 new rows took less than 20000 reads: %', sum < 20000;
+END
+$$;
+SELECT rangefilter_verify('big_k');
+DROP TABLE big;
+
+--
+-- Cancel: at once, and nothing is lost.  One row cancels whoever computes its
+-- key while the setting says whom.
+--
+CREATE FUNCTION setting(text, boolean) RETURNS text IMMUTABLE STRICT LANGUAGE internal
+AS 'show_config_by_name_missing_ok';
+CREATE TABLE stop (k int, seq regclass, name text) WITH (autovacuum_enabled = off);
+CREATE INDEX stop_k ON stop USING rangefilter
+	((k + 0 * tick(seq) + CASE WHEN cancel(nullif(setting(name, true), '')::int) THEN 1 ELSE 0 END));
+INSERT INTO stop SELECT g, 'ticks', CASE g WHEN 10000 THEN 'rf_summarize.pid' END
+FROM generate_series(1, 20000) g;
+SELECT rows_read() > 0;
+SELECT set_config('rf_summarize.pid', pg_backend_pid()::text, false) <> '';
+SELECT rangefilter_summarize('stop_k');
+-- It had come to that row's block.
+SELECT rows_read() BETWEEN 10000 AND 10400;
+VACUUM stop;
+SELECT rows_read() BETWEEN 10000 AND 10400;
+RESET rf_summarize.pid;
+SELECT rangefilter_may_contain('stop_k', 20000, 20000);
+SELECT rangefilter_summarize('stop_k') > 0, rows_read();
+SELECT rangefilter_verify('stop_k'), rangefilter_may_contain('stop_k', 20001, NULL);
+
+DROP SCHEMA rf_summarize CASCADE;
