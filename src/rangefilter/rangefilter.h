@@ -272,6 +272,7 @@ extern BlockNumber rf_tail_start(const RfMetaData *meta);
 extern void rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags);
 extern void rf_set_directory(Page page, uint32 len);
 extern Size rf_bare_meta_size(const RfMetaData *meta);
+extern uint32 rf_copy_bare_segments(RfSegment *to, const RfMetaData *from);
 extern void rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from);
 
 /* rfpage.c */
@@ -301,8 +302,9 @@ extern BlockNumber rf_write_run(Relation index, uint64 identity,
 								uint32 owner, const FilterRun *run);
 
 /* rfprobe.c */
-extern RfAnswer rf_probe_meta(RfFile *file, const RfMetaData *meta,
-							  const RfKeySet *set, bool in_recovery);
+extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
+							   const RfSegment *segment, const RfKeySet *set,
+							   bool in_recovery);
 
 /* rfcopy.c */
 extern void rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot);

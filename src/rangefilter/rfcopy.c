@@ -28,13 +28,36 @@ struct RfCopy
 {
 	RfFile		file;
 	Size		size;			/* of all this */
-	/* The metapage's content follows, MAXALIGNed. */
+	Size		head;			/* of the metapage's fields kept */
+	/* These and the directory follow, MAXALIGNed. */
 };
 
+/*
+ * The metapage's fields: those before the delta slots, and the slots in use.
+ */
 static RfMetaData *
 rf_copy_meta(const RfCopy *copy)
 {
 	return (RfMetaData *) ((char *) copy + MAXALIGN(sizeof(RfCopy)));
+}
+
+/*
+ * The directory's segments.
+ */
+static RfSegment *
+rf_copy_segments(const RfCopy *copy)
+{
+	return (RfSegment *) ((char *) rf_copy_meta(copy) + copy->head);
+}
+
+/*
+ * How much of a metapage's fields is kept.
+ */
+static Size
+rf_head_size(const RfMetaData *meta)
+{
+	return MAXALIGN(offsetof(RfMetaData, delta) +
+					meta->ndelta * sizeof(RfDeltaSlot));
 }
 
 /*
@@ -91,14 +114,18 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 	}
 	if (copy == NULL)
 	{
-		Size		size = MAXALIGN(sizeof(RfCopy)) + rf_bare_meta_size(meta);
+		Size		head = rf_head_size(meta);
+		Size		size = MAXALIGN(sizeof(RfCopy)) + head +
+		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
 
 		if ((meta->flags & RF_UNCERTAIN_FLAGS) || *slot->used + size > slot->limit ||
 			(file->index != NULL && RelationUsesLocalBuffers(file->index)))
 			return;
 		copy = MemoryContextAlloc(slot->context, size);
 		copy->size = size;
-		rf_copy_bare_meta(rf_copy_meta(copy), meta);
+		copy->head = head;
+		memcpy(rf_copy_meta(copy), meta, head);
+		rf_copy_bare_segments(rf_copy_segments(copy), meta);
 		*slot->used += size;
 		*slot->copy = copy;
 	}
@@ -131,5 +158,6 @@ rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
 
 	stamp->identity = meta->identity;
 	stamp->changes = meta->changes;
-	return rf_probe_meta(&copy->file, meta, set, in_recovery);
+	return rf_probe_state(&copy->file, meta, rf_copy_segments(copy), set,
+						  in_recovery);
 }

@@ -419,27 +419,39 @@ rf_bare_meta_size(const RfMetaData *meta)
 }
 
 /*
- * Copies the metapage's content without the places that are there, which only
- * scans and inserts need.  (Segments of the copy are taken to have none.)
+ * Copies the directory without the places that are there, which only scans and
+ * inserts need.  (Segments of the copy are taken to have none.)  Returns the
+ * length of the copy.
  */
-void
-rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from)
+uint32
+rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
 {
 	const RfSegment *segment = rf_first_segment(from);
-	RfSegment  *copy = unconstify(RfSegment *, rf_first_segment(to));
+	uint32		total = 0;
 
-	memcpy(to, from, MAXALIGN(sizeof(RfMetaData)));
-	to->directory_len = 0;
 	for (int i = 0; i < from->nsegments; i++)
 	{
 		uint32		len = rf_bare_segment_length(segment);
 
-		memcpy(copy, segment, len);
-		copy->length = len;
-		copy->range_blocks = 0;
-		copy->places_len = 0;
-		to->directory_len += len;
-		copy = unconstify(RfSegment *, rf_next_segment(copy));
+		memcpy(to, segment, len);
+		to->length = len;
+		to->range_blocks = 0;
+		to->places_len = 0;
+		total += len;
+		to = unconstify(RfSegment *, rf_next_segment(to));
 		segment = rf_next_segment(segment);
 	}
+	return total;
+}
+
+/*
+ * The same for all of the metapage's content.
+ */
+void
+rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from)
+{
+	memcpy(to, from, MAXALIGN(sizeof(RfMetaData)));
+	to->directory_len =
+		rf_copy_bare_segments(unconstify(RfSegment *, rf_first_segment(to)),
+							  from);
 }

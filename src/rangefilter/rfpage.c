@@ -61,12 +61,12 @@ rf_block_exists(RfFile *file, BlockNumber block)
 	if (block == RF_META_BLKNO)
 		return false;
 
-	/* Pinning it will tell. */
-	if (file->locked)
+	/* Where the index is not open, pinning the block will tell. */
+	if (file->index == NULL)
 		return true;
 
 	/* The file may have grown since its length was noted. */
-	if (block >= file->nblocks && file->index != NULL)
+	if (block >= file->nblocks)
 		file->nblocks = RelationGetNumberOfBlocks(file->index);
 	return block < file->nblocks;
 }

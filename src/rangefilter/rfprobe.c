@@ -73,13 +73,11 @@ rf_read_stamp_by_file(const RfRelFile *locator, const RfCodec *codec,
 }
 
 /*
- * Is there a NULL among the keys?
+ * Is there a NULL among the keys?  The segments are those of the metapage.
  */
-bool
-rf_has_nulls(const RfMetaData *meta)
+static bool
+rf_any_nulls(const RfMetaData *meta, const RfSegment *segment)
 {
-	const RfSegment *segment = rf_first_segment(meta);
-
 	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
 		return true;
 	for (int i = 0; i < meta->nsegments; i++)
@@ -92,20 +90,31 @@ rf_has_nulls(const RfMetaData *meta)
 }
 
 /*
- * Probes the state on a metapage that is share-locked, or on a copy.
+ * The same for a metapage.
+ */
+bool
+rf_has_nulls(const RfMetaData *meta)
+{
+	return rf_any_nulls(meta, rf_first_segment(meta));
+}
+
+/*
+ * Probes the state on a metapage that is share-locked, or on a copy.  Of meta
+ * nothing behind its delta slots in use is looked at; the directory is where
+ * segment points.
  */
 RfAnswer
-rf_probe_meta(RfFile *file, const RfMetaData *meta, const RfKeySet *set,
-			  bool in_recovery)
+rf_probe_state(RfFile *file, const RfMetaData *meta,
+			   const RfSegment *segment, const RfKeySet *set,
+			   bool in_recovery)
 {
-	const RfSegment *segment = rf_first_segment(meta);
 	RfAnswer	answer;
 
 	if (meta->flags & RF_UNCERTAIN_FLAGS)
 		return RF_UNKNOWN;
 	if (in_recovery && (meta->flags & RF_STANDBY_UNKNOWN))
 		return RF_UNKNOWN;
-	if (set->nulls && rf_has_nulls(meta))
+	if (set->nulls && rf_any_nulls(meta, segment))
 		return RF_YES;
 	if (set->nranges == 0)
 		return RF_NO;
@@ -138,7 +147,8 @@ rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
 	stamp->changes = meta->changes;
 	if (set->kind == codec->kind)
 	{
-		answer = rf_probe_meta(file, meta, set, in_recovery);
+		answer = rf_probe_state(file, meta, rf_first_segment(meta), set,
+								in_recovery);
 		if (slot != NULL)
 			rf_copy_keep(file, BufferGetPage(buffer), slot);
 	}
