@@ -41,7 +41,7 @@ key_of()
 		int8) echo "hashint8extended($2, 1)" ;;
 		uuid) echo "md5('u' || $2)::uuid" ;;
 		url) echo "'https://www.example' || abs(hashint8($2)) % 200 || '.org/catalog/section-' || abs(hashint8($2)) % 17 || '/products/' || left(md5($2::text), 28)" ;;
-		word) echo "words[1 + abs(hashint8($2)) % cardinality(words)] || to_hex($2 / 1000)" ;;
+		word) echo "(SELECT w FROM words WHERE n = abs(hashint8($2)) % $NWORDS) || to_hex($2 / 1000)" ;;
 	esac
 }
 
@@ -58,7 +58,9 @@ type_of()
 load_words()
 {
 	rf_psql -c 'CREATE TABLE raw (line text)' -c '\copy raw FROM PROGRAM '"'xz -dc $RF_SRC/test/data/flights.csv.xz'" \
-		-c "CREATE TABLE words AS SELECT array_agg(DISTINCT w) AS words FROM (SELECT (string_to_array(line, ','))[n] w FROM raw, generate_series(1, 8) n) x WHERE w ~ '[A-Z]{2}'"
+		-c "CREATE TABLE words AS SELECT row_number() OVER (ORDER BY w) - 1 AS n, w FROM (SELECT DISTINCT (string_to_array(line, ','))[n] w FROM raw, generate_series(1, 8) n) x WHERE w ~ '[A-Z]{2}'" \
+		-c 'ALTER TABLE words ADD PRIMARY KEY (n)' -c 'VACUUM ANALYZE words'
+	NWORDS=$(rf_psql -c 'SELECT count(*) FROM words')
 }
 
 fill_table()
@@ -66,9 +68,9 @@ fill_table()
 	local set=$1
 
 	rf_psql -c "CREATE TABLE t (k $(type_of "$set") NOT NULL, pad int)" \
-		-c "INSERT INTO t SELECT $(key_of "$set" i), i FROM generate_series(1, $ROWS::int8) i, words" \
+		-c "INSERT INTO t SELECT $(key_of "$set" i), i FROM generate_series(1, $ROWS::int8) i" \
 		-c 'VACUUM ANALYZE t' \
-		-c "CREATE TABLE p AS SELECT $(key_of "$set" "(1 + abs(hashint8extended(j, 7) % $ROWS))") AS k FROM generate_series(1, $PROBES::int8) j, words" \
+		-c "CREATE TABLE p AS SELECT $(key_of "$set" "(1 + abs(hashint8extended(j, 7) % $ROWS))") AS k FROM generate_series(1, $PROBES::int8) j" \
 		-c 'CREATE TABLE s AS SELECT k FROM p ORDER BY k' \
 		-c 'VACUUM ANALYZE p' -c 'VACUUM ANALYZE s'
 }
@@ -113,12 +115,12 @@ measure_index()
 	cat >"$RF_TMP/mixed.sql" <<SQL
 \\set i random(1, $ROWS)
 \\set j random($ROWS, 1000000000)
-SELECT count(*) FROM t WHERE k = (SELECT $(key_of "$set" "(:i::int8)") FROM words);
-INSERT INTO t SELECT $(key_of "$set" "(-(:j::int8))") FROM words;
+SELECT count(*) FROM t WHERE k = (SELECT $(key_of "$set" "(:i::int8)"));
+INSERT INTO t SELECT $(key_of "$set" "(-(:j::int8))");
 SQL
 	FIGURE[mixed:$method]=$(rf_run "$RF_BIN/pgbench" -n -c 2 -j 2 -T "$MIXED" -M prepared -f "$RF_TMP/mixed.sql" |
 		sed -nE 's/^tps = ([0-9]+).*/\1/p')
-	FIGURE[insert:$method]=$(measure 1 "INSERT INTO t SELECT $(key_of "$set" "(-i)") FROM generate_series(1, $add::int8) i, words" | per "$add")
+	FIGURE[insert:$method]=$(measure 1 "INSERT INTO t SELECT $(key_of "$set" "(-i)") FROM generate_series(1, $add::int8) i" | per "$add")
 	FIGURE[grown:$method]=$(rf_psql -c "SELECT round(pg_relation_size('x') / 1e6)")
 	rf_psql -c 'DROP INDEX x' -c "DELETE FROM t WHERE pad IS NULL" -c 'VACUUM (TRUNCATE on) t'
 }
