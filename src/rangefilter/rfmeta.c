@@ -89,13 +89,15 @@ rf_meta_lower(uint32 len)
 }
 
 /*
- * Can the directory be walked without leaving it?
+ * Can the directory be walked without leaving it, and do its segments cover all
+ * blocks summarized, one after the other?
  */
 static bool
 rf_directory_is_sane(const RfMetaData *meta)
 {
 	const char *entry = (const char *) rf_first_segment(meta);
 	uint32		left = meta->directory_len;
+	BlockNumber covered = 0;
 
 	for (int i = 0; i < meta->nsegments; i++)
 	{
@@ -108,12 +110,14 @@ rf_directory_is_sane(const RfMetaData *meta)
 			segment->length < sizeof(RfSegment) + segment->min_len +
 			segment->max_len + segment->root_len + segment->places_len ||
 			segment->place_pages > segment->npages ||
-			(segment->range_blocks > 0 && segment->start >= segment->end))
+			segment->start != covered || segment->end < covered ||
+			(segment->range_blocks > 0 && segment->end == covered))
 			return false;
+		covered = segment->end;
 		entry += segment->length;
 		left -= segment->length;
 	}
-	return left == 0;
+	return left == 0 && covered == meta->summarized;
 }
 
 /*
