@@ -267,7 +267,17 @@ rf_make_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	if (!told)
 		return rf_add_blocks(bitmap, 0, heap_blocks);
 	for (int i = 0; i < found.n; i++)
-		nblocks += rf_add_found(bitmap, &found.stretches[i]);
+	{
+		RfStretch  *stretch = &found.stretches[i];
+
+		/*
+		 * VACUUM may have truncated the table since.  Under SERIALIZABLE the
+		 * executor reads whatever block it is told.
+		 */
+		stretch->end = Min(stretch->end, heap_blocks);
+		if (stretch->start < stretch->end)
+			nblocks += rf_add_found(bitmap, stretch);
+	}
 	return nblocks;
 }
 
