@@ -38,8 +38,13 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-/* Asking one index, in units of cpu_operator_cost. */
-#define RF_ASK_COST			20
+/*
+ * Asking one index, in units of cpu_operator_cost: once, when it has to be locked
+ * and opened, which is what all questions of a plan cost that is executed again;
+ * and for each of the questions of a scan that is started again and again.
+ */
+#define RF_ASK_ONCE_COST	200
+#define RF_ASK_AGAIN_COST	20
 
 /* Share of members a value is expected in, where nothing is known. */
 #define RF_DEFAULT_SHARE	0.5
@@ -358,8 +363,9 @@ make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
 {
 	CustomPath *gate = makeNode(CustomPath);
 	Path	   *path = &gate->path;
-	Cost		ask = RF_ASK_COST * cpu_operator_cost *
-	list_length(shape->indexes);
+	bool		again = has_repeated_value((Node *) shape->values, NULL);
+	Cost		ask = (again ? RF_ASK_AGAIN_COST : RF_ASK_ONCE_COST) *
+	cpu_operator_cost * list_length(shape->indexes);
 
 	/* Costs that say "rather not" are not to be made small. */
 	if (child->total_cost >= disable_cost)
@@ -382,8 +388,7 @@ make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
 	gate->methods = &rf_gate_path_methods;
 
 	/* Where the value changes, one has to ask again and again. */
-	if (path->total_cost >= child->total_cost &&
-		has_repeated_value((Node *) shape->values, NULL))
+	if (path->total_cost >= child->total_cost && again)
 		return NULL;
 	return path;
 }
