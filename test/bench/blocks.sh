@@ -26,6 +26,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 ROWS=${BLOCKS_ROWS:-2000000}
 QUESTIONS=${BLOCKS_QUESTIONS:-200}
 RANGE=16
+NAMES=(rangefilter "BRIN bloom" "BRIN minmax-multi" "BRIN minmax, a block a range")
 
 # The tables: random numbers; devices that report 50 rows in a burst, some 20
 # times; flights as they left.
@@ -97,9 +98,9 @@ column()
 		"brin ($column ${type}_bloom_ops (n_distinct_per_range = $distinct, false_positive_rate = $rate)) WITH (pages_per_range = $RANGE)"
 		"brin ($column ${type}_minmax_multi_ops (values_per_range = 256)) WITH (pages_per_range = $RANGE)"
 		"brin ($column) WITH (pages_per_range = 1)")
-	for i in "${methods[@]}"; do
-		printf '| %s.%s: %s |' "$table" "$column" "$(sed "s/(.*WITH (\(.*\))\$/, \1/; s/ ,/,/" <<<"${i/_ops (/, }" | sed 's/^brin, /BRIN, /')"
-		cell "$table" "$column" "$i" "$there" "$absent" "$ranges"
+	for i in "${!methods[@]}"; do
+		printf '| %s.%s: %s |' "$table" "$column" "${NAMES[i]}"
+		cell "$table" "$column" "${methods[i]}" "$there" "$absent" "$ranges"
 		printf '\n'
 	done
 }
@@ -126,7 +127,8 @@ Written by \`make bench-blocks\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF
 - $ROWS random numbers ($(rf_psql -c "SELECT relpages FROM pg_class WHERE relname = 'random'") blocks); as many rows of devices that report 50 rows in a
   burst ($(rf_psql -c "SELECT relpages FROM pg_class WHERE relname = 'bursts'") blocks); 336,776 flights in order of time ($(rf_psql -c "SELECT relpages FROM pg_class WHERE relname = 'flights'") blocks).
 - Mean of $QUESTIONS questions each, for values that are there, values that are not, and
-  ranges of $(printf '%d' 1000000000) numbers next to one; index size in kB.
+  ranges of $(printf '%d' 1000000000) numbers next to one; index size in kB. Ranges of
+  $RANGE blocks, but for the last line of a column.
 
 | | kB | there | not there | ranges |
 |---|--:|--:|--:|--:|
