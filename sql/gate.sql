@@ -485,6 +485,31 @@ SELECT interrupted(7, 'SELECT');
 SELECT interrupted(7, 'TRUNCATE later2');
 SELECT interrupted(7, 'ALTER TABLE later DETACH PARTITION later2; ALTER TABLE later2 ALTER k TYPE bigint');
 
+--
+-- Just-in-time compilation: not of every small scan of an expensive query
+--
+CREATE FUNCTION compiled(above float8) RETURNS int LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	PERFORM set_config('jit_above_cost', above::text, true);
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)
+		SELECT * FROM generate_series(1, 1000) x JOIN later ON later.k = x' INTO plan;
+	IF position('Range Filter Gate' IN plan::text) = 0 THEN
+		RAISE 'no gate: %', plan;
+	END IF;
+	RETURN coalesce((plan #>> '{0,JIT,Functions}')::int, 0);
+END
+$$;
+SET jit = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT compiled(10) > compiled(10000) AND compiled(10000) > compiled(1e9) OR NOT pg_jit_available() AS ok;
+RESET enable_mergejoin;
+RESET enable_hashjoin;
+RESET jit;
+
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

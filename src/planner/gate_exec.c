@@ -25,21 +25,37 @@
 #include "compat.h"
 #include "executor/executor.h"
 #include "executor/nodeHash.h"
+#include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
 #include "planner/gate.h"
 #include "utils/memutils.h"
 
 /*
+ * A member's expressions are compiled if its scan alone costs this share of
+ * jit_above_cost.
+ */
+#define RF_JIT_SHARE	0.1
+
+/*
  * Starts the scan of a member.
+ *
+ * Core decides on just-in-time compilation by the cost of the whole plan.  Each
+ * member started here would be compiled on its own, which takes about a
+ * millisecond: more than most scans of what is left of a partition.
  */
 void
 rf_gate_start(RfGateState *gate, RfGateMember *member, int eflags)
 {
 	EState	   *estate = gate->css.ss.ps.state;
 	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	int			jit_flags = estate->es_jit_flags;
 
+	if (jit_above_cost >= 0 &&
+		member->plan->total_cost < jit_above_cost * RF_JIT_SHARE)
+		estate->es_jit_flags = PGJIT_NONE;
 	member->state = ExecInitNode(member->plan, estate, eflags);
+	estate->es_jit_flags = jit_flags;
 	member->scan = gate->scan;
 	gate->css.custom_ps = lappend(gate->css.custom_ps, member->state);
 	MemoryContextSwitchTo(old);
