@@ -14,8 +14,8 @@
 #include "utils/memutils.h"
 #include "wormhole/whscan.h"
 
-/* Room for all keys and payloads of a page. */
-#define BATCH_SPACE		(3 * BLCKSZ)
+/* From this part of a page's slots on, all its entries are copied at once. */
+#define BULK_PART	8
 
 /*
  * Prepares a batch.
@@ -23,11 +23,14 @@
 void
 wh_batch_init(WhBatch *batch)
 {
-	batch->items = palloc(WH_MAX_TIDS * sizeof(WhScanItem));
-	batch->space = palloc(BATCH_SPACE);
-	batch->prefix = palloc(2 * BLCKSZ);
-	batch->lo_space = palloc(2 * BLCKSZ);
-	batch->hi_space = palloc(2 * BLCKSZ);
+	uint8	   *space = palloc(WH_MAX_TIDS * sizeof(WhScanItem) +
+							   4 * (BLCKSZ + WH_SLACK));
+
+	batch->items = (WhScanItem *) space;
+	batch->space = space + WH_MAX_TIDS * sizeof(WhScanItem);
+	batch->prefix = batch->space + BLCKSZ + WH_SLACK;
+	batch->lo_space = batch->prefix + BLCKSZ + WH_SLACK;
+	batch->hi_space = batch->lo_space + BLCKSZ + WH_SLACK;
 	batch->buffer = InvalidBuffer;
 }
 
@@ -37,13 +40,8 @@ wh_batch_init(WhBatch *batch)
 void
 wh_batch_free(WhBatch *batch)
 {
-	if (batch->items == NULL)
-		return;
-	pfree(batch->items);
-	pfree(batch->space);
-	pfree(batch->prefix);
-	pfree(batch->lo_space);
-	pfree(batch->hi_space);
+	if (batch->items != NULL)
+		pfree(batch->items);
 }
 
 /*
@@ -76,7 +74,8 @@ wh_batch_copy(WhBatch *to, const WhBatch *from)
 	to->lo_space = room.lo_space;
 	to->hi_space = room.hi_space;
 	memcpy(to->items, from->items, from->nitems * sizeof(WhScanItem));
-	memcpy(to->space, from->space, from->used);
+	memcpy(to->space + from->first, from->space + from->first,
+		   from->used - from->first);
 	memcpy(to->prefix, from->prefix, from->prefix_len);
 	if (from->lo.data == from->lo_space)
 		wh_copy_position(&to->lo, &from->lo, to->lo_space);
@@ -97,48 +96,6 @@ wh_copy_position(WhKey *to, const WhKey *from, uint8 *space)
 		return;
 	memcpy(space, from->data, from->len);
 	to->data = space;
-}
-
-/*
- * Appends one item.
- */
-static void
-add_item(WhBatch *batch, const ItemPointerData *tid, int slot, int key_off,
-		 int key_len, int payload_len)
-{
-	WhScanItem *item;
-
-	if (batch->nitems >= (int) WH_MAX_TIDS)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("wormhole page has too many row pointers")));
-	item = &batch->items[batch->nitems++];
-	memcpy(&item->tid, tid, sizeof(item->tid));
-	item->slot = slot;
-	item->key_off = key_off;
-	item->key_len = key_len;
-	item->payload_len = payload_len;
-}
-
-/*
- * Is a TID of the entry with this key within the batch?  Only where a batch
- * begins or ends between equal keys is that a question of the TID.
- */
-static bool
-tid_in_batch(const WhBatch *batch, Page page, const WhSlot *slot,
-			 const ItemPointerData *tid)
-{
-	ItemPointerData copy;
-
-	memcpy(&copy, tid, sizeof(copy));
-	if (batch->lo.has_tid && wh_slot_has_key(page, slot, &batch->lo) &&
-		ItemPointerCompare(&copy, (ItemPointer) &batch->lo.tid) < 0)
-		return false;
-	if (batch->hi.data != NULL && batch->hi.has_tid &&
-		wh_slot_has_key(page, slot, &batch->hi) &&
-		ItemPointerCompare(&copy, (ItemPointer) &batch->hi.tid) >= 0)
-		return false;
-	return true;
 }
 
 /*
@@ -165,70 +122,109 @@ passes_filters(IndexScanDesc scan, Page page, const WhSlot *slot)
 }
 
 /*
- * Appends an entry's rows to the batch.
+ * Refuses what no page can have.
  */
 static void
-add_entry(IndexScanDesc scan, Page page, const WhSlot *slot)
+page_is_damaged(Relation index, Buffer buffer)
 {
-	WhScan		so = (WhScan) scan->opaque;
-	WhBatch    *batch = &so->batch;
-	const ItemPointerData *tids;
-	int			n;
-	int			key_off = batch->used;
-	int			key_len = 0;
-	int			payload_len = 0;
-
-	if ((slot->info & WH_GAP) ||
-		(scan->ignore_killed_tuples && (slot->info & WH_DEAD)))
-		return;
-	if (so->conditions.nfilters > 0 && !passes_filters(scan, page, slot))
-		return;
-	if (so->keep_values)
-	{
-		const uint8 *payload = wh_slot_payload(page, slot, &payload_len);
-
-		if (batch->used + WhRestLen(slot) + WH_HEAD + payload_len >
-			BATCH_SPACE)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("wormhole page holds more than a page can")));
-		key_len = wh_slot_key(page, slot, batch->space + key_off);
-		if (payload_len > 0)
-			memcpy(batch->space + key_off + key_len, payload, payload_len);
-		batch->used += key_len + payload_len;
-	}
-	n = wh_slot_tids(page, slot, &tids);
-	for (int i = 0; i < n; i++)
-	{
-		if ((!batch->lo.has_tid && !batch->hi.has_tid) ||
-			tid_in_batch(batch, page, slot, &tids[i]))
-			add_item(batch, &tids[i], slot - WhSlots(page), key_off, key_len,
-					 payload_len);
-	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has a damaged entry in block %u",
+					RelationGetRelationName(index),
+					BufferGetBlockNumber(buffer))));
 }
 
 /*
- * The first slot of the batch.  A list of TIDs that begins before the batch
- * may reach into it.
+ * Copies an entry (of a list of TIDs, only the key) to the batch's space;
+ * returns where it is there, or -1 where a damaged page has more than a page
+ * can have.
  */
 static int
-first_slot(Page page, const WhKey *lo)
+copy_entry(WhBatch *batch, Page page, const WhSlot *slot)
 {
-	int			at = wh_page_search(page, lo);
+	int			off = batch->used;
+	int			size = WhTailLen(slot);
+	int			payload_len;
 
-	if (lo->has_tid)
+	if (wh_slot_payload(page, slot, &payload_len) != NULL)
+		size += sizeof(ItemPointerData) + sizeof(uint16) + payload_len;
+	if (off + size > BLCKSZ)
+		return -1;
+	wh_copy_short(batch->space + off, (uint8 *) page + slot->off, size);
+	batch->used += size;
+	return off;
+}
+
+/*
+ * Copies all of a page's entries to the same places in the batch's space.
+ */
+static void
+copy_all_entries(WhBatch *batch, Page page)
+{
+	batch->first = ((PageHeader) page)->pd_upper;
+	batch->used = BLCKSZ;
+	memcpy(batch->space + batch->first, (uint8 *) page + batch->first,
+		   BLCKSZ - batch->first);
+}
+
+/*
+ * Appends the rows of the entries [at, end) of a leaf to the batch.
+ */
+static void
+add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
+{
+	WhScan		so = (WhScan) scan->opaque;
+	WhBatch    *batch = &so->batch;
+	Page		page = BufferGetPage(buffer);
+	uint16		leave_out = WH_GAP | (scan->ignore_killed_tuples ? WH_DEAD : 0);
+	bool		filtered = so->conditions.nfilters > 0;
+	bool		bulk = so->keep_values &&
+	(end - at) * BULK_PART > WhPageHeader(page)->nslots;
+	WhScanItem *item = batch->items;
+	WhScanItem *last = item + WH_MAX_TIDS;
+
+	if (bulk)
+		copy_all_entries(batch, page);
+	for (; at < end; at++)
 	{
-		int			before = wh_entry_before(page, at);
+		const WhSlot *slot = &WhSlots(page)[at];
+		const ItemPointerData *tids;
+		int			off = slot->off;
+		int			n;
 
-		if (before >= 0 && wh_slot_has_key(page, WhSlots(page) + before, lo))
-			return before;
+		if (slot->info & leave_out)
+			continue;
+		if (slot->off + WhTailLen(slot) > BLCKSZ)
+			page_is_damaged(scan->indexRelation, buffer);
+		if (filtered && !passes_filters(scan, page, slot))
+			continue;
+		if (so->keep_values && !bulk)
+			off = copy_entry(batch, page, slot);
+		n = wh_slot_tids(page, slot, &tids);
+		if (off < 0 || n > last - item)
+			page_is_damaged(scan->indexRelation, buffer);
+		for (; n > 0; n--, tids++, item++)
+		{
+			memcpy(&item->tid, tids, sizeof(item->tid));
+			item->slot = at;
+			item->head = slot->head;
+			item->info = slot->info;
+			item->off = off;
+		}
 	}
-	return at;
+	batch->nitems = item - batch->items;
 }
 
 /*
  * Fills the batch from a leaf, locked and pinned, which belongs to where the
  * batch begins or, going backward, ends; unlocks it.
+ *
+ * A batch begins and ends at bounds of its range, which have no TIDs, or of
+ * the leaf as it was read.  Could a list of TIDs reach across such a bound by
+ * the time the next batch is read?  Leaves only ever get entries of another
+ * one by deleting that, and it was empty.  So a list with TIDs on both sides
+ * has only rows of later inserts on the far side, which no snapshot of the scan
+ * sees.  The list counts as being where its first TID is.
  */
 void
 wh_batch_fill(IndexScanDesc scan, Buffer buffer)
@@ -237,7 +233,7 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 	WhBatch    *batch = &so->batch;
 	Page		page = BufferGetPage(buffer);
 	WhHeader	header = WhPageHeader(page);
-	int			at = first_slot(page, &batch->lo);
+	int			at = wh_page_search(page, &batch->lo);
 	int			end = wh_page_search(page, &batch->hi);
 
 	so->last_leaf = BufferGetBlockNumber(buffer);
@@ -247,15 +243,12 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 	batch->lsn = BufferGetLSNAtomic(buffer);
 	batch->nitems = 0;
 	batch->nkilled = 0;
+	batch->first = 0;
 	batch->used = 0;
 	if (so->keep_values)
-	{
-		batch->prefix_len = header->prefix_len;
-		memcpy(batch->prefix, (uint8 *) page + WH_BOUNDS_OFF,
-			   header->prefix_len);
-	}
-	for (; at < end; at++)
-		add_entry(scan, page, &WhSlots(page)[at]);
+		wh_keep_prefix(batch, (uint8 *) page + WH_BOUNDS_OFF,
+					   header->prefix_len);
+	add_entries(scan, buffer, at, end);
 	batch->valid = true;
 	if (so->keep_pin && batch->nitems > 0)
 	{

@@ -13,11 +13,9 @@
  */
 #include "postgres.h"
 
-#include "access/tupmacs.h"
 #include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "key/codec_impl.h"
-#include "port/pg_bswap.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/inet.h"
@@ -31,8 +29,8 @@
 /*
  * How values of a type can be had from keys.
  */
-static WhDecode
-decode_kind(Oid type)
+WhDecode
+wh_decode_kind(Oid type)
 {
 	switch (type)
 	{
@@ -58,30 +56,6 @@ decode_kind(Oid type)
 			return WH_DECODE_VERIFY;
 		default:
 			return WH_DECODE_NEVER;
-	}
-}
-
-/*
- * Which short way from the key to an index tuple is there?
- */
-static WhSimple
-simple_kind(Relation index, const RfRowColumn *column)
-{
-	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(index), 0);
-
-	if (IndexRelationGetNumberOfAttributes(index) > 1)
-		return WH_SIMPLE_NONE;
-	switch (column->codec->type)
-	{
-		case TEXTOID:
-		case BYTEAOID:
-			return column->desc ? WH_SIMPLE_NONE : WH_SIMPLE_STRING;
-		case UUIDOID:
-			return column->desc ? WH_SIMPLE_NONE : WH_SIMPLE_UUID;
-		default:
-			return column->codec->kind == RF_KEY_U64 && attribute->attbyval &&
-				decode_kind(column->codec->type) != WH_DECODE_NEVER ?
-				WH_SIMPLE_NUMBER : WH_SIMPLE_NONE;
 	}
 }
 
@@ -112,12 +86,11 @@ make_cache(Relation index)
 		column->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
 		column->nulls_first =
 			(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-		cache->decode[i] = decode_kind(column->codec->type);
+		cache->decode[i] = wh_decode_kind(column->codec->type);
 		if (cache->decode[i] != WH_DECODE_ALWAYS)
 			cache->may_have_payload = true;
 	}
 	cache->hint = wh_hint_of(RelationGetRelid(index));
-	cache->simple = simple_kind(index, &cache->format.columns[0]);
 	index->rd_amcache = cache;
 	return cache;
 }
@@ -192,10 +165,11 @@ decode_macaddr8(uint64 num)
 }
 
 /*
- * A value from its key, where that says it all.
+ * A value from its key, where that says it all.  What is passed by reference
+ * is palloc'd, or, of fixed length, may be in the key.
  */
-static Datum
-decode_value(const RfCodec *codec, const RfKey *key)
+Datum
+wh_decode_value(const RfCodec *codec, const RfKey *key)
 {
 	int64		number = (int64) (key->num ^ RF_SIGN_BIT);
 
@@ -255,8 +229,8 @@ survives(const RfCodec *codec, WhDecode kind, Datum value)
 		return kind == WH_DECODE_ALWAYS;
 	key = codec->encode_whole(value);
 	if (codec->type == FLOAT4OID)
-		return decode_value(codec, &key) == value;
-	return datumIsEqual(decode_value(codec, &key), value, FLOAT8PASSBYVAL,
+		return wh_decode_value(codec, &key) == value;
+	return datumIsEqual(wh_decode_value(codec, &key), value, FLOAT8PASSBYVAL,
 						sizeof(float8));
 }
 
@@ -336,7 +310,7 @@ wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
 		{
 			case RF_ROW_VALUE:
 				if (isnull[i])
-					values[i] = decode_value(format->columns[i].codec, &part);
+					values[i] = wh_decode_value(format->columns[i].codec, &part);
 				isnull[i] = false;
 				break;
 			case RF_ROW_NULL:
@@ -348,93 +322,6 @@ wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
 						 errmsg("index \"%s\" contains a damaged key",
 								RelationGetRelationName(index))));
 		}
-	}
-}
-
-/*
- * Completes an index tuple of one value that is not null.
- */
-static void
-finish_tuple(IndexTuple tuple, Size size, uint16 flags)
-{
-	ItemPointerSetInvalid(&tuple->t_tid);
-	tuple->t_info = MAXALIGN(size) | flags;
-}
-
-/*
- * The tuple of a number, or false for a null.
- */
-static bool
-form_number(Relation index, const uint8 *key, int len, IndexTuple tuple)
-{
-	const RfRowColumn *column = &wh_cache(index)->format.columns[0];
-	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(index), 0);
-	uint8		flip = column->desc ? 0xFF : 0;
-	RfKey		part = {.num = 0};
-	Datum		value;
-
-	if (len < 2 || key[0] != WH_VALUE_MARK)
-		return false;
-	if (len == 1 + sizeof(uint64))
-	{
-		memcpy(&part.num, key + 1, sizeof(uint64));
-		part.num = pg_ntoh64(part.num) ^ (column->desc ? PG_UINT64_MAX : 0);
-	}
-	else
-	{
-		for (int i = 1; i < len; i++)
-			part.num = part.num << 8 | (uint8) (key[i] ^ flip);
-	}
-	part.num += ((const RfCodecEntry *) column->codec)->first;
-	value = decode_value(column->codec, &part);
-	store_att_byval((char *) (tuple + 1), value, attribute->attlen);
-	finish_tuple(tuple, sizeof(IndexTupleData) + attribute->attlen, 0);
-	return true;
-}
-
-/*
- * The tuple of a string, or false for a null or one with escapes.
- */
-static bool
-form_string(const uint8 *key, int len, IndexTuple tuple)
-{
-	char	   *value = (char *) (tuple + 1);
-	int			n = len - 2;
-	int			header;
-
-	if (n < 0 || key[0] != WH_VALUE_MARK || memchr(key + 1, 0x01, n) != NULL)
-		return false;
-	header = n + VARHDRSZ_SHORT <= VARATT_SHORT_MAX ? VARHDRSZ_SHORT : VARHDRSZ;
-	if (header == VARHDRSZ_SHORT)
-		SET_VARSIZE_SHORT(value, n + header);
-	else
-		SET_VARSIZE(value, n + header);
-	memcpy(value + header, key + 1, n);
-	finish_tuple(tuple, sizeof(IndexTupleData) + header + n, INDEX_VAR_MASK);
-	return true;
-}
-
-/*
- * Forms the index tuple of an entry without payload in a buffer of a page's
- * size, if there is a short way for this index and key.
- */
-bool
-wh_form_simple(Relation index, const uint8 *key, int len, IndexTuple tuple)
-{
-	switch (wh_cache(index)->simple)
-	{
-		case WH_SIMPLE_NUMBER:
-			return form_number(index, key, len, tuple);
-		case WH_SIMPLE_STRING:
-			return form_string(key, len, tuple);
-		case WH_SIMPLE_UUID:
-			if (len != UUID_LEN + 1)
-				return false;
-			memcpy(tuple + 1, key + 1, UUID_LEN);
-			finish_tuple(tuple, sizeof(IndexTupleData) + UUID_LEN, 0);
-			return true;
-		default:
-			return false;
 	}
 }
 

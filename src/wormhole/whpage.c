@@ -478,8 +478,7 @@ wh_slot_key(Page page, const WhSlot *slot, uint8 *key)
 	uint32		head = pg_hton32(slot->head);
 
 	memcpy(key, &head, WH_HEAD);
-	if (WhTailLen(slot) > 0)
-		memcpy(key + WH_HEAD, WhTail(page, slot), WhTailLen(slot));
+	wh_copy_short(key + WH_HEAD, WhTail(page, slot), WhTailLen(slot));
 	return WhRestLen(slot);
 }
 

@@ -41,7 +41,8 @@ wh_beginscan(Relation index, int nkeys, int norderbys)
 	so->mark.buffer = InvalidBuffer;
 	so->last_leaf = InvalidBlockNumber;
 	so->bounds_space = palloc(WH_BOUNDS_SPACE);
-	so->tuple = palloc(BLCKSZ);
+	so->tuple = palloc(BLCKSZ + WH_SLACK);
+	wh_short_way(index, &so->way);
 	initStringInfo(&so->simple_lo);
 	initStringInfo(&so->simple_hi);
 	so->range_context = AllocSetContextCreate(CurrentMemoryContext,
@@ -107,8 +108,6 @@ prepare_scan(IndexScanDesc scan)
 	WhScan		so = (WhScan) scan->opaque;
 	MemoryContext old;
 
-	if (so->ready)
-		return;
 	if (wh_simple_range(scan->indexRelation, scan->keyData,
 						scan->numberOfKeys, &so->simple_lo, &so->simple_hi,
 						&so->simple))
@@ -422,41 +421,6 @@ advance(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
- * Makes the index tuple of an item.
- */
-static void
-form_tuple(IndexScanDesc scan, const WhScanItem *item)
-{
-	WhScan		so = (WhScan) scan->opaque;
-	WhBatch    *batch = &so->batch;
-	Relation	index = scan->indexRelation;
-	MemoryContext old;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	const uint8 *payload = NULL;
-	uint8	   *key;
-
-	/* The prefix has room for the rest of a key behind it. */
-	key = batch->prefix;
-	memcpy(key + batch->prefix_len, batch->space + item->key_off,
-		   item->key_len);
-	if (item->payload_len > 0)
-		payload = batch->space + item->key_off + item->key_len;
-	else if (wh_form_simple(index, key, batch->prefix_len + item->key_len,
-							so->tuple))
-	{
-		scan->xs_itup = so->tuple;
-		return;
-	}
-	MemoryContextReset(so->tuple_context);
-	old = MemoryContextSwitchTo(so->tuple_context);
-	wh_decode(index, key, batch->prefix_len + item->key_len, payload,
-			  item->payload_len, values, isnull);
-	scan->xs_itup = index_form_tuple(RelationGetDescr(index), values, isnull);
-	MemoryContextSwitchTo(old);
-}
-
-/*
  * Notes that the row returned last is dead to all.  Its leaf learns of it when
  * the scan leaves it.
  */
@@ -482,7 +446,8 @@ wh_gettuple(IndexScanDesc scan, ScanDirection direction)
 	WhScan		so = (WhScan) scan->opaque;
 	WhScanItem *item;
 
-	prepare_scan(scan);
+	if (!so->ready)
+		prepare_scan(scan);
 	if (scan->kill_prior_tuple)
 		kill_current(so);
 	if (!advance(scan, direction))
@@ -491,7 +456,7 @@ wh_gettuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_heaptid = item->tid;
 	scan->xs_recheck = so->conditions.recheck;
 	if (so->keep_values)
-		form_tuple(scan, item);
+		wh_form_tuple(scan, item);
 	return true;
 }
 
@@ -504,7 +469,8 @@ wh_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	WhScan		so = (WhScan) scan->opaque;
 	int64		n = 0;
 
-	prepare_scan(scan);
+	if (!so->ready)
+		prepare_scan(scan);
 	so->keep_pin = false;
 	while (advance(scan, ForwardScanDirection))
 	{

@@ -10,19 +10,25 @@
 
 #include "wormhole/wormhole.h"
 
-/* Where the key and payload of an item are in the batch's space. */
+/*
+ * A row of an entry.  off is where the batch has a copy of the entry, as long
+ * as values are wanted; the head is not in it.
+ */
 typedef struct WhScanItem
 {
 	ItemPointerData tid;
-	uint16		key_len;
-	uint16		payload_len;
 	uint16		slot;			/* where the entry was; WH_ITEM_KILLED */
-	uint32		key_off;		/* the payload follows the key */
+	uint32		head;			/* as in the slot */
+	uint16		info;
+	uint16		off;
 } WhScanItem;
 
 /* In WhScanItem.slot, where numbers of slots leave room for it. */
 #define WH_ITEM_KILLED	0x8000	/* the row is dead to all */
 #define WhItemSlot(item)	((item)->slot & ~WH_ITEM_KILLED)
+
+/* So many bytes behind them may be read in a batch's space and its prefix. */
+#define WH_SLACK	32
 
 /* What was read from one leaf at once. */
 typedef struct WhBatch
@@ -41,14 +47,36 @@ typedef struct WhBatch
 	int			nitems;
 	int			nkilled;
 	int			current;
-	int			used;			/* of space */
+	int			first;			/* of space, in use: [first, used) */
+	int			used;
 	int			prefix_len;
+	uint64		prefix_number;	/* its bytes behind the first, if up to 8 */
 	uint8	   *prefix;
 	uint8	   *lo_space;
 	uint8	   *hi_space;
 	uint8	   *space;
 	WhScanItem *items;
 } WhBatch;
+
+/* The short way from a key to an index tuple of a single column. */
+typedef enum WhShortKind
+{
+	WH_SHORT_NONE,
+	WH_SHORT_NUMBER,
+	WH_SHORT_STRING,
+	WH_SHORT_UUID
+} WhShortKind;
+
+typedef struct WhShortWay
+{
+	WhShortKind kind;
+	const RfCodec *codec;
+
+	/* Numbers: all ones if descending, the least key, bytes in the tuple. */
+	uint64		flip;
+	uint64		first;
+	int			attlen;
+} WhShortWay;
 
 typedef struct WhScanData
 {
@@ -65,8 +93,9 @@ typedef struct WhScanData
 	bool		mark_is_copy;	/* the mark is in mark, not in batch */
 	BlockNumber last_leaf;		/* where the last batch came from */
 	bool		near;			/* the next one is expected there, too */
+	WhShortWay	way;
 	IndexTuple	tuple;			/* a page's size */
-	uint8	   *bounds_space;
+	uint8	   *bounds_space;	/* also for a key put together */
 	MemoryContext range_context;	/* conditions */
 	MemoryContext tuple_context;	/* of the tuple returned */
 	MemoryContext filter_context;
@@ -81,6 +110,11 @@ extern void wh_batch_release(Relation index, WhBatch *batch);
 extern void wh_batch_fill(IndexScanDesc scan, Buffer buffer);
 extern void wh_batch_copy(WhBatch *to, const WhBatch *from);
 extern void wh_copy_position(WhKey *to, const WhKey *from, uint8 *space);
+
+/* whtuple.c */
+extern void wh_short_way(Relation index, WhShortWay *way);
+extern void wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len);
+extern void wh_form_tuple(IndexScanDesc scan, const WhScanItem *item);
 
 /* whparallel.c */
 extern bool wh_parallel_take(IndexScanDesc scan, ScanDirection direction,

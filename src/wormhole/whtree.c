@@ -51,8 +51,10 @@ wh_check_page(Relation index, Buffer buffer)
 		((PageHeader) header)->pd_lower < WH_BOUNDS_OFF ||
 		((PageHeader) header)->pd_upper > BLCKSZ ||
 		(!(header->flags & (WH_META | WH_DELETED)) &&
-		 header->slots_off + header->nslots * sizeof(WhSlot) !=
-		 ((PageHeader) header)->pd_lower))
+		 (header->slots_off + header->nslots * sizeof(WhSlot) !=
+		  ((PageHeader) header)->pd_lower ||
+		  header->slots_off < WH_BOUNDS_OFF + header->prefix_len +
+		  header->low_len + header->high_len)))
 		page_is_damaged(index, BufferGetBlockNumber(buffer));
 	return page;
 }

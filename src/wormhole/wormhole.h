@@ -106,6 +106,27 @@ typedef struct WhSlot
 	(WhRestLen(slot) > WH_HEAD ? WhRestLen(slot) - WH_HEAD : 0)
 #define WhTail(page, slot)	((uint8 *) (page) + (slot)->off)
 
+/*
+ * Copies the tail of a key, or as little.  As the compiler knows that there are
+ * less than 4,096 bytes, it would turn memcpy() into an instruction that takes
+ * longer to begin than most tails to copy.
+ */
+static inline void
+wh_copy_short(uint8 *to, const uint8 *from, int len)
+{
+	const int	chunk = sizeof(uint64);
+
+	if (len < chunk)
+	{
+		while (len-- > 0)
+			*to++ = *from++;
+		return;
+	}
+	for (int at = 0; at < len - chunk; at += chunk)
+		memcpy(to + at, from + at, chunk);
+	memcpy(to + len - chunk, from + len - chunk, chunk);
+}
+
 /* Bytes available to a page's bounds, slots and entries. */
 #define WH_PAGE_CONTENT		(BLCKSZ - sizeof(WhHeaderData))
 
@@ -182,15 +203,6 @@ typedef enum WhDecode
 	WH_DECODE_ALWAYS
 } WhDecode;
 
-/* Short ways from a key to the index tuple of a single column. */
-typedef enum WhSimple
-{
-	WH_SIMPLE_NONE,
-	WH_SIMPLE_NUMBER,
-	WH_SIMPLE_STRING,
-	WH_SIMPLE_UUID
-} WhSimple;
-
 /* The first byte of a column's key where it is not null; see rowkey.c. */
 #define WH_VALUE_MARK	0x01
 
@@ -202,7 +214,6 @@ typedef struct WhCache
 	RfRowFormat format;
 	WhDecode	decode[INDEX_MAX_KEYS];
 	bool		may_have_payload;
-	WhSimple	simple;
 
 	/* From the metapage; the root may have got a parent since. */
 	bool		have_meta;
@@ -256,8 +267,8 @@ extern void wh_encode(Relation index, const Datum *values,
 extern void wh_decode(Relation index, const uint8 *key, int len,
 					  const uint8 *payload, int payload_len,
 					  Datum *values, bool *isnull);
-extern bool wh_form_simple(Relation index, const uint8 *key, int len,
-						   IndexTuple tuple);
+extern WhDecode wh_decode_kind(Oid type);
+extern Datum wh_decode_value(const RfCodec *codec, const RfKey *key);
 extern void wh_check_size(Relation index, Relation heap, int key_len,
 						  int payload_len);
 extern bool wh_can_return(Relation index, int attno);
