@@ -91,6 +91,9 @@ typedef RelFileNode RfRelFile;
 #define RF_CLEAR_NULLING_RELS(var) ((void) 0)
 #endif
 
+/* Reducing outer joins makes a new Query since 16. */
+#define RF_PLANNER_COPIES_QUERY (PG_VERSION_NUM >= 160000)
+
 /* The estimate of an array's length asks statistics since 17. */
 #if PG_VERSION_NUM >= 170000
 #define RF_ESTIMATE_ARRAY_LENGTH(root, array) estimate_array_length(root, array)

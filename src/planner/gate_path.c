@@ -478,7 +478,8 @@ wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
  *
  * An unparameterized sequential scan is kept behind the others.  The planner
  * can give such a path the parameters that a path of another member has, which
- * it cannot do to a gate.
+ * it cannot do to a gate.  It is not to be taken for itself, for starting sooner
+ * than one can ask (for LIMIT, since PostgreSQL 17).
  */
 static void
 wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
@@ -486,6 +487,8 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 	List	   *paths = rel->pathlist;
 	List	   *partial_paths = rel->partial_pathlist;
 	Path	   *spare = NULL;
+	Cost		ask_cost = RF_ASK_ONCE_COST * cpu_operator_cost *
+	list_length(rf_gate_indexes(rel));
 	ListCell   *cell;
 
 	rel->pathlist = NIL;
@@ -500,7 +503,14 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 		add_path(rel, gate);
 	}
 	if (spare != NULL)
-		rel->pathlist = lappend(rel->pathlist, spare);
+	{
+		Path	   *last = makeNode(Path);
+
+		*last = *spare;
+		last->startup_cost += ask_cost;
+		last->total_cost += ask_cost;
+		rel->pathlist = lappend(rel->pathlist, last);
+	}
 
 	rel->partial_pathlist = NIL;
 	foreach(cell, partial_paths)

@@ -33,6 +33,10 @@ RfPlanning *rf_planning = NULL;
 bool		rf_suppress_skips = false;
 bool		rf_suppress_guesses = false;
 
+/* A mark is no QuerySource there is, and a number. */
+#define RF_QUERY_MARK	0x40000000
+#define RF_QUERY_SERIAL	0x3fffffff
+
 static planner_hook_type previous_hook = NULL;
 
 /*
@@ -206,6 +210,23 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 }
 
 /*
+ * Marks a Query as the one that is planned now, in a field that matters to the
+ * parser and the rewriter only, and that the planner copies with the rest when
+ * it goes on with a copy.  Returns what was in the field.
+ */
+static QuerySource
+mark_query(Query *parse)
+{
+	static uint32 serial = 0;
+	QuerySource source = parse->querySource;
+
+	if (RF_PLANNER_COPIES_QUERY)
+		parse->querySource = (QuerySource) (RF_QUERY_MARK |
+											(++serial & RF_QUERY_SERIAL));
+	return source;
+}
+
+/*
  * planner_hook
  */
 static PlannedStmt *
@@ -215,6 +236,7 @@ plan(Query *parse, const char *query_string, int cursor_options,
 	RfPlanning	planning = {.outer = rf_planning,.parse = parse};
 	PlannedStmt *result;
 	bool		candidate;
+	QuerySource source;
 
 	if (planning.outer == NULL)
 		rf_free_retired_tables();
@@ -223,6 +245,7 @@ plan(Query *parse, const char *query_string, int cursor_options,
 		begin_skipping(&planning, cursor_options);
 
 	planning.may_gate = may_gate(cursor_options);
+	source = mark_query(parse);
 	rf_planning = &planning;
 	PG_TRY();
 	{
@@ -236,6 +259,7 @@ plan(Query *parse, const char *query_string, int cursor_options,
 	PG_FINALLY();
 	{
 		rf_planning = planning.outer;
+		parse->querySource = source;
 	}
 	PG_END_TRY();
 

@@ -77,13 +77,18 @@ drop_scanless_indexes(RelOptInfo *rel)
 /*
  * Is this part of the planning of the Query we have a copy of?  Not where
  * somebody called standard_planner() past our planner_hook.
+ *
+ * Where the planner goes on with a copy of its own, that has the mark plan.c has
+ * put into the Query.
  */
 bool
 rf_is_ours(PlannerInfo *root)
 {
 	while (root->parent_root != NULL)
 		root = root->parent_root;
-	return root->parse == rf_planning->parse;
+	return root->parse == rf_planning->parse ||
+		(RF_PLANNER_COPIES_QUERY &&
+		 root->parse->querySource == rf_planning->parse->querySource);
 }
 
 /*

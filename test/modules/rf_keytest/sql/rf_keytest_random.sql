@@ -122,7 +122,10 @@ CREATE TABLE pool_interval AS
 			 unnest('{-2147483647,-720,0,720,2147483647}'::int[]) h
 	UNION ALL SELECT make_interval(months => m, days => d) + t
 		FROM unnest('{-2147483648,2147483647}'::int[]) m, unnest('{-2147483648,2147483647}'::int[]) d,
-			 unnest('{2562047788:00:54.775807,-2562047788:00:54.775807}'::interval[]) t;
+			 unnest('{2562047788:00:54.775806,-2562047788:00:54.775807}'::interval[]) t
+	-- the greatest interval is infinity since PostgreSQL 17
+	UNION ALL SELECT (CASE WHEN current_setting('server_version_num')::int < 170000
+		THEN '2147483647 mons 2147483647 days 2562047788:00:54.775807' ELSE 'infinity' END)::interval;
 
 CREATE TABLE pool_numeric AS
 	SELECT v::numeric / rnd('{1,10,1000,10000,100000000}'::numeric[]) AS v FROM seeds
