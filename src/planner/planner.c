@@ -51,6 +51,16 @@ rf_init_planner(void)
 							NULL,
 							NULL,
 							NULL);
+	DefineCustomBoolVariable("rangefilter.estimate_rows",
+							 "Lets the planner estimate rows by counting keys in range filters.",
+							 NULL,
+							 &rf_estimate_rows,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
 	RegisterCustomScanMethods(&rf_guard_methods);
 	RegisterCustomScanMethods(&rf_gate_methods);
 	rf_init_catalog();
@@ -58,5 +68,6 @@ rf_init_planner(void)
 	rf_init_skip();
 	rf_init_gate_path();
 	rf_init_replan();
+	rf_init_estimate();
 	rf_init_activity();
 }

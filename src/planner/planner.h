@@ -18,6 +18,7 @@
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
+ *	  estimate.c	row estimates by counting
  *	  activity.c	tracks some queries' scans, for rangefilter_activity
  *	  gate*.c		skipping by values known only at execution: see gate.h
  *
@@ -41,6 +42,9 @@
 
 /* rangefilter.cache_size (kB) */
 extern int	rf_cache_size;
+
+/* rangefilter.estimate_rows */
+extern bool rf_estimate_rows;
 
 extern void rf_init_planner(void);
 
@@ -280,6 +284,7 @@ typedef struct RfPlanning
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	List	   *gates;			/* CustomScans made so far */
+	List	   *estimates;		/* relations to estimate; see estimate.c */
 } RfPlanning;
 
 extern RfPlanning *rf_planning;
@@ -347,6 +352,11 @@ extern void rf_invalidate_plans(uint32 hash);
 /* ---- replan.c ---- */
 
 extern void rf_init_replan(void);
+
+/* ---- estimate.c ---- */
+
+extern void rf_init_estimate(void);
+extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---- activity.c ---- */
 

@@ -113,6 +113,28 @@ extern bool rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp);
 extern void rf_copy_forget(RfCopySlot *slot);
 
 /*
+ * What the segments of an index have, all together.  Keys in several segments
+ * are counted in each.
+ */
+typedef struct RfShares
+{
+	double		rows;			/* when they were made, dead ones included */
+	double		keys;			/* distinct */
+	double		key_share;		/* share of the rows that one key has, if it
+								 * is an average one and in all segments */
+} RfShares;
+
+/*
+ * What share of the rows that are not NULL has keys of each of some sets, about?
+ * False where the index does not know, or to find out would take long: NULLs in a
+ * set do not count.  heap_blocks is the length of the table.  The caller holds a
+ * lock on the index.  Takes and releases a share lock on the metapage.
+ */
+extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
+							   RfKeySet **sets, int nsets, RfShares *shares,
+							   double *share);
+
+/*
  * How many rows this backend has given to indexes so far, whether or not that
  * left a trace: where the number is the same, it has no new rows to see.
  */
