@@ -114,6 +114,16 @@ bits_count(uint64_t value)
 	return (unsigned) __builtin_popcountll(value);
 }
 
+/*
+ * a if yes, else b: for conditions that cannot be predicted, of which compilers
+ * make branches if they are written as such.
+ */
+static BITS_INLINE uint64_t
+bits_choose(bool yes, uint64_t a, uint64_t b)
+{
+	return b ^ ((a ^ b) & -(uint64_t) yes);
+}
+
 /* Upper half of the 128-bit product. */
 static BITS_INLINE uint64_t
 bits_mulhi(uint64_t a, uint64_t b)

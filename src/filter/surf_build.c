@@ -34,6 +34,12 @@
  */
 #define EXTRA_COST		0.4
 
+/* A page that any group fits. */
+#define ENDLESS_PAGE	(UINT32_C(1) << 24)
+
+/* How many words of bytes are gathered before they are marked as seen. */
+#define UNSEEN_WORDS	64
+
 /* A group of neighbouring keys in the sample. */
 typedef struct SurfGroup
 {
@@ -49,15 +55,18 @@ struct SurfBuild
 
 	/* The first pass. */
 	uint64_t	nkeys;
-	uint8_t		last[FILTER_MAX_KEY];
+	uint8_t		last[FILTER_MAX_KEY + 16];	/* as in a batch */
 	uint32_t	last_len;
 	uint32_t	last_common;	/* bytes in which it was like the one before */
 	uint64_t	new_bytes;		/* of all keys but the last one */
-	bool		seen[256];		/* byte values that occur */
+	bool		seen[256];		/* byte values that occur, with those of ... */
+	uint64_t	unseen[UNSEEN_WORDS];	/* ... eight bytes each */
+	uint32_t	nunseen;
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
 	uint64_t	group_stride;	/* one group in so many is in the sample */
 	uint64_t	next_group;		/* number of the next one's first key */
+	uint64_t	group_end;		/* of the first key behind the last one */
 	uint8_t    *sample;
 	size_t		sample_len;
 	size_t		sample_max;
@@ -71,10 +80,11 @@ struct SurfBuild
 	SurfCoder	coder;
 	SurfWriter *writer;
 	FenceBuild *fences;
+	SurfBatch	batch;
 	uint64_t	nadded;
+	uint64_t	nwritten;		/* of these, how many are in finished pages */
 	uint32_t	planned_pages;	/* for content; 0: as many as nodes need */
 	uint32_t	suffix_256;		/* bits of suffix in this page, x 256 */
-	uint32_t	common;			/* last_common, this time */
 	uint64_t	added_bytes;	/* new_bytes, this time */
 	uint64_t	cost;			/* bits of all nodes in finished pages */
 	uint8_t    *pages;
@@ -137,7 +147,7 @@ thin_sample(SurfBuild *build)
 	build->group_stride *= 2;
 }
 
-/* Takes key number build->nkeys into the sample if its group is there. */
+/* Takes key number build->nkeys, of a group of it, into the sample. */
 static void
 sample_key(SurfBuild *build, FilterBytes key)
 {
@@ -153,11 +163,9 @@ sample_key(SurfBuild *build, FilterBytes key)
 		group->first = build->nkeys;
 		group->offset = build->sample_len;
 		build->next_group += GROUP_KEYS * build->group_stride;
+		build->group_end = build->nkeys + GROUP_KEYS;
 	}
 	group = &build->groups[build->ngroups - 1];
-	if (build->nkeys - group->first >= GROUP_KEYS)
-		return;
-
 	if (build->sample_len + key.len + 2 > build->sample_max)
 	{
 		build->sample_max = build->sample_max * 2 + key.len + 4096;
@@ -177,33 +185,79 @@ sample_key(SurfBuild *build, FilterBytes key)
 static inline uint32_t
 new_bytes(uint32_t common, uint32_t next_common)
 {
-	return (common > next_common ? 0 : next_common - common) + 1;
+	return (common > next_common ? common : next_common) - common + 1;
+}
+
+/* In how many bytes is the key before the i-th one of a batch new? */
+static inline uint32_t
+batch_new_bytes(const SurfBatch *batch, uint32_t i)
+{
+	return new_bytes(batch->keys[i - 1].common, batch->keys[i].common);
+}
+
+/* Marks all byte values that have been gathered as seen. */
+static void
+see_bytes(SurfBuild *build)
+{
+	bool	   *seen = build->seen;
+	uint32_t	i;
+
+	for (i = 0; i < build->nunseen; i++)
+	{
+		uint64_t	word = build->unseen[i];
+
+		seen[word & 0xFF] = true;
+		seen[word >> 8 & 0xFF] = true;
+		seen[word >> 16 & 0xFF] = true;
+		seen[word >> 24 & 0xFF] = true;
+		seen[word >> 32 & 0xFF] = true;
+		seen[word >> 40 & 0xFF] = true;
+		seen[word >> 48 & 0xFF] = true;
+		seen[word >> 56] = true;
+	}
+	build->nunseen = 0;
+}
+
+/*
+ * Marks the bytes of a key from common on as seen.  These are mostly among the
+ * last eight, which are marked together: how many there are cannot be
+ * predicted, and it does no harm to mark those before again.
+ */
+static inline void
+see_key(SurfBuild *build, FilterBytes key, uint32_t common)
+{
+	if (key.len >= 8 && key.len - common <= 8)
+	{
+		if (build->nunseen == UNSEEN_WORDS)
+			see_bytes(build);
+		build->unseen[build->nunseen++] = bits_load64(key.data + key.len - 8);
+		return;
+	}
+	for (; common < key.len; common++)
+		build->seen[key.data[common]] = true;
 }
 
 /* First pass, see surf.h. */
 void
 surf_measure(SurfBuild *build, FilterBytes key)
 {
-	FilterBytes last = {build->last, build->last_len};
+	SurfKeyHead head;
 	uint32_t	common = 0;
-	uint32_t	i;
 
 	key = cut_key(build, key);
+	head = surf_key_head(key);
 	if (build->nkeys > 0)
 	{
-		common = surf_common_prefix(last, key);
-		if (common == key.len && common == last.len)
+		common = surf_key_common(build->last, build->last_len, key, &head);
+		if (((common ^ key.len) | (common ^ build->last_len)) == 0)
 			return;
-	}
-	if (build->nkeys > 0)
 		build->new_bytes += new_bytes(build->last_common, common);
-	build->last_common = common;
-	sample_key(build, key);
-	for (i = common; i < key.len; i++)
-	{
-		build->seen[key.data[i]] = true;
-		build->last[i] = key.data[i];
 	}
+	build->last_common = common;
+	if (build->nkeys < build->group_end || build->nkeys == build->next_group)
+		sample_key(build, key);
+	see_key(build, key, common);
+	surf_key_store(build->last, key, &head);
 	build->last_len = key.len;
 	build->nkeys++;
 }
@@ -262,6 +316,7 @@ make_code(SurfBuild *build)
 	uint32_t	used;
 	uint32_t	i;
 
+	see_bytes(build);
 	memset(weights, 0, sizeof(weights));
 	for (i = 0; i < 256; i++)
 		weights[SURF_SYMBOL_BYTE(i)] = build->seen[i];
@@ -285,29 +340,25 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 		   double *cost)
 {
 	SurfCoder  *coder = &build->coder;
-	SurfCode	code = coder->code;
+	SurfBatch  *batch = &build->batch;
 	size_t		offset = group->offset;
 	uint64_t	bytes = 0;
-	uint32_t	common = 0;
 	uint32_t	i;
 
-	surf_coder_begin(coder, &code);
+	surf_batch_begin(batch);
 	surf_writer_reset(writer);
 	for (i = 0; i < group->nkeys; i++)
 	{
-		FilterBytes key = next_sample_key(build, &offset);
-		SurfShared	shared;
-
-		surf_coder_compare(coder, key, &shared);
-		if (i > 0)
-			surf_writer_next(writer, &coder->bits, shared.bits);
+		surf_batch_add(batch, next_sample_key(build, &offset));
 		if (i > 1)
-			bytes += new_bytes(common, shared.bytes);
-		common = shared.bytes;
-		surf_coder_set(coder, key, &shared);
-		surf_writer_add(writer, key, &coder->bits, &shared);
+			bytes += batch_new_bytes(batch, batch->n);
+		if (surf_batch_is_full(batch) || i + 1 == group->nkeys)
+		{
+			surf_writer_take(writer, coder, batch, 1, 0);
+			surf_batch_next(batch);
+		}
 	}
-	surf_writer_next(writer, &coder->bits, 0);
+	surf_writer_last(writer, coder);
 	*cost = surf_writer_node_bits(writer) + group->nkeys * EXTRA_COST;
 	if (surf_writer_longest_rest(writer) > build->longest_rest)
 		build->longest_rest = surf_writer_longest_rest(writer);
@@ -318,8 +369,7 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 static void
 cost_sample(SurfBuild *build)
 {
-	SurfWriter *writer = surf_writer_begin(build->options.page_size,
-										   FILTER_SUFFIX_NONE, 0);
+	SurfWriter *writer = surf_writer_begin(ENDLESS_PAGE, FILTER_SUFFIX_NONE, 0);
 	uint64_t	bytes = 0;
 	double		costs = 0;
 	uint32_t	i;
@@ -352,7 +402,7 @@ static void
 plan_page(SurfBuild *build)
 {
 	uint64_t	page_bits = 8 * (build->options.page_size - SURF_PAGE_HEADER);
-	uint64_t	nkeys = build->nkeys - build->nadded;
+	uint64_t	nkeys = build->nkeys - build->nwritten;
 	uint64_t	bytes = build->new_bytes > build->added_bytes ?
 	build->new_bytes - build->added_bytes : 0;
 	double		byte_cost;
@@ -419,14 +469,11 @@ plan_run(SurfBuild *build)
 void
 surf_measure_end(SurfBuild *build)
 {
-	SurfCode	code;
-
 	make_code(build);
 	cost_sample(build);
 	plan_run(build);
 	plan_page(build);
-	code = build->coder.code;
-	surf_coder_begin(&build->coder, &code);
+	surf_batch_begin(&build->batch);
 }
 
 /* Writes the page that the writer has gathered. */
@@ -434,6 +481,7 @@ static void
 end_page(SurfBuild *build)
 {
 	uint32_t	page_size = build->options.page_size;
+	uint32_t	nleaves;
 	uint8_t    *page;
 
 	build->cost += surf_writer_node_bits(build->writer);
@@ -445,40 +493,49 @@ end_page(SurfBuild *build)
 	}
 	page = build->pages + (size_t) build->npages * page_size;
 	memset(page, 0, page_size + 8);
-	surf_writer_end(build->writer,
-					build->nadded - surf_writer_leaves(build->writer), page);
+	nleaves = surf_writer_leaves(build->writer);
+	surf_writer_end(build->writer, build->nwritten, page);
+	build->nwritten += nleaves;
 	build->npages++;
+}
+
+/* Puts all keys of the batch into pages. */
+static void
+write_batch(SurfBuild *build)
+{
+	SurfBatch  *batch = &build->batch;
+	uint32_t	i = 1;
+
+	while (i <= batch->n)
+	{
+		uint32_t	end;
+
+		if (surf_writer_leaves(build->writer) == 0)
+			fence_add_page(build->fences, surf_batch_key(batch, i - 1),
+						   surf_batch_key(batch, i));
+		end = surf_writer_take(build->writer, &build->coder, batch, i,
+							   build->suffix_256);
+		for (; i < end; i++)
+			build->added_bytes += batch_new_bytes(batch, i);
+		if (end <= batch->n)
+		{
+			end_page(build);
+			plan_page(build);
+		}
+	}
+	surf_batch_next(batch);
 }
 
 /* Second pass, see surf.h. */
 void
 surf_add(SurfBuild *build, FilterBytes key)
 {
-	SurfCoder  *coder = &build->coder;
-	FilterBytes last;
-	SurfShared	shared;
+	if (surf_batch_is_full(&build->batch))
+		write_batch(build);
 
-	key = cut_key(build, key);
-	if (!surf_coder_compare(coder, key, &shared))
+	/* An empty first key looks like the one before, which there is not. */
+	if (!surf_batch_add(&build->batch, cut_key(build, key)) && build->nadded > 0)
 		return;
-	last.data = coder->key;
-	last.len = coder->len;
-
-	if (build->nadded > 0)
-	{
-		surf_writer_next(build->writer, &coder->bits, shared.bits);
-		build->added_bytes += new_bytes(build->common, shared.bytes);
-		if (surf_writer_is_full(build->writer, &shared, build->suffix_256))
-		{
-			end_page(build);
-			plan_page(build);
-		}
-	}
-	build->common = shared.bytes;
-	if (surf_writer_leaves(build->writer) == 0)
-		fence_add_page(build->fences, last, key);
-	surf_coder_set(coder, key, &shared);
-	surf_writer_add(build->writer, key, &coder->bits, &shared);
 	build->nadded++;
 }
 
@@ -507,7 +564,8 @@ surf_build_end(SurfBuild *build, FilterRun *run)
 
 	if (build->nadded > 0)
 	{
-		surf_writer_next(build->writer, &build->coder.bits, 0);
+		write_batch(build);
+		surf_writer_last(build->writer, &build->coder);
 		end_page(build);
 	}
 	content_pages = build->npages;

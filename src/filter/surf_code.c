@@ -18,8 +18,7 @@
 
 #include <string.h>
 
-#include "filter/port.h"
-#include "filter/surf_code.h"
+#include "filter/surf_coder.h"
 
 #define SURF_CODE_PLAIN 0
 #define SURF_CODE_TABLE 1
@@ -401,106 +400,22 @@ surf_common_prefix(FilterBytes a, FilterBytes b)
 	return len;
 }
 
-/* Begins with no key. */
+/* Begins with the empty key, see surf_coder.h. */
 void
 surf_coder_begin(SurfCoder *coder, const SurfCode *code)
 {
 	uint32_t	byte;
 
+	memset(coder, 0, sizeof(SurfCoder));
 	coder->code = *code;
 	for (byte = 0; byte < 256; byte++)
 	{
 		SurfSymbol	symbol;
 
-		if (!surf_code_byte(code, (uint8_t) byte, &symbol))
-			symbol.len = 0;
-		coder->symbols[byte].start = (uint16_t) symbol.start;
-		coder->symbols[byte].len = (uint16_t) symbol.len;
+		coder->symbols[byte] = SURF_NO_SYMBOL;
+		if (surf_code_byte(code, (uint8_t) byte, &symbol))
+			coder->symbols[byte] = symbol.start << (32 - SURF_CODE_BITS) |
+				symbol.len;
 	}
-	coder->end = surf_code_end(code);
-	coder->any = false;
-	coder->len = 0;
-	memset(&coder->bits, 0, sizeof(SurfBits));
-	coder->bits.code = &coder->code;
-}
-
-/* The code of a byte of a key. */
-static inline SurfShortSymbol
-byte_symbol(const SurfCoder *coder, uint8_t byte)
-{
-	SurfShortSymbol symbol = coder->symbols[byte];
-
-	if (symbol.len == 0)
-		filter_fail("a key was not there when keys were measured");
-	return symbol;
-}
-
-/* Compares the next key with the last one, see surf_code.h. */
-bool
-surf_coder_compare(const SurfCoder *coder, FilterBytes key, SurfShared *shared)
-{
-	FilterBytes last = {coder->key, coder->len};
-	uint32_t	common;
-	uint32_t	differing;
-
-	memset(shared, 0, sizeof(SurfShared));
-	if (!coder->any)
-		return true;
-	common = surf_common_prefix(last, key);
-	if (common == key.len && common == last.len)
-		return false;
-	if (common == key.len ||
-		(common < last.len && key.data[common] < last.data[common]))
-		filter_fail("keys are not in ascending order");
-
-	/* Codes differ before either ends; that of the end is zeros. */
-	differing = byte_symbol(coder, key.data[common]).start;
-	if (common < last.len)
-		differing ^= byte_symbol(coder, last.data[common]).start;
-	shared->bytes = common;
-	shared->byte_bits = coder->starts[common];
-	shared->bits = shared->byte_bits +
-		SURF_CODE_BITS - 1 - bits_log2(differing);
-	return true;
-}
-
-/* Makes the key just compared the last one. */
-void
-surf_coder_set(SurfCoder *coder, FilterBytes key, const SurfShared *shared)
-{
-	SurfBits   *bits = &coder->bits;
-	uint64_t   *word = &bits->words[shared->byte_bits / 64];
-	uint32_t	used = shared->byte_bits % 64;
-	uint64_t	value = word[0] & ~(UINT64_MAX >> used);
-	uint32_t	nbits = shared->byte_bits;
-	uint32_t	i;
-
-	/* The word that is being filled stays in a register. */
-	for (i = shared->bytes; i < key.len; i++)
-	{
-		SurfShortSymbol symbol = byte_symbol(coder, key.data[i]);
-		uint64_t	start = (uint64_t) symbol.start << (64 - SURF_CODE_BITS);
-
-		coder->key[i] = key.data[i];
-		coder->starts[i] = nbits;
-		value |= start >> used;
-		used += symbol.len;
-		nbits += symbol.len;
-		if (used >= 64)
-		{
-			*word++ = value;
-			used -= 64;
-			value = start << (symbol.len - used);
-		}
-	}
-	coder->starts[i] = nbits;
-	coder->len = key.len;
-	coder->any = true;
-
-	/* The code of the end is zeros. */
-	word[0] = value;
-	word[1] = 0;
-	word[2] = 0;
-	bits->nbits = nbits + coder->end.len;
-	bits->complete = true;
+	coder->end_bits = surf_code_end(code).len;
 }

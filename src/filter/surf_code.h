@@ -76,34 +76,6 @@ typedef struct SurfBits
 	uint64_t	words[SURF_BITS_WORDS];
 } SurfBits;
 
-/* How long a prefix a key shares with the one before, in three units. */
-typedef struct SurfShared
-{
-	uint32_t	bytes;
-	uint32_t	byte_bits;		/* the bits that code these bytes */
-	uint32_t	bits;			/* at least byte_bits, at most a code more */
-} SurfShared;
-
-/* The same where many are kept; a length of 0 is for no symbol. */
-typedef struct SurfShortSymbol
-{
-	uint16_t	start;
-	uint16_t	len;
-} SurfShortSymbol;
-
-/* Codes keys in ascending order, each from where it differs on. */
-typedef struct SurfCoder
-{
-	SurfCode	code;
-	SurfShortSymbol symbols[256];	/* of the bytes */
-	SurfSymbol	end;
-	bool		any;			/* is there a key? */
-	uint32_t	len;
-	uint8_t		key[FILTER_MAX_KEY];
-	uint32_t	starts[FILTER_MAX_KEY + 1]; /* of each symbol, the end too */
-	SurfBits	bits;			/* the key's code, complete */
-} SurfCoder;
-
 /* Spells a key out of its code. */
 typedef struct SurfSpeller
 {
@@ -146,20 +118,6 @@ extern bool surf_bits_are_zero(SurfBits *bits, uint32_t pos);
  * left out.  False if they are no code.
  */
 extern bool surf_speller_add(SurfSpeller *speller, uint64_t value, uint32_t n);
-
-/* Begins with no key; code->starts must outlive the coder. */
-extern void surf_coder_begin(SurfCoder *coder, const SurfCode *code);
-
-/*
- * Compares the next key, which is at most FILTER_MAX_KEY long, with the last
- * one: false if they are equal.  Smaller keys are an error.
- */
-extern bool surf_coder_compare(const SurfCoder *coder, FilterBytes key,
-							   SurfShared *shared);
-
-/* Makes the key just compared the last one. */
-extern void surf_coder_set(SurfCoder *coder, FilterBytes key,
-						   const SurfShared *shared);
 
 /* Length of the longest common prefix of two byte strings. */
 extern uint32_t surf_common_prefix(FilterBytes a, FilterBytes b);

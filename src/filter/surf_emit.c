@@ -68,7 +68,7 @@ put_bits(SurfSink *sink, uint64_t value, uint32_t n)
 
 /* Copies n bits of the records from a position on. */
 static inline void
-put_record(const SurfWriter *writer, SurfSink *sink, uint64_t from, uint32_t n)
+put_record(const SurfWriter *writer, SurfSink *sink, uint32_t from, uint32_t n)
 {
 	while (n > 0)
 	{
@@ -80,99 +80,117 @@ put_record(const SurfWriter *writer, SurfSink *sink, uint64_t from, uint32_t n)
 	}
 }
 
-/* Copies n bits of a leaf's key from a depth on, be they of the head or its own. */
+/*
+ * Copies n bits of a leaf's key from a depth on, be they its own or of the head
+ * of the part that begins with it.
+ */
 static inline void
 put_key(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		uint32_t leaf, uint32_t depth, uint32_t n)
+		const SurfPart *part, uint32_t leaf, uint32_t depth, uint32_t n)
 {
 	const SurfEntry *entry = &writer->entries[leaf];
-	uint32_t	recorded = record_depth(writer, leaf);
 
-	if (depth < recorded)
+	if (depth < entry->own)
 	{
-		uint32_t	now = recorded - depth < n ? recorded - depth : n;
-		uint16_t	bits = (uint16_t) (entry->head << (depth - layout->base));
+		uint32_t	now = entry->own - depth < n ? entry->own - depth : n;
+		uint16_t	bits = (uint16_t) (part->head << (depth - layout->base));
 
 		put_bits(sink, bits >> (SURF_HEAD_BITS - now), now);
 		depth += now;
 		n -= now;
 	}
-	put_record(writer, sink, entry->record + (depth - recorded), n);
+	put_record(writer, sink, entry->record + (depth - entry->own), n);
 }
 
-/* Writes node i, without those below; chain bits of it are its own. */
+/* Writes a node, without those below; chain bits of it are its own. */
 static inline void
 put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		 uint32_t i, uint32_t chain)
+		 const SurfPart *part, const SurfNode *node)
 {
-	const SurfEntry *entry = &writer->entries[i];
-	const SurfEntry *leaf = &writer->entries[entry->left.first];
-	uint32_t	recorded = record_depth(writer, entry->left.first);
-	uint32_t	depth = entry->depth - chain;
-	uint32_t	nleft = i - entry->left.first;
-	uint32_t	n = entry->end - entry->left.first;
-	SurfBinary	binary = surf_binary(n - 1);
-	uint32_t	longer = nleft > binary.threshold;
-	uint32_t	nbits = gamma_bits(chain + 1) + binary.nbits + longer;
-	uint64_t	value = (uint64_t) (nleft - 1 + (longer ? binary.threshold : 0)) <<
-	gamma_bits(chain + 1) | (chain + 1);
+	uint32_t	first = node->left.first;
+	uint32_t	nleft = node->leaf - first;
+	uint32_t	n = node->end - first;
+	SurfNumbers numbers = code_numbers(nleft, n, node->chain);
 
-	/* Most nodes: all in one, the chain from the leaf's own bits. */
-	if (!has_skip(nleft, n) && nbits + chain <= PUT_BITS && depth >= recorded)
-	{
-		put_bits(sink, value << chain |
-				 get_record(writer, leaf->record + (depth - recorded), chain),
-				 nbits + chain);
-		return;
-	}
-
-	/* Both numbers take 48 bits at most. */
-	put_bits(sink, value, nbits);
+	put_bits(sink, numbers.value, numbers.nbits);
 	if (has_skip(nleft, n))
 	{
-		const SurfSubtree *first = left_is_first(nleft, n) ?
-		&entry->left : &entry->right;
+		const SurfSubtree *side = left_is_first(nleft, n) ?
+		&node->left : &node->right;
 
-		put_bits(sink, first->bits + layout->skip_width * first->nskips,
+		put_bits(sink, side->bits + layout->skip_width * side->nskips,
 				 bits_log2(n) + layout->skip_width);
 	}
-	if (chain > 0)
-		put_key(writer, layout, sink, entry->left.first, depth, chain);
+	if (node->chain > 0)
+		put_key(writer, layout, sink, part, first, node->depth - node->chain,
+				node->chain);
 }
 
-/*
- * Writes the nodes of a subtree, if there are any; the chain of the root begins
- * at depth.
- */
+/* Writes the nodes of a block, if there are any. */
+static inline void
+put_block(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
+		  const SurfPart *part, uint32_t first)
+{
+	const SurfEntry *entry = &writer->entries[first];
+	uint64_t	high = entry->high;
+	uint64_t	low = entry->low;
+	uint32_t	n = entry->nbits;
+
+	if (entry->nleaves == 1)
+		return;
+	if (entry->chain != entry->coded_chain)
+	{
+		SurfNumbers coded = code_numbers(entry->nleft, entry->nleaves,
+										 entry->coded_chain);
+		SurfNumbers numbers = code_numbers(entry->nleft, entry->nleaves,
+										   entry->chain);
+		uint32_t	skip = coded.nbits + entry->coded_chain;
+
+		put_bits(sink, numbers.value, numbers.nbits);
+		put_key(writer, layout, sink, part, first, entry->depth - entry->chain,
+				entry->chain);
+		high = high << skip | low >> (64 - skip);
+		low <<= skip;
+		n -= skip;
+	}
+	while (n > PUT_BITS)
+	{
+		put_bits(sink, high >> (64 - PUT_BITS), PUT_BITS);
+		high = high << PUT_BITS | low >> (64 - PUT_BITS);
+		low <<= PUT_BITS;
+		n -= PUT_BITS;
+	}
+	put_bits(sink, (high >> 1) >> (63 - n), n);
+}
+
+/* Writes the nodes of a part. */
 static void
-put_subtree(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-			uint32_t root, uint32_t depth)
+put_part(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
+		 const SurfPart *part)
 {
 	/* Second sides to come: each level has half the leaves at most. */
-	uint32_t	stack[32];
+	const SurfSubtree *stack[32];
 	uint32_t	nstack = 0;
+	const SurfSubtree *tree = &part->tree;
 
-	if (root == 0)
-		return;
-	put_node(writer, layout, sink, root, writer->entries[root].depth - depth);
 	for (;;)
 	{
-		const SurfEntry *entry = &writer->entries[root];
-		bool		left = left_is_first(root - entry->left.first,
-										 entry->end - entry->left.first);
-		uint32_t	first = left ? entry->left.root : entry->right.root;
-		uint32_t	second = left ? entry->right.root : entry->left.root;
+		const SurfNode *node = &writer->nodes[tree->root];
 
-		if (first != 0 && second != 0)
-			stack[nstack++] = second;
-		root = first != 0 ? first : second;
-		if (root == 0)
+		if (tree->root != 0)
 		{
-			if (nstack == 0)
-				return;
-			root = stack[--nstack];
+			bool		left = left_is_first(node->leaf - node->left.first,
+											 node->end - node->left.first);
+
+			put_node(writer, layout, sink, part, node);
+			stack[nstack++] = left ? &node->right : &node->left;
+			tree = left ? &node->left : &node->right;
+			continue;
 		}
-		put_node(writer, layout, sink, root, writer->entries[root].chain);
+		put_block(writer, layout, sink, part, tree->first);
+		if (nstack == 0)
+			return;
+		tree = stack[--nstack];
 	}
 }
 
@@ -180,7 +198,7 @@ put_subtree(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 static void
 divide_suffixes(const SurfWriter *writer, uint64_t available, SurfLayout *layout)
 {
-	uint32_t	most = surf_suffix_most(writer->kind, writer->longest_rest);
+	uint32_t	most = surf_suffix_most(writer->kind, (uint32_t) writer->longest_rest);
 
 	if (most > writer->max_suffix)
 		most = writer->max_suffix;
@@ -284,7 +302,8 @@ static void
 put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 {
 	SurfSink	sink = begin_sink(page, layout->suffixes);
-	uint32_t	part = 0;
+	const SurfPart *part = writer->parts - 1;
+	const SurfPart *last_part = part + writer->nparts;
 	uint32_t	end = 0;		/* of the part */
 	uint32_t	leaf;
 
@@ -295,28 +314,28 @@ put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 		const SurfEntry *entry = &writer->entries[leaf];
 		SurfSuffix	suffix = surf_suffix_split(writer->kind, layout->suffix_bits +
 											   (leaf < layout->nlonger));
-		uint64_t	hash = entry->hash;
-		uint32_t	depth;
+		uint32_t	depth = entry->own;
+		uint64_t	hash;
 
 		if (leaf == end)
 		{
-			depth = writer->parts[part++].depth;
-			end = part < writer->nparts ? writer->parts[part].first :
-				writer->nleaves;
+			part++;
+			depth = part->depth;
+			end = part < last_part ? part[1].first : writer->nleaves;
 		}
-		else
-			depth = entry->depth + 1;
-		if (leaf + 1 < end && entry[1].depth + 1 > depth)
-			depth = entry[1].depth + 1;
-		put_key(writer, layout, &sink, leaf, depth, suffix.real);
+		if (leaf + 1 < end && entry[1].own > depth)
+			depth = entry[1].own;
+		put_key(writer, layout, &sink, part, leaf, depth, suffix.real);
+		if (suffix.hash == 0)
+			continue;
+		hash = writer->hashes[leaf];
 		if (suffix.hash > 32)
 		{
 			put_bits(&sink, hash >> 32, 32);
 			hash <<= 32;
 			suffix.hash -= 32;
 		}
-		if (suffix.hash > 0)
-			put_bits(&sink, hash >> (64 - suffix.hash), suffix.hash);
+		put_bits(&sink, (hash >> 1) >> (63 - suffix.hash), suffix.hash);
 	}
 }
 
@@ -341,12 +360,11 @@ put_nodes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 
 			put_bits(&sink, 0, -pos & ((1u << align) - 1));
 			pos += -pos & ((1u << align) - 1);
-			bits_store16(heads + 2 * i,
-						 (uint16_t) writer->entries[part->first].head);
+			bits_store16(heads + 2 * i, (uint16_t) part->head);
 			bits_store16(starts + 4 * i, (uint16_t) part->first);
 			bits_store16(starts + 4 * i + 2, (uint16_t) (pos >> align));
 		}
-		put_subtree(writer, layout, &sink, part->root, part->depth);
+		put_part(writer, layout, &sink, part);
 	}
 }
 

@@ -6,7 +6,10 @@
  * Leaves come in key order, and with each comes the node between it and the
  * leaf before.  A node whose depth is greater than that of the newest one has
  * all its leaves; the others are open: a stack of nodes, each on the right of
- * the one before.  surf_emit.c writes what has been gathered here.
+ * the one before.  Small subtrees are coded when they are complete; of larger
+ * ones just the length is kept.  surf_emit.c writes what has been gathered here.
+ *
+ * A batch of keys is coded first, then its leaves are added.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +46,10 @@ void
 surf_writer_free(SurfWriter *writer)
 {
 	filter_free(writer->entries);
+	filter_free(writer->hashes);
 	filter_free(writer->open);
+	filter_free(writer->saved.open);
+	filter_free(writer->nodes);
 	filter_free(writer->parts);
 	filter_free(writer->records);
 	filter_free(writer);
@@ -58,7 +64,7 @@ surf_writer_leaves(const SurfWriter *writer)
 uint32_t
 surf_writer_longest_rest(const SurfWriter *writer)
 {
-	return writer->longest_rest;
+	return (uint32_t) writer->longest_rest;
 }
 
 void
@@ -68,71 +74,62 @@ surf_writer_reset(SurfWriter *writer)
 	writer->nopen = 0;
 	writer->free_bits = 0;
 	writer->longest_rest = 0;
-	writer->nrecord_bits = 0;
+	writer->nrecords = 0;
 }
 
-/*
- * The depth of the i-th open node, counted from 1; -1 above all.
- */
-static inline int64_t
-open_depth(const SurfWriter *writer, uint32_t i)
+/* Makes room for another batch. */
+static void
+grow_entries(SurfWriter *writer)
 {
-	return i == 0 ? -1 :
-		(int64_t) writer->entries[writer->open[i - 1]].depth;
+	uint32_t	max = writer->max_leaves * 2 + 8 * SURF_BATCH_KEYS;
+
+	writer->max_leaves = max;
+	writer->entries = filter_realloc(writer->entries, max * sizeof(SurfEntry));
+	writer->open = filter_realloc(writer->open, max * sizeof(SurfOpen));
+	writer->saved.open = filter_realloc(writer->saved.open,
+										max * sizeof(SurfOpen));
+	writer->nodes = filter_realloc(writer->nodes, max * sizeof(SurfNode));
+	if (writer->kind == FILTER_SUFFIX_HASH || writer->kind == FILTER_SUFFIX_MIXED)
+		writer->hashes = filter_realloc(writer->hashes, max * sizeof(uint64_t));
+	writer->open[0].depth = -1;
 }
 
-/*
- * The depth of the parent of the i-th open node.  The uppermost node has no
- * bits of its own: they are in the page's prefix and lead.
- */
-static inline int64_t
-parent_depth(const SurfWriter *writer, uint32_t i)
+static BITS_INLINE int32_t
+greater(int32_t a, int32_t b)
 {
-	return i == 1 ? open_depth(writer, 1) - 1 : open_depth(writer, i - 1);
+	return a > b ? a : b;
 }
 
 /*
- * What becomes the left side of a new node at depth: all that open nodes at
- * greater depths have.  Sets *nopen to how many stay open.
+ * The sum of an open node, which has its last leaf now, and the right side.
  */
-static SurfSubtree
-left_of(const SurfWriter *writer, uint32_t depth, uint32_t *nopen)
+static BITS_INLINE SurfSubtree
+sum_node(const SurfOpen *open, const SurfSubtree *right, uint32_t end,
+		 int32_t parent)
 {
-	uint32_t	end = writer->nleaves;
-	SurfSubtree subtree = leaf_subtree(end - 1);
-	uint32_t	i = writer->nopen;
+	uint32_t	nleft = open->leaf - open->left.first;
+	uint32_t	n = end - open->left.first;
+	uint32_t	chain = (uint32_t) (open->depth - parent - 1);
+	SurfNumbers numbers = code_numbers(nleft, n, chain);
 
-	while (open_depth(writer, i) > (int64_t) depth)
-	{
-		const SurfEntry *entry = &writer->entries[writer->open[i - 1]];
-		int64_t		above = open_depth(writer, i - 1);
-
-		subtree = join_subtrees(entry->left, subtree, writer->open[i - 1], end,
-								entry->depth,
-								above > (int64_t) depth ? above : depth);
-		i--;
-	}
-	*nopen = i;
-	return subtree;
+	return join_subtrees(&open->left, right, nleft, n, numbers.nbits + chain);
 }
 
 /*
- * The whole tree, if subtree, whose leaves end before end, completes the
- * first nopen open nodes.
+ * The sum of the whole tree, if subtree, whose leaves end before end, completes
+ * the first nopen open nodes.  The uppermost node has no bits of its own: they
+ * are in the page's prefix and lead.
  */
 static SurfSubtree
 complete(const SurfWriter *writer, SurfSubtree subtree, uint32_t end,
 		 uint32_t nopen)
 {
-	uint32_t	i;
+	const SurfOpen *open;
 
-	for (i = nopen; i > 0; i--)
-	{
-		const SurfEntry *entry = &writer->entries[writer->open[i - 1]];
-
-		subtree = join_subtrees(entry->left, subtree, writer->open[i - 1], end,
-								entry->depth, parent_depth(writer, i));
-	}
+	for (open = &writer->open[nopen]; open > &writer->open[1]; open--)
+		subtree = sum_node(open, &subtree, end, open[-1].depth);
+	if (nopen > 0)
+		subtree = sum_node(open, &subtree, end, open->depth - 1);
 	return subtree;
 }
 
@@ -148,241 +145,408 @@ surf_writer_node_bits(const SurfWriter *writer)
 }
 
 /*
- * The length of the page with one more leaf, in bits.  Sets how much longer it
- * could become if skips, those there are, took the most bits they may.
+ * Bits of the page, if tree is all of it and keys share prefix_len bytes.  Sets
+ * free_bits to what is left even if all skips there are took the most bits they
+ * may.  Returns false if the page is too long.
  */
-static uint64_t
-length_with(const SurfWriter *writer, const SurfShared *shared,
-			uint32_t suffix_256, uint64_t *reserve)
+static bool
+fits_page(SurfWriter *writer, const SurfSubtree *tree, uint32_t nleaves,
+		  uint32_t prefix_len, uint32_t suffix_256)
 {
-	uint32_t	leaf = writer->nleaves;
-	uint32_t	nopen;
-	uint32_t	prefix_len = writer->prefix_len;
-	SurfSubtree left = left_of(writer, shared->bits, &nopen);
-	SurfSubtree tree;
+	uint64_t	length = 8 * (SURF_PAGE_HEADER + (uint64_t) prefix_len) +
+	tree->bits + (uint64_t) tree->skip_width * tree->nskips +
+	surf_parts_reserve(nleaves) + ((uint64_t) suffix_256 * nleaves + 255) / 256;
+	uint64_t	reserve = tree->skip_width > writer->most_skip_width ? 0 :
+	(uint64_t) (writer->most_skip_width - tree->skip_width) * tree->nskips;
 
-	if (shared->bytes < prefix_len)
-		prefix_len = shared->bytes;
-	tree = join_subtrees(left, leaf_subtree(leaf), leaf, leaf + 1, shared->bits,
-						 nopen > 0 ? open_depth(writer, nopen) :
-						 (int64_t) shared->bits - 1);
-	tree = complete(writer, tree, leaf + 1, nopen);
-	*reserve = tree.skip_width > writer->most_skip_width ? 0 :
-		(uint64_t) (writer->most_skip_width - tree.skip_width) * tree.nskips;
-	return 8 * (SURF_PAGE_HEADER + prefix_len) + tree.bits +
-		(uint64_t) tree.skip_width * tree.nskips + surf_parts_reserve(leaf + 1) +
-		((uint64_t) suffix_256 * (leaf + 1) + 255) / 256;
+	writer->free_bits = 8 * (int64_t) writer->page_size -
+		(int64_t) (length + reserve);
+	return length <= 8 * (uint64_t) writer->page_size;
+}
+
+/* Does the page fit with another leaf? */
+static bool
+fits_another(SurfWriter *writer, const SurfBatchKey *key, uint32_t suffix_256)
+{
+	int32_t		depth = (int32_t) key->shared;
+	uint32_t	leaf = writer->nleaves;
+	const SurfOpen *open = &writer->open[writer->nopen];
+	SurfSubtree tree = leaf_subtree(leaf - 1);
+	SurfOpen	added;
+
+	for (; open->depth > depth; open--)
+		tree = sum_node(open, &tree, leaf, greater(open[-1].depth, depth));
+	added.depth = depth;
+	added.leaf = leaf;
+	added.left = tree;
+	tree = leaf_subtree(leaf);
+	tree = sum_node(&added, &tree, leaf + 1,
+					open > writer->open ? open->depth : depth - 1);
+	tree = complete(writer, tree, leaf + 1, (uint32_t) (open - writer->open));
+	return fits_page(writer, &tree, leaf + 1,
+					 key->common < writer->prefix_len ? key->common : writer->prefix_len,
+					 suffix_256);
+}
+
+/* Does the page fit as it is? */
+static bool
+fits_now(SurfWriter *writer, uint32_t suffix_256)
+{
+	SurfSubtree tree = complete(writer, leaf_subtree(writer->nleaves - 1),
+								writer->nleaves, writer->nopen);
+
+	return fits_page(writer, &tree, writer->nleaves, writer->prefix_len,
+					 suffix_256);
 }
 
 /*
- * Would the page be too long with one more leaf?  The exact length takes a
- * walk over all open nodes.  Most leaves do without: from the last walk on
- * count what they might have added at most.
+ * How many bits can the page become longer at most, skips that are there apart,
+ * if keys of a batch are added?  The exact length takes a walk over all open
+ * nodes: most batches do without.  INT64_MAX where that is not said easily.
+ *
+ * For each leaf: a node's numbers, of 17 and gamma bits; the chain, as far as it
+ * is deeper than the node before (if it is not, it takes its bits from another
+ * chain); as much once more as that chain's gamma code may grow by the split;
+ * a skip; the suffix, and a bit for parts.  For each node that is open: longer
+ * counts, where there are more leaves on the right.  As these are more from node
+ * to node, five of the nodes may get a skip.
  */
-bool
-surf_writer_is_full(SurfWriter *writer, const SurfShared *shared,
-					uint32_t suffix_256)
+static int64_t
+bound_batch(const SurfWriter *writer, const SurfBatch *batch, uint32_t i,
+			uint32_t suffix_256)
 {
-	uint64_t	bound;
-	uint64_t	reserve;
-	uint64_t	length;
+	uint32_t	skip = 17 + writer->most_skip_width;
+	int32_t		before = writer->open[writer->nopen].depth;
+	int32_t		highest = INT32_MAX;
+	int32_t		deepest = 0;
+	uint32_t	common = UINT32_MAX;
+	uint32_t	n = batch->n + 1 - i;
+	int64_t		chains = 0;
 
-	/*
-	 * A node with its chain, whose code may divide another; a longer code for
-	 * all left counts; a skip, for just one node can have its ninth leaf on
-	 * the right now; a longer one for nodes whose numbers of leaves become
-	 * powers of two.
-	 */
-	bound = 3 * 33 + shared->bits + writer->nopen + 1 +
-		16 + writer->most_skip_width + 16 + 1 + suffix_256 / 256 + 1;
-	if (writer->nopen > 0 && open_depth(writer, 1) < (int64_t) shared->bits &&
-		shared->bytes >= writer->prefix_len &&
-		(int64_t) bound <= writer->free_bits)
+	for (; i <= batch->n; i++)
 	{
-		writer->free_bits -= bound;
-		return writer->nleaves >= SURF_MAX_LEAVES;
-	}
+		int32_t		depth = (int32_t) batch->keys[i].shared;
 
-	length = length_with(writer, shared, suffix_256, &reserve);
-	writer->free_bits = 8 * (int64_t) writer->page_size -
-		(int64_t) (length + reserve);
-	return length > 8 * (uint64_t) writer->page_size ||
-		writer->nleaves >= SURF_MAX_LEAVES;
+		chains += greater(depth - before, 0);
+		highest = depth < highest ? depth : highest;
+		deepest = greater(depth, deepest);
+		common = batch->keys[i].common < common ? batch->keys[i].common : common;
+		before = depth;
+	}
+	deepest = greater(deepest, writer->open[writer->nopen].depth);
+	if (writer->nopen == 0 || highest <= writer->open[1].depth ||
+		common < writer->prefix_len)
+		return INT64_MAX;
+	return chains + 64 + 5 * skip + (int64_t) writer->nopen * 2 * 8 +
+		(int64_t) n * (17 + 2 * gamma_bits((uint32_t) deepest + 1) + skip +
+					   suffix_256 / 256 + 2);
 }
 
-/* Makes room for one more entry. */
-static void
-grow_entries(SurfWriter *writer)
+/* Records the newest leaf's own bits, as the next one is known. */
+static BITS_INLINE void
+end_leaf(SurfWriter *writer, SurfEntry *entry, const SurfCoder *coder,
+		 uint32_t next_shared)
 {
-	if (writer->nleaves < writer->max_leaves)
-		return;
-	writer->max_leaves = writer->max_leaves * 2 + 256;
-	writer->entries = filter_realloc(writer->entries,
-									 writer->max_leaves * sizeof(SurfEntry));
-	writer->open = filter_realloc(writer->open,
-								  writer->max_leaves * sizeof(uint32_t));
+	uint32_t	from = entry->own;
+	uint32_t	to = next_shared + 1 > from ? next_shared + 1 : from;
+	int32_t		rest = (int32_t) (coder->nbits + coder->end_bits - to);
+	uint32_t	from_byte = from / 8;
+	uint32_t	n;
+	uint32_t	i = 0;
+
+	entry[1].own = (uint16_t) (next_shared + 1);
+	if (rest > writer->longest_rest)
+		writer->longest_rest = rest;
+
+	/* If it stays alone, the page's prefix is all of the first key. */
+	if (entry == writer->entries)
+	{
+		writer->prefix_bits = coder->nbits;
+		if (to < coder->nbits)
+			to = coder->nbits;
+	}
+	to += writer->max_suffix;
+	n = (to + 7) / 8 - from_byte;
+	if (writer->nrecords + n + 16 > writer->max_records)
+	{
+		writer->max_records = writer->max_records * 2 + n + 4096;
+		writer->records = filter_realloc(writer->records, writer->max_records);
+	}
+	entry->record = 8 * writer->nrecords + from % 8;
+	do
+	{
+		memcpy(writer->records + writer->nrecords + i,
+			   coder->bits + from_byte + i, 8);
+		i += 8;
+	} while (i < n);
+	writer->nrecords += n;
+}
+
+/* Begins the entry of a leaf. */
+static BITS_INLINE void
+begin_leaf(SurfWriter *writer, SurfEntry *entry, FilterBytes key)
+{
+	entry->high = 0;
+	entry->low = 0;
+	entry->chain = 0;
+	entry->nbits = 0;
+	entry->nleaves = 1;
+	if (writer->hashes != NULL)
+		writer->hashes[entry - writer->entries] = surf_hash(key);
+}
+
+/*
+ * Codes the keys of a batch from the i-th on, which get entries behind those of
+ * the leaves: all that is known before these are added.
+ */
+static void
+code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
+{
+	SurfEntry  *entry = &writer->entries[writer->nleaves];
+
+	for (; i <= batch->n; i++, entry++)
+	{
+		FilterBytes key = surf_batch_key(batch, i);
+
+		surf_coder_compare(coder, batch, i);
+		end_leaf(writer, entry - 1, coder, batch->keys[i].shared);
+		surf_coder_code(coder, key, batch->keys[i].common);
+		begin_leaf(writer, entry, key);
+	}
+}
+
+/* Begins a page with a key. */
+static void
+first_leaf(SurfWriter *writer, SurfCoder *coder, FilterBytes key)
+{
+	surf_coder_code(coder, key, 0);
+	begin_leaf(writer, writer->entries, key);
+	writer->entries->own = 0;
+	writer->nleaves = 1;
+	if (key.len > 0)
+		memcpy(writer->prefix, key.data, key.len);
+	writer->prefix_len = key.len;
+	writer->free_bits = -1;
+}
+
+/* Appends bits of another entry's block to those of a new one. */
+static BITS_INLINE void
+append_block(SurfEntry *to, const SurfEntry *from)
+{
+	uint32_t	n = to->nbits;
+
+	if (n < 64)
+	{
+		to->high |= from->high >> n;
+		to->low |= (from->high << 1) << (63 - n) | from->low >> n;
+	}
+	else
+		to->low |= from->high >> (n - 64);
+	to->nbits += from->nbits;
 }
 
 /*
  * The newest open node has got all its leaves, those on the right in subtree;
- * parent is its parent's depth.  Returns all of it.
+ * parent is its parent's depth.  Returns all of it, and codes it if it is a
+ * block: the record of its first leaf has the bits of its chain.
  */
 static BITS_INLINE SurfSubtree
-close_node(SurfWriter *writer, SurfSubtree subtree, int64_t parent)
+close_node(SurfWriter *writer, const SurfOpen *open, const SurfSubtree *right,
+		   uint32_t end, int32_t parent)
 {
-	uint32_t	i = writer->open[--writer->nopen];
-	SurfEntry  *entry = &writer->entries[i];
+	SurfEntry  *left_block = &writer->entries[open->left.first];
+	SurfEntry  *right_block = &writer->entries[right->first];
+	uint32_t	nleft = open->leaf - open->left.first;
+	uint32_t	n = end - open->left.first;
+	uint32_t	chain = (uint32_t) (open->depth - parent - 1);
+	SurfNumbers numbers = code_numbers(nleft, n, chain);
+	uint32_t	own_bits = numbers.nbits + chain;
 
-	entry->right = subtree;
-	entry->end = writer->nleaves;
-	entry->chain = (uint32_t) (entry->depth - parent - 1);
-	return join_subtrees(entry->left, subtree, i, entry->end, entry->depth,
-						 parent);
-}
-
-/*
- * Closes all open nodes below depth, which become the left side of a new node:
- * that is left_of().  The bits above above are the new node's or others'; last
- * is what the newest open node has on the right.  Notes blocks, if so asked.
- */
-static BITS_INLINE SurfSubtree
-close_below(SurfWriter *writer, SurfSubtree last, int64_t depth, int64_t above,
-			bool blocks)
-{
-	while (open_depth(writer, writer->nopen) > depth)
+	if (n <= SURF_BLOCK_LEAVES && !has_skip(nleft, n) &&
+		left_block->nleaves + right_block->nleaves == n &&
+		own_bits <= 56 &&
+		own_bits + left_block->nbits + right_block->nbits <= 128)
 	{
-		int64_t		parent = open_depth(writer, writer->nopen - 1);
+		uint32_t	other = open->left.first ^ right->first;
+		uint32_t	first = right->first ^
+		(other & -(uint32_t) left_is_first(nleft, n));
+		SurfEntry	block;
+		SurfSubtree result = leaf_subtree(open->left.first);
 
-		last = close_node(writer, last, parent > above ? parent : above);
-		if (blocks && writer->nleaves - last.first <= SURF_BLOCK_LEAVES)
-			writer->entries[last.first].block = last.root;
+		block.high = numbers.value << chain |
+			get_record(writer, left_block->record + (uint32_t) (parent + 1) -
+					   left_block->own, chain);
+		block.high <<= 64 - own_bits;
+		block.low = 0;
+		block.nbits = (uint8_t) own_bits;
+		append_block(&block, &writer->entries[first]);
+		append_block(&block, &writer->entries[first ^ other]);
+		left_block->high = block.high;
+		left_block->low = block.low;
+		left_block->depth = (uint16_t) open->depth;
+		left_block->coded_chain = (uint16_t) chain;
+		left_block->nbits = block.nbits;
+		left_block->nleaves = (uint8_t) n;
+		left_block->nleft = (uint8_t) nleft;
+		result.bits = block.nbits;
+		return result;
 	}
-	return last;
+	return join_subtrees(&open->left, right, nleft, n, own_bits);
 }
 
-/* Adds a leaf, see surf_write.h. */
-void
-surf_writer_add(SurfWriter *writer, FilterBytes key, const SurfBits *bits,
-				const SurfShared *shared)
+/* Adds leaves for coded keys of a batch, from the i-th on and before end. */
+static void
+add_leaves(SurfWriter *writer, const SurfBatch *batch, uint32_t i, uint32_t end)
 {
+	SurfOpen   *open = &writer->open[writer->nopen];
 	uint32_t	leaf = writer->nleaves;
-	SurfEntry  *entry;
 
-	grow_entries(writer);
-	entry = &writer->entries[leaf];
-	memset(entry, 0, sizeof(SurfEntry));
-	if (writer->kind == FILTER_SUFFIX_HASH || writer->kind == FILTER_SUFFIX_MIXED)
-		entry->hash = surf_hash(key);
+	for (; i < end; i++)
+	{
+		int32_t		depth = (int32_t) batch->keys[i].shared;
+		SurfSubtree last = leaf_subtree(leaf - 1);
 
-	if (leaf == 0)
-	{
-		if (key.len > 0)
-			memcpy(writer->prefix, key.data, key.len);
-		writer->prefix_len = key.len;
-		writer->prefix_bits = bits->nbits - surf_code_end(bits->code).len;
-	}
-	else
-	{
-		if (shared->bytes < writer->prefix_len)
+		for (; open->depth > depth; open--)
+			last = close_node(writer, open, &last, leaf,
+							  greater(open[-1].depth, depth));
+		open++;
+		open->depth = depth;
+		open->leaf = leaf++;
+		open->left = last;
+		if (batch->keys[i].common < writer->prefix_len)
 		{
-			writer->prefix_len = shared->bytes;
-			writer->prefix_bits = shared->byte_bits;
+			writer->prefix_len = batch->keys[i].common;
+			writer->prefix_bits = batch->keys[i].common_bits;
 		}
-		entry->depth = shared->bits;
-		entry->left = close_below(writer, leaf_subtree(leaf - 1),
-								  shared->bits, shared->bits, true);
-		writer->open[writer->nopen++] = leaf;
 	}
-	writer->nleaves++;
+	writer->nleaves = leaf;
+	writer->nopen = (uint32_t) (open - writer->open);
 }
 
-/* 64 bits of a key's complete code from pos on. */
-static inline uint64_t
-code_peek(const SurfBits *bits, uint32_t pos)
+/* The first leaf of those that may become one block with the next ones. */
+static SurfEntry *
+last_entries(const SurfWriter *writer)
 {
-	const uint64_t *word = &bits->words[pos / 64];
-	uint32_t	skip = pos % 64;
+	return writer->nleaves < SURF_BLOCK_LEAVES ? writer->entries :
+		&writer->entries[writer->nleaves - SURF_BLOCK_LEAVES];
+}
 
-	if (pos >= bits->nbits)
-		return 0;
-	return word[0] << skip | (word[1] >> 1) >> (63 - skip);
+/* Keeps what adding the leaves of a batch changes. */
+static void
+save_state(SurfWriter *writer)
+{
+	SurfSaved  *saved = &writer->saved;
+
+	saved->nleaves = writer->nleaves;
+	saved->nopen = writer->nopen;
+	saved->prefix_len = writer->prefix_len;
+	saved->prefix_bits = writer->prefix_bits;
+	memcpy(saved->open, writer->open, (saved->nopen + 1) * sizeof(SurfOpen));
+	memcpy(saved->entries, last_entries(writer), sizeof(saved->entries));
+}
+
+/* Takes these leaves back: they are only coded again. */
+static void
+restore_state(SurfWriter *writer)
+{
+	SurfSaved  *saved = &writer->saved;
+
+	writer->nleaves = saved->nleaves;
+	writer->nopen = saved->nopen;
+	writer->prefix_len = saved->prefix_len;
+	writer->prefix_bits = saved->prefix_bits;
+	memcpy(writer->open, saved->open, (saved->nopen + 1) * sizeof(SurfOpen));
+	memcpy(last_entries(writer), saved->entries, sizeof(saved->entries));
 }
 
 /*
- * Records the newest leaf's own bits, as the next one is known, see
- * surf_write.h.
+ * Adds as many leaves as the page has room for, for all or some keys of a batch
+ * from the i-th on.  Returns the number of the first one that is left out.
  */
-void
-surf_writer_next(SurfWriter *writer, const SurfBits *bits, uint32_t next_shared)
+static uint32_t
+fill_page(SurfWriter *writer, const SurfBatch *batch, uint32_t i,
+		  uint32_t suffix_256)
 {
-	uint32_t	leaf = writer->nleaves - 1;
-	SurfEntry  *entry = &writer->entries[leaf];
-	uint32_t	from = leaf == 0 ? 0 : entry->depth + 1;
-	uint32_t	to = next_shared + 1 > from ? next_shared + 1 : from;
-	uint64_t	pos = writer->nrecord_bits;
-
-	if (to < bits->nbits && bits->nbits - to > writer->longest_rest)
-		writer->longest_rest = bits->nbits - to;
-
-	/* If it stays alone, the page's prefix is all of the first key. */
-	if (leaf == 0 && to < writer->prefix_bits)
-		to = writer->prefix_bits;
-	to += writer->max_suffix;
-
-	entry->record = pos;
-	if ((pos + to - from) / 64 + 2 > writer->max_record_words)
+	while (i <= batch->n && writer->nleaves < SURF_MAX_LEAVES &&
+		   fits_another(writer, &batch->keys[i], suffix_256))
 	{
-		writer->max_record_words = writer->max_record_words * 2 +
-			(to - from) / 64 + 1024;
-		writer->records = filter_realloc(writer->records,
-										 writer->max_record_words * 8);
+		add_leaves(writer, batch, i, i + 1);
+		i++;
 	}
-	if (pos == 0)
-		writer->records[0] = 0;
-	while (from < to)
-	{
-		uint64_t	value = code_peek(bits, from);
-		uint64_t   *word = &writer->records[pos / 64];
-		uint32_t	now = to - from < 64 ? to - from : 64;
+	return i;
+}
 
-		/* What is past the end of this record is cut off again. */
-		value &= ~(UINT64_MAX >> 1 >> (now - 1));
-		word[0] |= value >> pos % 64;
-		word[1] = (value << 1) << (63 - pos % 64);
-		pos += now;
-		from += now;
+/* See surf_write.h. */
+uint32_t
+surf_writer_take(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
+				 uint32_t i, uint32_t suffix_256)
+{
+	int64_t		bound;
+
+	if (writer->nleaves + SURF_BATCH_KEYS + 1 > writer->max_leaves)
+		grow_entries(writer);
+	if (writer->nleaves == 0)
+		first_leaf(writer, coder, surf_batch_key(batch, i++));
+	code_batch(writer, coder, batch, i);
+	if (i > batch->n)
+		return i;
+
+	if (writer->nleaves + SURF_BATCH_KEYS > SURF_MAX_LEAVES)
+		return fill_page(writer, batch, i, suffix_256);
+	bound = bound_batch(writer, batch, i, suffix_256);
+	if (bound <= writer->free_bits)
+	{
+		writer->free_bits -= bound;
+		add_leaves(writer, batch, i, batch->n + 1);
+		return batch->n + 1;
 	}
-	writer->nrecord_bits = pos;
+	save_state(writer);
+	add_leaves(writer, batch, i, batch->n + 1);
+	if (fits_now(writer, suffix_256))
+		return batch->n + 1;
+	restore_state(writer);
+	return fill_page(writer, batch, i, suffix_256);
+}
+
+/* Ends the last leaf, see surf_write.h. */
+void
+surf_writer_last(SurfWriter *writer, const SurfCoder *coder)
+{
+	end_leaf(writer, &writer->entries[writer->nleaves - 1], coder, 0);
 }
 
 /* The depth of the uppermost node, all bits of the key if there is none. */
 uint32_t
 surf_writer_base(const SurfWriter *writer)
 {
-	return writer->nopen > 0 ? writer->entries[writer->open[0]].depth :
+	return writer->nopen > 0 ? (uint32_t) writer->open[1].depth :
 		writer->prefix_bits;
 }
 
 /*
  * The head that a part beginning with leaf would have: last is that of the leaf
- * before.
+ * before, or of any between which and this one no node is higher.
  */
 static inline uint32_t
 next_head(const SurfWriter *writer, uint32_t base, uint32_t leaf, uint32_t last)
 {
 	const SurfEntry *entry = &writer->entries[leaf];
-	uint32_t	from = leaf == 0 ? base : entry->depth + 1;
+	uint32_t	from = leaf == 0 ? base : entry->own;
 	uint32_t	known = from - base;
-	uint64_t	record = entry->record + (from - record_depth(writer, leaf));
-	uint64_t	end = leaf + 1 < writer->nleaves ? entry[1].record :
-	writer->nrecord_bits;
+	uint32_t	record = entry->record + (from - entry->own);
+	uint32_t	to = entry[1].own > entry->own ? entry[1].own : entry->own;
 	uint32_t	n;
 
 	if (known > SURF_HEAD_BITS)
 		return last;
+
+	/* What has been recorded goes as far as that, see end_leaf(). */
+	if (leaf == 0 && to < writer->prefix_bits && writer->nleaves == 1)
+		to = writer->prefix_bits;
+	to += writer->max_suffix;
 	n = SURF_HEAD_BITS - known;
-	if (n > end - record)
-		n = (uint32_t) (end - record);
+	if (n > to - from)
+		n = to - from;
 	if (leaf > 0)
 		last = (last >> (SURF_HEAD_BITS - known) | 1) << (SURF_HEAD_BITS - known);
 	return last | (uint32_t) get_record(writer, record, n) <<
@@ -399,22 +563,69 @@ begin_part(SurfWriter *writer, uint32_t first, uint32_t head)
 		writer->parts = filter_realloc(writer->parts,
 									   writer->max_parts * sizeof(SurfPart));
 	}
-	writer->parts[writer->nparts++].first = first;
-	writer->entries[first].head = head;
+	writer->parts[writer->nparts].first = first;
+	writer->parts[writer->nparts].head = head;
+	writer->nparts++;
+}
+
+/* A block as a subtree: its root's parent may be another one now. */
+static SurfSubtree
+block_subtree(SurfWriter *writer, uint32_t first, int32_t parent)
+{
+	SurfEntry  *entry = &writer->entries[first];
+	SurfSubtree result = leaf_subtree(first);
+
+	if (entry->nleaves > 1)
+	{
+		entry->chain = (uint16_t) (entry->depth - parent - 1);
+		result.bits = entry->nbits +
+			gamma_bits(entry->chain + 1u) + entry->chain -
+			gamma_bits(entry->coded_chain + 1u) - entry->coded_chain;
+	}
+	return result;
 }
 
 /*
- * Ends a part, whose keys begin with depth bits in common; adds it to sum.  last
- * is as in close_below().
+ * Closes all open nodes below depth, those of leaves before end, and returns
+ * them all: the last block, which begins with leaf first, is on the right.  The
+ * bits above above are another node's or a part's.
  */
-static void
-end_part(SurfWriter *writer, SurfSubtree last, uint32_t depth, SurfSubtree *sum)
+static SurfSubtree
+close_nodes(SurfWriter *writer, uint32_t first, uint32_t end, int32_t depth,
+			int32_t above)
 {
-	SurfSubtree tree = close_below(writer, last, -1, (int64_t) depth - 1, false);
+	const SurfOpen *open = &writer->open[writer->nopen];
+	SurfSubtree last = block_subtree(writer, first, greater(open->depth, above));
+
+	for (; open->depth > depth; open--)
+	{
+		SurfNode   *node = &writer->nodes[++writer->nnodes];
+		int32_t		parent = greater(open[-1].depth, above);
+
+		node->left = open->left;
+		node->right = last;
+		node->leaf = open->leaf;
+		node->end = end;
+		node->depth = (uint32_t) open->depth;
+		node->chain = (uint32_t) (open->depth - parent - 1);
+		last = sum_node(open, &last, end, parent);
+		last.root = writer->nnodes;
+	}
+	writer->nopen = (uint32_t) (open - writer->open);
+	return last;
+}
+
+/* Ends a part, whose keys begin with depth bits in common; adds it to sum. */
+static void
+end_part(SurfWriter *writer, uint32_t last_block, uint32_t end, uint32_t depth,
+		 SurfSubtree *sum)
+{
+	SurfSubtree tree = close_nodes(writer, last_block, end, -1,
+								   (int32_t) depth - 1);
 	SurfPart   *part = &writer->parts[writer->nparts - 1];
 
 	part->depth = depth;
-	part->root = tree.root;
+	part->tree = tree;
 	sum->bits += tree.bits;
 	sum->nskips += tree.nskips;
 	if (tree.skip_width > sum->skip_width)
@@ -426,57 +637,46 @@ SurfSubtree
 surf_writer_cut(SurfWriter *writer, uint32_t base, uint32_t least)
 {
 	SurfSubtree sum = leaf_subtree(0);
-	SurfSubtree last = leaf_subtree(0);
-	uint32_t	nleaves = writer->nleaves;
-	uint32_t	head = 0;
-	uint32_t	leaf = 0;
+	uint32_t	head = next_head(writer, base, 0, 0);
+	uint32_t	block = 0;
+	uint32_t	leaf = writer->entries[0].nleaves;
 
 	writer->nopen = 0;
+	writer->nnodes = 0;
 	writer->nparts = 0;
-	while (leaf < nleaves)
+	begin_part(writer, 0, head);
+	while (leaf < writer->nleaves)
 	{
-		SurfEntry  *entry = &writer->entries[leaf];
-		uint32_t	first = leaf > 0 ? writer->parts[writer->nparts - 1].first : 0;
-		uint32_t	n = leaf - first;
+		const SurfEntry *entry = &writer->entries[leaf];
+		const SurfPart *part = &writer->parts[writer->nparts - 1];
+		uint32_t	depth = entry->own - 1u;
+		uint32_t	n = leaf - part->first;
 
-		writer->nleaves = nleaves;
 		head = next_head(writer, base, leaf, head);
-		writer->nleaves = leaf;
-		if (leaf == 0)
-			begin_part(writer, 0, head);
 
 		/* Best where the node would be above all others of the part. */
-		else if (n >= least && entry->depth - base < SURF_HEAD_BITS &&
-				 (n / 3 >= least || writer->nopen == 0 ||
-				  open_depth(writer, 1) > (int64_t) entry->depth))
+		if (n >= least && depth - base < SURF_HEAD_BITS &&
+			(n / 3 >= least || writer->nopen == 0 ||
+			 writer->open[1].depth > (int32_t) depth))
 		{
-			uint32_t	differing = head ^ writer->entries[first].head;
-
-			end_part(writer, last,
-					 base + SURF_HEAD_BITS - 1 - bits_log2(differing), &sum);
+			end_part(writer, block, leaf,
+					 base + SURF_HEAD_BITS - 1 - bits_log2(head ^ part->head),
+					 &sum);
 			begin_part(writer, leaf, head);
 		}
 		else
 		{
-			entry->left = close_below(writer, last, entry->depth, entry->depth,
-									  false);
-			writer->open[writer->nopen++] = leaf;
-		}
+			SurfSubtree left = close_nodes(writer, block, leaf, (int32_t) depth,
+										   (int32_t) depth);
+			SurfOpen   *open = &writer->open[++writer->nopen];
 
-		/* The root of a block is left open, as its chain may change. */
-		last = leaf_subtree(leaf);
-		if (entry->block == 0)
-			leaf++;
-		else
-		{
-			SurfEntry  *root = &writer->entries[entry->block];
-
-			writer->open[writer->nopen++] = entry->block;
-			last = root->right;
-			leaf = root->end;
+			open->depth = (int32_t) depth;
+			open->leaf = leaf;
+			open->left = left;
 		}
+		block = leaf;
+		leaf += entry->nleaves;
 	}
-	writer->nleaves = nleaves;
-	end_part(writer, last, base, &sum);
+	end_part(writer, block, leaf, base, &sum);
 	return sum;
 }

@@ -3,14 +3,15 @@
  * surf_write.h
  *	  Writing a content page of SuRF, leaf by leaf.
  *
- * The writer knows at any time what the page takes, so that whoever adds
- * leaves can stop before it is full.
+ * The writer knows at any time what the page takes, and stops before it is
+ * full.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_SURF_WRITE_H
 #define RANGEFILTER_SURF_WRITE_H
 
+#include "filter/surf_coder.h"
 #include "filter/surf_page.h"
 
 typedef struct SurfWriter SurfWriter;
@@ -24,22 +25,19 @@ extern void surf_writer_free(SurfWriter *writer);
 extern uint32_t surf_writer_leaves(const SurfWriter *writer);
 
 /*
- * Would the page with one more leaf, and with suffixes of suffix_256 / 256
- * bits on average, be longer than a page?  suffix_256 is the same for all
- * leaves of a page; there is one leaf at least.
+ * Adds leaves for keys of a batch from the i-th on, as long as the page would
+ * not be longer than a page with suffixes of suffix_256 / 256 bits on average.
+ * Returns the number of the first key that is left out.  The first key of an
+ * empty page always fits.  suffix_256 is the same for all leaves of a page.
+ *
+ * coder must have coded the last leaf's key last, if there is a leaf.
  */
-extern bool surf_writer_is_full(SurfWriter *writer, const SurfShared *shared,
-								uint32_t suffix_256);
+extern uint32_t surf_writer_take(SurfWriter *writer, SurfCoder *coder,
+								 SurfBatch *batch, uint32_t i,
+								 uint32_t suffix_256);
 
-/*
- * Adds a leaf for key, whose code is complete.  How far the code goes into
- * the page turns out when the next key is known: surf_writer_next() must
- * follow, with what bits the two keys share (0 if there is none).
- */
-extern void surf_writer_add(SurfWriter *writer, FilterBytes key,
-							const SurfBits *bits, const SurfShared *shared);
-extern void surf_writer_next(SurfWriter *writer, const SurfBits *bits,
-							 uint32_t next_shared);
+/* The last leaf, whose key the coder has coded last, is that of the last key. */
+extern void surf_writer_last(SurfWriter *writer, const SurfCoder *coder);
 
 /* Bits that the nodes over all leaves added take. */
 extern uint64_t surf_writer_node_bits(const SurfWriter *writer);

@@ -4,9 +4,8 @@
  *	  What surf_write.c gathers and surf_emit.c writes.
  *
  * Between any two neighbouring leaves there is one node, the one that tells
- * them apart, at the depth of the first bit in which they differ: so node i
- * is kept with leaf i, which it separates from leaf i - 1, and node 0 is
- * none.
+ * them apart, at the depth of the first bit in which they differ: it goes by
+ * the number of the leaf on its right.
  *
  * The page's prefix is not part of its bit strings; here depths count from
  * the keys' beginnings nevertheless.
@@ -16,6 +15,7 @@
 #ifndef RANGEFILTER_SURF_WRITE_IMPL_H
 #define RANGEFILTER_SURF_WRITE_IMPL_H
 
+#include "filter/surf_coder.h"
 #include "filter/surf_write.h"
 
 /*
@@ -25,8 +25,9 @@
 #define SURF_LEAST_PART 32
 
 /*
- * Blocks, the largest subtrees of so many leaves or fewer, are not cut: cutting
- * need not look into them.
+ * Blocks, the largest subtrees of so many leaves or fewer whose nodes fit two
+ * words, are coded as soon as they are complete and not cut into parts: all
+ * that comes later has blocks in the place of leaves.
  */
 #define SURF_BLOCK_LEAVES 16
 
@@ -34,33 +35,69 @@
 typedef struct SurfSubtree
 {
 	uint32_t	first;			/* leaf */
-	uint32_t	root;			/* node, 0 if there is only a leaf */
 	uint32_t	bits;			/* of all nodes, less skip_width for each skip */
 	uint32_t	nskips;			/* nodes that have a skip */
 	uint32_t	skip_width;		/* the least with which all skips fit */
+	uint32_t	root;			/* when cut into parts: number of the node, or
+								 * 0 for a block */
 } SurfSubtree;
 
-/* A leaf, and the node between it and the leaf before. */
+/*
+ * A leaf, the node between it and the leaf before, and the block that begins
+ * with it: the bits of its nodes, the first one on top, zeros behind.
+ */
 typedef struct SurfEntry
 {
-	uint64_t	record;			/* where its bits are in records */
-	uint64_t	hash;
-	SurfSubtree left;			/* of the node */
-	SurfSubtree right;			/* likewise, once it is complete */
-	uint32_t	depth;			/* of the node: the bits above its branch */
-	uint32_t	chain;			/* those of them that are its own */
-	uint32_t	end;			/* the node's leaves end before this one */
-	uint32_t	head;			/* if a part begins here */
-	uint32_t	block;			/* root of the block that begins here, or 0 */
+	uint64_t	high;
+	uint64_t	low;
+	uint32_t	record;			/* where the leaf's bits are in records */
+	uint16_t	own;			/* first bit not shared with the leaf before */
+	uint16_t	depth;			/* of the block's root: the bits above */
+	uint16_t	coded_chain;	/* those of them that are its own, as coded, */
+	uint16_t	chain;			/* and as they must be after cutting */
+	uint8_t		nbits;			/* the block's */
+	uint8_t		nleaves;		/* likewise; 1 for a leaf alone */
+	uint8_t		nleft;			/* of these, how many the root has on the left */
 } SurfEntry;
+
+/* A node that does not have all its leaves yet. */
+typedef struct SurfOpen
+{
+	int32_t		depth;			/* the bits above its branch */
+	uint32_t	leaf;			/* the first one on the right */
+	SurfSubtree left;
+} SurfOpen;
+
+/* A node above all blocks. */
+typedef struct SurfNode
+{
+	SurfSubtree left;
+	SurfSubtree right;
+	uint32_t	leaf;			/* the first one on the right */
+	uint32_t	end;			/* its leaves end before this one */
+	uint32_t	depth;
+	uint32_t	chain;
+} SurfNode;
 
 /* A part of the page. */
 typedef struct SurfPart
 {
-	uint32_t	first;			/* leaf; its entry has the head */
+	uint32_t	first;			/* leaf */
+	uint32_t	head;
 	uint32_t	depth;			/* bits that all keys of the part begin with */
-	uint32_t	root;			/* node, 0 if there is only a leaf */
+	SurfSubtree tree;
 } SurfPart;
+
+/* What the writer was before the leaves of a batch were added. */
+typedef struct SurfSaved
+{
+	uint32_t	nleaves;
+	uint32_t	nopen;
+	uint32_t	prefix_len;
+	uint32_t	prefix_bits;
+	SurfOpen   *open;
+	SurfEntry	entries[SURF_BLOCK_LEAVES + SURF_BATCH_KEYS];
+} SurfSaved;
 
 struct SurfWriter
 {
@@ -68,13 +105,18 @@ struct SurfWriter
 	FilterSuffix kind;
 	uint32_t	max_suffix;
 
-	SurfEntry  *entries;
-	uint32_t   *open;			/* nodes, as many as entries at most */
+	SurfEntry  *entries;		/* room for a batch behind the leaves */
+	uint64_t   *hashes;			/* of the leaves' keys, if needed */
+	SurfOpen   *open;			/* open[0] is above all, open[1] uppermost */
 	uint32_t	nleaves;
 	uint32_t	nopen;
 	uint32_t	max_leaves;		/* room in the arrays */
 
+	SurfSaved	saved;
+
 	/* Made when all leaves are there. */
+	SurfNode   *nodes;			/* from 1 on */
+	uint32_t	nnodes;
 	SurfPart   *parts;
 	uint32_t	nparts;
 	uint32_t	max_parts;
@@ -86,16 +128,17 @@ struct SurfWriter
 	uint32_t	prefix_bits;
 
 	uint32_t	most_skip_width;	/* that a page can need */
-	int64_t		free_bits;		/* at least so many, see is_full */
-	uint32_t	longest_rest;
+	int64_t		free_bits;		/* at least so many, see bound_batch() */
+	int32_t		longest_rest;
 
 	/*
 	 * The leaves' own bits, those that the leaf before does not share, as far
-	 * as nodes and suffixes can need them.
+	 * as nodes and suffixes can need them.  Those of each leaf are in bytes of
+	 * its own.
 	 */
-	uint64_t   *records;
-	uint64_t	nrecord_bits;
-	uint64_t	max_record_words;
+	uint8_t    *records;
+	uint32_t	nrecords;
+	uint32_t	max_records;
 };
 
 /*
@@ -121,20 +164,12 @@ surf_parts_reserve(uint32_t nleaves)
 
 /* Up to 56 bits of the records from a position on. */
 static inline uint64_t
-get_record(const SurfWriter *writer, uint64_t from, uint32_t n)
+get_record(const SurfWriter *writer, uint32_t from, uint32_t n)
 {
-	const uint64_t *word = &writer->records[from / 64];
-	uint32_t	skip = from % 64;
-	uint64_t	value = word[0] << skip | (word[1] >> 1) >> (63 - skip);
+	uint64_t	value = __builtin_bswap64(bits_load64(writer->records + from / 8)) <<
+	from % 8;
 
 	return (value >> 1) >> (63 - n);
-}
-
-/* The depth that a leaf's record begins at. */
-static inline uint32_t
-record_depth(const SurfWriter *writer, uint32_t leaf)
-{
-	return leaf == 0 ? 0 : writer->entries[leaf].depth + 1;
 }
 
 /* Bits of the gamma code of value >= 1. */
@@ -160,16 +195,6 @@ left_is_first(uint32_t nleft, uint32_t n)
 	return nleft <= n - nleft;
 }
 
-/* Bits of a node in front of its chain's, less chain's length and skip_width. */
-static inline uint32_t
-counts_bits(uint32_t nleft, uint32_t n, bool has_skip)
-{
-	SurfBinary	binary = surf_binary(n - 1);
-
-	return binary.nbits + (nleft > binary.threshold) +
-		(has_skip ? bits_log2(n) : 0);
-}
-
 /* Does a node have a skip? */
 static inline bool
 has_skip(uint32_t nleft, uint32_t n)
@@ -177,33 +202,52 @@ has_skip(uint32_t nleft, uint32_t n)
 	return nleft > SURF_SKIP_LEAVES && n - nleft > SURF_SKIP_LEAVES;
 }
 
+/* The numbers of a node over n leaves: left, then the chain's length. */
+typedef struct SurfNumbers
+{
+	uint32_t	nbits;			/* 48 at most */
+	uint64_t	value;
+} SurfNumbers;
+
+static BITS_INLINE SurfNumbers
+code_numbers(uint32_t nleft, uint32_t n, uint32_t chain)
+{
+	SurfBinary	binary = surf_binary(n - 1);
+	bool		longer = nleft > binary.threshold;
+	uint32_t	gamma = gamma_bits(chain + 1);
+	SurfNumbers result;
+
+	result.nbits = binary.nbits + longer + gamma;
+	result.value = (uint64_t) (nleft - 1 + (longer ? binary.threshold : 0)) << gamma |
+		(chain + 1);
+	return result;
+}
+
 /*
- * Node i, at depth, with its two sides and its parent's depth (-1: above all
- * bits), as a subtree whose leaves end before end.
+ * The sum of a node's sides, and its own bits, so many without a skip: the
+ * node is over n leaves.
  */
-static inline SurfSubtree
-join_subtrees(SurfSubtree left, SurfSubtree right, uint32_t i, uint32_t end,
-			  uint32_t depth, int64_t parent)
+static BITS_INLINE SurfSubtree
+join_subtrees(const SurfSubtree *left, const SurfSubtree *right, uint32_t nleft,
+			  uint32_t n, uint32_t own_bits)
 {
 	SurfSubtree result;
-	uint32_t	chain = (uint32_t) (depth - parent - 1);
-	uint32_t	nleft = i - left.first;
-	uint32_t	n = end - left.first;
-	bool		skip = has_skip(nleft, n);
 
-	result.first = left.first;
-	result.root = i;
-	result.nskips = left.nskips + right.nskips + skip;
-	result.bits = left.bits + right.bits + gamma_bits(chain + 1) + chain +
-		counts_bits(nleft, n, skip);
-	result.skip_width = left.skip_width > right.skip_width ?
-		left.skip_width : right.skip_width;
-	if (skip)
+	result.first = left->first;
+	result.root = 0;
+	result.bits = left->bits + right->bits + own_bits;
+	result.nskips = left->nskips + right->nskips;
+	result.skip_width = left->skip_width > right->skip_width ?
+		left->skip_width : right->skip_width;
+	if (has_skip(nleft, n))
 	{
-		SurfSubtree first = left_is_first(nleft, n) ? left : right;
+		const SurfSubtree *first = left_is_first(nleft, n) ? left : right;
+
+		result.bits += bits_log2(n);
+		result.nskips++;
 
 		/* A width that fits here is one with which all greater ones fit. */
-		while (bits_width(first.bits + result.skip_width * first.nskips) >
+		while (bits_width(first->bits + result.skip_width * first->nskips) >
 			   bits_log2(n) + result.skip_width)
 			result.skip_width++;
 	}
