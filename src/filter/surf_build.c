@@ -533,10 +533,8 @@ surf_add(SurfBuild *build, FilterBytes key)
 	if (surf_batch_is_full(&build->batch))
 		write_batch(build);
 
-	/* An empty first key looks like the one before, which there is not. */
-	if (!surf_batch_add(&build->batch, cut_key(build, key)) && build->nadded > 0)
-		return;
-	build->nadded++;
+	if (surf_batch_add(&build->batch, cut_key(build, key)))
+		build->nadded++;
 }
 
 /* See surf.h. */

@@ -414,8 +414,8 @@ surf_coder_begin(SurfCoder *coder, const SurfCode *code)
 
 		coder->symbols[byte] = SURF_NO_SYMBOL;
 		if (surf_code_byte(code, (uint8_t) byte, &symbol))
-			coder->symbols[byte] = symbol.start << (32 - SURF_CODE_BITS) |
-				symbol.len;
+			coder->symbols[byte] =
+				(uint64_t) symbol.start << (64 - SURF_CODE_BITS) | symbol.len;
 	}
 	coder->end_bits = surf_code_end(code).len;
 }

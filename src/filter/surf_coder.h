@@ -23,12 +23,11 @@
 #define SURF_CODER_STEP 4
 
 /*
- * Codes of bytes where many are kept: 15 bits of the code on top, the length
- * below.  SURF_NO_SYMBOL is for none.
+ * Codes of bytes where many are kept: the code on top, the length in the lowest
+ * bits, which four codes side by side leave free.  SURF_NO_SYMBOL is for none.
  */
-#define SURF_SYMBOL_LEN		0xFF
-#define SURF_SYMBOL_CODE	0xFFFE0000
-#define SURF_NO_SYMBOL		0x100
+#define SURF_SYMBOL_LEN		UINT64_C(15)
+#define SURF_NO_SYMBOL		UINT64_C(16)
 
 /* Keys in a batch at most, and bytes. */
 #define SURF_BATCH_KEYS		32
@@ -59,6 +58,7 @@ typedef struct SurfBatch
 {
 	uint32_t	n;
 	uint32_t	nbytes;
+	bool		any;			/* is there a key, be it the one before? */
 	SurfBatchKey keys[SURF_BATCH_KEYS + 1];
 	uint8_t		bytes[SURF_BATCH_BYTES + 2 * FILTER_MAX_KEY + 32];
 } SurfBatch;
@@ -67,7 +67,7 @@ typedef struct SurfBatch
 typedef struct SurfCoder
 {
 	SurfCode	code;
-	uint32_t	symbols[256];	/* of the bytes */
+	uint64_t	symbols[256];	/* of the bytes */
 	uint32_t	end_bits;		/* of the symbol that is the end */
 	uint32_t	nbits;			/* of the last key's code, without the end */
 
@@ -158,12 +158,13 @@ surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head)
 	return 8 * i;
 }
 
-/* Empties a batch; there is no key before. */
+/* Empties a batch; there is no key before, which looks like an empty one. */
 static inline void
 surf_batch_begin(SurfBatch *batch)
 {
 	batch->n = 0;
 	batch->nbytes = 16;
+	batch->any = false;
 	memset(&batch->keys[0], 0, sizeof(SurfBatchKey));
 	memset(batch->bytes, 0, 16);
 }
@@ -201,8 +202,9 @@ surf_batch_add(SurfBatch *batch, FilterBytes key)
 	uint32_t	common = surf_key_common(batch->bytes + last->offset, last->len,
 										 key, &head);
 
-	if (((common ^ key.len) | (common ^ last->len)) == 0)
+	if (((common ^ key.len) | (common ^ last->len)) == 0 && batch->any)
 		return false;
+	batch->any = true;
 	entry->offset = batch->nbytes;
 	entry->len = key.len;
 	entry->common = common;
@@ -228,65 +230,67 @@ surf_coder_compare(const SurfCoder *coder, SurfBatch *batch, uint32_t i)
 {
 	SurfBatchKey *entry = &batch->keys[i];
 	uint32_t	common = entry->common;
-	uint32_t	symbol = coder->symbols[batch->bytes[entry->offset + common]];
-	uint32_t	before = coder->symbols[batch->bytes[entry[-1].offset + common]];
+	uint64_t	symbol = coder->symbols[batch->bytes[entry->offset + common]];
+	uint64_t	before = coder->symbols[batch->bytes[entry[-1].offset + common]];
 
 	/* Codes differ before either ends; that of the end is zeros. */
-	before &= -(uint32_t) (common < entry[-1].len) & SURF_SYMBOL_CODE;
-	symbol &= SURF_SYMBOL_CODE;
-	if (common == entry->len || symbol <= before)
+	before &= -(uint64_t) (common < entry[-1].len);
+	if (common == entry->len || symbol <= (before | 31))
 		filter_fail("keys are not in ascending order, or not those measured");
 	entry->common_bits = coder->starts[common];
-	entry->shared = entry->common_bits + 31 - bits_log2(symbol ^ before);
+	entry->shared = entry->common_bits + 63 - bits_log2(symbol ^ before);
+}
+
+/* The symbol of byte i of a key, of no bits behind its end. */
+static BITS_INLINE uint64_t
+surf_coder_symbol(const SurfCoder *coder, FilterBytes key, uint32_t i)
+{
+	return coder->symbols[key.data[i]] & -(uint64_t) (i < key.len);
 }
 
 /* Codes a key, of which the first common bytes are those of the last one. */
 static BITS_INLINE void
 surf_coder_code(SurfCoder *coder, FilterBytes key, uint32_t common)
 {
-	uint32_t	old_end = coder->nbits / 8 + 1;
+	uint32_t	old_end = coder->nbits / 8 + 9;
 	uint32_t	total = coder->starts[common];
-	uint8_t    *next = coder->bits + total / 8;
-	uint64_t	bits = (uint64_t) (*next & ~(0xFF >> total % 8)) << 56;
-	uint32_t	all = 0;
 	uint32_t	i;
 
+	coder->bits[total / 8] &= ~(0xFF >> total % 8);
 	for (i = common; i < key.len; i += SURF_CODER_STEP)
 	{
-		uint32_t	j;
+		uint64_t	a = surf_coder_symbol(coder, key, i);
+		uint64_t	b = surf_coder_symbol(coder, key, i + 1);
+		uint64_t	c = surf_coder_symbol(coder, key, i + 2);
+		uint64_t	d = surf_coder_symbol(coder, key, i + 3);
+		uint32_t	b_from = (uint32_t) (a & SURF_SYMBOL_LEN);
+		uint32_t	c_from = b_from + (uint32_t) (b & SURF_SYMBOL_LEN);
+		uint32_t	d_from = c_from + (uint32_t) (c & SURF_SYMBOL_LEN);
+		uint64_t	all = (a | b >> b_from | c >> c_from | d >> d_from) &
+		~SURF_SYMBOL_LEN;
+		uint8_t    *to = coder->bits + total / 8;
+		uint32_t	used = total % 8;
 
-		/* Two symbols have 30 bits at most: with up to 7 before, one word. */
-		for (j = i; j < i + SURF_CODER_STEP; j += 2)
-		{
-			uint32_t	a = coder->symbols[key.data[j]] &
-			-(uint32_t) (j < key.len);
-			uint32_t	b = coder->symbols[key.data[j + 1]] &
-			-(uint32_t) (j + 1 < key.len);
-			uint32_t	a_len = a & SURF_SYMBOL_LEN;
-			uint32_t	used = total % 8;
-
-			bits |= ((uint64_t) (a & SURF_SYMBOL_CODE) << 32 |
-					 (uint64_t) (b & SURF_SYMBOL_CODE) << 32 >> a_len) >> used;
-			all |= a | b;
-			coder->starts[j] = (uint16_t) total;
-			total += a_len;
-			coder->starts[j + 1] = (uint16_t) total;
-			used += a_len + (b & SURF_SYMBOL_LEN);
-			total += b & SURF_SYMBOL_LEN;
-			bits_store64(next, __builtin_bswap64(bits));
-			next += used / 8;
-			bits <<= used & ~7u;
-		}
+		if ((a | b | c | d) & SURF_NO_SYMBOL)
+			filter_fail("a key was not there when keys were measured");
+		coder->starts[i] = (uint16_t) total;
+		coder->starts[i + 1] = (uint16_t) (total + b_from);
+		coder->starts[i + 2] = (uint16_t) (total + c_from);
+		coder->starts[i + 3] = (uint16_t) (total + d_from);
+		total += d_from + (uint32_t) (d & SURF_SYMBOL_LEN);
+		bits_store64(to, __builtin_bswap64((uint64_t) *to << 56 | all >> used));
+		to[8] = (uint8_t) (all << (8 - used));
 	}
-	if (all & SURF_NO_SYMBOL)
-		filter_fail("a key was not there when keys were measured");
 	coder->starts[key.len] = (uint16_t) total;
-
-	/* What has been stored last ends with zeros. */
-	bits_store64(next, __builtin_bswap64(bits));
-	if (next + 8 < coder->bits + old_end)
-		memset(next + 8, 0, coder->bits + old_end - (next + 8));
 	coder->nbits = total;
+
+	/* The first byte to be zero, but for the one that begins within the code. */
+	i = total / 8 + (total % 8 > 0);
+	while (i < old_end)
+	{
+		bits_store64(coder->bits + i, 0);
+		i += 8;
+	}
 }
 
 #endif							/* RANGEFILTER_SURF_CODER_H */
