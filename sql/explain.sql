@@ -65,6 +65,7 @@ CREATE INDEX ev_dev_btree ON ev (dev);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 EXPLAIN (COSTS OFF) SELECT min(day) FROM ev WHERE dev = 205;
+SELECT plan_of($$SELECT * FROM ev WHERE (dev = 205 AND day < (SELECT 5)) OR dev = 105$$);
 SELECT plan_of($$SELECT min(dev), max(dev) FROM ev WHERE dev < 205$$);
 SELECT plan_of($$SELECT min(dev), max(day) FROM ev WHERE dev < 205$$);
 EXPLAIN (COSTS OFF) SELECT min(agg_target) FROM (SELECT dev AS agg_target FROM ev WHERE dev = 205 OFFSET 0) s;

@@ -249,6 +249,25 @@ rf_relation_names(List *oids, bool qualified)
 }
 
 /*
+ * Results of subqueries as "$0".  They are shown outside any plan, and there later
+ * versions than 15 look for where such a parameter is computed.
+ */
+static Node *
+name_params(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+	{
+		Param	   *param = copyObject((Param *) node);
+
+		param->paramkind = PARAM_EXTERN;
+		return (Node *) param;
+	}
+	return expression_tree_mutator(node, name_params, context);
+}
+
+/*
  * The condition used, as SQL.
  */
 static char *
@@ -258,7 +277,8 @@ condition_text(List *entry)
 	char	   *alias = strVal(list_nth(entry, RF_EXPLAIN_ALIAS));
 	List	   *clauses = list_nth(entry, RF_EXPLAIN_CLAUSES);
 
-	return deparse_expression((Node *) make_ands_explicit(copyObject(clauses)),
+	clauses = (List *) name_params((Node *) clauses, NULL);
+	return deparse_expression((Node *) make_ands_explicit(clauses),
 							  deparse_context_for(alias, relid),
 							  false, false);
 }
