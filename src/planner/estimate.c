@@ -50,14 +50,25 @@
 /* So many clauses on one column are. */
 #define MAX_CLAUSES 8
 
-/* Of keys with fewer rows than this each, ranges are counted. */
+/*
+ * Keys hardly repeat if they have fewer rows than this each: those that are not
+ * among the most common values, or all of them if these are not known.
+ */
 #define FEW_ROWS 2.0
+#define FEW_ROWS_UNKNOWN 1.1
 
-/* Elsewhere only ranges with a smaller share of the rows: a histogram's bin. */
-#define NARROW 0.01
+/* If most common values have less of the rows, they are none to speak of. */
+#define HARDLY_ANY 0.05
 
-/* What is tried first in a made-up row; core rounds to whole numbers. */
+/* So many of them are a few. */
+#define FEW_COMMON 50
+
+/*
+ * What is tried first in a made-up row (core rounds to whole numbers), and below
+ * what selectivity a clause must then be one that divides by it.
+ */
 #define TRIED_DISTINCT 1e6
+#define DIVIDED 1e-3
 
 bool		rf_estimate_rows = true;
 
@@ -335,23 +346,32 @@ selectivity_of(const RfColumnStats *stats, const RfShares *shares,
 }
 
 /*
- * Is what was counted better than what core would say?  common is the share of
- * the rows that all clauses together let through.
+ * Is what was counted better than what core would say?  all is the share of the
+ * keys that all clauses together let through.
+ *
+ * That a key is not there is always worth knowing.  Otherwise keys must have
+ * about as many rows each.  Where ANALYZE found hardly any value to be more common
+ * than others they do; and where keys hardly repeat, but for a few that it did find
+ * (if these are many, others will be nearly as common).  If it never looked, a wide
+ * range is counted all the same: it has keys of all sorts, and core knows nothing.
  */
 static bool
 better_than_histogram(const RfColumnStats *stats, const RfShares *shares,
-					  double common)
+					  double all)
 {
 	double		keys = shares->keys - stats->ncommon;
 	double		rows = shares->rows *
 	(1 - stats->nullfrac - stats->common_share);
 
 	if (!stats->known)
-		return true;
-	/* Where all values are common ones nothing is missing. */
-	if (keys < 1 || stats->ncommon * shares->key_share > 0.5)
+		return all == 0 || all >= DEFAULT_RANGE_INEQ_SEL ||
+			rows < FEW_ROWS_UNKNOWN * keys;
+
+	/* Where the common values are all there are, nothing is missing. */
+	if (stats->ncommon * shares->key_share > 0.5)
 		return false;
-	return rows / keys < FEW_ROWS || common < NARROW;
+	return all == 0 || stats->common_share < HARDLY_ANY ||
+		(stats->ncommon < FEW_COMMON && rows < FEW_ROWS * keys);
 }
 
 /*
@@ -412,29 +432,30 @@ try(RfCountRel *counted, AttrNumber attno, Node *clause,
 
 /*
  * Finds statistics with which core gives a clause some selectivity, or nearly.
- * Those of equality divide by the number of distinct values; the others multiply
- * by the share of values that are not NULL.  (A share can be above 1 here.)
+ * Equality divides by the number of distinct values, and does not say more than
+ * one share of them; everything else multiplies by the share of values that are
+ * not NULL, which can be above 1 here.
  */
 static bool
 find_made_up(RfCountRel *counted, AttrNumber attno, Node *clause,
 			 double wanted, RfMadeUp *made_up)
 {
 	double		tolerance = Max(wanted * 0.001, 1e-7);
-	RfMadeUp	guess = {.nullfrac = 0,.distinct = TRIED_DISTINCT};
-	double		neutral = try(counted, attno, clause, &guess);
+	double		neutral;
 
+	made_up->nullfrac = 0;
+	made_up->distinct = TRIED_DISTINCT;
+	neutral = try(counted, attno, clause, made_up);
 	if (neutral <= 0)
 		return false;
-	*made_up = guess;
+	if (neutral < DIVIDED)
+	{
+		double		values = neutral * TRIED_DISTINCT;
+
+		made_up->distinct = Max(floor(values / Max(wanted, 1e-12)), 1);
+		neutral = values / made_up->distinct;
+	}
 	made_up->nullfrac = 1 - wanted / neutral;
-	if (fabs(try(counted, attno, clause, made_up) - wanted) <= tolerance)
-		return true;
-	made_up->distinct = Max(floor(guess.distinct * neutral /
-								  Max(wanted, 1e-12)), 1);
-	made_up->nullfrac = 0;
-	neutral = try(counted, attno, clause, made_up);
-	if (neutral > 0)
-		made_up->nullfrac = 1 - wanted / neutral;
 	return fabs(try(counted, attno, clause, made_up) - wanted) <= tolerance;
 }
 

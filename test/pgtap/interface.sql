@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(128);
+SELECT plan(129);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -133,6 +133,8 @@ SELECT is(current_setting('rangefilter.enable'), 'on', 'skipping is on');
 SELECT is(context || ' ' || vartype, 'user bool', 'every user may switch it')
 FROM pg_settings WHERE name = 'rangefilter.enable';
 SELECT throws_ok('SET rangefilter.enable = 5', '22023');
+SELECT is(setting || ' ' || context || ' ' || vartype, 'on user bool', 'rows are estimated by counting')
+FROM pg_settings WHERE name = 'rangefilter.estimate_rows';
 SELECT is(setting || ' ' || context || ' ' || vartype, '0.05 superuser real', 'the share of queries watched')
 FROM pg_settings WHERE name = 'rangefilter.activity_sample_rate';
 SELECT throws_ok('SET rangefilter.enabel = off', '42602');
