@@ -10,8 +10,10 @@ WHERE collprovider = 'i' AND collname LIKE '%-x-icu' \gset
 CREATE SCHEMA rf_icu;
 SET search_path = rf_icu, public;
 
--- Deterministic ones equate as bytes do, others do not.
+-- Summaries: keys sort as the collation does, and equal strings have equal keys.
 CREATE COLLATION rf_icu (provider = icu, locale = 'en');
+CREATE COLLATION rf_sv (provider = icu, locale = 'sv');
+CREATE COLLATION rf_numeric (provider = icu, locale = 'en-u-kn-true');
 CREATE COLLATION rf_blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TABLE i (d text COLLATE rf_icu, n text COLLATE rf_blind);
 INSERT INTO i VALUES ('a', 'a'), ('Z', 'Z');
@@ -19,12 +21,154 @@ CREATE INDEX ON i USING rangefilter (d);
 CREATE INDEX ON i USING rangefilter (n);
 CREATE INDEX ON i USING rangefilter (n COLLATE "C");
 CREATE INDEX ON i USING rangefilter ((d COLLATE rf_blind));
-SELECT rangefilter_may_contain('i_d_idx', 'a', 'a') AS equal, rangefilter_may_contain('i_d_idx', 'b', 'b') AS other,
-	rangefilter_may_contain('i_d_idx', 'b', 'c') AS range;
+SELECT rangefilter_may_contain('i_d_idx', 'a', 'a') AS equal, rangefilter_may_contain('i_d_idx', 'A', 'A') AS "case",
+	rangefilter_may_contain('i_d_idx', 'b', 'y') AS between, rangefilter_may_contain('i_d_idx', 'b', 'ZZ') AS to_z,
+	rangefilter_may_contain('i_d_idx', 'zz', NULL) AS behind;
+SELECT rangefilter_may_contain('i_n_idx', 'A', 'A') AS equal, rangefilter_may_contain('i_n_idx', 'z', 'z') AS equal,
+	rangefilter_may_contain('i_n_idx', 'b', 'b') AS other;
+SELECT min, max FROM rangefilter_status('i_d_idx');
 ALTER TABLE i ALTER d TYPE text COLLATE rf_blind;
-SELECT rangefilter_verify('i_d_idx');
+SELECT rangefilter_verify('i_d_idx'), rangefilter_verify('i_n_idx'), rangefilter_verify('i_d_idx1');
 
--- Advice on columns: ranges need an order of bytes.
+-- Skipping: only conditions of the index's collation, but for equality.
+LOAD 'rangefilter';
+CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
+		IF line ~ 'Partitions Skipped|Gate' THEN
+			RETURN NEXT trim(line);
+		END IF;
+	END LOOP;
+END $$;
+CREATE TABLE w (p int, k text COLLATE rf_icu, n text COLLATE rf_numeric) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE w%s PARTITION OF w FOR VALUES IN (%1$s)', g) FROM generate_series(0, 7) g \gexec
+INSERT INTO w SELECT g % 8, chr(97 + g % 8) || chr(65 + g / 8 % 26) || chr(228) || g, 'n' || g % 8 * 1000 + g FROM generate_series(0, 799) g;
+CREATE INDEX w_k ON w USING rangefilter (k);
+CREATE INDEX w_n ON w USING rangefilter (n);
+SELECT plan($$SELECT * FROM w WHERE k > 'bz' AND k < 'cB'$$);
+SELECT count(*), min(p), max(p) FROM w WHERE k > 'bz' AND k < 'cB';
+SELECT plan($$SELECT * FROM w WHERE n BETWEEN 'n2500' AND 'n10000' AND p < 5$$);
+SELECT count(*), min(p), max(p) FROM w WHERE n BETWEEN 'n2500' AND 'n10000' AND p < 5;
+SELECT 'other range', plan($$SELECT * FROM w WHERE k > 'bz' COLLATE rf_sv AND k < 'cB' COLLATE rf_sv$$);
+SELECT 'C', plan($$SELECT * FROM w WHERE k > 'bz' COLLATE "C" AND k < 'cB' COLLATE "C"$$);
+SELECT 'other =', plan(format('SELECT * FROM w WHERE k = %L COLLATE rf_sv', k)) FROM w WHERE n = 'n3123';
+SELECT 'blind', plan(format('SELECT * FROM w WHERE k = %L COLLATE rf_blind', upper(k))) FROM w WHERE n = 'n3123';
+SELECT 'LIKE', plan($$SELECT * FROM w WHERE k LIKE 'bA%'$$);
+SELECT 'whole', plan(format('SELECT * FROM w WHERE k LIKE %L', k)) FROM w WHERE n = 'n3123';
+CREATE INDEX w_c ON w USING rangefilter (k COLLATE "C");
+SELECT 'LIKE', plan($$SELECT * FROM w WHERE k LIKE 'bA%'$$);
+SELECT count(*), min(p), max(p) FROM w WHERE k LIKE 'bA%';
+-- Sort keys that are cut, and several columns
+CREATE TABLE m (p int, a text COLLATE rf_icu, b int, c varchar COLLATE rf_blind) PARTITION BY LIST (p);
+CREATE TABLE m1 PARTITION OF m FOR VALUES IN (1);
+CREATE TABLE m2 PARTITION OF m FOR VALUES IN (2);
+INSERT INTO m SELECT 1 + g % 2, repeat(chr(97 + g % 2), g), g, 'w' || g FROM generate_series(1, 900) g;
+CREATE INDEX m_abc ON m USING rangefilter (a, b, c);
+SELECT plan(format('SELECT * FROM m WHERE a = %L AND b = 600', repeat('a', 600)));
+SELECT plan($$SELECT * FROM m WHERE a < 'B'$$);
+SELECT plan($$SELECT * FROM m WHERE a = 'bbb' AND b = 3 AND c = 'W3'$$);
+SELECT plan($$SELECT * FROM m WHERE a IN ('aaaa', 'bbb') AND b = 3 AND c = 'W4'$$);
+SELECT count(*) FROM m WHERE a = repeat('b', 601) AND b = 601 AND c = 'W601';
+SELECT rangefilter_verify('m1_a_b_c_idx'), rangefilter_verify('m2_a_b_c_idx');
+
+-- wormhole: the order of the collation, forward and backward, and everything else
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET enable_bitmapscan = off;
+CREATE TABLE h (id int, k text COLLATE rf_icu, n text COLLATE rf_numeric, b text COLLATE rf_blind, c char(15) COLLATE rf_sv);
+SELECT setseed(0.4);
+CREATE FUNCTION word(n int) RETURNS text LANGUAGE sql VOLATILE AS $$
+	SELECT string_agg((ARRAY['a', 'A', 'b', 'B', U&'\00e4', U&'a\0308', 'z', '-', ' ', '1', '2', '10', 'ch', U&'\00df', 'ss', U&'\+01f600'])
+		[1 + floor(random() * 16)::int], '') FROM generate_series(1, (random() * 6)::int)
+$$;
+INSERT INTO h SELECT g, x, x, x, x FROM (SELECT g, word(g) AS x FROM generate_series(1, 3000) g) s;
+CREATE INDEX h_k ON h USING wormhole (k) INCLUDE (id);
+CREATE INDEX h_n ON h USING wormhole (n DESC NULLS LAST);
+CREATE INDEX h_b ON h USING wormhole (b);
+CREATE INDEX h_c ON h USING wormhole (c, n DESC, id);
+VACUUM ANALYZE h;
+-- Does a query by the index give the rows, in order, that it gives without?
+CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	with_index text[];
+	without text[];
+	line text;
+	node text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
+		node := coalesce(node, substring(line FROM '((Index Only |Index |Seq |Bitmap Heap )Scan.*|Sort$)'));
+	END LOOP;
+	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO with_index;
+	SET LOCAL enable_seqscan = on;
+	SET LOCAL enable_sort = on;
+	SET LOCAL enable_indexscan = off;
+	SET LOCAL enable_indexonlyscan = off;
+	SET LOCAL enable_bitmapscan = off;
+	EXECUTE 'SELECT array_agg(q::text) FROM (' || query || ') q' INTO without;
+	SET LOCAL enable_seqscan = off;
+	SET LOCAL enable_sort = off;
+	SET LOCAL enable_indexscan = on;
+	SET LOCAL enable_indexonlyscan = on;
+	RETURN format('%s %s, %s', CASE WHEN with_index IS NOT DISTINCT FROM without THEN 'same' ELSE 'OTHER' END,
+		CASE WHEN cardinality(without) > 0 THEN 'rows' ELSE 'nothing' END, node);
+END $$;
+SELECT same($$SELECT k FROM h ORDER BY k$$);
+SELECT same($$SELECT k FROM h ORDER BY k DESC$$);
+SELECT same($$SELECT k FROM h WHERE k >= 'a' AND k < 'B' ORDER BY k$$);
+SELECT same($$SELECT k FROM h WHERE k > 'A1' AND k <= 'z' ORDER BY k DESC$$);
+SELECT same($$SELECT n FROM h ORDER BY n DESC NULLS LAST$$);
+SELECT same($$SELECT n FROM h WHERE n > 'a2' AND n < 'a10' ORDER BY n DESC NULLS LAST$$);
+SELECT same($$SELECT k FROM h WHERE k = ANY ('{a,A,ä,ß,ss,zz}') ORDER BY k$$);
+SELECT same($$SELECT max(k), min(k) FROM h$$);
+SELECT same($$SELECT count(*) FROM h WHERE b = 'AB'$$);
+SELECT same($$SELECT count(*) FROM h WHERE b >= 'Ä' AND b < 'ch'$$);
+SELECT same($$SELECT c, n, id FROM h WHERE c = 'a' AND n <= 'a' ORDER BY c, n DESC, id$$);
+SELECT same($$SELECT c, n, id FROM h ORDER BY c, n DESC, id$$);
+SELECT same($$SELECT count(*) FROM h WHERE k IS NULL$$);
+SELECT same($$SELECT count(*) FROM h WHERE k = 'aB'::name COLLATE rf_icu$$);
+SET enable_bitmapscan = on;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SELECT same($$SELECT count(*) FROM h WHERE k > 'b' AND k < 'ch'$$);
+SET enable_indexscan = on;
+SET enable_indexonlyscan = on;
+SET enable_bitmapscan = off;
+-- Never under another collation, nor for a prefix
+SELECT same($$SELECT count(*) FROM h WHERE k < 'b' COLLATE rf_sv$$);
+SELECT same($$SELECT k FROM h ORDER BY k COLLATE rf_sv$$);
+EXPLAIN (COSTS off) SELECT k FROM h WHERE k LIKE 'a%';
+SELECT same($$SELECT count(*) FROM h WHERE k LIKE 'ab'$$);
+-- Changes
+DELETE FROM h WHERE id % 3 = 0;
+VACUUM h;
+INSERT INTO h SELECT id + 3000, k || 'x', n || '1', b, c FROM h WHERE id % 2 = 0;
+UPDATE h SET k = upper(k) WHERE id % 7 = 0;
+SELECT same($$SELECT k FROM h ORDER BY k$$);
+SELECT same($$SELECT c, n, id FROM h ORDER BY c, n DESC, id$$);
+SELECT wormhole_check('h_k', true) > 0 AS k, wormhole_check('h_n', true) > 0 AS n,
+	wormhole_check('h_b', true) > 0 AS b, wormhole_check('h_c', true) > 0 AS c;
+-- Equal are equal bytes, or what the collation says
+\set VERBOSITY terse
+SET client_min_messages = warning;
+CREATE TABLE u (d text COLLATE rf_icu, n text COLLATE rf_blind);
+CREATE UNIQUE INDEX u_d ON u USING wormhole (d);
+CREATE UNIQUE INDEX u_n ON u USING wormhole (n);
+INSERT INTO u VALUES ('a', 'a'), ('A', 'b'), (U&'\00e4', 'c'), (U&'a\0308', 'd');
+INSERT INTO u VALUES ('a', 'e');
+INSERT INTO u VALUES ('b', 'A');
+INSERT INTO u VALUES ('B', U&'\00e4');
+INSERT INTO u VALUES ('C', U&'A\0308');
+SELECT d, n FROM u ORDER BY d;
+SELECT n FROM u ORDER BY n DESC;
+-- Long ones
+INSERT INTO u VALUES (repeat('x', 1200), 'x');
+INSERT INTO u VALUES (repeat('x', 2000), 'y');
+RESET client_min_messages;
+\set VERBOSITY default
+
+-- Advice on columns
 CREATE TABLE words (p int, w text COLLATE rf_icu, v varchar(9) COLLATE rf_blind) PARTITION BY RANGE (p);
 CREATE TABLE words0 PARTITION OF words FOR VALUES FROM (0) TO (1);
 CREATE TABLE words1 PARTITION OF words FOR VALUES FROM (1) TO (2);
@@ -34,5 +178,57 @@ INSERT INTO words SELECT g / 10, 'w' || g, 'w' || g FROM generate_series(0, 39) 
 SELECT skipped_by_points, skipped_by_ranges_1ppm, advice FROM rangefilter_advise('words', 'w');
 SELECT skipped_by_points, skipped_by_ranges_1ppm, advice FROM rangefilter_advise('words', 'v');
 
+-- A collation that is another one now, as after an upgrade of ICU: summaries say
+-- "maybe", and ordered indexes are not used.
+CREATE TABLE v (p int, k text COLLATE rf_sv) PARTITION BY LIST (p);
+CREATE TABLE v1 PARTITION OF v FOR VALUES IN (1);
+CREATE TABLE v2 PARTITION OF v FOR VALUES IN (2);
+INSERT INTO v VALUES (1, 'a'), (2, U&'\00e4');
 SET client_min_messages = warning;
+CREATE INDEX v_k ON v USING rangefilter (k);
+RESET client_min_messages;
+CREATE INDEX v1_w ON v1 USING wormhole (k);
+CREATE INDEX v2_w ON v2 USING wormhole (k);
+SELECT plan($$SELECT * FROM v WHERE k > 'z'$$);
+EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k > 'z';
+DO $$
+DECLARE
+	attribute name := attname FROM pg_attribute
+		WHERE attrelid = 'pg_collation'::regclass AND attname IN ('colliculocale', 'colllocale');
+BEGIN
+	EXECUTE format('UPDATE pg_collation SET %I = ''de'' WHERE oid = ''rf_sv''::regcollation', attribute);
+END $$;
+\c -
+SET search_path = rf_icu, public;
+SET client_min_messages = error;
+LOAD 'rangefilter';
+SELECT count(*) AS skipped FROM plan($$SELECT * FROM v WHERE k > 'z'$$);
+SELECT * FROM v WHERE k > 'z';
+SELECT * FROM v WHERE k < 'z';
+SELECT rangefilter_may_contain('v1_k_idx', 'z', 'zz'), rangefilter_count('v1_k_idx', 'z', 'zz');
+SELECT rows, tail_open, rangefilter_verify('v1_k_idx') FROM rangefilter_status('v1_k_idx');
+SET enable_seqscan = off;
+EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k > 'z';
+SELECT * FROM v2 WHERE k > 'z';
+SET enable_indexscan = on;
+SELECT wormhole_check('v2_w');
+INSERT INTO v2 VALUES (2, 'b');
+VACUUM (INDEX_CLEANUP on) v2;
+DROP INDEX v1_w;
+INSERT INTO v1 VALUES (1, 'b');
+DELETE FROM v1 WHERE k = 'a';
+INSERT INTO v1 SELECT 1, 'b' || g FROM generate_series(1, 300) g;
+SELECT rangefilter_may_contain('v1_k_idx', 'z', 'zz');
+-- VACUUM summarizes all anew.  An ordered index needs REINDEX.
+VACUUM v1;
+SELECT rangefilter_may_contain('v1_k_idx', 'z', 'zz'), rangefilter_may_contain('v1_k_idx', 'b7', 'b7'),
+	rangefilter_may_contain('v1_k_idx', 'a', 'a');
+SELECT rows, keys, tail_open, rangefilter_verify('v1_k_idx') FROM rangefilter_status('v1_k_idx');
+INSERT INTO v1 VALUES (1, U&'\00e4');
+REINDEX INDEX v2_w;
+INSERT INTO v2 VALUES (2, 'b');
+EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k < 'z';
+SELECT * FROM v2 WHERE k < 'z' ORDER BY k;
+SELECT rangefilter_may_contain('v1_k_idx', 'a', 'az'), rangefilter_may_contain('v1_k_idx', 'z', 'zz');
+
 DROP SCHEMA rf_icu CASCADE;

@@ -17,20 +17,26 @@
 #include "filter/filter.h"
 #include "key/codec_impl.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/pg_locale.h"
 
 #define NUMBER_CODEC(oid, number, encoder, shower) \
 	.codec = {.type = (oid), .id = (number), .kind = RF_KEY_U64, \
-		.encode = (encoder), .encode_whole = (encoder), .show = (shower)}
+		.plain = (encoder), .plain_whole = (encoder), .show = (shower)}
 
 #define BYTES_CODEC(oid, number, encoder, whole, shower) \
 	.codec = {.type = (oid), .id = (number), .kind = RF_KEY_BYTES, \
-		.encode = (encoder), .encode_whole = (whole), .show = (shower)}
+		.plain = (encoder), .plain_whole = (whole), .show = (shower)}
 
 #define STRING_CODEC(oid, number, encoder, whole, shower) \
 	.codec = {.type = (oid), .id = (number), .kind = RF_KEY_BYTES, \
-		.collatable = true, .encode = (encoder), .encode_whole = (whole), \
+		.collatable = true, .plain = (encoder), .plain_whole = (whole), \
 		.show = (shower)}
+
+/* What is added to the id of a codec where its keys are collated. */
+#define COLLATED_ID		0x20
+#define COLLATED_BLIND_ID	0x40	/* ... and have no bytes behind */
+
 
 /*
  * Whoever changes an encoding gives it a new number, never used before: an
@@ -141,6 +147,13 @@ static const RfCodecEntry codecs[] = {
 	}
 };
 
+/* A codec under a collation of ICU, once made. */
+typedef struct CollatedCodec
+{
+	RfCodecEntry entry;			/* must be first */
+	struct CollatedCodec *next;
+} CollatedCodec;
+
 /*
  * The type whose operators a type uses.
  */
@@ -176,22 +189,97 @@ rf_codec_find(Oid type)
 }
 
 /*
+ * The codec of a string type under a collation of ICU.  There are few, and
+ * each is made once.
+ */
+static const RfCodec *
+collated_codec(const RfCodec *plain, const RfCollator *collator)
+{
+	static CollatedCodec *made = NULL;
+	CollatedCodec *collated;
+
+	for (collated = made; collated != NULL; collated = collated->next)
+	{
+		if (collated->entry.codec.type == plain->type &&
+			collated->entry.codec.collator == collator)
+			return &collated->entry.codec;
+	}
+	collated = MemoryContextAlloc(TopMemoryContext, sizeof(CollatedCodec));
+	collated->entry = *(const RfCodecEntry *) plain;
+	collated->entry.codec.id += collator->deterministic ?
+		COLLATED_ID : COLLATED_BLIND_ID;
+	collated->entry.codec.collator = collator;
+	collated->entry.codec.collators = collator->version;
+	collated->entry.codec.show = rf_show_collated;
+	collated->next = made;
+	made = collated;
+	return &collated->entry.codec;
+}
+
+const RfCodec *
+rf_codec_under(Oid type, Oid collation)
+{
+	const RfCodec *codec = rf_codec_find(type);
+	const RfCollator *collator;
+
+	if (codec == NULL || !codec->collatable || !OidIsValid(collation) ||
+		lc_collate_is_c(collation))
+		return codec;
+	collator = rf_collator_find(collation);
+	return collator == NULL ? codec : collated_codec(codec, collator);
+}
+
+Oid
+rf_codec_collation(const RfCodec *codec)
+{
+	return codec->collator == NULL ? InvalidOid : codec->collator->collation;
+}
+
+/*
+ * Collates a key that is not cut, and frees that.
+ */
+static RfKey
+collate_key(const RfCodec *codec, RfKey plain)
+{
+	RfKey		key = rf_collate(codec->collator, (const char *) plain.data,
+								 plain.len);
+
+	pfree(unconstify(uint8 *, plain.data));
+	return key;
+}
+
+RfKey
+rf_encode_collated(const RfCodec *codec, Datum value, bool whole)
+{
+	RfKey		key = collate_key(codec, codec->plain_whole(value));
+
+	if (!whole)
+		key.len = Min(key.len, FILTER_MAX_KEY);
+	return key;
+}
+
+/*
  * Is key order the type's order under this collation?
  */
 bool
 rf_codec_ordered(const RfCodec *codec, Oid collation)
 {
-	return !codec->collatable || lc_collate_is_c(collation);
+	if (!codec->collatable)
+		return true;
+	return codec->collator != NULL ?
+		collation == rf_codec_collation(codec) : lc_collate_is_c(collation);
 }
 
 /*
- * Is equality of keys the type's equality under this collation?
+ * Have strings that are equal under this collation equal keys?
  */
 static bool
 codec_equates(const RfCodec *codec, Oid collation)
 {
 	return !codec->collatable ||
-		(OidIsValid(collation) && get_collation_isdeterministic(collation));
+		(OidIsValid(collation) &&
+		 (collation == rf_codec_collation(codec) ||
+		  get_collation_isdeterministic(collation)));
 }
 
 bool
@@ -215,10 +303,12 @@ place_value(const RfCodecEntry *entry, Oid type, Datum value, bool whole,
 
 	position->fit = RF_FIT_EXACT;
 	if (type == codec->type)
-		position->key = whole ? codec->encode_whole(value) :
-			codec->encode(value);
+		position->key = whole ? rf_encode_whole(codec, value) :
+			rf_encode(codec, value);
 	else if (entry->place == NULL || !entry->place(type, value, position))
 		return false;
+	else if (codec->collator != NULL)
+		position->key = collate_key(codec, position->key);
 
 	/* A key of full length stands for all strings that start with it. */
 	if (!whole && codec->kind == RF_KEY_BYTES &&
@@ -401,7 +491,8 @@ rf_codec_prefix(const RfCodec *codec, const char *prefix, int len)
 	RfKey		key;
 	int			n = 1;
 
-	if (!codec->collatable && codec->type != BYTEAOID)
+	if (codec->collator != NULL ||
+		(!codec->collatable && codec->type != BYTEAOID))
 		return NULL;
 	key = rf_bytes_key(prefix, len);
 	prefix_range(&key, &ranges[0]);

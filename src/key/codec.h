@@ -9,6 +9,10 @@
  * Different values may share an encoding (byte strings are cut at
  * FILTER_MAX_KEY): that costs precision, never correctness.
  *
+ * Strings are their bytes, which is the order of the C collation, and the
+ * equality of every deterministic one.  Under collations of ICU there are codecs
+ * of their own, with the order and the equality of the collation (codec_icu.c).
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_CODEC_H
@@ -17,13 +21,23 @@
 #include "key/keyset.h"
 
 typedef struct RfCodec RfCodec;
+typedef struct RfCollator RfCollator;
 
 struct RfCodec
 {
 	Oid			type;			/* the operator class's input type */
 	uint16		id;				/* identity and version; on the metapage */
 	RfKeyKind	kind;
-	bool		collatable;		/* ranges need a C collation */
+	bool		collatable;		/* of strings: bytes sort as in C */
+
+	/* NULL, or the keys are made by this collator of ICU's. */
+	const RfCollator *collator;
+
+	/*
+	 * Zero, or what tells the collators behind the keys, their versions
+	 * included, from all others.  Goes to the metapage.
+	 */
+	uint64		collators;
 
 	/*
 	 * NULL, or the keys are of rows in this format; then there is nothing
@@ -32,16 +46,13 @@ struct RfCodec
 	const struct RfRowFormat *row;
 
 	/*
-	 * The key of a non-null value.  The data of a byte key is palloc'd, at
-	 * most FILTER_MAX_KEY long.  May have to detoast, hence raise errors.
+	 * The key of a non-null value, not collated: for rf_encode() alone.  The
+	 * data of a byte key is palloc'd, at most FILTER_MAX_KEY long.  The
+	 * second function never cuts a byte key.  Both may have to detoast, hence
+	 * raise errors.
 	 */
-	RfKey		(*encode) (Datum value);
-
-	/*
-	 * The same, but a byte key is never cut, so its length may be anything.
-	 * Where the two differ, encode gives the first FILTER_MAX_KEY bytes.
-	 */
-	RfKey		(*encode_whole) (Datum value);
+	RfKey		(*plain) (Datum value);
+	RfKey		(*plain_whole) (Datum value);
 
 	/*
 	 * The key as SQL text, palloc'd: a value that has this key, followed by
@@ -63,9 +74,55 @@ struct RfCodec
 extern const RfCodec *rf_codec_find(Oid type);
 
 /*
+ * The same under a collation (InvalidOid where the type has none): under one of
+ * ICU the codec of its sort keys, else that of rf_codec_find().  It lives as
+ * long as the process.
+ */
+extern const RfCodec *rf_codec_under(Oid type, Oid collation);
+
+/*
+ * The collation whose order a codec's keys have other than by chance, or
+ * InvalidOid for the order of bytes.
+ */
+extern Oid	rf_codec_collation(const RfCodec *codec);
+
+/*
+ * For codecs of strings under collations of ICU.  Is the string in its key, so
+ * that the key stands for it alone?  Not under nondeterministic collations.  And
+ * where is it?  False where there is none, or the key was cut before it.
+ */
+extern bool rf_codec_has_string(const RfCodec *codec);
+extern bool rf_codec_string(const RfCodec *codec, const RfKey *key,
+							const char **string, uint32 *len);
+
+/*
+ * The key of a non-null value.  The data of a byte key is palloc'd.
+ * rf_encode() cuts byte keys at FILTER_MAX_KEY, rf_encode_whole() never does;
+ * the one is the beginning of the other.  May have to detoast, hence raise
+ * errors.
+ */
+extern RfKey rf_encode_collated(const RfCodec *codec, Datum value, bool whole);
+
+static inline RfKey
+rf_encode(const RfCodec *codec, Datum value)
+{
+	if (codec->collator != NULL)
+		return rf_encode_collated(codec, value, false);
+	return codec->plain(value);
+}
+
+static inline RfKey
+rf_encode_whole(const RfCodec *codec, Datum value)
+{
+	if (codec->collator != NULL)
+		return rf_encode_collated(codec, value, true);
+	return codec->plain_whole(value);
+}
+
+/*
  * Does key order follow the type's order under this collation?  Where not
- * (text under a collation that is not C), only equality, IN, LIKE prefixes
- * and NULL tests can be asked.
+ * (text under a collation neither C nor the codec's), only equality, IN, LIKE
+ * prefixes and NULL tests can be asked.
  */
 extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
 
@@ -73,16 +130,17 @@ extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
  * The keys a column can have where "column <op> value" holds; strategy is
  * btree's (BTLessStrategyNumber ...), value a non-null Datum of righttype,
  * which may be any type the btree family has such an immutable operator for.
- * collation is the operator's, which must be the index's.  Bounds are rounded
- * outward.  Returns NULL where nothing can be said: another type, an operator
- * that is only stable (timestamptz against date or timestamp), a range under
- * a collation without order, anything under a nondeterministic collation.
+ * collation is the operator's; but for equality under a deterministic one it
+ * must be the index's.  Bounds are rounded outward.  Returns NULL where nothing
+ * can be said: another type, an operator that is only stable (timestamptz
+ * against date or timestamp), a range under a collation without order,
+ * anything under a nondeterministic collation that is not the codec's.
  */
 extern RfKeySet *rf_codec_compare(const RfCodec *codec, Oid collation,
 								  int strategy, Oid righttype, Datum value);
 
 /*
- * The same in terms of whole keys, for columns encoded by encode_whole.
+ * The same in terms of whole keys, for columns by rf_encode_whole().
  */
 extern RfKeySet *rf_codec_compare_whole(const RfCodec *codec, Oid collation,
 										int strategy, Oid righttype,
@@ -90,14 +148,15 @@ extern RfKeySet *rf_codec_compare_whole(const RfCodec *codec, Oid collation,
 
 /*
  * Does this key stand for one value (and those equal to it) alone?  For keys
- * by encode_whole, and by encode where they are not of full length.
+ * by rf_encode_whole(), and by rf_encode() where they are not of full length.
  */
 extern bool rf_codec_exact(const RfCodec *codec, const RfKey *key);
 
 /*
  * The keys of strings that start with the given bytes (LIKE 'x%', ^@), which
- * may end anywhere, even within a character.  codec must be of a string type
- * or bytea; NULL otherwise.  The collation must be deterministic.
+ * may end anywhere, even within a character.  codec must be of bytea or of a
+ * string type not collated; NULL otherwise.  The collation must be
+ * deterministic.
  */
 extern RfKeySet *rf_codec_prefix(const RfCodec *codec, const char *prefix,
 								 int len);

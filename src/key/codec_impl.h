@@ -4,7 +4,8 @@
  *	  What the files of src/key share about codecs; nobody else includes it.
  *
  * codec.c has the table and turns comparisons into sets of keys;
- * codec_number.c, codec_bytes.c and codec_numeric.c have the encodings.
+ * codec_number.c, codec_bytes.c, codec_numeric.c and codec_icu.c have the
+ * encodings.
  *
  *-------------------------------------------------------------------------
  */
@@ -127,6 +128,27 @@ extern RfKey rf_bytes_key_whole(const void *data, Size len);
 
 /* What to show of bytes that are not a key, as a damaged page may hold. */
 extern char *rf_show_raw(const RfKey *key);
+
+/* codec_icu.c */
+
+/* A collation of ICU; there is one of each in a process. */
+struct RfCollator
+{
+	Oid			collation;
+	bool		deterministic;
+	uint64		version;		/* never zero */
+	void	   *ucol;			/* UCollator, the server's, which keeps it */
+	struct RfCollator *next;
+};
+
+/*
+ * NULL for collations of other providers.  Keys by rf_collate() are palloc'd,
+ * and whole.
+ */
+extern const RfCollator *rf_collator_find(Oid collation);
+extern RfKey rf_collate(const RfCollator *collator, const char *string,
+						uint32 len);
+extern char *rf_show_collated(const RfKey *key);
 
 /* codec_numeric.c */
 extern RfKey rf_encode_numeric(Datum value);

@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type_d.h"
+#include "common/hashfn.h"
 #include "filter/filter.h"
 #include "key/codec_impl.h"
 #include "key/rowkey.h"
@@ -185,8 +186,8 @@ rf_row_encode(const RfRowFormat *format, const Datum *values,
 			rf_row_put_null(format, i, row);
 			continue;
 		}
-		key = format->whole ? codec->encode_whole(values[i]) :
-			codec->encode(values[i]);
+		key = format->whole ? rf_encode_whole(codec, values[i]) :
+			rf_encode(codec, values[i]);
 		rf_row_put_key(format, i, &key, row);
 		if (codec->kind == RF_KEY_BYTES)
 			pfree(unconstify(uint8 *, key.data));
@@ -489,6 +490,21 @@ row_codec_id(const RfRowFormat *format)
 	return (uint16) id;
 }
 
+uint64
+rf_row_collators(const RfRowFormat *format)
+{
+	uint64		sum = 0;
+
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		uint64		one = format->columns[i].codec->collators;
+
+		if (one != 0)
+			sum = hash_combine64(hash_combine64(sum, i), one);
+	}
+	return sum;
+}
+
 /*
  * There are few, and each is made once.
  */
@@ -516,6 +532,7 @@ rf_row_codec(const RfCodec *const *columns, int ncolumns)
 	codec->codec.type = RECORDOID;
 	codec->codec.id = row_codec_id(&codec->format);
 	codec->codec.kind = RF_KEY_BYTES;
+	codec->codec.collators = rf_row_collators(&codec->format);
 	codec->codec.row = &codec->format;
 	codec->next = made;
 	made = codec;
@@ -532,7 +549,7 @@ rf_encode_row(const RfCodec *codec, const Datum *values, const bool *isnull,
 	if (codec->row == NULL)
 	{
 		if (!isnull[0])
-			*key = codec->encode(values[0]);
+			*key = rf_encode(codec, values[0]);
 		return !isnull[0];
 	}
 	initStringInfo(&row);

@@ -50,13 +50,16 @@ typedef enum RfRowPart
 
 /*
  * Appends a column's encoding to a row's: of NULL, or of a key by the
- * column's codec (codec->encode_whole() for whole rows, codec->encode() for
- * others).  The columns of a row are appended in order, from 0.
+ * column's codec (rf_encode_whole() for whole rows, rf_encode() for others).
+ * The columns of a row are appended in order, from 0.
  */
 extern void rf_row_put_null(const RfRowFormat *format, int column,
 							StringInfo row);
 extern void rf_row_put_key(const RfRowFormat *format, int column,
 						   const RfKey *key, StringInfo row);
+
+/* What tells the collators of a row's columns from others; zero: none. */
+extern uint64 rf_row_collators(const RfRowFormat *format);
 
 /*
  * Appends the key of a row to an empty buffer.  May have to detoast, hence

@@ -177,7 +177,8 @@ describe_index(Relation relation, RfIndex *index)
 		column->opfamily = relation->rd_opfamily[i];
 		column->opcintype = relation->rd_opcintype[i];
 		column->collation = relation->rd_indcollation[i];
-		column->codec = codecs[i] = rf_codec_find(column->opcintype);
+		column->codec = codecs[i] = rf_codec_under(column->opcintype,
+												   column->collation);
 		if (column->codec == NULL)
 			return false;
 		if (column->attno == 0)

@@ -12,7 +12,8 @@
  *
  * Collations: an ordering operator must have the index's collation.  Equality
  * need not: under every deterministic collation it is equality of the bytes,
- * which is what keeps "url = 'x'" answerable by an index on url COLLATE "C".
+ * and equal bytes have equal keys under whatever collation the index has.  So
+ * "url = 'x'" is answerable by an index on url COLLATE "C".
  *
  *-------------------------------------------------------------------------
  */
@@ -75,7 +76,7 @@ hole_set(const RfIndexColumn *column, const RfOperator *op)
 		usable = rf_codec_ordered(column->codec, column->collation);
 	else
 		usable = op->opno == OID_RANGE_ELEM_CONTAINED_OP ||
-			rf_pattern_fits(column, op->function, op->collation);
+			rf_prefix_fits(column, op->function, op->collation);
 	return usable ? rf_keyset_not_null(column->codec->kind) : NULL;
 }
 
@@ -325,7 +326,7 @@ func_expr_set(const RfIndexColumn *column, Index varno, Node *key, FuncExpr *exp
 	if (IsA(pattern, Const))
 		return rf_pattern_set(column, expr->funcid, expr->inputcollid,
 							  ((Const *) pattern)->constvalue);
-	return rf_pattern_fits(column, expr->funcid, expr->inputcollid) ?
+	return rf_prefix_fits(column, expr->funcid, expr->inputcollid) ?
 		rf_keyset_not_null(column->codec->kind) : NULL;
 }
 

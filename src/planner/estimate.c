@@ -160,7 +160,8 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel)
 		if (info->amcostestimate != rf_costestimate ||
 			info->nkeycolumns != 1 || info->indexkeys[0] <= 0 ||
 			info->indpred != NIL ||
-			(codec = rf_codec_find(info->opcintype[0])) == NULL)
+			(codec = rf_codec_under(info->opcintype[0],
+									info->indexcollations[0])) == NULL)
 			continue;
 		if (counted == NULL)
 		{
@@ -298,7 +299,7 @@ read_stats(Oid relid, const RfIndexColumn *column, RfColumnStats *stats)
 		stats->shares = palloc((stats->ncommon + 1) * sizeof(float4));
 		for (int i = 0; i < stats->ncommon; i++)
 		{
-			RfKey		key = column->codec->encode(slot.values[i]);
+			RfKey		key = rf_encode(column->codec, slot.values[i]);
 
 			/* The bytes may be those of the value, which is freed. */
 			if (column->codec->kind == RF_KEY_BYTES)
@@ -399,7 +400,7 @@ make_stats_tuple(const RfMadeUp *made_up)
  * Gives core statistics that were made up.
  */
 static void
-supply(VariableStatData * vardata, const RfMadeUp *made_up)
+supply(VariableStatData *vardata, const RfMadeUp *made_up)
 {
 	vardata->statsTuple = make_stats_tuple(made_up);
 	vardata->freefunc = heap_freetuple;
@@ -604,7 +605,7 @@ estimate_rels(PlannerInfo *root, const RelOptInfo *under_way)
  */
 static bool
 relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
-			   VariableStatData * vardata)
+			   VariableStatData *vardata)
 {
 	RelOptInfo *rel = vardata->rel;
 

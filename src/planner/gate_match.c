@@ -72,7 +72,8 @@ rf_gate_table(List *opclasses)
 			column->opfamily = list_nth_oid(oids, 3 * c);
 			column->opcintype = list_nth_oid(oids, 3 * c + 1);
 			column->collation = list_nth_oid(oids, 3 * c + 2);
-			column->codec = codecs[c] = rf_codec_find(column->opcintype);
+			column->codec = codecs[c] = rf_codec_under(column->opcintype,
+													   column->collation);
 		}
 		index->codec = rf_row_codec(codecs, index->ncolumns);
 	}

@@ -3,9 +3,9 @@
  * pattern.c
  *	  LIKE, prefixes, and ranges that contain a column, as sets of keys.
  *
- * LIKE and ^@ compare bytes under every deterministic collation, and the keys
- * of strings are their bytes, so the clause's collation need not be the
- * index's.
+ * LIKE and ^@ compare bytes under every deterministic collation.  So do the
+ * keys of strings, but under collations of ICU, whose sort keys say nothing of
+ * how strings begin.  The clause's collation need not be the index's.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,8 +60,8 @@ string_set(const RfIndexColumn *column, StringInfo bytes)
  * Is the string operator one for the index's strings, under collations whose
  * equality is that of bytes?
  */
-bool
-rf_pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
+static bool
+pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
 {
 	switch (function)
 	{
@@ -90,6 +90,17 @@ rf_pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
 }
 
 /*
+ * The same where nothing is known of the pattern, and it will hardly be one
+ * without wildcards: can the index be asked for a prefix?
+ */
+bool
+rf_prefix_fits(const RfIndexColumn *column, Oid function, Oid collation)
+{
+	return column->codec->collator == NULL &&
+		pattern_fits(column, function, collation);
+}
+
+/*
  * The keys of "function(key, pattern)", the function being one behind LIKE or
  * ^@; NULL for any other, and where the pattern has no fixed start.
  */
@@ -101,7 +112,7 @@ rf_pattern_set(const RfIndexColumn *column, Oid function, Oid collation,
 	StringInfoData prefix;
 	bool		exact = false;
 
-	if (!rf_pattern_fits(column, function, collation))
+	if (!pattern_fits(column, function, collation))
 		return NULL;
 	value = DatumGetTextPP(pattern);
 	initStringInfo(&prefix);

@@ -201,8 +201,8 @@ extern RfKeySet *rf_clause_set(const RfIndexColumn *column, Index varno,
 							   Node *key, Node *clause);
 extern RfKeySet *rf_pattern_set(const RfIndexColumn *column, Oid function,
 								Oid collation, Datum pattern);
-extern bool rf_pattern_fits(const RfIndexColumn *column, Oid function,
-							Oid collation);
+extern bool rf_prefix_fits(const RfIndexColumn *column, Oid function,
+						   Oid collation);
 extern RfKeySet *rf_within_range_set(const RfIndexColumn *column, Oid type,
 									 Datum value);
 

@@ -139,6 +139,7 @@ typedef struct RfMetaData
 	RfDeltaSlot delta[RF_DELTA_SLOTS];
 	BlockNumber spare[RF_DELTA_SLOTS];
 	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
+	uint64		collators;		/* RfCodec.collators */
 	/* MAXALIGNed RfSegments follow */
 } RfMetaData;
 
@@ -258,6 +259,7 @@ extern Buffer rf_read_meta(Relation index, int lockmode);
 extern Buffer rf_read_meta_fields(Relation index);
 extern void rf_check_meta(Relation index, Buffer buffer);
 extern Buffer rf_try_read_meta(Relation index);
+extern bool rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec);
 extern Buffer rf_try_read_meta_of(RfFile *file, const RfCodec *codec);
 extern RfMetaData *rf_page_meta(Page page);
 extern const RfSegment *rf_first_segment(const RfMetaData *meta);

@@ -174,16 +174,9 @@ describe_column(RfAdvise *advise, const char *column)
 	advise->type_name = format_type_be(attribute->atttypid);
 	advise->collation = attribute->attcollation;
 	advise->typlen = attribute->attlen;
-	advise->codec = rf_codec_find(type);
-	if (advise->codec != NULL && advise->codec->collatable)
-	{
-		if (!get_collation_isdeterministic(advise->collation))
-			advise->codec = NULL;
-		else
-			advise->ordered = rf_codec_ordered(advise->codec, advise->collation);
-	}
-	else
-		advise->ordered = true;
+	advise->codec = rf_codec_under(type, advise->collation);
+	advise->ordered = advise->codec != NULL &&
+		rf_codec_ordered(advise->codec, advise->collation);
 	advise->is_partitioned =
 		table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
 	advise->is_partition_key = is_partition_key(table, attno);
@@ -308,9 +301,8 @@ advice(const RfAdvise *advise, const RfSample *sample)
 	char	   *command;
 
 	if (advise->codec == NULL)
-		return psprintf("Values of type %s%s cannot be summarized.",
-						advise->type_name,
-						OidIsValid(advise->collation) ? " under this collation" : "");
+		return psprintf("Values of type %s cannot be summarized.",
+						advise->type_name);
 	if (sample->nparts == 0)
 		return pstrdup("There are no values to learn from.");
 	if (n < 2)
@@ -328,7 +320,7 @@ advice(const RfAdvise *advise, const RfSample *sample)
 		psprintf("CREATE INDEX ... USING rangefilter (%s) on each of the %d tables.",
 				 advise->column_name, n);
 	if (!advise->ordered)
-		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; for ranges, use COLLATE \"C\".",
+		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; for ranges, use COLLATE \"C\" or a collation of ICU.",
 						command, 100 * advise->points, n);
 	if (!pays(advise, advise->ranges[0]))
 		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; ranges would not.",

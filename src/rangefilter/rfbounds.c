@@ -147,9 +147,9 @@ rf_put_field(Relation index, const RfBoundRow *row, int i, StringInfo prefix)
 	Datum		value = row->values[i];
 	RfKey		key;
 
-	if (rf_codec_find(row->types[i]) != codec)
+	if (rf_codec_under(row->types[i], index->rd_indcollation[i]) != codec)
 		value = rf_convert_bound(index, i, row->types[i], value);
-	key = codec->encode(value);
+	key = rf_encode(codec, value);
 	rf_row_put_key(format, i, &key, prefix);
 }
 

@@ -107,6 +107,8 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return RF_COVERED;
 	if (meta->flags & RF_DELTA_OVERFLOW)
 		return RF_COVERED;
+	if (rf_sorted_otherwise(meta, rf_index_codec(index)))
+		return RF_MISSING;
 	if (rf_delta_covers(index, meta, new))
 		return RF_COVERED;
 	return rf_segment_covers(index, meta, new);
@@ -145,7 +147,8 @@ rf_note_loss(RfMetaData *meta, bool in_tail)
 }
 
 /*
- * Writes the key, or what stands for it.  The caller holds the metapage
+ * Writes the key, or what stands for it.  A key does not go among those of
+ * another version of its collation.  The caller holds the metapage
  * exclusively; the stamp moves in the same WAL record.
  */
 static void
@@ -157,7 +160,8 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
 
 	meta->changes++;
-	if (in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS)
+	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
+		(in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS))
 		rf_note_loss(meta, in_tail);
 	else
 	{

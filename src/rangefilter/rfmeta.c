@@ -24,7 +24,8 @@ rf_find_codec(Relation index)
 		return NULL;
 	for (int i = 0; i < n; i++)
 	{
-		columns[i] = rf_codec_find(index->rd_opcintype[i]);
+		columns[i] = rf_codec_under(index->rd_opcintype[i],
+									index->rd_indcollation[i]);
 		if (columns[i] == NULL)
 			return NULL;
 	}
@@ -164,6 +165,16 @@ rf_meta_problem(Page page, const RfCodec *codec)
 }
 
 /*
+ * Are the keys in the index made by other collators than ours?  After an
+ * upgrade of ICU, or on a standby that has another version, they may be.
+ */
+bool
+rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec)
+{
+	return meta->collators != codec->collators;
+}
+
+/*
  * Pins the metapage, preferring the buffer it was last seen in.
  * InvalidBuffer where the file is empty.
  */
@@ -251,8 +262,8 @@ rf_read_meta(Relation index, int lockmode)
 
 /*
  * Pins and share-locks the metapage for a query: InvalidBuffer, and no
- * error, where it is damaged, for then the answer is "unknown".  The file is
- * that of an open index, or of a locked one.
+ * error, where it is damaged or its keys sort otherwise, for then the answer
+ * is "unknown".  The file is that of an open index, or of a locked one.
  */
 Buffer
 rf_try_read_meta_of(RfFile *file, const RfCodec *codec)
@@ -262,7 +273,8 @@ rf_try_read_meta_of(RfFile *file, const RfCodec *codec)
 	if (!BufferIsValid(buffer))
 		return InvalidBuffer;
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	if (rf_meta_problem(BufferGetPage(buffer), codec) == NULL)
+	if (rf_meta_problem(BufferGetPage(buffer), codec) == NULL &&
+		!rf_sorted_otherwise(rf_page_meta(BufferGetPage(buffer)), codec))
 		return buffer;
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
@@ -377,6 +389,7 @@ rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags)
 	meta->magic = RF_MAGIC;
 	meta->version = RF_FORMAT_VERSION;
 	meta->codec_id = codec->id;
+	meta->collators = codec->collators;
 	meta->identity = identity;
 	meta->flags = flags;
 	meta->announced_start = meta->announced_end = InvalidBlockNumber;

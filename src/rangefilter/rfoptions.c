@@ -104,34 +104,43 @@ rf_index_options(Relation index)
 }
 
 /*
- * Says once a statement that ranges cannot be asked under this collation.
- * (A partitioned index is built once for each partition.)
+ * Says once a statement what cannot be asked under this collation: prefixes
+ * where it is one of ICU, else ranges.  (A partitioned index is built once for
+ * each partition.)
  */
 static void
-rf_notice_collation(Relation index, Oid collation)
+rf_notice_collation(Relation index, const RfCodec *codec, Oid collation)
 {
 	static TimestampTz noticed = 0;
 
 	if (noticed == GetCurrentStatementStartTimestamp())
 		return;
 	noticed = GetCurrentStatementStartTimestamp();
-	ereport(NOTICE,
-			(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
-					RelationGetRelationName(index)),
-			 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
-					   get_collation_name(collation)),
-			 errhint("Use COLLATE \"C\" on the column or the index for ranges.")));
+	if (codec->collator != NULL)
+		ereport(NOTICE,
+				(errmsg("index \"%s\" will serve equality, IN and ranges, but not LIKE prefixes",
+						RelationGetRelationName(index)),
+				 errdetail("Keys are summarized by their sort keys under collation \"%s\", which do not tell how strings begin.",
+						   get_collation_name(collation)),
+				 errhint("For LIKE prefixes, create an index with COLLATE \"C\" after the column's name.")));
+	else
+		ereport(NOTICE,
+				(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
+						RelationGetRelationName(index)),
+				 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
+						   get_collation_name(collation)),
+				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index for ranges.")));
 }
 
 /*
- * Refuses key columns of types without an encoding and collations under which
- * equal strings differ in their bytes.
+ * Refuses key columns of types without an encoding.
  */
 static void
 rf_check_column(Relation index, int column, bool may_notice)
 {
-	const RfCodec *codec = rf_codec_find(index->rd_opcintype[column]);
 	Oid			collation = index->rd_indcollation[column];
+	const RfCodec *codec = rf_codec_under(index->rd_opcintype[column],
+										  collation);
 
 	if (codec == NULL)
 		ereport(ERROR,
@@ -139,15 +148,10 @@ rf_check_column(Relation index, int column, bool may_notice)
 				 errmsg("type %s has no key encoding for rangefilter indexes",
 						format_type_be(index->rd_opcintype[column])),
 				 errhint("Use one of the operator classes that come with rangefilter.")));
-	if (!codec->collatable)
-		return;
-	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("rangefilter indexes do not support nondeterministic collations"),
-				 errhint("Use COLLATE \"C\" or another deterministic collation.")));
-	if (may_notice && !rf_codec_ordered(codec, collation))
-		rf_notice_collation(index, collation);
+	if (may_notice &&
+		(codec->collator != NULL ? get_collation_isdeterministic(collation) :
+		 !rf_codec_ordered(codec, collation)))
+		rf_notice_collation(index, codec, collation);
 }
 
 /*

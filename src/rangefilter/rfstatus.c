@@ -158,7 +158,8 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	values[STATUS_HEAP_BLOCKS] =
 		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
 	values[STATUS_SUMMARIZED_BLOCKS] = Int64GetDatum(meta->summarized);
-	values[STATUS_TAIL_OPEN] = BoolGetDatum((meta->flags & RF_UNCERTAIN_FLAGS) != 0);
+	values[STATUS_TAIL_OPEN] = BoolGetDatum((meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
+											rf_sorted_otherwise(meta, codec));
 	values[STATUS_GENERATION] = Int64GetDatum(meta->generation);
 
 	/*

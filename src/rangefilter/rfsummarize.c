@@ -69,18 +69,18 @@ rf_is_too_loose(const RfSegment *segment, RfSummarizeMode mode)
  * The rows a summary was made from, plus the keys that came since, less the
  * rows that live: that many keys may be stale, and each is a false positive.
  * One in five is enough.  Likewise, a delta of a twentieth of the keys has
- * become expensive to carry along.
+ * become expensive to carry along.  Keys that sort otherwise now say nothing.
  */
 static bool
-rf_worth_redoing(const RfMetaData *meta, RfSummarizeMode mode,
-				 double live_tuples)
+rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
+				 RfSummarizeMode mode, double live_tuples)
 {
 	const RfSegment *segment = rf_first_segment(meta);
 	double		rows = rf_delta_keys(meta);
 	double		delta = rows;
 	double		summarized = 0;
 
-	if (mode == RF_SUMMARIZE_BUILD)
+	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
 		return true;
 	if (meta->flags & (RF_STANDBY_UNKNOWN | RF_DELTA_OVERFLOW |
 					   RF_DELTA_OVERFLOW_RETIRED))
@@ -173,6 +173,20 @@ rf_retire_delta(RfMetaData *meta, BlockNumber start)
 }
 
 /*
+ * From now on keys are made by this codec's collators.  Those there are, all
+ * retired, count no more; until they are replaced, by a scan of everything, the
+ * index has nothing to say.
+ */
+static void
+rf_change_collators(RfMetaData *meta, const RfCodec *codec)
+{
+	Assert(meta->nretired == meta->ndelta);
+	meta->collators = codec->collators;
+	meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
+	meta->changes++;
+}
+
+/*
  * Step 1.  Returns false where there is nothing to do.
  */
 static bool
@@ -182,7 +196,8 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
 	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
 	GenericXLogState *state;
-	bool		redo = rf_worth_redoing(meta, mode, live_tuples);
+	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
+	bool		redo = rf_worth_redoing(meta, otherwise, mode, live_tuples);
 
 	/* Read under the lock: see the head of rfinsert.c. */
 	work->end = RelationGetNumberOfBlocks(heap);
@@ -204,6 +219,8 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->next_owner++;
 	meta->flags &= ~RF_DELTA_RETIRING;
 	rf_retire_delta(meta, work->start);
+	if (otherwise)
+		rf_change_collators(meta, rf_index_codec(index));
 	if (meta->flags & RF_TAIL_OPEN)
 		meta->flags |= RF_TAIL_OPEN_RETIRED;
 	meta->flags &= ~RF_TAIL_OPEN;

@@ -594,6 +594,7 @@ wormhole_check(PG_FUNCTION_ARGS)
 											check.nblocks / 8 + 1,
 											MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	wh_read_meta(check.index);
+	wh_check_collators(check.index);
 	block = wh_cache(check.index)->root;
 	top = wh_cache(check.index)->level;
 	for (int level = top; level >= 0; level--)

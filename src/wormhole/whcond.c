@@ -459,7 +459,7 @@ wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 		 keys[0].sk_subtype != index->rd_opcintype[0]) ||
 		column->codec->type == TIMETZOID)
 		return false;
-	key = column->codec->encode_whole(keys[0].sk_argument);
+	key = rf_encode_whole(column->codec, keys[0].sk_argument);
 	resetStringInfo(lo);
 	rf_row_put_key(format, 0, &key, lo);
 	if (column->codec->kind == RF_KEY_BYTES)

@@ -17,6 +17,7 @@
 
 #include <math.h>
 
+#include "access/genam.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -26,6 +27,26 @@
 /* Children of a directory page, and operators charged for a page. */
 #define FANOUT			300.0
 #define PAGE_OPERATORS	25.0
+
+/*
+ * Can the index not be used, see wh_check_collators()?  It is locked.
+ */
+static bool
+is_unusable(const IndexOptInfo *info)
+{
+	Relation	index;
+	bool		result;
+	int			i = 0;
+
+	while (i < info->nkeycolumns && !OidIsValid(info->indexcollations[i]))
+		i++;
+	if (i == info->nkeycolumns || info->hypothetical)
+		return false;
+	index = index_open(info->indexoid, NoLock);
+	result = wh_sorted_otherwise(index);
+	index_close(index, NoLock);
+	return result;
+}
 
 /*
  * amcostestimate.
@@ -43,6 +64,8 @@ wh_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 				   selectivity, correlation, pages);
 	levels = 1 + ceil(log(Max(path->indexinfo->pages, 1)) / log(FANOUT));
 	cost = descents * levels * PAGE_OPERATORS * cpu_operator_cost;
+	if (is_unusable(path->indexinfo))
+		cost += disable_cost;
 	*startup_cost += cost;
 	*total_cost += cost;
 }

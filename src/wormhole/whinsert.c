@@ -419,6 +419,7 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	Buffer		buffer;
 	bool		unique;
 
+	wh_check_collators(index);
 	initStringInfo(&key);
 	initStringInfo(&payload);
 	wh_encode(index, values, isnull, &key, &payload);

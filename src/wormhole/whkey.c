@@ -4,7 +4,8 @@
  *	  Rows as keys, and back.
  *
  * The key columns become one byte string (key/rowkey.h).  An index-only scan
- * wants the values back.  For most types the key is enough.  Where equality is
+ * wants the values back.  For most types the key is enough, strings under
+ * deterministic collations of ICU included (key/codec_icu.c).  Where equality is
  * not identity (numeric 1.0 and 1.00, float -0.0), and for INCLUDE columns,
  * the entry has a payload: an index tuple in which the columns that the key
  * gives are null, without the TID such a tuple begins with.
@@ -27,12 +28,14 @@
 #define PAYLOAD_SKIP	offsetof(IndexTupleData, t_info)
 
 /*
- * How values of a type can be had from keys.
+ * How values can be had from keys.
  */
 WhDecode
-wh_decode_kind(Oid type)
+wh_decode_kind(const RfCodec *codec)
 {
-	switch (type)
+	if (codec->collator != NULL && !rf_codec_has_string(codec))
+		return WH_DECODE_NEVER;
+	switch (codec->type)
 	{
 		case INT2OID:
 		case INT4OID:
@@ -76,7 +79,8 @@ make_cache(Relation index)
 	{
 		RfRowColumn *column = &cache->format.columns[i];
 
-		column->codec = rf_codec_find(index->rd_opcintype[i]);
+		column->codec = rf_codec_under(index->rd_opcintype[i],
+									   index->rd_indcollation[i]);
 		if (column->codec == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
@@ -86,10 +90,11 @@ make_cache(Relation index)
 		column->desc = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
 		column->nulls_first =
 			(index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-		cache->decode[i] = wh_decode_kind(column->codec->type);
+		cache->decode[i] = wh_decode_kind(column->codec);
 		if (cache->decode[i] != WH_DECODE_ALWAYS)
 			cache->may_have_payload = true;
 	}
+	cache->collators = rf_row_collators(&cache->format);
 	cache->hint = wh_hint_of(RelationGetRelid(index));
 	index->rd_amcache = cache;
 	return cache;
@@ -165,6 +170,21 @@ decode_macaddr8(uint64 num)
 }
 
 /*
+ * A string from its bytes.
+ */
+static Datum
+decode_string(Oid type, const char *string, uint32 len)
+{
+	Name		name;
+
+	if (type != NAMEOID)
+		return PointerGetDatum(cstring_to_text_with_len(string, len));
+	name = palloc0(NAMEDATALEN);
+	memcpy(name, string, Min(len, NAMEDATALEN - 1));
+	return NameGetDatum(name);
+}
+
+/*
  * A value from its key, where that says it all.  What is passed by reference
  * is palloc'd, or, of fixed length, may be in the key.
  */
@@ -172,6 +192,13 @@ Datum
 wh_decode_value(const RfCodec *codec, const RfKey *key)
 {
 	int64		number = (int64) (key->num ^ RF_SIGN_BIT);
+	const char *string = (const char *) key->data;
+	uint32		len = key->len;
+
+	if (codec->collator != NULL && !rf_codec_string(codec, key, &string, &len))
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index key of a string has no string")));
 
 	switch (codec->type)
 	{
@@ -202,15 +229,8 @@ wh_decode_value(const RfCodec *codec, const RfKey *key)
 			return UUIDPGetDatum((pg_uuid_t *) key->data);
 		case TEXTOID:
 		case BYTEAOID:
-			return PointerGetDatum(cstring_to_text_with_len((const char *) key->data,
-															key->len));
 		case NAMEOID:
-			{
-				Name		name = palloc0(NAMEDATALEN);
-
-				memcpy(name, key->data, Min(key->len, NAMEDATALEN - 1));
-				return NameGetDatum(name);
-			}
+			return decode_string(codec->type, string, len);
 		default:
 			elog(ERROR, "keys of type %u cannot be decoded", codec->type);
 			return (Datum) 0;
@@ -227,7 +247,7 @@ survives(const RfCodec *codec, WhDecode kind, Datum value)
 
 	if (kind != WH_DECODE_VERIFY)
 		return kind == WH_DECODE_ALWAYS;
-	key = codec->encode_whole(value);
+	key = rf_encode_whole(codec, value);
 	if (codec->type == FLOAT4OID)
 		return wh_decode_value(codec, &key) == value;
 	return datumIsEqual(wh_decode_value(codec, &key), value, FLOAT8PASSBYVAL,

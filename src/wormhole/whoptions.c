@@ -67,7 +67,7 @@ wh_index_options(Relation index)
 }
 
 /*
- * Refuses collations under which keys do not sort as their bytes, and says of
+ * Refuses collations whose order we cannot give to keys, and says of
  * a new unique index what the server will not do with it.
  */
 void
@@ -85,8 +85,8 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("wormhole indexes do not support collation \"%s\"",
 						get_collation_name(collation)),
-				 errdetail("Keys are kept as bytes, which do not sort as this collation does."),
-				 errhint("Use COLLATE \"C\" on the column or the index.")));
+				 errdetail("Keys are kept as bytes, which do not sort as this collation of the operating system's does."),
+				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index.")));
 	}
 	if (index_info->ii_Unique &&
 		index->rd_createSubid != InvalidSubTransactionId)

@@ -108,6 +108,7 @@ prepare_scan(IndexScanDesc scan)
 	WhScan		so = (WhScan) scan->opaque;
 	MemoryContext old;
 
+	wh_check_collators(scan->indexRelation);
 	if (wh_simple_range(scan->indexRelation, scan->keyData,
 						scan->numberOfKeys, &so->simple_lo, &so->simple_hi,
 						&so->simple))

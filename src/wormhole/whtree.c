@@ -127,8 +127,40 @@ wh_read_meta(Relation index)
 	cache->identity = WhPageHeader(page)->identity;
 	cache->root = WhPageMeta(page)->root;
 	cache->level = WhPageMeta(page)->level;
+	cache->sorted_otherwise = WhPageMeta(page)->collators != cache->collators;
 	cache->have_meta = true;
 	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Would the keys of strings sort in another way now than when the index was
+ * built?  ICU sorts by other rules after an upgrade, or on this standby.
+ */
+bool
+wh_sorted_otherwise(Relation index)
+{
+	if (wh_cache(index)->collators == 0)
+		return false;
+	if (!wh_cache(index)->have_meta)
+		wh_read_meta(index);
+	return wh_cache(index)->sorted_otherwise;
+}
+
+/*
+ * Then nothing can be found in it, and nothing put into it.  (VACUUM can go on:
+ * it makes no keys.)
+ */
+void
+wh_check_collators(Relation index)
+{
+	if (!wh_sorted_otherwise(index))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" was built under another version of a collation",
+					RelationGetRelationName(index)),
+			 errdetail("The collation sorts in another way here than where the index was built, as after an upgrade of ICU."),
+			 errhint("REINDEX it.")));
 }
 
 /*
@@ -151,6 +183,7 @@ wh_init_meta_page(Relation index, Page page, uint64 identity,
 	meta->ncolumns = format->ncolumns;
 	for (int i = 0; i < format->ncolumns; i++)
 		meta->codec_ids[i] = format->columns[i].codec->id;
+	meta->collators = wh_cache(index)->collators;
 	meta->root = root;
 	meta->level = level;
 	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;

@@ -36,7 +36,8 @@ wh_short_way(Relation index, WhShortWay *way)
 
 	memset(way, 0, sizeof(*way));
 	way->codec = column->codec;
-	if (IndexRelationGetNumberOfAttributes(index) > 1)
+	if (IndexRelationGetNumberOfAttributes(index) > 1 ||
+		column->codec->collator != NULL)
 		return;
 	switch (column->codec->type)
 	{
@@ -49,7 +50,7 @@ wh_short_way(Relation index, WhShortWay *way)
 			break;
 		default:
 			if (column->codec->kind != RF_KEY_U64 || !attribute->attbyval ||
-				wh_decode_kind(column->codec->type) == WH_DECODE_NEVER)
+				wh_decode_kind(column->codec) == WH_DECODE_NEVER)
 				break;
 			way->kind = WH_SHORT_NUMBER;
 			way->flip = column->desc ? PG_UINT64_MAX : 0;

@@ -147,6 +147,7 @@ typedef struct WhMetaData
 	BlockNumber root;
 	uint32		level;			/* the root's */
 	uint16		codec_ids[INDEX_MAX_KEYS];
+	uint64		collators;		/* rf_row_collators() */
 } WhMetaData;
 
 #define WhPageMeta(page) \
@@ -214,9 +215,11 @@ typedef struct WhCache
 	RfRowFormat format;
 	WhDecode	decode[INDEX_MAX_KEYS];
 	bool		may_have_payload;
+	uint64		collators;		/* rf_row_collators() */
 
 	/* From the metapage; the root may have got a parent since. */
 	bool		have_meta;
+	bool		sorted_otherwise;	/* the collators there are others */
 	uint64		identity;
 	BlockNumber root;
 	uint32		level;
@@ -267,7 +270,7 @@ extern void wh_encode(Relation index, const Datum *values,
 extern void wh_decode(Relation index, const uint8 *key, int len,
 					  const uint8 *payload, int payload_len,
 					  Datum *values, bool *isnull);
-extern WhDecode wh_decode_kind(Oid type);
+extern WhDecode wh_decode_kind(const RfCodec *codec);
 extern Datum wh_decode_value(const RfCodec *codec, const RfKey *key);
 extern void wh_check_size(Relation index, Relation heap, int key_len,
 						  int payload_len);
@@ -323,6 +326,8 @@ extern void wh_items_rewrite(const WhItemSet *set, Page page,
 extern Buffer wh_read(Relation index, BlockNumber block, int lockmode);
 extern Page wh_check_page(Relation index, Buffer buffer);
 extern void wh_read_meta(Relation index);
+extern bool wh_sorted_otherwise(Relation index);
+extern void wh_check_collators(Relation index);
 extern Buffer wh_descend(Relation index, const WhKey *key, WhSide side,
 						 int level, int lockmode);
 extern bool wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key);

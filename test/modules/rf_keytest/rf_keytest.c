@@ -32,12 +32,12 @@ PG_FUNCTION_INFO_V1(rf_float8);
 PG_FUNCTION_INFO_V1(rf_numeric);
 
 /*
- * The codec of a type, or an error.
+ * The codec of a type under a collation, or an error.
  */
 static const RfCodec *
-codec_of(Oid type)
+codec_of(Oid type, Oid collation)
 {
-	const RfCodec *codec = rf_codec_find(type);
+	const RfCodec *codec = rf_codec_under(type, collation);
 
 	if (codec == NULL)
 		ereport(ERROR,
@@ -141,8 +141,9 @@ checked_text(char *shown)
 Datum
 rf_key(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(argument_type(fcinfo, 0));
-	RfKey		key = codec->encode(PG_GETARG_DATUM(0));
+	const RfCodec *codec = codec_of(argument_type(fcinfo, 0),
+									PG_GET_COLLATION());
+	RfKey		key = rf_encode(codec, PG_GETARG_DATUM(0));
 
 	if (codec->kind == RF_KEY_BYTES && key.len > FILTER_MAX_KEY)
 		elog(ERROR, "key has %u bytes", key.len);
@@ -152,8 +153,9 @@ rf_key(PG_FUNCTION_ARGS)
 Datum
 rf_key_show(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(argument_type(fcinfo, 0));
-	RfKey		key = codec->encode(PG_GETARG_DATUM(0));
+	const RfCodec *codec = codec_of(argument_type(fcinfo, 0),
+									PG_GET_COLLATION());
+	RfKey		key = rf_encode(codec, PG_GETARG_DATUM(0));
 
 	PG_RETURN_DATUM(checked_text(codec->show(&key)));
 }
@@ -161,7 +163,7 @@ rf_key_show(PG_FUNCTION_ARGS)
 Datum
 rf_key_show_bytes(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(PG_GETARG_OID(0));
+	const RfCodec *codec = codec_of(PG_GETARG_OID(0), InvalidOid);
 	bytea	   *bytes = PG_GETARG_BYTEA_PP(1);
 	RfKey		key = {0};
 	uint32		i;
@@ -176,7 +178,8 @@ rf_key_show_bytes(PG_FUNCTION_ARGS)
 Datum
 rf_key_matches(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(argument_type(fcinfo, 0));
+	const RfCodec *codec = codec_of(argument_type(fcinfo, 0),
+									PG_GETARG_OID(3));
 	RfKeySet   *set;
 	RfKey		key;
 
@@ -186,14 +189,14 @@ rf_key_matches(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	if (set->kind != codec->kind || set->nulls)
 		elog(ERROR, "comparison gave an impossible set");
-	key = codec->encode(PG_GETARG_DATUM(0));
+	key = rf_encode(codec, PG_GETARG_DATUM(0));
 	PG_RETURN_BOOL(set_contains(set, &key));
 }
 
 Datum
 rf_key_set(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(PG_GETARG_OID(0));
+	const RfCodec *codec = codec_of(PG_GETARG_OID(0), PG_GETARG_OID(3));
 	RfKeySet   *set;
 
 	set = rf_codec_compare(codec, PG_GETARG_OID(3), PG_GETARG_INT32(1),
@@ -206,7 +209,7 @@ rf_key_set(PG_FUNCTION_ARGS)
 Datum
 rf_key_starts_with(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(argument_type(fcinfo, 0));
+	const RfCodec *codec = codec_of(argument_type(fcinfo, 0), InvalidOid);
 	bytea	   *prefix = PG_GETARG_BYTEA_PP(1);
 	RfKeySet   *set;
 	RfKey		key;
@@ -215,14 +218,14 @@ rf_key_starts_with(PG_FUNCTION_ARGS)
 						  VARSIZE_ANY_EXHDR(prefix));
 	if (set == NULL)
 		PG_RETURN_NULL();
-	key = codec->encode(PG_GETARG_DATUM(0));
+	key = rf_encode(codec, PG_GETARG_DATUM(0));
 	PG_RETURN_BOOL(set_contains(set, &key));
 }
 
 Datum
 rf_key_prefix_set(PG_FUNCTION_ARGS)
 {
-	const RfCodec *codec = codec_of(PG_GETARG_OID(0));
+	const RfCodec *codec = codec_of(PG_GETARG_OID(0), InvalidOid);
 	bytea	   *prefix = PG_GETARG_BYTEA_PP(1);
 	RfKeySet   *set;
 
@@ -236,13 +239,14 @@ rf_key_prefix_set(PG_FUNCTION_ARGS)
 Datum
 rf_key_codec_id(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(codec_of(PG_GETARG_OID(0))->id);
+	PG_RETURN_INT32(codec_of(PG_GETARG_OID(0), InvalidOid)->id);
 }
 
 Datum
 rf_key_ordered(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(rf_codec_ordered(codec_of(PG_GETARG_OID(0)),
+	PG_RETURN_BOOL(rf_codec_ordered(codec_of(PG_GETARG_OID(0),
+											 PG_GETARG_OID(1)),
 									PG_GETARG_OID(1)));
 }
 

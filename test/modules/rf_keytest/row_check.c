@@ -47,7 +47,8 @@ take_row(FunctionCallInfo fcinfo, bool whole, const char *flags, int first,
 		RfRowColumn *column = &row->format.columns[i];
 		Oid			type = get_fn_expr_argtype(fcinfo->flinfo, first + i);
 
-		column->codec = rf_codec_find(getBaseType(type));
+		column->codec = rf_codec_under(getBaseType(type),
+									   PG_GET_COLLATION());
 		if (column->codec == NULL)
 			elog(ERROR, "no codec for type %s", format_type_be(type));
 		column->desc = flags[i] == 'd' || flags[i] == 'D';
@@ -136,7 +137,7 @@ same_part(const RfCodec *codec, RfRowPart part, const RfKey *got, Datum value,
 
 	if (isnull || part != RF_ROW_VALUE)
 		return isnull && part == RF_ROW_NULL;
-	key = codec->encode_whole(value);
+	key = rf_encode_whole(codec, value);
 	return rf_key_compare(codec->kind, got, &key) == 0;
 }
 
@@ -198,8 +199,8 @@ row_prefix(const Row *row, int columns)
 			rf_row_put_null(&row->format, i, prefix);
 			continue;
 		}
-		key = row->format.whole ? codec->encode_whole(row->values[i]) :
-			codec->encode(row->values[i]);
+		key = row->format.whole ? rf_encode_whole(codec, row->values[i]) :
+			rf_encode(codec, row->values[i]);
 		rf_row_put_key(&row->format, i, &key, prefix);
 	}
 	return prefix;

@@ -127,7 +127,7 @@ check_row(Check *check, const RfCodec *codec, const RfKeySet *set, int nsets,
 			RfKey		value = {0};
 
 			if (!isnull[i])
-				value = check->columns[i]->encode(values[i]);
+				value = rf_encode(check->columns[i], values[i]);
 			in = isnull[i] ? check->sets[i]->nulls :
 				rf_keyset_contains(check->sets[i], &value);
 		}

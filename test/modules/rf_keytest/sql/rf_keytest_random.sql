@@ -262,20 +262,22 @@ CREATE PROCEDURE compare(c text, only_left text[]) LANGUAGE plpgsql AS $$
 DECLARE
 	o record;
 	c_collate text;
+	shared text;
 BEGIN
 	FOR o IN SELECT * FROM operators WHERE only_left IS NULL OR "left" = ANY (only_left::regtype[]) LOOP
 		c_collate := CASE WHEN o.c_collate = '' THEN '' ELSE format(' COLLATE %I', c) END;
+		shared := CASE WHEN o.c_collate = '' THEN '' ELSE format(' OR length(rf_key(l.v COLLATE %I)) = 1000', c) END;
 		EXECUTE format($q$
 			INSERT INTO comparison_result
 			SELECT %L, %L, %L, %L, %L, count(*) FILTER (WHERE got IS NULL), count(got),
 				   count(*) FILTER (WHERE wanted AND NOT got),
 				   count(*) FILTER (WHERE NOT wanted AND got AND NOT shared),
 				   count(*) FILTER (WHERE wanted), count(*) FILTER (WHERE NOT wanted)
-			FROM (SELECT l.v %s r.v%s AS wanted, rf_key_matches(l.v, %s, r.v, %L::regcollation) AS got, l.shared
+			FROM (SELECT l.v %s r.v%s AS wanted, rf_key_matches(l.v, %s, r.v, %L::regcollation) AS got, l.shared%s AS shared
 				  FROM (SELECT * FROM %s ORDER BY pick LIMIT 110) l,
 					   (SELECT * FROM %s ORDER BY pick LIMIT 110) r) s$q$,
 			c, o."left", o.op, o."right", o.immutable,
-			o.op, c_collate, o.strategy, format('%I', c), o.left_pool, o.right_pool);
+			o.op, c_collate, o.strategy, format('%I', c), shared, o.left_pool, o.right_pool);
 	END LOOP;
 END $$;
 CALL compare('C', NULL);
@@ -286,7 +288,7 @@ SELECT "left", "right", bool_and(immutable) AS immutable, count(*) AS operators,
 FROM comparison_result GROUP BY 1, 2 ORDER BY "left"::text COLLATE "C", "right"::text COLLATE "C";
 SELECT :seed AS seed, * FROM comparison_result WHERE lost + surplus > 0 OR refused > 0 AND answered > 0;
 
--- Other collations: '=' only, and nothing under one that is not deterministic.
+-- Other collations: '=' only, but for those of ICU.
 -- (Not every server has such collations.)
 TRUNCATE comparison_result;
 DO $$
@@ -312,7 +314,8 @@ SELECT :seed AS seed, * FROM comparison_result
 WHERE lost + surplus > 0 OR refused > 0 AND answered > 0 OR
 	  (answered > 0) <> CASE c
 		WHEN 'default' THEN op = '=' OR rf_key_ordered("left", 'default'::regcollation)
-		WHEN 'blind' THEN false
+		WHEN 'icu' THEN true
+		WHEN 'blind' THEN true
 		ELSE op = '=' END;
 
 --

@@ -1,0 +1,257 @@
+/*-------------------------------------------------------------------------
+ *
+ * codec_icu.c
+ *	  Strings under collations of ICU, by their sort keys.
+ *
+ * ICU makes of a string and a collator a *sort key*: bytes that compare by
+ * memcmp as the collator compares strings, whatever its locale and attributes
+ * (numeric order, strength, upper case first).  It has no zero byte but the
+ * one at its end.
+ *
+ * Where the collator finds two strings equal, PostgreSQL compares their bytes,
+ * unless the collation is nondeterministic.  So the key is
+ *
+ *		sort key, 0x00, bytes of the string
+ *
+ * which is the same order, has the same equality, and gives the string back;
+ * under a nondeterministic collation it is the sort key alone, without its
+ * zero.  Nothing about the start of a sort key follows from the start of a
+ * string ("ch" may be a letter of its own), so prefixes cannot be asked for.
+ *
+ * Another version of ICU may sort in another way.  The collator's version
+ * goes into a number that indexes keep, and with it the sort keys of some
+ * strings: that the collation is another one for whatever reason shows in them
+ * if anywhere.
+ *
+ * ICU's functions are called directly; their symbols, which have ICU's version
+ * in their names, are those the server itself is linked with.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_collation.h"
+#include "common/hashfn.h"
+#include "filter/filter.h"
+#include "key/codec_impl.h"
+#include "mb/pg_wchar.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
+
+#ifdef USE_ICU
+
+/* Strings and sort keys up to these lengths take no memory of their own. */
+#define SHORT_STRING	512
+#define SHORT_KEY		2048
+
+/*
+ * Strings whose order tells collators from each other: case, accents, digits,
+ * punctuation, contractions, and letters that languages have at other places.
+ */
+static const char *const samples[] = {
+	"a", "A", "b", "10", "9", "-", " ", "co-op", "coop", "ch", "ll", "dz",
+	"\xc3\xa4", "\xc3\xb6", "\xc3\xa5", "\xc3\xb1", "\xc3\x9f", "\xc3\xa9",
+	"\xc5\x82", "\xc4\x8d", "\xc4\xb1", "I", "\xd1\x8f", "\xe4\xb8\xad",
+	"\xe6\x96\x87", "\xe3\x81\x8b", "\xe3\x82\xab", "\xea\xb0\x80",
+	"\xf0\x9f\x98\x80"
+};
+
+/*
+ * A string as UTF-16: in buffer, which has room for SHORT_STRING, or palloc'd.
+ * Returns its length.
+ */
+static int32
+to_utf16(const char *string, uint32 len, UChar *buffer, UChar **result)
+{
+	if (len <= SHORT_STRING && GetDatabaseEncoding() == PG_UTF8)
+	{
+		uint32		i;
+
+		for (i = 0; i < len && !IS_HIGHBIT_SET(string[i]); i++)
+			buffer[i] = (UChar) string[i];
+		*result = buffer;
+		if (i == len)
+			return (int32) len;
+	}
+	return icu_to_uchar(result, string, len);
+}
+
+/*
+ * The key of a string: its sort key, and behind that, under a deterministic
+ * collation, its bytes.  The data is palloc'd.
+ */
+RfKey
+rf_collate(const RfCollator *collator, const char *string, uint32 len)
+{
+	UChar		short_string[SHORT_STRING];
+	uint8		short_key[SHORT_KEY];
+	UChar	   *utf16;
+	int32		utf16_len = to_utf16(string, len, short_string, &utf16);
+	int32		sort_len = ucol_getSortKey(collator->ucol, utf16, utf16_len,
+										   short_key, SHORT_KEY);
+	RfKey		key = {0};
+	uint8	   *data;
+
+	if (sort_len <= 0)
+		elog(ERROR, "ICU made no sort key of a string of %u bytes", len);
+	data = palloc_extended((Size) sort_len + len, MCXT_ALLOC_HUGE);
+	if (sort_len <= SHORT_KEY)
+		memcpy(data, short_key, sort_len);
+	else if (ucol_getSortKey(collator->ucol, utf16, utf16_len, data,
+							 sort_len) != sort_len)
+		elog(ERROR, "ICU made two sort keys of one string");
+	if (utf16 != short_string)
+		pfree(utf16);
+
+	Assert(memchr(data, 0, sort_len) == data + sort_len - 1);
+	key.data = data;
+	key.len = sort_len - 1;
+	if (collator->deterministic)
+	{
+		memcpy(data + sort_len, string, len);
+		key.len = sort_len + len;
+	}
+	return key;
+}
+
+/*
+ * What tells this collator from others.
+ */
+static uint64
+collator_version(const RfCollator *collator)
+{
+	UVersionInfo version;
+	uint64		hash;
+
+	ucol_getVersion(collator->ucol, version);
+	hash = hash_bytes_extended(version, sizeof(version),
+							   collator->deterministic ? 1 : 0);
+	for (int i = 0; i < lengthof(samples); i++)
+	{
+		RfKey		key;
+
+		/* Other encodings than UTF-8 may lack the character. */
+		if (IS_HIGHBIT_SET(samples[i][0]) && GetDatabaseEncoding() != PG_UTF8)
+			continue;
+		key = rf_collate(collator, samples[i], strlen(samples[i]));
+		hash = hash_bytes_extended(key.data, key.len, hash);
+		pfree(unconstify(uint8 *, key.data));
+	}
+	return hash != 0 ? hash : 1;
+}
+
+/*
+ * May ICU be the collation's provider?  (The server is not to be asked for
+ * locales of others, which the system may lack.)
+ */
+static bool
+may_be_icu(Oid collation)
+{
+	HeapTuple	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	char		provider;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	ReleaseSysCache(tuple);
+	return provider == COLLPROVIDER_ICU || provider == COLLPROVIDER_DEFAULT;
+}
+
+/*
+ * The collator of a collation, or NULL where its provider is not ICU.  It
+ * lives as long as the process.
+ */
+const RfCollator *
+rf_collator_find(Oid collation)
+{
+	static RfCollator *made = NULL;
+	RfCollator *collator;
+	RfCollator	found = {0};
+	pg_locale_t locale;
+
+	for (collator = made; collator != NULL; collator = collator->next)
+	{
+		if (collator->collation == collation)
+			return collator;
+	}
+	if (!may_be_icu(collation))
+		return NULL;
+	locale = pg_newlocale_from_collation(collation);
+	if (!locale || locale->provider != COLLPROVIDER_ICU)
+		return NULL;
+	found.collation = collation;
+	found.deterministic = get_collation_isdeterministic(collation);
+	found.ucol = locale->info.icu.ucol;
+	found.version = collator_version(&found);
+	found.next = made;
+	collator = MemoryContextAlloc(TopMemoryContext, sizeof(RfCollator));
+	*collator = found;
+	made = collator;
+	return collator;
+}
+
+#else							/* !USE_ICU */
+
+const RfCollator *
+rf_collator_find(Oid collation)
+{
+	return NULL;
+}
+
+RfKey
+rf_collate(const RfCollator *collator, const char *string, uint32 len)
+{
+	RfKey		key = {0};
+
+	elog(ERROR, "collation %u needs ICU", collator->collation);
+	return key;
+}
+
+#endif							/* USE_ICU */
+
+/*
+ * Finds the string's bytes in a key; false where the key has none.
+ */
+static bool
+find_string(const RfKey *key, const char **string, uint32 *len)
+{
+	const uint8 *end = key->len == 0 ? NULL : memchr(key->data, 0, key->len);
+
+	if (end == NULL)
+		return false;
+	*string = (const char *) end + 1;
+	*len = key->data + key->len - (end + 1);
+	return true;
+}
+
+bool
+rf_codec_has_string(const RfCodec *codec)
+{
+	return codec->collator->deterministic;
+}
+
+bool
+rf_codec_string(const RfCodec *codec, const RfKey *key, const char **string,
+				uint32 *len)
+{
+	return rf_codec_has_string(codec) && find_string(key, string, len);
+}
+
+/*
+ * The string, or the bytes of a sort key without one.
+ */
+char *
+rf_show_collated(const RfKey *key)
+{
+	const char *string;
+	RfKey		bytes = {0};
+
+	if (!find_string(key, &string, &bytes.len))
+		return rf_show_raw(key);
+	bytes.data = (const uint8 *) string;
+	return key->len < FILTER_MAX_KEY ? rf_show_text(&bytes) :
+		psprintf("%s...", rf_show_text(&bytes));
+}
