@@ -18,7 +18,6 @@
 #include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "storage/smgr.h"
-#include "utils/memutils.h"
 #include "wormhole/whbuild.h"
 
 /* Pages are at addresses that direct I/O can do with. */

@@ -24,7 +24,6 @@
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/planner.h"
 #include "pgstat.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
