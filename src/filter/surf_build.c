@@ -66,7 +66,7 @@ struct SurfBuild
 	uint32_t	ngroups;
 	uint64_t	group_stride;	/* one group in so many is in the sample */
 	uint64_t	next_group;		/* number of the next one's first key */
-	uint64_t	group_end;		/* of the first key behind the last one */
+	uint64_t	next_sample;	/* no key before this one is in the sample */
 	uint8_t    *sample;
 	size_t		sample_len;
 	size_t		sample_max;
@@ -163,7 +163,6 @@ sample_key(SurfBuild *build, FilterBytes key)
 		group->first = build->nkeys;
 		group->offset = build->sample_len;
 		build->next_group += GROUP_KEYS * build->group_stride;
-		build->group_end = build->nkeys + GROUP_KEYS;
 	}
 	group = &build->groups[build->ngroups - 1];
 	if (build->sample_len + key.len + 2 > build->sample_max)
@@ -175,7 +174,8 @@ sample_key(SurfBuild *build, FilterBytes key)
 	if (key.len > 0)
 		memcpy(build->sample + build->sample_len + 2, key.data, key.len);
 	build->sample_len += key.len + 2;
-	group->nkeys++;
+	if (++group->nkeys == GROUP_KEYS)
+		build->next_sample = build->next_group;
 }
 
 /*
@@ -219,21 +219,19 @@ see_bytes(SurfBuild *build)
 }
 
 /*
- * Marks the bytes of a key from common on as seen.  These are mostly among the
- * last eight, which are marked together: how many there are cannot be
+ * Marks the bytes of a key from common on as seen.  These are nearly always among
+ * the last eight, which are marked together: how many there are cannot be
  * predicted, and it does no harm to mark those before again.
  */
 static inline void
-see_key(SurfBuild *build, FilterBytes key, uint32_t common)
+see_key(SurfBuild *build, FilterBytes key, const SurfKeyHead *head,
+		uint32_t common)
 {
-	if (key.len >= 8 && key.len - common <= 8)
-	{
-		if (build->nunseen == UNSEEN_WORDS)
-			see_bytes(build);
-		build->unseen[build->nunseen++] = bits_load64(key.data + key.len - 8);
-		return;
-	}
-	for (; common < key.len; common++)
+	if (build->nunseen == UNSEEN_WORDS)
+		see_bytes(build);
+	build->unseen[build->nunseen] = head->tail;
+	build->nunseen += key.len > 0;
+	for (; common + 8 < key.len; common++)
 		build->seen[key.data[common]] = true;
 }
 
@@ -254,10 +252,10 @@ surf_measure(SurfBuild *build, FilterBytes key)
 		build->new_bytes += new_bytes(build->last_common, common);
 	}
 	build->last_common = common;
-	if (build->nkeys < build->group_end || build->nkeys == build->next_group)
+	if (build->nkeys >= build->next_sample)
 		sample_key(build, key);
-	see_key(build, key, common);
-	surf_key_store(build->last, key, &head);
+	see_key(build, key, &head, common);
+	surf_key_store(build->last, key, &head, common);
 	build->last_len = key.len;
 	build->nkeys++;
 }

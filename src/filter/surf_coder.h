@@ -33,10 +33,14 @@
 #define SURF_BATCH_KEYS		32
 #define SURF_BATCH_BYTES	4096
 
-/* The first 16 bytes of a key, the first one lowest; zeros behind its end. */
+/*
+ * The first 16 bytes of a key, the first one lowest; zeros behind its end.  And
+ * the last eight in whatever order: shorter keys have all or some bytes twice.
+ */
 typedef struct SurfKeyHead
 {
 	uint64_t	words[2];
+	uint64_t	tail;			/* not for the empty key */
 } SurfKeyHead;
 
 /* Where a key of a batch is, and bytes that it shares with the one before. */
@@ -90,24 +94,35 @@ surf_key_head(FilterBytes key)
 {
 	const uint8_t *data = key.data;
 	uint32_t	len = key.len;
-	SurfKeyHead head = {{0, 0}};
+	SurfKeyHead head = {{0, 0}, 0};
 
-	if (len >= 8)
+	if (len >= 4)
 	{
-		uint32_t	over = len < 16 ? 16 - len : 0;
+		uint32_t	last = len - 4;
+		uint32_t	second = last < 4 ? last : 4;
+		uint32_t	third = last < 8 ? last : 8;
+		uint32_t	fourth = last < 12 ? last : 12;
 
-		head.words[0] = bits_load64(data);
-
-		/* Two shifts, as one may be by all 64 bits. */
-		head.words[1] = bits_load64(data + 8 - over) >> 4 * over >> 4 * over;
-	}
-	else if (len >= 4)
+		/*
+		 * Four bytes each.  What overlaps is shifted out, in two steps where
+		 * that may be all.
+		 */
 		head.words[0] = bits_load32(data) |
-			(uint64_t) bits_load32(data + len - 4) << 8 * (len - 4);
+			(uint64_t) bits_load32(data + second) << 8 * second;
+		head.words[1] = (uint64_t) bits_load32(data + third) >> 4 * (8 - third) >> 4 * (8 - third) |
+			((uint64_t) bits_load32(data + fourth) << 32 >> 4 * (12 - fourth) >> 4 * (12 - fourth) & UINT64_C(0xFFFFFFFF00000000));
+		head.tail = bits_load32(data + last) |
+			(uint64_t) bits_load32(data + last - second) << 32;
+	}
 	else if (len > 0)
+	{
 		head.words[0] = data[0] |
 			(uint64_t) data[len / 2] << 8 * (len / 2) |
 			(uint64_t) data[len - 1] << 8 * (len - 1);
+		head.tail = data[0] * UINT64_C(0x0101010101010101);
+		head.tail ^= (uint64_t) (data[0] ^ data[len / 2]) << 8 |
+			(uint64_t) (data[0] ^ data[len - 1]) << 16;
+	}
 	return head;
 }
 
@@ -145,15 +160,19 @@ surf_key_common(const uint8_t *last, uint32_t last_len, FilterBytes key,
 	return len < max ? len : max;
 }
 
-/* Writes a key as it is kept in a batch; returns the bytes it takes. */
+/*
+ * Writes a key as it is kept in a batch, where its first common bytes are
+ * already, or none; returns the bytes it takes.
+ */
 static BITS_INLINE uint32_t
-surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head)
+surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head,
+			   uint32_t common)
 {
-	uint32_t	i;
+	uint32_t	i = common < 16 ? 2 : common / 8;
 
 	bits_store64(to, head->words[0]);
 	bits_store64(to + 8, head->words[1]);
-	for (i = 2; 8 * i < key.len; i++)
+	for (; 8 * i < key.len; i++)
 		bits_store64(to + 8 * i, surf_key_word(key, i));
 	return 8 * i;
 }
@@ -209,7 +228,7 @@ surf_batch_add(SurfBatch *batch, FilterBytes key)
 	entry->len = key.len;
 	entry->common = common;
 	batch->n++;
-	batch->nbytes += surf_key_store(batch->bytes + batch->nbytes, key, &head);
+	batch->nbytes += surf_key_store(batch->bytes + batch->nbytes, key, &head, 0);
 	return true;
 }
 
@@ -252,11 +271,11 @@ surf_coder_symbol(const SurfCoder *coder, FilterBytes key, uint32_t i)
 static BITS_INLINE void
 surf_coder_code(SurfCoder *coder, FilterBytes key, uint32_t common)
 {
-	uint32_t	old_end = coder->nbits / 8 + 9;
+	uint32_t	old_end = coder->nbits / 8 + 1;
 	uint32_t	total = coder->starts[common];
+	uint64_t	before = coder->bits[total / 8] & ~(0xFF >> total % 8);
 	uint32_t	i;
 
-	coder->bits[total / 8] &= ~(0xFF >> total % 8);
 	for (i = common; i < key.len; i += SURF_CODER_STEP)
 	{
 		uint64_t	a = surf_coder_symbol(coder, key, i);
@@ -270,6 +289,7 @@ surf_coder_code(SurfCoder *coder, FilterBytes key, uint32_t common)
 		~SURF_SYMBOL_LEN;
 		uint8_t    *to = coder->bits + total / 8;
 		uint32_t	used = total % 8;
+		uint32_t	n = d_from + (uint32_t) (d & SURF_SYMBOL_LEN);
 
 		if ((a | b | c | d) & SURF_NO_SYMBOL)
 			filter_fail("a key was not there when keys were measured");
@@ -277,20 +297,22 @@ surf_coder_code(SurfCoder *coder, FilterBytes key, uint32_t common)
 		coder->starts[i + 1] = (uint16_t) (total + b_from);
 		coder->starts[i + 2] = (uint16_t) (total + c_from);
 		coder->starts[i + 3] = (uint16_t) (total + d_from);
-		total += d_from + (uint32_t) (d & SURF_SYMBOL_LEN);
-		bits_store64(to, __builtin_bswap64((uint64_t) *to << 56 | all >> used));
-		to[8] = (uint8_t) (all << (8 - used));
+		bits_store64(to, __builtin_bswap64(before << 56 | all >> used));
+		if (used + n > 64)
+			to[8] = (uint8_t) (all << (8 - used));
+		total += n;
+		before = coder->bits[total / 8] & ~(0xFF >> total % 8);
 	}
 	coder->starts[key.len] = (uint16_t) total;
 	coder->nbits = total;
 
-	/* The first byte to be zero, but for the one that begins within the code. */
-	i = total / 8 + (total % 8 > 0);
-	while (i < old_end)
-	{
+	/* Codes are rarely much shorter than the one before. */
+	coder->bits[total / 8] = (uint8_t) before;
+	i = total / 8 + 1;
+	bits_store64(coder->bits + i, 0);
+	bits_store64(coder->bits + i + 8, 0);
+	for (i += 16; i < old_end; i += 8)
 		bits_store64(coder->bits + i, 0);
-		i += 8;
-	}
 }
 
 #endif							/* RANGEFILTER_SURF_CODER_H */

@@ -44,7 +44,7 @@ typedef struct SurfSink
 } SurfSink;
 
 /* Begins to append at a bit position, which is not before other bits. */
-static inline SurfSink
+static BITS_INLINE SurfSink
 begin_sink(uint8_t *page, uint32_t pos)
 {
 	SurfSink	sink = {page + pos / 8, 0, pos % 8};
@@ -54,7 +54,7 @@ begin_sink(uint8_t *page, uint32_t pos)
 }
 
 /* Appends n <= PUT_BITS bits of value; writes 8 bytes. */
-static inline void
+static BITS_INLINE void
 put_bits(SurfSink *sink, uint64_t value, uint32_t n)
 {
 	uint64_t	bits = sink->bits | (value << 1) << (63 - n) >> sink->nbits;
@@ -67,7 +67,7 @@ put_bits(SurfSink *sink, uint64_t value, uint32_t n)
 }
 
 /* Copies n bits of the records from a position on. */
-static inline void
+static BITS_INLINE void
 put_record(const SurfWriter *writer, SurfSink *sink, uint32_t from, uint32_t n)
 {
 	while (n > 0)
@@ -84,12 +84,19 @@ put_record(const SurfWriter *writer, SurfSink *sink, uint32_t from, uint32_t n)
  * Copies n bits of a leaf's key from a depth on, be they its own or of the head
  * of the part that begins with it.
  */
-static inline void
+static BITS_INLINE void
 put_key(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 		const SurfPart *part, uint32_t leaf, uint32_t depth, uint32_t n)
 {
 	const SurfEntry *entry = &writer->entries[leaf];
 
+	/* Nearly always: the leaf's own bits, and few. */
+	if (depth >= entry->own && n <= PUT_BITS)
+	{
+		put_bits(sink, get_record(writer, entry->record + (depth - entry->own), n),
+				 n);
+		return;
+	}
 	if (depth < entry->own)
 	{
 		uint32_t	now = entry->own - depth < n ? entry->own - depth : n;
@@ -103,7 +110,7 @@ put_key(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 }
 
 /* Writes a node, without those below; chain bits of it are its own. */
-static inline void
+static BITS_INLINE void
 put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 		 const SurfPart *part, const SurfNode *node)
 {
@@ -127,7 +134,7 @@ put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 }
 
 /* Writes the nodes of a block, if there are any. */
-static inline void
+static BITS_INLINE void
 put_block(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 		  const SurfPart *part, uint32_t first)
 {
@@ -164,7 +171,7 @@ put_block(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 }
 
 /* Writes the nodes of a part. */
-static void
+static BITS_INLINE void
 put_part(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 		 const SurfPart *part)
 {
@@ -298,12 +305,15 @@ put_header(const SurfWriter *writer, const SurfLayout *layout, uint64_t rank,
  * Writes all suffixes.  A leaf ends where its key differs from the nearer one
  * of its neighbours in its part.
  */
-static void
+static BITS_INLINE void
 put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 {
 	SurfSink	sink = begin_sink(page, layout->suffixes);
 	const SurfPart *part = writer->parts - 1;
 	const SurfPart *last_part = part + writer->nparts;
+	SurfSuffix	longer = surf_suffix_split(writer->kind,
+										   layout->suffix_bits + 1);
+	SurfSuffix	others = surf_suffix_split(writer->kind, layout->suffix_bits);
 	uint32_t	end = 0;		/* of the part */
 	uint32_t	leaf;
 
@@ -312,8 +322,7 @@ put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 	for (leaf = 0; leaf < writer->nleaves; leaf++)
 	{
 		const SurfEntry *entry = &writer->entries[leaf];
-		SurfSuffix	suffix = surf_suffix_split(writer->kind, layout->suffix_bits +
-											   (leaf < layout->nlonger));
+		SurfSuffix	suffix = leaf < layout->nlonger ? longer : others;
 		uint32_t	depth = entry->own;
 		uint64_t	hash;
 
@@ -340,7 +349,7 @@ put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 }
 
 /* Writes the nodes, and what leads to those of each part. */
-static void
+static BITS_INLINE void
 put_nodes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 {
 	SurfSink	sink = begin_sink(page, layout->nodes);
@@ -368,6 +377,24 @@ put_nodes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 	}
 }
 
+/* Writes all but the header, on processors with the instructions of BITS_TARGET. */
+BITS_TARGET static void
+put_content_fast(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
+{
+	/* In this order: what is put writes zeros over what follows. */
+	put_suffixes(writer, layout, page);
+	put_nodes(writer, layout, page);
+}
+
+/* The same on others. */
+static void
+put_content_portable(const SurfWriter *writer, const SurfLayout *layout,
+					 uint8_t *page)
+{
+	put_suffixes(writer, layout, page);
+	put_nodes(writer, layout, page);
+}
+
 /* Writes the page, see surf_write.h. */
 void
 surf_writer_end(SurfWriter *writer, uint64_t rank, uint8_t *page)
@@ -375,9 +402,9 @@ surf_writer_end(SurfWriter *writer, uint64_t rank, uint8_t *page)
 	SurfLayout	layout = lay_out(writer);
 
 	put_header(writer, &layout, rank, page);
-
-	/* In this order: what is put writes zeros over what follows. */
-	put_suffixes(writer, &layout, page);
-	put_nodes(writer, &layout, page);
+	if (BITS_CPU_IS_FAST())
+		put_content_fast(writer, &layout, page);
+	else
+		put_content_portable(writer, &layout, page);
 	surf_writer_reset(writer);
 }

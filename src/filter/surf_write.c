@@ -7,7 +7,8 @@
  * leaf before.  A node whose depth is greater than that of the newest one has
  * all its leaves; the others are open: a stack of nodes, each on the right of
  * the one before.  Small subtrees are coded when they are complete; of larger
- * ones just the length is kept.  surf_emit.c writes what has been gathered here.
+ * ones just the length is kept.  When all leaves of the page are there,
+ * surf_cut.c cuts them into parts and surf_emit.c writes these.
  *
  * A batch of keys is coded first, then its leaves are added.
  *
@@ -94,25 +95,28 @@ grow_entries(SurfWriter *writer)
 	writer->open[0].depth = -1;
 }
 
-static BITS_INLINE int32_t
-greater(int32_t a, int32_t b)
+/* A subtree of n leaves: sum, unless it is a block. */
+static BITS_INLINE SurfSubtree
+block_or_sum(const SurfWriter *writer, uint32_t first, uint32_t n,
+			 const SurfSubtree *sum)
 {
-	return a > b ? a : b;
+	SurfSubtree block = leaf_subtree(first);
+
+	if (writer->entries[first].nleaves != n)
+		return *sum;
+	block.bits = writer->entries[first].nbits;
+	return block;
 }
 
-/*
- * The sum of an open node, which has its last leaf now, and the right side.
- */
+/* sum_node() while leaves are added, when blocks are not summed up. */
 static BITS_INLINE SurfSubtree
-sum_node(const SurfOpen *open, const SurfSubtree *right, uint32_t end,
-		 int32_t parent)
+sum_coded(const SurfWriter *writer, const SurfOpen *open,
+		  const SurfSubtree *right, uint32_t end, int32_t parent)
 {
-	uint32_t	nleft = open->leaf - open->left.first;
-	uint32_t	n = end - open->left.first;
-	uint32_t	chain = (uint32_t) (open->depth - parent - 1);
-	SurfNumbers numbers = code_numbers(nleft, n, chain);
+	SurfSubtree left = block_or_sum(writer, open->first,
+									open->leaf - open->first, &open->left);
 
-	return join_subtrees(&open->left, right, nleft, n, numbers.nbits + chain);
+	return sum_node(open, &left, right, end, parent);
 }
 
 /*
@@ -127,9 +131,9 @@ complete(const SurfWriter *writer, SurfSubtree subtree, uint32_t end,
 	const SurfOpen *open;
 
 	for (open = &writer->open[nopen]; open > &writer->open[1]; open--)
-		subtree = sum_node(open, &subtree, end, open[-1].depth);
+		subtree = sum_coded(writer, open, &subtree, end, open[-1].depth);
 	if (nopen > 0)
-		subtree = sum_node(open, &subtree, end, open->depth - 1);
+		subtree = sum_coded(writer, open, &subtree, end, open->depth - 1);
 	return subtree;
 }
 
@@ -175,12 +179,14 @@ fits_another(SurfWriter *writer, const SurfBatchKey *key, uint32_t suffix_256)
 	SurfOpen	added;
 
 	for (; open->depth > depth; open--)
-		tree = sum_node(open, &tree, leaf, greater(open[-1].depth, depth));
+		tree = sum_coded(writer, open, &tree, leaf,
+						 greater(open[-1].depth, depth));
 	added.depth = depth;
 	added.leaf = leaf;
+	added.first = tree.first;
 	added.left = tree;
 	tree = leaf_subtree(leaf);
-	tree = sum_node(&added, &tree, leaf + 1,
+	tree = sum_node(&added, &added.left, &tree, leaf + 1,
 					open > writer->open ? open->depth : depth - 1);
 	tree = complete(writer, tree, leaf + 1, (uint32_t) (open - writer->open));
 	return fits_page(writer, &tree, leaf + 1,
@@ -299,7 +305,7 @@ begin_leaf(SurfWriter *writer, SurfEntry *entry, FilterBytes key)
  * Codes the keys of a batch from the i-th on, which get entries behind those of
  * the leaves: all that is known before these are added.
  */
-static void
+static BITS_INLINE void
 code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 {
 	SurfEntry  *entry = &writer->entries[writer->nleaves];
@@ -313,6 +319,22 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 		surf_coder_code(coder, key, batch->keys[i].common);
 		begin_leaf(writer, entry, key);
 	}
+}
+
+/* code_batch() for processors with the instructions of BITS_TARGET. */
+BITS_TARGET static void
+code_batch_fast(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
+				uint32_t i)
+{
+	code_batch(writer, coder, batch, i);
+}
+
+/* code_batch() for others. */
+static void
+code_batch_portable(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
+					uint32_t i)
+{
+	code_batch(writer, coder, batch, i);
 }
 
 /* Begins a page with a key. */
@@ -346,81 +368,176 @@ append_block(SurfEntry *to, const SurfEntry *from)
 }
 
 /*
- * The newest open node has got all its leaves, those on the right in subtree;
- * parent is its parent's depth.  Returns all of it, and codes it if it is a
- * block: the record of its first leaf has the bits of its chain.
+ * Codes an open node that has got all its leaves, those on the right from leaf
+ * right on, if all of it is a block: false if not.  The record of its first
+ * leaf has the bits of its chain.
  */
-static BITS_INLINE SurfSubtree
-close_node(SurfWriter *writer, const SurfOpen *open, const SurfSubtree *right,
+static BITS_INLINE bool
+code_block(SurfWriter *writer, const SurfOpen *open, uint32_t right,
 		   uint32_t end, int32_t parent)
 {
-	SurfEntry  *left_block = &writer->entries[open->left.first];
-	SurfEntry  *right_block = &writer->entries[right->first];
-	uint32_t	nleft = open->leaf - open->left.first;
-	uint32_t	n = end - open->left.first;
+	SurfEntry  *left_block = &writer->entries[open->first];
+	SurfEntry  *right_block = &writer->entries[right];
+	uint32_t	nleft = open->leaf - open->first;
+	uint32_t	n = end - open->first;
 	uint32_t	chain = (uint32_t) (open->depth - parent - 1);
 	SurfNumbers numbers = code_numbers(nleft, n, chain);
 	uint32_t	own_bits = numbers.nbits + chain;
+	uint32_t	other = open->first ^ right;
+	uint32_t	first = right ^ (other & -(uint32_t) left_is_first(nleft, n));
+	SurfEntry	block;
 
-	if (n <= SURF_BLOCK_LEAVES && !has_skip(nleft, n) &&
-		left_block->nleaves + right_block->nleaves == n &&
-		own_bits <= 56 &&
-		own_bits + left_block->nbits + right_block->nbits <= 128)
-	{
-		uint32_t	other = open->left.first ^ right->first;
-		uint32_t	first = right->first ^
-		(other & -(uint32_t) left_is_first(nleft, n));
-		SurfEntry	block;
-		SurfSubtree result = leaf_subtree(open->left.first);
-
-		block.high = numbers.value << chain |
-			get_record(writer, left_block->record + (uint32_t) (parent + 1) -
-					   left_block->own, chain);
-		block.high <<= 64 - own_bits;
-		block.low = 0;
-		block.nbits = (uint8_t) own_bits;
-		append_block(&block, &writer->entries[first]);
-		append_block(&block, &writer->entries[first ^ other]);
-		left_block->high = block.high;
-		left_block->low = block.low;
-		left_block->depth = (uint16_t) open->depth;
-		left_block->coded_chain = (uint16_t) chain;
-		left_block->nbits = block.nbits;
-		left_block->nleaves = (uint8_t) n;
-		left_block->nleft = (uint8_t) nleft;
-		result.bits = block.nbits;
-		return result;
-	}
-	return join_subtrees(&open->left, right, nleft, n, own_bits);
+	/* One branch: each of these alone would be mispredicted now and then. */
+	if ((n > SURF_BLOCK_LEAVES) | has_skip(nleft, n) | (own_bits > 56) |
+		(left_block->nleaves + right_block->nleaves != n) |
+		(own_bits + left_block->nbits + right_block->nbits > 127))
+		return false;
+	block.high = numbers.value << chain |
+		get_record(writer, left_block->record + (uint32_t) (parent + 1) -
+				   left_block->own, chain);
+	block.high <<= 64 - own_bits;
+	block.low = 0;
+	block.nbits = (uint8_t) own_bits;
+	append_block(&block, &writer->entries[first]);
+	append_block(&block, &writer->entries[first ^ other]);
+	left_block->high = block.high;
+	left_block->low = block.low;
+	left_block->depth = (uint16_t) open->depth;
+	left_block->coded_chain = (uint16_t) chain;
+	left_block->nbits = block.nbits;
+	left_block->nleaves = (uint8_t) n;
+	left_block->nleft = (uint8_t) nleft;
+	return true;
 }
 
-/* Adds leaves for coded keys of a batch, from the i-th on and before end. */
+/*
+ * Codes pairs of leaves: nodes between coded keys of a batch, from the i-th on
+ * and before end, that are deeper than those on either side.  That is a third of
+ * all nodes, with neither a stack nor a branch to be mispredicted.  Puts all
+ * others into rest, and returns how many these are; the last one always is among
+ * them, as its parent is not known.
+ */
+static BITS_INLINE uint32_t
+code_pairs(SurfWriter *writer, const SurfBatch *batch, uint32_t i, uint32_t end,
+		   uint8_t *rest)
+{
+	uint32_t	first = i;
+	int32_t		before = writer->open[writer->nopen].depth;
+	int32_t		depth = (int32_t) batch->keys[i].shared;
+	uint8_t		pairs[SURF_BATCH_KEYS];
+	uint8_t		chains[SURF_BATCH_KEYS];
+	uint32_t	npairs = 0;
+	uint32_t	nrest = 0;
+	uint32_t	j;
+
+	for (; i + 1 < end; i++)
+	{
+		int32_t		next = (int32_t) batch->keys[i + 1].shared;
+		int32_t		chain = depth - greater(before, next) - 1;
+		bool		is_pair = (uint32_t) chain <= SURF_PAIR_CHAIN;
+
+		pairs[npairs] = (uint8_t) i;
+		chains[npairs] = (uint8_t) chain;
+		npairs += is_pair;
+		rest[nrest] = (uint8_t) i;
+		nrest += !is_pair;
+		before = depth;
+		depth = next;
+	}
+	rest[nrest++] = (uint8_t) i;
+	for (j = 0; j < npairs; j++)
+	{
+		SurfEntry  *entry = &writer->entries[writer->nleaves - 1 + pairs[j] - first];
+		uint32_t	chain = chains[j];
+		uint32_t	nbits = gamma_bits(chain + 1) + chain;
+		uint32_t	node = batch->keys[pairs[j]].shared;
+
+		entry->high = ((uint64_t) (chain + 1) << chain |
+					   get_record(writer, entry->record + node - chain - entry->own,
+								  chain)) << (64 - nbits);
+		entry->depth = (uint16_t) node;
+		entry->coded_chain = (uint16_t) chain;
+		entry->nbits = (uint8_t) nbits;
+		entry->nleaves = 2;
+		entry->nleft = 1;
+	}
+	return nrest;
+}
+
+/*
+ * Adds leaves for coded keys of a batch, from the i-th on and before end: each
+ * closes all open nodes that are deeper than what it shares with the key before.
+ */
+static BITS_INLINE void
+link_leaves(SurfWriter *writer, const SurfBatch *batch, uint32_t i, uint32_t end)
+{
+	SurfOpen   *open = &writer->open[writer->nopen];
+	uint32_t	last = writer->nleaves - 1; /* begins with this leaf */
+	uint8_t		rest[SURF_BATCH_KEYS];
+	uint32_t	nrest = code_pairs(writer, batch, i, end, rest);
+	uint32_t	j;
+
+	for (j = 0; j < nrest; j++)
+	{
+		const SurfBatchKey *key = &batch->keys[rest[j]];
+		int32_t		depth = (int32_t) key->shared;
+		uint32_t	leaf = writer->nleaves + rest[j] - i;
+		uint32_t	first = last;
+		bool		is_block = true;
+		SurfSubtree sum;
+
+		for (; open->depth > depth; open--)
+		{
+			int32_t		parent = greater(open[-1].depth, depth);
+
+			if (!code_block(writer, open, first, leaf, parent))
+			{
+				sum = block_or_sum(writer, first, leaf - open->leaf, &sum);
+				sum = sum_coded(writer, open, &sum, leaf, parent);
+				is_block = false;
+			}
+			first = open->first;
+		}
+		open++;
+		open->depth = depth;
+		open->leaf = leaf;
+		open->first = first;
+		if (!is_block)
+			open->left = sum;
+		last = leaf;
+		if (key->common < writer->prefix_len)
+		{
+			writer->prefix_len = key->common;
+			writer->prefix_bits = key->common_bits;
+		}
+	}
+	writer->nleaves += end - i;
+	writer->nopen = (uint32_t) (open - writer->open);
+}
+
+/* link_leaves() for processors with the instructions of BITS_TARGET. */
+BITS_TARGET static void
+link_leaves_fast(SurfWriter *writer, const SurfBatch *batch, uint32_t i,
+				 uint32_t end)
+{
+	link_leaves(writer, batch, i, end);
+}
+
+/* link_leaves() for others. */
+static void
+link_leaves_portable(SurfWriter *writer, const SurfBatch *batch, uint32_t i,
+					 uint32_t end)
+{
+	link_leaves(writer, batch, i, end);
+}
+
 static void
 add_leaves(SurfWriter *writer, const SurfBatch *batch, uint32_t i, uint32_t end)
 {
-	SurfOpen   *open = &writer->open[writer->nopen];
-	uint32_t	leaf = writer->nleaves;
-
-	for (; i < end; i++)
-	{
-		int32_t		depth = (int32_t) batch->keys[i].shared;
-		SurfSubtree last = leaf_subtree(leaf - 1);
-
-		for (; open->depth > depth; open--)
-			last = close_node(writer, open, &last, leaf,
-							  greater(open[-1].depth, depth));
-		open++;
-		open->depth = depth;
-		open->leaf = leaf++;
-		open->left = last;
-		if (batch->keys[i].common < writer->prefix_len)
-		{
-			writer->prefix_len = batch->keys[i].common;
-			writer->prefix_bits = batch->keys[i].common_bits;
-		}
-	}
-	writer->nleaves = leaf;
-	writer->nopen = (uint32_t) (open - writer->open);
+	if (BITS_CPU_IS_FAST())
+		link_leaves_fast(writer, batch, i, end);
+	else
+		link_leaves_portable(writer, batch, i, end);
 }
 
 /* The first leaf of those that may become one block with the next ones. */
@@ -487,9 +604,12 @@ surf_writer_take(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
 		grow_entries(writer);
 	if (writer->nleaves == 0)
 		first_leaf(writer, coder, surf_batch_key(batch, i++));
-	code_batch(writer, coder, batch, i);
 	if (i > batch->n)
 		return i;
+	if (BITS_CPU_IS_FAST())
+		code_batch_fast(writer, coder, batch, i);
+	else
+		code_batch_portable(writer, coder, batch, i);
 
 	if (writer->nleaves + SURF_BATCH_KEYS > SURF_MAX_LEAVES)
 		return fill_page(writer, batch, i, suffix_256);
@@ -521,162 +641,4 @@ surf_writer_base(const SurfWriter *writer)
 {
 	return writer->nopen > 0 ? (uint32_t) writer->open[1].depth :
 		writer->prefix_bits;
-}
-
-/*
- * The head that a part beginning with leaf would have: last is that of the leaf
- * before, or of any between which and this one no node is higher.
- */
-static inline uint32_t
-next_head(const SurfWriter *writer, uint32_t base, uint32_t leaf, uint32_t last)
-{
-	const SurfEntry *entry = &writer->entries[leaf];
-	uint32_t	from = leaf == 0 ? base : entry->own;
-	uint32_t	known = from - base;
-	uint32_t	record = entry->record + (from - entry->own);
-	uint32_t	to = entry[1].own > entry->own ? entry[1].own : entry->own;
-	uint32_t	n;
-
-	if (known > SURF_HEAD_BITS)
-		return last;
-
-	/* What has been recorded goes as far as that, see end_leaf(). */
-	if (leaf == 0 && to < writer->prefix_bits && writer->nleaves == 1)
-		to = writer->prefix_bits;
-	to += writer->max_suffix;
-	n = SURF_HEAD_BITS - known;
-	if (n > to - from)
-		n = to - from;
-	if (leaf > 0)
-		last = (last >> (SURF_HEAD_BITS - known) | 1) << (SURF_HEAD_BITS - known);
-	return last | (uint32_t) get_record(writer, record, n) <<
-		(SURF_HEAD_BITS - known - n);
-}
-
-/* Begins a part. */
-static void
-begin_part(SurfWriter *writer, uint32_t first, uint32_t head)
-{
-	if (writer->nparts == writer->max_parts)
-	{
-		writer->max_parts = writer->max_parts * 2 + 64;
-		writer->parts = filter_realloc(writer->parts,
-									   writer->max_parts * sizeof(SurfPart));
-	}
-	writer->parts[writer->nparts].first = first;
-	writer->parts[writer->nparts].head = head;
-	writer->nparts++;
-}
-
-/* A block as a subtree: its root's parent may be another one now. */
-static SurfSubtree
-block_subtree(SurfWriter *writer, uint32_t first, int32_t parent)
-{
-	SurfEntry  *entry = &writer->entries[first];
-	SurfSubtree result = leaf_subtree(first);
-
-	if (entry->nleaves > 1)
-	{
-		entry->chain = (uint16_t) (entry->depth - parent - 1);
-		result.bits = entry->nbits +
-			gamma_bits(entry->chain + 1u) + entry->chain -
-			gamma_bits(entry->coded_chain + 1u) - entry->coded_chain;
-	}
-	return result;
-}
-
-/*
- * Closes all open nodes below depth, those of leaves before end, and returns
- * them all: the last block, which begins with leaf first, is on the right.  The
- * bits above above are another node's or a part's.
- */
-static SurfSubtree
-close_nodes(SurfWriter *writer, uint32_t first, uint32_t end, int32_t depth,
-			int32_t above)
-{
-	const SurfOpen *open = &writer->open[writer->nopen];
-	SurfSubtree last = block_subtree(writer, first, greater(open->depth, above));
-
-	for (; open->depth > depth; open--)
-	{
-		SurfNode   *node = &writer->nodes[++writer->nnodes];
-		int32_t		parent = greater(open[-1].depth, above);
-
-		node->left = open->left;
-		node->right = last;
-		node->leaf = open->leaf;
-		node->end = end;
-		node->depth = (uint32_t) open->depth;
-		node->chain = (uint32_t) (open->depth - parent - 1);
-		last = sum_node(open, &last, end, parent);
-		last.root = writer->nnodes;
-	}
-	writer->nopen = (uint32_t) (open - writer->open);
-	return last;
-}
-
-/* Ends a part, whose keys begin with depth bits in common; adds it to sum. */
-static void
-end_part(SurfWriter *writer, uint32_t last_block, uint32_t end, uint32_t depth,
-		 SurfSubtree *sum)
-{
-	SurfSubtree tree = close_nodes(writer, last_block, end, -1,
-								   (int32_t) depth - 1);
-	SurfPart   *part = &writer->parts[writer->nparts - 1];
-
-	part->depth = depth;
-	part->tree = tree;
-	sum->bits += tree.bits;
-	sum->nskips += tree.nskips;
-	if (tree.skip_width > sum->skip_width)
-		sum->skip_width = tree.skip_width;
-}
-
-/* Cuts the leaves into parts, see surf_write_impl.h. */
-SurfSubtree
-surf_writer_cut(SurfWriter *writer, uint32_t base, uint32_t least)
-{
-	SurfSubtree sum = leaf_subtree(0);
-	uint32_t	head = next_head(writer, base, 0, 0);
-	uint32_t	block = 0;
-	uint32_t	leaf = writer->entries[0].nleaves;
-
-	writer->nopen = 0;
-	writer->nnodes = 0;
-	writer->nparts = 0;
-	begin_part(writer, 0, head);
-	while (leaf < writer->nleaves)
-	{
-		const SurfEntry *entry = &writer->entries[leaf];
-		const SurfPart *part = &writer->parts[writer->nparts - 1];
-		uint32_t	depth = entry->own - 1u;
-		uint32_t	n = leaf - part->first;
-
-		head = next_head(writer, base, leaf, head);
-
-		/* Best where the node would be above all others of the part. */
-		if (n >= least && depth - base < SURF_HEAD_BITS &&
-			(n / 3 >= least || writer->nopen == 0 ||
-			 writer->open[1].depth > (int32_t) depth))
-		{
-			end_part(writer, block, leaf,
-					 base + SURF_HEAD_BITS - 1 - bits_log2(head ^ part->head),
-					 &sum);
-			begin_part(writer, leaf, head);
-		}
-		else
-		{
-			SurfSubtree left = close_nodes(writer, block, leaf, (int32_t) depth,
-										   (int32_t) depth);
-			SurfOpen   *open = &writer->open[++writer->nopen];
-
-			open->depth = (int32_t) depth;
-			open->leaf = leaf;
-			open->left = left;
-		}
-		block = leaf;
-		leaf += entry->nleaves;
-	}
-	end_part(writer, block, leaf, base, &sum);
-	return sum;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * surf_write_impl.h
- *	  What surf_write.c gathers and surf_emit.c writes.
+ *	  What surf_write.c gathers, surf_cut.c divides and surf_emit.c writes.
  *
  * Between any two neighbouring leaves there is one node, the one that tells
  * them apart, at the depth of the first bit in which they differ: it goes by
@@ -25,11 +25,14 @@
 #define SURF_LEAST_PART 32
 
 /*
- * Blocks, the largest subtrees of so many leaves or fewer whose nodes fit two
- * words, are coded as soon as they are complete and not cut into parts: all
+ * Blocks, the largest subtrees of so many leaves or fewer whose nodes fit in
+ * two words, are coded as soon as they are complete and not cut into parts: all
  * that comes later has blocks in the place of leaves.
  */
 #define SURF_BLOCK_LEAVES 16
+
+/* A node over two leaves whose chain is as long surely is a block. */
+#define SURF_PAIR_CHAIN 40
 
 /* A subtree that is complete. */
 typedef struct SurfSubtree
@@ -65,7 +68,8 @@ typedef struct SurfOpen
 {
 	int32_t		depth;			/* the bits above its branch */
 	uint32_t	leaf;			/* the first one on the right */
-	SurfSubtree left;
+	uint32_t	first;			/* the first one on the left */
+	SurfSubtree left;			/* not set for a block that is being coded */
 } SurfOpen;
 
 /* A node above all blocks. */
@@ -133,8 +137,8 @@ struct SurfWriter
 
 	/*
 	 * The leaves' own bits, those that the leaf before does not share, as far
-	 * as nodes and suffixes can need them.  Those of each leaf are in bytes of
-	 * its own.
+	 * as nodes and suffixes can need them.  Those of each leaf are in bytes
+	 * of its own.
 	 */
 	uint8_t    *records;
 	uint32_t	nrecords;
@@ -163,7 +167,7 @@ surf_parts_reserve(uint32_t nleaves)
 }
 
 /* Up to 56 bits of the records from a position on. */
-static inline uint64_t
+static BITS_INLINE uint64_t
 get_record(const SurfWriter *writer, uint32_t from, uint32_t n)
 {
 	uint64_t	value = __builtin_bswap64(bits_load64(writer->records + from / 8)) <<
@@ -173,14 +177,14 @@ get_record(const SurfWriter *writer, uint32_t from, uint32_t n)
 }
 
 /* Bits of the gamma code of value >= 1. */
-static inline uint32_t
+static BITS_INLINE uint32_t
 gamma_bits(uint32_t value)
 {
 	return 2 * bits_log2(value) + 1;
 }
 
 /* A single leaf. */
-static inline SurfSubtree
+static BITS_INLINE SurfSubtree
 leaf_subtree(uint32_t leaf)
 {
 	SurfSubtree result = {leaf, 0, 0, 0, 0};
@@ -189,17 +193,17 @@ leaf_subtree(uint32_t leaf)
 }
 
 /* The side of a node over n leaves, nleft on the left, that comes first. */
-static inline bool
+static BITS_INLINE bool
 left_is_first(uint32_t nleft, uint32_t n)
 {
 	return nleft <= n - nleft;
 }
 
 /* Does a node have a skip? */
-static inline bool
+static BITS_INLINE bool
 has_skip(uint32_t nleft, uint32_t n)
 {
-	return nleft > SURF_SKIP_LEAVES && n - nleft > SURF_SKIP_LEAVES;
+	return (nleft > SURF_SKIP_LEAVES) & (n - nleft > SURF_SKIP_LEAVES);
 }
 
 /* The numbers of a node over n leaves: left, then the chain's length. */
@@ -252,6 +256,27 @@ join_subtrees(const SurfSubtree *left, const SurfSubtree *right, uint32_t nleft,
 			result.skip_width++;
 	}
 	return result;
+}
+
+static BITS_INLINE int32_t
+greater(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+/*
+ * The sum of an open node, which has its last leaf now, and its sides.
+ */
+static BITS_INLINE SurfSubtree
+sum_node(const SurfOpen *open, const SurfSubtree *left, const SurfSubtree *right,
+		 uint32_t end, int32_t parent)
+{
+	uint32_t	nleft = open->leaf - open->first;
+	uint32_t	n = end - open->first;
+	uint32_t	chain = (uint32_t) (open->depth - parent - 1);
+	SurfNumbers numbers = code_numbers(nleft, n, chain);
+
+	return join_subtrees(left, right, nleft, n, numbers.nbits + chain);
 }
 
 #endif							/* RANGEFILTER_SURF_WRITE_IMPL_H */

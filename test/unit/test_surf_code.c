@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "byte_keys.h"
-#include "filter/surf_code.h"
+#include "filter/surf_coder.h"
 #include "filter/surf_page.h"
 
 /* Random weights; about so many percent of the bytes have none. */
@@ -236,6 +236,121 @@ test_order(void)
 	}
 }
 
+/* A code that is never made: all symbols take as many bits as can be. */
+static SurfCode
+open_longest_code(uint8_t *table)
+{
+	SurfCode	code;
+	uint32_t	used;
+	uint32_t	i;
+
+	table[0] = 1;
+	table[1] = 0;
+	bits_store16(table + 2, 256);
+	for (i = 0; i <= 256; i++)
+		bits_store16(table + 4 + 2 * i, (uint16_t) (i + 1));
+	CHECK(surf_code_open(&code, table, SURF_CODE_MAX_SIZE, &used), "no code");
+	return code;
+}
+
+/* Checks what a build's coder has made of a key, and the zeros behind that. */
+static void
+check_coded(const SurfCoder *coder, FilterBytes key)
+{
+	static SurfBits bits;
+	uint32_t	pos;
+
+	surf_bits_begin(&bits, &coder->code, key, 0);
+	surf_bits_extend(&bits, UINT32_MAX);
+	CHECK(bits.nbits == coder->nbits && !bits.between, "%u bits, not %u",
+		  coder->nbits, bits.nbits);
+	for (pos = 0; pos < bits.nbits + 1100; pos += 8)
+	{
+		uint8_t		byte = (uint8_t) (surf_bits_peek(&bits, pos) >> 56);
+
+		CHECK(coder->bits[pos / 8] == byte, "%02x at bit %u of %u, not %02x",
+			  coder->bits[pos / 8], pos, bits.nbits, byte);
+	}
+}
+
+static int
+compare_keys(const void *a, const void *b)
+{
+	return filter_bytes_compare(*(const FilterBytes *) a,
+								*(const FilterBytes *) b);
+}
+
+/* Codes sorted keys as a build does, in batches: like each key by itself. */
+static void
+check_coder(const SurfCode *code, FilterBytes *keys, uint32_t n)
+{
+	static SurfCoder coder;
+	static SurfBatch batch;
+	uint32_t	i;
+
+	surf_coder_begin(&coder, code);
+	surf_batch_begin(&batch);
+	for (i = 0; i < n; i++)
+	{
+		FilterBytes key = keys[i];
+		uint32_t	common;
+
+		if (i > 0 && filter_bytes_compare(keys[i - 1], key) == 0)
+		{
+			CHECK(!surf_batch_add(&batch, key), "a key is there twice");
+			continue;
+		}
+		if (surf_batch_is_full(&batch))
+			surf_batch_next(&batch);
+		CHECK(surf_batch_add(&batch, key), "a key is left out");
+		common = batch.keys[batch.n].common;
+		if (i > 0)
+		{
+			CHECK(common == surf_common_prefix(keys[i - 1], key), "%u bytes", common);
+			surf_coder_compare(&coder, &batch, batch.n);
+		}
+		CHECK(filter_bytes_compare(surf_batch_key(&batch, batch.n), key) == 0,
+			  "another key");
+		surf_coder_code(&coder, surf_batch_key(&batch, batch.n),
+						unit_random_below(10) == 0 ? 0 : common);
+		check_coded(&coder, key);
+	}
+}
+
+static void
+test_coder(void)
+{
+	int			round;
+
+	for (round = 0; round < 100; round++)
+	{
+		FilterBytes keys[100];
+		uint64_t	weights[SURF_SYMBOLS];
+		uint8_t		table[SURF_CODE_MAX_SIZE];
+		SurfCode	code;
+		uint32_t	n = 0;
+		uint32_t	i;
+
+		make_weights(weights, 0);
+		code = round % 10 == 1 ? open_longest_code(table) :
+			open_code(round % 10 == 0 ? NULL : weights, table);
+		for (i = 0; i < 100; i++)
+		{
+			keys[n] = i > 0 && n > 0 && unit_random_below(2) ?
+				make_near(keys[n - 1]) :
+				make_key((KeyKind) unit_random_below(KEY_KINDS), (int) i);
+			if (keys[n].len <= FILTER_MAX_KEY)
+				n++;
+			else
+				free_bytes(keys[n]);
+		}
+		qsort(keys, n, sizeof(FilterBytes), compare_keys);
+		check_coder(&code, keys, n);
+		while (n > 0)
+			free_bytes(keys[--n]);
+	}
+}
+
 /* Spells a key out of its code, in pieces of any length. */
 static void
 check_spelling(const SurfCode *code, FilterBytes key)
@@ -330,6 +445,7 @@ main(void)
 	RUN(test_tables);
 	RUN(test_codes_are_optimal);
 	RUN(test_order);
+	RUN(test_coder);
 	RUN(test_spelling);
 	RUN(test_hash);
 	return unit_end();
