@@ -115,6 +115,22 @@ typedef RelFileNode RfRelFile;
 #define RF_APPEND_PRUNES(append) ((append)->part_prune_info != NULL)
 #endif
 
+/* Joins of which a row of the outer side that matches nothing is no result. */
+#if PG_VERSION_NUM >= 180000
+#define RF_DROPS_OUTER(jointype) \
+	((jointype) == JOIN_INNER || (jointype) == JOIN_SEMI || \
+	 (jointype) == JOIN_RIGHT || (jointype) == JOIN_RIGHT_ANTI || \
+	 (jointype) == JOIN_RIGHT_SEMI)
+#elif PG_VERSION_NUM >= 160000
+#define RF_DROPS_OUTER(jointype) \
+	((jointype) == JOIN_INNER || (jointype) == JOIN_SEMI || \
+	 (jointype) == JOIN_RIGHT || (jointype) == JOIN_RIGHT_ANTI)
+#else
+#define RF_DROPS_OUTER(jointype) \
+	((jointype) == JOIN_INNER || (jointype) == JOIN_SEMI || \
+	 (jointype) == JOIN_RIGHT)
+#endif
+
 /* The record that makes standbys cancel queries, xl_btree_reuse_page. */
 #if PG_VERSION_NUM >= 160000
 #define RF_FILL_CONFLICT(record, relation, number, xid) \

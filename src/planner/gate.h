@@ -11,8 +11,11 @@
  *	  gate_match.c	conditions with holes for the values; filling these
  *	  gate_path.c	set_rel_pathlist_hook: gates above members' paths, costs
  *	  gate_plan.c	from path to plan; one gate for an Append of gates
+ *	  gate_join.c	gates that hash joins give their values to
+ *	  gate_offer.c	what a join offers as conditions of a gate
  *	  gate_exec.c	execution
  *	  gate_ask.c	asking a member's index
+ *	  gate_feed.c	the values of a hash join
  *	  gate_explain.c	EXPLAIN
  *
  *-------------------------------------------------------------------------
@@ -71,8 +74,17 @@ extern bool rf_gate_fill(List **clauses, const Datum *values,
 
 /* ---- gate_path.c ---- */
 
+/* Members that have rangefilter indexes. */
+typedef struct RfGateRel
+{
+	const RelOptInfo *rel;		/* hash key */
+	PlannerInfo *root;
+	Index		top;			/* outermost relation it belongs to */
+	List	   *indexes;		/* IndexOptInfo */
+} RfGateRel;
+
 extern void rf_init_gate_path(void);
-extern void rf_gate_note_indexes(RelOptInfo *rel);
+extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
 
 /* ---- gate_plan.c ---- */
@@ -90,16 +102,62 @@ typedef enum RfGatePrivate
 	RF_GATE_TABLES,				/* OIDs: the tables members belong to */
 	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
 	RF_GATE_HIDE_COUNTS,		/* Boolean: see explain.c */
-	RF_GATE_CONDITIONS			/* Integer: so many has the scan below */
+	RF_GATE_CONDITIONS,			/* Integer: so many has the scan below */
+	RF_GATE_FEEDS				/* per hole a hash join fills, integers: its
+								 * plan_node_id, number of its hash clause,
+								 * and number of the hole */
 } RfGatePrivate;
 
 extern const CustomPathMethods rf_gate_path_methods;
 extern const CustomScanMethods rf_gate_methods;
 
 extern bool rf_is_gate(const Plan *plan);
+extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
+extern void rf_gate_set_private(CustomScan *gate, RfGatePrivate field,
+								void *value);
+extern CustomScan *rf_make_gate(const Plan *plan, List *plans,
+								List *scan_tlist);
 extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
-/* ---- gate_exec.c, gate_ask.c ---- */
+/* ---- gate_join.c, gate_offer.c ---- */
+
+/* Of a hash table with more rows, values are not collected. */
+#define RF_FEED_MAX_ROWS 10000
+
+/*
+ * A key of a hash join, on its way down: all the values that rows need be
+ * returned for by some plan.
+ */
+typedef struct RfOffer
+{
+	int			join;			/* plan_node_id */
+	int			key;			/* number of the hash clause */
+	OpExpr	   *clause;
+	Oid			array;			/* type of an array of the values */
+	Node	   *expr;			/* what is compared; OUTER_VAR is the output
+								 * of the plan */
+} RfOffer;
+
+/* Finishing the plan of a statement. */
+typedef struct RfFeeding
+{
+	PlannedStmt *stmt;
+	RfPlanning *planning;
+	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
+	PlannerInfo *root;			/* the last is_secured() was asked for */
+	Index		rti;
+	bool		secured;
+} RfFeeding;
+
+extern void rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning);
+extern Plan *rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers);
+extern const RfGateRel *rf_find_gate_rel(RfFeeding *feeding,
+										 const RangeTblEntry *rte);
+extern bool rf_is_fed_scan(const Plan *plan);
+extern List *rf_scan_tlist(Plan *plan);
+extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
+
+/* ---- gate_exec.c, gate_ask.c, gate_feed.c ---- */
 
 typedef struct RfGateMember
 {
@@ -123,6 +181,16 @@ typedef struct RfGateIndex
 	RfImage    *image;			/* NULL: there is none */
 } RfGateIndex;
 
+/* A hole that a hash join fills. */
+typedef struct RfGateFeed
+{
+	int			join;			/* plan_node_id */
+	int			key;			/* number of the hash clause */
+	int			hole;
+	struct RfFeed *feed;		/* NULL: not found */
+	uint64		version;		/* of the values, 0: they are not known */
+} RfGateFeed;
+
 typedef struct RfGateState
 {
 	CustomScanState css;		/* must be first */
@@ -140,6 +208,8 @@ typedef struct RfGateState
 	Bitmapset  *params;			/* PARAM_EXEC it depends on */
 	List	   *values;			/* ExprStates, one per hole */
 	RfTable    *table;			/* describes the members' indexes */
+	int			nfeeds;
+	RfGateFeed *feeds;
 	Datum	   *datums;
 	bool	   *nulls;
 	bool		current_values; /* datums are those of this scan */
@@ -153,6 +223,7 @@ typedef struct RfGateState
 	bool		watch;			/* one of those whose scans are watched ... */
 	bool		watchable;		/* ... if this question is all they ask */
 	RfCond	   *cond;			/* else: what to ask */
+	Cost		cost;			/* of asking for a join's values */
 
 	/* For EXPLAIN. */
 	uint64		considered;
@@ -165,6 +236,14 @@ extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);
+extern void rf_feed_init(RfGateState *gate, CustomScan *plan);
+extern void rf_feed_link(QueryDesc *desc);
+extern bool rf_feed_read(RfGateState *gate);
+extern void rf_feed_fill(const RfGateState *gate, List **clauses,
+						 Datum *values, bool *nulls);
+extern List *rf_feed_own_clauses(const RfGateState *gate, List *clauses);
+extern Cost rf_feed_cost(const RfCond *cond);
+extern const HashJoinState *rf_feed_join(const RfGateFeed *feed);
 
 /* ---- gate_explain.c ---- */
 

@@ -7,7 +7,8 @@
  * further check (R3 in src/README.md).  And it stays one while the statement
  * runs: keys of rows the snapshot sees do not leave a summary, and the table is
  * locked.  So a member is asked once for each question, and the question stays
- * the same while the values do.
+ * the same while the values do.  Where a join gives many, it is not asked if a
+ * scan is likely to take less.
  *
  * The executor has locked the tables.  Indexes that are asked again and again
  * stay open and locked as those of index scans do.
@@ -155,14 +156,17 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 									   RF_GATE_CONVERSIONS);
 	int			n = list_length(plan->custom_exprs);
 	Datum	   *converted;
+	bool	   *isnull;
 	RfMatch		match;
 
 	MemoryContextReset(gate->context);
 	MemoryContextSwitchTo(gate->context);
 	converted = palloc((n + 1) * sizeof(Datum));
+	isnull = palloc((n + 1) * sizeof(bool));
 	gate->open = false;
 	gate->cond = NULL;
 	gate->watchable = false;
+	gate->cost = 0;
 	for (int i = 0; i < n; i++)
 	{
 		int16		typlen;
@@ -170,7 +174,7 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 
 		get_typlenbyval(exprType(list_nth(plan->custom_exprs, i)),
 						&typlen, &typbyval);
-		gate->nulls[i] = nulls[i];
+		gate->nulls[i] = isnull[i] = nulls[i];
 		if (!nulls[i])
 		{
 			gate->datums[i] = datumCopy(datums[i], typbyval, typlen);
@@ -181,13 +185,16 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 	}
 	if (gate->open)
 		return;
-	gate->never = !rf_gate_fill(&clauses, converted, gate->nulls);
+	rf_feed_fill(gate, &clauses, converted, isnull);
+	gate->never = !rf_gate_fill(&clauses, converted, isnull);
 	if (!gate->never)
 	{
 		if (rf_match_clauses(clauses, 1, gate->table, &match))
 		{
 			gate->cond = match.cond;
-			gate->watchable = gate->watch &&
+			if (gate->nfeeds > 0)
+				gate->cost = rf_feed_cost(match.cond);
+			gate->watchable = gate->watch && gate->nfeeds == 0 &&
 				match.cond->kind == RF_COND_PROBE &&
 				list_length(match.clauses) == intVal(list_nth(plan->custom_private,
 															  RF_GATE_CONDITIONS));
@@ -209,6 +216,7 @@ rf_gate_prepare(RfGateState *gate)
 	MemoryContext old;
 	Datum	   *datums;
 	bool	   *nulls;
+	bool		same;
 
 	gate->current_values = true;
 	if (!rf_enable || estate->es_epq_active != NULL ||
@@ -222,7 +230,8 @@ rf_gate_prepare(RfGateState *gate)
 	datums = palloc((n + 1) * sizeof(Datum));
 	nulls = palloc((n + 1) * sizeof(bool));
 	compute_values(gate, datums, nulls);
-	if (!same_values(gate, plan->custom_exprs, datums, nulls))
+	same = rf_feed_read(gate);
+	if (!same || !same_values(gate, plan->custom_exprs, datums, nulls))
 	{
 		make_question(gate, plan, datums, nulls);
 		gate->question++;
@@ -258,7 +267,8 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 	Oid			oid = list_nth_oid(member->oids, i + 1);
 	Relation	relation;
 
-	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+	if (!OidIsValid(oid) ||
+		!ConditionalLockRelationOid(oid, AccessShareLock))
 		return NULL;
 	relation = RelationIdGetRelation(oid);
 	if (relation != NULL &&
@@ -398,6 +408,8 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 		return false;
 	if (gate->never)
 		return true;
+	if (gate->cost > member->plan->total_cost)
+		return false;
 	if (member->asked == gate->question)
 		return member->closed;
 	MemoryContextReset(gate->scratch);

@@ -135,6 +135,7 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->values = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
 	gate->table = rf_gate_table(list_nth(plan->custom_private,
 										 RF_GATE_OPCLASSES));
+	rf_feed_init(gate, plan);
 	gate->datums = palloc0((nvalues + 1) * sizeof(Datum));
 	gate->nulls = palloc0((nvalues + 1) * sizeof(bool));
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,
@@ -160,7 +161,8 @@ init_question(RfGateState *gate, CustomScan *plan)
 static void
 start_explained(RfGateState *gate, CustomScan *plan, int eflags)
 {
-	bool		ask = !gate->repeated && !RF_EXPLAIN_GENERIC(eflags) &&
+	bool		ask = !gate->repeated && gate->nfeeds == 0 &&
+	!RF_EXPLAIN_GENERIC(eflags) &&
 	!boolVal(list_nth(plan->custom_private, RF_GATE_HIDE_COUNTS));
 
 	if (ask)
@@ -308,7 +310,7 @@ rescan_gate(CustomScanState *node)
 	gate->current = 0;
 	gate->entered = false;
 	gate->scan++;
-	if (bms_overlap(changed, gate->params))
+	if (gate->nfeeds > 0 || bms_overlap(changed, gate->params))
 		gate->current_values = false;
 	if (!bms_is_subset(changed, gate->changed))
 	{

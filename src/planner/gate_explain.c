@@ -60,9 +60,9 @@ restore_clause(Node *node, void *arg)
  * The condition as SQL.
  */
 static char *
-condition_text(CustomScan *gate, List *ancestors, ExplainState *es)
+condition_text(CustomScan *gate, List *clauses, List *ancestors,
+			   ExplainState *es)
 {
-	List	   *clauses = list_nth(gate->custom_private, RF_GATE_CLAUSES);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
 												   &gate->scan.plan, ancestors);
 	RfShowContext show;
@@ -74,6 +74,33 @@ condition_text(CustomScan *gate, List *ancestors, ExplainState *es)
 	condition = restore_clause((Node *) clauses, &show);
 	return deparse_expression((Node *) make_ands_explicit((List *) condition),
 							  context, false, false);
+}
+
+/*
+ * The conditions of the hash joins that give a gate values, in their own terms.
+ */
+static List *
+join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
+{
+	List	   *texts = NIL;
+
+	for (int i = 0; i < gate->nfeeds; i++)
+	{
+		const HashJoinState *join = rf_feed_join(&gate->feeds[i]);
+		HashJoin   *plan;
+		List	   *context;
+
+		if (join == NULL)
+			continue;
+		plan = (HashJoin *) join->js.ps.plan;
+		context = set_deparse_context_plan(es->deparse_cxt, &plan->join.plan,
+										   ancestors);
+		texts = lappend(texts,
+						deparse_expression(list_nth(plan->hashclauses,
+													gate->feeds[i].key),
+										   context, true, false));
+	}
+	return texts;
 }
 
 /*
@@ -94,6 +121,8 @@ asked_indexes(CustomScan *gate)
 		{
 			Oid			oid = list_nth_oid(member, i);
 
+			if (!OidIsValid(oid))
+				continue;
 			if (list_length(gate->custom_plans) > 1 &&
 				get_rel_relispartition(oid))
 				oid = llast_oid(get_partition_ancestors(oid));
@@ -150,6 +179,8 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	RfGateState *gate = (RfGateState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
+	List	   *joins;
 
 	complete_children(gate);
 	if (gate->nmembers > 1)
@@ -160,7 +191,13 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Filter Index",
 						rf_relation_names(asked_indexes(plan), es->verbose),
 						es);
-	ExplainPropertyText("Skip Cond", condition_text(plan, ancestors, es), es);
+	clauses = rf_feed_own_clauses(gate, clauses);
+	if (clauses != NIL)
+		ExplainPropertyText("Skip Cond",
+							condition_text(plan, clauses, ancestors, es), es);
+	joins = join_conditions(gate, ancestors, es);
+	if (joins != NIL)
+		ExplainPropertyList("Skip Hash Cond", joins, es);
 	if (!boolVal(list_nth(plan->custom_private, RF_GATE_HIDE_COUNTS)))
 		show_counts(gate, es);
 }

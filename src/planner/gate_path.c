@@ -52,13 +52,6 @@
 /* So many parameterizations get a sequential scan. */
 #define RF_MAX_PARAMETERIZATIONS 4
 
-/* Members that have rangefilter indexes. */
-typedef struct RfGateRel
-{
-	const RelOptInfo *rel;		/* hash key */
-	List	   *indexes;		/* IndexOptInfo */
-} RfGateRel;
-
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
 /*
@@ -82,7 +75,7 @@ has_codecs(const IndexOptInfo *index)
  * before skip.c hides them from the planner.
  */
 void
-rf_gate_note_indexes(RelOptInfo *rel)
+rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *indexes = NIL;
 	ListCell   *cell;
@@ -96,7 +89,7 @@ rf_gate_note_indexes(RelOptInfo *rel)
 			has_codecs(index))
 			indexes = lappend(indexes, index);
 	}
-	if (indexes == NIL)
+	if (indexes == NIL || !rf_is_ours(root))
 		return;
 	if (rf_planning->gate_rels == NULL)
 	{
@@ -111,6 +104,8 @@ rf_gate_note_indexes(RelOptInfo *rel)
 											 HASH_CONTEXT);
 	}
 	entry = hash_search(rf_planning->gate_rels, &rel, HASH_ENTER, NULL);
+	entry->root = root;
+	entry->top = rf_outermost_relation(root, rel->relid);
 	entry->indexes = indexes;
 }
 

@@ -26,8 +26,8 @@
 /*
  * The outermost relation a member belongs to, by way of relations alone.
  */
-static Index
-outermost_relation(PlannerInfo *root, Index rti)
+Index
+rf_outermost_relation(PlannerInfo *root, Index rti)
 {
 	for (;;)
 	{
@@ -51,7 +51,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	CustomScan *gate = makeNode(CustomScan);
 	Plan	   *child = linitial(plans);
 	Oid			relid = root->simple_rte_array[rel->relid]->relid;
-	Index		top = outermost_relation(root, rel->relid);
+	Index		top = rf_outermost_relation(root, rel->relid);
 	RfGateShape shape;
 
 	if (!rf_gate_shape(root, rel, rf_gate_indexes(rel),
@@ -81,6 +81,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 								   makeBoolean(rf_is_secured(root, top)));
 	gate->custom_private = lappend(gate->custom_private,
 								   makeInteger(list_length(clauses)));
+	gate->custom_private = lappend(gate->custom_private, NIL);
 	rf_planning->gates = lappend(rf_planning->gates, gate);
 	return &gate->scan.plan;
 }
@@ -178,6 +179,24 @@ make_identity(List *tlist)
 }
 
 /*
+ * A gate in place of, or above, a plan that is finished.  It hands on what the
+ * given plans return, for which the list says what it is.
+ */
+CustomScan *
+rf_make_gate(const Plan *plan, List *plans, List *scan_tlist)
+{
+	CustomScan *gate = makeNode(CustomScan);
+
+	memcpy(&gate->scan.plan, plan, sizeof(Plan));
+	NodeSetTag(gate, T_CustomScan);
+	gate->scan.plan.targetlist = make_identity(plan->targetlist);
+	gate->custom_plans = plans;
+	gate->custom_scan_tlist = scan_tlist;
+	gate->methods = &rf_gate_methods;
+	return gate;
+}
+
+/*
  * Lets the scan below a gate compute the gate's target list.
  */
 static void
@@ -198,8 +217,8 @@ push_down_target(CustomScan *gate)
 /*
  * Sets one of a gate's private fields.
  */
-static void
-set_private(CustomScan *gate, RfGatePrivate field, void *value)
+void
+rf_gate_set_private(CustomScan *gate, RfGatePrivate field, void *value)
 {
 	lfirst(list_nth_cell(gate->custom_private, field)) = value;
 }
@@ -214,9 +233,9 @@ finish_gate(CustomScan *gate)
 
 	push_down_target(gate);
 	(void) collect_params((Node *) gate->custom_exprs, &params);
-	set_private(gate, RF_GATE_PARAMS, params);
-	set_private(gate, RF_GATE_KEY_RTI,
-				makeInteger(bms_singleton_member(gate->custom_relids)));
+	rf_gate_set_private(gate, RF_GATE_PARAMS, params);
+	rf_gate_set_private(gate, RF_GATE_KEY_RTI,
+						makeInteger(bms_singleton_member(gate->custom_relids)));
 }
 
 /*
@@ -246,15 +265,15 @@ ask_the_same(CustomScan *a, CustomScan *b)
 static CustomScan *
 merge_gates(Append *append, CustomScan *first)
 {
-	CustomScan *merged = makeNode(CustomScan);
+	CustomScan *merged;
+	List	   *plans = NIL;
 	List	   *members = NIL;
 	List	   *tables = NIL;
 	bool		hide = false;
 	int			nconditions = 0;
 	ListCell   *cell;
 
-	memcpy(&merged->scan.plan, &append->plan, sizeof(Plan));
-	NodeSetTag(merged, T_CustomScan);
+	merged = rf_make_gate(&append->plan, NIL, first->custom_scan_tlist);
 	merged->custom_relids = bms_copy(append->apprelids);
 	foreach(cell, append->appendplans)
 	{
@@ -272,26 +291,23 @@ merge_gates(Append *append, CustomScan *first)
 			nconditions = Max(nconditions,
 							  intVal(list_nth(gate->custom_private,
 											  RF_GATE_CONDITIONS)));
-			merged->custom_plans = list_concat(merged->custom_plans,
-											   gate->custom_plans);
+			plans = list_concat(plans, gate->custom_plans);
 			merged->custom_relids = bms_add_members(merged->custom_relids,
 													gate->custom_relids);
 		}
 		else
 		{
 			members = lappend(members, NIL);
-			merged->custom_plans = lappend(merged->custom_plans, gate);
+			plans = lappend(plans, gate);
 		}
 	}
-	merged->scan.plan.targetlist = make_identity(append->plan.targetlist);
-	merged->custom_scan_tlist = first->custom_scan_tlist;
+	merged->custom_plans = plans;
 	merged->custom_exprs = first->custom_exprs;
-	merged->methods = &rf_gate_methods;
 	merged->custom_private = list_copy(first->custom_private);
-	set_private(merged, RF_GATE_MEMBERS, members);
-	set_private(merged, RF_GATE_TABLES, tables);
-	set_private(merged, RF_GATE_HIDE_COUNTS, makeBoolean(hide));
-	set_private(merged, RF_GATE_CONDITIONS, makeInteger(nconditions));
+	rf_gate_set_private(merged, RF_GATE_MEMBERS, members);
+	rf_gate_set_private(merged, RF_GATE_TABLES, tables);
+	rf_gate_set_private(merged, RF_GATE_HIDE_COUNTS, makeBoolean(hide));
+	rf_gate_set_private(merged, RF_GATE_CONDITIONS, makeInteger(nconditions));
 	return merged;
 }
 
@@ -372,10 +388,13 @@ rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning)
 {
 	ListCell   *cell;
 
-	if (planning->gates == NIL)
-		return;
-	foreach(cell, planning->gates)
-		finish_gate(lfirst(cell));
-	stmt->planTree = finish_plan(stmt->planTree);
-	finish_plans(stmt->subplans);
+	if (planning->gates != NIL)
+	{
+		foreach(cell, planning->gates)
+			finish_gate(lfirst(cell));
+		stmt->planTree = finish_plan(stmt->planTree);
+		finish_plans(stmt->subplans);
+	}
+	if (planning->gate_rels != NULL && planning->may_gate)
+		rf_feed_gates(stmt, planning);
 }

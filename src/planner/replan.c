@@ -18,7 +18,7 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
-#include "planner/planner.h"
+#include "planner/gate.h"
 #include "tcop/pquery.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
@@ -177,6 +177,7 @@ executor_start(QueryDesc *desc, int eflags)
 		previous_hook(desc, eflags);
 	else
 		standard_ExecutorStart(desc, eflags);
+	rf_feed_link(desc);
 
 	/* The plan goes when the executor ends. */
 	if (context != NULL)

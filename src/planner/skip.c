@@ -301,7 +301,7 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 	if (previous_hook)
 		previous_hook(root, relid, inhparent, rel);
 	if (rf_planning != NULL && rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
-		rf_gate_note_indexes(rel);
+		rf_gate_note_indexes(root, rel);
 	if (rf_planning != NULL && !inhparent)
 		rf_estimate_note(root, rel);
 	drop_scanless_indexes(rel);

@@ -1,0 +1,342 @@
+-- Hash joins give their values to the scans on their outer side.  Every result
+-- is compared with that of rangefilter.enable = off.
+LOAD 'rangefilter';
+SET client_min_messages = warning;
+CREATE SCHEMA gate_join;
+SET search_path = gate_join, public;
+SET enable_nestloop = off;
+SET enable_mergejoin = off;
+SET max_parallel_workers_per_gather = 0;
+
+-- The rows a query returns, in short.
+CREATE FUNCTION answer(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	line text;
+	lines text[] := '{}';
+BEGIN
+	FOR line IN EXECUTE query LOOP
+		lines := lines || coalesce(line, 'NULL');
+	END LOOP;
+	RETURN array_length(lines, 1) || ' rows '
+		|| md5((SELECT string_agg(x, ',' ORDER BY x) FROM unnest(lines) x));
+END
+$$;
+
+-- Runs a query with skipping and without; tells how many gates have values of
+-- joins, and what they skipped.
+CREATE FUNCTION gates(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	skipped text;
+	a text;
+	b text;
+BEGIN
+	a := answer(query);
+	PERFORM set_config('rangefilter.enable', 'off', true);
+	b := answer(query);
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	IF a IS DISTINCT FROM b THEN
+		RAISE EXCEPTION 'wrong result: % instead of % for %', a, b, query;
+	END IF;
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT count(*) || ' gates, skipped ' || sum((g->>'Partitions Skipped')::int)
+		|| ' of ' || sum((g->>'Partitions Considered')::int)
+	INTO skipped
+	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g
+	WHERE g ? 'Skip Hash Cond';
+	RETURN concat(coalesce(a, 'no rows'), ': ', skipped);
+END
+$$;
+
+CREATE TABLE t (part int, k int, n int, tx text COLLATE "C") PARTITION BY LIST (part);
+SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)
+FROM generate_series(0, 4) p \gexec
+-- another order of columns, with dropped ones
+CREATE TABLE t5 (gone int, tx text COLLATE "C", gone2 text, n int, k int, part int);
+ALTER TABLE t5 DROP gone, DROP gone2;
+ALTER TABLE t ATTACH PARTITION t5 FOR VALUES IN (5);
+-- partitioned once more
+CREATE TABLE t6 PARTITION OF t FOR VALUES IN (6) PARTITION BY RANGE (n);
+CREATE TABLE t6a PARTITION OF t6 FOR VALUES FROM (MINVALUE) TO (650);
+CREATE TABLE t6b PARTITION OF t6 FOR VALUES FROM (650) TO (MAXVALUE);
+-- partition p holds 100 p ... 100 p + 99 in k, five times, and a NULL
+INSERT INTO t
+SELECT v / 100, v, v, 'k' || to_char(v, 'FM000')
+FROM generate_series(0, 699) v, generate_series(1, 5);
+INSERT INTO t SELECT p, NULL, 100 * p, NULL FROM generate_series(0, 6) p;
+CREATE INDEX ON t USING rangefilter (k);
+CREATE INDEX ON t USING rangefilter (tx);
+CREATE INDEX ON t USING rangefilter ((n / 10));
+CREATE TABLE d (id int, name text, big bigint, tx text, vc varchar(9));
+INSERT INTO d SELECT i * 25, 'n' || i / 4, i * 25, 'k' || to_char(i * 25, 'FM000'), 'k' || to_char(i * 25, 'FM000')
+FROM generate_series(0, 39) i;
+INSERT INTO d VALUES (NULL, 'n1', NULL, NULL, NULL), (NULL, 'none', NULL, NULL, NULL);
+VACUUM ANALYZE t;
+ANALYZE d;
+
+--
+-- Kinds of joins
+--
+EXPLAIN (COSTS OFF) SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1';
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1';
+EXPLAIN (COSTS OFF, VERBOSE) SELECT t.tx || 'x', t.tableoid FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1' AND part < 2;
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n1''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id AND t.n > d.id - 3 WHERE d.name = ''n1''');
+-- no value but NULL, none at all
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''none''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''nobody''');
+-- semi-join; outer joins that keep the rows of d, and those that keep t's
+SELECT gates('SELECT * FROM t WHERE k IN (SELECT id FROM d WHERE name = ''n2'')');
+SELECT gates('SELECT * FROM t WHERE EXISTS (SELECT FROM d WHERE id = k AND name = ''n2'' AND d.big <> t.n)');
+SELECT gates('SELECT t.*, d.id FROM (SELECT * FROM d WHERE name IN (''n1'', ''n9'', ''none'')) d LEFT JOIN t ON t.k = d.id');
+SELECT gates('SELECT t.*, d.id FROM t LEFT JOIN (SELECT * FROM d WHERE name = ''n1'') d ON t.k = d.id');
+SELECT gates('SELECT t.*, d.id FROM t FULL JOIN (SELECT * FROM d WHERE name = ''n1'') d ON t.k = d.id');
+SELECT gates('SELECT * FROM t WHERE NOT EXISTS (SELECT FROM d WHERE id = k AND name = ''n2'')');
+SELECT gates('SELECT * FROM t WHERE k NOT IN (SELECT id FROM d WHERE name = ''n2'')');
+-- other types, casts, expressions
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.big WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN (SELECT * FROM d UNION ALL SELECT NULL, ''n3'', 1 << 40, NULL, NULL) d ON t.k = d.big WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.tx = d.tx WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.tx = d.vc WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id + 100 WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.n / 10 = d.id / 10 WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k + 0 = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id + (random() * 0)::int WHERE d.name = ''n3''');
+-- several keys, of one join and of two; with what is known otherwise
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id AND t.tx = d.tx WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id JOIN d e ON t.tx = e.tx WHERE d.id > 120 AND e.id < 260');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id JOIN d e ON t.k = e.big WHERE d.id > 120 AND e.id < 260');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3'' AND t.tx < ''k310''');
+PREPARE par (text) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.id BETWEEN 110 AND 510 AND t.tx < $1;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE par ('k310');
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE par ('k310');
+SELECT gates('EXECUTE par (''k310'')');
+SELECT gates('EXECUTE par (NULL)');
+RESET plan_cache_mode;
+-- by way of other joins
+SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
+SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON a.n = b.k JOIN d ON d.id = b.k WHERE d.name = ''n4''');
+
+--
+-- What is in between: what keeps rows from one scan to the next, or whose result
+-- is not that of its rows, gets all of them
+--
+SELECT gates('SELECT x.*, d.id FROM (SELECT k, n FROM t WHERE n > 5 OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.*, d.id FROM (SELECT n, k FROM t ORDER BY n, k LIMIT 800) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.*, d.id FROM (SELECT k, count(*) FROM t GROUP BY k) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.*, d.id FROM (SELECT k, row_number() OVER (ORDER BY k) FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.*, d.id FROM (SELECT DISTINCT k FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('WITH x AS MATERIALIZED (SELECT k FROM t) SELECT x.*, d.id FROM x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+-- constants, other columns and expressions in place of the key
+SELECT gates('SELECT x.* FROM (SELECT k, tx FROM t WHERE part < 3 UNION ALL SELECT n, tx FROM t WHERE part > 2 UNION ALL SELECT 300, tx FROM t WHERE n = 5) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.* FROM (SELECT k a, k b FROM t WHERE part < 5 UNION ALL SELECT k, n FROM t WHERE part > 4) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n3'' AND e.name < ''n5''');
+
+--
+-- Scans that are started again, with other values
+--
+SET enable_memoize = off;
+EXPLAIN (COSTS OFF) SELECT g, x.* FROM generate_series(0, 9) g,
+	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = 'n' || g OFFSET 0) x;
+SELECT gates('SELECT g, x.* FROM generate_series(0, 9) g,
+	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n'' || g OFFSET 0) x');
+-- the table stays, the scans do not
+SELECT gates('SELECT g, x.* FROM generate_series(0, 3) g,
+	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n2'' AND t.n > g * 100 OFFSET 0) x');
+-- no row is found in one scan, and in the next one
+SELECT gates('SELECT g, x.* FROM unnest(''{8,9,2,9,none,3}''::text[]) g,
+	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n'' || g OFFSET 0) x');
+SELECT gates('SELECT d.id, (SELECT count(*) FROM t JOIN d e ON t.k = e.id WHERE e.id > d.id AND e.id < d.id + 80) FROM d');
+-- rows kept from one scan to the next are not those for other values
+SELECT gates('SELECT g, x.* FROM generate_series(0, 9) g,
+	LATERAL (SELECT a.k, d.id FROM (SELECT k FROM t ORDER BY n OFFSET 0) a JOIN d ON a.k = d.id WHERE d.name = ''n'' || g OFFSET 0) x');
+RESET enable_memoize;
+
+--
+-- Large hash tables: more than one batch; more values than are asked for
+--
+CREATE TABLE b (part int, k int, v text) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE b%s PARTITION OF b FOR VALUES IN (%s)', p, p)
+FROM generate_series(0, 3) p \gexec
+INSERT INTO b SELECT p, 1000 * p + i % 500, 'v' FROM generate_series(0, 3) p, generate_series(1, 5000) i;
+CREATE INDEX ON b USING rangefilter (k);
+CREATE TABLE l (id int, v text);
+INSERT INTO l SELECT 2000 + i % 500, repeat('x', 100) FROM generate_series(1, 3000) i;
+VACUUM ANALYZE b;
+ANALYZE l;
+SELECT gates('SELECT b.k, l.* FROM b JOIN l ON b.k = l.id');
+SET work_mem = '64kB';
+SET hash_mem_multiplier = 1;
+EXPLAIN (COSTS OFF) SELECT b.k, l.* FROM b JOIN l ON b.k = l.id;
+SELECT gates('SELECT b.k, l.* FROM b JOIN l ON b.k = l.id');
+-- frequent values are treated specially then
+INSERT INTO b SELECT 1, 1000, 'v' FROM generate_series(1, 5000);
+ANALYZE b;
+SELECT gates('SELECT b.k, l.* FROM b JOIN l ON b.k = l.id - 1000');
+RESET work_mem;
+RESET hash_mem_multiplier;
+-- many rows; many values; values that would take longer than the scan
+SELECT gates('SELECT b.k, l.id FROM b JOIN (SELECT 500 + 501 * (i % 2) AS id FROM generate_series(1, 10000) i) l ON b.k = l.id');
+SELECT gates('SELECT b.k, l.id FROM b JOIN (SELECT 500 + 501 * (i % 2) AS id FROM generate_series(1, 10001) i) l ON b.k = l.id');
+SELECT gates('SELECT b.k, l.id FROM b JOIN generate_series(2001, 3000) l(id) ON b.k = l.id');
+SELECT gates('SELECT b.k, l.id FROM b JOIN generate_series(2000, 3000) l(id) ON b.k = l.id');
+CREATE TABLE s AS SELECT i AS id FROM generate_series(600, 2100, 7) i;
+ANALYZE s;
+SELECT gates('SELECT t.k, s.id FROM t JOIN s ON t.k = s.id WHERE s.id < 1100');
+SELECT gates('SELECT t.k, s.id FROM t JOIN s ON t.k = s.id');
+-- more are expected than there are
+SELECT gates('SELECT b.k, l.id FROM b JOIN (SELECT 2000 AS id FROM generate_series(1, 3) OFFSET 0) l ON b.k = l.id');
+SELECT gates('SELECT b.k, l.id FROM b JOIN (SELECT 2000 AS id FROM generate_series(1, 3), generate_series(1, 1) g LIMIT 20000) l ON b.k = l.id');
+
+--
+-- Partitions with other indexes or none; partial and multi-column ones
+--
+CREATE TABLE u (part int, a int, b int) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE u%s PARTITION OF u FOR VALUES IN (%s)', p, p)
+FROM generate_series(1, 4) p \gexec
+INSERT INTO u SELECT p, a, a * 10 + p FROM generate_series(1, 4) p, generate_series(1, 50) a, generate_series(1, 5);
+CREATE INDEX ON u1 USING rangefilter (a, b);
+CREATE INDEX ON u2 USING rangefilter (b, a);
+CREATE INDEX ON u3 USING rangefilter (b) WHERE a > 0;
+CREATE INDEX ON u4 (b);
+ANALYZE u;
+CREATE TABLE e (a int, b int);
+INSERT INTO e SELECT i, i * 10 + 1 FROM generate_series(10, 14) i;
+ANALYZE e;
+SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
+SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b + 1');
+CREATE INDEX ON u USING rangefilter (a, b);
+SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
+SELECT gates('SELECT u.* FROM u JOIN e ON u.a = e.a + 40');
+SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b + 3000');
+CREATE INDEX ON u USING rangefilter (b);
+SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b');
+
+--
+-- UPDATE, DELETE, MERGE, row locks, cursors, functions
+--
+BEGIN;
+EXPLAIN (COSTS OFF) UPDATE t SET n = -d.id FROM d WHERE t.k = d.id AND d.name = 'n3';
+UPDATE t SET n = -d.id FROM d WHERE t.k = d.id AND d.name = 'n3';
+SELECT count(*), sum(n) FROM t WHERE n < 0;
+UPDATE t SET k = k + 200 FROM d WHERE t.k = d.id AND d.name = 'n3';
+SELECT count(*) FROM t JOIN d ON t.k = d.id WHERE d.name IN ('n3', 'n5');
+DELETE FROM t USING d WHERE t.k = d.id AND d.name = 'n4';
+MERGE INTO t USING (SELECT * FROM d WHERE name IN ('n0', 'n8')) s ON t.k = s.id
+	WHEN MATCHED AND s.id > 30 THEN DELETE
+	WHEN MATCHED THEN UPDATE SET n = 1000 + s.id
+	WHEN NOT MATCHED THEN INSERT VALUES (0, -s.id, 0);
+SELECT count(*), sum(n), sum(k) FROM t;
+ROLLBACK;
+SELECT gates('SELECT t.k FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3'' FOR UPDATE OF t');
+-- rows the same statement's functions put in place
+CREATE FUNCTION add(value int) RETURNS int LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO t VALUES (0, value, 0); RETURN value; END $$;
+BEGIN;
+SELECT count(*) FROM t JOIN (SELECT add(id) AS id FROM d WHERE name = 'n3' OFFSET 0) d ON t.k = d.id;
+SELECT count(*) FROM t JOIN d ON t.k = d.id WHERE name = 'n3';
+DECLARE c CURSOR FOR SELECT t.k FROM t JOIN d ON t.k = d.id WHERE d.name = 'n3' FOR UPDATE OF t;
+FETCH c;
+UPDATE t SET n = 7 WHERE CURRENT OF c RETURNING k, n;
+ROLLBACK;
+CREATE FUNCTION look(what text) RETURNS SETOF int LANGUAGE plpgsql AS
+$$
+DECLARE
+	x int;
+BEGIN
+	FOR x IN SELECT t.k FROM t JOIN d ON t.k = d.id WHERE d.name = what LOOP
+		RETURN NEXT x;
+		DELETE FROM t WHERE k = x + 25 AND part = 3;
+	END LOOP;
+END
+$$;
+BEGIN;
+SELECT count(*) FROM look('n3');
+ROLLBACK;
+VACUUM t;
+-- the setting, for a plan that is kept
+SET plan_cache_mode = force_generic_plan;
+PREPARE kept (text) AS SELECT count(*) FROM t JOIN d ON t.k = d.id WHERE d.name = $1;
+EXECUTE kept ('n3');
+SELECT gates('EXECUTE kept (''n3'')');
+SELECT gates('EXECUTE kept (''n1'')');
+INSERT INTO t VALUES (0, 300, 0);
+EXECUTE kept ('n3');
+SELECT gates('EXECUTE kept (''n3'')');
+DELETE FROM t WHERE part = 0 AND k = 300;
+SET rangefilter.enable = off;
+EXPLAIN (COSTS OFF) EXECUTE kept ('n3');
+RESET rangefilter.enable;
+RESET plan_cache_mode;
+
+--
+-- Ordered, parallel and partitionwise plans, run-time pruning, inheritance
+--
+CREATE INDEX t_order ON t (k);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT gates('SELECT x.* FROM (SELECT * FROM t ORDER BY k OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.* FROM (SELECT k FROM t OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP INDEX t_order;
+SET plan_cache_mode = force_generic_plan;
+PREPARE prune (int) AS SELECT t.* FROM t JOIN d ON t.k = d.id WHERE d.name = 'n3' AND part IN ($1, $1 + 1);
+SELECT gates('EXECUTE prune (2)');
+SELECT gates('EXECUTE prune (4)');
+RESET plan_cache_mode;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 2;
+SET enable_parallel_hash = off;
+SELECT answer('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''') NOT LIKE '%skipped 0 of%' AS counted;
+SET enable_parallel_append = off;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = 'n3';
+SELECT gates('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''') NOT LIKE '%skipped 0 of%' AS counted;
+RESET enable_parallel_append;
+SET enable_parallel_hash = on;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM b JOIN l ON b.k = l.id;
+SELECT gates('SELECT count(*) FROM b JOIN l ON b.k = l.id');
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+SET max_parallel_workers_per_gather = 0;
+SET enable_partitionwise_join = on;
+SELECT gates('SELECT a.k, b.n FROM t a JOIN t b ON a.part = b.part AND a.n = b.n JOIN d ON d.id = a.k WHERE d.name = ''n3''');
+RESET enable_partitionwise_join;
+CREATE TABLE p (k int, v text);
+CREATE TABLE c1 () INHERITS (p);
+CREATE TABLE c2 (extra int) INHERITS (p);
+INSERT INTO p SELECT i / 5, 'p' FROM generate_series(0, 499) i;
+INSERT INTO c1 SELECT i / 5, 'c1' FROM generate_series(500, 999) i;
+INSERT INTO c2 SELECT i / 5, 'c2', 1 FROM generate_series(1000, 1499) i;
+CREATE INDEX ON p USING rangefilter (k);
+CREATE INDEX ON c1 USING rangefilter (k);
+CREATE INDEX ON c2 USING rangefilter (k);
+ANALYZE p;
+SELECT gates('SELECT p.* FROM p JOIN d ON p.k = d.id WHERE d.name = ''n1''');
+-- a table is no member where it is named itself, be it one elsewhere
+SELECT gates('SELECT c1.* FROM c1 JOIN d ON c1.k = d.id WHERE d.name = ''n0'' AND EXISTS (SELECT FROM p WHERE p.k = d.id)');
+
+--
+-- Where numbers would tell too much, they are left out
+--
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY even ON t USING (k % 2 = 0);
+CREATE ROLE regress_rf_gate_join;
+GRANT USAGE ON SCHEMA gate_join TO regress_rf_gate_join;
+GRANT SELECT ON t, d TO regress_rf_gate_join;
+SET ROLE regress_rf_gate_join;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1';
+RESET ROLE;
+DROP OWNED BY regress_rf_gate_join;
+DROP ROLE regress_rf_gate_join;
+DROP SCHEMA gate_join CASCADE;

@@ -1,0 +1,454 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_feed.c
+ *	  The values a hash join gives to gates below its outer side.
+ *
+ * They are read from the join's hash table when a gate is asked for its first
+ * row, if the table is complete by then, all in memory and small.  Core would
+ * begin with a row of the outer side, to find out whether there is one at all,
+ * unless it knows from the scan before that there was; so we tell it that (which
+ * it forgets, like us, when it has read the outer side again).
+ *
+ * A gate looks at the table once in each scan.  Whatever makes a new table
+ * scans the outer side anew, so no gate goes on with the values of an old one.
+ * Gates that the same join gives the same values share them; that the table has
+ * gone they learn from its memory context.
+ *
+ * Workers have hash tables of their own, from which their gates read.  Shared
+ * ones, of a Parallel Hash Join, are not read: rf_feed_gates() makes no gate.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "executor/executor.h"
+#include "executor/hashjoin.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "optimizer/optimizer.h"
+#include "planner/gate.h"
+#include "utils/array.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* More distinct values are not asked for. */
+#define RF_FEED_MAX_VALUES 1000
+
+/* Asking for one of many values, in units of cpu_operator_cost. */
+#define RF_ASK_VALUE_COST 40
+
+/*
+ * The values of one key of a hash join.  In the executor's memory for a query;
+ * the hash table goes before that does.
+ */
+typedef struct RfFeed
+{
+	HashJoinState *join;
+	int			key;
+	Oid			type;
+	ExprState  *value;			/* computes it from a row of the table */
+	TupleTableSlot *slot;
+	ExprContext *econtext;
+	MemoryContext context;		/* holds array */
+	HashJoinTable table;		/* that has been read, NULL: none */
+	uint64		version;		/* of the array ... */
+	bool		known;			/* ... if there is one */
+	Datum		array;
+} RfFeed;
+
+/* A value, with a hash by which equal ones are brought together. */
+typedef struct RfFeedValue
+{
+	uint32		hash;
+	Datum		datum;
+} RfFeedValue;
+
+/* Bringing joins and gates together. */
+typedef struct RfLinking
+{
+	List	   *joins;			/* HashJoinStates above, the nearest first */
+	List	   *feeds;			/* RfFeed made so far */
+} RfLinking;
+
+/* Has a gate been started that waits for a join's values? */
+static bool feeds_pending = false;
+
+/*
+ * What of a gate's plan is about joins.
+ */
+void
+rf_feed_init(RfGateState *gate, CustomScan *plan)
+{
+	List	   *feeds = list_nth(plan->custom_private, RF_GATE_FEEDS);
+	ListCell   *cell;
+
+	gate->nfeeds = list_length(feeds);
+	if (gate->nfeeds == 0)
+		return;
+	gate->feeds = palloc0(gate->nfeeds * sizeof(RfGateFeed));
+	foreach(cell, feeds)
+	{
+		RfGateFeed *feed = &gate->feeds[foreach_current_index(cell)];
+
+		feed->join = linitial_int(lfirst(cell));
+		feed->key = lsecond_int(lfirst(cell));
+		feed->hole = lthird_int(lfirst(cell));
+	}
+	feeds_pending = true;
+}
+
+/*
+ * A key of a join, for gates that may be given its values.  The expression is
+ * compiled for rows of any kind: in the table are minimal tuples, whatever the
+ * plan below the Hash returns.
+ */
+static RfFeed *
+make_feed(HashJoinState *join, int key)
+{
+	EState	   *estate = join->js.ps.state;
+	Hash	   *hash = (Hash *) innerPlanState(join)->plan;
+	Expr	   *expr = list_nth(hash->hashkeys, key);
+	RfFeed	   *feed = palloc0(sizeof(RfFeed));
+
+	feed->join = join;
+	feed->key = key;
+	feed->type = exprType((Node *) expr);
+	feed->value = ExecInitExpr(expr, NULL);
+	feed->slot = ExecInitExtraTupleSlot(estate,
+										join->hj_HashTupleSlot->tts_tupleDescriptor,
+										&TTSOpsMinimalTuple);
+	feed->econtext = CreateExprContext(estate);
+	feed->context = AllocSetContextCreate(estate->es_query_cxt,
+										  "rangefilter join values",
+										  ALLOCSET_SMALL_SIZES);
+	return feed;
+}
+
+/*
+ * Gives a gate its joins.
+ */
+static void
+link_gate(RfGateState *gate, RfLinking *linking)
+{
+	for (int i = 0; i < gate->nfeeds; i++)
+	{
+		RfGateFeed *wanted = &gate->feeds[i];
+		HashJoinState *join = NULL;
+		ListCell   *cell;
+
+		foreach(cell, linking->joins)
+		{
+			join = lfirst(cell);
+			if (join->js.ps.plan->plan_node_id == wanted->join)
+				break;
+			join = NULL;
+		}
+		if (join == NULL)
+			continue;
+		foreach(cell, linking->feeds)
+		{
+			RfFeed	   *feed = lfirst(cell);
+
+			if (feed->join == join && feed->key == wanted->key)
+				wanted->feed = feed;
+		}
+		if (wanted->feed == NULL)
+		{
+			wanted->feed = make_feed(join, wanted->key);
+			linking->feeds = lappend(linking->feeds, wanted->feed);
+		}
+
+		/* The hash table before the first row of the outer side. */
+		join->hj_OuterNotEmpty = true;
+	}
+}
+
+static bool
+link_node(PlanState *node, void *arg)
+{
+	RfLinking  *linking = arg;
+	bool		is_join = IsA(node, HashJoinState);
+
+	if (is_join)
+		linking->joins = lcons(node, linking->joins);
+	if (rf_is_gate(node->plan))
+		link_gate((RfGateState *) node, linking);
+	(void) planstate_tree_walker(node, link_node, arg);
+	if (is_join)
+		linking->joins = list_delete_first(linking->joins);
+	return false;
+}
+
+/*
+ * Called when a plan has been started.  A gate that is not found here stays
+ * without values.
+ */
+void
+rf_feed_link(QueryDesc *desc)
+{
+	RfLinking	linking = {0};
+	MemoryContext old;
+
+	if (!feeds_pending)
+		return;
+	feeds_pending = false;
+	old = MemoryContextSwitchTo(desc->estate->es_query_cxt);
+	(void) link_node(desc->planstate, &linking);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Called when the memory of a hash table goes.
+ */
+static void
+forget_table(void *arg)
+{
+	((RfFeed *) arg)->table = NULL;
+}
+
+static int
+compare_values(const void *a, const void *b)
+{
+	uint32		x = ((const RfFeedValue *) a)->hash;
+	uint32		y = ((const RfFeedValue *) b)->hash;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Collects the values of the rows in a table that are not NULL; returns how many.
+ */
+static int
+collect_values(RfFeed *feed, RfFeedValue *values, bool typbyval, int16 typlen)
+{
+	ExprContext *econtext = feed->econtext;
+	int			n = 0;
+
+	for (HashMemoryChunk chunk = feed->table->chunks; chunk != NULL;
+		 chunk = chunk->next.unshared)
+	{
+		Size		at = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		while (at < chunk->used)
+		{
+			HashJoinTuple tuple = (HashJoinTuple) (HASH_CHUNK_DATA(chunk) + at);
+			MinimalTuple row = HJTUPLE_MINTUPLE(tuple);
+			bool		isnull;
+			Datum		value;
+
+			at += MAXALIGN(HJTUPLE_OVERHEAD + row->t_len);
+			ResetExprContext(econtext);
+			econtext->ecxt_outertuple = ExecStoreMinimalTuple(row, feed->slot,
+															  false);
+			value = ExecEvalExprSwitchContext(feed->value, econtext, &isnull);
+			if (isnull)
+				continue;
+			values[n].datum = datumCopy(value, typbyval, typlen);
+			values[n].hash = datum_image_hash(value, typbyval, typlen);
+			n++;
+		}
+	}
+	ExecClearTuple(feed->slot);
+	return n;
+}
+
+/*
+ * Makes an array of the distinct ones of some values.  False if they are too
+ * many.
+ */
+static bool
+make_array(RfFeed *feed, RfFeedValue *values, int n, bool typbyval,
+		   int16 typlen, char typalign)
+{
+	Datum	   *datums = palloc((RF_FEED_MAX_VALUES + 1) * sizeof(Datum));
+	int			ndistinct = 0;
+	MemoryContext old;
+
+	qsort(values, n, sizeof(RfFeedValue), compare_values);
+	for (int i = 0; i < n; i++)
+	{
+		if (i > 0 && values[i].hash == values[i - 1].hash &&
+			datum_image_eq(values[i].datum, values[i - 1].datum, typbyval,
+						   typlen))
+			continue;
+		if (ndistinct == RF_FEED_MAX_VALUES)
+			return false;
+		datums[ndistinct++] = values[i].datum;
+	}
+	old = MemoryContextSwitchTo(feed->context);
+	feed->array = PointerGetDatum(construct_array(datums, ndistinct, feed->type,
+												  typlen, typbyval, typalign));
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+/*
+ * Reads a hash table.
+ */
+static void
+read_table(RfFeed *feed, HashJoinTable table)
+{
+	int			size = (int) table->totalTuples;
+	MemoryContextCallback *callback;
+	MemoryContext scratch;
+	MemoryContext old;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	RfFeedValue *values;
+	int			n;
+
+	callback = MemoryContextAllocZero(table->hashCxt,
+									  sizeof(MemoryContextCallback));
+	callback->func = forget_table;
+	callback->arg = feed;
+	MemoryContextRegisterResetCallback(table->hashCxt, callback);
+	feed->table = table;
+	feed->version++;
+	feed->known = false;
+	MemoryContextReset(feed->context);
+
+	get_typlenbyvalalign(feed->type, &typlen, &typbyval, &typalign);
+	scratch = AllocSetContextCreate(CurrentMemoryContext,
+									"rangefilter join rows",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(scratch);
+	values = palloc((size + 1) * sizeof(RfFeedValue));
+	n = collect_values(feed, values, typbyval, typlen);
+	feed->known = make_array(feed, values, n, typbyval, typlen, typalign);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+}
+
+/*
+ * The version of a join's values, 0 where they are not known.
+ */
+static uint64
+current_version(RfFeed *feed)
+{
+	HashJoinTable table = feed->join->hj_HashTable;
+
+	if (table == NULL || table->nbatch != 1 || table->skewEnabled ||
+		table->parallel_state != NULL || table->totalTuples > RF_FEED_MAX_ROWS)
+		return 0;
+	if (feed->table != table)
+		read_table(feed, table);
+
+	/* So that the next table is made before the outer side is read, too. */
+	feed->join->hj_OuterNotEmpty = true;
+	return feed->known ? feed->version : 0;
+}
+
+/*
+ * Gets the values for a gate; true if they are the same as the last time.
+ */
+bool
+rf_feed_read(RfGateState *gate)
+{
+	bool		same = true;
+
+	for (int i = 0; i < gate->nfeeds; i++)
+	{
+		RfGateFeed *feed = &gate->feeds[i];
+		uint64		version = feed->feed != NULL ?
+		current_version(feed->feed) : 0;
+
+		same = same && feed->version == version;
+		feed->version = version;
+	}
+	return same;
+}
+
+/*
+ * Which join, if any, fills the hole of a condition "key = ANY (hole)"?
+ */
+static const RfGateFeed *
+condition_feed(const RfGateState *gate, Node *clause)
+{
+	Node	   *array;
+
+	if (!IsA(clause, ScalarArrayOpExpr))
+		return NULL;
+	array = lsecond(((ScalarArrayOpExpr *) clause)->args);
+	for (int i = 0; i < gate->nfeeds; i++)
+	{
+		if (rf_is_hole(array) &&
+			((Param *) array)->paramid == gate->feeds[i].hole)
+			return &gate->feeds[i];
+	}
+	return NULL;
+}
+
+/*
+ * Fills in the joins' values, and leaves out conditions on those not known.
+ */
+void
+rf_feed_fill(const RfGateState *gate, List **clauses, Datum *values,
+			 bool *nulls)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	if (gate->nfeeds == 0)
+		return;
+	foreach(cell, *clauses)
+	{
+		const RfGateFeed *feed = condition_feed(gate, lfirst(cell));
+
+		if (feed != NULL && feed->version == 0)
+			continue;
+		result = lappend(result, lfirst(cell));
+		if (feed != NULL)
+		{
+			values[feed->hole] = feed->feed->array;
+			nulls[feed->hole] = false;
+		}
+	}
+	*clauses = result;
+}
+
+/*
+ * A gate's conditions without those on joins' values.
+ */
+List *
+rf_feed_own_clauses(const RfGateState *gate, List *clauses)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		if (condition_feed(gate, lfirst(cell)) == NULL)
+			result = lappend(result, lfirst(cell));
+	}
+	return result;
+}
+
+/*
+ * What asking a member costs, in the planner's units.
+ */
+Cost
+rf_feed_cost(const RfCond *cond)
+{
+	Cost		cost = 0;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return cond->set->nranges * RF_ASK_VALUE_COST * cpu_operator_cost;
+	foreach(cell, cond->args)
+		cost += rf_feed_cost(lfirst(cell));
+	return cost;
+}
+
+/*
+ * The join that fills a hole, NULL if there is none.
+ */
+const HashJoinState *
+rf_feed_join(const RfGateFeed *feed)
+{
+	return feed->feed != NULL ? feed->feed->join : NULL;
+}
