@@ -115,6 +115,20 @@ sub order
 	return one_of([ 1, 0, 1 ], [ 1, 0, 1 ], [ 0, 1, 0 ], [ 1, 0 ], [ 0, 1 ], [ 1, 1, 0 ]);
 }
 
+# Makes a session of a pair learn of partitions attached by now.  Core's sessions
+# do when they lock a table that they have not locked yet (LockRelationOid()):
+# one that has read the table in this transaction goes on without the new
+# partition, while the other, which has not, reads it.  Without this, the first
+# and the last answer without skipping can agree though a partition was attached
+# between them.  The function locks a table that nothing else here does, and
+# unlocks it.
+sub look_for_partitions
+{
+	my ($self, $skip) = @_;
+
+	$self->run($skip ? $self->{on} : $self->{off}, "SELECT pg_relation_size('pg_language');");
+}
+
 # Asks the same several times.  Returns false if the transaction is of
 # no more use.
 sub ask
@@ -125,6 +139,7 @@ sub ask
 
 	for my $skip (@{ order($table) })
 	{
+		$self->look_for_partitions($skip) if $table->{dirty} && !$self->{toggle};
 		my ($state, $text) = $self->answer($skip, $query, $ordered);
 
 		if (defined $state && $self->{tolerate}{$state})

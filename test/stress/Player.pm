@@ -22,6 +22,8 @@ use Session;
 #		any more; a detach pending; an index being made or left invalid
 #	42P07 duplicate_table, 42704 undefined_object, 42P17 invalid_object_definition:
 #		made, dropped or attached meanwhile, or in a transaction that failed
+#	2BP01 dependent_objects_still_exist: a leaf's index is still part of one that
+#		could not be dropped for the lock
 #	25P02 in_failed_sql_transaction, 3B001 no such savepoint: follow one of the others
 #	21000 cardinality_violation: MERGE met a row twice
 our %tolerated = (
@@ -29,7 +31,7 @@ our %tolerated = (
 	racer => [qw(40P01 42P01 55000)],    # rangefilter_summarize() only
 	writer => [qw(40001 40P01 23514 25P02 3B001 21000)],
 	maintenance => [qw(40P01 42P01 55P03 57014 55000 42809 42704)],
-	ddl => [qw(40P01 42P01 55P03 57014 55000 42809 42P07 42704 42P17 23514 25P02)]);
+	ddl => [qw(40P01 2BP01 42P01 55P03 57014 55000 42809 42P07 42704 42P17 23514 25P02)]);
 
 # So long may a statement take before it counts as hanging, in seconds.
 my $PATIENCE = 120;
