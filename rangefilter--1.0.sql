@@ -370,7 +370,9 @@ CREATE FUNCTION rangefilter_index_activity(index regclass,
 	OUT empty_scans bigint,
 	OUT false_positive_rate float8,
 	OUT last_summarize timestamptz,
-	OUT stale_blocks bigint)
+	OUT stale_blocks bigint,
+	OUT bitmap_scans bigint,
+	OUT blocks_left_out float8)				-- share of the table
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_index_activity(regclass) IS

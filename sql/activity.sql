@@ -111,6 +111,29 @@ SELECT stale_blocks FROM rangefilter_activity WHERE index = 't2_k_idx'::regclass
 TRUNCATE t2;
 SELECT probes, skips, stale_blocks FROM rangefilter_activity WHERE index = 't2_k_idx'::regclass;
 
+-- Bitmap scans, which are not among the probes: of a plain table, and of one that
+-- the summary says nothing of.
+CREATE TABLE plain (k int, filler text) WITH (autovacuum_enabled = off);
+INSERT INTO plain SELECT g, repeat('x', 800) FROM generate_series(1, 1000) g;
+CREATE INDEX plain_k ON plain USING rangefilter (k) WITH (pages_per_range = 4);
+CREATE VIEW bitmaps AS SELECT probes, skips, bitmap_scans, round(blocks_left_out::numeric, 2) AS left_out
+	FROM rangefilter_activity WHERE index = 'plain_k'::regclass;
+SET enable_seqscan = off;
+SELECT * FROM bitmaps;
+SELECT count(*) FROM plain WHERE k = 5;
+SELECT * FROM bitmaps;
+SELECT count(*) FROM plain WHERE k > 500;
+SELECT * FROM bitmaps;
+SELECT count(*) FROM plain WHERE k = 1001;
+SELECT * FROM bitmaps;
+SET rangefilter.enable = off;
+SELECT count(*) FROM plain WHERE k = 5;
+SELECT * FROM bitmaps;
+RESET rangefilter.enable;
+SELECT rangefilter_activity_reset('plain_k');
+SELECT * FROM bitmaps;
+RESET enable_seqscan;
+
 --
 -- Who sees what
 --

@@ -100,4 +100,11 @@ extern bool places_open(PlacesPage *view, const uint8_t *page, uint32_t len);
 extern bool places_collect(const PlacesPage *view, uint64_t first,
 						   uint64_t end, uint64_t *ranges);
 
+/*
+ * Would places_collect() set this range?  It takes no room for all of them.
+ * False also if the page is damaged before the first such key.
+ */
+extern bool places_has(const PlacesPage *view, uint64_t first, uint64_t end,
+					   uint32_t range);
+
 #endif							/* RANGEFILTER_PLACES_H */

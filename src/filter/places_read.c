@@ -202,3 +202,59 @@ places_collect(const PlacesPage *view, uint64_t first, uint64_t end,
 						end < after ? (uint32_t) (end - view->first) : view->nkeys,
 						ranges);
 }
+
+/* Is a range among those of an entry? */
+static bool
+entry_has(const PlacesPage *view, const Entry *entry, uint32_t range)
+{
+	uint64_t	i;
+
+	if (entry->mask)
+	{
+		uint32_t	bit = range / places_group(view->nranges, view->mask_bits);
+
+		return bit < view->mask_bits &&
+			bits_read(view->entries, entry->pos + bit, 1) != 0;
+	}
+	for (i = 0; i < entry->count; i++)
+	{
+		if (bits_read(view->entries, entry->pos + i * view->width,
+					  view->width) == range)
+			return true;
+	}
+	return false;
+}
+
+/* See places.h. */
+bool
+places_has(const PlacesPage *view, uint64_t first, uint64_t end, uint32_t range)
+{
+	uint64_t	after = view->first + view->nkeys;
+	uint32_t	i = first > view->first ? (uint32_t) (first - view->first) : 0;
+	uint32_t	to = end < after ? (uint32_t) (end - view->first) : view->nkeys;
+	Entry		entry;
+	uint64_t	pos = 0;
+
+	if (end <= view->first || first >= after || range >= view->nranges ||
+		(view->mask_bits > 0 && !skip_entries(view, i, &pos)))
+		return false;
+	for (; i < to; i++)
+	{
+		uint32_t	number = read_number(view, i);
+
+		if (number == range)
+			return true;
+		if (number > view->nranges)
+			return false;
+		if (number < view->nranges)
+			continue;
+		if (view->mask_bits == 0)
+			return true;
+		if (!open_entry(view, pos, &entry))
+			return false;
+		if (entry_has(view, &entry, range))
+			return true;
+		pos = entry.end;
+	}
+	return false;
+}

@@ -39,6 +39,8 @@ enum
 	ACTIVITY_FALSE_POSITIVE_RATE,
 	ACTIVITY_LAST_SUMMARIZE,
 	ACTIVITY_STALE_BLOCKS,
+	ACTIVITY_BITMAP_SCANS,
+	ACTIVITY_BLOCKS_LEFT_OUT,
 	ACTIVITY_COLUMNS
 };
 
@@ -142,6 +144,12 @@ show_counts(Oid index, Datum *values, bool *nulls)
 	values[ACTIVITY_WATCHED_SCANS] = Int64GetDatum(counts.scans);
 	values[ACTIVITY_EMPTY_SCANS] = Int64GetDatum(counts.empty);
 	values[ACTIVITY_FALSE_POSITIVE_RATE] = Float8GetDatum(rate);
+	nulls[ACTIVITY_BITMAP_SCANS] = false;
+	values[ACTIVITY_BITMAP_SCANS] = Int64GetDatum(counts.bitmaps);
+	nulls[ACTIVITY_BLOCKS_LEFT_OUT] = counts.blocks == 0;
+	if (counts.blocks > 0)
+		values[ACTIVITY_BLOCKS_LEFT_OUT] =
+			Float8GetDatum((double) counts.left_out / counts.blocks);
 }
 
 /*

@@ -295,10 +295,37 @@ rf_collect_places(RfFile *file, const RfMetaData *meta,
 }
 
 /*
+ * Do keys of some ranks have rows in a range?  False also for damage.
+ */
+static bool
+rf_ranks_have(RfRunReader *reader, const RfSegment *segment,
+			  const FilterRanks *ranks, uint32 range)
+{
+	uint32		page = 0;
+	PlacesPage	view;
+
+	if (ranks->first >= ranks->end ||
+		(segment->place_pages > 0 &&
+		 !rf_find_places(reader, segment, ranks->first, &page)))
+		return false;
+	do
+	{
+		if (!rf_open_places(reader, segment, page, &view))
+			return false;
+		if (places_has(&view, ranks->first, ranks->end, range))
+			return true;
+		page++;
+	} while (page < segment->place_pages &&
+			 view.first + view.nkeys < ranks->end);
+	return false;
+}
+
+/*
  * Do the places of a segment that answers YES for a key say that it may be in
  * this heap block?  Every scan for a range that holds the key then looks
  * there, since it collects the ranks that a scan for the key does.  (Damage does
- * not count, it may be repaired.)
+ * not count, it may be repaired.)  Inserts ask this, so nothing here grows with the
+ * number of ranges.
  */
 bool
 rf_key_is_placed(RfFile *file, const RfMetaData *meta,
@@ -306,18 +333,18 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 				 BlockNumber heap_block)
 {
 	RfRange		range = {.lo = *key,.hi = *key};
-	RfKeySet	set = {.kind = kind,.nranges = 1,.ranges = &range};
-	uint64	   *ranges;
-	uint32		mine;
+	RfRunReader reader;
+	FilterRanks ranks;
 	bool		placed;
 
 	if (segment->range_blocks == 0 ||
 		(segment->loose & rf_loose_bit(segment, heap_block)) != 0)
 		return true;
-	ranges = palloc0((rf_range_count(segment) / 64 + 1) * sizeof(uint64));
-	mine = (heap_block - segment->start) / segment->range_blocks;
-	placed = rf_collect_places(file, meta, segment, &set, ranges) &&
-		(ranges[mine / 64] >> (mine % 64) & 1) != 0;
-	pfree(ranges);
+	rf_run_reader_begin(&reader, file, meta, segment);
+	placed = rf_range_ranks(segment, kind, &range, &reader.reader,
+							&ranks) == RF_YES &&
+		rf_ranks_have(&reader, segment, &ranks,
+					  (heap_block - segment->start) / segment->range_blocks);
+	rf_run_reader_end(&reader);
 	return placed;
 }

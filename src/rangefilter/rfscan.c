@@ -237,6 +237,20 @@ rf_heap_blocks(Relation index)
 }
 
 /*
+ * Counts a scan whose bitmap has some of the table's blocks.
+ */
+static void
+rf_count_bitmap(Relation index, BlockNumber heap_blocks, int64 nblocks)
+{
+	RfCounts   *counts = rf_index_counts(index);
+
+	counts->bitmaps++;
+	counts->blocks += heap_blocks;
+	counts->left_out += heap_blocks - nblocks;
+	rf_stats_pending = true;
+}
+
+/*
  * Puts the blocks that may hold rows of a scan into the bitmap; returns their
  * number.  What cannot be read or told, and anything with rangefilter.enable
  * off, is all blocks.
@@ -265,7 +279,12 @@ rf_make_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		UnlockReleaseBuffer(buffer);
 	}
 	if (!told)
-		return rf_add_blocks(bitmap, 0, heap_blocks);
+	{
+		nblocks = rf_add_blocks(bitmap, 0, heap_blocks);
+		if (rf_enable)
+			rf_count_bitmap(index, heap_blocks, nblocks);
+		return nblocks;
+	}
 	for (int i = 0; i < found.n; i++)
 	{
 		RfStretch  *stretch = &found.stretches[i];
@@ -278,6 +297,7 @@ rf_make_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		if (stretch->start < stretch->end)
 			nblocks += rf_add_found(bitmap, stretch);
 	}
+	rf_count_bitmap(index, heap_blocks, nblocks);
 	return nblocks;
 }
 

@@ -24,6 +24,11 @@ typedef struct RfCounts
 	uint64		skips;			/* ... and the answer was NO */
 	uint64		scans;			/* of the others some were watched ... */
 	uint64		empty;			/* ... and so many of these found no row */
+
+	/* Apart from these: */
+	uint64		bitmaps;		/* bitmap scans by the index, */
+	uint64		blocks;			/* blocks of the table in all of them ... */
+	uint64		left_out;		/* ... that were not in the bitmaps */
 } RfCounts;
 
 /* So many indexes have counters at most, in shared memory or in a session. */
@@ -48,6 +53,9 @@ rf_counts_add(RfCounts *sum, const RfCounts *more)
 	sum->skips += more->skips;
 	sum->scans += more->scans;
 	sum->empty += more->empty;
+	sum->bitmaps += more->bitmaps;
+	sum->blocks += more->blocks;
+	sum->left_out += more->left_out;
 }
 
 /* rfstatsfile.c: shared memory and its file */

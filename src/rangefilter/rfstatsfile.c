@@ -31,7 +31,7 @@
 #include "utils/hsearch.h"
 
 #define RF_STATS_FILE	PGSTAT_STAT_PERMANENT_DIRECTORY "/rangefilter.stat"
-#define RF_STATS_MAGIC	0x52465301
+#define RF_STATS_MAGIC	0x52465302
 
 typedef struct RfSharedKey
 {

@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(129);
+SELECT plan(131);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -65,12 +65,14 @@ SELECT is(proargnames::text, '{table,column,worthwhile,advice,partitions,filter,
 FROM pg_proc WHERE proname = 'rangefilter_advise';
 SELECT has_view('rangefilter_activity');
 SELECT columns_are('rangefilter_activity', ARRAY['index', 'table', 'probes', 'skips',
-	'watched_scans', 'empty_scans', 'false_positive_rate', 'last_summarize', 'stale_blocks']);
+	'watched_scans', 'empty_scans', 'false_positive_rate', 'last_summarize', 'stale_blocks',
+	'bitmap_scans', 'blocks_left_out']);
 SELECT col_type_is('rangefilter_activity', c, t, c || ' ' || t)
 FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('probes', 'bigint'), ('skips', 'bigint'),
 	('watched_scans', 'bigint'), ('empty_scans', 'bigint'),
 	('false_positive_rate', 'double precision'),
-	('last_summarize', 'timestamp with time zone'), ('stale_blocks', 'bigint')) v (c, t);
+	('last_summarize', 'timestamp with time zone'), ('stale_blocks', 'bigint'),
+	('bitmap_scans', 'bigint'), ('blocks_left_out', 'double precision')) v (c, t);
 SELECT is(obj_description(oid, 'pg_proc') IS NOT NULL, true, proname || ' has a comment')
 FROM pg_proc WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler'
 ORDER BY proname;

@@ -60,6 +60,30 @@ placed_free(Placed *placed)
 	free(placed->ranges);
 }
 
+static inline bool
+placed_has(const Placed *placed, uint32_t range)
+{
+	return (placed->ranges[range / 64] >> (range % 64) & 1) != 0;
+}
+
+/* Is one range, looked for alone, where collecting has found it? */
+static inline bool
+placed_agrees(const Placed *placed, uint64_t first, uint64_t end,
+			  uint32_t range)
+{
+	bool		found = false;
+	uint32_t	i;
+
+	for (i = 0; i < placed->npages && !found; i++)
+	{
+		PlacesPage	page;
+
+		found = places_open(&page, placed->pages[i], placed->lens[i]) &&
+			places_has(&page, first, end, range);
+	}
+	return found == placed_has(placed, range);
+}
+
 /* Collects the ranges of some ranks; false where a page is damaged. */
 static inline bool
 placed_collect(Placed *placed, uint64_t first, uint64_t end)
@@ -76,13 +100,11 @@ placed_collect(Placed *placed, uint64_t first, uint64_t end)
 			!places_collect(&page, first, end, placed->ranges))
 			return false;
 	}
+	CHECK(placed_agrees(placed, first, end, 0), "a range alone");
+	CHECK(placed_agrees(placed, first, end, placed->nranges - 1), "a range alone");
+	CHECK(placed_agrees(placed, first, end, first % placed->nranges), "a range alone");
+	CHECK(placed_agrees(placed, first, end, (end * 7 + 3) % placed->nranges), "a range alone");
 	return true;
-}
-
-static inline bool
-placed_has(const Placed *placed, uint32_t range)
-{
-	return (placed->ranges[range / 64] >> (range % 64) & 1) != 0;
 }
 
 /* How many ranges were collected last? */
