@@ -188,7 +188,7 @@ sub judge
 		$self->count('of them with kept plans') if $kept;
 		$self->count('of them with rows') if $answers[0]{text} ne '';
 	}
-	elsif ($kept && $self->detach_pending($table)) { $self->count('detach pending'); }
+	elsif ($self->detach_pending($table, $kept ? $self->{helper} : $self->{on})) { $self->count('detach pending'); }
 	else
 	{
 		$self->report('another answer with skipping than without', $query, $table,
@@ -199,10 +199,15 @@ sub judge
 # A plan that was kept from a transaction with an older snapshot still reads a
 # partition that is being detached; that one made now does not.  While it
 # reads it, the detaching cannot end.
+#
+# So does any plan if the snapshot was taken while DETACH CONCURRENTLY was
+# committing its first half: other sessions see it committed (in CommitTransaction(),
+# ProcArrayEndTransaction()) before they are told to forget the table's partitions
+# (AtEOXact_Inval()).  Then the snapshot shows that the detaching is pending.
 sub detach_pending
 {
-	my ($self, $table) = @_;
-	my ($state, $n) = $self->run($self->{helper}, "SELECT count(*) FROM pg_inherits
+	my ($self, $table, $session) = @_;
+	my ($state, $n) = $self->run($session, "SELECT count(*) FROM pg_inherits
 		WHERE inhdetachpending AND inhparent = '$table->{name}'::regclass;");
 
 	return !defined $state && $n > 0;
