@@ -95,6 +95,23 @@ SELECT query, rows_of(query, true) = rows_of(query, false) AS same
 	FROM unnest(ARRAY['SELECT a, b, c, w FROM t2', 'SELECT a, c, w FROM t2 WHERE b < ''8''', 'SELECT b, c FROM t2 WHERE a = 3 AND c IS NULL',
 		'SELECT a, b, w FROM t2 WHERE a IN (1, 5) AND b > ''e''']) query;
 
+-- Columns of all lengths and alignments behind each other, with nulls and bytes that
+-- are escaped in keys, up and down.
+CREATE TABLE t4 AS SELECT i % 2 = 0 AS b, (i % 300 - 150)::int2 AS s, repeat(chr(97 + i % 3), i % 140) COLLATE "C" AS t,
+	md5(i::text)::uuid AS u, i::int8 * 1000003 - 5000000 AS n, CASE WHEN i % 11 <> 0 THEN repeat(chr(1 + i % 4), i % 200) END COLLATE "C" AS x,
+	(i / 3.0)::float4 AS f, decode(repeat('00ff01', i % 50), 'hex') AS y, '12:00'::time + i * interval '1.001 s' AS h
+	FROM generate_series(1, 4000) i;
+CREATE FUNCTION same_with(definition text, query text, OUT result bool) LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE 'CREATE INDEX t4_x ON t4 USING wormhole ' || definition;
+	result := rows_of(query, true) = rows_of(query, false);
+	DROP INDEX t4_x;
+END $$;
+VACUUM ANALYZE t4;
+SELECT definition, same_with(definition, 'SELECT ' || regexp_replace(definition, '[()]| DESC', '', 'g') || ' FROM t4') AS same
+	FROM unnest(ARRAY['(b, s, t, u, n, x, f, y, h)', '(b DESC, s, t DESC, u DESC, n DESC, x DESC, f, y DESC, h DESC)',
+		'(t DESC)', '(u DESC)', '(y DESC)', '(s, n)', '(t, b, x)', '(x, t, n DESC)', '(u, h, s DESC)']) definition;
+
 -- Cursors that turn round within batches and at their ends; the rows of one
 -- value are several lists of TIDs, some of which are cut by leaves' bounds.
 CREATE FUNCTION wander(query text, OUT result text) LANGUAGE plpgsql AS $$
@@ -150,5 +167,5 @@ SET enable_bitmapscan = off; SET enable_material = off;
 EXPLAIN (COSTS off) SELECT count(*), sum(a.few + b.few) FROM t3 a JOIN t3 b USING (few);
 SELECT count(*), sum(a.few + b.few) FROM t3 a JOIN t3 b USING (few);
 SELECT sum(n * n), sum(n * n * few * 2) FROM (SELECT few, count(*) AS n FROM t3 GROUP BY few) x;
-DROP TABLE t2, t3;
-DROP FUNCTION rows_of, in_order, check_type, wander;
+DROP TABLE t2, t3, t4;
+DROP FUNCTION rows_of, in_order, check_type, wander, same_with;

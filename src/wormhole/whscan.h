@@ -58,24 +58,34 @@ typedef struct WhBatch
 	WhScanItem *items;
 } WhBatch;
 
-/* The short way from a key to an index tuple of a single column. */
+/* The short way from a key to an index tuple. */
 typedef enum WhShortKind
 {
 	WH_SHORT_NONE,
 	WH_SHORT_NUMBER,
 	WH_SHORT_STRING,
-	WH_SHORT_UUID
+	WH_SHORT_UUID,
+	WH_SHORT_COLUMNS			/* several of these, or one in another order */
 } WhShortKind;
+
+typedef struct WhShortColumn
+{
+	WhShortKind kind;
+	uint8		flip;			/* all ones in descending columns */
+	const RfCodec *codec;
+
+	/* Numbers: the least key, the bytes in the key and in the tuple. */
+	uint64		first;
+	int			width;
+	int			attlen;
+	char		attalign;
+} WhShortColumn;
 
 typedef struct WhShortWay
 {
 	WhShortKind kind;
-	const RfCodec *codec;
-
-	/* Numbers: all ones if descending, the least key, bytes in the tuple. */
-	uint64		flip;
-	uint64		first;
-	int			attlen;
+	int			ncolumns;
+	WhShortColumn columns[INDEX_MAX_KEYS];
 } WhShortWay;
 
 typedef struct WhScanData

@@ -3,11 +3,12 @@
  * whtuple.c
  *	  Index tuples for index-only scans, from what a batch has of an entry.
  *
- * This is done for each row returned.  So indexes of one number, uuid or string
- * have short ways: the key's parts (the prefix of the page, the head in the
- * slot, the tail) go straight to where the tuple has the value, into one buffer
- * for all tuples.  Nothing is allocated.  Anything else (several columns, values
- * that the key does not give back) is decoded column by column.
+ * This is done for each row returned.  So numbers, uuids and strings have short
+ * ways: the key's parts (the prefix of the page, the head in the slot, the tail)
+ * go straight to where the tuple has the value, into one buffer for all tuples;
+ * of several columns the key is put together first.  Nothing is allocated.
+ * Anything else (nulls, values that the key does not give back) is decoded
+ * into values, of which core makes the tuple.
  *
  * Short stretches are copied with a few bytes too many, over which the next
  * ones are written: a length that the compiler knows is a move or two.  All
@@ -26,37 +27,64 @@
 #include "wormhole/whscan.h"
 
 /*
+ * Describes a column; false if there is no short way for its type.
+ */
+static bool
+short_column(const RfRowColumn *column, Form_pg_attribute attribute,
+			 WhShortColumn *result)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
+
+	if (column->codec->collator != NULL)
+		return false;
+	result->codec = column->codec;
+	result->flip = column->desc ? 0xFF : 0;
+	switch (column->codec->type)
+	{
+		case TEXTOID:
+		case BYTEAOID:
+			result->kind = WH_SHORT_STRING;
+			return true;
+		case UUIDOID:
+			result->kind = WH_SHORT_UUID;
+			return true;
+		default:
+			result->kind = WH_SHORT_NUMBER;
+			result->first = entry->first;
+			result->width = 1;
+			while (result->width < (int) sizeof(uint64) &&
+				   (entry->last - entry->first) >> (8 * result->width) != 0)
+				result->width++;
+			result->attlen = attribute->attlen;
+			result->attalign = attribute->attalign;
+			return column->codec->kind == RF_KEY_U64 && attribute->attbyval &&
+				wh_decode_kind(column->codec) != WH_DECODE_NEVER;
+	}
+}
+
+/*
  * Finds the short way there is for an index, if any.
  */
 void
 wh_short_way(Relation index, WhShortWay *way)
 {
-	const RfRowColumn *column = &wh_cache(index)->format.columns[0];
-	Form_pg_attribute attribute = TupleDescAttr(RelationGetDescr(index), 0);
+	const RfRowFormat *format = &wh_cache(index)->format;
 
-	memset(way, 0, sizeof(*way));
-	way->codec = column->codec;
-	if (IndexRelationGetNumberOfAttributes(index) > 1 ||
-		column->codec->collator != NULL)
+	way->kind = WH_SHORT_NONE;
+	way->ncolumns = format->ncolumns;
+	if (IndexRelationGetNumberOfAttributes(index) > format->ncolumns)
 		return;
-	switch (column->codec->type)
+	for (int i = 0; i < format->ncolumns; i++)
 	{
-		case TEXTOID:
-		case BYTEAOID:
-			way->kind = column->desc ? WH_SHORT_NONE : WH_SHORT_STRING;
-			break;
-		case UUIDOID:
-			way->kind = column->desc ? WH_SHORT_NONE : WH_SHORT_UUID;
-			break;
-		default:
-			if (column->codec->kind != RF_KEY_U64 || !attribute->attbyval ||
-				wh_decode_kind(column->codec) == WH_DECODE_NEVER)
-				break;
-			way->kind = WH_SHORT_NUMBER;
-			way->flip = column->desc ? PG_UINT64_MAX : 0;
-			way->first = ((const RfCodecEntry *) column->codec)->first;
-			way->attlen = attribute->attlen;
+		if (!short_column(&format->columns[i],
+						  TupleDescAttr(RelationGetDescr(index), i),
+						  &way->columns[i]))
+			return;
 	}
+	way->kind = way->columns[0].kind;
+	if (way->ncolumns > 1 ||
+		(way->columns[0].flip != 0 && way->kind != WH_SHORT_NUMBER))
+		way->kind = WH_SHORT_COLUMNS;
 }
 
 /*
@@ -130,24 +158,36 @@ rest_number(const WhBatch *batch, const WhScanItem *item)
 }
 
 /*
+ * A number's value, from what is left in the low bytes of its key.
+ */
+static inline Datum
+number_value(const WhShortColumn *column, uint64 number)
+{
+	RfKey		key = {.num = number};
+
+	if (column->flip != 0)
+		key.num = ~key.num;
+	if (column->width < (int) sizeof(uint64))
+		key.num &= (UINT64CONST(1) << (8 * column->width)) - 1;
+	key.num += column->first;
+	return wh_decode_value(column->codec, &key);
+}
+
+/*
  * The tuple of a number, or false for a null.
  */
 static inline bool
-form_number(const WhShortWay *way, const WhBatch *batch,
+form_number(const WhShortColumn *column, const WhBatch *batch,
 			const WhScanItem *item, IndexTuple tuple)
 {
-	int			width = batch->prefix_len + rest_len(item) - 1;
-	RfKey		part = {.num = rest_number(batch, item) ^ way->flip};
 	Datum		value;
 
-	if (width < 1 || width > (int) sizeof(uint64) || !has_value(batch, item))
+	if (batch->prefix_len + rest_len(item) != 1 + column->width ||
+		!has_value(batch, item))
 		return false;
-	if (width < (int) sizeof(uint64))
-		part.num &= (UINT64CONST(1) << (8 * width)) - 1;
-	part.num += way->first;
-	value = wh_decode_value(way->codec, &part);
-	store_att_byval((char *) (tuple + 1), value, way->attlen);
-	finish_tuple(tuple, sizeof(IndexTupleData) + way->attlen, 0);
+	value = number_value(column, rest_number(batch, item));
+	store_att_byval((char *) (tuple + 1), value, column->attlen);
+	finish_tuple(tuple, sizeof(IndexTupleData) + column->attlen, 0);
 	return true;
 }
 
@@ -203,6 +243,115 @@ form_string(const WhBatch *batch, const WhScanItem *item, IndexTuple tuple)
 }
 
 /*
+ * Copies bytes, complemented in descending columns.
+ */
+static inline void
+copy_flipped(uint8 *to, const uint8 *from, int len, uint8 flip)
+{
+	memcpy(to, from, len);
+	if (flip == 0)
+		return;
+	for (int i = 0; i < len; i++)
+		to[i] ^= flip;
+}
+
+/*
+ * Appends a string, which begins at *in, to a tuple's data of *size bytes.
+ * False for one with escapes.  What is skipped for alignment is zero: so those
+ * who read it tell a header of four bytes from one of a single byte.
+ */
+static bool
+put_string(const WhShortColumn *column, const uint8 **in, const uint8 *end,
+		   char *data, int *size)
+{
+	const uint8 *string = *in;
+	const uint8 *after = memchr(string, 0x00 ^ column->flip, end - string);
+	int			n = after - string;
+
+	if (after == NULL || memchr(string, 0x01 ^ column->flip, n) != NULL)
+		return false;
+	*in = after + 1;
+	if (n + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
+	{
+		SET_VARSIZE_SHORT(data + *size, n + VARHDRSZ_SHORT);
+		*size += VARHDRSZ_SHORT;
+	}
+	else
+	{
+		memset(data + *size, 0, sizeof(int32));
+		*size = INTALIGN(*size);
+		SET_VARSIZE(data + *size, n + VARHDRSZ);
+		*size += VARHDRSZ;
+	}
+	copy_flipped((uint8 *) data + *size, string, n, column->flip);
+	*size += n;
+	return true;
+}
+
+/*
+ * Appends a number, which begins at *in, to a tuple's data of *size bytes.
+ */
+static inline void
+put_number(const WhShortColumn *column, const uint8 **in, char *data,
+		   int *size)
+{
+	uint64		bytes;
+	Datum		value;
+
+	memcpy(&bytes, *in, sizeof(bytes));
+	value = number_value(column,
+						 pg_ntoh64(bytes) >> (64 - 8 * column->width));
+	*in += column->width;
+	memset(data + *size, 0, MAXIMUM_ALIGNOF);
+	*size = att_align_nominal(*size, column->attalign);
+	store_att_byval(data + *size, value, column->attlen);
+	*size += column->attlen;
+}
+
+/*
+ * The tuple of a key of several columns; false where one is null or has
+ * escapes.  The key has WH_SLACK bytes behind it.
+ */
+static bool
+form_columns(const WhShortWay *way, const uint8 *key, int len,
+			 IndexTuple tuple)
+{
+	const uint8 *in = key;
+	const uint8 *end = key + len;
+	char	   *data = (char *) (tuple + 1);
+	int			size = 0;
+	uint16		flags = 0;
+
+	if (len > WH_MAX_ENTRY)
+		return false;
+	for (int i = 0; i < way->ncolumns; i++)
+	{
+		const WhShortColumn *column = &way->columns[i];
+		int			least = column->kind == WH_SHORT_STRING ? 1 :
+		column->kind == WH_SHORT_UUID ? UUID_LEN : column->width;
+
+		if (end - in <= least || *in++ != WH_VALUE_MARK)
+			return false;
+		if (column->kind == WH_SHORT_NUMBER)
+			put_number(column, &in, data, &size);
+		else if (column->kind == WH_SHORT_UUID)
+		{
+			copy_flipped((uint8 *) data + size, in, UUID_LEN, column->flip);
+			size += UUID_LEN;
+			in += UUID_LEN;
+		}
+		else
+		{
+			if (!put_string(column, &in, end, data, &size))
+				return false;
+			flags = INDEX_VAR_MASK;
+		}
+	}
+	finish_tuple(tuple, sizeof(IndexTupleData) + size, flags);
+	return in == end;
+}
+
+/*
  * Puts an item's key together in space for a page's bounds.
  */
 static int
@@ -228,6 +377,7 @@ wh_form_tuple(IndexScanDesc scan, const WhScanItem *item)
 	WhBatch    *batch = &so->batch;
 	Relation	index = scan->indexRelation;
 	bool		done = false;
+	int			len;
 	MemoryContext old;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
@@ -243,7 +393,7 @@ wh_form_tuple(IndexScanDesc scan, const WhScanItem *item)
 		payload += sizeof(payload_len);
 	}
 	else if (so->way.kind == WH_SHORT_NUMBER)
-		done = form_number(&so->way, batch, item, so->tuple);
+		done = form_number(&so->way.columns[0], batch, item, so->tuple);
 	else if (so->way.kind == WH_SHORT_UUID)
 		done = form_uuid(batch, item, so->tuple);
 	else if (so->way.kind == WH_SHORT_STRING)
@@ -251,11 +401,14 @@ wh_form_tuple(IndexScanDesc scan, const WhScanItem *item)
 	if (done)
 		return;
 
+	len = put_together(batch, item, so->bounds_space);
+	if (so->way.kind == WH_SHORT_COLUMNS && payload == NULL &&
+		form_columns(&so->way, so->bounds_space, len, so->tuple))
+		return;
 	MemoryContextReset(so->tuple_context);
 	old = MemoryContextSwitchTo(so->tuple_context);
-	wh_decode(index, so->bounds_space,
-			  put_together(batch, item, so->bounds_space), payload,
-			  payload_len, values, isnull);
+	wh_decode(index, so->bounds_space, len, payload, payload_len, values,
+			  isnull);
 	scan->xs_itup = index_form_tuple(RelationGetDescr(index), values, isnull);
 	MemoryContextSwitchTo(old);
 }
