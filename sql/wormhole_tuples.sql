@@ -112,6 +112,12 @@ SELECT definition, same_with(definition, 'SELECT ' || regexp_replace(definition,
 	FROM unnest(ARRAY['(b, s, t, u, n, x, f, y, h)', '(b DESC, s, t DESC, u DESC, n DESC, x DESC, f, y DESC, h DESC)',
 		'(t DESC)', '(u DESC)', '(y DESC)', '(s, n)', '(t, b, x)', '(x, t, n DESC)', '(u, h, s DESC)']) definition;
 
+-- Strings long enough for a header of four bytes, behind others of any length.
+CREATE TABLE t5 AS SELECT repeat('q', a) COLLATE "C" AS a, repeat('b', 100 + b) COLLATE "C" AS b FROM generate_series(1, 9) a, generate_series(1, 60) b;
+CREATE INDEX t5_ab ON t5 USING wormhole (a, b);
+VACUUM ANALYZE t5;
+SELECT rows_of('SELECT a, b FROM t5', true) = rows_of('SELECT a, b FROM t5', false) AS same;
+
 -- Cursors that turn round within batches and at their ends; the rows of one
 -- value are several lists of TIDs, some of which are cut by leaves' bounds.
 CREATE FUNCTION wander(query text, OUT result text) LANGUAGE plpgsql AS $$
@@ -167,5 +173,5 @@ SET enable_bitmapscan = off; SET enable_material = off;
 EXPLAIN (COSTS off) SELECT count(*), sum(a.few + b.few) FROM t3 a JOIN t3 b USING (few);
 SELECT count(*), sum(a.few + b.few) FROM t3 a JOIN t3 b USING (few);
 SELECT sum(n * n), sum(n * n * few * 2) FROM (SELECT few, count(*) AS n FROM t3 GROUP BY few) x;
-DROP TABLE t2, t3, t4;
+DROP TABLE t2, t3, t4, t5;
 DROP FUNCTION rows_of, in_order, check_type, wander, same_with;
