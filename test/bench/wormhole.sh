@@ -15,6 +15,9 @@
 #	WORMHOLE_METHODS="btree hash wormhole"
 #	WORMHOLE_SECONDS=10			of the mixed load
 #
+# A set's table is printed when the set is done; what is known of one method, on
+# standard error, when that is.
+#
 # The library is preloaded, so sessions share the hint; JIT is off, whose time
 # would be in the figures of queries that are long enough.
 
@@ -130,6 +133,18 @@ line()
 	printf '| %s | %s | %s | %s |\n' "$1" "${FIGURE[$2:btree]:-}" "${FIGURE[$2:hash]:-}" "${FIGURE[$2:wormhole]:-}"
 }
 
+# What is known of one method, at once: the tables come when a set is complete.
+print_figures()
+{
+	local key
+
+	printf '%s %s, %s rows:' "$(date +%T)" "$1 $2" "$ROWS"
+	for key in random heap ordered short long build insert mixed size grown; do
+		printf ' %s %s;' "$key" "${FIGURE[$key:$2]:--}"
+	done
+	printf '\n'
+} >&2
+
 print_table()
 {
 	printf '\n## %s, %d rows\n\n| wall / cpu | btree | hash | wormhole |\n|---|--:|--:|--:|\n' "$1" "$ROWS"
@@ -165,6 +180,7 @@ main()
 		FIGURE=()
 		for method in "${METHODS[@]}"; do
 			measure_index "$set" "$method"
+			print_figures "$set" "$method"
 		done
 		print_table "$set"
 		rf_psql -c 'DROP TABLE t, p, s'
