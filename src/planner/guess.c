@@ -26,6 +26,12 @@
 
 int			rf_cache_size = 8192;
 
+/* One planning makes no more digests than this, some 0.1 ms each. */
+#define DIGESTS_AT_ONCE	2
+
+/* How many the planning under way may still make. */
+static int	digests_left = 0;
+
 /* Bytes in use for copies. */
 static Size copies_used = 0;
 
@@ -44,6 +50,7 @@ rf_begin_guessing(void)
 	bool		unchanged = keys_seen == rf_keys_written;
 
 	plannings++;
+	digests_left = DIGESTS_AT_ONCE;
 	keys_seen = rf_keys_written;
 	return unchanged && !rf_suppress_guesses;
 }
@@ -55,6 +62,7 @@ void
 rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
 {
 	slot->copy = &leaf->copy;
+	slot->digest = &leaf->digest;
 	slot->context = table->context;
 	slot->used = &copies_used;
 	slot->limit = (Size) rf_cache_size * 1024;
@@ -98,10 +106,27 @@ rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set, bool in_recovery,
 		 RfStamp *stamp)
 {
 	table->last_asked = plannings;
-	if (leaf->copy == NULL || !rf_planning->guess ||
-		rf_copy_probe(leaf->copy, set, in_recovery, stamp) != RF_NO)
+	if (leaf->copy == NULL || !rf_planning->guess)
+		return false;
+	if (!in_recovery && rf_digest_denies(&leaf->digest, set))
+		*stamp = leaf->digest.stamp;
+	else if (rf_copy_probe(leaf->copy, set, in_recovery, stamp) != RF_NO)
 		return false;
 	rf_clock_merge(&rf_planning->clock, &leaf->clock);
+	return true;
+}
+
+/*
+ * Should a digest be made now of what a leaf's copy is asked about?
+ */
+bool
+rf_digest_is_due(const RfLeaf *leaf)
+{
+	if (digests_left == 0 || leaf->copy == NULL ||
+		leaf->digest.filter.bits != NULL ||
+		!rf_copy_wants_digest(leaf->copy))
+		return false;
+	digests_left--;
 	return true;
 }
 

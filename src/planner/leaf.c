@@ -189,6 +189,27 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
 }
 
 /*
+ * Makes a digest of a leaf's filter, unless its index is one that has to be
+ * opened.
+ */
+static void
+make_digest(RfTable *table, RfLeaf *leaf)
+{
+	bool		stale = false;
+	RfAsked		asked;
+	RfCopySlot	slot;
+
+	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
+		return;
+	if (asked.relation == NULL && leaf->copy != NULL)
+	{
+		rf_copy_slot(table, leaf, &slot);
+		rf_copy_digest(&slot, &leaf->locator);
+	}
+	unlock_index(&asked);
+}
+
+/*
  * Does the leaf's index deny that there is a key of the set?  An empty set
  * needs no index.
  */
@@ -205,12 +226,32 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
 	if (entry == NULL)
 		return false;
 	entry->probes++;
+	if (rf_digest_is_due(entry))
+		make_digest(table, entry);
 	if (!rf_guess(table, entry, cond->set, in_recovery, &stamp) &&
 		ask_index(table, cond, entry, in_recovery, &stamp) != RF_NO)
 		return false;
 	entry->skips++;
 	add_skip(skips, table->relid, entry, cond->probe, &stamp);
 	return true;
+}
+
+/*
+ * Starts to load what rf_exclude_leaf() will look at first.
+ */
+void
+rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf, int position)
+{
+	const RfLeaf *entry;
+
+	while (cond->kind != RF_COND_PROBE && cond->args != NIL)
+		cond = linitial(cond->args);
+	if (cond->kind != RF_COND_PROBE || cond->set->nranges == 0 || cond->set->kind != RF_KEY_U64)
+		return;
+	entry = rf_find_leaf(table, cond->index, leaf, position);
+	if (entry != NULL && entry->digest.filter.bits != NULL)
+		filter_digest_prefetch(&entry->digest.filter,
+							   cond->set->ranges[0].lo.num);
 }
 
 /*

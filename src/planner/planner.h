@@ -74,6 +74,7 @@ typedef struct RfLeaf
 	Oid			index;
 	RfCopy	   *copy;			/* or NULL */
 	RfClock		clock;			/* read before the copy was last found true */
+	RfDigest	digest;			/* goes with the copy */
 	uint32		probes;			/* since these were last collected ... */
 	uint32		skips;			/* ... and those answered NO */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
@@ -241,6 +242,8 @@ typedef struct RfRecheck
 
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
+extern void rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf,
+						  int position);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
 /* ---- plan.c ---- */
@@ -301,6 +304,7 @@ extern void rf_clock_merge(RfClock *clock, const RfClock *other);
 extern bool rf_begin_guessing(void);
 extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set,
 					 bool in_recovery, RfStamp *stamp);
+extern bool rf_digest_is_due(const RfLeaf *leaf);
 extern void rf_make_room(const RfTable *table);
 extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
 extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);

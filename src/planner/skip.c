@@ -35,6 +35,12 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/*
+ * So many leaves ahead what they will be asked for is loaded: it takes as long
+ * as asking about that many.
+ */
+#define LOOK_AHEAD	8
+
 static get_relation_info_hook_type previous_hook = NULL;
 
 /*
@@ -160,12 +166,15 @@ ask_leaves(RfTable *table, RfPass *pass)
 												  "rangefilter probes",
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
+	int			ahead = -1;
 
 	pass->skips = palloc0(sizeof(RfSkips));
 	pass->skips->context = CurrentMemoryContext;
 	number_probes(pass->match.cond);
 	table->has_counts = true;
 	rf_stats_pending = true;
+	for (int n = 0; n < LOOK_AHEAD && ahead != -2; n++)
+		ahead = bms_next_member(pass->leaves, ahead);
 	while ((i = bms_next_member(pass->leaves, i)) >= 0)
 	{
 		MemoryContext old;
@@ -173,6 +182,10 @@ ask_leaves(RfTable *table, RfPass *pass)
 
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
+		if (ahead != -2 &&
+			(ahead = bms_next_member(pass->leaves, ahead)) >= 0)
+			rf_look_ahead(table, pass->match.cond,
+						  pass->partdesc->oids[ahead], ahead);
 		excluded = rf_exclude_leaf(table, pass->match.cond,
 								   pass->partdesc->oids[i], i,
 								   rf_planning->in_recovery, pass->skips);

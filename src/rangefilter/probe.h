@@ -9,6 +9,7 @@
 #define RANGEFILTER_PROBE_H
 
 #include "compat.h"
+#include "filter/digest.h"
 #include "key/codec.h"
 #include "key/keyset.h"
 #include "utils/relcache.h"
@@ -37,10 +38,18 @@ typedef struct RfStamp
  */
 typedef struct RfCopy RfCopy;
 
+/* What spares asking a copy, where there is one. */
+typedef struct RfDigest
+{
+	FilterDigest filter;		/* bits are NULL: there is none */
+	RfStamp		stamp;			/* of the copy */
+} RfDigest;
+
 /* Where a copy is kept, and how much room there is. */
 typedef struct RfCopySlot
 {
 	RfCopy	  **copy;			/* NULL: none yet */
+	RfDigest   *digest;			/* goes with the copy */
 	MemoryContext context;		/* where copies are allocated */
 	Size	   *used;			/* bytes all copies take ... */
 	Size		limit;			/* ... and may take */
@@ -106,10 +115,24 @@ extern bool rf_read_stamp_by_file(const RfRelFile *locator,
 extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
 							  bool in_recovery, RfStamp *stamp);
 
+/*
+ * Is it time to make a digest of what the copy is asked about, since it is asked
+ * so often?  rf_copy_digest() does so if there is room, with the index locked and
+ * at locator.  It reads all of the filter.
+ */
+extern bool rf_copy_wants_digest(const RfCopy *copy);
+extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator);
+
 /* Was the copy made of a summary with this stamp? */
 extern bool rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp);
 
-/* Throws a copy away. */
+/*
+ * Does a digest deny that there is a key of the set?  So does the summary with its
+ * stamp, except on standbys.
+ */
+extern bool rf_digest_denies(const RfDigest *digest, const RfKeySet *set);
+
+/* Throws a copy away, and its digest. */
 extern void rf_copy_forget(RfCopySlot *slot);
 
 /*

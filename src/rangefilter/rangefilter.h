@@ -304,6 +304,8 @@ extern BlockNumber rf_write_run(Relation index, uint64 identity,
 								uint32 owner, const FilterRun *run);
 
 /* rfprobe.c */
+extern void rf_locked_file(RfFile *file, const RfRelFile *locator,
+						   const RfCopy *copy);
 extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 							   const RfSegment *segment, const RfKeySet *set,
 							   bool in_recovery);

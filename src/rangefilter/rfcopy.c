@@ -24,11 +24,25 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/*
+ * A copy that was asked so often has paid for its digest: to make it takes
+ * about as long as that many questions.
+ */
+#define RF_DIGEST_AFTER		200
+
+/* Bits of a digest for each key: three quarters of absent points are denied. */
+#define RF_DIGEST_BITS		3
+
+/* More keys take longer than one query should. */
+#define RF_DIGEST_MAX_KEYS	100000
+
 struct RfCopy
 {
 	RfFile		file;
 	Size		size;			/* of all this */
 	Size		head;			/* of the metapage's fields kept */
+	uint32		asked;			/* questions since making a digest was last
+								 * thought of */
 	/* These and the directory follow, MAXALIGNed. */
 };
 
@@ -68,6 +82,12 @@ rf_copy_forget(RfCopySlot *slot)
 {
 	if (*slot->copy == NULL)
 		return;
+	if (slot->digest->filter.bits != NULL)
+	{
+		*slot->used -= filter_digest_size(slot->digest->filter.nbits);
+		pfree(slot->digest->filter.bits);
+		slot->digest->filter.bits = NULL;
+	}
 	*slot->used -= (*slot->copy)->size;
 	pfree(*slot->copy);
 	*slot->copy = NULL;
@@ -124,6 +144,7 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 		copy = MemoryContextAlloc(slot->context, size);
 		copy->size = size;
 		copy->head = head;
+		copy->asked = 0;
 		memcpy(rf_copy_meta(copy), meta, head);
 		rf_copy_bare_segments(rf_copy_segments(copy), meta);
 		*slot->used += size;
@@ -150,14 +171,97 @@ rf_copy_hints(const RfCopy *copy, RfFile *file)
 /*
  * See probe.h.
  */
+bool
+rf_digest_denies(const RfDigest *digest, const RfKeySet *set)
+{
+	if (digest->filter.bits == NULL || set->kind != RF_KEY_U64 || set->nulls)
+		return false;
+	for (int i = 0; i < set->nranges; i++)
+	{
+		if (!filter_digest_denies(&digest->filter, set->ranges[i].lo.num,
+								  set->ranges[i].hi.num))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is it the filter that has to say whether the segment, one of numbers, holds a
+ * key of the set, and not its bounds?
+ */
+static bool
+rf_asks_filter(const RfSegment *segment, const RfKeySet *set)
+{
+	return set->kind == RF_KEY_U64 && set->nranges > 0 &&
+		set->ranges[set->nranges - 1].hi.num >= segment->min &&
+		set->ranges[0].lo.num <= segment->max;
+}
+
+/*
+ * See probe.h.
+ */
 RfAnswer
 rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
 			  RfStamp *stamp)
 {
 	const RfMetaData *meta = rf_copy_meta(copy);
 
+	if (meta->nsegments == 1 && rf_asks_filter(rf_copy_segments(copy), set))
+		copy->asked++;
 	stamp->identity = meta->identity;
 	stamp->changes = meta->changes;
 	return rf_probe_state(&copy->file, meta, rf_copy_segments(copy), set,
 						  in_recovery);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_copy_wants_digest(const RfCopy *copy)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
+
+	/* Only questions to a single segment are counted. */
+	return copy->asked >= RF_DIGEST_AFTER && meta->ndelta == 0 &&
+		(segment->kind == FILTER_KIND_SNARF ||
+		 segment->kind == FILTER_KIND_EXACT) &&
+		segment->nkeys > 0 && segment->nkeys <= RF_DIGEST_MAX_KEYS;
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator)
+{
+	RfCopy	   *copy = *slot->copy;
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
+	FilterDigest digest = {.nbits = TYPEALIGN(64, RF_DIGEST_BITS *
+											  segment->nkeys)};
+	Size		size = filter_digest_size(digest.nbits);
+	RfRunReader reader;
+	RfFile		file;
+
+	/* If this fails, not soon again.  Copies are to have room left. */
+	copy->asked = 0;
+	if (slot->digest->filter.bits != NULL ||
+		*slot->used + size > slot->limit - slot->limit / 16)
+		return;
+	digest.bits = MemoryContextAlloc(slot->context, size);
+	rf_locked_file(&file, locator, copy);
+	rf_run_reader_begin(&reader, &file, meta, segment);
+	if (filter_digest_make(&digest, segment->kind, rf_segment_root(segment),
+						   segment->root_len, &reader.reader))
+	{
+		slot->digest->filter = digest;
+		slot->digest->stamp.identity = meta->identity;
+		slot->digest->stamp.changes = meta->changes;
+		*slot->used += size;
+	}
+	else
+		pfree(digest.bits);
+	rf_run_reader_end(&reader);
 }

@@ -49,7 +49,7 @@ rf_read_stamp(Relation index, RfStamp *stamp)
 /*
  * The file of an index that is locked but not open.
  */
-static void
+void
 rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCopy *copy)
 {
 	memset(file, 0, sizeof(RfFile));

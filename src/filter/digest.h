@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * digest.h
+ *	  A coarse picture of a filter of numbers, for those who ask many filters.
+ *
+ * The numbers from the filter's least key to its greatest are cut into
+ * intervals of one width; a bit for each says whether the filter may hold a
+ * key there.  What a digest denies the filter denies, too, so that its NO is
+ * as good, at the cost of one bit looked at and no page read.
+ *
+ * A filter's YES to a point may be what an insert relied on, true or not.  So
+ * a bit is set for all that the filter says YES to, not only for its keys.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_DIGEST_H
+#define RANGEFILTER_DIGEST_H
+
+#include "filter/filter.h"
+
+typedef struct FilterDigest
+{
+	uint64_t	min;			/* the filter has no keys below ... */
+	uint64_t	max;			/* ... or above */
+	uint64_t	width;			/* of an interval */
+	uint64_t   *bits;			/* kept by the caller */
+	uint32_t	nbits;
+} FilterDigest;
+
+/* Bytes that the bits take. */
+static inline size_t
+filter_digest_size(uint32_t nbits)
+{
+	return ((size_t) nbits + 63) / 64 * sizeof(uint64_t);
+}
+
+/*
+ * Makes the digest of a run in *digest, whose bits and nbits are set.  False
+ * where there can be none: fewer than two bits or more than a million; a filter
+ * of bytes or of Golomb-coded blocks; pages that cannot be read or are damaged.
+ */
+extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
+							   const uint8_t *root, uint32_t root_len,
+							   FilterReader *reader);
+
+/* Starts to load what filter_digest_denies() will look at first. */
+static inline __attribute__((always_inline))
+void
+filter_digest_prefetch(const FilterDigest *digest, uint64_t lo)
+{
+	if (lo >= digest->min && lo <= digest->max)
+		__builtin_prefetch(&digest->bits[(lo - digest->min) /
+										 digest->width / 64]);
+}
+
+/* Has the filter certainly no key in [lo, hi]? */
+static inline bool
+filter_digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
+{
+	uint64_t	first;
+	uint64_t	last;
+	uint64_t	word;
+
+	if (lo > digest->max || hi < digest->min || lo > hi)
+		return true;
+	first = lo > digest->min ? (lo - digest->min) / digest->width : 0;
+	if (lo == hi)
+		return (digest->bits[first / 64] >> first % 64 & 1) == 0;
+	last = ((hi < digest->max ? hi : digest->max) - digest->min) /
+		digest->width;
+	word = digest->bits[first / 64] >> first % 64 << first % 64;
+	for (first /= 64; first < last / 64; word = digest->bits[++first])
+	{
+		if (word != 0)
+			return false;
+	}
+	return word << (63 - last % 64) == 0;
+}
+
+#endif							/* RANGEFILTER_DIGEST_H */

@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_digest.c
+ *	  Digests deny nothing but what their filters deny.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "filter/digest.h"
+#include "numbers.h"
+
+static bool
+try_digest(const FilterRun *run, FilterReader *reader, FilterDigest *digest)
+{
+	return filter_digest_make(digest, run->kind, run->root, run->root_len,
+							  reader);
+}
+
+/* Its bits are to be freed. */
+static FilterDigest
+make_digest(Numbers *numbers, uint32_t nbits)
+{
+	FilterDigest digest = {.nbits = nbits};
+
+	digest.bits = malloc(filter_digest_size(nbits));
+	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
+	return digest;
+}
+
+/* Bits that are not set stand for intervals the filter denies. */
+static void
+check_intervals(Numbers *numbers, const FilterDigest *digest)
+{
+	uint64_t	last = (digest->max - digest->min) / digest->width;
+	uint64_t	i;
+
+	CHECK(last < digest->nbits, "bits");
+	for (i = 0; i <= last; i++)
+	{
+		uint64_t	lo = digest->min + i * digest->width;
+		uint64_t	hi = i < last ? lo + digest->width - 1 : digest->max;
+
+		if (filter_digest_denies(digest, lo, hi))
+			CHECK(ask(numbers, lo, hi) == FILTER_NO,
+				  "%" PRIu64 " to %" PRIu64 " of %u bits", lo, hi,
+				  digest->nbits);
+	}
+}
+
+/* What is asked for at random, points and ranges, near keys and anywhere. */
+static void
+check_random(Numbers *numbers, const FilterDigest *digest)
+{
+	int			i;
+
+	for (i = 0; i < 3000; i++)
+	{
+		uint64_t	lo = unit_random_below(2) == 0 ? unit_random() :
+		numbers->keys[unit_random_below(numbers->n)] -
+		random_magnitude() % 1000;
+		uint64_t	hi = unit_random_below(2) == 0 ? lo :
+		add_capped(lo, random_magnitude());
+
+		if (filter_digest_denies(digest, lo, hi))
+			CHECK(ask(numbers, lo, hi) == FILTER_NO,
+				  "%" PRIu64 " to %" PRIu64, lo, hi);
+	}
+	for (i = 0; i < (int) numbers->n; i++)
+		CHECK(!filter_digest_denies(digest, numbers->keys[i],
+									numbers->keys[i]),
+			  "key %" PRIu64, numbers->keys[i]);
+}
+
+static void
+test_denials(void)
+{
+	static const uint32_t rates[] = {2, 4, 8, 14, 30};
+	static const size_t sizes[] = {1, 2, 700, 6000};
+	int			distribution;
+	unsigned	i;
+	unsigned	j;
+
+	for (distribution = 0; distribution < DISTRIBUTIONS; distribution++)
+	{
+		unit_case(distribution_names[distribution]);
+		for (i = 0; i < 5; i++)
+		{
+			for (j = 0; j < 4; j++)
+			{
+				Numbers		numbers = build_numbers(make_keys(distribution,
+															  sizes[j]),
+													sizes[j], rates[i],
+													SERVER_PAGE, SERVER_ROOT);
+				uint32_t	nbits;
+
+				for (nbits = 2; nbits <= 8 * sizes[j]; nbits = 3 * nbits + 1)
+				{
+					FilterDigest digest = make_digest(&numbers, nbits);
+
+					check_intervals(&numbers, &digest);
+					check_random(&numbers, &digest);
+					free(digest.bits);
+				}
+				free_numbers(&numbers);
+			}
+		}
+	}
+}
+
+/* A digest is of use: with three bits a key it denies most of what is asked. */
+static void
+test_share_denied(void)
+{
+	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
+										SERVER_PAGE, SERVER_ROOT);
+	FilterDigest digest = make_digest(&numbers, 60000);
+	int			denied = 0;
+	int			i;
+
+	for (i = 0; i < 10000; i++)
+	{
+		uint64_t	key = unit_random();
+
+		denied += filter_digest_denies(&digest, key, key);
+	}
+	CHECK(denied > 6900 && denied < 7400, "%d of 10000", denied);
+	free(digest.bits);
+	free_numbers(&numbers);
+}
+
+/* No digest where pages are missing, of another kind, or coded by Golomb. */
+static void
+test_refused(void)
+{
+	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
+										SERVER_PAGE, SERVER_ROOT);
+	FilterReader *reader = &numbers.reader.reader;
+	FilterDigest digest = make_digest(&numbers, 1000);
+	FilterRun	run = numbers.run;
+
+	digest.nbits = 1;
+	CHECK(!try_digest(&run, reader, &digest), "bits");
+	digest.nbits = 1000;
+	run.kind = FILTER_KIND_SURF;
+	CHECK(!try_digest(&run, reader, &digest), "kind");
+	run = numbers.run;
+	run.root_len = 20;
+	CHECK(!try_digest(&run, reader, &digest), "root");
+	run = numbers.run;
+	reader->npages = 2;
+	CHECK(!try_digest(&run, reader, &digest), "pages");
+	free_numbers(&numbers);
+
+	numbers_coding = FILTER_CODING_GOLOMB;
+	numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
+							SERVER_PAGE, SERVER_ROOT);
+	numbers_coding = FILTER_CODING_ELIAS_FANO;
+	CHECK(!try_digest(&numbers.run, reader, &digest), "Golomb");
+	free_numbers(&numbers);
+	free(digest.bits);
+}
+
+/* Damaged pages: anything but a crash. */
+static void
+test_damage(void)
+{
+	int			i;
+
+	for (i = 0; i < 300; i++)
+	{
+		uint64_t   *keys = make_keys(unit_random_below(DISTRIBUTIONS), 3000);
+		Numbers		numbers = build_numbers(keys, 3000, 14, 1024, SERVER_ROOT);
+		FilterDigest digest = make_digest(&numbers, 5000);
+		int			j;
+
+		for (j = 0; j < 10; j++)
+		{
+			uint32_t	at = 1023 - unit_random_below(unit_random_below(2) == 0 ?
+													  60 : 1024);
+
+			numbers.run.pages[unit_random_below(numbers.run.npages) * 1024 + at] =
+				(uint8_t) unit_random();
+		}
+		try_digest(&numbers.run, &numbers.reader.reader, &digest);
+		free(digest.bits);
+		free_numbers(&numbers);
+	}
+}
+
+int
+main(void)
+{
+	unit_begin("digest");
+	RUN(test_denials);
+	RUN(test_share_denied);
+	RUN(test_refused);
+	RUN(test_damage);
+	return unit_end();
+}
