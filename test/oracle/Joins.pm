@@ -71,8 +71,6 @@ sub inner
 	my ($table, $context) = @_;
 	my $t = $table->{name};
 	my $columns = 'v.id, (v.id % ' . $table->{nparts} . ')::int AS p, (v.id * 7 % 100)::int AS k2';
-	# More rows than the planner expects: several batches, or more than are read.
-	my $many = 'rf_numbers(' . int(one_of(2000, 7000, 8000, 20000) / $table->{many}) . ') g';
 
 	return '(' . weighted(
 		25 => sub { "SELECT $columns, v.k FROM ${t}_small v" },
@@ -82,12 +80,20 @@ sub inner
 		4 => sub { "SELECT $columns, v.k FROM ${t}_small v WHERE v.id > rf_late(5 + " . below(3) . ')' },
 		10 => sub { "SELECT $columns, v.k FROM ${t}_many v" },
 		8 => sub { "SELECT $columns, v.k FROM (SELECT * FROM ${t}_many ORDER BY id LIMIT " . one_of(0, 1, 3, 1000, 1001) . ') v' },
-		15 => sub { "SELECT $columns, v.k FROM ${t}_many v, $many" },
 		4 => sub { "SELECT DISTINCT ON (v.k) $columns, v.k FROM ${t}_many v WHERE v.id < " . below(50) . ' ORDER BY v.k, v.id' },
 		15 => sub { "SELECT v.id, v.p, v.k2, v.k FROM $t v WHERE v.id % " . one_of(7, 97, 400) . ' = 3' },
 		8 => sub { "SELECT v.id, v.p, v.k2, v.k FROM $t v WHERE " . condition($table, 'v', $context) },
 		3 => sub { "SELECT min(v.id) AS id, v.p, v.k2, v.k FROM $t v WHERE v.id % 50 = 3 GROUP BY v.p, v.k2, v.k" },
 		3 => sub { "SELECT w.id, v.p, v.k2, w.k FROM ${t}_small w LEFT JOIN $t v ON v.k = w.k" })->() . ')';
+}
+
+# More rows than the planner expects: several batches, or more than are read.
+sub many
+{
+	my ($table) = @_;
+	my $n = int(one_of(2000, 7000, 8000, 20000) / $table->{many});
+
+	return "(SELECT v.id, (v.id % 3)::int AS p, (v.id * 7 % 100)::int AS k2, v.k FROM $table->{name}_many v, rf_numbers($n) OFFSET 0)";
 }
 
 # The table, below whatever there may be between a scan and a join.
@@ -200,6 +206,7 @@ sub join_query_of_gates
 	my ($a, $u) = (outer($table, $context), inner($table, $context));
 	my $on = on($table, $context);
 
+	return ("SELECT $pairs FROM $table->{name} a " . one_of('', 'RIGHT ') . 'JOIN ' . many($table) . ' u ON ' . $table->key('a') . ' = u.k', 0) if chance(8);
 	return ((chance(25) ? repeated_join($table, $a, $u, $on) : simple_join($table, $a, $u, $on)), 0);
 }
 
