@@ -278,14 +278,17 @@ wh_compare_slot(Page page, const WhSlot *slot, const WhKey *key)
 }
 
 /*
- * Is this the key of the entry, whatever its TIDs?
+ * Is this the key of the entry, whatever its TIDs?  The key may be one of
+ * another page.
  */
 bool
 wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key)
 {
+	int			prefix = WhPageHeader(page)->prefix_len;
 	WhRest		rest;
 
-	if (key->len < WhPageHeader(page)->prefix_len)
+	if (key->len < prefix ||
+		memcmp(key->data, (char *) page + WH_BOUNDS_OFF, prefix) != 0)
 		return false;
 	take_rest(page, key, &rest);
 	return compare_slot_key(page, slot, &rest) == 0;
