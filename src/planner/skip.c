@@ -37,9 +37,13 @@
 
 /*
  * So many leaves ahead what they will be asked for is loaded: it takes as long
- * as asking about that many.
+ * as asking about that many.  What the next step looks at must have arrived.
  */
-#define LOOK_AHEAD	8
+static const int look_ahead_by[RF_AHEAD_STEPS] = {
+	[RF_AHEAD_DIGEST] = 8,
+	[RF_AHEAD_COPY] = 5,
+	[RF_AHEAD_PAGE] = 2
+};
 
 static get_relation_info_hook_type previous_hook = NULL;
 
@@ -157,6 +161,25 @@ number_probes(RfCond *cond)
 }
 
 /*
+ * Starts to load what will be looked at for leaves to come, with ahead[] the
+ * last ones this was done for: at every step that of one more leaf.
+ */
+static void
+look_ahead(RfTable *table, const RfPass *pass, int *ahead)
+{
+	for (int step = 0; step < RF_AHEAD_STEPS; step++)
+	{
+		if (ahead[step] == -2)
+			continue;
+		ahead[step] = bms_next_member(pass->leaves, ahead[step]);
+		if (ahead[step] >= 0)
+			rf_look_ahead(table, pass->match.cond,
+						  pass->partdesc->oids[ahead[step]], ahead[step],
+						  step);
+	}
+}
+
+/*
  * Finds out which leaves can be left out.
  */
 static void
@@ -166,15 +189,19 @@ ask_leaves(RfTable *table, RfPass *pass)
 												  "rangefilter probes",
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
-	int			ahead = -1;
+	int			ahead[RF_AHEAD_STEPS];
 
 	pass->skips = palloc0(sizeof(RfSkips));
 	pass->skips->context = CurrentMemoryContext;
 	number_probes(pass->match.cond);
 	table->has_counts = true;
 	rf_stats_pending = true;
-	for (int n = 0; n < LOOK_AHEAD && ahead != -2; n++)
-		ahead = bms_next_member(pass->leaves, ahead);
+	for (int step = 0; step < RF_AHEAD_STEPS; step++)
+	{
+		ahead[step] = -1;
+		for (int n = 0; n < look_ahead_by[step] && ahead[step] != -2; n++)
+			ahead[step] = bms_next_member(pass->leaves, ahead[step]);
+	}
 	while ((i = bms_next_member(pass->leaves, i)) >= 0)
 	{
 		MemoryContext old;
@@ -182,10 +209,7 @@ ask_leaves(RfTable *table, RfPass *pass)
 
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
-		if (ahead != -2 &&
-			(ahead = bms_next_member(pass->leaves, ahead)) >= 0)
-			rf_look_ahead(table, pass->match.cond,
-						  pass->partdesc->oids[ahead], ahead);
+		look_ahead(table, pass, ahead);
 		excluded = rf_exclude_leaf(table, pass->match.cond,
 								   pass->partdesc->oids[i], i,
 								   rf_planning->in_recovery, pass->skips);
