@@ -38,6 +38,21 @@ page_is_damaged(Relation index, BlockNumber block)
 }
 
 /*
+ * Raises the error for a page, or an index, of a version that we do not know,
+ * as after going back to an older release.
+ */
+static void
+version_is_unknown(Relation index, BlockNumber block, int version)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has format version %d at block %u, not %d",
+					RelationGetRelationName(index), version, block,
+					WH_FORMAT_VERSION),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
  * The page in a locked buffer, if it is one of ours; an error otherwise.
  */
 Page
@@ -46,9 +61,12 @@ wh_check_page(Relation index, Buffer buffer)
 	Page		page = BufferGetPage(buffer);
 	WhHeader	header = WhPageHeader(page);
 
-	if (PageIsNew(page) || header->page_id != WH_PAGE_ID ||
-		header->version != WH_FORMAT_VERSION ||
-		((PageHeader) header)->pd_lower < WH_BOUNDS_OFF ||
+	if (PageIsNew(page) || header->page_id != WH_PAGE_ID)
+		page_is_damaged(index, BufferGetBlockNumber(buffer));
+	if (header->version != WH_FORMAT_VERSION)
+		version_is_unknown(index, BufferGetBlockNumber(buffer),
+						   header->version);
+	if (((PageHeader) header)->pd_lower < WH_BOUNDS_OFF ||
 		((PageHeader) header)->pd_upper > BLCKSZ ||
 		(!(header->flags & (WH_META | WH_DELETED)) &&
 		 (header->slots_off + header->nslots * sizeof(WhSlot) !=
@@ -93,14 +111,10 @@ check_meta(Relation index, Page page)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("index \"%s\" is not a wormhole index",
-						RelationGetRelationName(index))));
-	if (meta->version != WH_FORMAT_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("index \"%s\" has format version %u, not %u",
-						RelationGetRelationName(index), meta->version,
-						WH_FORMAT_VERSION),
+						RelationGetRelationName(index)),
 				 errhint("Please REINDEX it.")));
+	if (meta->version != WH_FORMAT_VERSION)
+		version_is_unknown(index, WH_META_BLKNO, meta->version);
 	for (int i = 0; i < format->ncolumns; i++)
 	{
 		if (meta->ncolumns != format->ncolumns ||
