@@ -235,12 +235,15 @@ rf_find_places(RfRunReader *reader, const RfSegment *segment, uint64 rank,
 }
 
 /*
- * Sets the bits of the ranges that hold the keys of some ranks.
+ * Sets the bits of the ranges that hold the keys of some ranks.  False where
+ * pages are damaged; that includes ranks that are on none of them.
  */
 static bool
 rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
 				 const FilterRanks *ranks, uint64 *ranges)
 {
+	uint64		next = ranks->first;	/* those before it are dealt with */
+	uint64		end = Min(ranks->end, segment->nkeys);
 	uint32		page = 0;
 	PlacesPage	view;
 
@@ -252,12 +255,13 @@ rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
 	do
 	{
 		if (!rf_open_places(reader, segment, page, &view) ||
+			view.first > next ||
 			!places_collect(&view, ranks->first, ranks->end, ranges))
 			return false;
+		next = view.first + view.nkeys;
 		page++;
-	} while (page < segment->place_pages &&
-			 view.first + view.nkeys < ranks->end);
-	return true;
+	} while (page < segment->place_pages && next < end);
+	return next >= end;
 }
 
 /*

@@ -27,11 +27,12 @@ my %meta = (
 	summarized => 32, announced_start => 36, announced_end => 40,
 	delta_min_block => 44, next_owner => 48, tail_keys => 52, ndelta => 56,
 	nretired => 58, nspare => 60, nsegments => 62, directory_len => 64,
-	delta => 72, spare => 264, directory => 336);
+	delta => 72, spare => 264, directory => 344);
 my %slot = (block => 0, owner => 4, nkeys => 8);
 my %segment = (
 	length => 0, kind => 4, root_len => 6, start => 8, end => 12,
-	run_block => 16, npages => 20, owner => 24, min_len => 28, max_len => 30);
+	run_block => 16, npages => 20, owner => 24, min_len => 28, max_len => 30,
+	range_blocks => 64, place_pages => 68, places_len => 80);
 my %frame = (identity => 0, owner => 8, kind => 12, version => 13, page_id => 14);
 
 sub get
@@ -54,6 +55,17 @@ sub delta_block { return get($_[0], 0, $content + $meta{delta}, 'V', 4); }
 sub run_block
 {
 	return get($_[0], 0, $content + $meta{directory} + $segment{run_block}, 'V', 4);
+}
+
+sub segment_field
+{
+	return get($_[0], 0, $content + $meta{directory} + $segment{ $_[1] }, 'V', 4);
+}
+
+# The first of the run's pages that hold places.
+sub places_block
+{
+	return run_block($_[0]) + segment_field($_[0], 'npages') - segment_field($_[0], 'place_pages');
 }
 
 # Makers of damage: each returns a function of the file's contents.
@@ -88,6 +100,7 @@ sub in_frame
 	return sub {
 		my $blkno =
 			$page eq 'run' ? run_block($_[0])
+		  : $page eq 'places' ? places_block($_[0])
 		  : $page eq 'delta' ? delta_block($_[0])
 		  : 0;
 
@@ -210,6 +223,67 @@ my @impossible = (
 		put($_[0], $at, $content, "\xff" x 8);
 	}, 'text' ]);
 
+# In the contents of the first page of places, or of the last one.
+sub in_places
+{
+	my ($offset, $bytes, $last) = @_;
+
+	return sub {
+		my $at = places_block($_[0]) + ($last ? segment_field($_[0], 'place_pages') - 1 : 0);
+
+		put($_[0], $at, $content + $offset, $bytes);
+	};
+}
+
+# The same for places on pages of the run.  Offsets of src/filter/places.h: magic
+# 0, ranges 4, first rank 8, keys 16, bits of a mask 20, entries' start 24 and
+# length 26, numbers of keys from 28 on.
+my @impossible_places = (
+	[ 'a page of zeros', sub { put($_[0], places_block($_[0]), 0, "\0" x $block) } ],
+	[ 'the last page missing', cut_to(-$block) ],
+	[ 'all pages missing', sub { ${ $_[0] } = substr(${ $_[0] }, 0, places_block($_[0]) * $block) } ],
+	[ 'magic number', in_places(0, 'PLC2') ],
+	[ 'no ranges', in_places(4, "\0" x 4) ],
+	[ 'a range less', sub {
+		my $at = places_block($_[0]);
+
+		put($_[0], $at, $content + 4, pack('V', get($_[0], $at, $content + 4, 'V', 4) - 1)) } ],
+	[ 'many ranges', in_places(4, "\xff" x 4) ],
+	[ 'a later first rank', in_places(8, pack('VV', 8000, 0)) ],
+	[ 'a first rank at the end of time', in_places(8, "\xff" x 8) ],
+	[ 'last page: a first rank at the end of time', in_places(8, "\xff" x 8, 1) ],
+	[ 'last page: the first rank of the first', in_places(8, "\0" x 8, 1) ],
+	[ 'no keys', in_places(16, "\0" x 4) ],
+	[ 'last page: no keys', in_places(16, "\0" x 4, 1) ],
+	[ 'few keys', in_places(16, pack('V', 10)) ],
+	[ 'last page: few keys', in_places(16, pack('V', 10), 1) ],
+	[ 'many keys', in_places(16, "\xff" x 4) ],
+	[ 'long masks', in_places(20, "\xff" x 4) ],
+	[ 'no masks', in_places(20, "\0" x 4) ],
+	[ 'entries in the header', in_places(24, "\0\0") ],
+	[ 'entries past the page', in_places(24, "\xff\x7f") ],
+	[ 'no entries', in_places(26, "\0\0") ],
+	[ 'long entries', in_places(26, "\xff\xff") ],
+	[ 'ranges that do not exist', in_places(28, "\xff" x 1000) ],
+	[ 'last page: ranges that do not exist', in_places(28, "\xff" x 1000, 1) ],
+	[ 'segment: no ranges', in_segment('range_blocks', "\0" x 4) ],
+	[ 'segment: larger ranges', in_segment('range_blocks', pack('V', 3)) ],
+	[ 'segment: ranges at the end of time', in_segment('range_blocks', "\xff" x 4) ],
+	[ 'segment: no pages of places', in_segment('place_pages', "\0" x 4) ],
+	[ 'segment: a page of places less', sub {
+		put($_[0], 0, $content + $meta{directory} + $segment{place_pages},
+			pack('V', segment_field($_[0], 'place_pages') - 1)) } ],
+	[ 'segment: a page of places more', sub {
+		put($_[0], 0, $content + $meta{directory} + $segment{place_pages},
+			pack('V', segment_field($_[0], 'place_pages') + 1)) } ],
+	[ 'segment: many pages of places', in_segment('place_pages', "\xff" x 4) ],
+	[ 'segment: places in the entry', in_segment('places_len', pack('v', 64)) ],
+	[ 'kind', in_frame('places', 'kind', "\x03") ],
+	[ 'version', in_frame('places', 'version', "\x02") ],
+	[ 'identity', in_frame('places', 'identity', 'identity') ],
+	[ 'owner', in_frame('places', 'owner', pack('V', 54321)) ],
+	[ 'page id', in_frame('places', 'page_id', "\x80\xff") ]);
+
 # Random bytes in the contents of pages whose frame stays sane: no promise is
 # possible for the answers, so only that there are some.
 sub random_bytes
@@ -270,23 +344,63 @@ CREATE INDEX i$i ON t$i USING rangefilter (k);
 INSERT INTO t$i SELECT 1, $of_k FROM generate_series(1001, 1150) k;
 };
 }
+# Tables whose keys are in one range of blocks, but for those up to 30, which are
+# in some, and 0, which is in all.  Nothing is done to the last of them.
+for my $i (0 .. @impossible_places)
+{
+	$setup .= qq{
+CREATE TABLE p$i (k int, v text);
+INSERT INTO p$i SELECT CASE k % 20 WHEN 0 THEN CASE k % 400 WHEN 0 THEN 0 ELSE k / 20 % 31 END
+	ELSE k * 7919 % 20000 + 100 END, 'of the filter' FROM generate_series(1, 20000) k;
+CREATE INDEX q$i ON p$i USING rangefilter (k) WITH (pages_per_range = 1);
+ANALYZE p$i;
+};
+}
 $node->safe_psql('postgres', $setup);
 my @paths = split /\n/, $node->safe_psql('postgres',
 	"SELECT pg_relation_filepath(format('t%sa_k_idx', i)::regclass) FROM generate_series(0, $#cases) i");
+my @placed = split /\n/, $node->safe_psql('postgres',
+	"SELECT pg_relation_filepath(format('q%s', i)::regclass) FROM generate_series(0, @{[ scalar @impossible_places ]}) i");
 
 $node->stop;
 my $other = substr(slurp_file($node->data_dir . '/' . $paths[0]), 0, $block);
 
-for my $i (0 .. $#cases)
+# Are these offsets still those of the format?  Else nothing would be hit.
+sub kinds_of_pages
 {
-	my $path = $node->data_dir . '/' . $paths[$i];
-	my $file = slurp_file($path);
+	my ($file, @blocks) = @_;
 
-	eval { $cases[$i]->{damage}->(\$file, \$other); 1 } or die "$cases[$i]->{name}: $@";
-	open(my $out, '>:raw', $path) or die "$path: $!";
+	return join(' ', map { get($file, $_, $frame + $frame{kind}, 'C', 1) } @blocks);
+}
+
+for my $path ($paths[0], $paths[-1])
+{
+	my $file = slurp_file($node->data_dir . '/' . $path);
+
+	like(kinds_of_pages(\$file, 0, run_block(\$file), delta_block(\$file)),
+		qr/^1 2 [34]$/, 'metapage, run and delta are found');
+	is(segment_field(\$file, 'end'), get(\$file, 0, $content + $meta{summarized}, 'V', 4),
+		'the segment is found');
+}
+my $undamaged = slurp_file($node->data_dir . '/' . $placed[-1]);
+
+cmp_ok(segment_field(\$undamaged, 'place_pages'), '>', 1, 'there are pages of places');
+is(get(\$undamaged, places_block(\$undamaged), $content, 'a4', 4), 'PLC1', 'they are found');
+
+sub damage_file
+{
+	my ($path, $name, $damage) = @_;
+	my $file = slurp_file($node->data_dir . "/$path");
+
+	eval { $damage->(\$file, \$other); 1 } or die "$name: $@";
+	open(my $out, '>:raw', $node->data_dir . "/$path") or die "$path: $!";
 	print $out $file;
 	close($out);
+	return;
 }
+
+damage_file($paths[$_], $cases[$_]->{name}, $cases[$_]->{damage}) for (0 .. $#cases);
+damage_file($placed[$_], @{ $impossible_places[$_] }) for (0 .. $#impossible_places);
 $node->start;
 
 # Runs a statement.  Returns what it says, or "damaged" for an error that says
@@ -359,6 +473,38 @@ for my $i (0 .. $#cases)
 			. "rangefilter_may_contain('t${i}a_k_idx', @{[ $key->(9999) ]}, @{[ $key->(9999) ]})"),
 		't|t|f', "$name: healed");
 }
+
+# Bitmap scans of the tables with places: right answers, whatever is damaged.
+sub scan_places
+{
+	my ($i, $when) = @_;
+	my $name = $i < @impossible_places ? "places: $impossible_places[$i]->[0]" : 'places';
+
+	foreach my $where ('k = 0', 'k = 17', 'k IN (101, 20099)', 'k BETWEEN 500 AND 520',
+		'k BETWEEN 9000 AND 17000', 'k > 20050', 'k < 40')
+	{
+		my $query = "SELECT count(*), sum(k) FROM p$i WHERE $where";
+
+		is(run("SET enable_seqscan = off; $query"), run("SET enable_seqscan = on; SET enable_bitmapscan = off; $query; RESET enable_bitmapscan"),
+			"$name: $where, $when");
+	}
+	return;
+}
+
+for my $i (0 .. @impossible_places)
+{
+	scan_places($i, 'damaged');
+
+	# Into blocks whose places are written down, with keys that are elsewhere.
+	is(run("DELETE FROM p$i WHERE v = 'of the filter' AND k % 3 = 1"), '', "places $i: delete");
+	is(run("VACUUM (INDEX_CLEANUP off, TRUNCATE off) p$i"), '', "places $i: VACUUM of the table");
+	like(run("INSERT INTO p$i SELECT k, 'new' FROM generate_series(0, 3000, 7) k", 1), qr/^(damaged)?$/,
+		"places $i: insert");
+	scan_places($i, 'after inserts');
+}
+like(run("SET enable_seqscan = off; EXPLAIN (COSTS off) SELECT * FROM p@{[ scalar @impossible_places ]} WHERE k = 17"),
+	qr/Bitmap Index Scan on q/, 'places: by bitmap scans');
+
 close_session($session);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'no crash');
 $node->stop;
