@@ -10,6 +10,7 @@
  *
  *	  gate_match.c	conditions with holes for the values; filling these
  *	  gate_path.c	set_rel_pathlist_hook: gates above members' paths, costs
+ *	  gate_cost.c	set_join_pathlist_hook: hash joins that close gates
  *	  gate_plan.c	from path to plan; one gate for an Append of gates
  *	  gate_join.c	gates that hash joins give their values to
  *	  gate_offer.c	what a join offers as conditions of a gate
@@ -72,7 +73,15 @@ extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
 extern bool rf_gate_fill(List **clauses, const Datum *values,
 						 const bool *nulls);
 
-/* ---- gate_path.c ---- */
+/* ---- gate_path.c, gate_cost.c ---- */
+
+/*
+ * Costs in units of cpu_operator_cost: asking an index once, when it has to be
+ * locked and opened, which is what all questions of a plan cost that is executed
+ * again; and asking it for one of many values.
+ */
+#define RF_ASK_ONCE_COST 200
+#define RF_ASK_VALUE_COST 40
 
 /* Members that have rangefilter indexes. */
 typedef struct RfGateRel
@@ -86,6 +95,10 @@ typedef struct RfGateRel
 extern void rf_init_gate_path(void);
 extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
+extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
+									AttrNumber attno, Oid *relid);
+extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
+extern void rf_init_gate_cost(void);
 
 /* ---- gate_plan.c ---- */
 
@@ -123,6 +136,9 @@ extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
 /* Of a hash table with more rows, values are not collected. */
 #define RF_FEED_MAX_ROWS 10000
+
+/* More distinct values are not asked for. */
+#define RF_FEED_MAX_VALUES 1000
 
 /*
  * A key of a hash join, on its way down: all the values that rows need be

@@ -34,12 +34,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* More distinct values are not asked for. */
-#define RF_FEED_MAX_VALUES 1000
-
-/* Asking for one of many values, in units of cpu_operator_cost. */
-#define RF_ASK_VALUE_COST 40
-
 /*
  * The values of one key of a hash join.  In the executor's memory for a query;
  * the hash table goes before that does.

@@ -39,11 +39,9 @@
 #include "utils/syscache.h"
 
 /*
- * Asking one index, in units of cpu_operator_cost: once, when it has to be locked
- * and opened, which is what all questions of a plan cost that is executed again;
- * and for each of the questions of a scan that is started again and again.
+ * Asking one index, in units of cpu_operator_cost, for each of the questions of a
+ * scan that is started again and again.
  */
-#define RF_ASK_ONCE_COST	200
 #define RF_ASK_AGAIN_COST	20
 
 /* Share of members a value is expected in, where nothing is known. */
@@ -199,8 +197,8 @@ table_rows(Oid relid)
 /*
  * A member's column as one of the outermost table it belongs to.
  */
-static AttrNumber
-column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
+AttrNumber
+rf_column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
 {
 	*relid = root->simple_rte_array[rti]->relid;
 	for (;;)
@@ -231,8 +229,8 @@ column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
 /*
  * The share of values of a key that a member is expected to hold.
  */
-static double
-share_of_values(PlannerInfo *root, RelOptInfo *rel, Node *key)
+double
+rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key)
 {
 	AttrNumber	attno;
 	Oid			table;
@@ -244,7 +242,7 @@ share_of_values(PlannerInfo *root, RelOptInfo *rel, Node *key)
 	attno = ((Var *) key)->varattno;
 	members = distinct_values(root->simple_rte_array[rel->relid]->relid,
 							  attno, false, rel->tuples);
-	attno = column_of_root(root, rel->relid, attno, &table);
+	attno = rf_column_of_root(root, rel->relid, attno, &table);
 	all = distinct_values(table, attno, true, table_rows(table));
 	if (members <= 0 || all <= 0)
 		return RF_DEFAULT_SHARE;
@@ -309,16 +307,18 @@ equality_key(Node *clause)
 }
 
 /*
- * The probability that a gate with these conditions opens.
+ * The probability that a gate with these conditions opens.  *by_values says if
+ * that is the probability that the member holds some values.
  */
 static double
 opening_probability(PlannerInfo *root, RelOptInfo *rel,
-					const RfGateShape *shape)
+					const RfGateShape *shape, bool *by_values)
 {
 	RfTable    *table = rf_gate_table(shape->opclasses);
 	double		share = RF_DEFAULT_SHARE;
 	ListCell   *cell;
 
+	*by_values = false;
 	foreach(cell, shape->clauses)
 	{
 		Node	   *clause = lfirst(cell);
@@ -328,7 +328,8 @@ opening_probability(PlannerInfo *root, RelOptInfo *rel,
 		{
 			Node	   *key = list_nth(shape->keys, equality_key(clause));
 
-			share = Min(share, n * share_of_values(root, rel, key));
+			share = Min(share, n * rf_gate_share(root, rel, key));
+			*by_values = true;
 		}
 	}
 	return share;
@@ -354,7 +355,7 @@ has_repeated_value(Node *node, void *context)
  */
 static Path *
 make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
-			   double share)
+			   double share, bool by_values)
 {
 	CustomPath *gate = makeNode(CustomPath);
 	Path	   *path = &gate->path;
@@ -373,6 +374,13 @@ make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
 	path->parallel_safe = child->parallel_safe;
 	path->parallel_workers = child->parallel_workers;
 	path->rows = child->rows;
+
+	/*
+	 * How many rows a value has in the member is an estimate for values it
+	 * holds.
+	 */
+	if (by_values && path->param_info != NULL)
+		path->rows = clamp_row_est(share * child->rows);
 	path->startup_cost = ask + share * child->startup_cost;
 	path->total_cost = ask + share * child->total_cost;
 	path->pathkeys = child->pathkeys;
@@ -416,6 +424,7 @@ typedef struct RfGateInfo
 	bool		useful;
 	RfGateShape shape;
 	double		share;
+	bool		by_values;		/* see opening_probability() */
 } RfGateInfo;
 
 /*
@@ -445,7 +454,8 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 								 &info->shape) &&
 		(info->shape.values != NIL || !is_partition(root, rel->relid));
 	if (info->useful)
-		info->share = opening_probability(root, rel, &info->shape);
+		info->share = opening_probability(root, rel, &info->shape,
+										  &info->by_values);
 	*infos = lappend(*infos, info);
 	return info;
 }
@@ -464,7 +474,8 @@ wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
 	info = find_gate_info(root, rel, path, infos);
 	if (!info->useful)
 		return path;
-	gate = make_gate_path(rel, path, &info->shape, info->share);
+	gate = make_gate_path(rel, path, &info->shape, info->share,
+						  info->by_values);
 	return gate != NULL ? gate : path;
 }
 
@@ -598,6 +609,7 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 			List	   *clauses = lappend(list_copy(rel->baserestrictinfo),
 										  rinfo);
 			RfGateShape shape;
+			bool		by_values;
 
 			if (bms_is_empty(outer) ||
 				bms_overlap(outer, rel->lateral_referencers) ||
@@ -605,7 +617,7 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 							   rf_usable_clauses(rel, clauses), &shape) ||
 				!bms_overlap(pull_varnos(root, (Node *) shape.values),
 							 outer) ||
-				opening_probability(root, rel, &shape) >= 1)
+				opening_probability(root, rel, &shape, &by_values) >= 1)
 				continue;
 			sets = add_relids(sets, bms_union(outer, rel->lateral_relids));
 		}

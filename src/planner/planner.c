@@ -67,6 +67,7 @@ rf_init_planner(void)
 	rf_init_plan();
 	rf_init_skip();
 	rf_init_gate_path();
+	rf_init_gate_cost();
 	rf_init_replan();
 	rf_init_estimate();
 	rf_init_activity();
