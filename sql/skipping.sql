@@ -526,5 +526,23 @@ BEGIN;
 INSERT INTO sofar VALUES (1, 7), (1, 5), (1, 9), (2, 5), (1, 11) RETURNING *;
 ROLLBACK;
 
+-- switched off between planning and execution: a function's statements may all be
+-- planned before the first one is executed
+CREATE FUNCTION off_between() RETURNS TABLE (found bigint, locked bigint) LANGUAGE sql AS
+$$
+	SELECT set_config('rangefilter.enable', 'off', true);
+	SELECT (SELECT count(*) FROM ev WHERE dev = 305),
+		(SELECT count(*) FROM pg_locks JOIN pg_inherits ON relation = inhrelid
+			WHERE inhparent = 'ev'::regclass AND pid = pg_backend_pid());
+$$;
+BEGIN;
+SELECT found, locked = (SELECT count(*) FROM pg_inherits WHERE inhparent = 'ev'::regclass) AS all_locked FROM off_between();
+ROLLBACK;
+BEGIN;
+SELECT count(*) FROM ev WHERE dev = 305;
+SELECT count(*) < (SELECT count(*) FROM pg_inherits WHERE inhparent = 'ev'::regclass) AS some_locked
+FROM pg_locks JOIN pg_inherits ON relation = inhrelid WHERE inhparent = 'ev'::regclass AND pid = pg_backend_pid();
+ROLLBACK;
+
 DROP SCHEMA skipping CASCADE;
 DROP ROLE regress_rf_user;

@@ -89,6 +89,12 @@ CREATE INDEX old_k ON old USING rangefilter (k);
 CREATE INDEX old_wide ON old USING rangefilter (wide);
 CREATE INDEX old_f ON old USING rangefilter ((f + 1));
 VACUUM old;
+CREATE TABLE far (p int, f int) PARTITION BY LIST (p);
+CREATE TABLE far1 PARTITION OF far FOR VALUES IN (1);
+CREATE TABLE far2 PARTITION OF far FOR VALUES IN (2);
+INSERT INTO far SELECT p, f FROM generate_series(1, 2) p, generate_series(1, 20) f;
+INSERT INTO far VALUES (2, 5000), (2, 10000);
+CREATE INDEX far_f ON far USING rangefilter ((f + 1));
 });
 $primary->wait_for_catchup($standby);
 
@@ -107,10 +113,10 @@ is(ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1'),
 # dead, but not yet removed.  (To remove it, there or in a catalog, would make
 # replay wait for the snapshot.)
 $primary->safe_psql('postgres',
-	q{UPDATE old SET k = k + 1000, wide = 'x', f = f + 1000 WHERE k = 11});
+	q{UPDATE old SET k = k + 1000, wide = 'x', f = f + 1000 WHERE k = 11; DELETE FROM far WHERE f = 5000; INSERT INTO far VALUES (2, 30)});
 $primary->safe_psql(
 	'postgres', q{
-SELECT rangefilter_summarize(i) FROM unnest('{old_k,old_wide,old_f}'::regclass[]) i});
+SELECT rangefilter_summarize(i) FROM unnest('{old_k,old_wide,old_f,far_f}'::regclass[]) i});
 is( $primary->safe_psql(
 		'postgres',
 		q{SELECT generation FROM rangefilter_status('old2_k_idx')}),
@@ -119,6 +125,17 @@ is( $primary->safe_psql(
 is($primary->safe_psql('postgres', $query), '0|0|0|40|0|0', 'gone on the primary');
 $primary->wait_for_catchup($standby);
 is(ask($session, $query), '1|1|1|40|1|3', 'still there for the old snapshot');
+
+# Even for a session that asked so often that it has a digest of the new filter.
+is(ask($session, q{
+DO $$
+BEGIN
+	FOR i IN 1 .. 250 LOOP
+		EXECUTE 'SELECT FROM far WHERE f + 1 = ' || 2000 + i;
+	END LOOP;
+END
+$$;
+SELECT count(*) FROM far WHERE f + 1 = 5001}), 1, 'still there in spite of a digest');
 is(ask($session, 'SET rangefilter.enable = off; ' . $query),
 	'1|1|1|40|1|3', 'and in truth');
 is(ask($session, 'COMMIT; SET rangefilter.enable = on; ' . $query),
