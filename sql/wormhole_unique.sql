@@ -105,7 +105,11 @@ MERGE INTO wu_limits t USING (VALUES (1), (2)) s (a) ON t.a = s.a
 	WHEN MATCHED THEN UPDATE SET b = 3 WHEN NOT MATCHED THEN INSERT VALUES (s.a, 4);
 SELECT * FROM wu_limits ORDER BY a;
 ALTER TABLE wu_limits REPLICA IDENTITY USING INDEX wu_limits_a;
-DROP TABLE wu_limits;
+CREATE MATERIALIZED VIEW wu_view AS TABLE wu_limits;
+CREATE UNIQUE INDEX wu_view_a ON wu_view USING wormhole (a);
+REFRESH MATERIALIZED VIEW wu_view;
+REFRESH MATERIALIZED VIEW CONCURRENTLY wu_view;
+DROP TABLE wu_limits CASCADE;
 
 -- An exclusion constraint of equality is a unique constraint that can be
 -- deferred and that ON CONFLICT DO NOTHING knows.
