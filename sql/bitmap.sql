@@ -9,12 +9,12 @@ $$
 DECLARE
 	line text;
 BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off) ' || query LOOP
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off, BUFFERS off) ' || query LOOP
 		-- in the words of PostgreSQL 15
 		line := regexp_replace(line, 'InitPlan (\d) \(returns \$\d\)', 'InitPlan \1');
 		line := replace(line, '(InitPlan 1).col1', '$0');
-		line := regexp_replace(line, '\(actual rows=(\d+) loops=1\)', '(\1 rows)');
-		IF line !~ 'Removed|Bitmap Index' THEN
+		line := regexp_replace(line, '\(actual rows=(\d+)(\.00)? loops=1\)', '(\1 rows)');
+		IF line !~ 'Removed|Bitmap Index|Index Searches' THEN
 			RETURN NEXT line;
 		END IF;
 	END LOOP;

@@ -37,7 +37,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS off) ' || query LOOP
-		IF line ~ 'Partitions Skipped|Gate' THEN
+		IF line ~ 'Partitions Skipped|Gate|on v2$' THEN
 			RETURN NEXT trim(line);
 		END IF;
 	END LOOP;
@@ -208,7 +208,7 @@ SELECT * FROM v WHERE k < 'z';
 SELECT rangefilter_may_contain('v1_k_idx', 'z', 'zz'), rangefilter_count('v1_k_idx', 'z', 'zz');
 SELECT rows, tail_open, rangefilter_verify('v1_k_idx') FROM rangefilter_status('v1_k_idx');
 SET enable_seqscan = off;
-EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k > 'z';
+SELECT plan($$SELECT * FROM v2 WHERE k > 'z'$$);
 SELECT * FROM v2 WHERE k > 'z';
 SET enable_indexscan = on;
 SELECT wormhole_check('v2_w');

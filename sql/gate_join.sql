@@ -24,6 +24,21 @@ BEGIN
 END
 $$;
 
+-- A plan in the words of PostgreSQL 15: 18 gives fractions of rows, and says what
+-- was disabled.
+CREATE FUNCTION plan_of(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE format('EXPLAIN (%s) ', options) || query LOOP
+		CONTINUE WHEN line ~ '^ *Disabled: ';
+		RETURN NEXT replace(line, '.00 loops=', ' loops=');
+	END LOOP;
+END
+$$;
+
 -- Runs a query with skipping and without; tells how many gates have values of
 -- joins, and what they skipped.
 CREATE FUNCTION gates(query text) RETURNS text
@@ -82,7 +97,7 @@ ANALYZE d;
 -- Kinds of joins
 --
 EXPLAIN (COSTS OFF) SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1';
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1';
+SELECT plan_of($$SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1'$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 EXPLAIN (COSTS OFF, VERBOSE) SELECT t.tx || 'x', t.tableoid FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1' AND part < 2;
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n1''');
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id AND t.n > d.id - 3 WHERE d.name = ''n1''');
@@ -114,7 +129,7 @@ SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''
 PREPARE par (text) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.id BETWEEN 110 AND 510 AND t.tx < $1;
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE par ('k310');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE par ('k310');
+SELECT plan_of($$EXECUTE par ('k310')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT gates('EXECUTE par (''k310'')');
 SELECT gates('EXECUTE par (NULL)');
 RESET plan_cache_mode;
@@ -141,8 +156,8 @@ SELECT gates('SELECT x.* FROM (SELECT k a, k b FROM t WHERE part < 5 UNION ALL S
 -- Scans that are started again, with other values
 --
 SET enable_memoize = off;
-EXPLAIN (COSTS OFF) SELECT g, x.* FROM generate_series(0, 9) g,
-	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = 'n' || g OFFSET 0) x;
+SELECT plan_of($$SELECT g, x.* FROM generate_series(0, 9) g,
+	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = 'n' || g OFFSET 0) x$$);
 SELECT gates('SELECT g, x.* FROM generate_series(0, 9) g,
 	LATERAL (SELECT t.k, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''n'' || g OFFSET 0) x');
 -- the table stays, the scans do not
@@ -323,7 +338,7 @@ CREATE INDEX ON c2 USING rangefilter (k);
 ANALYZE p;
 SELECT gates('SELECT p.* FROM p JOIN d ON p.k = d.id WHERE d.name = ''n1''');
 -- a table is no member where it is named itself, be it one elsewhere
-SELECT gates('SELECT c1.* FROM c1 JOIN d ON c1.k = d.id WHERE d.name = ''n0'' AND EXISTS (SELECT FROM p WHERE p.k = d.id)');
+SELECT gates('SELECT c1.* FROM c1 JOIN d ON c1.k = d.id WHERE d.name = ''n0'' AND EXISTS (SELECT FROM p WHERE p.k + 0 = d.id)');
 
 --
 -- Where numbers would tell too much, they are left out
@@ -334,8 +349,7 @@ CREATE ROLE regress_rf_gate_join;
 GRANT USAGE ON SCHEMA gate_join TO regress_rf_gate_join;
 GRANT SELECT ON t, d TO regress_rf_gate_join;
 SET ROLE regress_rf_gate_join;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
-SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1';
+SELECT plan_of($$SELECT * FROM t JOIN d ON t.k = d.id WHERE d.name = 'n1'$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 RESET ROLE;
 DROP OWNED BY regress_rf_gate_join;
 DROP ROLE regress_rf_gate_join;

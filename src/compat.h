@@ -154,6 +154,74 @@ typedef RelFileNode RfRelFile;
 #define RF_ESTIMATE_PARALLEL_ARGS void
 #endif
 
+/* Where a parallel index scan's shared state has what is the method's own. */
+#if PG_VERSION_NUM >= 180000
+#define RF_PARALLEL_OFFSET(parallel_scan) ((parallel_scan)->ps_offset_am)
+#else
+#define RF_PARALLEL_OFFSET(parallel_scan) ((parallel_scan)->ps_offset)
+#endif
+
+/* EXPLAIN ANALYZE counts searches since 18. */
+#if PG_VERSION_NUM >= 180000
+#include "access/genam.h"
+#define RF_COUNT_SEARCH(scan) \
+	((void) ((scan)->instrument != NULL && (scan)->instrument->nsearches++))
+#else
+#define RF_COUNT_SEARCH(scan) ((void) 0)
+#endif
+
+/* VACUUM's pauses, since 18 also those of ANALYZE. */
+#if PG_VERSION_NUM >= 180000
+#define RF_VACUUM_DELAY() vacuum_delay_point(false)
+#else
+#define RF_VACUUM_DELAY() vacuum_delay_point()
+#endif
+
+/* The relation of a range table's entry that is not a statement's target. */
+#if PG_VERSION_NUM >= 180000
+#define RF_RANGE_TABLE_RELATION(estate, rti) \
+	ExecGetRangeTableRelation(estate, rti, false)
+#else
+#define RF_RANGE_TABLE_RELATION(estate, rti) \
+	ExecGetRangeTableRelation(estate, rti)
+#endif
+
+/* Does a collation sort as memcmp() does? */
+#if PG_VERSION_NUM >= 180000
+#define RF_COLLATES_AS_C(collation) \
+	(pg_newlocale_from_collation(collation)->collate_is_c)
+#else
+#define RF_COLLATES_AS_C(collation) lc_collate_is_c(collation)
+#endif
+
+/* Paths of kinds that were switched off: counted apart from costs since 18. */
+#if PG_VERSION_NUM >= 180000
+#define RF_IS_DISABLED(path) \
+	((path)->disabled_nodes > 0 || (path)->total_cost >= disable_cost)
+#define RF_COPY_DISABLED(to, from) \
+	((to)->disabled_nodes = (from)->disabled_nodes)
+#else
+#define RF_IS_DISABLED(path) ((path)->total_cost >= disable_cost)
+#define RF_COPY_DISABLED(to, from) ((void) 0)
+#endif
+
+/*
+ * Since 18 an ordered index method says which of its strategies is "<"; ours
+ * has btree's.  It does not say what its strategies mean to the planner
+ * (amtranslatestrategy): equivalence classes would then have our operator
+ * families beside btree's, also for tables without such an index.
+ */
+#if PG_VERSION_NUM >= 180000
+#include "access/nbtree.h"
+#define RF_SET_COMPARISONS(routine) \
+	((routine)->amtranslatecmptype = bttranslatecmptype)
+#else
+#define RF_SET_COMPARISONS(routine) ((void) 0)
+#endif
+
+/* INSERT ... ON CONFLICT: by unique btrees alone until 17. */
+#define RF_ON_CONFLICT_BY_ANY (PG_VERSION_NUM >= 180000)
+
 /* EXPLAIN's headers were split in 18. */
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"

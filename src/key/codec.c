@@ -14,6 +14,7 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "filter/filter.h"
 #include "key/codec_impl.h"
 #include "utils/lsyscache.h"
@@ -223,7 +224,7 @@ rf_codec_under(Oid type, Oid collation)
 	const RfCollator *collator;
 
 	if (codec == NULL || !codec->collatable || !OidIsValid(collation) ||
-		lc_collate_is_c(collation))
+		RF_COLLATES_AS_C(collation))
 		return codec;
 	collator = rf_collator_find(collation);
 	return collator == NULL ? codec : collated_codec(codec, collator);
@@ -267,7 +268,7 @@ rf_codec_ordered(const RfCodec *codec, Oid collation)
 	if (!codec->collatable)
 		return true;
 	return codec->collator != NULL ?
-		collation == rf_codec_collation(codec) : lc_collate_is_c(collation);
+		collation == rf_codec_collation(codec) : RF_COLLATES_AS_C(collation);
 }
 
 /*

@@ -43,6 +43,8 @@
 
 #ifdef USE_ICU
 
+#include <unicode/ucnv.h>
+
 /* Strings and sort keys up to these lengths take no memory of their own. */
 #define SHORT_STRING	512
 #define SHORT_KEY		2048
@@ -58,6 +60,54 @@ static const char *const samples[] = {
 	"\xe6\x96\x87", "\xe3\x81\x8b", "\xe3\x82\xab", "\xea\xb0\x80",
 	"\xf0\x9f\x98\x80"
 };
+
+/*
+ * A string in the database's encoding as UTF-16, palloc'd.
+ */
+static int32
+convert_to_utf16(const char *string, uint32 len, UChar **result)
+{
+	static UConverter *converter = NULL;
+	UErrorCode	status = U_ZERO_ERROR;
+	int32		size;
+
+	if (converter == NULL)
+	{
+		const char *encoding = get_encoding_name_for_icu(GetDatabaseEncoding());
+
+		if (encoding == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("encoding \"%s\" not supported by ICU",
+							GetDatabaseEncodingName())));
+		converter = ucnv_open(encoding, &status);
+		if (U_FAILURE(status))
+		{
+			converter = NULL;
+			elog(ERROR, "ICU has no converter for \"%s\": %s", encoding,
+				 u_errorName(status));
+		}
+	}
+
+	/* Rarely more units than bytes: then ICU says how many it needs. */
+	size = len;
+	for (;;)
+	{
+		int32		needed;
+
+		*result = palloc(((Size) size + 1) * sizeof(UChar));
+		status = U_ZERO_ERROR;
+		needed = ucnv_toUChars(converter, *result, size + 1, string, len,
+							   &status);
+		if (U_SUCCESS(status))
+			return needed;
+		if (status != U_BUFFER_OVERFLOW_ERROR || needed <= size)
+			elog(ERROR, "ICU could not convert a string of %u bytes: %s", len,
+				 u_errorName(status));
+		pfree(*result);
+		size = needed;
+	}
+}
 
 /*
  * A string as UTF-16: in buffer, which has room for SHORT_STRING, or palloc'd.
@@ -76,7 +126,7 @@ to_utf16(const char *string, uint32 len, UChar *buffer, UChar **result)
 		if (i == len)
 			return (int32) len;
 	}
-	return icu_to_uchar(result, string, len);
+	return convert_to_utf16(string, len, result);
 }
 
 /*

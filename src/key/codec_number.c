@@ -213,7 +213,8 @@ static char *
 show_number(const RfKey *key, bool valid, PGFunction output, Datum value)
 {
 	if (!valid)
-		return psprintf("0x%016" INT64_MODIFIER "x", key->num);
+		return psprintf("0x%08x%08x", (uint32) (key->num >> 32),
+						(uint32) key->num);
 	return DatumGetCString(DirectFunctionCall1(output, value));
 }
 

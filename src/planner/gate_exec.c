@@ -114,7 +114,7 @@ hold_tables(RfGateState *gate)
 		Index		rti = scanned_table(gate->members[i].plan);
 
 		if (rti > 0)
-			(void) ExecGetRangeTableRelation(gate->css.ss.ps.state, rti);
+			(void) RF_RANGE_TABLE_RELATION(gate->css.ss.ps.state, rti);
 		else
 			rf_gate_start(gate, &gate->members[i], gate->eflags);
 	}

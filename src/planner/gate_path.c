@@ -364,8 +364,9 @@ make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
 	cpu_operator_cost * list_length(shape->indexes);
 
 	/* Costs that say "rather not" are not to be made small. */
-	if (child->total_cost >= disable_cost)
+	if (RF_IS_DISABLED(child))
 		share = 1.0;
+	RF_COPY_DISABLED(path, child);
 	path->pathtype = T_CustomScan;
 	path->parent = rel;
 	path->pathtarget = child->pathtarget;

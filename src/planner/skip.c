@@ -34,6 +34,7 @@
 #include "rangefilter/rfstats.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "wormhole/wormhole.h"
 
 /*
  * So many leaves ahead what they will be asked for is loaded: it takes as long
@@ -69,9 +70,10 @@ is_scanless(const IndexOptInfo *index)
 /*
  * Rangefilter indexes without places offer no scans, so the planner need not
  * think about them.  Those on expressions stay, for the statistics they carry.
+ * Wormhole indexes that cannot be used would only raise errors.
  */
 static void
-drop_scanless_indexes(RelOptInfo *rel)
+drop_useless_indexes(RelOptInfo *rel)
 {
 	ListCell   *cell;
 
@@ -79,7 +81,8 @@ drop_scanless_indexes(RelOptInfo *rel)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
 
-		if (index->indexprs == NIL && is_scanless(index))
+		if ((index->indexprs == NIL && is_scanless(index)) ||
+			wh_is_unusable(index))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
 	}
 }
@@ -341,7 +344,7 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 		rf_gate_note_indexes(root, rel);
 	if (rf_planning != NULL && !inhparent)
 		rf_estimate_note(root, rel);
-	drop_scanless_indexes(rel);
+	drop_useless_indexes(rel);
 
 	if (rf_planning == NULL || rf_planning->saved == NULL ||
 		rel->reloptkind != RELOPT_OTHER_MEMBER_REL)

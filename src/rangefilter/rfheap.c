@@ -274,7 +274,7 @@ rf_scan_heap(RfHeapScan *scan)
 
 		CHECK_FOR_INTERRUPTS();
 		if (scan->in_vacuum)
-			vacuum_delay_point();
+			RF_VACUUM_DELAY();
 		rf_scan_block(state, block);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(state->page_context);

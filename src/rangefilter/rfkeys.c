@@ -21,6 +21,7 @@
 #include "miscadmin.h"
 #include "rangefilter/rfkeys.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
 /* Columns of rows that are sorted. */

@@ -32,6 +32,7 @@
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/rfsample.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/sampling.h"
 
 /* How much is read. */

@@ -318,6 +318,7 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	int64		nblocks;
 
 	pgstat_count_index_scan(scan->indexRelation);
+	RF_COUNT_SEARCH(scan);
 	nblocks = rf_make_bitmap(scan, bitmap);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);

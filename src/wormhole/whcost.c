@@ -18,10 +18,12 @@
 #include <math.h>
 
 #include "access/genam.h"
+#include "access/stratnum.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
 #include "wormhole/wormhole.h"
 
 /* Children of a directory page, and operators charged for a page. */
@@ -29,15 +31,18 @@
 #define PAGE_OPERATORS	25.0
 
 /*
- * Can the index not be used, see wh_check_collators()?  It is locked.
+ * Is this a wormhole index that cannot be used, see wh_check_collators()?  It
+ * is locked.
  */
-static bool
-is_unusable(const IndexOptInfo *info)
+bool
+wh_is_unusable(const IndexOptInfo *info)
 {
 	Relation	index;
 	bool		result;
 	int			i = 0;
 
+	if (info->amcostestimate != wh_costestimate)
+		return false;
 	while (i < info->nkeycolumns && !OidIsValid(info->indexcollations[i]))
 		i++;
 	if (i == info->nkeycolumns || info->hypothetical)
@@ -46,6 +51,84 @@ is_unusable(const IndexOptInfo *info)
 	result = wh_sorted_otherwise(index);
 	index_close(index, NoLock);
 	return result;
+}
+
+/*
+ * Does the condition on an index column fix its value?
+ */
+static bool
+is_equality(const IndexOptInfo *info, const IndexClause *iclause)
+{
+	ListCell   *cell;
+
+	foreach(cell, iclause->indexquals)
+	{
+		Expr	   *clause = lfirst_node(RestrictInfo, cell)->clause;
+		Oid			opno = InvalidOid;
+
+		if (IsA(clause, OpExpr))
+			opno = ((OpExpr *) clause)->opno;
+		else if (IsA(clause, ScalarArrayOpExpr))
+			opno = ((ScalarArrayOpExpr *) clause)->opno;
+		else if (IsA(clause, NullTest) &&
+				 ((NullTest *) clause)->nulltesttype == IS_NULL)
+			return true;
+		if (OidIsValid(opno) &&
+			get_op_opfamily_strategy(opno, info->opfamily[iclause->indexcol]) ==
+			BTEqualStrategyNumber)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The conditions that say which entries are read: those on the first columns,
+ * all but the last one of which are fixed.
+ */
+static List *
+leading_clauses(const IndexPath *path)
+{
+	List	   *leading = NIL;
+	int			column = 0;
+	bool		fixed = false;
+	ListCell   *cell;
+
+	foreach(cell, path->indexclauses)
+	{
+		IndexClause *iclause = lfirst_node(IndexClause, cell);
+
+		if (fixed && iclause->indexcol == column + 1)
+		{
+			column++;
+			fixed = false;
+		}
+		if (iclause->indexcol != column)
+			break;
+		fixed = fixed || is_equality(path->indexinfo, iclause);
+		leading = lappend(leading, iclause);
+	}
+	return leading;
+}
+
+/*
+ * The costs of reading as many entries as the leading conditions leave.  From 18
+ * on core expects a btree to skip between entries where later columns have
+ * conditions, too, which wormhole does not.
+ */
+static void
+cost_leading(PlannerInfo *root, const IndexPath *path, double loop_count,
+			 Cost *startup_cost, Cost *total_cost, double *pages)
+{
+	List	   *leading = leading_clauses(path);
+	IndexPath	reading = *path;
+	Selectivity selectivity;
+	double		correlation;
+
+	if (list_length(leading) == list_length(path->indexclauses))
+		return;
+	reading.indexclauses = leading;
+	btcostestimate(root, &reading, loop_count, startup_cost, total_cost,
+				   &selectivity, &correlation, pages);
 }
 
 /*
@@ -62,10 +145,9 @@ wh_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
 				   selectivity, correlation, pages);
+	cost_leading(root, path, loop_count, startup_cost, total_cost, pages);
 	levels = 1 + ceil(log(Max(path->indexinfo->pages, 1)) / log(FANOUT));
 	cost = descents * levels * PAGE_OPERATORS * cpu_operator_cost;
-	if (is_unusable(path->indexinfo))
-		cost += disable_cost;
 	*startup_cost += cost;
 	*total_cost += cost;
 }

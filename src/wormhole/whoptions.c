@@ -88,7 +88,7 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 				 errdetail("Keys are kept as bytes, which do not sort as this collation of the operating system's does."),
 				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index.")));
 	}
-	if (index_info->ii_Unique &&
+	if (!RF_ON_CONFLICT_BY_ANY && index_info->ii_Unique &&
 		index->rd_createSubid != InvalidSubTransactionId)
 		ereport(NOTICE,
 				(errmsg("INSERT ... ON CONFLICT will not work on the table of unique wormhole index \"%s\"",
@@ -141,6 +141,7 @@ wormhole_handler(PG_FUNCTION_ARGS)
 	routine->amparallelvacuumoptions =
 		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
 	routine->amkeytype = InvalidOid;
+	RF_SET_COMPARISONS(routine);
 
 	routine->ambuild = wh_build;
 	routine->ambuildempty = wh_buildempty;

@@ -46,7 +46,7 @@ static WhParallel *
 shared_state(IndexScanDesc scan)
 {
 	return (WhParallel *) OffsetToPointer((void *) scan->parallel_scan,
-										  scan->parallel_scan->ps_offset);
+										  RF_PARALLEL_OFFSET(scan->parallel_scan));
 }
 
 /*

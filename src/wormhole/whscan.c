@@ -131,6 +131,7 @@ prepare_scan(IndexScanDesc scan)
 		!RelationNeedsWAL(scan->indexRelation);
 	so->ready = true;
 	pgstat_count_index_scan(scan->indexRelation);
+	RF_COUNT_SEARCH(scan);
 }
 
 /*

@@ -19,6 +19,7 @@
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
+#include "utils/memutils.h"
 #include "wormhole/whhint.h"
 
 /* So often a descent may begin anew before the index is called damaged. */

@@ -181,7 +181,7 @@ delete_rest(WhVacuum *vacuum)
 		vacuum->nempty = 0;
 		for (int i = 0; i < n; i++)
 		{
-			vacuum_delay_point();
+			RF_VACUUM_DELAY();
 			delete_leaf(vacuum, vacuum->empty[i]);
 		}
 	} while (vacuum->nempty < n);
@@ -233,7 +233,7 @@ find_free_pages(WhVacuum *vacuum)
 
 		if (vacuum->seen[block / 8] & (1 << block % 8))
 			continue;
-		vacuum_delay_point();
+		RF_VACUUM_DELAY();
 		buffer = ReadBufferExtended(index, MAIN_FORKNUM, block, RBM_NORMAL,
 									vacuum->info->strategy);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
@@ -274,7 +274,7 @@ wh_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	wh_items_begin(&vacuum.set);
 	while (block != InvalidBlockNumber)
 	{
-		vacuum_delay_point();
+		RF_VACUUM_DELAY();
 		block = vacuum_leaf(&vacuum, block);
 	}
 	delete_rest(&vacuum);

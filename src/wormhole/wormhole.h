@@ -256,6 +256,8 @@ extern const WhOptions *wh_index_options(Relation index);
 extern void wh_check_definition(Relation index, IndexInfo *index_info);
 
 /* whcost.c */
+struct IndexOptInfo;
+extern bool wh_is_unusable(const struct IndexOptInfo *info);
 extern void wh_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 							double loop_count, Cost *startup_cost,
 							Cost *total_cost, Selectivity *selectivity,
