@@ -188,7 +188,7 @@ may_feed(const Path *path)
 	return IsA(path, HashPath) && !path->parallel_aware &&
 		RF_DROPS_OUTER(join->jpath.jointype) && join->num_batches == 1 &&
 		join->jpath.innerjoinpath->rows <= RF_FEED_MAX_ROWS &&
-		path->total_cost < disable_cost;
+		!RF_IS_DISABLED(path);
 }
 
 /*
