@@ -30,7 +30,10 @@
 #include "filter/filter.h"
 #include "key/codec_impl.h"
 #include "key/rowkey.h"
+#include "port/pg_bitutils.h"
+#include "port/pg_bswap.h"
 #include "utils/memutils.h"
+#include "utils/uuid.h"
 
 /* Markers.  NULL is below or above the values. */
 #define MARK_NULL_FIRST		0x00
@@ -62,11 +65,8 @@ number_width(const RfCodec *codec)
 {
 	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
 	uint64		span = entry->last - entry->first;
-	int			width = 1;
 
-	while (width < (int) sizeof(uint64) && span >> (8 * width) != 0)
-		width++;
-	return width;
+	return span == 0 ? 1 : pg_leftmost_one_pos64(span) / 8 + 1;
 }
 
 /*
@@ -78,13 +78,31 @@ put_number(const RfRowColumn *column, uint64 num, StringInfo row)
 {
 	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
 	int			width = number_width(column->codec);
-	uint8		flip = column->desc ? 0xFF : 0;
 
 	Assert(num >= entry->first && num <= entry->last);
 	num -= entry->first;
-	enlargeStringInfo(row, width);
-	while (width-- > 0)
-		appendStringInfoCharMacro(row, (uint8) (num >> (8 * width)) ^ flip);
+	num = pg_hton64((column->desc ? ~num : num) << (64 - 8 * width));
+
+	/* All eight bytes are copied, which takes a single move. */
+	enlargeStringInfo(row, sizeof(num));
+	memcpy(row->data + row->len, &num, sizeof(num));
+	row->len += width;
+	row->data[row->len] = '\0';
+}
+
+/*
+ * Has one of eight bytes a meaning in a byte string?  (Subtracting 2 from each
+ * borrows from its highest bit only if that was off and the byte less than 2;
+ * the first such byte from below shows, whatever the borrow does above it.)
+ */
+static inline bool
+any_to_escape(const uint8 *data)
+{
+	const uint64 ones = UINT64CONST(0x0101010101010101);
+	uint64		bytes;
+
+	memcpy(&bytes, data, sizeof(bytes));
+	return ((bytes - 2 * ones) & ~bytes & (ones << 7)) != 0;
 }
 
 /*
@@ -98,6 +116,8 @@ put_escaped(const uint8 *data, uint32 len, uint8 flip, StringInfo row)
 	{
 		uint32		run = i;
 
+		while (run + sizeof(uint64) <= len && !any_to_escape(data + run))
+			run += sizeof(uint64);
 		while (run < len && data[run] > STRING_ESCAPE)
 			run++;
 		if (flip == 0)
@@ -126,6 +146,11 @@ put_bytes(const RfRowColumn *column, const RfKey *key, StringInfo row)
 	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
 	uint8		flip = column->desc ? 0xFF : 0;
 
+	if (entry->length != NULL && flip == 0)
+	{
+		appendBinaryStringInfo(row, (const char *) key->data, key->len);
+		return;
+	}
 	if (entry->length != NULL)
 	{
 		enlargeStringInfo(row, key->len);
@@ -170,6 +195,36 @@ cut_row(const RfRowFormat *format, StringInfo row)
 	}
 }
 
+/*
+ * The key of a value that has its bytes as they are, without copying them;
+ * false where there is no such value.
+ */
+static inline bool
+key_in_place(const RfCodec *codec, Datum value, RfKey *key)
+{
+	struct varlena *string;
+
+	if (codec->collator != NULL)
+		return false;
+	switch (codec->type)
+	{
+		case UUIDOID:
+			key->data = DatumGetUUIDP(value)->data;
+			key->len = UUID_LEN;
+			return true;
+		case TEXTOID:
+		case BYTEAOID:
+			string = (struct varlena *) DatumGetPointer(value);
+			if (VARATT_IS_COMPRESSED(string) || VARATT_IS_EXTERNAL(string))
+				return false;
+			key->data = (const uint8 *) VARDATA_ANY(string);
+			key->len = VARSIZE_ANY_EXHDR(string);
+			return true;
+		default:
+			return false;
+	}
+}
+
 void
 rf_row_encode(const RfRowFormat *format, const Datum *values,
 			  const bool *isnull, StringInfo row)
@@ -177,13 +232,18 @@ rf_row_encode(const RfRowFormat *format, const Datum *values,
 	for (int i = 0; i < format->ncolumns; i++)
 	{
 		const RfCodec *codec = format->columns[i].codec;
-		RfKey		key;
+		RfKey		key = {0};
 
 		if (!format->whole && row->len >= FILTER_MAX_KEY)
 			break;
 		if (isnull[i])
 		{
 			rf_row_put_null(format, i, row);
+			continue;
+		}
+		if (format->whole && key_in_place(codec, values[i], &key))
+		{
+			rf_row_put_key(format, i, &key, row);
 			continue;
 		}
 		key = format->whole ? rf_encode_whole(codec, values[i]) :

@@ -27,8 +27,8 @@ typedef struct WhRow
 	int			payload_len;
 } WhRow;
 
-/* Bytes of a key in the number by which it is sorted, beside its class. */
-#define WH_HEAD_BYTES	6
+/* Bytes to be readable, or writable, behind keys that are sorted. */
+#define WH_SORT_SLACK	8
 
 typedef struct WhSample WhSample;	/* whsample.c */
 typedef struct WhSort WhSort;	/* whsort.c */

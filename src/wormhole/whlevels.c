@@ -17,6 +17,8 @@
 
 #include "access/xloginsert.h"
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "port/pg_bswap.h"
 #include "storage/smgr.h"
 #include "wormhole/whbuild.h"
 
@@ -169,7 +171,7 @@ common_length(const uint8 *a, int alen, const uint8 *b, int blen)
 		memcpy(&left, a + len, sizeof(left));
 		memcpy(&right, b + len, sizeof(right));
 		if (left != right)
-			break;
+			return len + (63 - pg_leftmost_one_pos64(pg_ntoh64(left ^ right))) / 8;
 		len += sizeof(uint64);
 	}
 	while (len < most && a[len] == b[len])
@@ -551,8 +553,9 @@ wh_levels_add(WhLevels *levels, const WhRow *row)
 	}
 	/* Only now is the entry before this one complete. */
 	key = reserve_bytes(leaves, len + row->payload_len);
-	memcpy(key, row->key, len);
-	memcpy(key + len, row->payload, row->payload_len);
+	wh_copy_short(key, row->key, len);
+	if (row->payload_len > 0)
+		memcpy(key + len, row->payload, row->payload_len);
 	add_entry(leaves, len, row->payload_len, InvalidBlockNumber);
 	add_tid(leaves, &row->tid);
 	check_page(leaves, common);

@@ -631,7 +631,7 @@ put_entry(uint8 *to, const WhItem *item)
 {
 	if (item->len > WH_HEAD)
 	{
-		memcpy(to, item->rest + WH_HEAD, item->len - WH_HEAD);
+		wh_copy_short(to, item->rest + WH_HEAD, item->len - WH_HEAD);
 		to += item->len - WH_HEAD;
 	}
 	if (item->flags & WH_POSTING)
@@ -639,7 +639,12 @@ put_entry(uint8 *to, const WhItem *item)
 		memcpy(to, &item->ntids, sizeof(uint16));
 		to += sizeof(uint16);
 	}
-	if (item->ntids > 0)
+	if (item->ntids == 1)
+	{
+		memcpy(to, item->tids, sizeof(ItemPointerData));
+		to += sizeof(ItemPointerData);
+	}
+	else if (item->ntids > 1)
 	{
 		memcpy(to, item->tids, item->ntids * sizeof(ItemPointerData));
 		to += item->ntids * sizeof(ItemPointerData);
@@ -664,7 +669,8 @@ wh_page_insert(Page page, int at, const WhItem *item)
 	WhSlot	   *slot = WhSlots(page) + at;
 
 	Assert(wh_page_space(page) >= wh_item_size(item) + (int) sizeof(WhSlot));
-	memmove(slot + 1, slot, (header->nslots - at) * sizeof(WhSlot));
+	if (at < header->nslots)
+		memmove(slot + 1, slot, (header->nslots - at) * sizeof(WhSlot));
 	header->nslots++;
 	((PageHeader) header)->pd_lower += sizeof(WhSlot);
 	wh_page_put(page, at, item);
@@ -679,9 +685,10 @@ wh_page_put(Page page, int at, const WhItem *item)
 {
 	PageHeader	header = (PageHeader) page;
 	WhSlot	   *slot = WhSlots(page) + at;
+	int			size = wh_item_size(item);
 
-	Assert(wh_page_space(page) >= wh_item_size(item));
-	header->pd_upper -= wh_item_size(item);
+	Assert(wh_page_space(page) >= size);
+	header->pd_upper -= size;
 	slot->head = rest_head(item->rest, item->len);
 	slot->off = header->pd_upper;
 	slot->info = item->len | item->flags;

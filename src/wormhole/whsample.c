@@ -10,9 +10,10 @@
  * begin with.  A row's number is its class and the six bytes behind that
  * prefix.  (As sample sort has splitters: Frazer and McKellar 1970.)
  *
- * To find a row's class takes some comparisons.  Where the six bytes behind
- * what all the sample has in common tell its keys apart, the least and the
- * greatest of them are enough, and there are three classes.
+ * To find a row's class takes some comparisons.  Where seven bytes behind what
+ * all the sample has in common tell its keys apart, the least and the greatest
+ * of them are enough: then there are three classes, which take one byte of
+ * the number, and leave seven to the key.
  *
  * Any sample gives the right order, none at all as well.
  *
@@ -32,12 +33,19 @@
 #define SAMPLE_ROWS		16		/* taken of each */
 #define SAMPLE_KEYS		(SAMPLE_BLOCKS * SAMPLE_ROWS)
 
-/* So many more keys than pairs of neighbours that six bytes do not tell apart. */
+/* So many more keys than pairs of neighbours that the number does not tell
+ * apart. */
 #define TIES_ALLOWED	256
+
+/* Bytes of a key in a number, where it has few classes and where many. */
+#define FEW_CLASSES		127
+#define BYTES_FEW		7
+#define BYTES_MANY		6
 
 /* One key of the sample, and the class of keys before it. */
 typedef struct Divider
 {
+	uint64		number;			/* the eight bytes behind what all share */
 	uint32		off;			/* of the key */
 	uint16		len;
 	uint16		prefix;			/* what keys of the class share with it */
@@ -52,6 +60,7 @@ struct WhSample
 	uint32		size;			/* of all */
 	int32		n;				/* keys */
 	int32		shared;			/* bytes that all keys begin with */
+	int32		head_bytes;		/* of a key in its number */
 	Divider		dividers[FLEXIBLE_ARRAY_MEMBER];
 	/* the keys follow */
 };
@@ -147,7 +156,8 @@ common_length(const WhKey *a, const WhKey *b)
 }
 
 /*
- * Do six bytes behind the shared ones tell keys apart?
+ * Do the bytes that a number has room for, behind the shared ones, tell keys
+ * apart?
  */
 static bool
 told_apart(const Taking *taking, int shared)
@@ -157,10 +167,28 @@ told_apart(const Taking *taking, int shared)
 	for (int i = 1; i < taking->n; i++)
 	{
 		if (common_length(&taking->keys[i - 1], &taking->keys[i]) >=
-			shared + WH_HEAD_BYTES)
+			shared + BYTES_FEW)
 			ties++;
 	}
 	return ties <= taking->n / TIES_ALLOWED;
+}
+
+/*
+ * The first bytes of a string as a number, the first the most significant;
+ * zeros where it has fewer than eight.  So many must be readable.
+ */
+static inline uint64
+first_bytes(const uint8 *data, int len)
+{
+	uint64		bytes;
+
+	if (len <= 0)
+		return 0;
+	memcpy(&bytes, data, sizeof(bytes));
+	bytes = pg_ntoh64(bytes);
+	if (len < (int) sizeof(bytes))
+		bytes &= ~UINT64CONST(0) << (8 * (sizeof(bytes) - len));
+	return bytes;
 }
 
 /*
@@ -175,9 +203,11 @@ make_sample(const WhKey *keys, int n)
 
 	for (int i = 0; i < n; i++)
 		size += keys[i].len;
+	size += sizeof(uint64);		/* for first_bytes() */
 	sample = palloc0(size);
 	sample->size = size;
 	sample->n = n;
+	sample->head_bytes = n < FEW_CLASSES ? BYTES_FEW : BYTES_MANY;
 	sample->shared = n > 0 ? common_length(&keys[0], &keys[n - 1]) : 0;
 	for (int i = 0; i < n; i++)
 	{
@@ -187,6 +217,8 @@ make_sample(const WhKey *keys, int n)
 		divider->len = keys[i].len;
 		divider->prefix = i > 0 ? common_length(&keys[i - 1], &keys[i]) : 0;
 		memcpy((char *) sample + off, keys[i].data, keys[i].len);
+		divider->number = first_bytes((uint8 *) sample + off + sample->shared,
+									  keys[i].len - sample->shared);
 		off += keys[i].len;
 	}
 	return sample;
@@ -230,17 +262,21 @@ wh_sample_size(const WhSample *sample)
 }
 
 /*
- * Compares a key of the sample, from a byte on that both have, with another.
+ * Is a key of the sample at or before another key, which begins with what all
+ * share and then with the bytes of the number?
  */
-static inline int
-compare_divider(const WhSample *sample, int at, int from, const uint8 *key,
-				int len)
+static inline bool
+at_or_before(const WhSample *sample, int at, uint64 number, const uint8 *key,
+			 int len)
 {
 	const Divider *divider = &sample->dividers[at];
-	int			cmp = memcmp((char *) sample + divider->off + from, key + from,
-							 Min((int) divider->len, len) - from);
+	int			cmp;
 
-	return cmp != 0 ? cmp : (int) divider->len - len;
+	if (divider->number != number)
+		return divider->number < number;
+	cmp = memcmp((char *) sample + divider->off, key,
+				 Min((int) divider->len, len));
+	return cmp < 0 || (cmp == 0 && (int) divider->len <= len);
 }
 
 /*
@@ -249,20 +285,27 @@ compare_divider(const WhSample *sample, int at, int from, const uint8 *key,
 static inline int
 find_class(const WhSample *sample, const uint8 *key, int len)
 {
-	int			first = 1;
-	int			last = sample->n - 1;
+	int			first = 0;
+	int			last = sample->n;
+	int			shared = sample->shared;
+	uint64		number;
 
-	if (sample->n == 0 || compare_divider(sample, 0, 0, key, len) > 0)
-		return 0;
-	if (compare_divider(sample, last, 0, key, len) <= 0)
-		return sample->n;
+	if (shared > 0)
+	{
+		int			cmp = memcmp(key, (char *) sample + sample->dividers[0].off,
+								 Min(len, shared));
 
-	/* Between these two, it begins as both do. */
+		if (cmp != 0)
+			return cmp < 0 ? 0 : last;
+		if (len < shared)
+			return 0;
+	}
+	number = first_bytes(key + shared, len - shared);
 	while (first < last)
 	{
 		int			middle = (first + last) / 2;
 
-		if (compare_divider(sample, middle, sample->shared, key, len) <= 0)
+		if (at_or_before(sample, middle, number, key, len))
 			first = middle + 1;
 		else
 			last = middle;
@@ -272,33 +315,35 @@ find_class(const WhSample *sample, const uint8 *key, int len)
 
 /*
  * The number of a key, which is in the order of keys, and how many of the key's
- * bytes it tells: those of its class's prefix, and *taken behind it.
+ * bytes it tells: those of its class's prefix, and *taken behind it.  Eight
+ * bytes behind the key must be readable.
  */
 uint64
 wh_sample_head(const WhSample *sample, const uint8 *key, int len, int *prefix,
 			   int *taken)
 {
 	int			class = find_class(sample, key, len);
-	uint64		bytes = 0;
+	int			head_bytes = sample->head_bytes;
 
 	*prefix = sample->dividers[class].prefix;
-	*taken = Min(len - *prefix, WH_HEAD_BYTES);
-	memcpy(&bytes, key + *prefix, *taken);
-	return (uint64) class << (8 * WH_HEAD_BYTES) |
-		pg_ntoh64(bytes) >> (8 * (sizeof(bytes) - WH_HEAD_BYTES));
+	*taken = Min(len - *prefix, head_bytes);
+	return (uint64) class << (8 * head_bytes) |
+		first_bytes(key + *prefix, len - *prefix) >>
+		(8 * (sizeof(uint64) - head_bytes));
 }
 
 /*
  * Writes the bytes that a number tells: those of the prefix, the length of which
- * is returned, and WH_HEAD_BYTES more, of which the key may have fewer.
+ * is returned, and eight more, of which fewer may be the key's.
  */
 int
 wh_sample_start(const WhSample *sample, uint64 head, uint8 *key)
 {
-	const Divider *divider = &sample->dividers[head >> (8 * WH_HEAD_BYTES)];
+	int			head_bytes = sample->head_bytes;
+	const Divider *divider = &sample->dividers[head >> (8 * head_bytes)];
 
-	memcpy(key, (const char *) sample + divider->off, divider->prefix);
-	head = pg_hton64(head << (8 * (sizeof(head) - WH_HEAD_BYTES)));
-	memcpy(key + divider->prefix, &head, WH_HEAD_BYTES);
+	wh_copy_short(key, (const uint8 *) sample + divider->off, divider->prefix);
+	head = pg_hton64(head << (8 * (sizeof(head) - head_bytes)));
+	memcpy(key + divider->prefix, &head, sizeof(head));
 	return divider->prefix;
 }

@@ -10,9 +10,13 @@
  *
  *	head	bigint: a number in the order of keys, which tells how the key
  *			begins (whsample.c)
- *	rest	bytea: what follows of the key, the TID, highest byte first, a byte
- *			of flags and, in indexes that have payloads, the payload and its
- *			length in two bytes
+ *	rest	bytea: what follows of the key, the TID, highest byte first, and,
+ *			in indexes that have payloads, the payload and its length in two
+ *			bytes
+ *
+ * What is not compared, a byte of flags, is in the byte of the header that is
+ * for the bitmap of nulls in tuples that have nulls: 40 instead of 41 bytes
+ * for a uuid, that is 64 instead of 72 of the sort's memory.
  *
  * No key is a prefix of another.  So where two keys differ they do so in a
  * byte that both have: either in the heads, which zeros fill, or in the rests.
@@ -37,12 +41,17 @@
 #define ROW_REST		(ROW_HEAD + sizeof(uint64))
 
 /* The byte of flags: also how many bytes behind the prefix are in the head. */
+#define ROW_FLAGS		offsetof(MinimalTupleData, t_bits)
 #define FLAG_ALIVE		0x10
 #define FLAG_NULLS		0x20
 #define TAKEN_MASK		0x0F
 
-/* Behind a key: TID, flags. */
-#define TAIL_SIZE		(sizeof(ItemPointerData) + sizeof(uint8))
+/* Behind a key: the TID. */
+#define TAIL_SIZE		sizeof(ItemPointerData)
+
+/* The longest tuple: key and payload are limited together. */
+#define MAX_TUPLE \
+	(ROW_REST + VARHDRSZ + WH_MAX_ENTRY + TAIL_SIZE + sizeof(uint16))
 
 struct WhSort
 {
@@ -56,7 +65,7 @@ struct WhSort
 	MemoryContext row_context;	/* reset with each row */
 	StringInfoData key;
 	StringInfoData payload;
-	StringInfoData tuple;
+	MinimalTuple tuple;			/* being put in, of MAX_TUPLE bytes */
 };
 
 /*
@@ -90,29 +99,32 @@ wh_sort_begin(Relation heap, Relation index, const WhSample *sample,
 											  ALLOCSET_SMALL_SIZES);
 	initStringInfo(&sort->key);
 	initStringInfo(&sort->payload);
-	initStringInfo(&sort->tuple);
-	enlargeStringInfo(&sort->key, WH_MAX_ENTRY + WH_HEAD_BYTES);
+	enlargeStringInfo(&sort->key, WH_MAX_ENTRY + WH_SORT_SLACK);
+
+	/* The slot has this tuple for as long as rows are put in. */
+	sort->tuple = palloc0(MAX_TUPLE);
+	sort->tuple->t_infomask2 = 2;	/* columns */
+	sort->tuple->t_infomask = HEAP_HASVARWIDTH;
+	sort->tuple->t_hoff = ROW_HEAD + MINIMAL_TUPLE_OFFSET;
+	ExecStoreMinimalTuple(sort->tuple, sort->slot, false);
 	return sort;
 }
 
 /*
- * Writes the second column behind the tuple's head: the key from a byte on, and
- * what follows it.
+ * Writes the second column of the tuple: the key from a byte on, and what
+ * follows it.  Returns the tuple's length.
  */
-static void
-put_rest(WhSort *sort, int from, ItemPointer tid, uint8 flags)
+static int
+put_rest(WhSort *sort, int from, ItemPointer tid)
 {
-	StringInfo	tuple = &sort->tuple;
 	uint32		block = pg_hton32(ItemPointerGetBlockNumber(tid));
 	uint16		offset = pg_hton16(ItemPointerGetOffsetNumber(tid));
 	uint16		payload_len = sort->payload.len;
 	int			rest = sort->key.len - from;
 	int			len = rest + TAIL_SIZE +
 	(sort->payloads ? payload_len + sizeof(payload_len) : 0);
-	char	   *at;
+	uint8	   *at = (uint8 *) sort->tuple + ROW_REST;
 
-	enlargeStringInfo(tuple, VARHDRSZ + len);
-	at = tuple->data + ROW_REST;
 	if (len + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
 	{
 		SET_VARSIZE_SHORT(at, len + VARHDRSZ_SHORT);
@@ -123,41 +135,34 @@ put_rest(WhSort *sort, int from, ItemPointer tid, uint8 flags)
 		SET_VARSIZE(at, len + VARHDRSZ);
 		at += VARHDRSZ;
 	}
-	tuple->len = at + len - tuple->data;
-	memcpy(at, sort->key.data + from, rest);
+	len += at - (uint8 *) sort->tuple;
+	wh_copy_short(at, (uint8 *) sort->key.data + from, rest);
 	at += rest;
 	memcpy(at, &block, sizeof(block));
 	memcpy(at + sizeof(block), &offset, sizeof(offset));
-	at[sizeof(block) + sizeof(offset)] = flags;
-	if (!sort->payloads)
-		return;
-	at += TAIL_SIZE;
-	memcpy(at, sort->payload.data, payload_len);
-	memcpy(at + payload_len, &payload_len, sizeof(payload_len));
+	if (sort->payloads)
+	{
+		at += TAIL_SIZE;
+		memcpy(at, sort->payload.data, payload_len);
+		memcpy(at + payload_len, &payload_len, sizeof(payload_len));
+	}
+	return len;
 }
 
 /*
  * Makes the tuple of a key and what belongs to it.
  */
-static MinimalTuple
+static void
 make_tuple(WhSort *sort, ItemPointer tid, uint8 flags)
 {
 	int			prefix;
 	int			taken;
 	uint64		head = wh_sample_head(sort->sample, (uint8 *) sort->key.data,
 									  sort->key.len, &prefix, &taken);
-	MinimalTuple tuple;
 
-	sort->tuple.len = ROW_REST;
-	put_rest(sort, prefix + taken, tid, flags | taken);
-	tuple = (MinimalTuple) sort->tuple.data;
-	memset(tuple, 0, ROW_HEAD);
-	tuple->t_len = sort->tuple.len;
-	tuple->t_infomask2 = 2;		/* columns */
-	tuple->t_infomask = HEAP_HASVARWIDTH;
-	tuple->t_hoff = ROW_HEAD + MINIMAL_TUPLE_OFFSET;
-	memcpy((char *) tuple + ROW_HEAD, &head, sizeof(head));
-	return tuple;
+	sort->tuple->t_len = put_rest(sort, prefix + taken, tid);
+	((uint8 *) sort->tuple)[ROW_FLAGS] = flags | taken;
+	memcpy((char *) sort->tuple + ROW_HEAD, &head, sizeof(head));
 }
 
 /*
@@ -179,7 +184,7 @@ wh_sort_put(WhSort *sort, ItemPointer tid, Datum *values, bool *isnull,
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(sort->row_context);
 
-	ExecStoreMinimalTuple(make_tuple(sort, tid, flags), sort->slot, false);
+	make_tuple(sort, tid, flags);
 	tuplesort_puttupleslot(sort->sort, sort->slot);
 }
 
@@ -194,15 +199,14 @@ wh_sort_perform(WhSort *sort)
 
 /*
  * Takes what follows the key off the end of the second column.  Returns how
- * much of the key is there; *taken, how much of it is in the head.
+ * much of the key is there.
  */
-static int
-take_tail(WhSort *sort, const uint8 *data, int len, WhRow *row, int *taken)
+static inline int
+take_tail(WhSort *sort, const uint8 *data, int len, WhRow *row)
 {
 	uint16		payload_len = 0;
 	uint32		block;
 	uint16		offset;
-	uint8		flags;
 
 	if (sort->payloads)
 	{
@@ -215,11 +219,7 @@ take_tail(WhSort *sort, const uint8 *data, int len, WhRow *row, int *taken)
 	len -= TAIL_SIZE;
 	memcpy(&block, data + len, sizeof(block));
 	memcpy(&offset, data + len + sizeof(block), sizeof(offset));
-	flags = data[len + sizeof(block) + sizeof(offset)];
 	ItemPointerSet(&row->tid, pg_ntoh32(block), pg_ntoh16(offset));
-	row->alive = (flags & FLAG_ALIVE) != 0;
-	row->nulls = (flags & FLAG_NULLS) != 0;
-	*taken = flags & TAKEN_MASK;
 	return len;
 }
 
@@ -234,6 +234,7 @@ wh_sort_get(WhSort *sort, WhRow *row)
 	const uint8 *rest;
 	int			len;
 	int			taken;
+	uint8		flags;
 	uint64		head;
 	uint8	   *key = (uint8 *) sort->key.data;
 
@@ -242,12 +243,14 @@ wh_sort_get(WhSort *sort, WhRow *row)
 	tuple = (const char *) ExecFetchSlotMinimalTuple(sort->slot, &should_free);
 	Assert(!should_free);
 	rest = (const uint8 *) VARDATA_ANY(tuple + ROW_REST);
-	len = take_tail(sort, rest, VARSIZE_ANY_EXHDR(tuple + ROW_REST), row,
-					&taken);
+	len = take_tail(sort, rest, VARSIZE_ANY_EXHDR(tuple + ROW_REST), row);
 	memcpy(&head, tuple + ROW_HEAD, sizeof(head));
+	flags = tuple[ROW_FLAGS];
+	row->alive = (flags & FLAG_ALIVE) != 0;
+	row->nulls = (flags & FLAG_NULLS) != 0;
 
-	taken += wh_sample_start(sort->sample, head, key);
-	memcpy(key + taken, rest, len);
+	taken = wh_sample_start(sort->sample, head, key) + (flags & TAKEN_MASK);
+	wh_copy_short(key + taken, rest, len);
 	row->key = key;
 	row->key_len = taken + len;
 	return true;
@@ -264,6 +267,6 @@ wh_sort_end(WhSort *sort)
 	MemoryContextDelete(sort->row_context);
 	pfree(sort->key.data);
 	pfree(sort->payload.data);
-	pfree(sort->tuple.data);
+	pfree(sort->tuple);
 	pfree(sort);
 }
