@@ -224,7 +224,7 @@ sub join_change
 		1 => "UPDATE $t a SET p = " . below($table->{nparts}) . " WHERE EXISTS (SELECT FROM $u u WHERE $on) RETURNING a.id",
 		3 => "DELETE FROM $t a USING $u u WHERE $on RETURNING a.id",
 		1 => "DELETE FROM $t a WHERE NOT EXISTS (SELECT FROM $u u WHERE $on) RETURNING a.id",
-		3 => "MERGE INTO $t a USING (SELECT DISTINCT ON (u.k) u.id, u.k, u.p, u.k2 FROM $u u ORDER BY u.k, u.id) u ON $on"
+		3 => "MERGE INTO $t a USING (SELECT DISTINCT ON (u.k) u.id, u.k, u.p, u.k2 FROM $u u ORDER BY u.k, u.id, u.p, u.k2) u ON $on"
 		  . " WHEN MATCHED AND a.id % 2 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET k2 = -1 WHEN NOT MATCHED THEN INSERT (id, p, k2) VALUES (-1, 0, -2)",
 		2 => "SELECT a.id FROM $t a JOIN $u u ON $on " . one_of('FOR UPDATE OF a', 'FOR SHARE OF a'),
 		1 => "INSERT INTO $t (id, p, k2, k) SELECT -a.id, a.p, 1, a.k FROM $t a JOIN $u u ON $on RETURNING id");
