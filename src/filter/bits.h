@@ -24,6 +24,7 @@
 #include <string.h>
 
 #define BITS_INLINE inline __attribute__((always_inline))
+#define BITS_NOINLINE __attribute__((noinline))
 
 static BITS_INLINE uint16_t
 bits_load16(const uint8_t *p)

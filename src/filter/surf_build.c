@@ -22,6 +22,7 @@
 #include "filter/fence.h"
 #include "filter/port.h"
 #include "filter/surf.h"
+#include "filter/surf_wide.h"
 #include "filter/surf_write.h"
 
 /* Keys in a group of the sample, and how many groups there are at most. */
@@ -52,16 +53,18 @@ struct SurfBuild
 {
 	FilterOptions options;
 	uint32_t	max_key;		/* keys are cut to this length */
+	bool		wide;			/* by surf_wide.h */
 
 	/* The first pass. */
 	uint64_t	nkeys;
-	uint8_t		last[FILTER_MAX_KEY + 16];	/* as in a batch */
+	uint8_t		last[FILTER_MAX_KEY + 32];	/* as in a batch */
 	uint32_t	last_len;
 	uint32_t	last_common;	/* bytes in which it was like the one before */
-	uint64_t	new_bytes;		/* of all keys but the last one */
+	uint64_t	new_bytes;		/* of all keys but the last one, when done */
 	bool		seen[256];		/* byte values that occur, with those of ... */
 	uint64_t	unseen[UNSEEN_WORDS];	/* ... eight bytes each */
 	uint32_t	nunseen;
+	uint8_t		seen_bits[2][16];	/* likewise, see surf_wide_unseen() */
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
 	uint64_t	group_stride;	/* one group in so many is in the sample */
@@ -84,6 +87,7 @@ struct SurfBuild
 	uint64_t	nadded;
 	uint64_t	nwritten;		/* of these, how many are in finished pages */
 	uint32_t	planned_pages;	/* for content; 0: as many as nodes need */
+	uint32_t	expected_pages; /* not counting what may go wrong */
 	uint32_t	suffix_256;		/* bits of suffix in this page, x 256 */
 	uint64_t	added_bytes;	/* new_bytes, this time */
 	uint64_t	cost;			/* bits of all nodes in finished pages */
@@ -103,6 +107,7 @@ surf_build_begin(const FilterOptions *options)
 		filter_fail("page or root too small for SuRF");
 	build->options = *options;
 	build->group_stride = 1;
+	build->wide = SURF_CPU_IS_WIDE();
 
 	/* Separators of cut keys must fit the fences: see fence.c. */
 	if (fence_max > options->page_size)
@@ -235,29 +240,70 @@ see_key(SurfBuild *build, FilterBytes key, const SurfKeyHead *head,
 		build->seen[key.data[common]] = true;
 }
 
+/*
+ * Counts a key that shares so many bytes with the one before: false if it is
+ * that one again.
+ */
+static inline bool
+count_key(SurfBuild *build, FilterBytes key, uint32_t common)
+{
+	uint32_t	last_common = build->last_common;
+
+	if (((common ^ key.len) | (common ^ build->last_len)) == 0 &&
+		build->nkeys > 0)
+		return false;
+	build->new_bytes += new_bytes(last_common, common);
+	build->last_common = common;
+	build->last_len = key.len;
+	if (build->nkeys >= build->next_sample)
+		sample_key(build, key);
+	build->nkeys++;
+	return true;
+}
+
+/* surf_measure() for any processor. */
+BITS_NOINLINE static void
+measure_portable(SurfBuild *build, FilterBytes key)
+{
+	SurfKeyHead head = surf_key_head(key);
+	uint32_t	common = surf_key_common(build->last, build->last_len, key, &head);
+
+	if (!count_key(build, key, common))
+		return;
+	see_key(build, key, &head, common);
+	surf_key_store(build->last, key, &head, common);
+}
+
+/* surf_measure() for those of surf_wide.h. */
+SURF_WIDE_TARGET BITS_NOINLINE static void
+measure_wide(SurfBuild *build, FilterBytes key)
+{
+	SurfWide	wide = surf_wide_compare(build->last, build->last_len, key);
+
+	if (!count_key(build, key, wide.common))
+		return;
+	do
+	{
+		uint32_t	unseen = surf_wide_unseen(build->seen_bits, key, &wide);
+
+		for (; unseen != 0; unseen &= unseen - 1)
+		{
+			uint8_t		byte = key.data[wide.from + bits_lowest(unseen)];
+
+			build->seen[byte] = true;
+			build->seen_bits[byte >> 7][byte & 15] |= 1 << (byte >> 4 & 7);
+		}
+	} while (surf_wide_store(build->last, key, &wide));
+}
+
 /* First pass, see surf.h. */
 void
 surf_measure(SurfBuild *build, FilterBytes key)
 {
-	SurfKeyHead head;
-	uint32_t	common = 0;
-
-	key = cut_key(build, key);
-	head = surf_key_head(key);
-	if (build->nkeys > 0)
-	{
-		common = surf_key_common(build->last, build->last_len, key, &head);
-		if (((common ^ key.len) | (common ^ build->last_len)) == 0)
-			return;
-		build->new_bytes += new_bytes(build->last_common, common);
-	}
-	build->last_common = common;
-	if (build->nkeys >= build->next_sample)
-		sample_key(build, key);
-	see_key(build, key, &head, common);
-	surf_key_store(build->last, key, &head, common);
-	build->last_len = key.len;
-	build->nkeys++;
+	if (build->wide)
+		measure_wide(build, cut_key(build, key));
+	else
+		measure_portable(build, cut_key(build, key));
 }
 
 /* Reads the key at *offset of the sample and moves on. */
@@ -367,7 +413,8 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 static void
 cost_sample(SurfBuild *build)
 {
-	SurfWriter *writer = surf_writer_begin(ENDLESS_PAGE, FILTER_SUFFIX_NONE, 0);
+	SurfWriter *writer = surf_writer_begin(ENDLESS_PAGE, FILTER_SUFFIX_NONE,
+										   SURF_MAX_REAL);
 	uint64_t	bytes = 0;
 	double		costs = 0;
 	uint32_t	i;
@@ -453,6 +500,7 @@ plan_run(SurfBuild *build)
 							   (uint32_t) (build->separators * 5 / 4 / (sampled + 1) + 1));
 	budget = budget > fences ? budget - fences : 1;
 	build->planned_pages = budget < least ? 0 : (uint32_t) budget;
+	build->expected_pages = (uint32_t) (budget < least ? least : budget) + fences + 1;
 
 	/* No page's suffixes will be much longer than they are on average. */
 	max_suffix = (uint32_t) (budget * page_bits / (build->nkeys + 1)) + 16;
@@ -467,6 +515,9 @@ plan_run(SurfBuild *build)
 void
 surf_measure_end(SurfBuild *build)
 {
+	/* Each key counted those of the one before: so did the first. */
+	if (build->nkeys > 0)
+		build->new_bytes--;
 	make_code(build);
 	cost_sample(build);
 	plan_run(build);
@@ -485,7 +536,8 @@ end_page(SurfBuild *build)
 	build->cost += surf_writer_node_bits(build->writer);
 	if (build->npages == build->max_pages)
 	{
-		build->max_pages = build->max_pages * 2 + 1;
+		build->max_pages = build->npages == 0 ?
+			build->expected_pages : build->npages + build->npages / 2 + 1;
 		build->pages = filter_realloc(build->pages,
 									  (size_t) build->max_pages * page_size + 8);
 	}
@@ -524,15 +576,30 @@ write_batch(SurfBuild *build)
 	surf_batch_next(batch);
 }
 
+/* Adds a key to the batch, on any processor. */
+BITS_NOINLINE static void
+add_portable(SurfBuild *build, FilterBytes key)
+{
+	build->nadded += surf_batch_add(&build->batch, key);
+}
+
+/* The same on those of surf_wide.h. */
+SURF_WIDE_TARGET BITS_NOINLINE static void
+add_wide(SurfBuild *build, FilterBytes key)
+{
+	build->nadded += surf_batch_add_wide(&build->batch, key);
+}
+
 /* Second pass, see surf.h. */
 void
 surf_add(SurfBuild *build, FilterBytes key)
 {
 	if (surf_batch_is_full(&build->batch))
 		write_batch(build);
-
-	if (surf_batch_add(&build->batch, cut_key(build, key)))
-		build->nadded++;
+	if (build->wide)
+		add_wide(build, cut_key(build, key));
+	else
+		add_portable(build, cut_key(build, key));
 }
 
 /* See surf.h. */

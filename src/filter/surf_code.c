@@ -408,14 +408,19 @@ surf_coder_begin(SurfCoder *coder, const SurfCode *code)
 
 	memset(coder, 0, sizeof(SurfCoder));
 	coder->code = *code;
+	coder->least_bits = SURF_CODE_BITS;
 	for (byte = 0; byte < 256; byte++)
 	{
 		SurfSymbol	symbol;
 
 		coder->symbols[byte] = SURF_NO_SYMBOL;
 		if (surf_code_byte(code, (uint8_t) byte, &symbol))
+		{
 			coder->symbols[byte] =
 				(uint64_t) symbol.start << (64 - SURF_CODE_BITS) | symbol.len;
+			if (symbol.len < coder->least_bits)
+				coder->least_bits = symbol.len;
+		}
 	}
 	coder->end_bits = surf_code_end(code).len;
 }

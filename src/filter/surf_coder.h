@@ -24,10 +24,10 @@
 
 /*
  * Codes of bytes where many are kept: the code on top, the length in the lowest
- * bits, which four codes side by side leave free.  SURF_NO_SYMBOL is for none.
+ * bits.  SURF_NO_SYMBOL is for none, longer than any four codes.
  */
-#define SURF_SYMBOL_LEN		UINT64_C(15)
-#define SURF_NO_SYMBOL		UINT64_C(16)
+#define SURF_SYMBOL_LEN		UINT64_C(127)
+#define SURF_NO_SYMBOL		UINT64_C(64)
 
 /* Keys in a batch at most, and bytes. */
 #define SURF_BATCH_KEYS		32
@@ -47,10 +47,10 @@ typedef struct SurfKeyHead
 typedef struct SurfBatchKey
 {
 	uint32_t	offset;
-	uint32_t	len;
-	uint32_t	common;
-	uint32_t	common_bits;	/* the bits that code these bytes, */
-	uint32_t	shared;			/* and those shared; both when it is coded */
+	uint16_t	len;
+	uint16_t	common;
+	uint16_t	common_bits;	/* the bits that code these bytes, */
+	uint16_t	shared;			/* and those shared; both when it is coded */
 } SurfBatchKey;
 
 /*
@@ -63,8 +63,8 @@ typedef struct SurfBatch
 	uint32_t	n;
 	uint32_t	nbytes;
 	bool		any;			/* is there a key, be it the one before? */
-	SurfBatchKey keys[SURF_BATCH_KEYS + 1];
-	uint8_t		bytes[SURF_BATCH_BYTES + 2 * FILTER_MAX_KEY + 32];
+	SurfBatchKey keys[SURF_BATCH_KEYS + 2]; /* with a mark behind the last */
+	uint8_t		bytes[SURF_BATCH_BYTES + 2 * FILTER_MAX_KEY + 64];
 } SurfBatch;
 
 /* Codes keys in ascending order, each from where it differs on. */
@@ -72,17 +72,12 @@ typedef struct SurfCoder
 {
 	SurfCode	code;
 	uint64_t	symbols[256];	/* of the bytes */
+	uint32_t	least_bits;		/* that any of these has */
 	uint32_t	end_bits;		/* of the symbol that is the end */
 	uint32_t	nbits;			/* of the last key's code, without the end */
 
-	/* Where symbols begin in the code, the end too. */
-	uint16_t	starts[FILTER_MAX_KEY + 1 + SURF_CODER_STEP];
-
-	/*
-	 * Its code: the first bit is the top one of the first byte.  Zeros behind
-	 * it, for as long as a suffix may be.
-	 */
-	uint8_t		bits[(SURF_CODE_BITS * FILTER_MAX_KEY + 7) / 8 + 256];
+	/* Where symbols begin in the code, and the last one ends; 16 bits each. */
+	uint8_t		starts[2 * (FILTER_MAX_KEY + 1 + SURF_CODER_STEP)];
 } SurfCoder;
 
 /* Begins with the empty key; code->starts must outlive the coder. */
@@ -162,9 +157,9 @@ surf_key_common(const uint8_t *last, uint32_t last_len, FilterBytes key,
 
 /*
  * Writes a key as it is kept in a batch, where its first common bytes are
- * already, or none; returns the bytes it takes.
+ * already, or none.
  */
-static BITS_INLINE uint32_t
+static BITS_INLINE void
 surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head,
 			   uint32_t common)
 {
@@ -174,7 +169,6 @@ surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head,
 	bits_store64(to + 8, head->words[1]);
 	for (; 8 * i < key.len; i++)
 		bits_store64(to + 8 * i, surf_key_word(key, i));
-	return 8 * i;
 }
 
 /* Empties a batch; there is no key before, which looks like an empty one. */
@@ -209,26 +203,40 @@ surf_batch_is_full(const SurfBatch *batch)
 }
 
 /*
+ * Notes a key that shares so many bytes with the last one: false if it is that
+ * one again.
+ */
+static BITS_INLINE bool
+surf_batch_put(SurfBatch *batch, SurfBatchKey *last, uint32_t len,
+			   uint32_t common)
+{
+	if (((common ^ len) | (common ^ last->len)) == 0 && batch->any)
+		return false;
+	batch->any = true;
+	last[1].offset = batch->nbytes;
+	last[1].len = (uint16_t) len;
+	last[1].common = (uint16_t) common;
+	batch->n++;
+	batch->nbytes += (len > 16 ? len + 7 : 16) & ~7u;
+	return true;
+}
+
+/*
  * Adds a key, which is at most FILTER_MAX_KEY long: false if it is the one
  * before again.
  */
 static BITS_INLINE bool
 surf_batch_add(SurfBatch *batch, FilterBytes key)
 {
-	const SurfBatchKey *last = &batch->keys[batch->n];
-	SurfBatchKey *entry = &batch->keys[batch->n + 1];
+	SurfBatchKey *last = &batch->keys[batch->n];
+	uint8_t    *to = batch->bytes + batch->nbytes;
 	SurfKeyHead head = surf_key_head(key);
 	uint32_t	common = surf_key_common(batch->bytes + last->offset, last->len,
 										 key, &head);
 
-	if (((common ^ key.len) | (common ^ last->len)) == 0 && batch->any)
+	if (!surf_batch_put(batch, last, key.len, common))
 		return false;
-	batch->any = true;
-	entry->offset = batch->nbytes;
-	entry->len = key.len;
-	entry->common = common;
-	batch->n++;
-	batch->nbytes += surf_key_store(batch->bytes + batch->nbytes, key, &head, 0);
+	surf_key_store(to, key, &head, 0);
 	return true;
 }
 
@@ -240,79 +248,107 @@ surf_batch_key(const SurfBatch *batch, uint32_t i)
 	return key;
 }
 
+/* Where symbol i begins in the code of the last key. */
+static BITS_INLINE uint32_t
+surf_coder_start(const SurfCoder *coder, uint32_t i)
+{
+	return bits_load16(coder->starts + 2 * i);
+}
+
 /*
  * Finds how many bits key i > 0 of a batch shares with the one before, which
  * the coder has coded last.
  */
 static BITS_INLINE void
-surf_coder_compare(const SurfCoder *coder, SurfBatch *batch, uint32_t i)
+surf_coder_compare(const SurfCoder *coder, const SurfBatch *batch,
+				   SurfBatchKey *key)
 {
-	SurfBatchKey *entry = &batch->keys[i];
-	uint32_t	common = entry->common;
-	uint64_t	symbol = coder->symbols[batch->bytes[entry->offset + common]];
-	uint64_t	before = coder->symbols[batch->bytes[entry[-1].offset + common]];
+	uint32_t	common = key->common;
+	uint64_t	symbol = coder->symbols[batch->bytes[key->offset + common]];
+	uint64_t	before = coder->symbols[batch->bytes[key[-1].offset + common]];
 
 	/* Codes differ before either ends; that of the end is zeros. */
-	before &= -(uint64_t) (common < entry[-1].len);
-	if (common == entry->len || symbol <= (before | 31))
+	before &= -(uint64_t) (common < key[-1].len);
+	if (common == key->len || symbol <= (before | SURF_SYMBOL_LEN))
 		filter_fail("keys are not in ascending order, or not those measured");
-	entry->common_bits = coder->starts[common];
-	entry->shared = entry->common_bits + 63 - bits_log2(symbol ^ before);
+	key->common_bits = (uint16_t) surf_coder_start(coder, common);
+	key->shared = (uint16_t) (key->common_bits + 63 - bits_log2(symbol ^ before));
 }
 
-/* The symbol of byte i of a key, of no bits behind its end. */
-static BITS_INLINE uint64_t
-surf_coder_symbol(const SurfCoder *coder, FilterBytes key, uint32_t i)
+/*
+ * Codes four symbols of a key from the i-th on, or as many as are left, which
+ * begin at bit total of its code.  The bits are on top of *bits, zeros behind;
+ * returns how many they are.
+ *
+ * Whether four are left or not makes no branch: of the sums of lengths, 16 bits
+ * each, that is taken which counts.
+ */
+static BITS_INLINE uint32_t
+surf_coder_step(SurfCoder *coder, const uint8_t *key, uint32_t len, uint32_t i,
+				uint32_t total, uint64_t *bits)
 {
-	return coder->symbols[key.data[i]] & -(uint64_t) (i < key.len);
+	uint64_t	a = coder->symbols[key[(size_t) i]];
+	uint64_t	b = coder->symbols[key[(size_t) i + 1]];
+	uint64_t	c = coder->symbols[key[(size_t) i + 2]];
+	uint64_t	d = coder->symbols[key[(size_t) i + 3]];
+	uint64_t	ab = (a & SURF_SYMBOL_LEN) + (b & SURF_SYMBOL_LEN);
+	uint64_t	abc = ab + (c & SURF_SYMBOL_LEN);
+	uint64_t	abcd = abc + (d & SURF_SYMBOL_LEN);
+	uint64_t	sums = (a & SURF_SYMBOL_LEN) | ab << 16 | abc << 32 | abcd << 48;
+	uint64_t	all = a | b >> (a & 63) | c >> (ab & 63) | d >> (abc & 63);
+	uint32_t	left = len - i - 1;
+	uint32_t	n = (uint32_t) (sums >> 16 * (left < 3 ? left : 3)) & 0xFFFF;
+
+	if (n >= SURF_NO_SYMBOL)
+		filter_fail("a key was not there when keys were measured");
+	*bits = all & ~(UINT64_MAX >> n);
+	bits_store64(coder->starts + 2 * i,
+				 (sums << 16) + total * UINT64_C(0x0001000100010001));
+	return n;
 }
 
-/* Codes a key, of which the first common bytes are those of the last one. */
-static BITS_INLINE void
-surf_coder_code(SurfCoder *coder, FilterBytes key, uint32_t common)
+/*
+ * Codes a key of a batch from symbol common on: those before are those of the
+ * last key.  Writes the bits from there on to where these begin, at the top of
+ * a byte, and returns the byte that the last one is in, or would be if that is
+ * full.  All bits behind are zeros in this byte and the next seven.
+ */
+static BITS_INLINE uint8_t *
+surf_coder_code(SurfCoder *coder, const uint8_t *key, uint32_t len,
+				uint32_t common, uint8_t *to)
 {
-	uint32_t	old_end = coder->nbits / 8 + 1;
-	uint32_t	total = coder->starts[common];
-	uint64_t	before = coder->bits[total / 8] & ~(0xFF >> total % 8);
-	uint32_t	i;
+	uint32_t	total = surf_coder_start(coder, common);
+	uint32_t	i = common;
 
-	for (i = common; i < key.len; i += SURF_CODER_STEP)
+	bits_store64(to, 0);
+	if (i < len)
 	{
-		uint64_t	a = surf_coder_symbol(coder, key, i);
-		uint64_t	b = surf_coder_symbol(coder, key, i + 1);
-		uint64_t	c = surf_coder_symbol(coder, key, i + 2);
-		uint64_t	d = surf_coder_symbol(coder, key, i + 3);
-		uint32_t	b_from = (uint32_t) (a & SURF_SYMBOL_LEN);
-		uint32_t	c_from = b_from + (uint32_t) (b & SURF_SYMBOL_LEN);
-		uint32_t	d_from = c_from + (uint32_t) (c & SURF_SYMBOL_LEN);
-		uint64_t	all = (a | b >> b_from | c >> c_from | d >> d_from) &
-		~SURF_SYMBOL_LEN;
-		uint8_t    *to = coder->bits + total / 8;
-		uint32_t	used = total % 8;
-		uint32_t	n = d_from + (uint32_t) (d & SURF_SYMBOL_LEN);
+		uint64_t	bits;
+		uint32_t	n = surf_coder_step(coder, key, len, i, total, &bits);
+		uint32_t	used = n;
 
-		if ((a | b | c | d) & SURF_NO_SYMBOL)
-			filter_fail("a key was not there when keys were measured");
-		coder->starts[i] = (uint16_t) total;
-		coder->starts[i + 1] = (uint16_t) (total + b_from);
-		coder->starts[i + 2] = (uint16_t) (total + c_from);
-		coder->starts[i + 3] = (uint16_t) (total + d_from);
-		bits_store64(to, __builtin_bswap64(before << 56 | all >> used));
-		if (used + n > 64)
-			to[8] = (uint8_t) (all << (8 - used));
+		bits_store64(to, __builtin_bswap64(bits));
+		to += used / 8;
 		total += n;
-		before = coder->bits[total / 8] & ~(0xFF >> total % 8);
-	}
-	coder->starts[key.len] = (uint16_t) total;
-	coder->nbits = total;
+		for (i += SURF_CODER_STEP; i < len; i += SURF_CODER_STEP)
+		{
+			/* Bits of the last byte, on top. */
+			uint64_t	before = (uint64_t) (to[0] & ~(0xFF >> used % 8)) << 56;
 
-	/* Codes are rarely much shorter than the one before. */
-	coder->bits[total / 8] = (uint8_t) before;
-	i = total / 8 + 1;
-	bits_store64(coder->bits + i, 0);
-	bits_store64(coder->bits + i + 8, 0);
-	for (i += 16; i < old_end; i += 8)
-		bits_store64(coder->bits + i, 0);
+			used %= 8;
+			n = surf_coder_step(coder, key, len, i, total, &bits);
+			bits_store64(to, __builtin_bswap64(before | bits >> used));
+			if (used + n >= 64)
+				bits_store64(to + 8, bits << (8 - used) & 0xFF);
+			used += n;
+			to += used / 8;
+			total += n;
+		}
+	}
+	bits_store64(to + 1, 0);
+	bits_store16(coder->starts + 2 * len, (uint16_t) total);
+	coder->nbits = total;
+	return to;
 }
 
 #endif							/* RANGEFILTER_SURF_CODER_H */

@@ -66,6 +66,19 @@ put_bits(SurfSink *sink, uint64_t value, uint32_t n)
 	sink->nbits = nbits % 8;
 }
 
+/* Appends the n topmost bits of value; n is from 1 to PUT_BITS. */
+static BITS_INLINE void
+put_top(SurfSink *sink, uint64_t value, uint32_t n)
+{
+	uint64_t	bits = sink->bits | (value & ~(UINT64_MAX >> n)) >> sink->nbits;
+	uint32_t	nbits = sink->nbits + n;
+
+	bits_store64(sink->next, __builtin_bswap64(bits));
+	sink->next += nbits / 8;
+	sink->bits = bits << (nbits & ~7u);
+	sink->nbits = nbits % 8;
+}
+
 /* Copies n bits of the records from a position on. */
 static BITS_INLINE void
 put_record(const SurfWriter *writer, SurfSink *sink, uint32_t from, uint32_t n)
@@ -302,49 +315,78 @@ put_header(const SurfWriter *writer, const SurfLayout *layout, uint64_t rank,
 }
 
 /*
- * Writes all suffixes.  A leaf ends where its key differs from the nearer one
- * of its neighbours in its part.
+ * Writes the suffix of a leaf, of so many bits: the first one of its part, or
+ * any with many bits or a hash.  It ends at depth.
  */
+static BITS_INLINE void
+put_suffix(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
+		   const SurfPart *part, uint32_t leaf, uint32_t depth, uint32_t nbits)
+{
+	SurfSuffix	suffix = surf_suffix_split(writer->kind, nbits);
+	uint64_t	hash;
+
+	put_key(writer, layout, sink, part, leaf, depth, suffix.real);
+	if (suffix.hash == 0)
+		return;
+	hash = writer->hashes[leaf];
+	if (suffix.hash > 32)
+	{
+		put_bits(sink, hash >> 32, 32);
+		hash <<= 32;
+		suffix.hash -= 32;
+	}
+	put_bits(sink, (hash >> 1) >> (63 - suffix.hash), suffix.hash);
+}
+
+/*
+ * Writes the suffixes of a part whose leaves end before end.  A leaf ends where
+ * its key differs from the nearer one of its neighbours in its part.
+ */
+static BITS_INLINE void
+put_part_suffixes(const SurfWriter *writer, const SurfLayout *layout,
+				  SurfSink *sink, const SurfPart *part, uint32_t end)
+{
+	bool		few = writer->hashes == NULL && layout->suffix_bits < PUT_BITS &&
+	layout->suffix_bits > 0;
+	uint32_t	leaf = part->first;
+	uint32_t	depth = part->depth;
+
+	for (; leaf < end; leaf++)
+	{
+		const SurfEntry *entry = &writer->entries[leaf];
+		uint32_t	nbits = layout->suffix_bits + (leaf < layout->nlonger);
+		uint32_t	next = leaf + 1 < end ? entry[1].own : 0;
+		uint32_t	from;
+
+		if (leaf > part->first)
+			depth = entry->own;
+		depth = depth > next ? depth : next;
+		if (depth < entry->own || !few)
+		{
+			put_suffix(writer, layout, sink, part, leaf, depth, nbits);
+			continue;
+		}
+		from = entry->record + depth - entry->own;
+		put_top(sink, __builtin_bswap64(bits_load64(writer->records + from / 8)) <<
+				from % 8, nbits);
+	}
+}
+
+/* Writes all suffixes. */
 static BITS_INLINE void
 put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 {
 	SurfSink	sink = begin_sink(page, layout->suffixes);
-	const SurfPart *part = writer->parts - 1;
-	const SurfPart *last_part = part + writer->nparts;
-	SurfSuffix	longer = surf_suffix_split(writer->kind,
-										   layout->suffix_bits + 1);
-	SurfSuffix	others = surf_suffix_split(writer->kind, layout->suffix_bits);
-	uint32_t	end = 0;		/* of the part */
-	uint32_t	leaf;
+	uint32_t	i;
 
 	if (layout->suffix_bits == 0 && layout->nlonger == 0)
 		return;
-	for (leaf = 0; leaf < writer->nleaves; leaf++)
+	for (i = 0; i < writer->nparts; i++)
 	{
-		const SurfEntry *entry = &writer->entries[leaf];
-		SurfSuffix	suffix = leaf < layout->nlonger ? longer : others;
-		uint32_t	depth = entry->own;
-		uint64_t	hash;
+		const SurfPart *part = &writer->parts[i];
 
-		if (leaf == end)
-		{
-			part++;
-			depth = part->depth;
-			end = part < last_part ? part[1].first : writer->nleaves;
-		}
-		if (leaf + 1 < end && entry[1].own > depth)
-			depth = entry[1].own;
-		put_key(writer, layout, &sink, part, leaf, depth, suffix.real);
-		if (suffix.hash == 0)
-			continue;
-		hash = writer->hashes[leaf];
-		if (suffix.hash > 32)
-		{
-			put_bits(&sink, hash >> 32, 32);
-			hash <<= 32;
-			suffix.hash -= 32;
-		}
-		put_bits(&sink, (hash >> 1) >> (63 - suffix.hash), suffix.hash);
+		put_part_suffixes(writer, layout, &sink, part, i + 1 < writer->nparts ?
+						  part[1].first : writer->nleaves);
 	}
 }
 

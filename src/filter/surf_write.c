@@ -34,6 +34,9 @@ surf_writer_begin(uint32_t page_size, FilterSuffix kind, uint32_t max_suffix)
 	writer->max_suffix = max_suffix;
 	writer->part_leaves = SURF_LEAST_PART;
 
+	/* Bytes of the code's last bits, the end's, and the suffix. */
+	writer->zeros = (7 + SURF_CODE_BITS + max_suffix + 7) / 8;
+
 	/*
 	 * With that, the skip of a node with the fewest leaves is a page's
 	 * length.
@@ -93,6 +96,19 @@ grow_entries(SurfWriter *writer)
 	if (writer->kind == FILTER_SUFFIX_HASH || writer->kind == FILTER_SUFFIX_MIXED)
 		writer->hashes = filter_realloc(writer->hashes, max * sizeof(uint64_t));
 	writer->open[0].depth = -1;
+}
+
+/* Makes room for the records of a batch, if there is too little. */
+static void
+grow_records(SurfWriter *writer, const SurfBatch *batch)
+{
+	uint32_t	most = writer->nrecords + 2 * batch->nbytes +
+	(SURF_BATCH_KEYS + 1) * (writer->zeros + 16);
+
+	if (most <= writer->max_records)
+		return;
+	writer->max_records = most + writer->max_records;
+	writer->records = filter_realloc(writer->records, writer->max_records);
 }
 
 /* A subtree of n leaves: sum, unless it is a block. */
@@ -248,57 +264,47 @@ bound_batch(const SurfWriter *writer, const SurfBatch *batch, uint32_t i,
 					   suffix_256 / 256 + 2);
 }
 
-/* Records the newest leaf's own bits, as the next one is known. */
+/*
+ * Codes a leaf's key, or as many bytes of it as nodes and suffixes can need if
+ * it shares no more than next_common of them with the next one.
+ */
 static BITS_INLINE void
-end_leaf(SurfWriter *writer, SurfEntry *entry, const SurfCoder *coder,
-		 uint32_t next_shared)
+begin_leaf(SurfWriter *writer, SurfEntry *entry, SurfCoder *coder,
+		   const uint8_t *key, uint32_t len, uint32_t common,
+		   uint32_t next_common, uint32_t own)
 {
-	uint32_t	from = entry->own;
-	uint32_t	to = next_shared + 1 > from ? next_shared + 1 : from;
-	int32_t		rest = (int32_t) (coder->nbits + coder->end_bits - to);
-	uint32_t	from_byte = from / 8;
-	uint32_t	n;
-	uint32_t	i = 0;
+	uint32_t	needed = (next_common > common ? next_common : common) + 1 +
+	writer->suffix_bytes;
+	uint32_t	zeros = writer->zeros;
+	uint32_t	record = writer->nrecords;
+	uint8_t    *records = writer->records;
+	uint32_t	first_bit = surf_coder_start(coder, common);
+	uint8_t    *end = surf_coder_code(coder, key, len < needed ? len : needed,
+									  common, records + record);
+	uint32_t	i;
 
-	entry[1].own = (uint16_t) (next_shared + 1);
-	if (rest > writer->longest_rest)
-		writer->longest_rest = rest;
+	for (i = 8; i < zeros; i += 8)
+		bits_store64(end + i, 0);
+	writer->nrecords = (uint32_t) (end - records) + zeros;
 
-	/* If it stays alone, the page's prefix is all of the first key. */
-	if (entry == writer->entries)
-	{
-		writer->prefix_bits = coder->nbits;
-		if (to < coder->nbits)
-			to = coder->nbits;
-	}
-	to += writer->max_suffix;
-	n = (to + 7) / 8 - from_byte;
-	if (writer->nrecords + n + 16 > writer->max_records)
-	{
-		writer->max_records = writer->max_records * 2 + n + 4096;
-		writer->records = filter_realloc(writer->records, writer->max_records);
-	}
-	entry->record = 8 * writer->nrecords + from % 8;
-	do
-	{
-		memcpy(writer->records + writer->nrecords + i,
-			   coder->bits + from_byte + i, 8);
-		i += 8;
-	} while (i < n);
-	writer->nrecords += n;
-}
-
-/* Begins the entry of a leaf. */
-static BITS_INLINE void
-begin_leaf(SurfWriter *writer, SurfEntry *entry, FilterBytes key)
-{
 	entry->high = 0;
 	entry->low = 0;
+	entry->record = 8 * record + own - first_bit;
+	entry->own = (uint16_t) own;
 	entry->chain = 0;
 	entry->nbits = 0;
 	entry->nleaves = 1;
-	if (writer->hashes != NULL)
-		writer->hashes[entry - writer->entries] = surf_hash(key);
+}
+
+/*
+ * The bits that the key coded last has behind its leaf, if it shares so many
+ * with the one before and with the next one.
+ */
+static BITS_INLINE int32_t
+rest_of_key(const SurfCoder *coder, uint32_t own, uint32_t next_own)
+{
+	return (int32_t) (coder->nbits + coder->end_bits -
+					  (own > next_own ? own : next_own));
 }
 
 /*
@@ -309,16 +315,25 @@ static BITS_INLINE void
 code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 {
 	SurfEntry  *entry = &writer->entries[writer->nleaves];
+	SurfBatchKey *key = &batch->keys[i];
+	const SurfBatchKey *end = &batch->keys[batch->n];
+	uint32_t	own = entry[-1].own;
+	int32_t		longest = writer->longest_rest;
 
-	for (; i <= batch->n; i++, entry++)
+	/* What will follow is not known. */
+	batch->keys[batch->n + 1].common = FILTER_MAX_KEY;
+	for (; key <= end; key++, entry++)
 	{
-		FilterBytes key = surf_batch_key(batch, i);
+		uint32_t	next_own;
 
-		surf_coder_compare(coder, batch, i);
-		end_leaf(writer, entry - 1, coder, batch->keys[i].shared);
-		surf_coder_code(coder, key, batch->keys[i].common);
-		begin_leaf(writer, entry, key);
+		surf_coder_compare(coder, batch, key);
+		next_own = key->shared + 1;
+		longest = greater(longest, rest_of_key(coder, own, next_own));
+		own = next_own;
+		begin_leaf(writer, entry, coder, batch->bytes + key->offset, key->len,
+				   key->common, key[1].common, own);
 	}
+	writer->longest_rest = longest;
 }
 
 /* code_batch() for processors with the instructions of BITS_TARGET. */
@@ -327,6 +342,16 @@ code_batch_fast(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
 				uint32_t i)
 {
 	code_batch(writer, coder, batch, i);
+}
+
+/* Hashes the keys of a batch from the i-th on for the leaves they will be. */
+static void
+hash_batch(SurfWriter *writer, const SurfBatch *batch, uint32_t i)
+{
+	uint64_t   *hash = &writer->hashes[writer->nleaves];
+
+	for (; i <= batch->n; i++)
+		*hash++ = surf_hash(surf_batch_key(batch, i));
 }
 
 /* code_batch() for others. */
@@ -341,9 +366,10 @@ code_batch_portable(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
 static void
 first_leaf(SurfWriter *writer, SurfCoder *coder, FilterBytes key)
 {
-	surf_coder_code(coder, key, 0);
-	begin_leaf(writer, writer->entries, key);
-	writer->entries->own = 0;
+	writer->suffix_bytes = (writer->max_suffix + coder->least_bits - 1) /
+		coder->least_bits;
+	begin_leaf(writer, writer->entries, coder, key.data, key.len, 0, key.len, 0);
+	writer->prefix_bits = coder->nbits;
 	writer->nleaves = 1;
 	if (key.len > 0)
 		memcpy(writer->prefix, key.data, key.len);
@@ -602,6 +628,9 @@ surf_writer_take(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
 
 	if (writer->nleaves + SURF_BATCH_KEYS + 1 > writer->max_leaves)
 		grow_entries(writer);
+	grow_records(writer, batch);
+	if (writer->hashes != NULL)
+		hash_batch(writer, batch, i);
 	if (writer->nleaves == 0)
 		first_leaf(writer, coder, surf_batch_key(batch, i++));
 	if (i > batch->n)
@@ -632,7 +661,11 @@ surf_writer_take(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
 void
 surf_writer_last(SurfWriter *writer, const SurfCoder *coder)
 {
-	end_leaf(writer, &writer->entries[writer->nleaves - 1], coder, 0);
+	SurfEntry  *entry = &writer->entries[writer->nleaves];
+
+	entry->own = 1;
+	writer->longest_rest = greater(writer->longest_rest,
+								   rest_of_key(coder, entry[-1].own, 1));
 }
 
 /* The depth of the uppermost node, all bits of the key if there is none. */

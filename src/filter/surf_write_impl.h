@@ -136,13 +136,14 @@ struct SurfWriter
 	int32_t		longest_rest;
 
 	/*
-	 * The leaves' own bits, those that the leaf before does not share, as far
-	 * as nodes and suffixes can need them.  Those of each leaf are in bytes
-	 * of its own.
+	 * The code of each leaf's key, from the first byte that the leaf before
+	 * does not share as far as nodes and suffixes can need it.
 	 */
 	uint8_t    *records;
 	uint32_t	nrecords;
 	uint32_t	max_records;
+	uint32_t	zeros;			/* bytes kept behind the end of a code */
+	uint32_t	suffix_bytes;	/* of a key that are enough for a suffix */
 };
 
 /*
@@ -227,6 +228,13 @@ code_numbers(uint32_t nleft, uint32_t n, uint32_t chain)
 	return result;
 }
 
+/* Do the bits of a side's nodes fit in so many bits? */
+static BITS_INLINE bool
+skip_fits(const SurfSubtree *side, uint32_t nbits, uint32_t skip_width)
+{
+	return ((uint64_t) side->bits + skip_width * side->nskips) >> nbits == 0;
+}
+
 /*
  * The sum of a node's sides, and its own bits, so many without a skip: the
  * node is over n leaves.
@@ -236,6 +244,7 @@ join_subtrees(const SurfSubtree *left, const SurfSubtree *right, uint32_t nleft,
 			  uint32_t n, uint32_t own_bits)
 {
 	SurfSubtree result;
+	uint32_t	skip;
 
 	result.first = left->first;
 	result.root = 0;
@@ -243,18 +252,18 @@ join_subtrees(const SurfSubtree *left, const SurfSubtree *right, uint32_t nleft,
 	result.nskips = left->nskips + right->nskips;
 	result.skip_width = left->skip_width > right->skip_width ?
 		left->skip_width : right->skip_width;
-	if (has_skip(nleft, n))
-	{
-		const SurfSubtree *first = left_is_first(nleft, n) ? left : right;
+	skip = has_skip(nleft, n);
+	result.bits += bits_log2(n) & -skip;
+	result.nskips += skip;
 
-		result.bits += bits_log2(n);
-		result.nskips++;
-
-		/* A width that fits here is one with which all greater ones fit. */
-		while (bits_width(first->bits + result.skip_width * first->nskips) >
-			   bits_log2(n) + result.skip_width)
-			result.skip_width++;
-	}
+	/*
+	 * A width that fits here is one with which all greater ones fit.  Mostly
+	 * that of the sides does: hence one condition.
+	 */
+	while (skip & !skip_fits(left_is_first(nleft, n) ? left : right,
+							 bits_log2(n) + result.skip_width,
+							 result.skip_width))
+		result.skip_width++;
 	return result;
 }
 

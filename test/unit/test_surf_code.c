@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "byte_keys.h"
-#include "filter/surf_coder.h"
+#include "filter/surf_wide.h"
 #include "filter/surf_page.h"
 
 /* Random weights; about so many percent of the bytes have none. */
@@ -253,23 +253,32 @@ open_longest_code(uint8_t *table)
 	return code;
 }
 
-/* Checks what a build's coder has made of a key, and the zeros behind that. */
+/*
+ * Checks what a build's coder has made of a key from symbol common on, and the
+ * zeros behind that.
+ */
 static void
-check_coded(const SurfCoder *coder, FilterBytes key)
+check_coded(const SurfCoder *coder, FilterBytes key, uint32_t common,
+			const uint8_t *coded, const uint8_t *end)
 {
 	static SurfBits bits;
-	uint32_t	pos;
+	uint32_t	from = surf_coder_start(coder, common);
+	uint32_t	i;
 
-	surf_bits_begin(&bits, &coder->code, key, 0);
+	surf_bits_begin(&bits, &coder->code, key, common);
 	surf_bits_extend(&bits, UINT32_MAX);
 	CHECK(bits.nbits == coder->nbits && !bits.between, "%u bits, not %u",
 		  coder->nbits, bits.nbits);
-	for (pos = 0; pos < bits.nbits + 1100; pos += 8)
+	CHECK(common == key.len || from == bits.mark_bits, "from bit %u, not %u",
+		  from, bits.mark_bits);
+	CHECK(end == coded + (bits.nbits - from) / 8, "%td bytes of %u bits",
+		  end - coded, bits.nbits - from);
+	for (i = 0; coded + i < end + 8; i++)
 	{
-		uint8_t		byte = (uint8_t) (surf_bits_peek(&bits, pos) >> 56);
+		uint8_t		byte = (uint8_t) (surf_bits_peek(&bits, from + 8 * i) >> 56);
 
-		CHECK(coder->bits[pos / 8] == byte, "%02x at bit %u of %u, not %02x",
-			  coder->bits[pos / 8], pos, bits.nbits, byte);
+		CHECK(coded[i] == byte, "%02x at bit %u + %u of %u, not %02x",
+			  coded[i], from, 8 * i, bits.nbits, byte);
 	}
 }
 
@@ -278,6 +287,15 @@ compare_keys(const void *a, const void *b)
 {
 	return filter_bytes_compare(*(const FilterBytes *) a,
 								*(const FilterBytes *) b);
+}
+
+/* Adds a key to a batch in one of the ways there are. */
+static bool
+add_somehow(SurfBatch *batch, FilterBytes key)
+{
+	if (SURF_CPU_IS_WIDE() && unit_random_below(2))
+		return surf_batch_add_wide(batch, key);
+	return surf_batch_add(batch, key);
 }
 
 /* Codes sorted keys as a build does, in batches: like each key by itself. */
@@ -293,27 +311,31 @@ check_coder(const SurfCode *code, FilterBytes *keys, uint32_t n)
 	for (i = 0; i < n; i++)
 	{
 		FilterBytes key = keys[i];
+		uint8_t		coded[2 * FILTER_MAX_KEY + 16];
+		const uint8_t *end;
 		uint32_t	common;
 
+		memset(coded, 0xA5, sizeof(coded));
 		if (i > 0 && filter_bytes_compare(keys[i - 1], key) == 0)
 		{
-			CHECK(!surf_batch_add(&batch, key), "a key is there twice");
+			CHECK(!add_somehow(&batch, key), "a key is there twice");
 			continue;
 		}
 		if (surf_batch_is_full(&batch))
 			surf_batch_next(&batch);
-		CHECK(surf_batch_add(&batch, key), "a key is left out");
+		CHECK(add_somehow(&batch, key), "a key is left out");
 		common = batch.keys[batch.n].common;
 		if (i > 0)
 		{
 			CHECK(common == surf_common_prefix(keys[i - 1], key), "%u bytes", common);
-			surf_coder_compare(&coder, &batch, batch.n);
+			surf_coder_compare(&coder, &batch, &batch.keys[batch.n]);
 		}
 		CHECK(filter_bytes_compare(surf_batch_key(&batch, batch.n), key) == 0,
 			  "another key");
-		surf_coder_code(&coder, surf_batch_key(&batch, batch.n),
-						unit_random_below(10) == 0 ? 0 : common);
-		check_coded(&coder, key);
+		common = unit_random_below(10) == 0 ? 0 : common;
+		end = surf_coder_code(&coder, surf_batch_key(&batch, batch.n).data,
+							  key.len, common, coded);
+		check_coded(&coder, key, common, coded, end);
 	}
 }
 

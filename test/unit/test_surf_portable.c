@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_surf_portable.c
+ *	  Builds of SuRF without the processor's special instructions are the same.
+ *
+ * Whoever runs the tests mostly has these instructions, so the other copy of
+ * the builds is compiled in here and compared, byte for byte.
+ *
+ *-------------------------------------------------------------------------
+ */
+#define BITS_PORTABLE
+#define surf_build_begin surf_build_begin_portable
+#define surf_measure surf_measure_portable
+#define surf_measure_end surf_measure_end_portable
+#define surf_add surf_add_portable
+#define surf_build_keys surf_build_keys_portable
+#define surf_build_limit surf_build_limit_portable
+#define surf_build_end surf_build_end_portable
+#define surf_writer_begin surf_writer_begin_portable
+#define surf_writer_free surf_writer_free_portable
+#define surf_writer_leaves surf_writer_leaves_portable
+#define surf_writer_longest_rest surf_writer_longest_rest_portable
+#define surf_writer_reset surf_writer_reset_portable
+#define surf_writer_node_bits surf_writer_node_bits_portable
+#define surf_writer_take surf_writer_take_portable
+#define surf_writer_last surf_writer_last_portable
+#define surf_writer_base surf_writer_base_portable
+#define surf_writer_cut surf_writer_cut_portable
+#define surf_writer_end surf_writer_end_portable
+
+#include "filter/surf_build.c"
+#include "filter/surf_cut.c"
+#include "filter/surf_emit.c"
+#include "filter/surf_write.c"
+
+#include "byte_keys.h"
+
+static void
+test_runs_are_the_same(void)
+{
+	int			round;
+
+	for (round = 0; round < 12 * KEY_KINDS; round++)
+	{
+		KeyKind		kind = (KeyKind) (round % KEY_KINDS);
+		FilterOptions options = make_options((FilterSuffix) (round % 4),
+											 (int) unit_random_below(40) + 4,
+											 round % 3 == 0 ? SMALL_PAGE : PAGE_SIZE,
+											 2500);
+		Strings		strings = build_random(kind, 1 + unit_random_below(20000),
+										   &options);
+		SurfBuild  *build = surf_build_begin(&options);
+		FilterRun	run;
+		size_t		i;
+
+		for (i = 0; i < strings.n; i++)
+			surf_measure(build, strings.keys[i]);
+		surf_measure_end(build);
+		for (i = 0; i < strings.n; i++)
+			surf_add(build, strings.keys[i]);
+		surf_build_end(build, &run);
+
+		CHECK(run.nkeys == strings.run.nkeys && run.npages == strings.run.npages &&
+			  run.root_len == strings.run.root_len,
+			  "%u pages, not %u, of %zu %s", run.npages, strings.run.npages,
+			  strings.n, kind_names[kind]);
+		CHECK(memcmp(run.root, strings.run.root, run.root_len) == 0 &&
+			  memcmp(run.pages, strings.run.pages,
+					 (size_t) run.npages * options.page_size) == 0,
+			  "%zu %s, %u bits, suffix %d", strings.n, kind_names[kind],
+			  options.bits_per_key, (int) options.suffix);
+		free(run.root);
+		free(run.pages);
+		free_strings(&strings);
+	}
+}
+
+int
+main(void)
+{
+	unit_begin("surf portable");
+	RUN(test_runs_are_the_same);
+	return unit_end();
+}
