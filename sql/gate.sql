@@ -186,6 +186,12 @@ FROM unnest('{=,<,>=}'::text[]) op, unnest('{2020-03-29 02:30,2020-04-08 00:00+0
 SET timezone = 'Pacific/Kiritimati';
 SELECT gates('SELECT * FROM z WHERE ts = timestamptz ''2020-04-08 00:00+14''');
 SET timezone = 'UTC';
+-- the ends of time, where no bounds lie outward
+INSERT INTO z VALUES (0, '4714-11-24 00:00:01 BC', '4714-11-24 BC'), (3, '294276-12-31 23:59:59', '5874897-12-31');
+SET timezone = 'Etc/GMT-12';
+SELECT gates(format('SELECT * FROM z WHERE ts %s (SELECT %L::timestamptz)', op, v))
+FROM unnest('{<=,>}'::text[]) op, unnest('{294276-12-31 23:00+00,4714-11-24 00:00+00 BC}'::text[]) v;
+SET timezone = 'UTC';
 
 --
 -- Init plans
@@ -531,6 +537,15 @@ RESET enable_mergejoin;
 RESET enable_hashjoin;
 RESET jit;
 
+-- under OR, what no index knows of
+PREPARE either (int, text) AS SELECT * FROM t WHERE k = $1 OR lower(tx) = $2;
+SELECT gates('EXECUTE either (100, ''k305'')');
+-- NULL, and then the value whose datum is 0
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT gates('SELECT x, n FROM (VALUES (NULL), (0), (NULL), (NULL), (0)) v (x), LATERAL (SELECT count(*) n FROM t WHERE k = x) c');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

@@ -148,9 +148,18 @@ SELECT gates('SELECT x.*, d.id FROM (SELECT k, count(*) FROM t GROUP BY k) x JOI
 SELECT gates('SELECT x.*, d.id FROM (SELECT k, row_number() OVER (ORDER BY k) FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.*, d.id FROM (SELECT DISTINCT k FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('WITH x AS MATERIALIZED (SELECT k FROM t) SELECT x.*, d.id FROM x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.*, d.id FROM (SELECT k FROM t LIMIT 800) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 -- constants, other columns and expressions in place of the key
 SELECT gates('SELECT x.* FROM (SELECT k, tx FROM t WHERE part < 3 UNION ALL SELECT n, tx FROM t WHERE part > 2 UNION ALL SELECT 300, tx FROM t WHERE n = 5) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.* FROM (SELECT k a, k b FROM t WHERE part < 5 UNION ALL SELECT k, n FROM t WHERE part > 4) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n3'' AND e.name < ''n5''');
+-- the index of another arm is a partial one
+CREATE TABLE whole AS SELECT k FROM t;
+CREATE INDEX ON whole USING rangefilter (k);
+CREATE TABLE partly AS SELECT k FROM t;
+CREATE INDEX ON partly USING rangefilter (k) WHERE k < 300;
+ANALYZE whole, partly;
+SELECT gates('SELECT x.* FROM (SELECT k FROM whole UNION ALL SELECT k FROM partly) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.* FROM (SELECT k FROM partly UNION ALL SELECT k FROM whole) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 
 --
 -- Scans that are started again, with other values

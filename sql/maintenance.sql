@@ -166,6 +166,21 @@ INSERT INTO big SELECT g, repeat('x', 700) FROM generate_series(8401, 10000) g;
 SELECT rangefilter_summarize('big_k') = 1600;
 INSERT INTO big SELECT g, repeat('x', 700) FROM generate_series(10001, 10300) g;
 SELECT rangefilter_summarize('big_k') = 300;
+-- As a partition: a session that plans often asks all of the segments, still.
+LOAD 'rangefilter';
+CREATE TABLE bigs (k int, pad text) PARTITION BY RANGE (k);
+CREATE INDEX bigs_k ON bigs USING rangefilter (k);
+ALTER TABLE bigs ATTACH PARTITION big FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+DO $$
+BEGIN
+	FOR i IN 1 .. 250 LOOP
+		EXECUTE 'EXPLAIN SELECT FROM bigs WHERE k = ' || i;
+	END LOOP;
+END
+$$;
+SELECT k FROM bigs WHERE k IN (9000, 10200);
+SELECT k FROM bigs WHERE k = 10200;
+ALTER TABLE bigs DETACH PARTITION big;
 -- Late rows in old blocks, in each of the segments.
 ALTER TABLE big SET (fillfactor = 100);
 VACUUM big;
@@ -181,6 +196,16 @@ SELECT count(*) FROM big WHERE NOT rangefilter_may_contain('big_k', k, k);
 SELECT rangefilter_summarize('big_k');
 SELECT rows, keys, delta_keys, min, max FROM rangefilter_status('big_k');
 SELECT rangefilter_verify('big_k');
+-- A key of the delta that came with a row of the tail is that of a row in an old
+-- block, too; the one in the tail goes, so that a summarize of the tail alone
+-- would not see it.
+INSERT INTO big VALUES (-5000, repeat('x', 8120));
+INSERT INTO big VALUES (-5000, '');
+DELETE FROM big WHERE k = -5000 AND pad <> '';
+SELECT k, (ctid::text::point)[0] < (SELECT summarized_blocks FROM rangefilter_status('big_k')) AS in_old_block
+FROM big WHERE k = -5000;
+SELECT rangefilter_summarize('big_k') > 0;
+SELECT rangefilter_may_contain('big_k', -5000, -5000), rangefilter_verify('big_k') > 0;
 
 SET client_min_messages = warning;
 DROP SCHEMA rf_maintenance CASCADE;
