@@ -15,7 +15,7 @@ use Test::More;
 
 my $seed = seed();
 # Without checksums, which would find most of it.
-my $node = new_server('damage', init => { extra => [] });
+my $node = new_server('damage', without_checksums => 1);
 my $block = 8192;
 my $frame = 24;
 my $content = 40;

@@ -105,6 +105,11 @@ CREATE INDEX few_k ON few USING wormhole ((k % 3)); COMMIT;");
 $minimal->stop('immediate');
 $minimal->start;
 checked($minimal, $_, 'wal_level = minimal, after a crash') foreach qw(t_k few_k);
+
+# Up to 17 the server knows no ON CONFLICT with unique indexes like these.
+my ($status, $out, $err) = $minimal->psql('postgres', 'CREATE TABLE told (k int); CREATE UNIQUE INDEX ON told USING wormhole (k)');
+if ($minimal->pg_version >= 18) { is($err, '', 'a unique index'); }
+else { like($err, qr/NOTICE:.*ON CONFLICT will not work.*"told_k_idx"/, 'a notice about ON CONFLICT'); }
 $minimal->stop;
 
 done_testing();

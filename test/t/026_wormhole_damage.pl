@@ -15,7 +15,7 @@ use Test::More;
 
 my $seed = seed();
 # Without checksums, which would find all of it.
-my $node = new_server('wormhole_damage', init => { extra => [] });
+my $node = new_server('wormhole_damage', without_checksums => 1);
 my $size = 8192;
 my $header = 64;
 

@@ -22,8 +22,13 @@ sub new_server
 	my ($name, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	# Checksums find pages that changed behind WAL's back.
-	$node->init(extra => ['--data-checksums'], %{ $params{init} // {} });
+	# Checksums find pages that changed behind WAL's back, also those that a
+	# test damages.
+	my @checksums =
+	  !$params{without_checksums} ? '--data-checksums'
+	  : $node->pg_version >= 18 ? '--no-data-checksums'
+	  : ();
+	$node->init(extra => \@checksums, %{ $params{init} // {} });
 	$node->append_conf(
 		'postgresql.conf', qq{
 session_preload_libraries = 'rangefilter'
