@@ -113,15 +113,74 @@ SET rangefilter.estimate_rows = on;
 -- the restrictions: nothing is counted then
 SELECT * FROM estimate('twig JOIN m3 ON twig.k = m3.k WHERE twig.k > 10 AND (twig.k < 20 OR m3.k < 30)');
 
--- Conditions under OR, indexes on several columns or with a predicate: core's
+-- Conditions under OR: core's
 SELECT * FROM estimate('t WHERE id < 100 OR k = 1000');
-CREATE TABLE other (a int, b int) WITH (autovacuum_enabled = off);
-INSERT INTO other SELECT g, g FROM generate_series(1, 5000) g;
-CREATE INDEX other_ab ON other USING rangefilter (a, b);
-CREATE INDEX other_b ON other USING rangefilter (b) WHERE b > 100;
-VACUUM other;
-SELECT * FROM estimate('other WHERE a = 1');
-SELECT * FROM estimate('other WHERE b = 200');
+
+-- The columns of a subquery that is planned by itself, among more relations than
+-- it has; inside it is counted
+SELECT * FROM estimate('twig a, twig b, twig c, (SELECT k FROM twig WHERE k BETWEEN 11 AND 15 OFFSET 0) s
+	WHERE a.k = 3 AND b.k = a.k AND c.k = a.k AND s.k > 12');
+SELECT * FROM estimate('(SELECT k FROM twig WHERE k > 4000 OFFSET 0) s JOIN twig ON s.k = twig.k WHERE twig.k <= 4500');
+
+-- Expressions
+CREATE TABLE expr (id int, s text COLLATE "C", x numeric) WITH (autovacuum_enabled = off);
+INSERT INTO expr SELECT g, 'Name' || g, g / 4.0 FROM generate_series(1, 20000) g;
+CREATE INDEX expr_lower ON expr USING rangefilter (lower(s));
+CREATE INDEX expr_sum ON expr USING rangefilter ((id + 7)) WITH (pages_per_range = 0);
+VACUUM expr;
+CREATE TABLE expr_conditions (n int, condition text);
+INSERT INTO expr_conditions VALUES
+	(1, 'lower(s) = ''name77'''), (2, 'lower(s) = ''name-1'''), (3, 'lower(s) LIKE ''name12%'''), (4, 'lower(s) >= ''name5'''),
+	(5, 'id + 7 = 100'), (6, 'id + 7 BETWEEN 100 AND 1099'), (7, 'id + 7 < 0'), (8, 'x < 10 AND id + 7 > 15007'),
+	(9, 'id + 7 IN (8, 9, 100000)'), (10, 'id + 7 > 10007 AND lower(s) < ''name15000''');
+SELECT n, condition, e.* FROM expr_conditions, estimate('expr WHERE ' || condition) e ORDER BY n;
+ANALYZE expr;
+SELECT n, condition, e.* FROM expr_conditions, estimate('expr WHERE ' || condition) e ORDER BY n;
+-- another index on the same expression
+CREATE INDEX expr_btree ON expr ((id + 7));
+SELECT * FROM estimate('expr WHERE id + 7 = -100');
+DROP INDEX expr_btree;
+
+-- Several columns: tenants of different sizes, each in days of its own
+CREATE TABLE rows (tenant int, day int, n int, s text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO rows SELECT tenant, tenant * 100 + g % 50, g, 's' || g FROM generate_series(1, 40) tenant, generate_series(1, tenant * 20) g;
+INSERT INTO rows SELECT 41, NULL, g FROM generate_series(1, 500) g;
+CREATE INDEX rows_all ON rows USING rangefilter (tenant, day, n) WITH (bits_per_key = 30);
+VACUUM rows;
+CREATE TABLE rows_conditions (n int, condition text);
+INSERT INTO rows_conditions VALUES
+	(1, 'tenant = 7'), (2, 'tenant = 40'), (3, 'tenant = 99'), (4, 'tenant < 10'),
+	(10, 'tenant = 40 AND day = 4010'), (11, 'day = 4010 AND tenant = 40'), (12, 'tenant = 40 AND day = 3910'),
+	(13, 'tenant = 40 AND day >= 4025'), (14, 'tenant = 40 AND day > 4009 AND day < 4020'),
+	(15, 'tenant IN (7, 8) AND day BETWEEN 700 AND 749'), (16, 'tenant = 40 AND day = 4010 AND n > 400'),
+	(17, 'tenant = 40 AND day = 4010 AND n = 10'), (18, 'tenant = 40 AND n > 400'), (19, 'tenant > 38 AND day > 3950'),
+	(20, 'tenant = 40 AND day > 4009 AND s > ''s7'''), (21, 'tenant = 41 AND day > 4000'), (22, 'day > 4000');
+SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || condition) e ORDER BY n;
+ANALYZE rows;
+SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || condition) e ORDER BY n;
+-- keys that repeat are ANALYZE's business
+CREATE INDEX rows_two ON rows USING rangefilter (tenant, day);
+DROP INDEX rows_all;
+SELECT * FROM estimate('rows WHERE tenant = 40 AND day = 4010');
+SELECT * FROM estimate('rows WHERE tenant = 40 AND day = 3910');
+
+-- Partial indexes: what they hold depends on the predicate
+CREATE TABLE part (id int, k int, status text COLLATE "C", email text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO part SELECT g, CASE WHEN g % 20 = 0 THEN g ELSE -g END, CASE WHEN g % 20 = 0 THEN 'open' ELSE 'done' END,
+	CASE WHEN g % 5 = 0 THEN 'a' || lpad(g::text, 5, '0') END FROM generate_series(1, 20000) g;
+CREATE INDEX part_k ON part USING rangefilter (k) WHERE status = 'open';
+CREATE INDEX part_email ON part USING rangefilter (email) WHERE email IS NOT NULL;
+CREATE INDEX part_id ON part USING rangefilter (id, k) WHERE id > 10000;
+VACUUM part;
+CREATE TABLE part_conditions (n int, condition text);
+INSERT INTO part_conditions VALUES
+	(1, 'status = ''open'' AND k > 10000'), (2, 'k > 10000 AND status = ''open'''), (3, 'k > 10000'),
+	(4, 'status = ''open'' AND k BETWEEN 101 AND 200'), (5, 'status = ''open'' AND k < 0'), (6, 'status = ''done'' AND k < 0'),
+	(10, 'email = ''a00100'''), (11, 'email BETWEEN ''a01'' AND ''a015'''), (12, 'email LIKE ''a19%'''), (13, 'email < ''a'''),
+	(20, 'id > 15000'), (21, 'id > 10000 AND id < 10100'), (22, 'id = 10020 AND k = 10020'), (23, 'id = 10020 AND k = 1'), (24, 'id = 5');
+SELECT n, condition, e.* FROM part_conditions, estimate('part WHERE ' || condition) e ORDER BY n;
+ANALYZE part;
+SELECT n, condition, e.* FROM part_conditions, estimate('part WHERE ' || condition) e ORDER BY n;
 
 -- Of rows that policies or security barriers hide, estimates tell nothing
 CREATE VIEW barrier WITH (security_barrier) AS SELECT k FROM twig WHERE k % 2 = 0;

@@ -24,20 +24,15 @@
  */
 #include "postgres.h"
 
-#include <float.h>
 #include <math.h>
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/stratnum.h"
-#include "catalog/index.h"
 #include "catalog/pg_statistic.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
-#include "parser/parsetree.h"
-#include "planner/planner.h"
-#include "utils/fmgroids.h"
+#include "planner/estimate.h"
+#include "planner/gate.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -47,22 +42,6 @@
 /* So many relations are estimated, in one planning. */
 #define MAX_RELS 100
 
-/* So many clauses on one column are. */
-#define MAX_CLAUSES 8
-
-/*
- * Keys hardly repeat if they have fewer rows than this each: those that are not
- * among the most common values, or all of them if these are not known.
- */
-#define FEW_ROWS 2.0
-#define FEW_ROWS_UNKNOWN 1.1
-
-/* If most common values have less of the rows, they are none to speak of. */
-#define HARDLY_ANY 0.05
-
-/* So many of them are a few. */
-#define FEW_COMMON 50
-
 /*
  * What is tried first in a made-up row (core rounds to whole numbers), and below
  * what selectivity a clause must then be one that divides by it.
@@ -71,13 +50,6 @@
 #define DIVIDED 1e-3
 
 bool		rf_estimate_rows = true;
-
-/* An index on one column of a relation. */
-typedef struct RfCountIndex
-{
-	Oid			oid;
-	RfIndexColumn column;
-} RfCountIndex;
 
 /* What a made-up row of statistics says. */
 typedef struct RfMadeUp
@@ -94,35 +66,16 @@ typedef struct RfCountRel
 	List	   *indexes;		/* RfCountIndex */
 	bool		done;
 	RestrictInfo *current;		/* the clause under way, if it is ours ... */
-	AttrNumber	attno;			/* ... which is about this column, ... */
+	const RfIndexColumn *column;	/* ... which is about this, ... */
 	RfMadeUp	made_up;		/* ... and gets these statistics */
 } RfCountRel;
 
-/* What ANALYZE says of a column. */
-typedef struct RfColumnStats
-{
-	bool		known;
-	double		nullfrac;
-	int			ncommon;		/* most common values: */
-	RfKey	   *keys;
-	float4	   *shares;
-	double		common_share;	/* of all of them */
-} RfColumnStats;
-
-/* The clauses of a relation that one index can count. */
-typedef struct RfCounted
-{
-	int			n;
-	RestrictInfo *clauses[MAX_CLAUSES];
-	RfKeySet   *sets[MAX_CLAUSES + 1];	/* behind them what all have in common */
-	double		share[MAX_CLAUSES + 1];
-} RfCounted;
-
-static get_relation_stats_hook_type previous_hook = NULL;
+static get_relation_stats_hook_type previous_relation_hook = NULL;
+static get_index_stats_hook_type previous_index_hook = NULL;
 
 /* The column whose statistics are being tried, and what they say. */
 static RelOptInfo *tried_rel = NULL;
-static AttrNumber tried_attno;
+static const RfIndexColumn *tried_column;
 static RfMadeUp tried;
 
 /*
@@ -135,6 +88,38 @@ topmost_parent(PlannerInfo *root, Index rti)
 		   root->append_rel_array[rti] != NULL)
 		rti = root->append_rel_array[rti]->parent_relid;
 	return rti;
+}
+
+/*
+ * What is to be known of an index; NULL where it cannot count.
+ */
+static RfCountIndex *
+describe_index(const IndexOptInfo *info)
+{
+	RfCountIndex *index;
+
+	if (info->amcostestimate != rf_costestimate ||
+		info->nkeycolumns > RF_MAX_COLUMNS)
+		return NULL;
+	index = palloc0(sizeof(RfCountIndex));
+	index->oid = info->indexoid;
+	index->ncolumns = info->nkeycolumns;
+	index->predicate = info->indpred;
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		RfIndexColumn *column = &index->columns[c];
+
+		column->attno = info->indexkeys[c];
+		if (column->attno == 0)
+			column->expr = rf_gate_key(info, c);
+		column->opfamily = info->opfamily[c];
+		column->opcintype = info->opcintype[c];
+		column->collation = info->indexcollations[c];
+		column->codec = rf_codec_under(column->opcintype, column->collation);
+		if (column->attno < 0 || column->codec == NULL)
+			return NULL;
+	}
+	return index;
 }
 
 /*
@@ -153,15 +138,9 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel)
 		return;
 	foreach(cell, rel->indexlist)
 	{
-		IndexOptInfo *info = lfirst_node(IndexOptInfo, cell);
-		RfCountIndex *index;
-		const RfCodec *codec;
+		RfCountIndex *index = describe_index(lfirst_node(IndexOptInfo, cell));
 
-		if (info->amcostestimate != rf_costestimate ||
-			info->nkeycolumns != 1 || info->indexkeys[0] <= 0 ||
-			info->indpred != NIL ||
-			(codec = rf_codec_under(info->opcintype[0],
-									info->indexcollations[0])) == NULL)
+		if (index == NULL)
 			continue;
 		if (counted == NULL)
 		{
@@ -173,206 +152,11 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel)
 			counted->rel = rel;
 			rf_planning->estimates = lappend(rf_planning->estimates, counted);
 		}
-		index = palloc0(sizeof(RfCountIndex));
-		index->oid = info->indexoid;
-		index->column.attno = info->indexkeys[0];
-		index->column.opfamily = info->opfamily[0];
-		index->column.opcintype = info->opcintype[0];
-		index->column.collation = info->indexcollations[0];
-		index->column.codec = codec;
-		counted->indexes = lappend(counted->indexes, index);
+
+		/* Those that know of combinations come first. */
+		counted->indexes = index->ncolumns > 1 ?
+			lcons(index, counted->indexes) : lappend(counted->indexes, index);
 	}
-}
-
-/*
- * Does a pattern ask for nothing more than how a string begins?
- */
-static bool
-is_prefix_pattern(Const *pattern)
-{
-	text	   *value;
-	char	   *bytes;
-	int			len;
-
-	if (pattern->constisnull)
-		return false;
-	value = DatumGetTextPP(pattern->constvalue);
-	bytes = VARDATA_ANY(value);
-	len = VARSIZE_ANY_EXHDR(value);
-	for (int i = 0; i < len; i++)
-	{
-		if (bytes[i] == '_' || bytes[i] == '\\' ||
-			(bytes[i] == '%' && i < len - 1))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Is a clause true for all rows that have keys of its set?  The sets of
- * patterns hold more keys than match.  (What is gained by rounding is not
- * counted.)  NULL tests are left to ANALYZE.
- */
-static bool
-set_says_all(const RfIndexColumn *column, Node *clause)
-{
-	OpExpr	   *expr = (OpExpr *) clause;
-	Node	   *right;
-
-	if (IsA(clause, ScalarArrayOpExpr))
-		return op_in_opfamily(((ScalarArrayOpExpr *) clause)->opno,
-							  column->opfamily);
-	if (!IsA(clause, OpExpr) || list_length(expr->args) != 2)
-		return false;
-	if (op_in_opfamily(expr->opno, column->opfamily))
-		return true;
-	right = lsecond(expr->args);
-	switch (get_opcode(expr->opno))
-	{
-		case F_STARTS_WITH:
-			return true;
-		case F_TEXTLIKE:
-		case F_BPCHARLIKE:
-		case F_NAMELIKE:
-		case F_BYTEALIKE:
-			return IsA(right, Const) && is_prefix_pattern((Const *) right);
-		default:
-			return false;
-	}
-}
-
-/*
- * Finds the clauses that an index can count.
- */
-static void
-find_clauses(RelOptInfo *rel, const RfIndexColumn *column, RfCounted *counted)
-{
-	RfKeySet   *common = NULL;
-	ListCell   *cell;
-
-	counted->n = 0;
-	foreach(cell, rel->baserestrictinfo)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
-		Node	   *clause = (Node *) rinfo->clause;
-		RfKeySet   *set;
-
-		if (rinfo->pseudoconstant || rinfo->norm_selec >= 0 ||
-			!restriction_is_securely_promotable(rinfo, rel) ||
-			!set_says_all(column, clause))
-			continue;
-		set = rf_clause_set(column, rel->relid, NULL, clause);
-		if (set == NULL)
-			continue;
-		common = common == NULL ? set : rf_keyset_intersect(common, set);
-		counted->clauses[counted->n] = rinfo;
-		counted->sets[counted->n++] = set;
-		if (counted->n == MAX_CLAUSES)
-			break;
-	}
-	counted->sets[counted->n] = common;
-}
-
-/*
- * Reads what ANALYZE says of a column: keys, in the current context.
- */
-static void
-read_stats(Oid relid, const RfIndexColumn *column, RfColumnStats *stats)
-{
-	HeapTuple	tuple = SearchSysCache3(STATRELATTINH,
-										ObjectIdGetDatum(relid),
-										Int16GetDatum(column->attno),
-										BoolGetDatum(false));
-	AttStatsSlot slot;
-
-	memset(stats, 0, sizeof(RfColumnStats));
-	stats->nullfrac = DEFAULT_UNK_SEL;
-	if (!HeapTupleIsValid(tuple))
-		return;
-	stats->known = true;
-	stats->nullfrac = ((Form_pg_statistic) GETSTRUCT(tuple))->stanullfrac;
-	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_MCV, InvalidOid,
-						 ATTSTATSSLOT_VALUES | ATTSTATSSLOT_NUMBERS))
-	{
-		stats->ncommon = Min(slot.nvalues, slot.nnumbers);
-		stats->keys = palloc((stats->ncommon + 1) * sizeof(RfKey));
-		stats->shares = palloc((stats->ncommon + 1) * sizeof(float4));
-		for (int i = 0; i < stats->ncommon; i++)
-		{
-			RfKey		key = rf_encode(column->codec, slot.values[i]);
-
-			/* The bytes may be those of the value, which is freed. */
-			if (column->codec->kind == RF_KEY_BYTES)
-				key.data = memcpy(palloc(key.len + 1), key.data, key.len);
-			stats->keys[i] = key;
-			stats->shares[i] = slot.numbers[i];
-			stats->common_share += slot.numbers[i];
-		}
-		free_attstatsslot(&slot);
-	}
-	ReleaseSysCache(tuple);
-}
-
-/*
- * The share of a relation's rows that have keys of a set, the index having
- * counted some share.  The most common values have the shares ANALYZE found; the
- * others share what is left, each as much.
- */
-static double
-selectivity_of(const RfColumnStats *stats, const RfShares *shares,
-			   const RfKeySet *set, double share)
-{
-	double		common = 0;
-	int			n = 0;
-	double		others = 1 - stats->ncommon * shares->key_share;
-	double		result;
-
-	for (int i = 0; i < stats->ncommon; i++)
-	{
-		if (rf_keyset_contains(set, &stats->keys[i]))
-		{
-			common += stats->shares[i];
-			n++;
-		}
-	}
-	share = (share - n * shares->key_share) / others;
-	share = Max(Min(share, 1), 0);
-	result = common +
-		share * Max(1 - stats->nullfrac - stats->common_share, 0);
-
-	/* The planner takes exactly this for "not known". */
-	if (result == DEFAULT_INEQ_SEL)
-		result += DBL_EPSILON;
-	return Min(result, 1);
-}
-
-/*
- * Is what was counted better than what core would say?  all is the share of the
- * keys that all clauses together let through.
- *
- * That a key is not there is always worth knowing.  Otherwise keys must have
- * about as many rows each.  Where ANALYZE found hardly any value to be more common
- * than others they do; and where keys hardly repeat, but for a few that it did find
- * (if these are many, others will be nearly as common).  If it never looked, a wide
- * range is counted all the same: it has keys of all sorts, and core knows nothing.
- */
-static bool
-better_than_histogram(const RfColumnStats *stats, const RfShares *shares,
-					  double all)
-{
-	double		keys = shares->keys - stats->ncommon;
-	double		rows = shares->rows *
-	(1 - stats->nullfrac - stats->common_share);
-
-	if (!stats->known)
-		return all == 0 || all >= DEFAULT_RANGE_INEQ_SEL ||
-			rows < FEW_ROWS_UNKNOWN * keys;
-
-	/* Where the common values are all there are, nothing is missing. */
-	if (stats->ncommon * shares->key_share > 0.5)
-		return false;
-	return all == 0 || stats->common_share < HARDLY_ANY ||
-		(stats->ncommon < FEW_COMMON && rows < FEW_ROWS * keys);
 }
 
 /*
@@ -411,13 +195,13 @@ supply(VariableStatData *vardata, const RfMadeUp *made_up)
  * What core makes of a clause with statistics that are made up.
  */
 static double
-try(RfCountRel *counted, AttrNumber attno, Node *clause,
+try(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
 	const RfMadeUp *made_up)
 {
 	double		result;
 
 	tried_rel = counted->rel;
-	tried_attno = attno;
+	tried_column = column;
 	tried = *made_up;
 	PG_TRY();
 	{
@@ -438,7 +222,7 @@ try(RfCountRel *counted, AttrNumber attno, Node *clause,
  * not NULL, which can be above 1 here.
  */
 static bool
-find_made_up(RfCountRel *counted, AttrNumber attno, Node *clause,
+find_made_up(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
 			 double wanted, RfMadeUp *made_up)
 {
 	double		tolerance = Max(wanted * 0.001, 1e-7);
@@ -446,7 +230,7 @@ find_made_up(RfCountRel *counted, AttrNumber attno, Node *clause,
 
 	made_up->nullfrac = 0;
 	made_up->distinct = TRIED_DISTINCT;
-	neutral = try(counted, attno, clause, made_up);
+	neutral = try(counted, column, clause, made_up);
 	if (neutral <= 0)
 		return false;
 	if (neutral < DIVIDED)
@@ -457,7 +241,7 @@ find_made_up(RfCountRel *counted, AttrNumber attno, Node *clause,
 		neutral = values / made_up->distinct;
 	}
 	made_up->nullfrac = 1 - wanted / neutral;
-	return fabs(try(counted, attno, clause, made_up) - wanted) <= tolerance;
+	return fabs(try(counted, column, clause, made_up) - wanted) <= tolerance;
 }
 
 /*
@@ -486,44 +270,27 @@ static void
 estimate_by_index(RfCountRel *counted, const RfCountIndex *index,
 				  RestrictInfo *current)
 {
-	RelOptInfo *rel = counted->rel;
-	Oid			relid = planner_rt_fetch(rel->relid, counted->root)->relid;
 	RfCounted	found;
-	RfShares	shares;
-	RfColumnStats stats;
-	Relation	relation;
-	bool		known;
 
-	find_clauses(rel, &index->column, &found);
-	if (found.n == 0 || ReindexIsProcessingIndex(index->oid))
-		return;
-	relation = index_open(index->oid, NoLock);
-	known = !RELATION_IS_OTHER_TEMP(relation) &&
-		rf_estimate_shares(relation, rel->pages, found.sets, found.n + 1,
-						   &shares, found.share);
-	index_close(relation, NoLock);
-	if (!known)
-		return;
-	read_stats(relid, &index->column, &stats);
-	if (!better_than_histogram(&stats, &shares, found.share[found.n]))
+	if (!rf_count_clauses(counted->root, counted->rel, index,
+						  counted->current, &found))
 		return;
 	for (int i = 0; i < found.n; i++)
 	{
-		found.share[i] = selectivity_of(&stats, &shares, found.sets[i],
-										found.share[i]);
+		const RfIndexColumn *column = &index->columns[found.columns[i]];
+
 		if (found.clauses[i] != current)
 			continue;
-		if (!find_made_up(counted, index->column.attno,
-						  (Node *) current->clause, found.share[i],
-						  &counted->made_up))
+		if (!find_made_up(counted, column, (Node *) current->clause,
+						  found.selec[i], &counted->made_up))
 			return;
-		counted->attno = index->column.attno;
+		counted->column = column;
 		counted->current = current;
 	}
 	for (int i = 0; i < found.n; i++)
 	{
 		if (found.clauses[i] != current)
-			found.clauses[i]->norm_selec = found.share[i];
+			found.clauses[i]->norm_selec = found.selec[i];
 	}
 }
 
@@ -600,37 +367,73 @@ estimate_rels(PlannerInfo *root, const RelOptInfo *under_way)
 }
 
 /*
- * get_relation_stats_hook.  The statistics of a subquery's column are looked for
- * in its own planning, but with the relation of the query above.
+ * Is this the column, or the expression?
+ */
+static bool
+is_column(const RfIndexColumn *column, AttrNumber attno, Node *expr)
+{
+	if (expr == NULL)
+		return attno != 0 && attno == column->attno;
+	while (IsA(expr, RelabelType))
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	return column->expr != NULL && equal(expr, column->expr);
+}
+
+/*
+ * Core looks for the statistics of a column or an expression of a relation.
+ * Supplies them, if it is for the clause that is being tried or under way.
+ *
+ * The statistics of a subquery's column are looked for in its own planning, but
+ * with the relation of the query above, which is none of that planning's.
+ */
+static bool
+supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
+			 VariableStatData *vardata)
+{
+	RelOptInfo *rel = vardata->rel;
+	RfCountRel *counted;
+
+	if (tried_rel != NULL)
+	{
+		if (rel != tried_rel || !is_column(tried_column, attno, expr))
+			return false;
+		supply(vardata, &tried);
+		return true;
+	}
+	if (rf_planning == NULL || rf_planning->estimates == NIL || rel == NULL)
+		return false;
+	counted = estimate_rels(root, rel);
+	if (counted == NULL || counted->current == NULL ||
+		counted->current->norm_selec >= 0 || rel->rows != 0 ||
+		!is_column(counted->column, attno, expr))
+		return false;
+	supply(vardata, &counted->made_up);
+	return true;
+}
+
+/*
+ * get_relation_stats_hook
  */
 static bool
 relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 			   VariableStatData *vardata)
 {
-	RelOptInfo *rel = vardata->rel;
+	return supply_stats(root, attno, NULL, vardata) ||
+		(previous_relation_hook &&
+		 previous_relation_hook(root, rte, attno, vardata));
+}
 
-	if (tried_rel != NULL)
-	{
-		if (rel == tried_rel && attno == tried_attno)
-		{
-			supply(vardata, &tried);
-			return true;
-		}
-	}
-	else if (rf_planning != NULL && rf_planning->estimates != NIL &&
-			 rel != NULL && root->simple_rel_array[rel->relid] == rel)
-	{
-		RfCountRel *counted = estimate_rels(root, rel);
-
-		if (counted != NULL && counted->current != NULL &&
-			counted->current->norm_selec < 0 && attno == counted->attno &&
-			rel->rows == 0)
-		{
-			supply(vardata, &counted->made_up);
-			return true;
-		}
-	}
-	return previous_hook && previous_hook(root, rte, attno, vardata);
+/*
+ * get_index_stats_hook: core has found that an index, ours or another, has an
+ * expression of a clause as its column.
+ */
+static bool
+index_stats(PlannerInfo *root, Oid indexid, AttrNumber column,
+			VariableStatData *vardata)
+{
+	return supply_stats(root, 0, vardata->var, vardata) ||
+		(previous_index_hook &&
+		 previous_index_hook(root, indexid, column, vardata));
 }
 
 /*
@@ -639,6 +442,8 @@ relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 void
 rf_init_estimate(void)
 {
-	previous_hook = get_relation_stats_hook;
+	previous_relation_hook = get_relation_stats_hook;
 	get_relation_stats_hook = relation_stats;
+	previous_index_hook = get_index_stats_hook;
+	get_index_stats_hook = index_stats;
 }

@@ -62,6 +62,9 @@ extern bool rf_enable;
 /* Is this index (or partitioned index) one of ours? */
 extern bool rf_is_rangefilter(Relation index);
 
+/* How the index's keys are encoded. */
+extern const RfCodec *rf_index_codec(Relation index);
+
 /*
  * Can a scan of the index tell ranges of heap blocks apart?  The caller holds a
  * lock on it.

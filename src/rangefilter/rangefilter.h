@@ -254,7 +254,6 @@ extern void rf_check_definition(Relation heap, Relation index,
 /* rfmeta.c */
 extern RfCache *rf_cache(Relation index);
 extern RfFile *rf_file(Relation index);
-extern const RfCodec *rf_index_codec(Relation index);
 extern Buffer rf_read_meta(Relation index, int lockmode);
 extern Buffer rf_read_meta_fields(Relation index);
 extern void rf_check_meta(Relation index, Buffer buffer);
