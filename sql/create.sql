@@ -239,6 +239,12 @@ ALTER TABLE t DROP aa;
 SELECT to_regclass('t_aa'), to_regclass('t_d');
 SELECT rangefilter_verify('t_d');
 
+-- A partial index does not tell how many rows the table has.
+CREATE TABLE counted AS SELECT g AS k FROM generate_series(1, 1000) g;
+VACUUM counted;
+CREATE INDEX ON counted USING rangefilter (k) WHERE k > 900;
+SELECT reltuples FROM pg_class WHERE oid = 'counted'::regclass;
+
 DROP INDEX CONCURRENTLY t_d;
 SET client_min_messages = warning;
 DROP SCHEMA rf_create CASCADE;

@@ -67,6 +67,13 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 	rf_summarize(heap, index, index_info, RF_SUMMARIZE_BUILD, -1,
 				 &result->heap_tuples);
 	result->index_tuples = result->heap_tuples;
+
+	/*
+	 * Core takes this for the table's number of rows.  Those without the
+	 * predicate have not been counted; then it had better stay as it is.
+	 */
+	if (index_info->ii_Predicate != NIL)
+		result->heap_tuples = -1;
 	return result;
 }
 
