@@ -554,6 +554,7 @@ static void
 write_batch(SurfBuild *build)
 {
 	SurfBatch  *batch = &build->batch;
+	uint64_t	rest = batch->new_bytes;	/* what no page that is full has */
 	uint32_t	i = 1;
 
 	while (i <= batch->n)
@@ -565,14 +566,19 @@ write_batch(SurfBuild *build)
 						   surf_batch_key(batch, i));
 		end = surf_writer_take(build->writer, &build->coder, batch, i,
 							   build->suffix_256);
-		for (; i < end; i++)
-			build->added_bytes += batch_new_bytes(batch, i);
 		if (end <= batch->n)
 		{
+			for (; i < end; i++)
+			{
+				build->added_bytes += batch_new_bytes(batch, i);
+				rest -= batch_new_bytes(batch, i);
+			}
 			end_page(build);
 			plan_page(build);
 		}
+		i = end;
 	}
+	build->added_bytes += rest;
 	surf_batch_next(batch);
 }
 

@@ -62,6 +62,7 @@ typedef struct SurfBatch
 {
 	uint32_t	n;
 	uint32_t	nbytes;
+	uint64_t	new_bytes;		/* in which those before these are new */
 	bool		any;			/* is there a key, be it the one before? */
 	SurfBatchKey keys[SURF_BATCH_KEYS + 2]; /* with a mark behind the last */
 	uint8_t		bytes[SURF_BATCH_BYTES + 2 * FILTER_MAX_KEY + 64];
@@ -176,6 +177,7 @@ static inline void
 surf_batch_begin(SurfBatch *batch)
 {
 	batch->n = 0;
+	batch->new_bytes = 0;
 	batch->nbytes = 16;
 	batch->any = false;
 	memset(&batch->keys[0], 0, sizeof(SurfBatchKey));
@@ -193,6 +195,7 @@ surf_batch_next(SurfBatch *batch)
 	batch->keys[0] = batch->keys[batch->n];
 	batch->keys[0].offset = 0;
 	batch->n = 0;
+	batch->new_bytes = 0;
 }
 
 /* Is there no room for another key? */
@@ -216,6 +219,8 @@ surf_batch_put(SurfBatch *batch, SurfBatchKey *last, uint32_t len,
 	last[1].offset = batch->nbytes;
 	last[1].len = (uint16_t) len;
 	last[1].common = (uint16_t) common;
+	batch->new_bytes += (common > last->common ? common : last->common) -
+		last->common + 1;
 	batch->n++;
 	batch->nbytes += (len > 16 ? len + 7 : 16) & ~7u;
 	return true;

@@ -346,29 +346,33 @@ static BITS_INLINE void
 put_part_suffixes(const SurfWriter *writer, const SurfLayout *layout,
 				  SurfSink *sink, const SurfPart *part, uint32_t end)
 {
-	bool		few = writer->hashes == NULL && layout->suffix_bits < PUT_BITS &&
-	layout->suffix_bits > 0;
+	const SurfEntry *entry = &writer->entries[part->first];
+	const uint8_t *records = writer->records;
+	uint32_t	suffix_bits = layout->suffix_bits;
+	uint32_t	nlonger = layout->nlonger;
+	bool		few = writer->hashes == NULL && suffix_bits < PUT_BITS &&
+	suffix_bits > 0;
 	uint32_t	leaf = part->first;
 	uint32_t	depth = part->depth;
 
-	for (; leaf < end; leaf++)
+	for (; leaf < end; leaf++, entry++)
 	{
-		const SurfEntry *entry = &writer->entries[leaf];
-		uint32_t	nbits = layout->suffix_bits + (leaf < layout->nlonger);
+		uint32_t	nbits = suffix_bits + (leaf < nlonger);
+		uint32_t	own = entry->own;
 		uint32_t	next = leaf + 1 < end ? entry[1].own : 0;
 		uint32_t	from;
 
 		if (leaf > part->first)
-			depth = entry->own;
+			depth = own;
 		depth = depth > next ? depth : next;
-		if (depth < entry->own || !few)
+		if (depth < own || !few)
 		{
 			put_suffix(writer, layout, sink, part, leaf, depth, nbits);
 			continue;
 		}
-		from = entry->record + depth - entry->own;
-		put_top(sink, __builtin_bswap64(bits_load64(writer->records + from / 8)) <<
-				from % 8, nbits);
+		from = entry->record + depth - own;
+		put_top(sink, __builtin_bswap64(bits_load64(records + from / 8)) << from % 8,
+				nbits);
 	}
 }
 
