@@ -92,4 +92,50 @@ SELECT rangefilter_may_contain('stop_k', 20000, 20000);
 SELECT rangefilter_summarize('stop_k') > 0, rows_read();
 SELECT rangefilter_verify('stop_k'), rangefilter_may_contain('stop_k', 20001, NULL);
 
+-- A new filter may say YES to keys that the old one denied, and nothing is written
+-- for a row with such a key.  Plans that skip by the old one must notice.
+LOAD 'rangefilter';
+CREATE TABLE stamped (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE stamped1 PARTITION OF stamped FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE stamped2 PARTITION OF stamped FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+INSERT INTO stamped SELECT 1 + g % 2, hashint4(g) FROM generate_series(1, 50000) g;
+CREATE INDEX stamped_k ON stamped USING rangefilter (k) WITH (bits_per_key = 4);
+INSERT INTO stamped SELECT 2, hashint4(g) FROM generate_series(50001, 50150) g;
+CREATE TABLE denied AS SELECT k FROM (SELECT hashint4(-g) FROM generate_series(1, 400) g) g (k)
+WHERE NOT rangefilter_may_contain('stamped2_k_idx', k, k);
+DO $$
+DECLARE
+	key int;
+BEGIN
+	FOR key IN SELECT k FROM denied LOOP
+		EXECUTE format('PREPARE "find%s" AS SELECT FROM stamped WHERE part = 2 AND k = %1$s', key);
+		EXECUTE format('EXECUTE "find%s"', key);
+	END LOOP;
+END
+$$;
+-- room in blocks that the segment has
+DELETE FROM stamped2 WHERE k % 3 = 0;
+VACUUM (INDEX_CLEANUP off) stamped2;
+SELECT rangefilter_summarize('stamped2_k_idx') > 0;
+CREATE FUNCTION lost_rows(OUT some_tried bool, OUT lost int) LANGUAGE plpgsql AS
+$$
+DECLARE
+	key int;
+	found bigint;
+BEGIN
+	lost := 0;
+	FOR key IN SELECT k FROM denied WHERE rangefilter_may_contain('stamped2_k_idx', k, k) LOOP
+		INSERT INTO stamped VALUES (2, key);
+		EXECUTE format('EXECUTE "find%s"', key);
+		GET DIAGNOSTICS found = ROW_COUNT;
+		some_tried := true;
+		lost := lost + (found <> 1)::int;
+	END LOOP;
+END
+$$;
+SELECT *, (SELECT delta_keys FROM rangefilter_status('stamped2_k_idx')) AS written FROM lost_rows();
+DEALLOCATE ALL;
+DROP TABLE stamped, denied;
+
+
 DROP SCHEMA rf_summarize CASCADE;
