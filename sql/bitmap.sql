@@ -186,37 +186,37 @@ INSERT INTO copied SELECT g, '' FROM generate_series(5001, 6000) g;
 DELETE FROM copied WHERE k <= 1000;
 VACUUM (INDEX_CLEANUP off) copied;
 INSERT INTO copied VALUES (7000, repeat('x', 7800));
-COPY copied FROM STDIN;
-8001	
-8002	
-8003	
-8004	
-8005	
-8006	
-8007	
-8008	
-8009	
-8010	
-8011	
-8012	
-8013	
-8014	
-8015	
-8016	
-8017	
-8018	
-8019	
-8020	
-8021	
-8022	
-8023	
-8024	
-8025	
-8026	
-8027	
-8028	
-8029	
-8030	
+COPY copied (k) FROM STDIN;
+8001
+8002
+8003
+8004
+8005
+8006
+8007
+8008
+8009
+8010
+8011
+8012
+8013
+8014
+8015
+8016
+8017
+8018
+8019
+8020
+8021
+8022
+8023
+8024
+8025
+8026
+8027
+8028
+8029
+8030
 \.
 SELECT tail_open, (SELECT count(DISTINCT (ctid::text::point)[0] < summarized_blocks) FROM copied WHERE k > 8000) AS places
 FROM rangefilter_status('copied_k');
