@@ -409,7 +409,9 @@ CREATE FUNCTION rangefilter_advise("table" regclass, "column" name,
 	OUT skipped_by_points float8,			-- shares of the partitions
 	OUT skipped_by_ranges_1ppm float8,		-- by ranges as wide as 1 ppm,
 	OUT skipped_by_ranges_100ppm float8,	-- 100 ppm and 1 % of the distance
-	OUT skipped_by_ranges_1percent float8)	-- from least to greatest value
+	OUT skipped_by_ranges_1percent float8,	-- from least to greatest value
+	OUT pages_per_range integer,			-- where that pays no better: of the largest
+	OUT blocks_read_by_points float8)		-- table, and the share of its blocks then
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_advise(regclass, name) IS

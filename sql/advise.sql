@@ -41,6 +41,62 @@ DROP TABLE child4;
 SELECT worthwhile, partitions, advice FROM rangefilter_advise('parent', 'k');
 CREATE TABLE nothing (k int) PARTITION BY RANGE (k);
 SELECT worthwhile, partitions, advice FROM rangefilter_advise('nothing', 'k');
+
+-- Ranges of blocks, where skipping tables does not pay: values that are anywhere,
+-- in bursts, in a few places, nearly in order, everywhere
+CREATE TABLE single (scattered bigint, burst int, device int, serial int, few int, nothing int, pad text)
+	WITH (autovacuum_enabled = off);
+INSERT INTO single SELECT hashint8extended(g, 1), g / 2000, hashint8(g / 20) % 1000, g, g % 7, NULL, repeat('x', 60)
+FROM generate_series(1, 80000) g;
+SELECT c AS column, worthwhile, pages_per_range, round(blocks_read_by_points::numeric, 3) AS blocks_read, advice
+FROM unnest('{scattered,burst,device,serial,few,nothing}'::name[]) c, rangefilter_advise('single', c);
+-- What is read then is near what it says.
+CREATE FUNCTION share_read(query text) RETURNS float
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
+	RETURN (coalesce((plan->0->'Plan'->>'Exact Heap Blocks')::float, 0) + coalesce((plan->0->'Plan'->>'Lossy Heap Blocks')::float, 0))
+		/ (pg_relation_size(plan->0->'Plan'->>'Relation Name') / 8192);
+END
+$$;
+SET enable_seqscan = off;
+CREATE FUNCTION near(t text, c text) RETURNS boolean
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	a record;
+	share float;
+BEGIN
+	SELECT * INTO a FROM rangefilter_advise(t::regclass, c);
+	EXECUTE substring(a.advice FROM '^CREATE INDEX [^;]*;');
+	EXECUTE format('SELECT avg(share_read(format(%L, %I))) FROM (SELECT %2$I FROM %I TABLESAMPLE bernoulli (0.1) REPEATABLE (1)) s',
+				   format('SELECT * FROM %I WHERE %I = %%L', t, c), c, t) INTO share;
+	RETURN share / a.blocks_read_by_points BETWEEN 0.8 AND 1.25;
+END
+$$;
+SELECT c AS column, near('single', c) FROM unnest('{scattered,burst,device,serial}'::name[]) c;
+-- small enough for what the index does by itself
+CREATE TABLE small AS SELECT hashint8extended(g, 1) AS k, repeat('x', 100) AS pad FROM generate_series(1, 10000) g;
+SELECT worthwhile, pages_per_range, round(blocks_read_by_points::numeric, 3) AS blocks_read, advice FROM rangefilter_advise('small', 'k');
+SELECT near('small', 'k');
+-- too small
+CREATE TABLE tiny AS SELECT g AS k FROM generate_series(1, 1000) g;
+SELECT worthwhile, pages_per_range, blocks_read_by_points, advice FROM rangefilter_advise('tiny', 'k');
+-- larger than the sample: windows of it
+CREATE TABLE large (k int, clustered int, device int, pad text) WITH (autovacuum_enabled = off, fillfactor = 10);
+INSERT INTO large SELECT hashint4(g), g / 1000, hashint4(g / 200) % 100, repeat('x', 60) FROM generate_series(1, 40000) g;
+SELECT pg_relation_size('large') / 8192 > 4000 AS larger;
+SELECT c, near('large', c) FROM unnest('{k,device,clustered}'::name[]) c;
+-- two partitions, of which the larger one is looked at
+CREATE TABLE pair (p int, k bigint, pad text) PARTITION BY LIST (p);
+CREATE TABLE pair1 PARTITION OF pair FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE pair2 PARTITION OF pair FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+INSERT INTO pair SELECT 1 + (g % 10 = 0)::int, hashint8extended(g, 1), repeat('x', 60) FROM generate_series(1, 50000) g;
+SELECT worthwhile, partitions, pages_per_range, round(blocks_read_by_points::numeric, 3) AS blocks_read, advice FROM rangefilter_advise('pair', 'k');
+RESET enable_seqscan;
 -- Errors and privileges
 SELECT * FROM rangefilter_advise('t', 'missing');
 SELECT * FROM rangefilter_advise('t', 'ctid');

@@ -360,6 +360,7 @@ extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
 extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
 extern uint32 rf_places_room(void);
 extern uint64 rf_most_placed_rows(void);
+extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
 extern uint32 rf_range_count(const RfSegment *segment);
 extern uint32 rf_loose_count(const RfSegment *segment);
 extern uint64 rf_loose_bit(const RfSegment *segment, BlockNumber heap_block);

@@ -21,6 +21,7 @@
 #include "filter/trial.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "rangefilter/rangefilter.h"
 #include "rangefilter/rffuncs.h"
 #include "rangefilter/rfsample.h"
 #include "utils/acl.h"
@@ -45,12 +46,24 @@ enum
 	ADVISE_SKIPPED_1PPM,
 	ADVISE_SKIPPED_100PPM,
 	ADVISE_SKIPPED_1PERCENT,
+	ADVISE_PAGES_PER_RANGE,
+	ADVISE_BLOCKS_READ,
 	ADVISE_COLUMNS
 };
 
 /* Skipping is worth it from this share, and this many partitions, on. */
 #define RF_WORTH_SHARE		0.5
 #define RF_WORTH_PARTITIONS	3
+
+/*
+ * Reading a part of the blocks is worth it up to this share, and from so many
+ * blocks on.
+ */
+#define RF_WORTH_READ		0.25
+#define RF_WORTH_BLOCKS		64
+
+/* Finer ranges are to read so much less. */
+#define RF_FINER_READS		(2.0 / 3)
 
 /* What a btree takes for a key beside its bytes, and how full its pages are. */
 #define RF_BTREE_TUPLE		12
@@ -77,7 +90,16 @@ typedef struct RfAdvise
 	double		btree_bytes;
 	double		points;			/* shares skipped */
 	double		ranges[3];
+
+	/* Of the largest table, where skipping tables does not pay; else 0. */
+	BlockNumber nblocks;
+	int			pages_per_range;
+	int			bits_per_key;
+	double		blocks_read;	/* share of its blocks */
 } RfAdvise;
+
+/* Sizes of ranges of blocks that may be advised. */
+static const int range_sizes[] = {16, 32, 64, 128};
 
 /* Widths of ranges, as shares of the distance from least to greatest value. */
 static const double range_widths[] = {0.000001, 0.0001, 0.01};
@@ -292,6 +314,79 @@ pays(const RfAdvise *advise, double share)
 }
 
 /*
+ * Is reading only some ranges of a table's blocks worth an index?
+ */
+static bool
+blocks_pay(const RfAdvise *advise)
+{
+	return advise->nblocks >= RF_WORTH_BLOCKS &&
+		advise->blocks_read <= RF_WORTH_READ;
+}
+
+/*
+ * Which ranges of blocks are best told apart in the largest table, and what share
+ * of them is read for one value?  The largest ranges with which hardly more is
+ * read than with the smallest; or what the index does by itself, in a
+ * table that is small enough.
+ */
+static void
+estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
+{
+	const RfPartSample *part = &sample->parts[0];
+	RfSpread   *spread;
+	double		rows;
+	double		least;
+	int			range;
+
+	for (int p = 1; p < sample->nparts; p++)
+	{
+		if (sample->parts[p].rows > part->rows)
+			part = &sample->parts[p];
+	}
+	spread = rf_spread_read(part->table, column, advise->codec);
+	if (spread == NULL)
+		return;
+	advise->nblocks = rf_spread_blocks(spread, &rows);
+	range = rf_automatic_range(advise->nblocks, rows);
+	advise->pages_per_range = range > 0 ? RF_RANGES_AUTO : range_sizes[0];
+	least = rf_spread_share(spread, range > 0 ? range : range_sizes[0]);
+	advise->blocks_read = least;
+	for (int i = 1; i < lengthof(range_sizes) && range == 0; i++)
+	{
+		double		read = rf_spread_share(spread, range_sizes[i]);
+
+		if (least < read * RF_FINER_READS)
+			break;
+		advise->pages_per_range = range_sizes[i];
+		advise->blocks_read = read;
+	}
+	advise->bits_per_key = RF_DEFAULT_BITS;
+	if (range == 0)
+		advise->bits_per_key +=
+			(int) ceil(log2((double) advise->nblocks / advise->pages_per_range + 1));
+}
+
+/*
+ * What to do about a table whose blocks are worth telling apart.
+ */
+static char *
+advice_for_blocks(const RfAdvise *advise)
+{
+	const char *options = advise->pages_per_range == RF_RANGES_AUTO ? "" :
+	psprintf(" WITH (pages_per_range = %d, bits_per_key = %d)",
+			 advise->pages_per_range, advise->bits_per_key);
+	const char *command = advise->is_partitioned ||
+	list_length(advise->partitions) == 1 ?
+	psprintf("CREATE INDEX ON %s USING rangefilter (%s)%s;",
+			 advise->table_name, advise->column_name, options) :
+	psprintf("CREATE INDEX ... USING rangefilter (%s)%s on each of the %d tables.",
+			 advise->column_name, options, list_length(advise->partitions));
+
+	return psprintf("%s A query for one value would read %.2g %% of a table's blocks; a btree finds the rows themselves.",
+					command, 100 * advise->blocks_read);
+}
+
+/*
  * What to do, in a sentence or two.
  */
 static char *
@@ -305,6 +400,8 @@ advice(const RfAdvise *advise, const RfSample *sample)
 						advise->type_name);
 	if (sample->nparts == 0)
 		return pstrdup("There are no values to learn from.");
+	if (blocks_pay(advise))
+		return advice_for_blocks(advise);
 	if (n < 2)
 		return pstrdup("The table has no partitions that could be skipped; a btree finds its rows.");
 	if (advise->is_partition_key)
@@ -333,13 +430,15 @@ advice(const RfAdvise *advise, const RfSample *sample)
  * Samples the column, and fills in what follows from that.
  */
 static void
-estimate(RfAdvise *advise, const RfSample *sample)
+estimate(RfAdvise *advise, const RfSample *sample, const char *column)
 {
 	estimate_sizes(advise, sample);
 	advise->points = rf_skipped_by_points(sample);
 	for (int i = 0; i < lengthof(range_widths); i++)
 		advise->ranges[i] = advise->ordered ?
 			rf_skipped_by_ranges(sample, range_widths[i]) : 0;
+	if (!pays(advise, advise->points))
+		estimate_blocks(advise, sample, column);
 }
 
 /*
@@ -374,7 +473,7 @@ rangefilter_advise(PG_FUNCTION_ARGS)
 								  NameStr(*PG_GETARG_NAME(1)), advise.codec);
 	if (sample != NULL && sample->nparts > 0)
 	{
-		estimate(&advise, sample);
+		estimate(&advise, sample, NameStr(*PG_GETARG_NAME(1)));
 		memset(nulls, false, sizeof(nulls));
 		values[ADVISE_FILTER] = CStringGetTextDatum(advise.filter);
 		values[ADVISE_FILTER_BYTES] = Int64GetDatum((int64) advise.filter_bytes);
@@ -383,10 +482,15 @@ rangefilter_advise(PG_FUNCTION_ARGS)
 		values[ADVISE_SKIPPED_1PPM] = rounded(advise.ranges[0]);
 		values[ADVISE_SKIPPED_100PPM] = rounded(advise.ranges[1]);
 		values[ADVISE_SKIPPED_1PERCENT] = rounded(advise.ranges[2]);
+		values[ADVISE_PAGES_PER_RANGE] = Int32GetDatum(advise.pages_per_range);
+		values[ADVISE_BLOCKS_READ] = rounded(advise.blocks_read);
+		nulls[ADVISE_PAGES_PER_RANGE] = !blocks_pay(&advise);
+		nulls[ADVISE_BLOCKS_READ] = advise.nblocks == 0;
 	}
 	values[ADVISE_WORTHWHILE] = BoolGetDatum(!nulls[ADVISE_FILTER] &&
-											 !advise.is_partition_key &&
-											 pays(&advise, advise.points));
+											 ((!advise.is_partition_key &&
+											   pays(&advise, advise.points)) ||
+											  blocks_pay(&advise)));
 	values[ADVISE_ADVICE] = CStringGetTextDatum(advice(&advise, sample));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  values, nulls)));

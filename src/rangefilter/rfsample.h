@@ -12,6 +12,7 @@
 
 #include "key/codec.h"
 #include "nodes/pg_list.h"
+#include "storage/block.h"
 
 /* A partition's keys, ascending. */
 typedef struct RfPartSample
@@ -45,5 +46,13 @@ extern RfSample *rf_sample_column(List *tables, const char *column,
 								  const RfCodec *codec);
 extern double rf_skipped_by_points(const RfSample *sample);
 extern double rf_skipped_by_ranges(const RfSample *sample, double width);
+
+/* rfspread.c */
+typedef struct RfSpread RfSpread;
+
+extern RfSpread *rf_spread_read(Oid oid, const char *column,
+								const RfCodec *codec);
+extern BlockNumber rf_spread_blocks(const RfSpread *spread, double *rows);
+extern double rf_spread_share(const RfSpread *spread, BlockNumber range);
 
 #endif							/* RANGEFILTER_RFSAMPLE_H */

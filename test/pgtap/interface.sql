@@ -60,7 +60,8 @@ FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('filter', 'text'), (
 	('generation', 'bigint')) v (c, t);
 SELECT function_returns('rangefilter_advise', 'record');
 SELECT is(proargnames::text, '{table,column,worthwhile,advice,partitions,filter,filter_bytes,btree_bytes,'
-	'skipped_by_points,skipped_by_ranges_1ppm,skipped_by_ranges_100ppm,skipped_by_ranges_1percent}',
+	'skipped_by_points,skipped_by_ranges_1ppm,skipped_by_ranges_100ppm,skipped_by_ranges_1percent,'
+	'pages_per_range,blocks_read_by_points}',
 	'what rangefilter_advise tells')
 FROM pg_proc WHERE proname = 'rangefilter_advise';
 SELECT has_view('rangefilter_activity');
