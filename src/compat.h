@@ -186,10 +186,11 @@ typedef RelFileNode RfRelFile;
 	ExecGetRangeTableRelation(estate, rti)
 #endif
 
-/* Does a collation sort as memcmp() does? */
+/* Does a collation sort as memcmp() does?  None at all does not. */
 #if PG_VERSION_NUM >= 180000
 #define RF_COLLATES_AS_C(collation) \
-	(pg_newlocale_from_collation(collation)->collate_is_c)
+	(OidIsValid(collation) && \
+	 pg_newlocale_from_collation(collation)->collate_is_c)
 #else
 #define RF_COLLATES_AS_C(collation) lc_collate_is_c(collation)
 #endif
