@@ -13,6 +13,13 @@
  * of the cut is where, near the middle, that is shortest (Wormhole paper,
  * section 3.1: short anchors make the directory and the hint small).
  *
+ * The last leaf has no high bound, so its entries cannot leave out a prefix.
+ * Keys that arrive in ascending order would all pass through such a page, and
+ * leave it as full as it was with whole keys: long ones, a few to a page.  So
+ * when the last leaf is full it is split behind its entries.  It gets a high
+ * bound, and with that a prefix and room for more; the right half is empty and
+ * waits for keys that are beyond the bound.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -23,11 +30,18 @@
 /* The cut may be this part of the entries away from the middle. */
 #define CUT_WINDOW	10
 
+/*
+ * A high bound for the last leaf has to leave so many percent of the page free
+ * to be worth a page that stays empty.
+ */
+#define PAYING_BOUND	20
+
 /* A split being prepared. */
 typedef struct Split
 {
 	const WhItemSet *set;
 	bool		leaf;
+	bool		ascending;		/* keys are likely to arrive in this order */
 	WhBounds	whole;			/* of the page to be split */
 	WhBounds	left;
 	WhBounds	right;
@@ -105,17 +119,53 @@ cut_at_percentage(const WhItemSet *set, int percentage)
 }
 
 /*
- * Chooses the cut.  In the last page of a level keys are likely to arrive in
- * ascending order: there the left half is filled, and the cut stays where it
- * was meant to be.
+ * Cuts behind all entries of the last leaf, if that pays.  The bound is behind
+ * all keys that begin as the low bound and the last entry do, a byte less: a
+ * byte more, and keys that end in digits would be beyond it after a few more;
+ * as heads have four bytes behind the prefix, the byte mostly costs nothing.
+ * Each leaf that grows beyond its bound has one byte less in common with the
+ * next bound, so that this happens less and less often.
+ */
+static bool
+cut_behind_all(Split *split)
+{
+	const WhKey *low = &split->whole.low;
+	WhKey		bound;
+	uint8	   *bytes = split->key_space;
+	int			common = 0;
+
+	wh_items_key(split->set, split->set->n - 1, &bound, bytes);
+	while (common < Min(low->len, bound.len) &&
+		   low->data[common] == bytes[common])
+		common++;
+	bound.len = common - 1;
+	while (bound.len > 0 && bytes[bound.len - 1] == 0xFF)
+		bound.len--;
+	if (bound.len <= 0)
+		return false;
+	bytes[bound.len - 1]++;
+	bound.has_tid = false;
+
+	split->left = split->right = split->whole;
+	split->left.high = bound;
+	split->left.rightmost = false;
+	split->right.low = bound;
+	split->cut = split->set->n;
+	return wh_items_space(split->set, 0, split->cut, &split->left) <=
+		(int) WH_PAGE_CONTENT * (100 - PAYING_BOUND) / 100;
+}
+
+/*
+ * Chooses the cut.  Where keys are likely to arrive in ascending order, the
+ * left half is filled, and the cut stays where it was meant to be.
  */
 static void
 choose_cut(Split *split, int fillfactor)
 {
 	int			n = split->set->n;
-	bool		last = split->whole.rightmost;
-	int			wanted = cut_at_percentage(split->set, last ? fillfactor : 50);
-	int			window = last ? n / 50 : n / CUT_WINDOW;
+	int			wanted = cut_at_percentage(split->set,
+										   split->ascending ? fillfactor : 50);
+	int			window = split->ascending ? n / 50 : n / CUT_WINDOW;
 	int			best = -1;
 	int			best_len = 0;
 
@@ -187,6 +237,18 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 }
 
 /*
+ * Is this the last leaf, waiting for keys beyond all others?
+ */
+static bool
+is_waiting(Buffer buffer)
+{
+	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
+
+	return header->level == 0 && (header->flags & WH_RIGHTMOST) != 0 &&
+		header->nslots == 0;
+}
+
+/*
  * Splits a page, locked exclusively, into two that hold the set, which was
  * loaded from it and has one more item now.  Releases the buffer; child (see
  * write_split) stays locked.
@@ -203,12 +265,16 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 	split.bounds_space = palloc(WH_BOUNDS_SPACE);
 	split.key_space = palloc(2 * KEY_SPACE);
 	wh_page_bounds(BufferGetPage(buffer), &split.whole, split.bounds_space);
-	choose_cut(&split, split.leaf ? wh_index_options(index)->fillfactor :
-			   WH_DIRECTORY_FILLFACTOR);
 
 	right = wh_new_buffer(index);
 	if (header->next != InvalidBlockNumber)
 		other = wh_read(index, header->next, BUFFER_LOCK_EXCLUSIVE);
+	split.ascending = split.whole.rightmost ||
+		(BufferIsValid(other) && is_waiting(other));
+	if (!(split.leaf && split.whole.rightmost && cut_behind_all(&split)))
+		choose_cut(&split, split.leaf ?
+				   wh_index_options(index)->fillfactor :
+				   WH_DIRECTORY_FILLFACTOR);
 	write_split(index, &split, buffer, right, other, child);
 	if (BufferIsValid(other))
 		UnlockReleaseBuffer(other);

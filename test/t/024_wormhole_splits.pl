@@ -37,24 +37,30 @@ $node->poll_query_until('postgres', "SELECT archived_count > 0 AND last_archived
 
 # The records of the index that change several pages, and stand right behind
 # another such record: second steps of splits.  Kinds are told by the pages.
+# All steps behind a split begin with the left half's page; in a split of the
+# directory, that comes after the page one level below.
 
 my $dir = $node->archive_dir;
 my @segments = sort grep { m{/[0-9A-F]{24}$} } glob("$dir/*");
 my ($dump, $messages) = run_command(
 	[ 'pg_waldump', '--rmgr=Generic', '--path', $dir, $segments[0], $segments[-1] ]);
 my %places;
-my $last = '';
+my ($last, $left) = ('', -1);
 foreach my $line (split /\n/, $dump)
 {
 	my ($lsn, $before) = $line =~ m{lsn: ([0-9A-F/]+), prev ([0-9A-F/]+)} or next;
 	my @blocks = $line =~ m{blkref #\d+: rel \d+/\d+/$file (?:fork main )?blk (\d+)}g;
 
 	next if @blocks < 2;
-	my $kind = (grep { $_ == 0 } @blocks) ? 'new root' : @blocks == 4 ? 'directory page' : 'leaf';
+	my $kind =
+		(grep { $_ == 0 } @blocks) ? 'new root'
+	  : $blocks[0] != $left ? 'directory page above'
+	  : @blocks > 2 ? 'directory page'
+	  : 'leaf';
 	push @{ $places{$kind} }, $lsn if $before eq $last;
-	$last = $lsn;
+	($last, $left) = ($lsn, $blocks[0]);
 }
-is(join(', ', sort keys %places), 'directory page, leaf, new root', "seed $seed: splits of every kind");
+is(join(', ', sort keys %places), 'directory page, directory page above, leaf, new root', "seed $seed: splits of every kind");
 
 # How many pages have the flag of an incomplete split, in the file.
 sub incomplete
@@ -81,12 +87,16 @@ sub recover_to
 
 	# The insert was never committed: dead rows, but the index has their keys.
 	is($server->safe_psql('postgres', q{SELECT wormhole_check('w_k') > 0}), 't', "$text: whole");
-	$server->safe_psql('postgres', sprintf($insert, 1, 1500));
+
+	# Leaves are written by inserts of the same keys; all pages of the directory
+	# by so many that each leaf is split.
+	my $rows = $kind eq 'directory page above' ? 20000 : 1500;
+	$server->safe_psql('postgres', sprintf($insert, 1, $rows));
 	is(incomplete($server), 0, "$text: inserts finished it");
 	is($server->safe_psql('postgres', q{SELECT wormhole_check('w_k', true) >= count(*) FROM w}), 't', "$text: whole again");
 	is( $server->safe_psql('postgres',
 			'SET enable_seqscan = off; SELECT count(*) FROM w a WHERE EXISTS (SELECT FROM w b WHERE b.k = a.k AND b.i = a.i OFFSET 0)'),
-		1500,
+		$rows,
 		"$text: every key is found");
 	$server->stop;
 	return;
