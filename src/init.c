@@ -27,6 +27,7 @@ _PG_init(void)
 {
 	rf_init_options();
 	rf_init_stats();
+	rf_init_slots();
 	wh_init_options();
 	wh_init_hint();
 	rf_init_planner();

@@ -306,6 +306,9 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 		recheck.clock.completions = 0;
 	else
 		state->in_recovery = false;
+
+	/* What rf_guess_is_true() goes by. */
+	AcceptInvalidationMessages();
 	holds = check_skips(guard, state, &recheck);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);

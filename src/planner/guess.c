@@ -26,11 +26,11 @@
 
 int			rf_cache_size = 8192;
 
-/* One planning makes no more digests than this, some 0.1 ms each. */
-#define DIGESTS_AT_ONCE	2
+/* One planning makes digests of about so many keys, some 0.2 ms. */
+#define DIGEST_KEYS_AT_ONCE	40000
 
-/* How many the planning under way may still make. */
-static int	digests_left = 0;
+/* Of how many the planning under way may still make some. */
+static int64 digest_keys_left = 0;
 
 /* Bytes in use for copies. */
 static Size copies_used = 0;
@@ -50,7 +50,7 @@ rf_begin_guessing(void)
 	bool		unchanged = keys_seen == rf_keys_written;
 
 	plannings++;
-	digests_left = DIGESTS_AT_ONCE;
+	digest_keys_left = DIGEST_KEYS_AT_ONCE;
 	keys_seen = rf_keys_written;
 	return unchanged && !rf_suppress_guesses;
 }
@@ -70,14 +70,17 @@ rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
 }
 
 /*
- * The index of a leaf has been asked, and a copy of it kept or not.
+ * The index of a leaf has been asked, and a copy of it kept or not.  read_slot is
+ * what rf_read_slot() said before.
  */
 void
-rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
+rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot,
+			 uint64 read_slot)
 {
 	if (slot->kept)
 	{
 		leaf->clock = rf_planning->started;
+		leaf->slot = read_slot;
 		table->has_copies = true;
 	}
 	else
@@ -106,7 +109,8 @@ rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set, bool in_recovery,
 		 RfStamp *stamp)
 {
 	table->last_asked = plannings;
-	if (leaf->copy == NULL || !rf_planning->guess)
+	if (leaf->copy == NULL || !rf_planning->guess ||
+		leaf->slot != rf_read_slot(leaf->index))
 		return false;
 	if (!in_recovery && rf_digest_denies(&leaf->digest, set))
 		*stamp = leaf->digest.stamp;
@@ -122,12 +126,14 @@ rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set, bool in_recovery,
 bool
 rf_digest_is_due(const RfLeaf *leaf)
 {
-	if (digests_left == 0 || leaf->copy == NULL ||
-		leaf->digest.filter.bits != NULL ||
-		!rf_copy_wants_digest(leaf->copy))
+	uint64		keys;
+
+	if (digest_keys_left <= 0 || leaf->copy == NULL ||
+		leaf->digest.filter.bits != NULL)
 		return false;
-	digests_left--;
-	return true;
+	keys = rf_copy_wants_digest(leaf->copy);
+	digest_keys_left -= keys;
+	return keys > 0;
 }
 
 /*
@@ -144,17 +150,36 @@ rf_make_room(const RfTable *table)
 }
 
 /*
+ * Is the stamp of a NO still that of the leaf's index?  False also where that
+ * cannot be told without a look at the index.  Snapshot and invalidation messages
+ * are those of after the NO; src/README.md has the argument.
+ */
+bool
+rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip)
+{
+	return leaf->copy != NULL && leaf->slot != 0 &&
+		leaf->slot == rf_read_slot(leaf->index) &&
+		leaf->digest.stamp.identity == skip->stamp.identity &&
+		leaf->digest.stamp.changes == skip->stamp.changes &&
+		rf_leaf_is_located(leaf);
+}
+
+/*
  * A guard has compared a NO's stamp with that of the leaf's index, and it was
- * the same or another.  clock was read before that.
+ * the same or another.  clock and read_slot were read before that.
  */
 void
 rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
-				 const RfClock *clock, bool same)
+				 const RfClock *clock, uint64 read_slot, bool same)
 {
 	if (leaf->copy == NULL)
 		return;
-	if (same && rf_copy_has_stamp(leaf->copy, &skip->stamp))
+	if (same && leaf->digest.stamp.identity == skip->stamp.identity &&
+		leaf->digest.stamp.changes == skip->stamp.changes)
+	{
 		leaf->clock = *clock;
+		leaf->slot = read_slot;
+	}
 	else
 		rf_forget_copy(table, leaf);
 }

@@ -163,6 +163,7 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
 		  RfStamp *stamp)
 {
 	uint64		before = rf_changes();
+	uint64		read_slot = rf_read_slot(leaf->index);
 	bool		stale = false;
 	RfAnswer	answer = RF_UNKNOWN;
 	RfAsked		asked;
@@ -182,7 +183,7 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
 		rf_make_room(table);
 		rf_copy_slot(table, leaf, &slot);
 		answer = ask(&asked, cond->set, in_recovery, stamp, &slot);
-		rf_copy_kept(table, leaf, &slot);
+		rf_copy_kept(table, leaf, &slot, read_slot);
 	}
 	unlock_index(&asked);
 	return answer;
@@ -318,6 +319,7 @@ still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
 {
 	RfStamp		stamp;
 	RfKeySet  **set = &recheck->sets[skip->probe];
+	uint64		read_slot = rf_read_slot(skip->index);
 	bool		same;
 
 	/* Before anything is read (R5). */
@@ -326,7 +328,8 @@ still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
 
 	same = recheck->trust_stamps && has_stamp(asked, &skip->stamp);
 	if (leaf != NULL)
-		rf_guess_checked(table, leaf, skip, &recheck->clock, same);
+		rf_guess_checked(table, leaf, skip, &recheck->clock, read_slot,
+						 same);
 	if (same)
 		return true;
 	if (*set == NULL)
@@ -374,6 +377,12 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 	bool		holds = false;
 	bool		lock_table = recheck->serializable != NULL;
 
+	if (!lock_table && !recheck->in_recovery && leaf != NULL &&
+		rf_guess_is_true(leaf, skip))
+	{
+		leaf->clock = recheck->clock;
+		return true;
+	}
 	if (lock_table &&
 		!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
 		return false;

@@ -73,7 +73,9 @@ typedef struct RfLeaf
 	Oid			leaf;
 	Oid			index;
 	RfCopy	   *copy;			/* or NULL */
-	RfClock		clock;			/* read before the copy was last found true */
+	RfClock		clock;			/* read before the copy was last found true
+								 * ... */
+	uint64		slot;			/* ... and rf_read_slot() before that */
 	RfDigest	digest;			/* goes with the copy */
 	uint32		probes;			/* since these were last collected ... */
 	uint32		skips;			/* ... and those answered NO */
@@ -317,10 +319,13 @@ extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set,
 extern bool rf_digest_is_due(const RfLeaf *leaf);
 extern void rf_make_room(const RfTable *table);
 extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
-extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
+extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot,
+						 uint64 read_slot);
 extern void rf_forget_copy(RfTable *table, RfLeaf *leaf);
+extern bool rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip);
 extern void rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
-							 const RfClock *clock, bool same);
+							 const RfClock *clock, uint64 read_slot,
+							 bool same);
 
 /* ---- skip.c ---- */
 

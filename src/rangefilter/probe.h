@@ -38,7 +38,7 @@ typedef struct RfStamp
  */
 typedef struct RfCopy RfCopy;
 
-/* What spares asking a copy, where there is one. */
+/* Goes with a copy, and often spares asking it. */
 typedef struct RfDigest
 {
 	FilterDigest filter;		/* bits are NULL: there is none */
@@ -120,14 +120,12 @@ extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
 
 /*
  * Is it time to make a digest of what the copy is asked about, since it is asked
- * so often?  rf_copy_digest() does so if there is room, with the index locked and
- * at locator.  It reads all of the filter.
+ * so often?  0: no; else the number of keys, some nanoseconds each.
+ * rf_copy_digest() does so if there is room, with the index locked and at locator.
+ * It reads all of the filter.
  */
-extern bool rf_copy_wants_digest(const RfCopy *copy);
+extern uint64 rf_copy_wants_digest(const RfCopy *copy);
 extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator);
-
-/* Was the copy made of a summary with this stamp? */
-extern bool rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp);
 
 /*
  * Start to load what rf_copy_probe() will look at first: the copy; then, with
@@ -166,6 +164,15 @@ typedef struct RfShares
 extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
 							   RfKeySet **sets, int nsets, RfShares *shares,
 							   double *share);
+
+/*
+ * A number that moves with the stamp of an index, and maybe at other times.  What
+ * is read from the index after the number, be it by a copy or another process,
+ * stays true as long as the number is the same; but for changes of which file the
+ * index is, about which invalidations tell, too.  0 where there are no such
+ * numbers: the server has not preloaded the library, or is in recovery.
+ */
+extern uint64 rf_read_slot(Oid index);
 
 /*
  * How many rows this backend has given to indexes so far, whether or not that

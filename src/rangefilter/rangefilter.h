@@ -246,6 +246,11 @@ typedef struct RfCache
 
 /* rfoptions.c */
 extern void rf_init_options(void);
+
+/* ---- rfslots.c ---- */
+
+extern void rf_init_slots(void);
+extern void rf_advance_slot(Oid index);
 extern bytea *rf_options(Datum reloptions, bool validate);
 extern const RfOptions *rf_index_options(Relation index);
 extern void rf_check_definition(Relation heap, Relation index,

@@ -26,10 +26,10 @@
 #include "utils/rel.h"
 
 /*
- * A copy that was asked so often has paid for its digest: to make it takes
- * about as long as that many questions.
+ * Asked once for so many keys of its filter, a copy has paid for its digest: to
+ * make it takes about as long as that many questions.
  */
-#define RF_DIGEST_AFTER		200
+#define RF_DIGEST_KEYS_PER_QUESTION	100
 
 /* Bits of a digest for each key: three quarters of absent points are denied. */
 #define RF_DIGEST_BITS		3
@@ -95,17 +95,6 @@ rf_copy_forget(RfCopySlot *slot)
 }
 
 /*
- * See probe.h.
- */
-bool
-rf_copy_has_stamp(const RfCopy *copy, const RfStamp *stamp)
-{
-	const RfMetaData *meta = rf_copy_meta(copy);
-
-	return meta->identity == stamp->identity && meta->changes == stamp->changes;
-}
-
-/*
  * Is the copy one of this state of the metapage?
  */
 static bool
@@ -150,6 +139,8 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 		rf_copy_bare_segments(rf_copy_segments(copy), meta);
 		*slot->used += size;
 		*slot->copy = copy;
+		slot->digest->stamp.identity = meta->identity;
+		slot->digest->stamp.changes = meta->changes;
 	}
 	copy->file = *file;
 	copy->file.index = NULL;
@@ -263,17 +254,20 @@ rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set)
 /*
  * See probe.h.
  */
-bool
+uint64
 rf_copy_wants_digest(const RfCopy *copy)
 {
 	const RfMetaData *meta = rf_copy_meta(copy);
 	const RfSegment *segment = rf_copy_segments(copy);
 
 	/* Only questions to a single segment are counted. */
-	return copy->asked >= RF_DIGEST_AFTER && meta->ndelta == 0 &&
-		(segment->kind == FILTER_KIND_SNARF ||
-		 segment->kind == FILTER_KIND_EXACT) &&
-		segment->nkeys > 0 && segment->nkeys <= RF_DIGEST_MAX_KEYS;
+	if (copy->asked == 0 || meta->ndelta != 0 ||
+		(segment->kind != FILTER_KIND_SNARF &&
+		 segment->kind != FILTER_KIND_EXACT) ||
+		segment->nkeys > RF_DIGEST_MAX_KEYS ||
+		segment->nkeys > (uint64) copy->asked * RF_DIGEST_KEYS_PER_QUESTION)
+		return 0;
+	return segment->nkeys;
 }
 
 /*
@@ -303,8 +297,6 @@ rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator)
 						   segment->root_len, &reader.reader))
 	{
 		slot->digest->filter = digest;
-		slot->digest->stamp.identity = meta->identity;
-		slot->digest->stamp.changes = meta->changes;
 		*slot->used += size;
 	}
 	else

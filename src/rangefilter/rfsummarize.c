@@ -173,17 +173,18 @@ rf_retire_delta(RfMetaData *meta, BlockNumber start)
 }
 
 /*
- * From now on keys are made by this codec's collators.  Those there are, all
+ * From now on keys are made by our collators.  Those there are, all
  * retired, count no more; until they are replaced, by a scan of everything, the
  * index has nothing to say.
  */
 static void
-rf_change_collators(RfMetaData *meta, const RfCodec *codec)
+rf_change_collators(Relation index, RfMetaData *meta)
 {
 	Assert(meta->nretired == meta->ndelta);
-	meta->collators = codec->collators;
+	meta->collators = rf_index_codec(index)->collators;
 	meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
 	meta->changes++;
+	rf_advance_slot(RelationGetRelid(index));
 }
 
 /*
@@ -220,7 +221,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->flags &= ~RF_DELTA_RETIRING;
 	rf_retire_delta(meta, work->start);
 	if (otherwise)
-		rf_change_collators(meta, rf_index_codec(index));
+		rf_change_collators(index, meta);
 	if (meta->flags & RF_TAIL_OPEN)
 		meta->flags |= RF_TAIL_OPEN_RETIRED;
 	meta->flags &= ~RF_TAIL_OPEN;
@@ -313,6 +314,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	meta->summarized_at = GetCurrentTimestamp();
 	meta->generation++;
 	meta->changes++;
+	rf_advance_slot(RelationGetRelid(index));
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }

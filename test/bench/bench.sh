@@ -47,6 +47,7 @@ declare -A METHODS=([none]='' [brin]=brin [btree]=btree [rangefilter]=rangefilte
 SAMPLES=${BENCH_SAMPLES:-40}
 OUTER=1000
 WIDTH=1000000000
+COMMITS=300
 
 # The figures, by "measure:variant".
 declare -A FIGURE
@@ -91,6 +92,8 @@ write_scripts()
 		} >"$RF_TMP/${condition%%:*}.sql"
 	done
 	FIRST_ID=$(head -n 1 "$RF_TMP/ids")
+	FIRST_DAY=$(($1 / (2 * SAMPLES)))
+	echo 'UPDATE other SET n = n + 1;' >"$RF_TMP/other.sql"
 
 	# The outer side of a join: as many ids from all over the table.
 	rf_psql -c 'DROP TABLE IF EXISTS outer_ids' \
@@ -124,6 +127,21 @@ pgbench_ms()
 	done | rf_median
 }
 
+# The same for the point query by the simple protocol, while another session
+# commits $COMMITS times a second.
+busy_ms()
+{
+	local writer
+
+	rf_psql -c 'DROP TABLE IF EXISTS other' -c 'CREATE TABLE other AS SELECT 0 n' 2>/dev/null
+	rf_run "$RF_BIN/pgbench" -n -T $((RUN_SECONDS * REPEAT + 10)) -R "$COMMITS" \
+		-f "$RF_TMP/other.sql" postgres >/dev/null 2>&1 &
+	writer=$!
+	pgbench_ms point simple
+	rf_psql -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'UPDATE other%'" >/dev/null
+	wait "$writer" || true
+}
+
 # Creates the indexes of a variant on table $2; prints the seconds it took.
 create_indexes()
 {
@@ -149,6 +167,7 @@ measure_variant()
 	rf_psql -c 'VACUUM bench' -c CHECKPOINT
 	check_answers "$variant"
 	FIGURE[simple:$variant]=$(pgbench_ms point simple)
+	FIGURE[busy:$variant]=$(busy_ms)
 	FIGURE[prepared:$variant]=$(pgbench_ms point prepared)
 	FIGURE[range:$variant]=$(pgbench_ms range simple)
 	# A nested loop is compared with a nested loop, where there is an index for it.
@@ -159,6 +178,7 @@ measure_variant()
 				pgbench_ms loop prepared) ;;
 	esac
 	FIGURE[connect:$variant]=$(rf_time_connection "$query" "$CONNECTIONS")
+	FIGURE[floor:$variant]=$(rf_time_connection "$query AND day = $FIRST_DAY" "$CONNECTIONS")
 	FIGURE[locks:$variant]=$(rf_psql -c BEGIN -c "EXPLAIN $query" \
 		-c 'SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()' -c COMMIT | tail -n 1)
 	FIGURE[memory:$variant]=$(rf_psql -c "EXPLAIN $query" \
@@ -262,10 +282,12 @@ report()
 	done
 	printf '\n'
 	line simple "\`id = x\`, simple protocol, ms"
+	line busy "the same, another session committing $COMMITS times a second, ms"
 	line prepared "\`id = \$1\`, prepared, ms"
 	line range "\`id BETWEEN x AND y\`, simple protocol, ms"
 	line loop "nested loop, $OUTER outer rows, prepared, work_mem = 64MB, ms"
 	line connect 'first query of a connection, ms'
+	line floor 'the same with the partition key, ms'
 	line locks 'locks held after planning it'
 	line memory "memory of a session that has planned it, MB"
 	line size 'size of the index, MB'

@@ -182,17 +182,22 @@ regress_suite()
 	check_server_log regress
 }
 
+# Twice: guesses are checked in other ways where the library is preloaded.
 isolation_suite()
 {
-	local tests
+	local tests name preload
 
 	tests=$(names_in "$RF_SRC/test/isolation/specs" spec) || return 1
 	tests=$(pick "$tests" "$@") || return 1
-	rf_start_server isolation max_prepared_transactions=10
-	run_regress isolation isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
-		--load-extension=rangefilter "$tests"
-	rf_stop_server isolation
-	check_server_log isolation
+	for preload in '' rangefilter; do
+		name=isolation${preload:+_preloaded}
+		rf_start_server "$name" max_prepared_transactions=10 \
+			shared_preload_libraries="$preload"
+		run_regress "$name" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
+			--load-extension=rangefilter "$tests"
+		rf_stop_server "$name"
+		check_server_log "$name"
+	done
 }
 
 # Test modules have sql/ and expected/ of their own, if they want.
@@ -270,14 +275,15 @@ tap_suite()
 # Random data, DML and queries: with skipping and without it, the same answer.
 oracle_suite()
 {
-	local status=0 seed=${SEED:-$(date +%s)}
+	local status=0 seed=${SEED:-$(date +%s)} preload=session
 
 	[ -x "$RF_SRC/test/oracle/run" ] || { rf_say "no oracle test"; return 1; }
-	rf_start_server oracle "session_preload_libraries=rangefilter" \
+	[ $((seed % 2)) = 0 ] || preload=shared
+	rf_start_server oracle "${preload}_preload_libraries=rangefilter" \
 		max_prepared_transactions=10
 	rf_psql -c 'CREATE DATABASE oracle' || return 1
 	rf_psql -d oracle -c 'CREATE EXTENSION rangefilter' || return 1
-	rf_say "seed $seed: again with SEED=$seed make test T=oracle"
+	rf_say "seed $seed, ${preload}_preload_libraries: again with SEED=$seed make test T=oracle"
 	PGDATABASE=oracle rf_run "$RF_SRC/test/oracle/run" --seed "$seed" \
 		--seconds "${ORACLE_SECONDS:-120}" >"$RF_TMP/oracle.log" 2>&1 || status=$?
 	cat "$RF_TMP/oracle.log"

@@ -11,7 +11,6 @@ use Test::More;
 
 my $node = new_server(
 	'activity', conf => q{
-shared_preload_libraries = 'rangefilter'
 rangefilter.activity_sample_rate = 1
 });
 my $file = $node->data_dir . '/pg_stat/rangefilter.stat';

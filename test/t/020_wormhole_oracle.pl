@@ -17,9 +17,10 @@ use Types;
 my $seed = seed();
 my $rounds = $ENV{WORMHOLE_ROUNDS} // 26;
 my @servers = (
-	new_server('wormhole_oracle', conf => "max_wal_size = '64MB'\n"),
+	new_server('wormhole_oracle',
+		conf => "max_wal_size = '64MB'\nshared_preload_libraries = ''\nsession_preload_libraries = 'rangefilter'\n"),
 	new_server('wormhole_shared',
-		conf => "max_wal_size = '64MB'\nshared_preload_libraries = 'rangefilter'\nwormhole.hint_memory = '512kB'\n"));
+		conf => "max_wal_size = '64MB'\nwormhole.hint_memory = '512kB'\n"));
 my @sessions = map { open_session($_) } @servers;
 my $session;
 

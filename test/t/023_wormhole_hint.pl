@@ -13,7 +13,6 @@ my $seed = seed();
 my $node = new_server(
 	'wormhole_hint',
 	conf => q{
-shared_preload_libraries = 'rangefilter'
 wormhole.hint_memory = '256kB'
 max_wal_size = '256MB'
 });

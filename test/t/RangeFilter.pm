@@ -15,7 +15,7 @@ our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
   denied start_load finish_load open_session send_sql
   answer ask close_session);
 
-# A server with the library in every session.  Autovacuum is off: tests say
+# A server that has preloaded the library.  Autovacuum is off: tests say
 # themselves when to vacuum.
 sub new_server
 {
@@ -31,7 +31,7 @@ sub new_server
 	$node->init(extra => \@checksums, %{ $params{init} // {} });
 	$node->append_conf(
 		'postgresql.conf', qq{
-session_preload_libraries = 'rangefilter'
+shared_preload_libraries = 'rangefilter'
 autovacuum = off
 fsync = off
 max_prepared_transactions = 10
