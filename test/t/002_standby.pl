@@ -195,6 +195,7 @@ CREATE INDEX ON kept USING rangefilter (k);
 $primary->wait_for_catchup($standby);
 $session = open_session($standby);
 is(ask($session, $asks), '0', 'standby: no such key') for 1 .. 2;
+like(ask($session, "EXPLAIN $asks"), qr/Partitions Skipped: 4 of 4/, 'standby: all skipped');
 $primary->safe_psql('postgres', 'INSERT INTO kept VALUES (2, 5000)');
 $primary->wait_for_catchup($standby);
 $load = start_load($primary, 4, $seed + 1, 200);
