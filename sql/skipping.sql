@@ -544,5 +544,25 @@ SELECT count(*) < (SELECT count(*) FROM pg_inherits WHERE inhparent = 'ev'::regc
 FROM pg_locks JOIN pg_inherits ON relation = inhrelid WHERE inhparent = 'ev'::regclass AND pid = pg_backend_pid();
 ROLLBACK;
 
+-- Rows that lie on the bound of a range, or begin like one pattern of several
+CREATE TABLE edge (part int, n numeric, tx text COLLATE "C", nm name) PARTITION BY LIST (part);
+CREATE TABLE edge1 PARTITION OF edge FOR VALUES IN (1);
+CREATE TABLE edge2 PARTITION OF edge FOR VALUES IN (2);
+INSERT INTO edge SELECT p, 10 * p + i, chr(96 + p) || i, chr(96 + p) || i
+FROM generate_series(1, 2) p, generate_series(0, 9) i;
+INSERT INTO edge VALUES (1, 19, 'ab   ', 'ab');
+CREATE INDEX ON edge USING rangefilter (n);
+CREATE INDEX ON edge USING rangefilter (tx);
+CREATE INDEX ON edge USING rangefilter (nm);
+CREATE INDEX ON edge USING rangefilter ((tx::bpchar));
+SELECT clause, skips('SELECT * FROM edge WHERE ' || clause)
+FROM (VALUES ('n <@ ''[5,10]''::numrange'), ('n <@ ''[5,10)''::numrange'), ('n <@ ''[29,40]''::numrange'),
+	('n <@ ''(29,40]''::numrange'), ('''(19,20]''::numrange @> n'), ('n <@ ''(,10]''::numrange'),
+	('n <@ ANY (''{"[1,5)","[20,20]"}''::numrange[])'),
+	('tx LIKE ANY (''{a%,%5}'')'), ('tx LIKE ANY (''{%5,b%}'')'), ('tx LIKE ANY (''{a%,NULL}'')'),
+	('nm LIKE ''b5'''), ('nm LIKE ''a5'''), ('nm LIKE ''c5'''),
+	('tx LIKE ''ab  %'''), ('tx LIKE ''ab '''), ('tx::bpchar LIKE ''ab  %'''), ('tx::bpchar = ''ab''')) c (clause);
+DROP TABLE edge;
+
 DROP SCHEMA skipping CASCADE;
 DROP ROLE regress_rf_user;
