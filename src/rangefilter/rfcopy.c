@@ -26,10 +26,11 @@
 #include "utils/rel.h"
 
 /*
- * Asked once for so many keys of its filter, a copy has paid for its digest: to
- * make it takes about as long as that many questions.
+ * Asked once for so many keys of its filter, and a few times more, a copy has
+ * paid for its digest: to make it takes about as long as that many questions.
  */
 #define RF_DIGEST_KEYS_PER_QUESTION	100
+#define RF_DIGEST_QUESTIONS			10
 
 /* Bits of a digest for each key: three quarters of absent points are denied. */
 #define RF_DIGEST_BITS		3
@@ -261,11 +262,12 @@ rf_copy_wants_digest(const RfCopy *copy)
 	const RfSegment *segment = rf_copy_segments(copy);
 
 	/* Only questions to a single segment are counted. */
-	if (copy->asked == 0 || meta->ndelta != 0 ||
+	if (copy->asked < RF_DIGEST_QUESTIONS || meta->ndelta != 0 ||
 		(segment->kind != FILTER_KIND_SNARF &&
 		 segment->kind != FILTER_KIND_EXACT) ||
 		segment->nkeys > RF_DIGEST_MAX_KEYS ||
-		segment->nkeys > (uint64) copy->asked * RF_DIGEST_KEYS_PER_QUESTION)
+		segment->nkeys > (uint64) (copy->asked - RF_DIGEST_QUESTIONS) *
+		RF_DIGEST_KEYS_PER_QUESTION)
 		return 0;
 	return segment->nkeys;
 }
