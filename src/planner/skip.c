@@ -41,9 +41,9 @@
  * as asking about that many.  What the next step looks at must have arrived.
  */
 static const int look_ahead_by[RF_AHEAD_STEPS] = {
-	[RF_AHEAD_DIGEST] = 16,
-	[RF_AHEAD_COPY] = 10,
-	[RF_AHEAD_PAGE] = 5
+	[RF_AHEAD_DIGEST] = 12,
+	[RF_AHEAD_COPY] = 6,
+	[RF_AHEAD_PAGE] = 3
 };
 
 static get_relation_info_hook_type previous_hook = NULL;
