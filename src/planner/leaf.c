@@ -74,7 +74,7 @@ unlock_index(RfAsked *asked)
  * such index that could be used.
  */
 static bool
-lock_index(Oid table, Oid oid, const RfLeaf *leaf, RfAsked *asked, bool *stale)
+lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
 {
 	asked->oid = oid;
 	asked->leaf = leaf;

@@ -303,12 +303,18 @@ rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 
 /*
  * Is the index, which the caller has locked, where the leaf's locator says, and
- * can it be used?
+ * can it be used?  If so, that is now known of a later time; tracks lie all over
+ * memory, so a guard would rather not look at ten thousand.
  */
 bool
-rf_leaf_is_located(const RfLeaf *leaf)
+rf_leaf_is_located(RfLeaf *leaf)
 {
-	return leaf->located && rf_unchanged(leaf->track, leaf->located_at);
+	if (!leaf->located || leaf->located_at == rf_changes())
+		return leaf->located;
+	if (!rf_unchanged(leaf->track, leaf->located_at))
+		return false;
+	leaf->located_at = rf_changes();
+	return true;
 }
 
 /*

@@ -81,7 +81,8 @@ typedef struct RfLeaf
 	uint32		skips;			/* ... and those answered NO */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
 	bool		located;
-	uint64		located_at;		/* rf_changes() before locator was read */
+	uint64		located_at;		/* rf_changes() before locator was read, or
+								 * when it was still true */
 	RfTrack    *track;
 } RfLeaf;
 
@@ -145,7 +146,7 @@ extern bool rf_unchanged(const RfTrack *track, uint64 when);
 
 extern RfLeaf *rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf,
 							int position);
-extern bool rf_leaf_is_located(const RfLeaf *leaf);
+extern bool rf_leaf_is_located(RfLeaf *leaf);
 extern void rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when);
 extern void rf_forget_copies(RfTable *table);
 
