@@ -238,46 +238,21 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
 }
 
 /*
- * The first set of numbers that a condition asks for, or NULL.
- */
-static const RfCond *
-first_probe(const RfCond *cond)
-{
-	while (cond->kind != RF_COND_PROBE && cond->args != NIL)
-		cond = linitial(cond->args);
-	return cond->kind == RF_COND_PROBE && cond->set->nranges > 0 &&
-		cond->set->kind == RF_KEY_U64 ? cond : NULL;
-}
-
-/*
- * Starts to load what rf_exclude_leaf() will look at, in steps: what the next
- * one looks at is known by what was loaded in the one before.
+ * Starts to load what rf_exclude_leaf() will look at first.
  */
 void
-rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf, int position,
-			  RfLookAhead step)
+rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf, int position)
 {
-	RfLeaf	   *entry;
+	const RfLeaf *entry;
 
-	cond = first_probe(cond);
-	if (cond == NULL)
+	while (cond->kind != RF_COND_PROBE && cond->args != NIL)
+		cond = linitial(cond->args);
+	if (cond->kind != RF_COND_PROBE || cond->set->nranges == 0 || cond->set->kind != RF_KEY_U64)
 		return;
 	entry = rf_find_leaf(table, cond->index, leaf, position);
-	if (entry == NULL)
-		return;
-	if (step == RF_AHEAD_DIGEST)
-	{
-		if (entry->digest.filter.bits != NULL)
-			filter_digest_prefetch(&entry->digest.filter,
-								   cond->set->ranges[0].lo.num);
-	}
-	else if (entry->copy == NULL ||
-			 rf_digest_denies(&entry->digest, cond->set))
-		return;
-	else if (step == RF_AHEAD_COPY)
-		rf_copy_prefetch(entry->copy);
-	else
-		rf_copy_prefetch_page(entry->copy, cond->set);
+	if (entry != NULL && entry->digest.filter.bits != NULL)
+		filter_digest_prefetch(&entry->digest.filter,
+							   cond->set->ranges[0].lo.num);
 }
 
 /*

@@ -243,20 +243,10 @@ typedef struct RfRecheck
 	int			position;		/* where the next leaf is likely to be */
 } RfRecheck;
 
-/* What is loaded before a leaf is asked about, a step at a time. */
-typedef enum RfLookAhead
-{
-	RF_AHEAD_DIGEST,
-	RF_AHEAD_COPY,				/* where the digest does not deny */
-	RF_AHEAD_PAGE,				/* the one the copy will read */
-	RF_AHEAD_STEPS
-} RfLookAhead;
-
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
-
 extern void rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf,
-						  int position, RfLookAhead step);
+						  int position);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
 /* ---- plan.c ---- */

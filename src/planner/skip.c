@@ -38,13 +38,9 @@
 
 /*
  * So many leaves ahead what they will be asked for is loaded: it takes as long
- * as asking about that many.  What the next step looks at must have arrived.
+ * as asking about that many.
  */
-static const int look_ahead_by[RF_AHEAD_STEPS] = {
-	[RF_AHEAD_DIGEST] = 12,
-	[RF_AHEAD_COPY] = 6,
-	[RF_AHEAD_PAGE] = 3
-};
+#define LOOK_AHEAD	8
 
 static get_relation_info_hook_type previous_hook = NULL;
 
@@ -164,25 +160,6 @@ number_probes(RfCond *cond)
 }
 
 /*
- * Starts to load what will be looked at for leaves to come, with ahead[] the
- * last ones this was done for: at every step that of one more leaf.
- */
-static void
-look_ahead(RfTable *table, const RfPass *pass, int *ahead)
-{
-	for (int step = 0; step < RF_AHEAD_STEPS; step++)
-	{
-		if (ahead[step] == -2)
-			continue;
-		ahead[step] = bms_next_member(pass->leaves, ahead[step]);
-		if (ahead[step] >= 0)
-			rf_look_ahead(table, pass->match.cond,
-						  pass->partdesc->oids[ahead[step]], ahead[step],
-						  step);
-	}
-}
-
-/*
  * Finds out which leaves can be left out.
  */
 static void
@@ -192,19 +169,15 @@ ask_leaves(RfTable *table, RfPass *pass)
 												  "rangefilter probes",
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
-	int			ahead[RF_AHEAD_STEPS];
+	int			ahead = -1;
 
 	pass->skips = palloc0(sizeof(RfSkips));
 	pass->skips->context = CurrentMemoryContext;
 	number_probes(pass->match.cond);
 	table->has_counts = true;
 	rf_stats_pending = true;
-	for (int step = 0; step < RF_AHEAD_STEPS; step++)
-	{
-		ahead[step] = -1;
-		for (int n = 0; n < look_ahead_by[step] && ahead[step] != -2; n++)
-			ahead[step] = bms_next_member(pass->leaves, ahead[step]);
-	}
+	for (int n = 0; n < LOOK_AHEAD && ahead != -2; n++)
+		ahead = bms_next_member(pass->leaves, ahead);
 	while ((i = bms_next_member(pass->leaves, i)) >= 0)
 	{
 		MemoryContext old;
@@ -212,7 +185,10 @@ ask_leaves(RfTable *table, RfPass *pass)
 
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
-		look_ahead(table, pass, ahead);
+		if (ahead != -2 &&
+			(ahead = bms_next_member(pass->leaves, ahead)) >= 0)
+			rf_look_ahead(table, pass->match.cond,
+						  pass->partdesc->oids[ahead], ahead);
 		excluded = rf_exclude_leaf(table, pass->match.cond,
 								   pass->partdesc->oids[i], i,
 								   rf_planning->in_recovery, pass->skips);

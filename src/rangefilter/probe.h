@@ -128,13 +128,6 @@ extern uint64 rf_copy_wants_digest(const RfCopy *copy);
 extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator);
 
 /*
- * Start to load what rf_copy_probe() will look at first: the copy; then, with
- * that there, the page it will read.
- */
-extern void rf_copy_prefetch(const RfCopy *copy);
-extern void rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set);
-
-/*
  * Does a digest deny that there is a key of the set?  So does the summary with its
  * stamp, except on standbys.
  */

@@ -21,7 +21,6 @@
 
 #include "compat.h"
 #include "rangefilter/rangefilter.h"
-#include "storage/buf_internals.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -205,51 +204,6 @@ rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
 	stamp->changes = meta->changes;
 	return rf_probe_state(&copy->file, meta, rf_copy_segments(copy), set,
 						  in_recovery);
-}
-
-/*
- * See probe.h.
- */
-void
-rf_copy_prefetch(const RfCopy *copy)
-{
-	for (Size at = 0; at < 4 * PG_CACHE_LINE_SIZE; at += PG_CACHE_LINE_SIZE / 2)
-		__builtin_prefetch((const char *) copy + at);
-}
-
-/*
- * FilterReader callback: there is no page yet.
- */
-static const uint8 *
-rf_prefetch_run_page(FilterReader *self, uint32_t pageno)
-{
-	RfRunReader *reader = (RfRunReader *) self;
-	BlockNumber block = reader->run_block + pageno;
-	Buffer		buffer = reader->file->buffers[block % RF_RECENT_PAGES];
-
-	if (BufferIsValid(buffer) && !BufferIsLocal(buffer))
-	{
-		__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-		__builtin_prefetch(BufferGetPage(buffer));
-	}
-	return NULL;
-}
-
-/*
- * See probe.h.
- */
-void
-rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set)
-{
-	const RfMetaData *meta = rf_copy_meta(copy);
-	const RfSegment *segment = rf_copy_segments(copy);
-	RfRunReader reader;
-
-	if (meta->nsegments != 1 || !rf_asks_filter(segment, set))
-		return;
-	rf_run_reader_begin(&reader, &copy->file, meta, segment);
-	reader.reader.read_page = rf_prefetch_run_page;
-	(void) rf_segment_ask(segment, set->kind, set, &reader.reader);
 }
 
 /*
