@@ -399,6 +399,12 @@ COMMENT ON FUNCTION rangefilter_activity_reset(regclass) IS
 -- As pg_stat_reset().
 REVOKE ALL ON FUNCTION rangefilter_activity_reset(regclass) FROM PUBLIC;
 
+CREATE FUNCTION rangefilter_shared_cache(OUT indexes bigint, OUT bytes bigint)
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_shared_cache() IS
+	'how many indexes of the database sessions remember in shared memory, and in how many bytes';
+
 CREATE FUNCTION rangefilter_advise("table" regclass, "column" name,
 	OUT worthwhile boolean,
 	OUT advice text,

@@ -7,65 +7,12 @@ SET search_path = gate_join, public;
 SET enable_nestloop = off;
 SET enable_mergejoin = off;
 SET max_parallel_workers_per_gather = 0;
-
--- The rows a query returns, in short.
-CREATE FUNCTION answer(query text) RETURNS text
-LANGUAGE plpgsql AS
-$$
-DECLARE
-	line text;
-	lines text[] := '{}';
-BEGIN
-	FOR line IN EXECUTE query LOOP
-		lines := lines || coalesce(line, 'NULL');
-	END LOOP;
-	RETURN array_length(lines, 1) || ' rows '
-		|| md5((SELECT string_agg(x, ',' ORDER BY x) FROM unnest(lines) x));
-END
-$$;
-
--- A plan in the words of PostgreSQL 15: 18 gives fractions of rows, and says what
--- was disabled.
-CREATE FUNCTION plan_of(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text
-LANGUAGE plpgsql AS
-$$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE format('EXPLAIN (%s) ', options) || query LOOP
-		CONTINUE WHEN line ~ '^ *Disabled: ';
-		RETURN NEXT replace(line, '.00 loops=', ' loops=');
-	END LOOP;
-END
-$$;
-
--- Runs a query with skipping and without; tells how many gates have values of
--- joins, and what they skipped.
-CREATE FUNCTION gates(query text) RETURNS text
-LANGUAGE plpgsql AS
-$$
-DECLARE
-	plan jsonb;
-	skipped text;
-	a text;
-	b text;
-BEGIN
-	a := answer(query);
-	PERFORM set_config('rangefilter.enable', 'off', true);
-	b := answer(query);
-	PERFORM set_config('rangefilter.enable', 'on', true);
-	IF a IS DISTINCT FROM b THEN
-		RAISE EXCEPTION 'wrong result: % instead of % for %', a, b, query;
-	END IF;
-	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT count(*) || ' gates, skipped ' || sum((g->>'Partitions Skipped')::int)
-		|| ' of ' || sum((g->>'Partitions Considered')::int)
-	INTO skipped
-	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g
-	WHERE g ? 'Skip Hash Cond';
-	RETURN concat(coalesce(a, 'no rows'), ': ', skipped);
-END
-$$;
+SET gates.of = 'Skip Hash Cond';
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/gates.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
 
 CREATE TABLE t (part int, k int, n int, tx text COLLATE "C") PARTITION BY LIST (part);
 SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)
@@ -152,6 +99,29 @@ SELECT gates('SELECT x.*, d.id FROM (SELECT k FROM t LIMIT 800) x JOIN d ON x.k 
 -- constants, other columns and expressions in place of the key
 SELECT gates('SELECT x.* FROM (SELECT k, tx FROM t WHERE part < 3 UNION ALL SELECT n, tx FROM t WHERE part > 2 UNION ALL SELECT 300, tx FROM t WHERE n = 5) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.* FROM (SELECT k a, k b FROM t WHERE part < 5 UNION ALL SELECT k, n FROM t WHERE part > 4) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n3'' AND e.name < ''n5''');
+-- two columns in one arm, the same one twice in the other
+CREATE TABLE apart AS SELECT DISTINCT k, k - 300 AS n FROM t WHERE k >= 300;
+CREATE INDEX ON apart USING rangefilter (k);
+CREATE TABLE twice AS SELECT k FROM t;
+CREATE INDEX ON twice USING rangefilter (k);
+ANALYZE apart, twice;
+SELECT gates('SELECT x.* FROM (SELECT k a, k b FROM twice UNION ALL SELECT k, n FROM apart) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n3'' AND e.name = ''n0''');
+SELECT gates('SELECT x.* FROM (SELECT k a, k b FROM twice UNION ALL SELECT n, k FROM apart) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n0'' AND e.name = ''n3''');
+SELECT gates('SELECT x.* FROM (SELECT k a, n b FROM apart UNION ALL SELECT k, k FROM twice) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n3'' AND e.name = ''n0''');
+PREPARE lower (int) AS SELECT x.* FROM (SELECT k a, k b FROM twice UNION ALL SELECT n, k FROM apart) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = 'n0' AND e.name = 'n3' AND x.b < $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT gates('EXECUTE lower (340)'), gates('EXECUTE lower (100)');
+RESET plan_cache_mode;
+-- the index of another arm is on the same type, but sorts it otherwise
+CREATE TABLE negative AS SELECT k - 650 AS k FROM t;
+CREATE INDEX ON negative USING rangefilter (k oid_ops);
+ANALYZE negative;
+SELECT gates('SELECT x.* FROM (SELECT k FROM twice UNION ALL SELECT k FROM negative) x JOIN (SELECT id - 650 AS id, name FROM d) d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.* FROM (SELECT k FROM negative UNION ALL SELECT k FROM twice) x JOIN (SELECT id - 650 AS id, name FROM d) d ON x.k = d.id WHERE d.name = ''n3''');
+PREPARE signed (int) AS SELECT * FROM (SELECT k FROM twice UNION ALL SELECT k FROM negative) x WHERE k = $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT gates('EXECUTE signed (-350)'), gates('EXECUTE signed (0)'), gates('EXECUTE signed (350)');
+RESET plan_cache_mode;
 -- the index of another arm is a partial one
 CREATE TABLE whole AS SELECT k FROM t;
 CREATE INDEX ON whole USING rangefilter (k);
@@ -234,6 +204,22 @@ INSERT INTO e SELECT i, i * 10 + 1 FROM generate_series(10, 14) i;
 ANALYZE e;
 SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
 SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b + 1');
+-- a gate that is there already asks an index that only some have
+CREATE TABLE w (part int, a int, b int) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE w%s PARTITION OF w FOR VALUES IN (%s)', p, p)
+FROM generate_series(1, 4) p \gexec
+INSERT INTO w SELECT p, a, a + 1000 + p FROM generate_series(1, 4) p, generate_series(1, 50) a, generate_series(1, 5);
+CREATE INDEX ON w1 USING rangefilter (a);
+CREATE INDEX ON w1 USING rangefilter (b);
+CREATE INDEX ON w2 USING rangefilter (b);
+CREATE INDEX ON w3 USING rangefilter (a);
+ANALYZE w;
+PREPARE old (int) AS SELECT w.* FROM w JOIN e ON w.b = e.a + 1000 WHERE w.a >= $1 AND w.a < $1 + 40;
+SET plan_cache_mode = force_generic_plan;
+SELECT plan_of('EXECUTE old (1)');
+SELECT gates('EXECUTE old (1)');
+SELECT gates('EXECUTE old (60)');
+RESET plan_cache_mode;
 CREATE INDEX ON u USING rangefilter (a, b);
 SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
 SELECT gates('SELECT u.* FROM u JOIN e ON u.a = e.a + 40');

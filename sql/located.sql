@@ -96,6 +96,29 @@ CREATE INDEX ON passing USING rangefilter (k);
 SELECT skips('SELECT * FROM passing WHERE k = 2');
 SELECT * FROM passing WHERE k = 2;
 
+-- Files in another tablespace.
+SET allow_in_place_tablespaces = on;
+CREATE TABLESPACE regress_rf_located LOCATION '';
+CREATE TABLE elsewhere (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE elsewhere_1 PARTITION OF elsewhere FOR VALUES IN (1);
+CREATE TABLE elsewhere_2 PARTITION OF elsewhere FOR VALUES IN (2);
+CREATE TABLE elsewhere_3 PARTITION OF elsewhere FOR VALUES IN (3);
+INSERT INTO elsewhere SELECT p, p * 1000 + i FROM generate_series(1, 3) p, generate_series(1, 50) i;
+CREATE INDEX elsewhere_k ON elsewhere USING rangefilter (k);
+ALTER INDEX elsewhere_2_k_idx SET TABLESPACE regress_rf_located;
+\c -
+LOAD 'rangefilter';
+SELECT skips('SELECT * FROM elsewhere WHERE k = 2001');
+SELECT skips('SELECT * FROM elsewhere WHERE k = 3001');
+SELECT part, k FROM elsewhere WHERE k IN (1001, 2001) ORDER BY k;
+ALTER INDEX elsewhere_3_k_idx SET TABLESPACE regress_rf_located;
+ALTER INDEX elsewhere_2_k_idx SET TABLESPACE pg_default;
+SELECT skips('SELECT * FROM elsewhere WHERE k = 2001');
+SELECT skips('SELECT * FROM elsewhere WHERE k = 3001');
+SELECT part, k FROM elsewhere WHERE k IN (2001, 3001) ORDER BY k;
+DROP TABLE elsewhere;
+DROP TABLESPACE regress_rf_located;
+
 -- An index that is not valid yet is not asked, and is once it is.
 CREATE TABLE parts (part int, k int) PARTITION BY LIST (part);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);

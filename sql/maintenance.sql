@@ -157,6 +157,15 @@ VACUUM wide;
 SELECT rangefilter_verify('wide_v') >= 19,
 	(SELECT count(*) FROM wide WHERE NOT rangefilter_may_contain('wide_v', v, v)) AS denied;
 
+-- The values of a dead row may be gone while it is there.
+DELETE FROM wide WHERE id = 6;
+SELECT reltoastrelid::regclass AS toast FROM pg_class WHERE oid = 'wide'::regclass \gset
+VACUUM :toast;
+INSERT INTO wide VALUES (21, 'of a new summary');
+SELECT generation AS before FROM rangefilter_status('wide_v') \gset
+SELECT rangefilter_summarize('wide_v') >= 0, rangefilter_verify('wide_v') >= 19;
+SELECT generation - :before AS made FROM rangefilter_status('wide_v');
+
 -- Many more blocks than one segment takes.
 CREATE TABLE big (k int, pad text) WITH (autovacuum_enabled = off, fillfactor = 10);
 ALTER TABLE big ALTER pad SET STORAGE plain;

@@ -27,6 +27,7 @@ typedef RelFileLocator RfRelFile;
 	((file)->spcOid = (tablespace), (file)->dbOid = (database), \
 	 (file)->relNumber = (number))
 #define RF_SAME_RELFILE(a, b) RelFileLocatorEquals(a, b)
+#define RF_RELFILE_NUMBER(file) ((file)->relNumber)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode RfRelFile;
@@ -36,6 +37,7 @@ typedef RelFileNode RfRelFile;
 	((file)->spcNode = (tablespace), (file)->dbNode = (database), \
 	 (file)->relNode = (number))
 #define RF_SAME_RELFILE(a, b) RelFileNodeEquals(a, b)
+#define RF_RELFILE_NUMBER(file) ((file)->relNode)
 #endif
 
 /* Files of relations that belong to no session. */
@@ -47,11 +49,11 @@ typedef RelFileNode RfRelFile;
 
 /* A copied datum, as before 16, is what we ask for. */
 #if PG_VERSION_NUM >= 160000
-#define RF_TUPLESORT_GETDATUM(sort, value, isnull) \
-	tuplesort_getdatum(sort, true, true, value, isnull, NULL)
+#define RF_TUPLESORT_GETDATUM(sort, forward, value, isnull) \
+	tuplesort_getdatum(sort, forward, true, value, isnull, NULL)
 #else
-#define RF_TUPLESORT_GETDATUM(sort, value, isnull) \
-	tuplesort_getdatum(sort, true, value, isnull, NULL)
+#define RF_TUPLESORT_GETDATUM(sort, forward, value, isnull) \
+	tuplesort_getdatum(sort, forward, value, isnull, NULL)
 #endif
 
 /* From 16 on, HOT updates go on although the indexed column changes. */
@@ -130,6 +132,11 @@ typedef RelFileNode RfRelFile;
 	((jointype) == JOIN_INNER || (jointype) == JOIN_SEMI || \
 	 (jointype) == JOIN_RIGHT)
 #endif
+
+/* ... and those of which one of the inner side is none. */
+#define RF_DROPS_INNER(jointype) \
+	((jointype) == JOIN_INNER || (jointype) == JOIN_LEFT || \
+	 (jointype) == JOIN_SEMI || (jointype) == JOIN_ANTI)
 
 /* The record that makes standbys cancel queries, xl_btree_reuse_page. */
 #if PG_VERSION_NUM >= 160000

@@ -27,7 +27,7 @@ _PG_init(void)
 {
 	rf_init_options();
 	rf_init_stats();
-	rf_init_slots();
+	rf_init_shared();
 	wh_init_options();
 	wh_init_hint();
 	rf_init_planner();

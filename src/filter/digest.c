@@ -179,9 +179,13 @@ digest_block(FilterDigest *digest, const SnarfPageView *view,
 	return true;
 }
 
-/* Puts a page into the digest; false if it is damaged. */
+/*
+ * Puts a page into the digest; false if it is damaged.  The run has no keys above
+ * max.
+ */
 static bool
-digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size)
+digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size,
+			uint64_t max)
 {
 	SnarfPageView view;
 	uint32_t	i;
@@ -191,7 +195,7 @@ digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size)
 	for (i = 0; i < view.nblocks; i++)
 	{
 		SnarfBlockView block;
-		uint64_t	limit = digest->max;
+		uint64_t	limit = max;
 
 		if (i + 1 < view.nblocks)
 			limit = view.base + snarf_block_begin(&view, i + 1) - 1;
@@ -217,16 +221,32 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 		root.npages == 0 || root.max < root.min ||
 		digest->nbits < 2 || digest->nbits > MAX_BITS)
 		return false;
+	if (digest->width == 0)
+		filter_digest_frame(digest, root.min, root.max);
+	if (root.min < digest->min || root.max > digest->max)
+		return false;
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));
-	digest->min = root.min;
-	digest->max = root.max;
-	digest->width = (root.max - root.min) / digest->nbits + 1;
 	for (i = 0; i < root.npages; i++)
 	{
 		const uint8_t *page = reader->read_page(reader, i);
 
-		if (page == NULL || !digest_page(digest, page, reader->page_size))
+		if (page == NULL || !digest_page(digest, page, reader->page_size,
+										 root.max))
 			return false;
 	}
 	return true;
+}
+
+/* See digest.h. */
+void
+filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column)
+{
+	uint32_t	i;
+
+	for (i = 0; i < digest->nbits; i++)
+	{
+		uint64_t	bit = digest->bits[i / 64] >> i % 64 & 1;
+
+		rows[i] = (rows[i] & ~(UINT64_C(1) << column)) | bit << column;
+	}
 }

@@ -84,6 +84,8 @@ struct SurfBuild
 	SurfWriter *writer;
 	FenceBuild *fences;
 	SurfBatch	batch;
+	uint8_t		before[FILTER_MAX_KEY]; /* the last key of the page before */
+	uint32_t	before_len;
 	uint64_t	nadded;
 	uint64_t	nwritten;		/* of these, how many are in finished pages */
 	uint32_t	planned_pages;	/* for content; 0: as many as nodes need */
@@ -107,7 +109,7 @@ surf_build_begin(const FilterOptions *options)
 		filter_fail("page or root too small for SuRF");
 	build->options = *options;
 	build->group_stride = 1;
-	build->wide = SURF_CPU_IS_WIDE();
+	build->wide = SURF_CPU_HAS_AVX2();
 
 	/* Separators of cut keys must fit the fences: see fence.c. */
 	if (fence_max > options->page_size)
@@ -152,20 +154,21 @@ thin_sample(SurfBuild *build)
 	build->group_stride *= 2;
 }
 
-/* Takes key number build->nkeys, of a group of it, into the sample. */
-static void
+/* Takes the last key counted, of a group of it, into the sample. */
+BITS_NOINLINE static void
 sample_key(SurfBuild *build, FilterBytes key)
 {
+	uint64_t	number = build->nkeys - 1;
 	SurfGroup  *group;
 
-	if (build->nkeys == build->next_group)
+	if (number == build->next_group)
 	{
 		/* What is kept are the even ones, and this one's number is even. */
 		if (build->ngroups == MAX_GROUPS)
 			thin_sample(build);
 		group = &build->groups[build->ngroups++];
 		memset(group, 0, sizeof(SurfGroup));
-		group->first = build->nkeys;
+		group->first = number;
 		group->offset = build->sample_len;
 		build->next_group += GROUP_KEYS * build->group_stride;
 	}
@@ -240,6 +243,14 @@ see_key(SurfBuild *build, FilterBytes key, const SurfKeyHead *head,
 		build->seen[key.data[common]] = true;
 }
 
+/* Marks a byte value as seen. */
+BITS_NOINLINE static void
+see_byte(SurfBuild *build, uint8_t byte)
+{
+	build->seen[byte] = true;
+	build->seen_bits[byte >> 7][byte & 15] |= 1 << (byte >> 4 & 7);
+}
+
 /*
  * Counts a key that shares so many bytes with the one before: false if it is
  * that one again.
@@ -255,10 +266,16 @@ count_key(SurfBuild *build, FilterBytes key, uint32_t common)
 	build->new_bytes += new_bytes(last_common, common);
 	build->last_common = common;
 	build->last_len = key.len;
-	if (build->nkeys >= build->next_sample)
-		sample_key(build, key);
-	build->nkeys++;
 	return true;
+}
+
+/* Ends with a key that has been counted, and takes it into the sample. */
+static inline void
+end_key(SurfBuild *build, FilterBytes key)
+{
+	build->nkeys++;
+	if (build->nkeys > build->next_sample)
+		sample_key(build, key);
 }
 
 /* surf_measure() for any processor. */
@@ -272,38 +289,53 @@ measure_portable(SurfBuild *build, FilterBytes key)
 		return;
 	see_key(build, key, &head, common);
 	surf_key_store(build->last, key, &head, common);
+	end_key(build, key);
 }
 
-/* surf_measure() for those of surf_wide.h. */
-SURF_WIDE_TARGET BITS_NOINLINE static void
-measure_wide(SurfBuild *build, FilterBytes key)
+/* surf_measure() for those of surf_wide.h, and for keys that it says are one. */
+SURF_AVX2_TARGET static BITS_INLINE void
+measure_wide(SurfBuild *build, FilterBytes key, bool one)
 {
-	SurfWide	wide = surf_wide_compare(build->last, build->last_len, key);
+	SurfWide	wide = surf_wide_compare(build->last, build->last_len, key, one);
+	bool		more;
 
 	if (!count_key(build, key, wide.common))
 		return;
 	do
 	{
 		uint32_t	unseen = surf_wide_unseen(build->seen_bits, key, &wide);
+		const uint8_t *bytes = key.data + wide.from;
 
+		more = surf_wide_store(build->last, key, &wide, one);
 		for (; unseen != 0; unseen &= unseen - 1)
-		{
-			uint8_t		byte = key.data[wide.from + bits_lowest(unseen)];
+			see_byte(build, bytes[bits_lowest(unseen)]);
+	} while (more);
+	end_key(build, key);
+}
 
-			build->seen[byte] = true;
-			build->seen_bits[byte >> 7][byte & 15] |= 1 << (byte >> 4 & 7);
-		}
-	} while (surf_wide_store(build->last, key, &wide));
+SURF_AVX2_TARGET BITS_NOINLINE static void
+measure_wide_any(SurfBuild *build, FilterBytes key)
+{
+	measure_wide(build, key, false);
+}
+
+SURF_AVX2_TARGET BITS_NOINLINE static void
+measure_wide_one(SurfBuild *build, FilterBytes key)
+{
+	measure_wide(build, key, true);
 }
 
 /* First pass, see surf.h. */
 void
 surf_measure(SurfBuild *build, FilterBytes key)
 {
-	if (build->wide)
-		measure_wide(build, cut_key(build, key));
+	key = cut_key(build, key);
+	if (!build->wide)
+		measure_portable(build, key);
+	else if (surf_wide_is_one(key))
+		measure_wide_one(build, key);
 	else
-		measure_portable(build, cut_key(build, key));
+		measure_wide_any(build, key);
 }
 
 /* Reads the key at *offset of the sample and moves on. */
@@ -398,12 +430,12 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 			bytes += batch_new_bytes(batch, batch->n);
 		if (surf_batch_is_full(batch) || i + 1 == group->nkeys)
 		{
-			surf_writer_take(writer, coder, batch, 1, 0);
+			surf_writer_add(writer, coder, batch);
 			surf_batch_next(batch);
 		}
 	}
 	surf_writer_last(writer, coder);
-	*cost = surf_writer_node_bits(writer) + group->nkeys * EXTRA_COST;
+	*cost = surf_writer_count_bits(writer) + group->nkeys * EXTRA_COST;
 	if (surf_writer_longest_rest(writer) > build->longest_rest)
 		build->longest_rest = surf_writer_longest_rest(writer);
 	return bytes;
@@ -525,15 +557,29 @@ surf_measure_end(SurfBuild *build)
 	surf_batch_begin(&build->batch);
 }
 
-/* Writes the page that the writer has gathered. */
-static void
-end_page(SurfBuild *build)
+/*
+ * Writes the next page, if the writer has enough for one, or these are the last
+ * keys: false if it has not.
+ */
+static bool
+write_page(SurfBuild *build, bool last)
 {
+	SurfWriter *writer = build->writer;
 	uint32_t	page_size = build->options.page_size;
-	uint32_t	nleaves;
+	uint32_t	n = surf_writer_fit(writer, &build->coder, build->suffix_256, last);
+	FilterBytes before = {build->before, build->before_len};
 	uint8_t    *page;
 
-	build->cost += surf_writer_node_bits(build->writer);
+	if (n == 0)
+		return false;
+	build->cost += surf_writer_node_bits(writer);
+	build->added_bytes += surf_writer_new_bytes(writer, n);
+	fence_add_page(build->fences, before, surf_writer_key(writer, 0));
+	before = surf_writer_key(writer, n - 1);
+	if (before.len > 0)
+		memcpy(build->before, before.data, before.len);
+	build->before_len = before.len;
+
 	if (build->npages == build->max_pages)
 	{
 		build->max_pages = build->npages == 0 ?
@@ -543,43 +589,21 @@ end_page(SurfBuild *build)
 	}
 	page = build->pages + (size_t) build->npages * page_size;
 	memset(page, 0, page_size + 8);
-	nleaves = surf_writer_leaves(build->writer);
-	surf_writer_end(build->writer, build->nwritten, page);
-	build->nwritten += nleaves;
+	surf_writer_end(writer, &build->coder, build->nwritten, page);
+	build->nwritten += n;
 	build->npages++;
+	plan_page(build);
+	return true;
 }
 
-/* Puts all keys of the batch into pages. */
+/* Gives the batch to the writer, and writes pages as long as there are any. */
 static void
 write_batch(SurfBuild *build)
 {
-	SurfBatch  *batch = &build->batch;
-	uint64_t	rest = batch->new_bytes;	/* what no page that is full has */
-	uint32_t	i = 1;
-
-	while (i <= batch->n)
-	{
-		uint32_t	end;
-
-		if (surf_writer_leaves(build->writer) == 0)
-			fence_add_page(build->fences, surf_batch_key(batch, i - 1),
-						   surf_batch_key(batch, i));
-		end = surf_writer_take(build->writer, &build->coder, batch, i,
-							   build->suffix_256);
-		if (end <= batch->n)
-		{
-			for (; i < end; i++)
-			{
-				build->added_bytes += batch_new_bytes(batch, i);
-				rest -= batch_new_bytes(batch, i);
-			}
-			end_page(build);
-			plan_page(build);
-		}
-		i = end;
-	}
-	build->added_bytes += rest;
-	surf_batch_next(batch);
+	surf_writer_add(build->writer, &build->coder, &build->batch);
+	surf_batch_next(&build->batch);
+	while (surf_writer_is_full(build->writer) && write_page(build, false))
+		;
 }
 
 /* Adds a key to the batch, on any processor. */
@@ -590,10 +614,16 @@ add_portable(SurfBuild *build, FilterBytes key)
 }
 
 /* The same on those of surf_wide.h. */
-SURF_WIDE_TARGET BITS_NOINLINE static void
-add_wide(SurfBuild *build, FilterBytes key)
+SURF_AVX2_TARGET BITS_NOINLINE static void
+add_wide_any(SurfBuild *build, FilterBytes key)
 {
-	build->nadded += surf_batch_add_wide(&build->batch, key);
+	build->nadded += surf_batch_add_wide(&build->batch, key, false);
+}
+
+SURF_AVX2_TARGET BITS_NOINLINE static void
+add_wide_one(SurfBuild *build, FilterBytes key)
+{
+	build->nadded += surf_batch_add_wide(&build->batch, key, true);
 }
 
 /* Second pass, see surf.h. */
@@ -602,10 +632,13 @@ surf_add(SurfBuild *build, FilterBytes key)
 {
 	if (surf_batch_is_full(&build->batch))
 		write_batch(build);
-	if (build->wide)
-		add_wide(build, cut_key(build, key));
+	key = cut_key(build, key);
+	if (!build->wide)
+		add_portable(build, key);
+	else if (surf_wide_is_one(key))
+		add_wide_one(build, key);
 	else
-		add_portable(build, cut_key(build, key));
+		add_wide_any(build, key);
 }
 
 /* See surf.h. */
@@ -635,7 +668,8 @@ surf_build_end(SurfBuild *build, FilterRun *run)
 	{
 		write_batch(build);
 		surf_writer_last(build->writer, &build->coder);
-		end_page(build);
+		while (surf_writer_leaves(build->writer) > 0)
+			write_page(build, true);
 	}
 	content_pages = build->npages;
 	fence_build_end(build->fences, &build->pages, &build->npages,

@@ -19,15 +19,19 @@
 #include "filter/port.h"
 #include "filter/surf_code.h"
 
-/* Symbols coded at a time. */
+/* Symbols coded at a time, and by surf_wide.h. */
 #define SURF_CODER_STEP 4
+#define SURF_CODER_WIDE 8
 
 /*
  * Codes of bytes where many are kept: the code on top, the length in the lowest
- * bits.  SURF_NO_SYMBOL is for none, longer than any four codes.
+ * bits.  SURF_NO_SYMBOL is for none: it moves nothing, but sums of lengths that
+ * have it are greater than any without.  Codes of no more than SURF_CODER_BITS
+ * bits in all can be put together in a word with lengths in it.
  */
-#define SURF_SYMBOL_LEN		UINT64_C(127)
-#define SURF_NO_SYMBOL		UINT64_C(64)
+#define SURF_SYMBOL_LEN		UINT64_C(8191)
+#define SURF_NO_SYMBOL		UINT64_C(4096)
+#define SURF_CODER_BITS		60
 
 /* Keys in a batch at most, and bytes. */
 #define SURF_BATCH_KEYS		32
@@ -49,8 +53,8 @@ typedef struct SurfBatchKey
 	uint32_t	offset;
 	uint16_t	len;
 	uint16_t	common;
-	uint16_t	common_bits;	/* the bits that code these bytes, */
-	uint16_t	shared;			/* and those shared; both when it is coded */
+	uint16_t	shared;			/* bits shared with it, when it is coded ... */
+	uint16_t	nbits;			/* ... and those it has, without the end */
 } SurfBatchKey;
 
 /*
@@ -62,7 +66,6 @@ typedef struct SurfBatch
 {
 	uint32_t	n;
 	uint32_t	nbytes;
-	uint64_t	new_bytes;		/* in which those before these are new */
 	bool		any;			/* is there a key, be it the one before? */
 	SurfBatchKey keys[SURF_BATCH_KEYS + 2]; /* with a mark behind the last */
 	uint8_t		bytes[SURF_BATCH_BYTES + 2 * FILTER_MAX_KEY + 64];
@@ -77,12 +80,24 @@ typedef struct SurfCoder
 	uint32_t	end_bits;		/* of the symbol that is the end */
 	uint32_t	nbits;			/* of the last key's code, without the end */
 
-	/* Where symbols begin in the code, and the last one ends; 16 bits each. */
-	uint8_t		starts[2 * (FILTER_MAX_KEY + 1 + SURF_CODER_STEP)];
+	/* Where symbols begin in the code, and the last one ends. */
+	uint16_t	starts[FILTER_MAX_KEY + 1 + SURF_CODER_WIDE];
 } SurfCoder;
 
 /* Begins with the empty key; code->starts must outlive the coder. */
 extern void surf_coder_begin(SurfCoder *coder, const SurfCode *code);
+
+/* Reads a key of less than four bytes, the first one lowest. */
+static BITS_INLINE uint32_t
+surf_key_short(FilterBytes key)
+{
+	const uint8_t *data = key.data;
+	uint32_t	len = key.len;
+
+	return len == 0 ? 0 : data[0] |
+		(uint32_t) data[len / 2] << 8 * (len / 2) |
+		(uint32_t) data[len - 1] << 8 * (len - 1);
+}
 
 /* Reads the first 16 bytes; nothing behind the end of a key is touched. */
 static BITS_INLINE SurfKeyHead
@@ -112,9 +127,7 @@ surf_key_head(FilterBytes key)
 	}
 	else if (len > 0)
 	{
-		head.words[0] = data[0] |
-			(uint64_t) data[len / 2] << 8 * (len / 2) |
-			(uint64_t) data[len - 1] << 8 * (len - 1);
+		head.words[0] = surf_key_short(key);
 		head.tail = data[0] * UINT64_C(0x0101010101010101);
 		head.tail ^= (uint64_t) (data[0] ^ data[len / 2]) << 8 |
 			(uint64_t) (data[0] ^ data[len - 1]) << 16;
@@ -177,7 +190,6 @@ static inline void
 surf_batch_begin(SurfBatch *batch)
 {
 	batch->n = 0;
-	batch->new_bytes = 0;
 	batch->nbytes = 16;
 	batch->any = false;
 	memset(&batch->keys[0], 0, sizeof(SurfBatchKey));
@@ -195,7 +207,6 @@ surf_batch_next(SurfBatch *batch)
 	batch->keys[0] = batch->keys[batch->n];
 	batch->keys[0].offset = 0;
 	batch->n = 0;
-	batch->new_bytes = 0;
 }
 
 /* Is there no room for another key? */
@@ -219,8 +230,6 @@ surf_batch_put(SurfBatch *batch, SurfBatchKey *last, uint32_t len,
 	last[1].offset = batch->nbytes;
 	last[1].len = (uint16_t) len;
 	last[1].common = (uint16_t) common;
-	batch->new_bytes += (common > last->common ? common : last->common) -
-		last->common + 1;
 	batch->n++;
 	batch->nbytes += (len > 16 ? len + 7 : 16) & ~7u;
 	return true;
@@ -257,7 +266,7 @@ surf_batch_key(const SurfBatch *batch, uint32_t i)
 static BITS_INLINE uint32_t
 surf_coder_start(const SurfCoder *coder, uint32_t i)
 {
-	return bits_load16(coder->starts + 2 * i);
+	return coder->starts[i];
 }
 
 /*
@@ -276,40 +285,94 @@ surf_coder_compare(const SurfCoder *coder, const SurfBatch *batch,
 	before &= -(uint64_t) (common < key[-1].len);
 	if (common == key->len || symbol <= (before | SURF_SYMBOL_LEN))
 		filter_fail("keys are not in ascending order, or not those measured");
-	key->common_bits = (uint16_t) surf_coder_start(coder, common);
-	key->shared = (uint16_t) (key->common_bits + 63 - bits_log2(symbol ^ before));
+	key->shared = (uint16_t) (surf_coder_start(coder, common) + 63 -
+							  bits_log2(symbol ^ before));
 }
 
 /*
- * Codes four symbols of a key from the i-th on, or as many as are left, which
- * begin at bit total of its code.  The bits are on top of *bits, zeros behind;
- * returns how many they are.
- *
- * Whether four are left or not makes no branch: of the sums of lengths, 16 bits
- * each, that is taken which counts.
+ * Codes one more symbol: its bits come behind those of all others, and sum, the
+ * lowest bits of which are how many these are, grows.
  */
-static BITS_INLINE uint32_t
-surf_coder_step(SurfCoder *coder, const uint8_t *key, uint32_t len, uint32_t i,
-				uint32_t total, uint64_t *bits)
+static BITS_INLINE void
+surf_coder_symbol(SurfCoder *coder, uint8_t byte, uint64_t *bits,
+				  uint64_t *sum, uint32_t total, uint16_t *start)
 {
-	uint64_t	a = coder->symbols[key[(size_t) i]];
-	uint64_t	b = coder->symbols[key[(size_t) i + 1]];
-	uint64_t	c = coder->symbols[key[(size_t) i + 2]];
-	uint64_t	d = coder->symbols[key[(size_t) i + 3]];
-	uint64_t	ab = (a & SURF_SYMBOL_LEN) + (b & SURF_SYMBOL_LEN);
-	uint64_t	abc = ab + (c & SURF_SYMBOL_LEN);
-	uint64_t	abcd = abc + (d & SURF_SYMBOL_LEN);
-	uint64_t	sums = (a & SURF_SYMBOL_LEN) | ab << 16 | abc << 32 | abcd << 48;
-	uint64_t	all = a | b >> (a & 63) | c >> (ab & 63) | d >> (abc & 63);
-	uint32_t	left = len - i - 1;
-	uint32_t	n = (uint32_t) (sums >> 16 * (left < 3 ? left : 3)) & 0xFFFF;
+	uint64_t	symbol = coder->symbols[byte];
 
-	if (n >= SURF_NO_SYMBOL)
-		filter_fail("a key was not there when keys were measured");
-	*bits = all & ~(UINT64_MAX >> n);
-	bits_store64(coder->starts + 2 * i,
-				 (sums << 16) + total * UINT64_C(0x0001000100010001));
-	return n;
+	*bits |= symbol >> (*sum & 63);
+	*sum += symbol;
+	*start = (uint16_t) (total + *sum);
+}
+
+/*
+ * Codes four symbols of a key from the i-th on, the first of which begins at bit
+ * total of its code.  Returns their bits, on top, with others behind.
+ *
+ * What is behind the key's end is coded, too: so there is no branch.
+ */
+static BITS_INLINE uint64_t
+surf_coder_four(SurfCoder *coder, const uint8_t *key, uint32_t i,
+				uint32_t total, uint64_t *sum)
+{
+	uint16_t   *starts = coder->starts + i + 1;
+	uint64_t	bits = 0;
+
+	*sum = 0;
+	surf_coder_symbol(coder, key[(size_t) i], &bits, sum, total, starts);
+	surf_coder_symbol(coder, key[(size_t) i + 1], &bits, sum, total, starts + 1);
+	surf_coder_symbol(coder, key[(size_t) i + 2], &bits, sum, total, starts + 2);
+	surf_coder_symbol(coder, key[(size_t) i + 3], &bits, sum, total, starts + 3);
+	return bits;
+}
+
+/* The same for eight; of no use if these have more than SURF_CODER_BITS. */
+static BITS_INLINE uint64_t
+surf_coder_eight(SurfCoder *coder, const uint8_t *key, uint32_t i,
+				 uint32_t total, uint64_t *sum)
+{
+	uint16_t   *starts = coder->starts + i + 1;
+	uint64_t	bits = surf_coder_four(coder, key, i, total, sum);
+
+	surf_coder_symbol(coder, key[(size_t) i + 4], &bits, sum, total, starts + 4);
+	surf_coder_symbol(coder, key[(size_t) i + 5], &bits, sum, total, starts + 5);
+	surf_coder_symbol(coder, key[(size_t) i + 6], &bits, sum, total, starts + 6);
+	surf_coder_symbol(coder, key[(size_t) i + 7], &bits, sum, total, starts + 7);
+	return bits;
+}
+
+/* surf_coder_code() for as many symbols as there are. */
+static uint8_t *
+surf_coder_code_long(SurfCoder *coder, const uint8_t *key, uint32_t len,
+					 uint32_t common, uint8_t *to)
+{
+	uint32_t	total = coder->starts[common];
+	uint32_t	used = 0;
+	uint32_t	i;
+
+	for (i = common; i < len; i += SURF_CODER_STEP)
+	{
+		uint32_t	end = len - i < SURF_CODER_STEP ? len : i + SURF_CODER_STEP;
+
+		/* Bits of the last byte, on top. */
+		uint64_t	before = (uint64_t) (to[0] & ~(0xFF >> used)) << 56;
+		uint64_t	sum;
+		uint64_t	bits = surf_coder_four(coder, key, i, total, &sum);
+		uint32_t	n = coder->starts[end] - total;
+
+		if (n >= SURF_NO_SYMBOL)
+			filter_fail("a key was not there when keys were measured");
+		bits &= ~(UINT64_MAX >> n);
+		bits_store64(to, __builtin_bswap64(before | bits >> used));
+		if (used + n >= 64)
+			bits_store64(to + 8, bits << (8 - used) & 0xFF);
+		used += n;
+		to += used / 8;
+		used %= 8;
+		total += n;
+	}
+	bits_store64(to + 1, 0);
+	coder->nbits = total;
+	return to;
 }
 
 /*
@@ -322,37 +385,18 @@ static BITS_INLINE uint8_t *
 surf_coder_code(SurfCoder *coder, const uint8_t *key, uint32_t len,
 				uint32_t common, uint8_t *to)
 {
-	uint32_t	total = surf_coder_start(coder, common);
-	uint32_t	i = common;
+	uint32_t	total = coder->starts[common];
+	uint64_t	sum;
+	uint64_t	bits = surf_coder_eight(coder, key, common, total, &sum);
+	uint32_t	n = coder->starts[len] - total;
 
-	bits_store64(to, 0);
-	if (i < len)
-	{
-		uint64_t	bits;
-		uint32_t	n = surf_coder_step(coder, key, len, i, total, &bits);
-		uint32_t	used = n;
-
-		bits_store64(to, __builtin_bswap64(bits));
-		to += used / 8;
-		total += n;
-		for (i += SURF_CODER_STEP; i < len; i += SURF_CODER_STEP)
-		{
-			/* Bits of the last byte, on top. */
-			uint64_t	before = (uint64_t) (to[0] & ~(0xFF >> used % 8)) << 56;
-
-			used %= 8;
-			n = surf_coder_step(coder, key, len, i, total, &bits);
-			bits_store64(to, __builtin_bswap64(before | bits >> used));
-			if (used + n >= 64)
-				bits_store64(to + 8, bits << (8 - used) & 0xFF);
-			used += n;
-			to += used / 8;
-			total += n;
-		}
-	}
+	bits_store64(to, __builtin_bswap64(bits & ~(UINT64_MAX >> (n & 63))));
+	if (len - common > SURF_CODER_WIDE || n > SURF_CODER_BITS ||
+		(sum & (SURF_NO_SYMBOL - 1)) > SURF_CODER_BITS)
+		return surf_coder_code_long(coder, key, len, common, to);
+	to += n / 8;
 	bits_store64(to + 1, 0);
-	bits_store16(coder->starts + 2 * len, (uint16_t) total);
-	coder->nbits = total;
+	coder->nbits = total + n;
 	return to;
 }
 

@@ -20,18 +20,6 @@
 /* Bits that put_bits() takes at a time. */
 #define PUT_BITS 56
 
-/* How the room in a page is used; positions in bits. */
-typedef struct SurfLayout
-{
-	uint32_t	skip_width;
-	uint32_t	base;			/* bits in the prefix and lead */
-	uint32_t	nparts;			/* 0 if there is just one */
-	uint32_t	suffix_bits;
-	uint32_t	nlonger;		/* leaves whose suffix has one bit more */
-	uint32_t	suffixes;		/* where they begin */
-	uint32_t	nodes;
-} SurfLayout;
-
 /*
  * A place in a page where bits are appended.  What does not fill a byte yet
  * is kept here, too, so that nothing is read back.
@@ -98,126 +86,196 @@ put_record(const SurfWriter *writer, SurfSink *sink, uint32_t from, uint32_t n)
  * of the part that begins with it.
  */
 static BITS_INLINE void
-put_key(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		const SurfPart *part, uint32_t leaf, uint32_t depth, uint32_t n)
+put_key(const SurfWriter *writer, SurfSink *sink, const SurfPart *part,
+		uint32_t leaf, uint32_t depth, uint32_t n)
 {
-	const SurfEntry *entry = &writer->entries[leaf];
+	uint32_t	own = writer->own[leaf];
 
-	/* Nearly always: the leaf's own bits, and few. */
-	if (depth >= entry->own && n <= PUT_BITS)
+	if (depth < own)
 	{
-		put_bits(sink, get_record(writer, entry->record + (depth - entry->own), n),
-				 n);
-		return;
-	}
-	if (depth < entry->own)
-	{
-		uint32_t	now = entry->own - depth < n ? entry->own - depth : n;
-		uint16_t	bits = (uint16_t) (part->head << (depth - layout->base));
+		uint32_t	now = own - depth < n ? own - depth : n;
+		uint16_t	bits = (uint16_t) (part->head << (depth - writer->layout.base));
 
 		put_bits(sink, bits >> (SURF_HEAD_BITS - now), now);
 		depth += now;
 		n -= now;
 	}
-	put_record(writer, sink, entry->record + (depth - entry->own), n);
+	put_record(writer, sink, writer->record[leaf] + (depth - own), n);
 }
 
-/* Writes a node, without those below; chain bits of it are its own. */
+/*
+ * Adds n bits of value, which has no others, to a page that has zeros there; n is
+ * from 1 to PUT_BITS.
+ */
 static BITS_INLINE void
-put_node(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		 const SurfPart *part, const SurfNode *node)
+or_bits(uint8_t *page, uint32_t pos, uint64_t value, uint32_t n)
 {
-	uint32_t	first = node->left.first;
-	uint32_t	nleft = node->leaf - first;
-	uint32_t	n = node->end - first;
-	SurfNumbers numbers = code_numbers(nleft, n, node->chain);
+	uint8_t    *to = page + pos / 8;
+	uint64_t	bits = value << (64 - pos % 8 - n);
 
-	put_bits(sink, numbers.value, numbers.nbits);
-	if (has_skip(nleft, n))
-	{
-		const SurfSubtree *side = left_is_first(nleft, n) ?
-		&node->left : &node->right;
-
-		put_bits(sink, side->bits + layout->skip_width * side->nskips,
-				 bits_log2(n) + layout->skip_width);
-	}
-	if (node->chain > 0)
-		put_key(writer, layout, sink, part, first, node->depth - node->chain,
-				node->chain);
+	bits_store64(to, bits_load64(to) | __builtin_bswap64(bits));
 }
 
-/* Writes the nodes of a block, if there are any. */
-static BITS_INLINE void
-put_block(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		  const SurfPart *part, uint32_t first)
+/* The part that a leaf is in. */
+static const SurfPart *
+part_of(const SurfWriter *writer, uint32_t leaf)
 {
-	const SurfEntry *entry = &writer->entries[first];
-	uint64_t	high = entry->high;
-	uint64_t	low = entry->low;
-	uint32_t	n = entry->nbits;
+	uint32_t	from = 0;
+	uint32_t	to = writer->nparts;
 
-	if (entry->nleaves == 1)
-		return;
-	if (entry->chain != entry->coded_chain)
+	while (from + 1 < to)
 	{
-		SurfNumbers coded = code_numbers(entry->nleft, entry->nleaves,
-										 entry->coded_chain);
-		SurfNumbers numbers = code_numbers(entry->nleft, entry->nleaves,
-										   entry->chain);
-		uint32_t	skip = coded.nbits + entry->coded_chain;
+		uint32_t	middle = (from + to) / 2;
 
-		put_bits(sink, numbers.value, numbers.nbits);
-		put_key(writer, layout, sink, part, first, entry->depth - entry->chain,
-				entry->chain);
-		high = high << skip | low >> (64 - skip);
-		low <<= skip;
-		n -= skip;
+		if (writer->parts[middle].first <= leaf)
+			from = middle;
+		else
+			to = middle;
 	}
-	while (n > PUT_BITS)
-	{
-		put_bits(sink, high >> (64 - PUT_BITS), PUT_BITS);
-		high = high << PUT_BITS | low >> (64 - PUT_BITS);
-		low <<= PUT_BITS;
-		n -= PUT_BITS;
-	}
-	put_bits(sink, (high >> 1) >> (63 - n), n);
+	return &writer->parts[from];
 }
 
-/* Writes the nodes of a part. */
-static BITS_INLINE void
-put_part(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		 const SurfPart *part)
+/*
+ * Writes the bits of a node's chain, many of them, or those that are in the head
+ * of its part.
+ */
+static void
+or_chain(const SurfWriter *writer, uint32_t i, uint32_t pos, uint8_t *page)
 {
-	/* Second sides to come: each level has half the leaves at most. */
-	const SurfSubtree *stack[32];
-	uint32_t	nstack = 0;
-	const SurfSubtree *tree = &part->tree;
+	uint32_t	first = writer->left[i];
+	uint32_t	own = writer->own[first];
+	uint32_t	depth = writer->top[i];
+	uint32_t	chain = writer->own[i] - depth - 1u;
 
-	for (;;)
+	if (depth < own && chain > 0)
 	{
-		const SurfNode *node = &writer->nodes[tree->root];
+		uint32_t	n = own - depth < chain ? own - depth : chain;
+		uint16_t	bits = (uint16_t) (part_of(writer, first)->head <<
+									   (depth - writer->layout.base));
 
-		if (tree->root != 0)
+		or_bits(page, pos, bits >> (SURF_HEAD_BITS - n), n);
+		pos += n;
+		depth += n;
+		chain -= n;
+	}
+	while (chain > 0)
+	{
+		uint32_t	n = chain < PUT_BITS ? chain : PUT_BITS;
+
+		or_bits(page, pos,
+				get_record(writer, writer->record[first] + (depth - own), n), n);
+		pos += n;
+		depth += n;
+		chain -= n;
+	}
+}
+
+/* Writes a node, and says where its children are. */
+static BITS_INLINE void
+put_node(const SurfWriter *writer, uint32_t i, uint8_t *page)
+{
+	uint32_t	skip_width = writer->layout.skip_width;
+	uint32_t	left = writer->left[i];
+	uint32_t	right = writer->right[i];
+	uint32_t	nleft = i - left;
+	uint32_t	n = right - left;
+	uint32_t	is_left = -(uint32_t) left_is_first(nleft, n);
+	uint32_t	side = (uint32_t)
+	sum_bits(sum_between(writer->sums, i ^ ((i ^ left) & is_left),
+						 right ^ ((right ^ i) & is_left)), skip_width);
+	uint32_t	own = writer->own[left];
+	uint32_t	top = writer->top[i];
+	uint32_t	chain = writer->own[i] - top - 1u;
+	uint32_t	skip = -(writer->costs[i] >> 16);
+	uint32_t	skip_bits = (bits_log2(n) + skip_width) & skip;
+	uint32_t	total = (uint16_t) writer->costs[i] + (skip_width & skip);
+	uint32_t	pos = writer->pos[i];
+
+	skip &= side;
+	if ((total <= PUT_BITS) & (top >= own))
+	{
+		uint64_t	value = (uint64_t) writer->numbers[i] << skip_bits | skip;
+
+		value = value << chain |
+			get_record(writer, writer->record[left] + top - own, chain);
+		or_bits(page, pos, value, total);
+	}
+	else
+	{
+		SurfNumbers numbers = code_numbers(nleft, n, chain);
+
+		or_bits(page, pos, numbers.value, numbers.nbits);
+		if (skip_bits > 0)
+			or_bits(page, pos + numbers.nbits, skip, skip_bits);
+		or_chain(writer, i, pos + numbers.nbits + skip_bits, page);
+	}
+	pos += total;
+	writer->pos[writer->children[i][0]] = pos + (side & ~is_left);
+	writer->pos[writer->children[i][1]] = pos + (side & is_left);
+}
+
+/*
+ * Writes the nodes below a root: first that, then its children, and so on.  Where
+ * these go is known by then, and nothing depends on a branch.
+ */
+static BITS_INLINE void
+put_part(const SurfWriter *writer, uint32_t root, uint8_t *page)
+{
+	uint16_t   *queue = writer->queue;
+	uint32_t	nqueue = root != 0;
+	uint32_t	i;
+
+	queue[0] = (uint16_t) root;
+	for (i = 0; i < nqueue; i++)
+	{
+		const uint16_t *children = writer->children[queue[i]];
+
+		put_node(writer, queue[i], page);
+		queue[nqueue] = children[0];
+		nqueue += children[0] != 0;
+		queue[nqueue] = children[1];
+		nqueue += children[1] != 0;
+	}
+}
+
+/* Writes the nodes, and what leads to those of each part. */
+static BITS_INLINE void
+put_nodes(const SurfWriter *writer, uint8_t *page)
+{
+	const SurfLayout *layout = &writer->layout;
+	uint8_t    *heads = page + SURF_PAGE_HEADER + layout->prefix_len;
+	uint8_t    *starts = heads + 2 * layout->nparts;
+	uint32_t	align = surf_nodes_shift(writer->page_size);
+	uint32_t	pos = layout->nodes;
+	uint32_t	i;
+
+	for (i = 0; i < writer->nparts; i++)
+	{
+		const SurfPart *part = &writer->parts[i];
+		uint32_t	end = i + 1 < writer->nparts ? part[1].first : layout->nleaves;
+		uint32_t	root = writer->children[end][0];
+
+		if (layout->nparts > 0)
 		{
-			bool		left = left_is_first(node->leaf - node->left.first,
-											 node->end - node->left.first);
+			uint32_t	start = (pos - layout->nodes + (1u << align) - 1) >> align;
 
-			put_node(writer, layout, sink, part, node);
-			stack[nstack++] = left ? &node->right : &node->left;
-			tree = left ? &node->left : &node->right;
-			continue;
+			pos = layout->nodes + (start << align);
+			bits_store16(heads + 2 * i, (uint16_t) part->head);
+			bits_store16(starts + 4 * i, (uint16_t) part->first);
+			bits_store16(starts + 4 * i + 2, (uint16_t) start);
 		}
-		put_block(writer, layout, sink, part, tree->first);
-		if (nstack == 0)
-			return;
-		tree = stack[--nstack];
+		writer->pos[root] = pos;
+		put_part(writer, root, page);
+		pos += (uint32_t) sum_bits(sum_between(writer->sums, part->first, end),
+								   layout->skip_width);
 	}
 }
 
 /* Decides on the suffixes, given the bits left for them. */
 static void
-divide_suffixes(const SurfWriter *writer, uint64_t available, SurfLayout *layout)
+divide_suffixes(SurfWriter *writer, uint64_t available)
 {
+	SurfLayout *layout = &writer->layout;
 	uint32_t	most = surf_suffix_most(writer->kind, (uint32_t) writer->longest_rest);
 
 	if (most > writer->max_suffix)
@@ -225,107 +283,129 @@ divide_suffixes(const SurfWriter *writer, uint64_t available, SurfLayout *layout
 
 	layout->suffix_bits = most;
 	layout->nlonger = 0;
-	if (available / writer->nleaves < most)
+	if (available / layout->nleaves < most)
 	{
-		layout->suffix_bits = (uint32_t) (available / writer->nleaves);
-		layout->nlonger = (uint32_t) (available % writer->nleaves);
+		layout->suffix_bits = (uint32_t) (available / layout->nleaves);
+		layout->nlonger = (uint32_t) (available % layout->nleaves);
 	}
-}
-
-/* Bits of all nodes. */
-static uint64_t
-tree_cost(const SurfSubtree *tree)
-{
-	return tree->bits + (uint64_t) tree->skip_width * tree->nskips;
 }
 
 /*
  * Cuts the page into parts, as small ones as can be if all must not cost more
- * than allowed.  Returns the cost in bits and sets layout's skip_width and
- * nparts.
+ * than allowed.  Returns the cost in bits and sets skip_width and nparts.
  */
 static uint64_t
-cut_parts(SurfWriter *writer, SurfLayout *layout, uint64_t allowed)
+cut_parts(SurfWriter *writer, uint64_t allowed)
 {
+	SurfLayout *layout = &writer->layout;
+	uint32_t	part_bits = 8 * SURF_PART_SIZE +
+	(1 << surf_nodes_shift(writer->page_size)) - 1;
 	uint32_t	least = writer->part_leaves;
+	SurfSum		sum;
 
 	for (;;)
 	{
-		SurfSubtree sum = surf_writer_cut(writer, layout->base, least);
-		uint64_t	cost = tree_cost(&sum);
-		uint32_t	shift = surf_nodes_shift(writer->page_size);
+		uint64_t	cost;
 
-		layout->skip_width = sum.skip_width;
-		layout->nparts = writer->nparts > 1 ? writer->nparts : 0;
-		cost += (8 * SURF_PART_SIZE + (1 << shift) - 1) * layout->nparts;
-		if (cost <= allowed || layout->nparts == 0)
+		sum = surf_writer_choose(writer, layout->nleaves, layout->base, least);
+		cost = sum_bits(sum, layout->skip_width) + part_bits * writer->nparts;
+
+		if (writer->nparts == 1)
+		{
+			writer->part_leaves = SURF_LEAST_PART;
+			break;
+		}
+		if (cost <= allowed)
 		{
 			/* Pages are much alike: much room left means a smaller one next. */
 			writer->part_leaves = least;
-			if (layout->nparts == 0)
-				writer->part_leaves = SURF_LEAST_PART;
-			else if (allowed - cost > allowed / 128 && least > SURF_LEAST_PART)
+			if (allowed - cost > allowed / 128 && least > SURF_LEAST_PART)
 				writer->part_leaves = least - least / 16;
-			return cost;
+			break;
 		}
-		least = least < writer->nleaves ? least + least / 8 : UINT32_MAX;
+		least = least < layout->nleaves ? least + least / 8 : UINT32_MAX;
 	}
+	layout->nparts = writer->nparts > 1 ? writer->nparts : 0;
+	sum = surf_writer_cut(writer, layout->nleaves, &layout->skip_width);
+	return sum_bits(sum, layout->skip_width) + part_bits * layout->nparts;
 }
 
-/* Decides how the room in the page is used, and closes all nodes. */
-static SurfLayout
-lay_out(SurfWriter *writer)
+/* Bits of the code of the first bytes of a key. */
+static uint32_t
+code_length(const SurfCoder *coder, FilterBytes key, uint32_t len)
 {
-	SurfLayout	layout;
-	uint64_t	available = 8 * (writer->page_size - SURF_PAGE_HEADER -
-								 writer->prefix_len);
-	uint64_t	cost = surf_writer_node_bits(writer) + writer->page_size / 16;
+	uint32_t	nbits = 0;
+	uint32_t	i;
 
-	layout.base = surf_writer_base(writer);
-	cost = cut_parts(writer, &layout, cost < available ? cost : available);
+	for (i = 0; i < len; i++)
+		nbits += (uint32_t) (coder->symbols[key.data[i]] & SURF_SYMBOL_LEN);
+	return nbits;
+}
+
+/* See surf_write_impl.h. */
+bool
+surf_writer_lay_out(SurfWriter *writer, const SurfCoder *coder, uint32_t n)
+{
+	SurfLayout *layout = &writer->layout;
+	uint64_t	cost = writer->node_bits + writer->page_size / 16;
+	uint64_t	available;
+	uint32_t	uppermost;
+
+	surf_writer_sum(writer, n, &uppermost);
+	layout->nleaves = n;
+	layout->prefix_len = uppermost == 0 ? writer->leaves[0].len :
+		writer->leaves[uppermost].common;
+	layout->prefix_bits = code_length(coder, surf_writer_key(writer, 0),
+									  layout->prefix_len);
+	layout->base = uppermost == 0 ? layout->prefix_bits :
+		writer->own[uppermost] - 1u;
+	available = 8 * (uint64_t) (writer->page_size - SURF_PAGE_HEADER -
+								layout->prefix_len);
+
+	cost = cut_parts(writer, cost < available ? cost : available);
 	if (cost > available)
-		filter_fail("keys do not fit their page");
-	divide_suffixes(writer, available - cost, &layout);
-
-	layout.suffixes = 8 * (SURF_PAGE_HEADER + writer->prefix_len +
-						   SURF_PART_SIZE * layout.nparts);
-	layout.nodes = layout.suffixes + writer->nleaves * layout.suffix_bits +
-		layout.nlonger;
-	return layout;
+		return false;
+	divide_suffixes(writer, available - cost);
+	layout->suffixes = 8 * (SURF_PAGE_HEADER + layout->prefix_len +
+							SURF_PART_SIZE * layout->nparts);
+	layout->nodes = layout->suffixes + n * layout->suffix_bits + layout->nlonger;
+	return true;
 }
 
 /* Writes the header and the prefix. */
 static void
-put_header(const SurfWriter *writer, const SurfLayout *layout, uint64_t rank,
-		   uint8_t *page)
+put_header(const SurfWriter *writer, uint64_t rank, uint8_t *page)
 {
-	uint32_t	lead_bits = layout->base - writer->prefix_bits;
+	const SurfLayout *layout = &writer->layout;
+	uint32_t	lead_bits = layout->base - layout->prefix_bits;
+	uint32_t	record = writer->record[0];
 
 	page[0] = SURF_PAGE_MAGIC;
 	page[1] = (uint8_t) (layout->skip_width | lead_bits << 4);
-	bits_store16(page + 2, (uint16_t) writer->nleaves);
+	bits_store16(page + 2, (uint16_t) layout->nleaves);
 	bits_store16(page + 4, (uint16_t) layout->suffix_bits);
 	bits_store16(page + 6, (uint16_t) layout->nlonger);
-	bits_store16(page + 8, (uint16_t) writer->prefix_len);
+	bits_store16(page + 8, (uint16_t) layout->prefix_len);
 	bits_store16(page + 10, (uint16_t) layout->nparts);
-	bits_store16(page + 12, (uint16_t) get_record(writer, writer->prefix_bits,
+	bits_store16(page + 12, (uint16_t) get_record(writer, record + layout->prefix_bits,
 												  lead_bits));
 	bits_store64(page + 14, rank);
-	memcpy(page + SURF_PAGE_HEADER, writer->prefix, writer->prefix_len);
+	memcpy(page + SURF_PAGE_HEADER, surf_writer_key(writer, 0).data,
+		   layout->prefix_len);
 }
 
 /*
- * Writes the suffix of a leaf, of so many bits: the first one of its part, or
- * any with many bits or a hash.  It ends at depth.
+ * Writes the suffix of a leaf, of so many bits, any leaf and any suffix.  The
+ * leaf ends at depth.
  */
-static BITS_INLINE void
-put_suffix(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
-		   const SurfPart *part, uint32_t leaf, uint32_t depth, uint32_t nbits)
+static void
+put_suffix(const SurfWriter *writer, SurfSink *sink, const SurfPart *part,
+		   uint32_t leaf, uint32_t depth, uint32_t nbits)
 {
 	SurfSuffix	suffix = surf_suffix_split(writer->kind, nbits);
 	uint64_t	hash;
 
-	put_key(writer, layout, sink, part, leaf, depth, suffix.real);
+	put_key(writer, sink, part, leaf, depth, suffix.real);
 	if (suffix.hash == 0)
 		return;
 	hash = writer->hashes[leaf];
@@ -339,47 +419,65 @@ put_suffix(const SurfWriter *writer, const SurfLayout *layout, SurfSink *sink,
 }
 
 /*
+ * Writes the suffixes of leaves from first on and before end, none of which is
+ * the first or last one of its part: fewer than PUT_BITS bits of the key, but some.
+ */
+static BITS_INLINE void
+put_few_suffixes(const SurfWriter *writer, SurfSink *sink, uint32_t first,
+				 uint32_t end)
+{
+	const uint8_t *records = writer->records;
+	uint32_t	suffix_bits = writer->layout.suffix_bits;
+	uint32_t	nlonger = writer->layout.nlonger;
+	uint32_t	leaf;
+
+	for (leaf = first; leaf < end; leaf++)
+	{
+		uint32_t	own = writer->own[leaf];
+		uint32_t	from = writer->record[leaf] +
+		greater(own, writer->own[leaf + 1]) - own;
+
+		put_top(sink, __builtin_bswap64(bits_load64(records + from / 8)) << from % 8,
+				suffix_bits + (leaf < nlonger));
+	}
+}
+
+/*
  * Writes the suffixes of a part whose leaves end before end.  A leaf ends where
  * its key differs from the nearer one of its neighbours in its part.
  */
 static BITS_INLINE void
-put_part_suffixes(const SurfWriter *writer, const SurfLayout *layout,
-				  SurfSink *sink, const SurfPart *part, uint32_t end)
+put_part_suffixes(const SurfWriter *writer, SurfSink *sink,
+				  const SurfPart *part, uint32_t end)
 {
-	const SurfEntry *entry = &writer->entries[part->first];
-	const uint8_t *records = writer->records;
-	uint32_t	suffix_bits = layout->suffix_bits;
-	uint32_t	nlonger = layout->nlonger;
+	const uint16_t *own = writer->own;
+	uint32_t	suffix_bits = writer->layout.suffix_bits;
+	uint32_t	nlonger = writer->layout.nlonger;
 	bool		few = writer->hashes == NULL && suffix_bits < PUT_BITS &&
 	suffix_bits > 0;
 	uint32_t	leaf = part->first;
 	uint32_t	depth = part->depth;
 
-	for (; leaf < end; leaf++, entry++)
+	for (; leaf < end; leaf++)
 	{
-		uint32_t	nbits = suffix_bits + (leaf < nlonger);
-		uint32_t	own = entry->own;
-		uint32_t	next = leaf + 1 < end ? entry[1].own : 0;
-		uint32_t	from;
+		uint32_t	next = leaf + 1 < end ? own[leaf + 1] : 0;
 
-		if (leaf > part->first)
-			depth = own;
-		depth = depth > next ? depth : next;
-		if (depth < own || !few)
+		put_suffix(writer, sink, part, leaf, greater(depth, next),
+				   suffix_bits + (leaf < nlonger));
+		if (few && leaf + 2 < end)
 		{
-			put_suffix(writer, layout, sink, part, leaf, depth, nbits);
-			continue;
+			put_few_suffixes(writer, sink, leaf + 1, end - 1);
+			leaf = end - 2;
 		}
-		from = entry->record + depth - own;
-		put_top(sink, __builtin_bswap64(bits_load64(records + from / 8)) << from % 8,
-				nbits);
+		depth = own[leaf + 1];
 	}
 }
 
 /* Writes all suffixes. */
 static BITS_INLINE void
-put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
+put_suffixes(const SurfWriter *writer, uint8_t *page)
 {
+	const SurfLayout *layout = &writer->layout;
 	SurfSink	sink = begin_sink(page, layout->suffixes);
 	uint32_t	i;
 
@@ -389,68 +487,37 @@ put_suffixes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
 	{
 		const SurfPart *part = &writer->parts[i];
 
-		put_part_suffixes(writer, layout, &sink, part, i + 1 < writer->nparts ?
-						  part[1].first : writer->nleaves);
-	}
-}
-
-/* Writes the nodes, and what leads to those of each part. */
-static BITS_INLINE void
-put_nodes(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
-{
-	SurfSink	sink = begin_sink(page, layout->nodes);
-	uint8_t    *heads = page + SURF_PAGE_HEADER + writer->prefix_len;
-	uint8_t    *starts = heads + 2 * layout->nparts;
-	uint32_t	align = surf_nodes_shift(writer->page_size);
-	uint32_t	i;
-
-	for (i = 0; i < writer->nparts; i++)
-	{
-		const SurfPart *part = &writer->parts[i];
-
-		if (layout->nparts > 0)
-		{
-			uint32_t	pos = (uint32_t) (8 * (sink.next - page)) + sink.nbits -
-			layout->nodes;
-
-			put_bits(&sink, 0, -pos & ((1u << align) - 1));
-			pos += -pos & ((1u << align) - 1);
-			bits_store16(heads + 2 * i, (uint16_t) part->head);
-			bits_store16(starts + 4 * i, (uint16_t) part->first);
-			bits_store16(starts + 4 * i + 2, (uint16_t) (pos >> align));
-		}
-		put_part(writer, layout, &sink, part);
+		put_part_suffixes(writer, &sink, part, i + 1 < writer->nparts ?
+						  part[1].first : layout->nleaves);
 	}
 }
 
 /* Writes all but the header, on processors with the instructions of BITS_TARGET. */
 BITS_TARGET static void
-put_content_fast(const SurfWriter *writer, const SurfLayout *layout, uint8_t *page)
+put_content_fast(const SurfWriter *writer, uint8_t *page)
 {
-	/* In this order: what is put writes zeros over what follows. */
-	put_suffixes(writer, layout, page);
-	put_nodes(writer, layout, page);
+	/* In this order: suffixes write zeros over what follows. */
+	put_suffixes(writer, page);
+	put_nodes(writer, page);
 }
 
 /* The same on others. */
 static void
-put_content_portable(const SurfWriter *writer, const SurfLayout *layout,
-					 uint8_t *page)
+put_content_portable(const SurfWriter *writer, uint8_t *page)
 {
-	put_suffixes(writer, layout, page);
-	put_nodes(writer, layout, page);
+	put_suffixes(writer, page);
+	put_nodes(writer, page);
 }
 
 /* Writes the page, see surf_write.h. */
 void
-surf_writer_end(SurfWriter *writer, uint64_t rank, uint8_t *page)
+surf_writer_end(SurfWriter *writer, const SurfCoder *coder, uint64_t rank,
+				uint8_t *page)
 {
-	SurfLayout	layout = lay_out(writer);
-
-	put_header(writer, &layout, rank, page);
+	put_header(writer, rank, page);
 	if (BITS_CPU_IS_FAST())
-		put_content_fast(writer, &layout, page);
+		put_content_fast(writer, page);
 	else
-		put_content_portable(writer, &layout, page);
-	surf_writer_reset(writer);
+		put_content_portable(writer, page);
+	surf_writer_drop(writer, coder, writer->layout.nleaves);
 }

@@ -5,7 +5,9 @@
  *
  * Between any two neighbouring leaves there is one node, the one that tells
  * them apart, at the depth of the first bit in which they differ: it goes by
- * the number of the leaf on its right.
+ * the number of the leaf on its right.  So a node is over the leaves between
+ * the nearest ones on either side that are less deep, and its parent is the
+ * deeper one of these two.
  *
  * The page's prefix is not part of its bit strings; here depths count from
  * the keys' beginnings nevertheless.
@@ -16,6 +18,7 @@
 #define RANGEFILTER_SURF_WRITE_IMPL_H
 
 #include "filter/surf_coder.h"
+#include "filter/surf_wide.h"
 #include "filter/surf_write.h"
 
 /*
@@ -24,64 +27,20 @@
  */
 #define SURF_LEAST_PART 32
 
-/*
- * Blocks, the largest subtrees of so many leaves or fewer whose nodes fit in
- * two words, are coded as soon as they are complete and not cut into parts: all
- * that comes later has blocks in the place of leaves.
- */
-#define SURF_BLOCK_LEAVES 16
-
-/* A node over two leaves whose chain is as long surely is a block. */
-#define SURF_PAIR_CHAIN 40
-
-/* A subtree that is complete. */
-typedef struct SurfSubtree
+/* A leaf's key. */
+typedef struct SurfLeaf
 {
-	uint32_t	first;			/* leaf */
-	uint32_t	bits;			/* of all nodes, less skip_width for each skip */
-	uint32_t	nskips;			/* nodes that have a skip */
-	uint32_t	skip_width;		/* the least with which all skips fit */
-	uint32_t	root;			/* when cut into parts: number of the node, or
-								 * 0 for a block */
-} SurfSubtree;
+	uint32_t	key;			/* where its bytes are in keys */
+	uint32_t	new_bytes;		/* in which all before it are new, any page's */
+	uint16_t	len;
+	uint16_t	common;			/* bytes shared with the one before */
+} SurfLeaf;
 
-/*
- * A leaf, the node between it and the leaf before, and the block that begins
- * with it: the bits of its nodes, the first one on top, zeros behind.
- */
-typedef struct SurfEntry
-{
-	uint64_t	high;
-	uint64_t	low;
-	uint32_t	record;			/* where the leaf's bits are in records */
-	uint16_t	own;			/* first bit not shared with the leaf before */
-	uint16_t	depth;			/* of the block's root: the bits above */
-	uint16_t	coded_chain;	/* those of them that are its own, as coded, */
-	uint16_t	chain;			/* and as they must be after cutting */
-	uint8_t		nbits;			/* the block's */
-	uint8_t		nleaves;		/* likewise; 1 for a leaf alone */
-	uint8_t		nleft;			/* of these, how many the root has on the left */
-} SurfEntry;
+/* What a node takes beside its bits, if it has a skip: skip_width more. */
+#define SURF_COST_SKIP (UINT32_C(1) << 16)
 
-/* A node that does not have all its leaves yet. */
-typedef struct SurfOpen
-{
-	int32_t		depth;			/* the bits above its branch */
-	uint32_t	leaf;			/* the first one on the right */
-	uint32_t	first;			/* the first one on the left */
-	SurfSubtree left;			/* not set for a block that is being coded */
-} SurfOpen;
-
-/* A node above all blocks. */
-typedef struct SurfNode
-{
-	SurfSubtree left;
-	SurfSubtree right;
-	uint32_t	leaf;			/* the first one on the right */
-	uint32_t	end;			/* its leaves end before this one */
-	uint32_t	depth;
-	uint32_t	chain;
-} SurfNode;
+/* What some nodes take: bits in the lower half, the number of skips above. */
+typedef uint64_t SurfSum;
 
 /* A part of the page. */
 typedef struct SurfPart
@@ -89,73 +48,112 @@ typedef struct SurfPart
 	uint32_t	first;			/* leaf */
 	uint32_t	head;
 	uint32_t	depth;			/* bits that all keys of the part begin with */
-	SurfSubtree tree;
 } SurfPart;
 
-/* What the writer was before the leaves of a batch were added. */
-typedef struct SurfSaved
+/* How the room in a page is used; positions in bits. */
+typedef struct SurfLayout
 {
 	uint32_t	nleaves;
-	uint32_t	nopen;
-	uint32_t	prefix_len;
-	uint32_t	prefix_bits;
-	SurfOpen   *open;
-	SurfEntry	entries[SURF_BLOCK_LEAVES + SURF_BATCH_KEYS];
-} SurfSaved;
+	uint32_t	skip_width;
+	uint32_t	prefix_len;		/* bytes */
+	uint32_t	prefix_bits;	/* that code them */
+	uint32_t	base;			/* bits in the prefix and lead */
+	uint32_t	nparts;			/* 0 if there is just one */
+	uint32_t	suffix_bits;
+	uint32_t	nlonger;		/* leaves whose suffix has one bit more */
+	uint32_t	suffixes;		/* where they begin */
+	uint32_t	nodes;
+} SurfLayout;
 
 struct SurfWriter
 {
 	uint32_t	page_size;
 	FilterSuffix kind;
 	uint32_t	max_suffix;
-
-	SurfEntry  *entries;		/* room for a batch behind the leaves */
-	uint64_t   *hashes;			/* of the leaves' keys, if needed */
-	SurfOpen   *open;			/* open[0] is above all, open[1] uppermost */
-	uint32_t	nleaves;
-	uint32_t	nopen;
-	uint32_t	max_leaves;		/* room in the arrays */
-
-	SurfSaved	saved;
-
-	/* Made when all leaves are there. */
-	SurfNode   *nodes;			/* from 1 on */
-	uint32_t	nnodes;
-	SurfPart   *parts;
-	uint32_t	nparts;
-	uint32_t	max_parts;
-	uint32_t	part_leaves;	/* what to try first, see surf_emit.c */
-
-	/* What all keys have in common. */
-	uint8_t		prefix[FILTER_MAX_KEY];
-	uint32_t	prefix_len;
-	uint32_t	prefix_bits;
-
-	uint32_t	most_skip_width;	/* that a page can need */
-	int64_t		free_bits;		/* at least so many, see bound_batch() */
 	int32_t		longest_rest;
 
+	/* Of each leaf; room for a batch and SURF_WIDE_NODES on either side. */
+	uint16_t   *own_room;
+	uint16_t   *own;			/* first bit not shared with the leaf before;
+								 * 0 for the first leaf and behind the last */
+	uint32_t   *record;			/* where its own bits are in records */
+	SurfLeaf   *leaves;
+	uint64_t   *hashes;			/* of the leaves' keys, if needed */
+	uint32_t	nleaves;
+	uint32_t	max_leaves;		/* room in the arrays */
+	uint32_t	enough;			/* so many probably are */
+
+	/* Their keys. */
+	uint8_t    *keys;
+	uint32_t	nkeys;			/* bytes */
+	uint32_t	max_keys;
+
 	/*
-	 * The code of each leaf's key, from the first byte that the leaf before
-	 * does not share as far as nodes and suffixes can need it.
+	 * Their codes, from the first byte that the leaf before does not share as
+	 * far as nodes and suffixes can need it.
 	 */
 	uint8_t    *records;
 	uint32_t	nrecords;
 	uint32_t	max_records;
 	uint32_t	zeros;			/* bytes kept behind the end of a code */
 	uint32_t	suffix_bytes;	/* of a key that are enough for a suffix */
+
+	/*
+	 * Of each node: the nearest ones less deep, the depth of its chain or of
+	 * itself without one, its children (0 for a leaf), what it takes, its
+	 * numbers, what those before it take, and where it is in the page.
+	 */
+	uint16_t   *left;
+	uint16_t   *right;
+	uint16_t   *top;
+	uint16_t	(*children)[2];
+	uint32_t   *costs;			/* SURF_COST_SKIP and bits */
+	uint32_t   *numbers;		/* code_numbers(), if it is short */
+	SurfSum    *sums;
+	uint32_t   *pos;
+	uint16_t   *queue;			/* some of the nodes */
+
+	/* The page that is being made. */
+	SurfPart   *parts;
+	uint32_t	nparts;
+	uint32_t	max_parts;
+	uint32_t	part_leaves;	/* what to try first, see lay_out() */
+	uint64_t	node_bits;
+	SurfLayout	layout;			/* skip_width, at first, of the page before */
 };
 
-/*
- * Cuts the leaves into parts of at least so many, as well as it can, and closes
- * all nodes, so that they can be written.  All keys have the first base bits
- * in common.  Returns the sum of all parts' trees.
- */
-extern SurfSubtree surf_writer_cut(SurfWriter *writer, uint32_t base,
-								   uint32_t least);
+/* Finds the nodes of the whole tree, and sums up their bits. */
+extern void surf_writer_find(SurfWriter *writer);
 
-/* The depth of the uppermost node. */
-extern uint32_t surf_writer_base(const SurfWriter *writer);
+/*
+ * Bits of the whole tree over the first n > 0 leaves; sets the uppermost node, 0
+ * if there is none.
+ */
+extern SurfSum surf_writer_sum(const SurfWriter *writer, uint32_t n,
+							   uint32_t *uppermost);
+
+/*
+ * Chooses parts of at least so many of the first n leaves.  All keys have the
+ * first base bits in common.  Returns what the nodes of all parts will take.
+ */
+extern SurfSum surf_writer_choose(SurfWriter *writer, uint32_t n, uint32_t base,
+								  uint32_t least);
+
+/*
+ * Makes a tree of each part of the first n leaves: surf_writer_find() must come
+ * before another attempt.  Returns the sum of all and sets skip_width to what
+ * their skips need.
+ */
+extern SurfSum surf_writer_cut(SurfWriter *writer, uint32_t n,
+							   uint32_t *skip_width);
+
+/* Decides how the page with the first n leaves is made: false if it cannot be. */
+extern bool surf_writer_lay_out(SurfWriter *writer, const SurfCoder *coder,
+								uint32_t n);
+
+/* Takes the first n leaves away: the next one is the first of a page. */
+extern void surf_writer_drop(SurfWriter *writer, const SurfCoder *coder,
+							 uint32_t n);
 
 /*
  * Bits that a page with so many leaves keeps free for heads and starts of
@@ -165,6 +163,20 @@ static inline uint32_t
 surf_parts_reserve(uint32_t nleaves)
 {
 	return nleaves / 4;
+}
+
+/* Bits of nodes with skips of that width. */
+static BITS_INLINE uint64_t
+sum_bits(SurfSum sum, uint32_t skip_width)
+{
+	return (uint32_t) sum + (sum >> 32) * skip_width;
+}
+
+/* The nodes, without their parent, over leaves from first on and before end. */
+static BITS_INLINE SurfSum
+sum_between(const SurfSum *sums, uint32_t first, uint32_t end)
+{
+	return sums[end] - sums[first + 1];
 }
 
 /* Up to 56 bits of the records from a position on. */
@@ -182,15 +194,6 @@ static BITS_INLINE uint32_t
 gamma_bits(uint32_t value)
 {
 	return 2 * bits_log2(value) + 1;
-}
-
-/* A single leaf. */
-static BITS_INLINE SurfSubtree
-leaf_subtree(uint32_t leaf)
-{
-	SurfSubtree result = {leaf, 0, 0, 0, 0};
-
-	return result;
 }
 
 /* The side of a node over n leaves, nleft on the left, that comes first. */
@@ -223,69 +226,37 @@ code_numbers(uint32_t nleft, uint32_t n, uint32_t chain)
 	SurfNumbers result;
 
 	result.nbits = binary.nbits + longer + gamma;
-	result.value = (uint64_t) (nleft - 1 + (longer ? binary.threshold : 0)) << gamma |
+	result.value = (uint64_t) (nleft - 1 + (binary.threshold & -(uint32_t) longer)) << gamma |
 		(chain + 1);
 	return result;
 }
 
-/* Do the bits of a side's nodes fit in so many bits? */
-static BITS_INLINE bool
-skip_fits(const SurfSubtree *side, uint32_t nbits, uint32_t skip_width)
-{
-	return ((uint64_t) side->bits + skip_width * side->nskips) >> nbits == 0;
-}
-
 /*
- * The sum of a node's sides, and its own bits, so many without a skip: the
- * node is over n leaves.
+ * The bits of a node, and SURF_COST_SKIP if it has a skip.  Sets its numbers to
+ * what is of use if these bits are few.
  */
-static BITS_INLINE SurfSubtree
-join_subtrees(const SurfSubtree *left, const SurfSubtree *right, uint32_t nleft,
-			  uint32_t n, uint32_t own_bits)
+static BITS_INLINE uint32_t
+cost_node(uint32_t nleft, uint32_t n, uint32_t chain, uint32_t *value)
 {
-	SurfSubtree result;
-	uint32_t	skip;
+	SurfNumbers numbers = code_numbers(nleft, n, chain);
+	uint32_t	skip = has_skip(nleft, n);
 
-	result.first = left->first;
-	result.root = 0;
-	result.bits = left->bits + right->bits + own_bits;
-	result.nskips = left->nskips + right->nskips;
-	result.skip_width = left->skip_width > right->skip_width ?
-		left->skip_width : right->skip_width;
-	skip = has_skip(nleft, n);
-	result.bits += bits_log2(n) & -skip;
-	result.nskips += skip;
-
-	/*
-	 * A width that fits here is one with which all greater ones fit.  Mostly
-	 * that of the sides does: hence one condition.
-	 */
-	while (skip & !skip_fits(left_is_first(nleft, n) ? left : right,
-							 bits_log2(n) + result.skip_width,
-							 result.skip_width))
-		result.skip_width++;
-	return result;
+	*value = (uint32_t) numbers.value;
+	return (numbers.nbits + chain + (bits_log2(n) & -skip)) |
+		SURF_COST_SKIP * skip;
 }
 
-static BITS_INLINE int32_t
-greater(int32_t a, int32_t b)
+/* The same for a sum. */
+static BITS_INLINE SurfSum
+cost_sum(uint32_t cost)
+{
+	return (cost & (SURF_COST_SKIP - 1)) | (SurfSum) (cost >> 16) << 32;
+}
+
+static BITS_INLINE uint32_t
+greater(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
-}
-
-/*
- * The sum of an open node, which has its last leaf now, and its sides.
- */
-static BITS_INLINE SurfSubtree
-sum_node(const SurfOpen *open, const SurfSubtree *left, const SurfSubtree *right,
-		 uint32_t end, int32_t parent)
-{
-	uint32_t	nleft = open->leaf - open->first;
-	uint32_t	n = end - open->first;
-	uint32_t	chain = (uint32_t) (open->depth - parent - 1);
-	SurfNumbers numbers = code_numbers(nleft, n, chain);
-
-	return join_subtrees(left, right, nleft, n, numbers.nbits + chain);
 }
 
 #endif							/* RANGEFILTER_SURF_WRITE_IMPL_H */

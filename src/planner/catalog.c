@@ -26,6 +26,7 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "common/hashfn.h"
 #include "partitioning/partdesc.h"
 #include "planner/planner.h"
 #include "rangefilter/rfstats.h"
@@ -36,6 +37,9 @@
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
+/* Memory is taken for no fewer tracks. */
+#define SOME_TRACKS	16
+
 /* Table -> its entry. */
 typedef struct RfTableEntry
 {
@@ -43,9 +47,31 @@ typedef struct RfTableEntry
 	RfTable    *table;			/* NULL while none is known */
 } RfTableEntry;
 
+/* Index -> its track. */
+typedef struct RfTrackEntry
+{
+	Oid			index;			/* hash key */
+	char		status;
+	RfTrack    *track;
+} RfTrackEntry;
+
+#define SH_PREFIX rf_trackmap
+#define SH_ELEMENT_TYPE RfTrackEntry
+#define SH_KEY_TYPE Oid
+#define SH_KEY index
+#define SH_HASH_KEY(tb, key) murmurhash32(key)
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
 static HTAB *tables = NULL;
-static HTAB *tracks = NULL;
+static struct rf_trackmap_hash *tracks = NULL;
+static RfTrack *spare_tracks = NULL;
+static int	nspare_tracks = 0;
 static RfTable *retired = NULL;
+static uint64 entries_made = 0;
 static uint64 changes = 0;		/* relcache invalidations seen */
 static uint64 all_changed = 0;	/* the last one that was for everything */
 
@@ -83,12 +109,12 @@ relation_changed(Datum arg, Oid relid)
 	}
 	else
 	{
-		RfTrack    *track = hash_search(tracks, &relid, HASH_FIND, NULL);
+		RfTrackEntry *entry = rf_trackmap_lookup(tracks, relid);
 
-		if (track != NULL)
-			track->changed_at = changes;
-		invalidate_table(track != NULL && OidIsValid(track->relid) ?
-						 track->relid : relid);
+		if (entry != NULL)
+			entry->track->changed_at = changes;
+		invalidate_table(entry != NULL && OidIsValid(entry->track->relid) ?
+						 entry->track->relid : relid);
 	}
 }
 
@@ -102,21 +128,56 @@ rf_changes(void)
 }
 
 /*
+ * Has memory for at least so many more tracks, in one piece.
+ */
+static void
+reserve_tracks(int n)
+{
+	if (nspare_tracks >= n)
+		return;
+	n = Max(n, SOME_TRACKS);
+	spare_tracks = MemoryContextAllocHuge(TopMemoryContext,
+										  n * sizeof(RfTrack));
+	nspare_tracks = n;
+}
+
+/*
+ * These indexes will be tracked.  For a thousand that were not, growing bit by
+ * bit would take most of the time.
+ */
+void
+rf_expect_tracks(const List *indexes)
+{
+	uint64		members = tracks->members;
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+		members += rf_trackmap_lookup(tracks, lfirst_oid(cell)) == NULL;
+	reserve_tracks(members - tracks->members);
+	if (members > tracks->grow_threshold)
+		rf_trackmap_grow(tracks, members + members / 4);
+}
+
+/*
  * Begins to take notice when an index changes, if that is not done already.
- * Watches are never freed.
+ * Tracks are never freed.
  */
 RfTrack *
 rf_track(Oid index)
 {
+	RfTrackEntry *entry;
 	bool		found;
-	RfTrack    *track = hash_search(tracks, &index, HASH_ENTER, &found);
 
+	/* Memory first, lest there be an entry without a track. */
+	reserve_tracks(1);
+	entry = rf_trackmap_insert(tracks, index, &found);
 	if (!found)
 	{
-		track->relid = InvalidOid;
-		track->changed_at = 0;
+		entry->track = &spare_tracks[--nspare_tracks];
+		entry->track->relid = InvalidOid;
+		entry->track->changed_at = 0;
 	}
-	return track;
+	return entry->track;
 }
 
 /*
@@ -141,9 +202,7 @@ rf_init_catalog(void)
 	control.entrysize = sizeof(RfTableEntry);
 	tables = hash_create("rangefilter tables", 32, &control,
 						 HASH_ELEM | HASH_BLOBS);
-	control.entrysize = sizeof(RfTrack);
-	tracks = hash_create("rangefilter indexes", 32, &control,
-						 HASH_ELEM | HASH_BLOBS);
+	tracks = rf_trackmap_create(TopMemoryContext, SOME_TRACKS, NULL);
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 }
 
@@ -311,6 +370,7 @@ rf_find_table(Oid relid)
 	table->relid = relid;
 	table->context = context;
 	table->built_at = changes;
+	table->serial = ++entries_made;
 
 	/* In place before anything is read, to see what changes meanwhile. */
 	table->valid = true;
@@ -376,6 +436,7 @@ collect_counts(RfTable *table)
 	{
 		RfIndex    *index = &table->indexes[i];
 
+		rf_roll_counts(index);
 		for (int j = 0; index->mapped && j < index->nleaves; j++)
 		{
 			RfLeaf	   *leaf = &index->leaves[j];

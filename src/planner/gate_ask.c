@@ -353,7 +353,9 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 }
 
 /*
- * Does a member's index deny that there is a key of the set?
+ * Does a member's index deny that there is a key of the set?  Where the member
+ * has no such index, nothing is known, even of an empty set: what a join offers
+ * may be about one column of this member and about two of that one.
  */
 static bool
 probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
@@ -362,6 +364,8 @@ probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
 	RfCounts   *counts = NULL;
 	RfAnswer	answer;
 
+	if (!OidIsValid(list_nth_oid(member->oids, i + 1)))
+		return false;
 	if (rf_keyset_is_empty(cond->set))
 		return true;
 	answer = gate->repeated ?

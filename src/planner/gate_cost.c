@@ -1,19 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * gate_cost.c
- *	  set_join_pathlist_hook: what hash joins cost whose values close gates.
+ *	  set_join_pathlist_hook: what joins cost whose values close gates.
  *
  * A hash join that gives its values to the scans on its outer side (gate_join.c)
  * does not read all of that side.  Gates for it are made when the plan is
  * finished, so no path's cost tells; the planner would take parallel workers, or
  * another order of joins, to read faster what is not read at all.  So a hash
  * join over the members of a table is made cheaper by what it is expected to
- * leave out of them.
+ * leave out of them.  A merge join likewise, if it has both sides sorted: what is
+ * left out need not be sorted either.  (How much it reads of members that are in
+ * order already, core does not tell: it may stop long before their end.)
  *
  * A member is expected to be read with the probability that it holds one of the
  * values, taken to be independent; for one value that is the member's share of
  * distinct values, as for other gates (gate_path.c).  Where core finds
- * another path cheaper than the hash join as it was, there is nothing left to be made
+ * another path cheaper than the join as it was, there is nothing left to be made
  * cheaper: that path is a good one, too.
  *
  *-------------------------------------------------------------------------
@@ -33,12 +35,12 @@
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
-/* What a hash join compares with a column of its outer side. */
+/* What a join compares with a column of a side that is given values. */
 typedef struct RfJoinKey
 {
-	Var		   *column;			/* of the outer side's table */
+	Var		   *column;			/* of that side's table */
 	Oid			opno;
-	double		values;			/* expected in the hash table */
+	double		values;			/* expected on the other side */
 } RfJoinKey;
 
 static set_join_pathlist_hook_type previous_hook = NULL;
@@ -52,30 +54,30 @@ strip_relabel(Node *node)
 }
 
 /*
- * Reads one of a hash join's clauses; false if no gate can use it.
+ * Reads one of a join's clauses; false if no gate can use it.
  */
 static bool
 read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
-			const RelOptInfo *outer, const Path *inner, RfJoinKey *key)
+			const RelOptInfo *fed, const Path *known, RfJoinKey *key)
 {
 	OpExpr	   *clause = (OpExpr *) rinfo->clause;
-	bool		left = bms_is_subset(rinfo->left_relids, outer->relids);
+	bool		left = bms_is_subset(rinfo->left_relids, fed->relids);
 	Node	   *compared;
-	Node	   *hashed;
+	Node	   *value;
 
 	if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
 		return false;
 	compared = strip_relabel(left ? linitial(clause->args) :
 							 lsecond(clause->args));
-	hashed = left ? lsecond(clause->args) : linitial(clause->args);
-	if (!IsA(compared, Var) || ((Var *) compared)->varno != outer->relid ||
+	value = left ? lsecond(clause->args) : linitial(clause->args);
+	if (!IsA(compared, Var) || ((Var *) compared)->varno != fed->relid ||
 		((Var *) compared)->varattno <= 0 ||
-		(rf_is_secured(root, outer->relid) &&
+		(rf_is_secured(root, fed->relid) &&
 		 !get_func_leakproof(get_opcode(clause->opno))))
 		return false;
 	key->column = (Var *) compared;
 	key->opno = clause->opno;
-	key->values = estimate_num_groups(root, list_make1(hashed), inner->rows,
+	key->values = estimate_num_groups(root, list_make1(value), known->rows,
 									  NULL, NULL);
 	return key->values <= RF_FEED_MAX_VALUES;
 }
@@ -144,56 +146,124 @@ remaining_cost(PlannerInfo *root, Index table, List *scans,
 }
 
 /*
- * What a hash join is expected to save by gates on its outer side.
+ * Is this a table that may have members?
+ */
+static bool
+is_parent(PlannerInfo *root, const RelOptInfo *rel)
+{
+	return rel->reloptkind == RELOPT_BASEREL &&
+		root->simple_rte_array[rel->relid]->inh;
+}
+
+/*
+ * The side of a join that is given the values of the other one, as gate_join.c,
+ * gate_feed.c and gate_sort.c see it; NULL if neither is.
+ */
+static Path *
+fed_path(PlannerInfo *root, const JoinPath *join)
+{
+	Path	   *outer = join->outerjoinpath;
+	Path	   *inner = join->innerjoinpath;
+	Path	   *fed;
+	Path	   *known;
+	bool		may_feed;
+
+	if (RF_IS_DISABLED(&join->path))
+		return NULL;
+	if (IsA(join, HashPath))
+	{
+		fed = outer;
+		known = inner;
+		may_feed = !join->path.parallel_aware &&
+			RF_DROPS_OUTER(join->jointype) &&
+			((const HashPath *) join)->num_batches == 1;
+	}
+	else
+	{
+		bool		to_outer = is_parent(root, outer->parent) &&
+		(!is_parent(root, inner->parent) || outer->rows >= inner->rows);
+
+		fed = to_outer ? outer : inner;
+		known = to_outer ? inner : outer;
+		may_feed = ((const MergePath *) join)->outersortkeys != NIL &&
+			((const MergePath *) join)->innersortkeys != NIL &&
+			(to_outer ? RF_DROPS_OUTER(join->jointype) :
+			 RF_DROPS_INNER(join->jointype)) &&
+			known->param_info == NULL && known->parallel_workers == 0;
+	}
+	return may_feed && is_parent(root, fed->parent) &&
+		known->rows <= RF_FEED_MAX_ROWS ? fed : NULL;
+}
+
+/*
+ * What a join is expected to save by gates on this side.
  */
 static Cost
-saved_cost(PlannerInfo *root, const HashPath *join)
+saved_cost(PlannerInfo *root, const JoinPath *join, const Path *fed)
 {
-	Path	   *outer = join->jpath.outerjoinpath;
-	Path	   *inner = join->jpath.innerjoinpath;
-	int			nclauses = list_length(join->path_hashclauses);
-	RfJoinKey  *keys;
+	bool		merge = IsA(join, MergePath);
+	List	   *clauses = merge ?
+	((const MergePath *) join)->path_mergeclauses :
+	((const HashPath *) join)->path_hashclauses;
+	const Path *known = fed == join->outerjoinpath ?
+	join->innerjoinpath : join->outerjoinpath;
+	RfJoinKey  *keys = palloc(list_length(clauses) * sizeof(RfJoinKey));
 	int			nkeys = 0;
+	Cost		cost;
 	List	   *scans;
 	ListCell   *cell;
 
-	if (IsA(outer, AppendPath))
-		scans = ((AppendPath *) outer)->subpaths;
-	else if (IsA(outer, MergeAppendPath))
-		scans = ((MergeAppendPath *) outer)->subpaths;
+	if (IsA(fed, AppendPath))
+		scans = ((const AppendPath *) fed)->subpaths;
+	else if (IsA(fed, MergeAppendPath))
+		scans = ((const MergeAppendPath *) fed)->subpaths;
 	else
 		return 0;
-	keys = palloc(nclauses * sizeof(RfJoinKey));
-	foreach(cell, join->path_hashclauses)
+	foreach(cell, clauses)
 		nkeys += read_clause(root, lfirst_node(RestrictInfo, cell),
-							 outer->parent, inner, &keys[nkeys]);
+							 fed->parent, known, &keys[nkeys]);
 	if (nkeys == 0)
 		return 0;
 
-	/* Rows that are not read are not looked up in the hash table either. */
-	return (1 - remaining_cost(root, outer->parent->relid, scans, keys, nkeys)) *
-		(outer->total_cost - outer->startup_cost +
-		 cpu_operator_cost * nclauses * outer->rows);
+	/*
+	 * Rows that are not read are not looked up in the hash table either, or
+	 * not sorted.
+	 */
+	cost = fed->total_cost - fed->startup_cost;
+	if (merge)
+		cost += 2 * cpu_operator_cost * fed->rows * log2(Max(2, fed->rows));
+	else
+		cost += cpu_operator_cost * list_length(clauses) * fed->rows;
+	return (1 - remaining_cost(root, fed->parent->relid, scans, keys, nkeys)) *
+		cost;
 }
 
 /*
- * Is this a hash join that may give its values to its outer side, as
- * gate_join.c and gate_feed.c see it?
+ * A copy of a join that costs less.  A merge join saves before its first row.
  */
-static bool
-may_feed(const Path *path)
+static Path *
+cheaper_copy(const JoinPath *join, Cost saved)
 {
-	const HashPath *join = (const HashPath *) path;
+	Path	   *copy;
 
-	return IsA(path, HashPath) && !path->parallel_aware &&
-		RF_DROPS_OUTER(join->jpath.jointype) && join->num_batches == 1 &&
-		join->jpath.innerjoinpath->rows <= RF_FEED_MAX_ROWS &&
-		!RF_IS_DISABLED(path);
+	if (IsA(join, MergePath))
+	{
+		copy = (Path *) makeNode(MergePath);
+		memcpy(copy, join, sizeof(MergePath));
+		copy->startup_cost = Max(0, copy->startup_cost - saved);
+	}
+	else
+	{
+		copy = (Path *) makeNode(HashPath);
+		memcpy(copy, join, sizeof(HashPath));
+	}
+	copy->total_cost = Max(copy->total_cost - saved, copy->startup_cost);
+	return copy;
 }
 
 /*
- * Cheaper copies of the hash joins among some paths, as far as they are of
- * these two relations.
+ * Cheaper copies of the joins among some paths, as far as they are of these two
+ * relations.
  */
 static List *
 cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
@@ -204,21 +274,18 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 
 	foreach(cell, paths)
 	{
-		HashPath   *join = lfirst(cell);
-		HashPath   *cheaper;
+		JoinPath   *join = lfirst(cell);
+		Path	   *fed;
 		Cost		saved;
 
-		if (!may_feed((Path *) join) || join->jpath.jointype != jointype ||
-			join->jpath.outerjoinpath->parent != outer ||
-			join->jpath.innerjoinpath->parent != inner ||
-			(saved = saved_cost(root, join)) <= 0)
+		if ((!IsA(join, HashPath) && !IsA(join, MergePath)) ||
+			join->jointype != jointype ||
+			join->outerjoinpath->parent != outer ||
+			join->innerjoinpath->parent != inner ||
+			(fed = fed_path(root, join)) == NULL ||
+			(saved = saved_cost(root, join, fed)) <= 0)
 			continue;
-		cheaper = makeNode(HashPath);
-		*cheaper = *join;
-		cheaper->jpath.path.total_cost =
-			Max(join->jpath.path.total_cost - saved,
-				join->jpath.path.startup_cost);
-		result = lappend(result, cheaper);
+		result = lappend(result, cheaper_copy(join, saved));
 	}
 	return result;
 }
@@ -239,8 +306,7 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 		previous_hook(root, joinrel, outer, inner, jointype, extra);
 	if (rf_planning == NULL || !rf_planning->may_gate ||
 		rf_planning->gate_rels == NULL || !rf_is_ours(root) ||
-		outer->reloptkind != RELOPT_BASEREL ||
-		!root->simple_rte_array[outer->relid]->inh)
+		(!is_parent(root, outer) && !is_parent(root, inner)))
 		return;
 
 	/* Joins with one side made unique are inner joins. */

@@ -77,30 +77,35 @@ condition_text(CustomScan *gate, List *clauses, List *ancestors,
 }
 
 /*
- * The conditions of the hash joins that give a gate values, in their own terms.
+ * Shows the conditions of the hash or the merge joins that give a gate values, in
+ * their own terms.
  */
-static List *
-join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
+static void
+show_join_conditions(RfGateState *gate, bool merge, List *ancestors,
+					 ExplainState *es)
 {
 	List	   *texts = NIL;
 
 	for (int i = 0; i < gate->nfeeds; i++)
 	{
-		const HashJoinState *join = rf_feed_join(&gate->feeds[i]);
-		HashJoin   *plan;
+		const RfFeed *feed = gate->feeds[i].feed;
+		Plan	   *plan;
+		List	   *clauses;
 		List	   *context;
 
-		if (join == NULL)
+		if (feed == NULL || (feed->sorted != NULL) != merge)
 			continue;
-		plan = (HashJoin *) join->js.ps.plan;
-		context = set_deparse_context_plan(es->deparse_cxt, &plan->join.plan,
-										   ancestors);
+		plan = feed->join->ps.plan;
+		clauses = merge ? ((MergeJoin *) plan)->mergeclauses :
+			((HashJoin *) plan)->hashclauses;
+		context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 		texts = lappend(texts,
-						deparse_expression(list_nth(plan->hashclauses,
-													gate->feeds[i].key),
+						deparse_expression(list_nth(clauses, feed->key),
 										   context, true, false));
 	}
-	return texts;
+	if (texts != NIL)
+		ExplainPropertyList(merge ? "Skip Merge Cond" : "Skip Hash Cond",
+							texts, es);
 }
 
 /*
@@ -180,7 +185,6 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	RfGateState *gate = (RfGateState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
 	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
-	List	   *joins;
 
 	complete_children(gate);
 	if (gate->nmembers > 1)
@@ -195,9 +199,8 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (clauses != NIL)
 		ExplainPropertyText("Skip Cond",
 							condition_text(plan, clauses, ancestors, es), es);
-	joins = join_conditions(gate, ancestors, es);
-	if (joins != NIL)
-		ExplainPropertyList("Skip Hash Cond", joins, es);
+	show_join_conditions(gate, false, ancestors, es);
+	show_join_conditions(gate, true, ancestors, es);
 	if (!boolVal(list_nth(plan->custom_private, RF_GATE_HIDE_COUNTS)))
 		show_counts(gate, es);
 }

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * gate_feed.c
- *	  The values a hash join gives to gates below its outer side.
+ *	  The values a join gives to gates below one of its sides.
  *
- * They are read from the join's hash table when a gate is asked for its first
- * row, if the table is complete by then, all in memory and small.  Core would
- * begin with a row of the outer side, to find out whether there is one at all,
- * unless it knows from the scan before that there was; so we tell it that (which
- * it forgets, like us, when it has read the outer side again).
+ * Those of a merge join: gate_sort.c.  Those of a hash join are read from its
+ * hash table when a gate is asked for its first row, if the table is complete by
+ * then, all in memory and small.  Core would begin with a row of the outer side,
+ * to find out whether there is one at all, unless it knows from the scan before
+ * that there was; so we tell it that (which it forgets, like us, when it has read
+ * the outer side again).
  *
  * A gate looks at the table once in each scan.  Whatever makes a new table
  * scans the outer side anew, so no gate goes on with the values of an old one.
@@ -34,25 +35,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/*
- * The values of one key of a hash join.  In the executor's memory for a query;
- * the hash table goes before that does.
- */
-typedef struct RfFeed
-{
-	HashJoinState *join;
-	int			key;
-	Oid			type;
-	ExprState  *value;			/* computes it from a row of the table */
-	TupleTableSlot *slot;
-	ExprContext *econtext;
-	MemoryContext context;		/* holds array */
-	HashJoinTable table;		/* that has been read, NULL: none */
-	uint64		version;		/* of the array ... */
-	bool		known;			/* ... if there is one */
-	Datum		array;
-} RfFeed;
-
 /* A value, with a hash by which equal ones are brought together. */
 typedef struct RfFeedValue
 {
@@ -63,7 +45,7 @@ typedef struct RfFeedValue
 /* Bringing joins and gates together. */
 typedef struct RfLinking
 {
-	List	   *joins;			/* HashJoinStates above, the nearest first */
+	List	   *joins;			/* JoinStates above, the nearest first */
 	List	   *feeds;			/* RfFeed made so far */
 } RfLinking;
 
@@ -89,35 +71,97 @@ rf_feed_init(RfGateState *gate, CustomScan *plan)
 
 		feed->join = linitial_int(lfirst(cell));
 		feed->key = lsecond_int(lfirst(cell));
-		feed->hole = lthird_int(lfirst(cell));
+		feed->from_outer = lthird_int(lfirst(cell)) != 0;
+		feed->hole = lfourth_int(lfirst(cell));
 	}
 	feeds_pending = true;
 }
 
 /*
  * A key of a join, for gates that may be given its values.  The expression is
- * compiled for rows of any kind: in the table are minimal tuples, whatever the
- * plan below the Hash returns.
+ * compiled for rows of any kind: in hash tables and sorts are minimal tuples,
+ * whatever the plan below returns.
  */
 static RfFeed *
-make_feed(HashJoinState *join, int key)
+make_feed(JoinState *join, int key, Expr *expr, TupleDesc desc)
 {
-	EState	   *estate = join->js.ps.state;
-	Hash	   *hash = (Hash *) innerPlanState(join)->plan;
-	Expr	   *expr = list_nth(hash->hashkeys, key);
+	EState	   *estate = join->ps.state;
 	RfFeed	   *feed = palloc0(sizeof(RfFeed));
 
 	feed->join = join;
 	feed->key = key;
 	feed->type = exprType((Node *) expr);
 	feed->value = ExecInitExpr(expr, NULL);
-	feed->slot = ExecInitExtraTupleSlot(estate,
-										join->hj_HashTupleSlot->tts_tupleDescriptor,
-										&TTSOpsMinimalTuple);
+	feed->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
 	feed->econtext = CreateExprContext(estate);
 	feed->context = AllocSetContextCreate(estate->es_query_cxt,
 										  "rangefilter join values",
 										  ALLOCSET_SMALL_SIZES);
+	return feed;
+}
+
+static RfFeed *
+make_hash_feed(HashJoinState *join, int key)
+{
+	Hash	   *hash = (Hash *) innerPlanState(join)->plan;
+
+	return make_feed(&join->js, key, list_nth(hash->hashkeys, key),
+					 join->hj_HashTupleSlot->tts_tupleDescriptor);
+}
+
+/*
+ * The same of a merge join, NULL if it has no Sort there.  All its feeds are of
+ * one side.
+ */
+static RfFeed *
+make_merge_feed(MergeJoinState *join, int key, bool from_outer,
+				RfLinking *linking)
+{
+	MergeJoin  *plan = (MergeJoin *) join->js.ps.plan;
+	OpExpr	   *clause = list_nth_node(OpExpr, plan->mergeclauses, key);
+	RfSorted   *sorted = NULL;
+	RfFeed	   *feed;
+	ListCell   *cell;
+
+	foreach(cell, linking->feeds)
+	{
+		feed = lfirst(cell);
+		if (feed->join == &join->js)
+			sorted = feed->sorted;
+	}
+	if (sorted == NULL)
+		sorted = rf_sorted_make(join, from_outer);
+	if (sorted == NULL)
+		return NULL;
+	feed = make_feed(&join->js, key, from_outer ? linitial(clause->args) :
+					 lsecond(clause->args),
+					 ExecGetResultType(&sorted->sort->ss.ps));
+	feed->sorted = sorted;
+	sorted->feeds = lappend(sorted->feeds, feed);
+	return feed;
+}
+
+/*
+ * The feed for a key of a join, which is made if there is none yet.
+ */
+static RfFeed *
+get_feed(JoinState *join, const RfGateFeed *wanted, RfLinking *linking)
+{
+	RfFeed	   *feed;
+	ListCell   *cell;
+
+	foreach(cell, linking->feeds)
+	{
+		feed = lfirst(cell);
+		if (feed->join == join && feed->key == wanted->key)
+			return feed;
+	}
+	feed = IsA(join, HashJoinState) ?
+		make_hash_feed((HashJoinState *) join, wanted->key) :
+		make_merge_feed((MergeJoinState *) join, wanted->key,
+						wanted->from_outer, linking);
+	if (feed != NULL)
+		linking->feeds = lappend(linking->feeds, feed);
 	return feed;
 }
 
@@ -130,33 +174,23 @@ link_gate(RfGateState *gate, RfLinking *linking)
 	for (int i = 0; i < gate->nfeeds; i++)
 	{
 		RfGateFeed *wanted = &gate->feeds[i];
-		HashJoinState *join = NULL;
+		JoinState  *join = NULL;
 		ListCell   *cell;
 
 		foreach(cell, linking->joins)
 		{
 			join = lfirst(cell);
-			if (join->js.ps.plan->plan_node_id == wanted->join)
+			if (join->ps.plan->plan_node_id == wanted->join)
 				break;
 			join = NULL;
 		}
 		if (join == NULL)
 			continue;
-		foreach(cell, linking->feeds)
-		{
-			RfFeed	   *feed = lfirst(cell);
-
-			if (feed->join == join && feed->key == wanted->key)
-				wanted->feed = feed;
-		}
-		if (wanted->feed == NULL)
-		{
-			wanted->feed = make_feed(join, wanted->key);
-			linking->feeds = lappend(linking->feeds, wanted->feed);
-		}
+		wanted->feed = get_feed(join, wanted, linking);
 
 		/* The hash table before the first row of the outer side. */
-		join->hj_OuterNotEmpty = true;
+		if (IsA(join, HashJoinState))
+			((HashJoinState *) join)->hj_OuterNotEmpty = true;
 	}
 }
 
@@ -164,7 +198,8 @@ static bool
 link_node(PlanState *node, void *arg)
 {
 	RfLinking  *linking = arg;
-	bool		is_join = IsA(node, HashJoinState);
+	bool		is_join = IsA(node, HashJoinState) ||
+	IsA(node, MergeJoinState);
 
 	if (is_join)
 		linking->joins = lcons(node, linking->joins);
@@ -213,14 +248,49 @@ compare_values(const void *a, const void *b)
 }
 
 /*
- * Collects the values of the rows in a table that are not NULL; returns how many.
+ * Begins to collect values of so many rows; rf_feed_end() ends it.
  */
-static int
-collect_values(RfFeed *feed, RfFeedValue *values, bool typbyval, int16 typlen)
+void
+rf_feed_begin(RfFeed *feed, int rows, RfFeedValues *values)
+{
+	get_typlenbyvalalign(feed->type, &values->typlen, &values->typbyval,
+						 &values->typalign);
+	values->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"rangefilter join rows",
+											ALLOCSET_DEFAULT_SIZES);
+	values->old = MemoryContextSwitchTo(values->scratch);
+	values->values = palloc((rows + 1) * sizeof(RfFeedValue));
+	values->n = 0;
+}
+
+/*
+ * Adds the value of the row in the feed's slot, if it is not NULL.
+ */
+void
+rf_feed_add(RfFeed *feed, RfFeedValues *values)
 {
 	ExprContext *econtext = feed->econtext;
-	int			n = 0;
+	RfFeedValue *added = &values->values[values->n];
+	bool		isnull;
+	Datum		value;
 
+	ResetExprContext(econtext);
+	econtext->ecxt_outertuple = feed->slot;
+	econtext->ecxt_innertuple = feed->slot;
+	value = ExecEvalExprSwitchContext(feed->value, econtext, &isnull);
+	if (isnull)
+		return;
+	added->datum = datumCopy(value, values->typbyval, values->typlen);
+	added->hash = datum_image_hash(value, values->typbyval, values->typlen);
+	values->n++;
+}
+
+/*
+ * Collects the values of the rows in a hash table.
+ */
+static void
+read_chunks(RfFeed *feed, RfFeedValues *values)
+{
 	for (HashMemoryChunk chunk = feed->table->chunks; chunk != NULL;
 		 chunk = chunk->next.unshared)
 	{
@@ -231,23 +301,13 @@ collect_values(RfFeed *feed, RfFeedValue *values, bool typbyval, int16 typlen)
 		{
 			HashJoinTuple tuple = (HashJoinTuple) (HASH_CHUNK_DATA(chunk) + at);
 			MinimalTuple row = HJTUPLE_MINTUPLE(tuple);
-			bool		isnull;
-			Datum		value;
 
 			at += MAXALIGN(HJTUPLE_OVERHEAD + row->t_len);
-			ResetExprContext(econtext);
-			econtext->ecxt_outertuple = ExecStoreMinimalTuple(row, feed->slot,
-															  false);
-			value = ExecEvalExprSwitchContext(feed->value, econtext, &isnull);
-			if (isnull)
-				continue;
-			values[n].datum = datumCopy(value, typbyval, typlen);
-			values[n].hash = datum_image_hash(value, typbyval, typlen);
-			n++;
+			ExecStoreMinimalTuple(row, feed->slot, false);
+			rf_feed_add(feed, values);
 		}
 	}
 	ExecClearTuple(feed->slot);
-	return n;
 }
 
 /*
@@ -255,29 +315,47 @@ collect_values(RfFeed *feed, RfFeedValue *values, bool typbyval, int16 typlen)
  * many.
  */
 static bool
-make_array(RfFeed *feed, RfFeedValue *values, int n, bool typbyval,
-		   int16 typlen, char typalign)
+make_array(RfFeed *feed, RfFeedValues *values)
 {
 	Datum	   *datums = palloc((RF_FEED_MAX_VALUES + 1) * sizeof(Datum));
+	RfFeedValue *last = NULL;
 	int			ndistinct = 0;
 	MemoryContext old;
 
-	qsort(values, n, sizeof(RfFeedValue), compare_values);
-	for (int i = 0; i < n; i++)
+	qsort(values->values, values->n, sizeof(RfFeedValue), compare_values);
+	for (int i = 0; i < values->n; i++)
 	{
-		if (i > 0 && values[i].hash == values[i - 1].hash &&
-			datum_image_eq(values[i].datum, values[i - 1].datum, typbyval,
-						   typlen))
+		RfFeedValue *value = &values->values[i];
+
+		if (last != NULL && value->hash == last->hash &&
+			datum_image_eq(value->datum, last->datum, values->typbyval,
+						   values->typlen))
 			continue;
 		if (ndistinct == RF_FEED_MAX_VALUES)
 			return false;
-		datums[ndistinct++] = values[i].datum;
+		datums[ndistinct++] = value->datum;
+		last = value;
 	}
 	old = MemoryContextSwitchTo(feed->context);
 	feed->array = PointerGetDatum(construct_array(datums, ndistinct, feed->type,
-												  typlen, typbyval, typalign));
+												  values->typlen,
+												  values->typbyval,
+												  values->typalign));
 	MemoryContextSwitchTo(old);
 	return true;
+}
+
+/*
+ * Takes the values that were collected, unless some are missing.
+ */
+void
+rf_feed_end(RfFeed *feed, RfFeedValues *values, bool complete)
+{
+	MemoryContextReset(feed->context);
+	feed->version++;
+	feed->known = complete && make_array(feed, values);
+	MemoryContextSwitchTo(values->old);
+	MemoryContextDelete(values->scratch);
 }
 
 /*
@@ -286,15 +364,8 @@ make_array(RfFeed *feed, RfFeedValue *values, int n, bool typbyval,
 static void
 read_table(RfFeed *feed, HashJoinTable table)
 {
-	int			size = (int) table->totalTuples;
 	MemoryContextCallback *callback;
-	MemoryContext scratch;
-	MemoryContext old;
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	RfFeedValue *values;
-	int			n;
+	RfFeedValues values;
 
 	callback = MemoryContextAllocZero(table->hashCxt,
 									  sizeof(MemoryContextCallback));
@@ -302,20 +373,10 @@ read_table(RfFeed *feed, HashJoinTable table)
 	callback->arg = feed;
 	MemoryContextRegisterResetCallback(table->hashCxt, callback);
 	feed->table = table;
-	feed->version++;
 	feed->known = false;
-	MemoryContextReset(feed->context);
-
-	get_typlenbyvalalign(feed->type, &typlen, &typbyval, &typalign);
-	scratch = AllocSetContextCreate(CurrentMemoryContext,
-									"rangefilter join rows",
-									ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(scratch);
-	values = palloc((size + 1) * sizeof(RfFeedValue));
-	n = collect_values(feed, values, typbyval, typlen);
-	feed->known = make_array(feed, values, n, typbyval, typlen, typalign);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(scratch);
+	rf_feed_begin(feed, (int) table->totalTuples, &values);
+	read_chunks(feed, &values);
+	rf_feed_end(feed, &values, true);
 }
 
 /*
@@ -324,8 +385,16 @@ read_table(RfFeed *feed, HashJoinTable table)
 static uint64
 current_version(RfFeed *feed)
 {
-	HashJoinTable table = feed->join->hj_HashTable;
+	HashJoinState *join;
+	HashJoinTable table;
 
+	if (feed->sorted != NULL)
+	{
+		rf_sorted_read(feed->sorted);
+		return feed->known ? feed->version : 0;
+	}
+	join = (HashJoinState *) feed->join;
+	table = join->hj_HashTable;
 	if (table == NULL || table->nbatch != 1 || table->skewEnabled ||
 		table->parallel_state != NULL || table->totalTuples > RF_FEED_MAX_ROWS)
 		return 0;
@@ -333,7 +402,7 @@ current_version(RfFeed *feed)
 		read_table(feed, table);
 
 	/* So that the next table is made before the outer side is read, too. */
-	feed->join->hj_OuterNotEmpty = true;
+	join->hj_OuterNotEmpty = true;
 	return feed->known ? feed->version : 0;
 }
 
@@ -436,13 +505,4 @@ rf_feed_cost(const RfCond *cond)
 	foreach(cell, cond->args)
 		cost += rf_feed_cost(lfirst(cell));
 	return cost;
-}
-
-/*
- * The join that fills a hole, NULL if there is none.
- */
-const HashJoinState *
-rf_feed_join(const RfGateFeed *feed)
-{
-	return feed->feed != NULL ? feed->feed->join : NULL;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gate_offer.c
- *	  What a hash join offers, as conditions of a gate.
+ *	  What a join offers, as conditions of a gate.
  *
  * An offer that comes to the scans of a gate's members is about a column of
  * theirs, or an expression.  For those that are keys of indexes, the indexes are
@@ -426,8 +426,8 @@ make_condition(const RfOffer *offer, int key, Node *expr, int number)
  * know of them.  False if there are none.
  */
 static bool
-add_conditions(CustomScan *gate, List *offers, const RfFedScan *model,
-			   List *opclasses, int first_key)
+add_conditions(RfFeeding *feeding, CustomScan *gate, List *offers,
+			   const RfFedScan *model, List *opclasses, int first_key)
 {
 	RfTable    *table = rf_gate_table(opclasses);
 	List	   *clauses = list_copy(list_nth(gate->custom_private,
@@ -455,7 +455,9 @@ add_conditions(CustomScan *gate, List *offers, const RfFedScan *model,
 		conversions = lappend_int(conversions, RF_AS_IS);
 		exprs = lappend(exprs, makeNullConst(offer->array, -1,
 											 offer->clause->inputcollid));
-		feeds = lappend(feeds, list_make3_int(offer->join, offer->key, hole));
+		feeds = lappend(feeds, list_make4_int(offer->join, offer->key,
+											  offer->from_outer, hole));
+		feeding->fed = list_append_unique_int(feeding->fed, offer->join);
 	}
 	if (feeds == NIL)
 		return false;
@@ -590,7 +592,7 @@ rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers)
 		choose_indexes(&scans[i], noffers) : NIL;
 
 		if (indexes != NIL &&
-			add_conditions(gate, offers, &scans[i],
+			add_conditions(feeding, gate, offers, &scans[i],
 						   add_opclasses(gate, indexes, first_key, noffers),
 						   first_key))
 		{

@@ -87,9 +87,11 @@ static Const *
 make_state(RfPlanning *planning, List *passes)
 {
 	List	   *lists = NIL;
+	List	   *bulks = NIL;
 	int			n = 0;
 	Size		size;
 	RfGuardState *state;
+	char	   *end;
 	ListCell   *cell;
 
 	foreach(cell, passes)
@@ -100,9 +102,15 @@ make_state(RfPlanning *planning, List *passes)
 			lists = list_append_unique_ptr(lists, pass->skips);
 	}
 	foreach(cell, lists)
-		n += ((RfSkips *) lfirst(cell))->n;
+	{
+		RfSkips    *skips = lfirst(cell);
 
+		n += skips->n;
+		bulks = list_concat(bulks, skips->bulks);
+	}
 	size = offsetof(RfGuardState, skips) + n * sizeof(RfSkip);
+	foreach(cell, bulks)
+		size += RF_BULK_SIZE(((RfBulk *) lfirst(cell))->nwords);
 	if (size > INT_MAX)
 		elog(ERROR, "too many partitions to skip");
 	state = MemoryContextAllocHuge(CurrentMemoryContext, size);
@@ -117,6 +125,15 @@ make_state(RfPlanning *planning, List *passes)
 			memcpy(state->skips + state->nskips, skips->skips,
 				   skips->n * sizeof(RfSkip));
 		state->nskips += skips->n;
+	}
+	end = (char *) &state->skips[n];
+	state->nbulks = list_length(bulks);
+	foreach(cell, bulks)
+	{
+		RfBulk	   *bulk = lfirst(cell);
+
+		memcpy(end, bulk, RF_BULK_SIZE(bulk->nwords));
+		end += RF_BULK_SIZE(bulk->nwords);
 	}
 
 	/* A constant of fixed length is copied as it is, and aligned. */
@@ -253,6 +270,7 @@ check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
 {
 	List	   *probes = list_nth(guard->custom_private, RF_GUARD_PROBES);
 	int			nprobes = list_length(probes);
+	const RfBulk *bulk = (const RfBulk *) &state->skips[state->nskips];
 
 	recheck->flat = palloc((nprobes + 1) * sizeof(bytea *));
 	recheck->sets = palloc0((nprobes + 1) * sizeof(RfKeySet *));
@@ -267,6 +285,12 @@ check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
 		CHECK_FOR_INTERRUPTS();
 		if (!rf_recheck_skip(&state->skips[i], recheck))
 			return false;
+	}
+	for (int i = 0; i < state->nbulks; i++)
+	{
+		if (!rf_recheck_bulk(bulk, recheck))
+			return false;
+		bulk = (const RfBulk *) &bulk->leaves[bulk->nwords];
 	}
 	return true;
 }

@@ -66,6 +66,7 @@ rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
 	slot->context = table->context;
 	slot->used = &copies_used;
 	slot->limit = (Size) rf_cache_size * 1024;
+	slot->ungrouped = &rf_roll_changes;
 	slot->kept = false;
 }
 
@@ -79,8 +80,7 @@ rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot,
 {
 	if (slot->kept)
 	{
-		leaf->clock = rf_planning->started;
-		leaf->slot = read_slot;
+		rf_leaf_is_true(leaf, &rf_planning->started, read_slot);
 		table->has_copies = true;
 	}
 	else
@@ -100,21 +100,32 @@ rf_forget_copy(RfTable *table, RfLeaf *leaf)
 }
 
 /*
- * Does the copy of a leaf's index deny that there is a key of the set?  Sets
- * the stamp of what was copied, and sees to it that the plan's clock says when
+ * The planning under way asks copies of a table's indexes.
+ */
+void
+rf_table_asked(RfTable *table)
+{
+	table->last_asked = plannings;
+}
+
+/*
+ * Does the copy of a leaf's index deny that there is a key of the condition's
+ * set?  Sets the stamp of what was copied, and sees to it that the plan's clock says when
  * it was true.
  */
 bool
-rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set, bool in_recovery,
+rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond, bool in_recovery,
 		 RfStamp *stamp)
 {
-	table->last_asked = plannings;
-	if (leaf->copy == NULL || !rf_planning->guess ||
+	rf_table_asked(table);
+	if (!rf_leaf_is_known(leaf) || !rf_planning->guess ||
 		leaf->slot != rf_read_slot(leaf->index))
 		return false;
-	if (!in_recovery && rf_digest_denies(&leaf->digest, set))
+	if (!in_recovery && (rf_group_denies(cond, leaf) ||
+						 rf_digest_denies(&leaf->digest, cond->set)))
 		*stamp = leaf->digest.stamp;
-	else if (rf_copy_probe(leaf->copy, set, in_recovery, stamp) != RF_NO)
+	else if (leaf->copy == NULL ||
+			 rf_copy_probe(leaf->copy, cond->set, in_recovery, stamp) != RF_NO)
 		return false;
 	rf_clock_merge(&rf_planning->clock, &leaf->clock);
 	return true;
@@ -129,11 +140,29 @@ rf_digest_is_due(const RfLeaf *leaf)
 	uint64		keys;
 
 	if (digest_keys_left <= 0 || leaf->copy == NULL ||
-		leaf->digest.filter.bits != NULL)
+		leaf->digest.filter.bits != NULL || leaf->digest.grouped_at != 0 ||
+		leaf->slot != rf_read_slot(leaf->index))
 		return false;
 	keys = rf_copy_wants_digest(leaf->copy);
 	digest_keys_left -= keys;
 	return keys > 0;
+}
+
+/*
+ * Throws away all copies of a table's indexes.
+ */
+void
+rf_forget_copies(RfTable *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		RfIndex    *index = &table->indexes[i];
+
+		for (int j = 0; index->mapped && j < index->nleaves; j++)
+			rf_forget_copy(table, &index->leaves[j]);
+		rf_forget_groups(index, &copies_used);
+	}
+	table->has_copies = false;
 }
 
 /*
@@ -157,7 +186,7 @@ rf_make_room(const RfTable *table)
 bool
 rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip)
 {
-	return leaf->copy != NULL && leaf->slot != 0 &&
+	return rf_leaf_is_known(leaf) && leaf->slot != 0 &&
 		leaf->slot == rf_read_slot(leaf->index) &&
 		leaf->digest.stamp.identity == skip->stamp.identity &&
 		leaf->digest.stamp.changes == skip->stamp.changes &&
@@ -172,13 +201,12 @@ void
 rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
 				 const RfClock *clock, uint64 read_slot, bool same)
 {
-	if (leaf->copy == NULL)
+	if (!rf_leaf_is_known(leaf))
 		return;
 	if (same && leaf->digest.stamp.identity == skip->stamp.identity &&
 		leaf->digest.stamp.changes == skip->stamp.changes)
 	{
-		leaf->clock = *clock;
-		leaf->slot = read_slot;
+		rf_leaf_is_true(leaf, clock, read_slot);
 	}
 	else
 		rf_forget_copy(table, leaf);

@@ -25,10 +25,15 @@
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "partitioning/partdesc.h"
 #include "planner/planner.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
+
+/* How many leaves that must be asked are looked ahead. */
+#define AHEAD_FAR 5
+#define AHEAD_NEAR 2
 
 /*
  * Can this open index speak for its table?
@@ -140,7 +145,7 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 
 	if (skips->n == skips->size)
 	{
-		skips->size = Max(64, 2 * skips->size);
+		skips->size = Max(256, 2 * skips->size);
 		skips->skips = skips->skips == NULL ?
 			MemoryContextAllocHuge(skips->context,
 								   skips->size * sizeof(RfSkip)) :
@@ -194,18 +199,24 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
  * opened.
  */
 static void
-make_digest(RfTable *table, RfLeaf *leaf)
+make_digest(RfTable *table, RfIndex *index, RfLeaf *leaf)
 {
 	bool		stale = false;
 	RfAsked		asked;
 	RfCopySlot	slot;
+	RfDigestPlace place;
 
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 		return;
 	if (asked.relation == NULL && leaf->copy != NULL)
 	{
 		rf_copy_slot(table, leaf, &slot);
-		rf_copy_digest(&slot, &leaf->locator);
+		rf_digest_place(table, index, leaf, &slot, &place);
+
+		/* That may have brought one that somebody else has made. */
+		if (leaf->copy != NULL && leaf->digest.grouped_at == 0)
+			rf_copy_digest(&slot, &leaf->locator, &place);
+		rf_roll_changes += leaf->digest.grouped_at != 0;
 	}
 	unlock_index(&asked);
 }
@@ -228,8 +239,8 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
 		return false;
 	entry->probes++;
 	if (rf_digest_is_due(entry))
-		make_digest(table, entry);
-	if (!rf_guess(table, entry, cond->set, in_recovery, &stamp) &&
+		make_digest(table, cond->index, entry);
+	if (!rf_guess(table, entry, cond, in_recovery, &stamp) &&
 		ask_index(table, cond, entry, in_recovery, &stamp) != RF_NO)
 		return false;
 	entry->skips++;
@@ -238,21 +249,62 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
 }
 
 /*
- * Starts to load what rf_exclude_leaf() will look at first.
+ * Prepares rf_look_ahead(): lists those of a pass's leaves that are left, rest, and
+ * that groups do not deny.
  */
 void
-rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf, int position)
+rf_look_ahead_begin(RfAhead *ahead, RfTable *table, const RfPass *pass,
+					const Bitmapset *rest)
 {
-	const RfLeaf *entry;
+	const RfCond *cond = pass->match.cond;
+	int			i = -1;
 
+	memset(ahead, 0, sizeof(RfAhead));
 	while (cond->kind != RF_COND_PROBE && cond->args != NIL)
 		cond = linitial(cond->args);
-	if (cond->kind != RF_COND_PROBE || cond->set->nranges == 0 || cond->set->kind != RF_KEY_U64)
+	if (cond->kind != RF_COND_PROBE || cond->set->nranges == 0 ||
+		cond->set->kind != RF_KEY_U64)
 		return;
-	entry = rf_find_leaf(table, cond->index, leaf, position);
-	if (entry != NULL && entry->digest.filter.bits != NULL)
-		filter_digest_prefetch(&entry->digest.filter,
-							   cond->set->ranges[0].lo.num);
+	ahead->set = cond->set;
+	ahead->leaves = palloc((bms_num_members(rest) + 1) * sizeof(RfLeaf *));
+	while ((i = bms_next_member(rest, i)) >= 0)
+	{
+		RfLeaf	   *leaf = rf_find_leaf(table, cond->index,
+										pass->partdesc->oids[i], i);
+
+		if (leaf != NULL && leaf->copy != NULL && !rf_group_denies(cond, leaf))
+			ahead->leaves[ahead->n++] = leaf;
+	}
+}
+
+/*
+ * Starts to load what rf_exclude_leaf() will look at for leaves to come, in steps:
+ * what the second one looks at was loaded by the first.  leaf is the one now
+ * asked about.
+ */
+void
+rf_look_ahead(RfAhead *ahead, Oid leaf)
+{
+	RfLeaf	   *entry;
+
+	if (ahead->now == ahead->n || ahead->leaves[ahead->now]->leaf != leaf)
+		return;
+	ahead->now++;
+	if (ahead->now + AHEAD_FAR <= ahead->n)
+	{
+		entry = ahead->leaves[ahead->now + AHEAD_FAR - 1];
+		if (entry->digest.filter.bits != NULL)
+			filter_digest_prefetch(&entry->digest.filter,
+								   ahead->set->ranges[0].lo.num);
+		else if (entry->copy != NULL)
+			rf_copy_prefetch(entry->copy);
+	}
+	if (ahead->now + AHEAD_NEAR <= ahead->n)
+	{
+		entry = ahead->leaves[ahead->now + AHEAD_NEAR - 1];
+		if (entry->digest.filter.bits == NULL && entry->copy != NULL)
+			rf_copy_prefetch_page(entry->copy, ahead->set);
+	}
 }
 
 /*
@@ -321,7 +373,7 @@ still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
  */
 static RfLeaf *
 known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
-		   const RfCodec **codec)
+		   const RfIndex **found)
 {
 	for (int i = 0; table != NULL && i < table->nindexes; i++)
 	{
@@ -332,7 +384,7 @@ known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
 		if (leaf != NULL && leaf->index == skip->index)
 		{
 			recheck->position = leaf - index->leaves + 1;
-			*codec = index->codec;
+			*found = index;
 			return leaf;
 		}
 	}
@@ -347,15 +399,19 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 {
 	RfTable    *table = rf_known_table(skip->table);
 	RfAsked		asked = {0};
-	RfLeaf	   *leaf = known_leaf(table, skip, recheck, &asked.codec);
+	const RfIndex *index = NULL;
+	RfLeaf	   *leaf = known_leaf(table, skip, recheck, &index);
+	uint64		before = rf_changes();
 	bool		stale = false;
 	bool		holds = false;
 	bool		lock_table = recheck->serializable != NULL;
 
+	if (leaf != NULL)
+		asked.codec = index->codec;
 	if (!lock_table && !recheck->in_recovery && leaf != NULL &&
 		rf_guess_is_true(leaf, skip))
 	{
-		leaf->clock = recheck->clock;
+		rf_leaf_is_true(leaf, &recheck->clock, leaf->slot);
 		return true;
 	}
 	if (lock_table &&
@@ -366,6 +422,10 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 	if (lock_index(skip->leaf, skip->index, lock_table ? NULL : leaf, &asked,
 				   &stale))
 	{
+		/* Else each guard would have to open it. */
+		if (asked.relation != NULL && leaf != NULL &&
+			rf_index_fits(index, asked.relation))
+			rf_leaf_locate(leaf, asked.relation, before);
 		holds = still_denied(&asked, table, leaf, skip, recheck);
 		unlock_index(&asked);
 	}

@@ -64,26 +64,31 @@ typedef void (*RfRowReader) (const RfIndex *index, HeapTuple tuple,
 							 RfLeaf *leaf);
 
 /*
- * A row of pg_index: which table, and can the index be used?
+ * The next column of pg_index behind one that is a vector.  None of them is ever
+ * NULL or stored in another form.
+ */
+static const oidvector *
+next_vector(const void *vector)
+{
+	return (const oidvector *)
+		((const char *) vector + INTALIGN(VARSIZE(vector)));
+}
+
+/*
+ * A row of pg_index: which table, and can the index be used?  There may be a
+ * thousand rows, so columns are not looked for by their numbers.
  */
 static void
 read_index_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
 {
 	Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
-	oidvector  *opclasses;
-	oidvector  *collations;
-	bool		isnull;
+	const oidvector *collations = next_vector(&form->indkey);
+	const oidvector *opclasses = next_vector(collations);
 
 	leaf->leaf = form->indrelid;
 	if (!form->indisvalid || !form->indisready || !form->indislive ||
 		form->indnkeyatts != index->ncolumns)
 		return;
-	opclasses = (oidvector *)
-		DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
-										Anum_pg_index_indclass, &isnull));
-	collations = (oidvector *)
-		DatumGetPointer(SysCacheGetAttr(INDEXRELID, tuple,
-										Anum_pg_index_indcollation, &isnull));
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		if (opclasses->values[i] != index->columns[i].opclass ||
@@ -207,21 +212,62 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 }
 
 /*
- * Puts a leaf behind those the index has already.
+ * Makes the map from leaf tables to places in the array, and takes those out of
+ * the array that are there twice.
  */
 static void
-append_leaf(RfIndex *index, RfLeaf *leaf)
+map_positions(RfTable *table, RfIndex *index)
 {
-	RfLeafPosition *entry;
-	bool		found;
+	rf_leafmap_hash *positions = rf_leafmap_create(table->context,
+												   index->nleaves, NULL);
 
-	if (!OidIsValid(leaf->leaf))
-		return;
-	entry = rf_leafmap_insert(index->positions, leaf->leaf, &found);
-	if (found)
-		return;
-	entry->position = index->nleaves;
-	index->leaves[index->nleaves++] = *leaf;
+	for (int i = 0; i < index->nleaves; i++)
+	{
+		RfLeafPosition *entry;
+		bool		found = true;
+
+		if (OidIsValid(index->leaves[i].leaf))
+			entry = rf_leafmap_insert(positions, index->leaves[i].leaf,
+									  &found);
+		if (found)
+			index->leaves[i].leaf = InvalidOid;
+		else
+			entry->position = i;
+	}
+	index->positions = positions;
+}
+
+/*
+ * Puts the leaves, which are in the order of their indexes, into the order in
+ * which planning comes to them, that of the table's partitions.  Those that are
+ * no partitions (any more) come last.
+ */
+static void
+reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
+{
+	RfLeaf	   *old = index->leaves;
+	int			nold = index->nleaves;
+	int			n = 0;
+	RfLeaf	   *leaves = MemoryContextAllocHuge(table->context,
+												(nold + 1) * sizeof(RfLeaf));
+
+	map_positions(table, index);
+	for (int i = 0; i < partdesc->nparts + nold; i++)
+	{
+		Oid			leaf = i < partdesc->nparts ?
+		partdesc->oids[i] : old[i - partdesc->nparts].leaf;
+		RfLeafPosition *entry = OidIsValid(leaf) ?
+		rf_leafmap_lookup(index->positions, leaf) : NULL;
+
+		if (entry == NULL)
+			continue;
+		leaves[n] = old[entry->position];
+		old[entry->position].leaf = InvalidOid;
+		entry->position = n++;
+	}
+	index->leaves = leaves;
+	index->nleaves = n;
+	pfree(old);
 }
 
 /*
@@ -230,73 +276,64 @@ append_leaf(RfIndex *index, RfLeaf *leaf)
  * too; nobody will ask for them.
  */
 static void
-order_leaves(RfTable *table, RfIndex *index, RfLeaf *leaves, int n)
+order_leaves(RfTable *table, RfIndex *index)
 {
 	Relation	relation = table_open(table->relid, NoLock);
 	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
-	struct rf_leafmap_hash *found;
+	int			i = 0;
 
-	index->nleaves = 0;
-	index->leaves = MemoryContextAllocHuge(table->context,
-										   (n + 1) * sizeof(RfLeaf));
-	index->positions = rf_leafmap_create(table->context, n, NULL);
-	found = rf_leafmap_create(CurrentMemoryContext, n, NULL);
-	for (int i = 0; i < n; i++)
-	{
-		bool		known;
-
-		rf_leafmap_insert(found, leaves[i].leaf, &known)->position = i;
-	}
-	for (int i = 0; i < partdesc->nparts; i++)
-	{
-		RfLeafPosition *entry = rf_leafmap_lookup(found, partdesc->oids[i]);
-
-		if (entry != NULL)
-			append_leaf(index, &leaves[entry->position]);
-	}
-	for (int i = 0; i < n; i++)
-		append_leaf(index, &leaves[i]);
-	rf_leafmap_destroy(found);
+	while (i < index->nleaves && i < partdesc->nparts &&
+		   index->leaves[i].leaf == partdesc->oids[i])
+		i++;
+	if (i < index->nleaves)
+		reorder_leaves(table, index, partdesc);
 	table_close(relation, NoLock);
 }
 
 /*
  * Finds all leaves' indexes.  The table is locked.
  */
-static void
-map_leaves(RfTable *table, RfIndex *index)
+void
+rf_map_leaves(RfTable *table, RfIndex *index)
 {
 	List	   *children = find_inheritance_children(index->oid, NoLock);
 	int			n = list_length(children);
-	RfLeaf	   *leaves = MemoryContextAllocHuge(CurrentMemoryContext,
-												(n + 1) * sizeof(RfLeaf));
 
-	memset(leaves, 0, (n + 1) * sizeof(RfLeaf));
+	/* Should an error end this, the next attempt begins anew. */
+	if (index->leaves != NULL)
+		pfree(index->leaves);
+	index->leaves = NULL;
+	index->leaves = MemoryContextAllocExtended(table->context,
+											   (n + 1) * sizeof(RfLeaf),
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	index->nleaves = n;
+	index->positions = NULL;
+	rf_expect_tracks(children);
 	for (int i = 0; i < n; i++)
 	{
-		leaves[i].index = list_nth_oid(children, i);
-		leaves[i].track = rf_track(leaves[i].index);
+		index->leaves[i].index = list_nth_oid(children, i);
+		index->leaves[i].track = rf_track(index->leaves[i].index);
 	}
-	read_leaves(index, leaves, n);
-	order_leaves(table, index, leaves, n);
-	pfree(leaves);
+	read_leaves(index, index->leaves, n);
+	order_leaves(table, index);
 	list_free(children);
 	index->mapped = true;
 }
 
 /*
- * The index of a leaf partition that belongs to a partitioned index, or NULL.
- * position is where it is likely to be.
+ * rf_find_leaf() where the leaf is not at the position, or nothing is known yet.
  */
 RfLeaf *
-rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
+rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
 	RfLeafPosition *entry;
 
 	if (!index->mapped)
-		map_leaves(table, index);
+		rf_map_leaves(table, index);
 	if (position < index->nleaves && index->leaves[position].leaf == leaf)
 		return &index->leaves[position];
+	if (index->positions == NULL)
+		map_positions(table, index);
 	entry = rf_leafmap_lookup(index->positions, leaf);
 	return entry != NULL ? &index->leaves[entry->position] : NULL;
 }
@@ -327,20 +364,4 @@ rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when)
 	leaf->located = RelationIsPermanent(index);
 	leaf->locator = RF_RELFILE(index);
 	leaf->located_at = when;
-}
-
-/*
- * Throws away all copies of a table's indexes.
- */
-void
-rf_forget_copies(RfTable *table)
-{
-	for (int i = 0; i < table->nindexes; i++)
-	{
-		RfIndex    *index = &table->indexes[i];
-
-		for (int j = 0; index->mapped && j < index->nleaves; j++)
-			rf_forget_copy(table, &index->leaves[j]);
-	}
-	table->has_copies = false;
 }

@@ -15,6 +15,8 @@
  *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
  *	  leaf.c		opens a partition's index and asks it
  *	  guess.c		asks the copy of an index this backend has kept
+ *	  groups.c		asks digests of many partitions at once
+ *	  bulk.c		leaves out all that these deny, and checks them, at once
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
@@ -51,11 +53,11 @@ extern void rf_init_planner(void);
 /* ---- catalog.c ---- */
 
 struct rf_leafmap_hash;
+struct RfGroups;
 
 /* Notes when an index, partitioned or not, changed. */
 typedef struct RfTrack
 {
-	Oid			index;			/* hash key */
 	Oid			relid;			/* table whose entry depends on it, or none */
 	uint64		changed_at;		/* what rf_changes() said then */
 } RfTrack;
@@ -67,20 +69,24 @@ typedef struct RfClock
 	uint64		inserts;		/* rows this backend gave to indexes so far */
 } RfClock;
 
-/* The index of a leaf partition, and this backend's copy of it. */
+/*
+ * The index of a leaf partition, and this backend's copy of it.  What every
+ * planning looks at comes first.
+ */
 typedef struct RfLeaf
 {
 	Oid			leaf;
 	Oid			index;
 	RfCopy	   *copy;			/* or NULL */
+	uint32		probes;			/* since these were last collected ... */
+	uint32		skips;			/* ... and those answered NO */
 	RfClock		clock;			/* read before the copy was last found true
 								 * ... */
 	uint64		slot;			/* ... and rf_read_slot() before that */
 	RfDigest	digest;			/* goes with the copy */
-	uint32		probes;			/* since these were last collected ... */
-	uint32		skips;			/* ... and those answered NO */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
 	bool		located;
+	bool		on_roll;		/* see bulk.c */
 	uint64		located_at;		/* rf_changes() before locator was read, or
 								 * when it was still true */
 	RfTrack    *track;
@@ -110,7 +116,10 @@ typedef struct RfIndex
 	bool		mapped;			/* the following is complete */
 	int			nleaves;
 	RfLeaf	   *leaves;			/* in the order of the table's partitions */
-	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves */
+	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves; NULL
+										 * until it is needed */
+	struct RfGroups *groups;	/* of leaves' digests; NULL: none yet */
+	bool		looked;			/* for shared ones */
 } RfIndex;
 
 /* A partitioned table; stays in memory while anything is being planned. */
@@ -120,6 +129,7 @@ typedef struct RfTable
 	bool		complete;		/* built without an error */
 	bool		valid;			/* not invalidated since */
 	uint64		built_at;		/* see rf_table_suspect */
+	uint64		serial;			/* no other entry has had it */
 	bool		candidate;		/* it or one of its members may have indexes */
 	int			nindexes;
 	RfIndex    *indexes;
@@ -139,16 +149,41 @@ extern void rf_table_suspect(RfTable *table);
 extern void rf_free_retired_tables(void);
 extern void rf_collect_counts(void);
 extern uint64 rf_changes(void);
+extern void rf_expect_tracks(const List *indexes);
 extern RfTrack *rf_track(Oid index);
 extern bool rf_unchanged(const RfTrack *track, uint64 when);
 
 /* ---- leafmap.c ---- */
 
-extern RfLeaf *rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf,
-							int position);
+extern RfLeaf *rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf,
+							  int position);
+
+/*
+ * The index of a leaf partition that belongs to a partitioned index, or NULL.
+ * position is where it is likely to be.
+ */
+static inline RfLeaf *
+rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
+{
+	if (index->mapped && position < index->nleaves &&
+		index->leaves[position].leaf == leaf)
+		return &index->leaves[position];
+	return rf_search_leaf(table, index, leaf, position);
+}
+
+extern void rf_map_leaves(RfTable *table, RfIndex *index);
 extern bool rf_leaf_is_located(RfLeaf *leaf);
 extern void rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when);
-extern void rf_forget_copies(RfTable *table);
+
+/*
+ * Is something known of the leaf's index, as of its clock and slot: by a copy, or
+ * by a digest that somebody else has made of one?
+ */
+static inline bool
+rf_leaf_is_known(const RfLeaf *leaf)
+{
+	return leaf->copy != NULL || leaf->digest.grouped_at != 0;
+}
 
 /* ---- match.c ---- */
 
@@ -171,6 +206,8 @@ typedef struct RfCond
 	RfKeySet   *set;
 	bytea	   *flat;			/* the set, serialized */
 	int			probe;			/* its number in the planning's list */
+	uint64	   *denied;			/* by groups, a bit for each leaf, or NULL */
+	uint64		denied_at;		/* rf_digests_grouped then */
 	List	   *args;			/* RF_COND_AND, RF_COND_OR */
 } RfCond;
 
@@ -222,6 +259,24 @@ typedef struct RfSkip
 	RfStamp		stamp;			/* of the summary that said NO */
 } RfSkip;
 
+/*
+ * NOs of many leaves of one index to the same set of keys; part of a guard's
+ * state, too.  A bit for each leaf, by its place in the index's entry, which
+ * is that of a table with this serial.
+ */
+typedef struct RfBulk
+{
+	Oid			table;			/* the partitioned table */
+	Oid			index;			/* the partitioned index */
+	uint64		serial;
+	int32		probe;			/* number of the set of keys asked for */
+	int32		nwords;
+	uint64		leaves[FLEXIBLE_ARRAY_MEMBER];
+} RfBulk;
+
+#define RF_BULK_SIZE(nwords) \
+	(offsetof(RfBulk, leaves) + (nwords) * sizeof(uint64))
+
 /* The NOs of one pass over a table's partitions. */
 typedef struct RfSkips
 {
@@ -229,6 +284,7 @@ typedef struct RfSkips
 	int			n;
 	int			size;
 	RfSkip	   *skips;
+	List	   *bulks;			/* RfBulk */
 } RfSkips;
 
 /* How NOs given earlier are checked. */
@@ -243,10 +299,23 @@ typedef struct RfRecheck
 	int			position;		/* where the next leaf is likely to be */
 } RfRecheck;
 
+/* The leaves of a pass that will have to be asked. */
+typedef struct RfAhead
+{
+	const RfKeySet *set;		/* for this; the first of a condition's sets */
+	RfLeaf	  **leaves;
+	int			n;
+	int			now;			/* so many have been asked */
+} RfAhead;
+
+struct RfPass;
+
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
-extern void rf_look_ahead(RfTable *table, const RfCond *cond, Oid leaf,
-						  int position);
+extern void rf_look_ahead_begin(RfAhead *ahead, RfTable *table,
+								const struct RfPass *pass,
+								const Bitmapset *rest);
+extern void rf_look_ahead(RfAhead *ahead, Oid leaf);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
 /* ---- plan.c ---- */
@@ -305,18 +374,95 @@ extern void rf_clock_merge(RfClock *clock, const RfClock *other);
 /* ---- guess.c ---- */
 
 extern bool rf_begin_guessing(void);
-extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfKeySet *set,
+extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 					 bool in_recovery, RfStamp *stamp);
 extern bool rf_digest_is_due(const RfLeaf *leaf);
 extern void rf_make_room(const RfTable *table);
+extern void rf_table_asked(RfTable *table);
 extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
 extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot,
 						 uint64 read_slot);
 extern void rf_forget_copy(RfTable *table, RfLeaf *leaf);
+extern void rf_forget_copies(RfTable *table);
 extern bool rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip);
 extern void rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
 							 const RfClock *clock, uint64 read_slot,
 							 bool same);
+
+/* ---- bulk.c ---- */
+
+/* Counters of 64 leaves. */
+#define RF_TALLY_PLANES	8
+typedef struct RfTally
+{
+	uint64		planes[RF_TALLY_PLANES];
+} RfTally;
+
+/* Leaves of an index that groups may speak for. */
+typedef struct RfRoll
+{
+	uint64		changes;		/* rf_roll_changes, ... */
+	uint64		moves;			/* ... rf_read_moves() ... */
+	uint64		located_at;		/* ... and rf_changes(), when it was made */
+	RfClock		clock;			/* read before its leaves' copies were last
+								 * found true */
+	Oid		   *oids;			/* the tables of all leaves, in order */
+	uint64	   *leaves;			/* a bit for each leaf */
+	RfTally    *tallies;		/* one for each group; not yet counted at
+								 * leaves */
+} RfRoll;
+
+/* Moves when a roll should be made anew: leaves of groups came, went, or changed. */
+extern uint64 rf_roll_changes;
+
+extern Bitmapset *rf_deny_in_bulk(RfTable *table, const RfPass *pass,
+								  const RfCond *cond, Bitmapset *rest);
+extern bool rf_recheck_bulk(const RfBulk *bulk, RfRecheck *recheck);
+extern void rf_roll_counts(RfIndex *index);
+extern void rf_leaf_is_true(RfLeaf *leaf, const RfClock *clock,
+							uint64 read_slot);
+
+/* ---- groups.c ---- */
+
+/* Digests of 64 leaves: shared ones, or this session's own, or none yet. */
+typedef struct RfGroup
+{
+	RfDigestView view;			/* of the shared ones */
+	uint64	   *rows;			/* own ones, or NULL ... */
+	FilterDigest frame;			/* ... and their frame, if nbits are not 0 */
+	bool		framed;			/* frame has been looked for */
+} RfGroup;
+
+/* Digests of an index's leaves. */
+typedef struct RfGroups
+{
+	int			n;
+	RfRoll		roll;
+	RfGroup		groups[FLEXIBLE_ARRAY_MEMBER];
+} RfGroups;
+
+/* Moves when a digest comes to a group. */
+extern uint64 rf_digests_grouped;
+
+extern void rf_digest_place(RfTable *table, RfIndex *index, RfLeaf *leaf,
+							RfCopySlot *slot, RfDigestPlace *place);
+extern void rf_forget_groups(RfIndex *index, Size *used);
+extern void rf_ask_groups(RfTable *table, RfCond *cond, const RfClock *now);
+
+/*
+ * Does what rf_ask_groups() read deny that the leaf's index has a key of the set?
+ * The leaf is one of the index's.
+ */
+static inline bool
+rf_group_denies(const RfCond *cond, const RfLeaf *leaf)
+{
+	int			position = leaf - cond->index->leaves;
+
+	return cond->denied != NULL && leaf->digest.grouped_at != 0 &&
+		leaf->digest.grouped_at <= cond->denied_at &&
+		(cond->denied[position / FILTER_DIGESTS] >>
+		 position % FILTER_DIGESTS & 1) != 0;
+}
 
 /* ---- skip.c ---- */
 
@@ -345,6 +491,7 @@ typedef struct RfGuardState
 	RfClock		clock;			/* before the summaries were last read */
 	bool		in_recovery;	/* NOs are good for a standby's snapshots */
 	int32		nskips;
+	int32		nbulks;			/* these follow skips */
 	RfSkip		skips[FLEXIBLE_ARRAY_MEMBER];
 } RfGuardState;
 

@@ -36,12 +36,6 @@
 #include "utils/rel.h"
 #include "wormhole/wormhole.h"
 
-/*
- * So many leaves ahead what they will be asked for is loaded: it takes as long
- * as asking about that many.
- */
-#define LOOK_AHEAD	8
-
 static get_relation_info_hook_type previous_hook = NULL;
 
 /*
@@ -169,36 +163,42 @@ ask_leaves(RfTable *table, RfPass *pass)
 												  "rangefilter probes",
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
-	int			ahead = -1;
+	Bitmapset  *rest = bms_copy(pass->leaves);
+	RfAhead		ahead;
 
 	pass->skips = palloc0(sizeof(RfSkips));
 	pass->skips->context = CurrentMemoryContext;
+	pass->excluded = bms_copy(pass->leaves);
 	number_probes(pass->match.cond);
 	table->has_counts = true;
 	rf_stats_pending = true;
-	for (int n = 0; n < LOOK_AHEAD && ahead != -2; n++)
-		ahead = bms_next_member(pass->leaves, ahead);
-	while ((i = bms_next_member(pass->leaves, i)) >= 0)
+	if (rf_planning->guess && !rf_planning->in_recovery)
+	{
+		rf_ask_groups(table, pass->match.cond, &rf_planning->started);
+		rest = rf_deny_in_bulk(table, pass, pass->match.cond, rest);
+	}
+	rf_look_ahead_begin(&ahead, table, pass, rest);
+	while ((i = bms_next_member(rest, i)) >= 0)
 	{
 		MemoryContext old;
 		bool		excluded;
 
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
-		if (ahead != -2 &&
-			(ahead = bms_next_member(pass->leaves, ahead)) >= 0)
-			rf_look_ahead(table, pass->match.cond,
-						  pass->partdesc->oids[ahead], ahead);
+		rf_look_ahead(&ahead, pass->partdesc->oids[i]);
 		excluded = rf_exclude_leaf(table, pass->match.cond,
 								   pass->partdesc->oids[i], i,
 								   rf_planning->in_recovery, pass->skips);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(scratch);
-		if (excluded)
-			pass->excluded = bms_add_member(pass->excluded, i);
-		else
+		if (!excluded)
+		{
+			pass->excluded = bms_del_member(pass->excluded, i);
 			rf_watch_leaf(table, pass, pass->partdesc->oids[i], i);
+		}
 	}
+	if (bms_is_empty(pass->excluded))
+		pass->excluded = NULL;
 	MemoryContextDelete(scratch);
 }
 
@@ -208,13 +208,15 @@ ask_leaves(RfTable *table, RfPass *pass)
 static Bitmapset *
 live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
 {
-	Bitmapset  *leaves = NULL;
+	Bitmapset  *leaves = bms_copy(parent->live_parts);
 	int			i = -1;
 
+	if (memchr(partdesc->is_leaf, false, partdesc->nparts) == NULL)
+		return leaves;
 	while ((i = bms_next_member(parent->live_parts, i)) >= 0)
 	{
-		if (partdesc->is_leaf[i])
-			leaves = bms_add_member(leaves, i);
+		if (!partdesc->is_leaf[i])
+			leaves = bms_del_member(leaves, i);
 	}
 	return leaves;
 }
@@ -259,15 +261,15 @@ static void
 exclude_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
 				const Bitmapset *excluded)
 {
-	int			i = -1;
+	Bitmapset  *others = bms_copy(excluded);
 
-	while ((i = bms_next_member(excluded, i)) >= 0)
+	if (bms_is_member(first, excluded))
 	{
-		if (i == first)
-			mark_dummy_rel(first_rel);
-		else
-			parent->live_parts = bms_del_member(parent->live_parts, i);
+		mark_dummy_rel(first_rel);
+		others = bms_del_member(others, first);
 	}
+	parent->live_parts = bms_del_members(parent->live_parts, others);
+	bms_free(others);
 }
 
 /*

@@ -28,7 +28,7 @@ typedef enum RfAnswer
 typedef struct RfStamp
 {
 	uint64		identity;		/* drawn at random by every build */
-	uint64		changes;
+	uint64		changes;		/* drawn at random by every change */
 } RfStamp;
 
 /*
@@ -41,9 +41,43 @@ typedef struct RfCopy RfCopy;
 /* Goes with a copy, and often spares asking it. */
 typedef struct RfDigest
 {
-	FilterDigest filter;		/* bits are NULL: there is none */
 	RfStamp		stamp;			/* of the copy */
+	uint64		grouped_at;		/* not 0: it is in an RfDigestPlace, since ... */
+	FilterDigest filter;		/* bits are NULL: there is none of its own */
 } RfDigest;
+
+/*
+ * What the digest in a column of a shared group says it is of: an index, in a
+ * file, with this stamp when rf_read_slot() said slot.
+ */
+typedef struct RfColumn
+{
+	Oid			index;			/* InvalidOid: the column is empty */
+	RfRelFile	locator;
+	uint64		slot;			/* never 0 */
+	RfStamp		stamp;
+} RfColumn;
+
+/* How a session sees a shared group. */
+typedef struct RfSharedGroup RfSharedGroup;
+typedef struct RfDigestView
+{
+	RfSharedGroup *group;		/* or NULL */
+	uint64		writes;			/* number of its state then */
+	FilterDigest frame;
+	const uint64 *rows;
+} RfDigestView;
+
+/* Where a digest is put beside others: nowhere if both rows and view are NULL. */
+typedef struct RfDigestPlace
+{
+	const FilterDigest *frame;
+	uint64	   *rows;			/* the session's own */
+	RfDigestView *view;
+	RfColumn	what;			/* with view */
+	int			column;
+	uint64		now;			/* for grouped_at */
+} RfDigestPlace;
 
 /* Where a copy is kept, and how much room there is. */
 typedef struct RfCopySlot
@@ -53,6 +87,7 @@ typedef struct RfCopySlot
 	MemoryContext context;		/* where copies are allocated */
 	Size	   *used;			/* bytes all copies take ... */
 	Size		limit;			/* ... and may take */
+	uint64	   *ungrouped;		/* counts digests that left their places */
 	bool		kept;			/* out: there is a copy of what was just read */
 } RfCopySlot;
 
@@ -122,10 +157,82 @@ extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
  * Is it time to make a digest of what the copy is asked about, since it is asked
  * so often?  0: no; else the number of keys, some nanoseconds each.
  * rf_copy_digest() does so if there is room, with the index locked and at locator.
- * It reads all of the filter.
+ * It reads all of the filter.  The digest is put into its place, if it has one and fits
+ * its frame.
  */
 extern uint64 rf_copy_wants_digest(const RfCopy *copy);
-extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator);
+extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator,
+						   const RfDigestPlace *place);
+
+/*
+ * What a digest of the copy would span, and of how many keys.  False where there
+ * can be none.
+ */
+typedef struct RfSpan
+{
+	uint64		min;
+	uint64		max;
+	uint64		nkeys;
+} RfSpan;
+
+extern bool rf_copy_span(const RfCopy *copy, RfSpan *span);
+
+/* How many bits a digest should have. */
+extern uint32 rf_digest_bits(uint64 nkeys);
+
+/* Is what has this span well served by a digest with the frame? */
+extern bool rf_span_fits(const RfSpan *span, const FilterDigest *frame);
+
+/*
+ * Groups of digests in shared memory (rfdigests.c).  How many bytes there are for
+ * them: 0 if the server has not loaded the library, or is in recovery.
+ */
+extern Size rf_digests_room(void);
+
+/*
+ * Looks at the shared group of the leaves of a partitioned index from
+ * FILTER_DIGESTS * number on, and sets its columns.  False: there is none.
+ */
+extern bool rf_digests_view(Oid index, int number, RfDigestView *view,
+							RfColumn *columns);
+
+/*
+ * Makes one without digests, if there is room: where there is none, or, if it is
+ * still as it was when old was made, instead of it.
+ */
+extern void rf_digests_make(Oid index, int number, const FilterDigest *frame,
+							const RfDigestView *old);
+
+/*
+ * Is the group as it was when it was looked at?  If so, what was read of its rows
+ * between then and now is of that state.
+ */
+extern bool rf_digests_unchanged(const RfDigestView *view);
+
+/* The group is asked, so it should stay. */
+extern void rf_digests_used(const RfDigestView *view);
+
+/*
+ * Puts a digest with the group's frame into a column, unless the group is not as it
+ * was.  The view is then one of the new state.
+ */
+extern bool rf_digests_put(RfDigestView *view, const FilterDigest *digest,
+						   int number, const RfColumn *column);
+extern void rf_digests_usage(int64 *columns, int64 *bytes);
+
+/* Should digests take no more room: copies may take all of it, limit. */
+static inline bool
+rf_copies_full(Size used, Size limit)
+{
+	return used > limit - limit / 16;
+}
+
+/*
+ * Start to load what rf_copy_probe() will look at first: the copy; then, with
+ * that there, the page it will read.
+ */
+extern void rf_copy_prefetch(const RfCopy *copy);
+extern void rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set);
 
 /*
  * Does a digest deny that there is a key of the set?  So does the summary with its
@@ -166,6 +273,13 @@ extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
  * numbers: the server has not preloaded the library, or is in recovery.
  */
 extern uint64 rf_read_slot(Oid index);
+
+/*
+ * A number that moves after any of those has.  So if all of them were read after
+ * it, and it is still the same later, all are what they were.  0 where there are
+ * none.
+ */
+extern uint64 rf_read_moves(void);
 
 /*
  * How many rows this backend has given to indexes so far, whether or not that

@@ -30,6 +30,7 @@
 #include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
+#include "port/atomics.h"
 #include "rangefilter/probe.h"
 #include "rangefilter/rfstats.h"
 #include "storage/bufmgr.h"
@@ -244,13 +245,48 @@ typedef struct RfCache
 #define RF_PHASE_SORT	3
 #define RF_PHASE_WRITE	4
 
-/* rfoptions.c */
-extern void rf_init_options(void);
+/* ---- rfshared.c ---- */
+
+/* Some ten thousand partitions should not often meet. */
+#define RF_SLOTS	4096
+
+/* 256 kB: some pages of each of ten thousand indexes. */
+#define RF_HINTS	65536
+
+typedef struct RfShared
+{
+	pg_atomic_uint64 slots[RF_SLOTS];
+	pg_atomic_uint64 moves;		/* counts what all slots count */
+	pg_atomic_uint32 hints[RF_HINTS];
+} RfShared;
+
+/* NULL where the server has not loaded the library. */
+extern RfShared *rf_shared;
+
+extern void rf_init_shared(void);
+
+/* ---- rfdigests.c ---- */
+
+/* rangefilter.shared_cache_size (kB) */
+extern int	rf_shared_cache_size;
+
+extern Size rf_digests_memory(void);
+extern void rf_start_digests(void);
+extern void rf_init_digests(void);
 
 /* ---- rfslots.c ---- */
 
-extern void rf_init_slots(void);
 extern void rf_advance_slot(Oid index);
+extern void rf_move_stamp(Relation index, RfMetaData *meta);
+
+/* ---- rfhints.c ---- */
+
+extern Buffer rf_recall_buffer(const RfRelFile *locator, BlockNumber block);
+extern void rf_note_buffer(const RfRelFile *locator, BlockNumber block,
+						   Buffer buffer);
+
+/* rfoptions.c */
+extern void rf_init_options(void);
 extern bytea *rf_options(Datum reloptions, bool validate);
 extern const RfOptions *rf_index_options(Relation index);
 extern void rf_check_definition(Relation heap, Relation index,

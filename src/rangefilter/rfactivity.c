@@ -28,6 +28,7 @@
 
 PG_FUNCTION_INFO_V1(rangefilter_index_activity);
 PG_FUNCTION_INFO_V1(rangefilter_activity_reset);
+PG_FUNCTION_INFO_V1(rangefilter_shared_cache);
 
 /* The columns of the result, in order. */
 enum
@@ -201,4 +202,26 @@ rangefilter_activity_reset(PG_FUNCTION_ARGS)
 			rf_stats_reset(lfirst_oid(cell));
 	}
 	PG_RETURN_VOID();
+}
+
+/*
+ * rangefilter_shared_cache() returns one row: how many partitions' indexes of this
+ * database have digests that all sessions share, and how many bytes these take.
+ */
+Datum
+rangefilter_shared_cache(PG_FUNCTION_ARGS)
+{
+	int64		columns;
+	int64		bytes;
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	rf_digests_usage(&columns, &bytes);
+	values[0] = Int64GetDatum(columns);
+	values[1] = Int64GetDatum(bytes);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, nulls)));
 }

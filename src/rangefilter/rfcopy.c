@@ -21,6 +21,7 @@
 
 #include "compat.h"
 #include "rangefilter/rangefilter.h"
+#include "storage/buf_internals.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -31,11 +32,18 @@
 #define RF_DIGEST_KEYS_PER_QUESTION	100
 #define RF_DIGEST_QUESTIONS			10
 
+/* Where sessions share digests, so many are taken to ask as often. */
+#define RF_DIGEST_SHARERS			10
+
 /* Bits of a digest for each key: three quarters of absent points are denied. */
 #define RF_DIGEST_BITS		3
 
 /* More keys take longer than one query should. */
 #define RF_DIGEST_MAX_KEYS	100000
+
+/* What a question reads of a copy is mostly in the first few cache lines. */
+#define CACHE_LINE	64
+#define COPY_LINES 10
 
 struct RfCopy
 {
@@ -81,6 +89,9 @@ rf_head_size(const RfMetaData *meta)
 void
 rf_copy_forget(RfCopySlot *slot)
 {
+	if (slot->digest->grouped_at != 0)
+		(*slot->ungrouped)++;
+	slot->digest->grouped_at = 0;
 	if (*slot->copy == NULL)
 		return;
 	if (slot->digest->filter.bits != NULL)
@@ -107,6 +118,18 @@ rf_copy_is_current(const RfCopy *copy, const RfMetaData *meta)
 }
 
 /*
+ * Is what is known the digest alone, which others have made, and is it one of this
+ * state of the metapage?
+ */
+static bool
+rf_digest_is_current(const RfCopySlot *slot, const RfMetaData *meta)
+{
+	return slot->digest->grouped_at != 0 &&
+		slot->digest->stamp.identity == meta->identity &&
+		slot->digest->stamp.changes == meta->changes;
+}
+
+/*
  * Keeps a copy of the metapage, whose lock the caller holds, or brings an
  * older one up to date; slot->kept tells.  None is kept of what would only say UNKNOWN, or
  * where the pages are in local buffers.
@@ -117,7 +140,8 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 	const RfMetaData *meta = rf_page_meta(page);
 	RfCopy	   *copy = *slot->copy;
 
-	if (copy != NULL && !rf_copy_is_current(copy, meta))
+	if (copy != NULL ? !rf_copy_is_current(copy, meta) :
+		!rf_digest_is_current(slot, meta))
 	{
 		rf_copy_forget(slot);
 		copy = NULL;
@@ -128,9 +152,15 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 		Size		size = MAXALIGN(sizeof(RfCopy)) + head +
 		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
 
-		if ((meta->flags & RF_UNCERTAIN_FLAGS) || *slot->used + size > slot->limit ||
+		if ((meta->flags & RF_UNCERTAIN_FLAGS) ||
 			(file->index != NULL && RelationUsesLocalBuffers(file->index)))
 			return;
+		if (*slot->used + size > slot->limit)
+		{
+			/* Then the digest has to do. */
+			slot->kept = slot->digest->grouped_at != 0;
+			return;
+		}
 		copy = MemoryContextAlloc(slot->context, size);
 		copy->size = size;
 		copy->head = head;
@@ -209,53 +239,186 @@ rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
 /*
  * See probe.h.
  */
-uint64
-rf_copy_wants_digest(const RfCopy *copy)
+void
+rf_copy_prefetch(const RfCopy *copy)
 {
-	const RfMetaData *meta = rf_copy_meta(copy);
-	const RfSegment *segment = rf_copy_segments(copy);
+	for (Size at = 0; at < COPY_LINES * CACHE_LINE; at += CACHE_LINE)
+		__builtin_prefetch((const char *) copy + at);
+}
 
-	/* Only questions to a single segment are counted. */
-	if (copy->asked < RF_DIGEST_QUESTIONS || meta->ndelta != 0 ||
-		(segment->kind != FILTER_KIND_SNARF &&
-		 segment->kind != FILTER_KIND_EXACT) ||
-		segment->nkeys > RF_DIGEST_MAX_KEYS ||
-		segment->nkeys > (uint64) (copy->asked - RF_DIGEST_QUESTIONS) *
-		RF_DIGEST_KEYS_PER_QUESTION)
-		return 0;
-	return segment->nkeys;
+/*
+ * FilterReader callback: where a page is likely to be.  It is not pinned.
+ */
+static const uint8 *
+rf_find_run_page(FilterReader *self, uint32_t pageno)
+{
+	RfRunReader *reader = (RfRunReader *) self;
+	BlockNumber block = reader->run_block + pageno;
+	Buffer		buffer = reader->file->buffers[block % RF_RECENT_PAGES];
+
+	if (!BufferIsValid(buffer))
+		return NULL;
+	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+	__builtin_prefetch(BufferGetPage(buffer));
+	return (const uint8 *) RfPageGetContent(BufferGetPage(buffer));
 }
 
 /*
  * See probe.h.
  */
 void
-rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator)
+rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set)
 {
-	RfCopy	   *copy = *slot->copy;
 	const RfMetaData *meta = rf_copy_meta(copy);
 	const RfSegment *segment = rf_copy_segments(copy);
-	FilterDigest digest = {.nbits = TYPEALIGN(64, RF_DIGEST_BITS *
-											  segment->nkeys)};
-	Size		size = filter_digest_size(digest.nbits);
+	RfRunReader reader;
+
+	if (meta->nsegments != 1 || !rf_asks_filter(segment, set))
+		return;
+	rf_run_reader_begin(&reader, &copy->file, meta, segment);
+	reader.reader.read_page = rf_find_run_page;
+	filter_prefetch_u64(segment->kind, rf_segment_root(segment),
+						segment->root_len, &reader.reader,
+						set->ranges[0].lo.num, set->ranges[0].hi.num);
+}
+
+/*
+ * See probe.h.
+ */
+uint32
+rf_digest_bits(uint64 nkeys)
+{
+	return TYPEALIGN(64, RF_DIGEST_BITS * nkeys);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_copy_span(const RfCopy *copy, RfSpan *span)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
+
+	if (meta->nsegments != 1 || meta->ndelta != 0 ||
+		(segment->kind != FILTER_KIND_SNARF &&
+		 segment->kind != FILTER_KIND_EXACT) ||
+		segment->nkeys > RF_DIGEST_MAX_KEYS)
+		return false;
+	span->min = segment->min;
+	span->max = segment->max;
+	span->nkeys = segment->nkeys;
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+uint64
+rf_copy_wants_digest(const RfCopy *copy)
+{
+	RfSpan		span;
+
+	/* Only questions to a single segment are counted. */
+	if (copy->asked < RF_DIGEST_QUESTIONS || !rf_copy_span(copy, &span) ||
+		span.nkeys > (uint64) (copy->asked - RF_DIGEST_QUESTIONS) *
+		RF_DIGEST_KEYS_PER_QUESTION *
+		(rf_digests_room() > 0 ? RF_DIGEST_SHARERS : 1))
+		return 0;
+	return span.nkeys;
+}
+
+/*
+ * See probe.h.  Not where it would be too narrow, or have too many keys, for the
+ * frame's intervals to be of use.
+ */
+bool
+rf_span_fits(const RfSpan *span, const FilterDigest *frame)
+{
+	return span->min >= frame->min && span->max <= frame->max &&
+		span->max - span->min >= (frame->max - frame->min) / 2 &&
+		rf_digest_bits(span->nkeys) <= 2 * frame->nbits;
+}
+
+/*
+ * Makes a digest of the copy's only segment, whose bits are allocated here, if
+ * that is possible.
+ */
+static bool
+rf_make_digest(const RfCopy *copy, const RfRelFile *locator,
+			   MemoryContext context, FilterDigest *digest)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
 	RfRunReader reader;
 	RfFile		file;
+	bool		made;
+
+	digest->bits = MemoryContextAlloc(context,
+									  filter_digest_size(digest->nbits));
+	rf_locked_file(&file, locator, copy);
+	rf_run_reader_begin(&reader, &file, meta, segment);
+	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
+							  segment->root_len, &reader.reader);
+	rf_run_reader_end(&reader);
+	if (!made)
+	{
+		pfree(digest->bits);
+		digest->bits = NULL;
+	}
+	return made;
+}
+
+/*
+ * Puts a digest of the copy into a place, if it fits.
+ */
+static bool
+rf_group_digest(RfCopySlot *slot, const RfRelFile *locator,
+				const RfDigestPlace *place)
+{
+	FilterDigest digest = *place->frame;
+	RfSpan		span;
+
+	if (!rf_copy_span(*slot->copy, &span) ||
+		!rf_span_fits(&span, place->frame) ||
+		!rf_make_digest(*slot->copy, locator, CurrentMemoryContext, &digest))
+		return false;
+	if (place->rows != NULL)
+		filter_digest_put(place->rows, &digest, place->column);
+
+	/* If somebody else has been putting one there meanwhile, another time. */
+	if (place->rows != NULL ||
+		rf_digests_put(place->view, &digest, place->column, &place->what))
+		slot->digest->grouped_at = place->now;
+	pfree(digest.bits);
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator,
+			   const RfDigestPlace *place)
+{
+	RfCopy	   *copy = *slot->copy;
+	FilterDigest digest = {
+		.nbits = rf_digest_bits(rf_copy_segments(copy)->nkeys)
+	};
+	Size		size = filter_digest_size(digest.nbits);
 
 	/* If this fails, not soon again.  Copies are to have room left. */
 	copy->asked = 0;
-	if (slot->digest->filter.bits != NULL ||
-		*slot->used + size > slot->limit - slot->limit / 16)
+	if (slot->digest->filter.bits != NULL || slot->digest->grouped_at != 0)
 		return;
-	digest.bits = MemoryContextAlloc(slot->context, size);
-	rf_locked_file(&file, locator, copy);
-	rf_run_reader_begin(&reader, &file, meta, segment);
-	if (filter_digest_make(&digest, segment->kind, rf_segment_root(segment),
-						   segment->root_len, &reader.reader))
+	if ((place->rows != NULL || place->view != NULL) &&
+		rf_group_digest(slot, locator, place))
+		return;
+	if (rf_copies_full(*slot->used + size, slot->limit))
+		return;
+	if (rf_make_digest(copy, locator, slot->context, &digest))
 	{
 		slot->digest->filter = digest;
 		*slot->used += size;
 	}
-	else
-		pfree(digest.bits);
-	rf_run_reader_end(&reader);
 }

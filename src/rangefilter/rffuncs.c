@@ -65,6 +65,25 @@ rf_try_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 }
 
 /*
+ * Raises the error for what is no rangefilter index, or was one that somebody
+ * dropped while we waited for the lock.
+ */
+static void
+rf_report_other(Oid oid)
+{
+	char	   *name = get_rel_name(oid);
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("index with OID %u does not exist", oid)));
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("\"%s\" is not a rangefilter index", name),
+			 errhint("Name an index made with CREATE INDEX ... USING rangefilter.")));
+}
+
+/*
  * Opens a table and then its rangefilter index, both in the given mode.
  * Anything else is an error that says what is wanted.
  */
@@ -73,11 +92,7 @@ rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 {
 	if (!rf_try_open_index(index_oid, lockmode, open) ||
 		!rf_is_rangefilter(open->index))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a rangefilter index",
-						get_rel_name(index_oid) ? get_rel_name(index_oid) : "?"),
-				 errhint("Name an index made with CREATE INDEX ... USING rangefilter.")));
+		rf_report_other(index_oid);
 	if (RELATION_IS_OTHER_TEMP(open->index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

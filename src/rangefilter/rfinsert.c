@@ -159,8 +159,7 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
 
-	meta->changes++;
-	rf_advance_slot(RelationGetRelid(index));
+	rf_move_stamp(index, meta);
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
 		(in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS))
 		rf_note_loss(meta, in_tail);

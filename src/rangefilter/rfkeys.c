@@ -215,7 +215,7 @@ rf_get_datum(RfKeys *keys, Datum *value, BlockNumber *block, bool *fresh)
 
 	*fresh = keys->input == NULL;
 	if (keys->input == NULL)
-		return RF_TUPLESORT_GETDATUM(keys->sort, value, &isnull);
+		return RF_TUPLESORT_GETDATUM(keys->sort, true, value, &isnull);
 	if (!tuplesort_gettupleslot(keys->sort, true, false, keys->output, NULL))
 		return false;
 	*value = slot_getattr(keys->output, RF_SORT_KEY, &isnull);

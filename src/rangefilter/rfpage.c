@@ -72,12 +72,11 @@ rf_block_exists(RfFile *file, BlockNumber block)
 }
 
 /*
- * Pins a block of an index that is locked but not open.  InvalidBuffer where the
- * file is too short.  As long as the block is in shared buffers, the file is
- * not opened.
+ * Looks for a block in shared buffers, and for its file if it is not there.
+ * InvalidBuffer where that is too short.
  */
-Buffer
-rf_read_by_locator(const RfFile *file, BlockNumber block)
+static Buffer
+rf_look_up(const RfFile *file, BlockNumber block)
 {
 	SMgrRelation smgr = RF_SMGR_OPEN(file->locator);
 	PrefetchBufferResult found;
@@ -94,6 +93,25 @@ rf_read_by_locator(const RfFile *file, BlockNumber block)
 		return InvalidBuffer;
 	return ReadBufferWithoutRelcache(file->locator, MAIN_FORKNUM, block,
 									 RBM_NORMAL, NULL, true);
+}
+
+/*
+ * Pins a block of an index that is locked but not open.  InvalidBuffer where the
+ * file is too short.  As long as the block is in shared buffers, the file is
+ * not opened; nor looked for, if some backend has noted where the block is.
+ */
+Buffer
+rf_read_by_locator(const RfFile *file, BlockNumber block)
+{
+	Buffer		buffer = rf_recall_buffer(&file->locator, block);
+
+	if (BufferIsValid(buffer) &&
+		ReadRecentBuffer(file->locator, MAIN_FORKNUM, block, buffer))
+		return buffer;
+	buffer = rf_look_up(file, block);
+	if (BufferIsValid(buffer))
+		rf_note_buffer(&file->locator, block, buffer);
+	return buffer;
 }
 
 /*

@@ -22,20 +22,9 @@
 
 #include "access/xlog.h"
 #include "common/hashfn.h"
+#include "common/pg_prng.h"
 #include "miscadmin.h"
-#include "port/atomics.h"
 #include "rangefilter/rangefilter.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
-
-/* Some ten thousand partitions should not often meet. */
-#define RF_SLOTS	4096
-
-static pg_atomic_uint64 *slots = NULL;
-
-static shmem_request_hook_type previous_request = NULL;
-static shmem_startup_hook_type previous_startup = NULL;
 
 /*
  * The counter of an index of this database.
@@ -43,7 +32,7 @@ static shmem_startup_hook_type previous_startup = NULL;
 static inline pg_atomic_uint64 *
 rf_slot(Oid index)
 {
-	return &slots[(murmurhash32(index) ^ MyDatabaseId) % RF_SLOTS];
+	return &rf_shared->slots[(murmurhash32(index) ^ MyDatabaseId) % RF_SLOTS];
 }
 
 /*
@@ -53,8 +42,27 @@ rf_slot(Oid index)
 void
 rf_advance_slot(Oid index)
 {
-	if (slots != NULL)
-		(void) pg_atomic_fetch_add_u64(rf_slot(index), 1);
+	if (rf_shared == NULL)
+		return;
+	(void) pg_atomic_fetch_add_u64(rf_slot(index), 1);
+
+	/* After it: see rf_read_moves(). */
+	(void) pg_atomic_fetch_add_u64(&rf_shared->moves, 1);
+}
+
+/*
+ * The stamp of the index moves; the caller has locked its metapage, meta, exclusively,
+ * and logs it.
+ *
+ * The new one is drawn at random.  A count would not do: a transaction
+ * may have the file copied (ALTER INDEX ... SET TABLESPACE), change the copy and be
+ * rolled back.  Another change of the original would have the same number.
+ */
+void
+rf_move_stamp(Relation index, RfMetaData *meta)
+{
+	meta->changes = pg_prng_uint64(&pg_global_prng_state);
+	rf_advance_slot(RelationGetRelid(index));
 }
 
 /*
@@ -65,7 +73,7 @@ rf_read_slot(Oid index)
 {
 	uint64		slot;
 
-	if (slots == NULL || RecoveryInProgress())
+	if (rf_shared == NULL || RecoveryInProgress())
 		return 0;
 	slot = pg_atomic_read_u64(rf_slot(index));
 
@@ -75,44 +83,16 @@ rf_read_slot(Oid index)
 }
 
 /*
- * shmem_request_hook
+ * See probe.h.
  */
-static void
-request_memory(void)
+uint64
+rf_read_moves(void)
 {
-	if (previous_request)
-		previous_request();
-	RequestAddinShmemSpace(RF_SLOTS * sizeof(pg_atomic_uint64));
-}
+	uint64		moves;
 
-/*
- * shmem_startup_hook
- */
-static void
-start_memory(void)
-{
-	bool		found;
-
-	if (previous_startup)
-		previous_startup();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	slots = ShmemInitStruct("rangefilter changes",
-							RF_SLOTS * sizeof(pg_atomic_uint64), &found);
-	for (int i = 0; i < RF_SLOTS && !found; i++)
-		pg_atomic_init_u64(&slots[i], 1);
-	LWLockRelease(AddinShmemInitLock);
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_slots(void)
-{
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	previous_request = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	previous_startup = shmem_startup_hook;
-	shmem_startup_hook = start_memory;
+	if (rf_shared == NULL || RecoveryInProgress())
+		return 0;
+	moves = pg_atomic_read_u64(&rf_shared->moves);
+	pg_read_barrier();
+	return moves;
 }

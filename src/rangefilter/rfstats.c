@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "common/pg_prng.h"
 #include "miscadmin.h"
@@ -51,6 +52,19 @@ flush_at_exit(int code, Datum arg)
 }
 
 /*
+ * Has the counts passed on when the backend exits.
+ */
+static void
+register_exit(void)
+{
+	static bool registered = false;
+
+	if (!registered)
+		before_shmem_exit(flush_at_exit, (Datum) 0);
+	registered = true;
+}
+
+/*
  * Makes the backend's table.
  */
 static void
@@ -63,7 +77,7 @@ make_local_counts(void)
 	control.entrysize = sizeof(RfCountsEntry);
 	local_counts = hash_create("rangefilter counters", 256, &control,
 							   HASH_ELEM | HASH_BLOBS);
-	before_shmem_exit(flush_at_exit, (Datum) 0);
+	register_exit();
 }
 
 /*
@@ -164,12 +178,22 @@ rf_stats_flush(bool force)
 /*
  * Transaction callback.  Before the end, where an error does no harm; what is
  * counted in a transaction that fails is passed on by the next one.
+ *
+ * The first time is a second after the first count: a connection's first query
+ * need not wait for what may be a thousand counters.
  */
 static void
 transaction_ends(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE ||
-		event == XACT_EVENT_PARALLEL_PRE_COMMIT)
+	if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE &&
+		event != XACT_EVENT_PARALLEL_PRE_COMMIT)
+		return;
+	if (rf_stats_pending && last_flush == 0 && !IsParallelWorker())
+	{
+		register_exit();
+		last_flush = GetCurrentTimestamp();
+	}
+	else
 		rf_stats_flush(false);
 }
 

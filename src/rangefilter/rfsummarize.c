@@ -183,8 +183,7 @@ rf_change_collators(Relation index, RfMetaData *meta)
 	Assert(meta->nretired == meta->ndelta);
 	meta->collators = rf_index_codec(index)->collators;
 	meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
-	meta->changes++;
-	rf_advance_slot(RelationGetRelid(index));
+	rf_move_stamp(index, meta);
 }
 
 /*
@@ -313,8 +312,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	meta->summarized = work->end;
 	meta->summarized_at = GetCurrentTimestamp();
 	meta->generation++;
-	meta->changes++;
-	rf_advance_slot(RelationGetRelid(index));
+	rf_move_stamp(index, meta);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }

@@ -25,15 +25,8 @@
 #		BENCH_CONNECTIONS=5 BENCH_LOADS=0 BENCH_VARIANTS="btree rangefilter both"
 
 RESULTS=${BENCH_RESULTS:+$(realpath -m "$BENCH_RESULTS")}
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
-# shellcheck source=../lib/packages.sh
-. "$RF_ROOT/test/lib/packages.sh"
-# shellcheck source=../lib/server.sh
-. "$RF_ROOT/test/lib/server.sh"
-# shellcheck source=../lib/measure.sh
-. "$RF_ROOT/test/lib/measure.sh"
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
 PARTITIONS=${BENCH_PARTITIONS:-100 1000}
 ROWS=${BENCH_ROWS:-20000}
@@ -116,18 +109,22 @@ check_answers()
 	[ "$answer" = "$ANSWER" ] || rf_die "$1 gave other answers than ${VARIANTS[0]}"
 }
 
-# The average latency in ms of script $1 by protocol $2.
+# The latency in ms of script $1 by protocol $2: the median of all seconds, or of
+# the runs where one is too short for that.
 pgbench_ms()
 {
 	local i
 
 	for ((i = 0; i < REPEAT; i++)); do
-		rf_run "$RF_BIN/pgbench" -n -M "$2" -T "$RUN_SECONDS" -f "$RF_TMP/$1.sql" postgres \
-			2>/dev/null | sed -n 's/^latency average = \([0-9.]*\) ms.*/\1/p'
+		rf_run "$RF_BIN/pgbench" -n -M "$2" -T "$RUN_SECONDS" -P 1 -f "$RF_TMP/$1.sql" postgres 2>&1 |
+			awk '/^progress: / && $7 > 0 { second[n++] = $7 }
+				/^latency average = / { average = $4 }
+				END { if (n < 2 || average > 300) print average
+					else for (i = 0; i < n; i++) print second[i] }'
 	done | rf_median
 }
 
-# The same for the point query by the simple protocol, while another session
+# The latency of the point query by the simple protocol while another session
 # commits $COMMITS times a second.
 busy_ms()
 {
@@ -307,22 +304,18 @@ report()
 
 machine()
 {
-	local cpu memory revision
-
-	cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-	memory=$(awk '/^MemTotal/ { printf("%.0f", $2 / 1048576) }' /proc/meminfo)
-	revision=$(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown')
 	cat <<TEXT
 # Benchmark
 
-Written by \`make bench\` on $(date -u +%Y-%m-%d), revision $revision.
+Written by \`make bench\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
-- Machine: ${cpu:-$(uname -m)}, $(nproc) cores, $memory GB of memory, $(uname -s) $(uname -r)
+- Machine: $(rf_machine)
 - $("$RF_BIN/postgres" --version); everything in memory; shared_buffers = $BUFFERS,
-  max_wal_size = 4GB, max_locks_per_transaction = 1024, fsync = off, other settings as they come
+  max_wal_size = 4GB, max_locks_per_transaction = 1024, fsync = off,
+  the library in shared_preload_libraries, other settings as they come
 - Random 64-bit ids in partitions by day: every partition spans the whole range
-- Times of queries: median of $REPEAT pgbench runs of $RUN_SECONDS s with one client, $SAMPLES
-  different ids; first query: median of $CONNECTIONS connections; COPY: median of $LOADS loads
+- Times of queries: median of the seconds of $REPEAT pgbench runs of $RUN_SECONDS s with one client, $SAMPLES
+  different ids. First query: median of $CONNECTIONS connections; COPY: median of $LOADS loads
   in turns (larger tables: $(((LOADS + 1) / 2)))
 TEXT
 }
@@ -339,15 +332,10 @@ main()
 {
 	local partitions variant megabytes
 
-	rf_init
-	rf_need server
-	rf_choose_user
-	rf_private_postgres
-	rf_copy_source
-	rf_install_extension WERROR=1
+	rf_prepare_bench
 	megabytes=$(awk '/^MemTotal/ { m = $2 / 4096; print int(m > 2048 ? 2048 : m) }' /proc/meminfo)
 	BUFFERS=${megabytes}MB
-	rf_start_server bench session_preload_libraries=rangefilter max_wal_size=4GB \
+	rf_start_server bench shared_preload_libraries=rangefilter max_wal_size=4GB \
 		shared_buffers="$BUFFERS" max_locks_per_transaction=1024
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	machine >"$RF_TMP/report"
@@ -367,9 +355,7 @@ main()
 		report "$partitions" >>"$RF_TMP/report"
 	done
 	cat "$RF_TMP/report"
-	if [ -z "$RESULTS" ] && [ "$PARTITIONS $ROWS" = "100 1000 20000" ]; then
-		RESULTS=$RF_ROOT/test/bench/RESULTS.md
-	fi
+	rf_choose_results "$PARTITIONS $ROWS" "100 1000 20000"
 	[ -z "$RESULTS" ] || write_results
 }
 

@@ -13,15 +13,8 @@
 #	BLOCKS_RESULTS=file			where to write, also when not at full size
 
 RESULTS=${BLOCKS_RESULTS:+$(realpath -m "$BLOCKS_RESULTS")}
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
-# shellcheck source=../lib/packages.sh
-. "$RF_ROOT/test/lib/packages.sh"
-# shellcheck source=../lib/server.sh
-. "$RF_ROOT/test/lib/server.sh"
-# shellcheck source=../lib/measure.sh
-. "$RF_ROOT/test/lib/measure.sh"
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
 ROWS=${BLOCKS_ROWS:-2000000}
 QUESTIONS=${BLOCKS_QUESTIONS:-200}
@@ -138,22 +131,13 @@ TEXT
 
 main()
 {
-	rf_init
-	rf_need server demo
-	rf_choose_user
-	rf_private_postgres
-	rf_copy_source
-	rf_install_extension WERROR=1
+	rf_prepare_bench demo
 	rf_start_server blocks session_preload_libraries=rangefilter shared_buffers=1GB max_wal_size=4GB \
 		maintenance_work_mem=512MB autovacuum=off jit=off max_parallel_workers_per_gather=0
 	make_tables
 	measure >"$RF_TMP/lines"
 	report >"$RF_TMP/section"
-	cat "$RF_TMP/section"
-	if [ -z "$RESULTS" ] && [ "$ROWS $QUESTIONS" = "2000000 200" ]; then
-		RESULTS=$RF_ROOT/test/bench/RESULTS.md
-	fi
-	[ -z "$RESULTS" ] || rf_replace_section blocks "$RESULTS" "$RF_TMP/section"
+	rf_finish_bench blocks "$ROWS $QUESTIONS" "2000000 200"
 }
 
 main

@@ -12,15 +12,8 @@
 #	ESTIMATES_RESULTS=file		where to write, also when not at full size
 
 RESULTS=${ESTIMATES_RESULTS:+$(realpath -m "$ESTIMATES_RESULTS")}
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
-# shellcheck source=../lib/packages.sh
-. "$RF_ROOT/test/lib/packages.sh"
-# shellcheck source=../lib/server.sh
-. "$RF_ROOT/test/lib/server.sh"
-# shellcheck source=../lib/measure.sh
-. "$RF_ROOT/test/lib/measure.sh"
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
 ROWS=${ESTIMATES_ROWS:-300000}
 QUESTIONS=${ESTIMATES_QUESTIONS:-100}
@@ -167,12 +160,7 @@ SQL
 
 main()
 {
-	rf_init
-	rf_need server
-	rf_choose_user
-	rf_private_postgres
-	rf_copy_source
-	rf_install_extension WERROR=1
+	rf_prepare_bench
 	rf_start_server estimates session_preload_libraries=rangefilter shared_buffers=1GB max_wal_size=4GB \
 		autovacuum=off jit=off max_parallel_workers_per_gather=0
 	rf_psql -c 'CREATE EXTENSION rangefilter'
@@ -183,11 +171,7 @@ main()
 		-c "$(seq -s '; ' -f 'ANALYZE months_%g' 1 11)"
 	ask true
 	report >"$RF_TMP/section"
-	cat "$RF_TMP/section"
-	if [ -z "$RESULTS" ] && [ "$ROWS $QUESTIONS" = "300000 100" ]; then
-		RESULTS=$RF_ROOT/test/bench/RESULTS.md
-	fi
-	[ -z "$RESULTS" ] || rf_replace_section estimates "$RESULTS" "$RF_TMP/section"
+	rf_finish_bench estimates "$ROWS $QUESTIONS" "300000 100"
 }
 
 main

@@ -23,9 +23,8 @@
 CSV=${FILTERS_CSV:+$(realpath -m "$FILTERS_CSV")}
 RESULTS=${FILTERS_RESULTS:+$(realpath -m "$FILTERS_RESULTS")}
 DATA=${FILTERS_DATA:+$(realpath -m "$FILTERS_DATA")}
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 BENCH=$RF_ROOT/test/bench
 
 KEYS=${FILTERS_KEYS:-10000000}
@@ -123,30 +122,8 @@ measure_set()
 # The section's head: where and when.
 machine()
 {
-	local cpu memory
-
-	cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-	memory=$(awk '/^MemTotal/ { printf("%.0f", $2 / 1048576) }' /proc/meminfo)
-	printf 'Written by `make bench-filters` on %s, revision %s.\n\n' "$(date -u +%Y-%m-%d)" \
-		"$(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown')"
-	printf -- '- Machine: %s, %s cores, %s GB of memory, %s; one thread, everything in memory\n' \
-		"${cpu:-$(uname -m)}" "$(nproc)" "$memory" "$(uname -s) $(uname -r)"
-}
-
-# Replaces what is between the section's marks in a file, or appends it.
-replace_section()
-{
-	local file=$1 section=$2
-
-	[ -e "$file" ] || : >"$file"
-	awk -v section="$section" '
-		/^<!-- filters: / { inside = 1 }
-		!inside { print }
-		/^<!-- end of filters -->/ { inside = 0 }
-		END { print "<!-- filters: written by make bench-filters -->"
-			while ((getline line < section) > 0) print line
-			print "<!-- end of filters -->" }' "$file" >"$RF_TMP/results"
-	cat "$RF_TMP/results" >"$file"
+	printf 'Written by `make bench-filters` on %s, revision %s.\n\n' "$(date -u +%Y-%m-%d)" "$(rf_revision)"
+	printf -- '- Machine: %s; one thread, everything in memory\n' "$(rf_machine)"
 }
 
 main()
@@ -165,12 +142,10 @@ main()
 		-v queries="$QUERIES" "$BENCH/reference.csv" "$CSV" >"$RF_TMP/section"
 	awk -f "$BENCH/filters_plot.awk" "$BENCH/reference.csv" "$CSV" >"$RF_TMP/plot"
 	cat "$RF_TMP/section"
-	if [ -z "$RESULTS" ] && [ "$KEYS $QUERIES" = "10000000 1000000" ]; then
-		RESULTS=$BENCH/RESULTS.md
-	fi
+	rf_choose_results "$KEYS $QUERIES" "10000000 1000000"
 	if [ -n "$RESULTS" ]; then
 		mkdir -p "$(dirname "$RESULTS")"
-		replace_section "$RESULTS" "$RF_TMP/section"
+		rf_replace_section filters "$RESULTS" "$RF_TMP/section"
 		cat "$RF_TMP/plot" >"$(dirname "$RESULTS")/filters.svg"
 	fi
 }

@@ -5,7 +5,7 @@
 # A star: readings in partitions by day, devices in a small table; each day four
 # of the 400 devices report.  Asked for the readings of some devices by a join:
 # with the plan the planner takes, with plans it is told to take, and without
-# rangefilter.  Writes its section of test/bench/RESULTS.md when run at full size.
+# rangefilter.  Of the smallest table also by merge joins.  Writes its section of test/bench/RESULTS.md when run at full size.
 #
 # Environment, with defaults:
 #	JOINS_PARTITIONS="100 1000"	one table each
@@ -15,15 +15,8 @@
 #	JOINS_RESULTS=file			where to write, also when not at full size
 
 RESULTS=${JOINS_RESULTS:+$(realpath -m "$JOINS_RESULTS")}
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
-# shellcheck source=../lib/packages.sh
-. "$RF_ROOT/test/lib/packages.sh"
-# shellcheck source=../lib/server.sh
-. "$RF_ROOT/test/lib/server.sh"
-# shellcheck source=../lib/measure.sh
-. "$RF_ROOT/test/lib/measure.sh"
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
 PARTITIONS=${JOINS_PARTITIONS:-100 1000}
 ROWS=${JOINS_ROWS:-5000}
@@ -35,6 +28,8 @@ SETTINGS=(""
 	"SET enable_hashjoin = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0;"
 	"SET enable_nestloop = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0;"
 	"SET rangefilter.enable = off;")
+MERGE="SET enable_nestloop = off; SET enable_hashjoin = off; SET max_parallel_workers_per_gather = 0;"
+MERGE_SETTINGS=("$MERGE" "$MERGE SET rangefilter.enable = off;")
 
 make_tables()
 {
@@ -69,15 +64,16 @@ kind()
 		/Hash Join/ { j = "hash join" } /Merge Join/ { j = "merge join" } END { print p j }'
 }
 
-# A line: the milliseconds to execute the query for $2 devices in each way; every
-# one has to return the same.
+# A line: the milliseconds to execute the query for $2 devices of $1 partitions,
+# with each of the settings that follow; every one has to return the same.
 measure()
 {
 	local partitions=$1 devices=$2 query settings answer first='' ms picked i
 
+	shift 2
 	query=$(query "$devices")
 	printf '| %s | %s |' "$partitions" "$devices"
-	for settings in "${SETTINGS[@]}"; do
+	for settings in "$@"; do
 		answer=$(rf_psql -c "$settings" -c "$query")
 		: "${first:=$answer}"
 		[ "$answer" = "$first" ] || rf_die "other answers with: $settings"
@@ -116,33 +112,34 @@ Written by \`make bench-joins\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_
 |--:|--:|--:|--:|--:|--:|
 TEXT
 	cat "$RF_TMP/lines"
+	cat <<TEXT
+
+Told to: merge joins, of which one side is sorted before the other is read.
+
+| partitions | devices | gates | without rangefilter |
+|--:|--:|--:|--:|
+TEXT
+	cat "$RF_TMP/merges"
 }
 
 main()
 {
 	local partitions devices
 
-	rf_init
-	rf_need server
-	rf_choose_user
-	rf_private_postgres
-	rf_copy_source
-	rf_install_extension WERROR=1
+	rf_prepare_bench
 	rf_start_server joins session_preload_libraries=rangefilter shared_buffers=1GB max_wal_size=4GB \
 		max_locks_per_transaction=1024 autovacuum=off
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	for partitions in $PARTITIONS; do
 		make_tables "$partitions" 2>/dev/null
 		for devices in $DEVICES; do
-			measure "$partitions" "$devices"
+			measure "$partitions" "$devices" "${SETTINGS[@]}" >>"$RF_TMP/lines"
+			[ "$partitions" != "${PARTITIONS%% *}" ] ||
+				measure "$partitions" "$devices" "${MERGE_SETTINGS[@]}" >>"$RF_TMP/merges"
 		done
-	done >"$RF_TMP/lines"
+	done
 	report >"$RF_TMP/section"
-	cat "$RF_TMP/section"
-	if [ -z "$RESULTS" ] && [ "$PARTITIONS $ROWS $DEVICES" = "100 1000 5000 1 4 20 100" ]; then
-		RESULTS=$RF_ROOT/test/bench/RESULTS.md
-	fi
-	[ -z "$RESULTS" ] || rf_replace_section joins "$RESULTS" "$RF_TMP/section"
+	rf_finish_bench joins "$PARTITIONS $ROWS $DEVICES" "100 1000 5000 1 4 20 100"
 }
 
 main

@@ -13,15 +13,8 @@
 #	PROBES_RESULTS=file			where to write, also when not at full size
 
 RESULTS=${PROBES_RESULTS:+$(realpath -m "$PROBES_RESULTS")}
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
-# shellcheck source=../lib/packages.sh
-. "$RF_ROOT/test/lib/packages.sh"
-# shellcheck source=../lib/server.sh
-. "$RF_ROOT/test/lib/server.sh"
-# shellcheck source=../lib/measure.sh
-. "$RF_ROOT/test/lib/measure.sh"
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
 ROWS=${PROBES_ROWS:-20000 1000000 10000000}
 PARTITIONS=${PROBES_PARTITIONS:-200}
@@ -118,12 +111,7 @@ TEXT
 
 main()
 {
-	rf_init
-	rf_need server
-	rf_choose_user
-	rf_private_postgres
-	rf_copy_source
-	rf_install_extension WERROR=1
+	rf_prepare_bench
 	rf_make -C test/modules/rf_probes all
 	rf_make -C test/modules/rf_probes install DESTDIR="$RF_PG" >/dev/null
 	rf_start_server probes shared_buffers=1GB max_wal_size=4GB maintenance_work_mem=512MB \
@@ -131,11 +119,7 @@ main()
 	rf_psql -c 'CREATE EXTENSION rangefilter' -c 'CREATE EXTENSION rf_probes'
 	measure >"$RF_TMP/lines"
 	report >"$RF_TMP/section"
-	cat "$RF_TMP/section"
-	if [ -z "$RESULTS" ] && [ "$ROWS $PARTITIONS" = "20000 1000000 10000000 200" ]; then
-		RESULTS=$RF_ROOT/test/bench/RESULTS.md
-	fi
-	[ -z "$RESULTS" ] || rf_replace_section probes "$RESULTS" "$RF_TMP/section"
+	rf_finish_bench probes "$ROWS $PARTITIONS" "20000 1000000 10000000 200"
 }
 
 main

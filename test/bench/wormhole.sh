@@ -21,13 +21,8 @@
 # The library is preloaded, so sessions share the hint; JIT is off, whose time
 # would be in the figures of queries that are long enough.
 
-cd "$(dirname "${BASH_SOURCE[0]}")" || exit
-# shellcheck source=../lib/common.sh
-. ../lib/common.sh
-# shellcheck source=../lib/packages.sh
-. "$RF_ROOT/test/lib/packages.sh"
-# shellcheck source=../lib/server.sh
-. "$RF_ROOT/test/lib/server.sh"
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
 ROWS=${WORMHOLE_ROWS:-10000000}
 PROBES=${WORMHOLE_PROBES:-500000}
@@ -164,12 +159,7 @@ main()
 {
 	local set method
 
-	rf_init
-	rf_need server
-	rf_choose_user
-	rf_private_postgres
-	rf_copy_source
-	rf_install_extension
+	rf_prepare_bench
 	rf_start_server bench shared_buffers=4GB max_wal_size=16GB maintenance_work_mem=1GB \
 		autovacuum=off synchronous_commit=off shared_preload_libraries=rangefilter jit=off
 	rf_psql -c 'CREATE EXTENSION rangefilter'

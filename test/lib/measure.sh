@@ -51,18 +51,3 @@ rf_ratio()
 {
 	rf_round "$(awk -v a="$1" -v b="$2" 'BEGIN { print (b > 0) ? a / b : 0 }')"
 }
-
-# Replaces section $1 of file $2, which is what is between its marks, by file $3,
-# or appends it.
-rf_replace_section()
-{
-	[ -e "$2" ] || : >"$2"
-	awk -v name="$1" -v section="$3" '
-		index($0, "<!-- " name ": ") == 1 { inside = 1 }
-		!inside { print }
-		index($0, "<!-- end of " name " -->") == 1 { inside = 0 }
-		END { print "<!-- " name ": written by make bench-" name " -->"
-			while ((getline line < section) > 0) print line
-			print "<!-- end of " name " -->" }' "$2" >"$RF_TMP/results"
-	cat "$RF_TMP/results" >"$2"
-}

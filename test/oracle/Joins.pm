@@ -1,5 +1,5 @@
-# Joins.pm: random joins whose hash tables give their values to scans of the
-# table.
+# Joins.pm: random joins whose hash tables or sorts give their values to scans of
+# the table.
 #
 # Both sides are relations with the columns id, p, k2 and k: outer ones read the
 # table, through anything that a value can or must not be handed through, inner
@@ -32,18 +32,22 @@ sub join_tables
 sub join_settings
 {
 	my @settings;
+	my $steered = chance(85);
 
-	push @settings, 'enable_nestloop = off', 'enable_mergejoin = off', 'enable_hashjoin = on' if chance(85);
+	push @settings, 'enable_nestloop = off', weighted(
+		55 => [ 'enable_mergejoin = off', 'enable_hashjoin = on' ],
+		45 => [ 'enable_mergejoin = on', 'enable_hashjoin = off' ])->@* if $steered;
 	push @settings, "work_mem = '64kB'" if chance(40);
 	push @settings, 'hash_mem_multiplier = 1' if chance(20);
 	push @settings, 'enable_sort = off' if chance(10);
 	push @settings, 'enable_hashagg = off' if chance(20);
 	push @settings, 'from_collapse_limit = 1', 'join_collapse_limit = 1' if chance(20);
 	push @settings, 'force_parallel_mode = on' if chance(10);
-	# Without any costs, whole plans with workers would be started for each row.
+	# Without any costs, or with nested loops alone, whole plans with workers would
+	# be started for each row.
 	push @settings, 'parallel_setup_cost = 3', 'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0',
 	  'enable_parallel_hash = ' . one_of('on', 'off', 'off'), 'enable_parallel_append = ' . one_of('on', 'off')
-	  if chance(25);
+	  if $steered && chance(30);
 	return join '', map { "SET LOCAL $_; " } @settings;
 }
 

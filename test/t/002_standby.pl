@@ -95,6 +95,10 @@ CREATE TABLE far2 PARTITION OF far FOR VALUES IN (2);
 INSERT INTO far SELECT p, f FROM generate_series(1, 2) p, generate_series(1, 20) f;
 INSERT INTO far VALUES (2, 5000), (2, 10000);
 CREATE INDEX far_f ON far USING rangefilter ((f + 1));
+CREATE TABLE spread (f int, pad text);
+ALTER TABLE spread ALTER pad SET STORAGE plain;
+INSERT INTO spread SELECT f, repeat('x', 7500) FROM generate_series(1, 40) f;
+CREATE INDEX spread_f ON spread USING rangefilter ((f + 1)) WITH (pages_per_range = 1);
 });
 $primary->wait_for_catchup($standby);
 
@@ -113,10 +117,10 @@ is(ask($session, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1'),
 # dead, but not yet removed.  (To remove it, there or in a catalog, would make
 # replay wait for the snapshot.)
 $primary->safe_psql('postgres',
-	q{UPDATE old SET k = k + 1000, wide = 'x', f = f + 1000 WHERE k = 11; DELETE FROM far WHERE f = 5000; INSERT INTO far VALUES (2, 30)});
+	q{UPDATE old SET k = k + 1000, wide = 'x', f = f + 1000 WHERE k = 11; DELETE FROM far WHERE f = 5000; INSERT INTO far VALUES (2, 30); DELETE FROM spread WHERE f = 20; INSERT INTO spread VALUES (100)});
 $primary->safe_psql(
 	'postgres', q{
-SELECT rangefilter_summarize(i) FROM unnest('{old_k,old_wide,old_f,far_f}'::regclass[]) i});
+SELECT rangefilter_summarize(i) FROM unnest('{old_k,old_wide,old_f,far_f,spread_f}'::regclass[]) i});
 is( $primary->safe_psql(
 		'postgres',
 		q{SELECT generation FROM rangefilter_status('old2_k_idx')}),
@@ -125,6 +129,12 @@ is( $primary->safe_psql(
 is($primary->safe_psql('postgres', $query), '0|0|0|40|0|0', 'gone on the primary');
 $primary->wait_for_catchup($standby);
 is(ask($session, $query), '1|1|1|40|1|3', 'still there for the old snapshot');
+my $scan = 'SET enable_seqscan = off; SET enable_indexscan = off; SELECT count(*) FROM spread WHERE f + 1 = 21';
+
+is($primary->safe_psql('postgres', $scan), '0', 'gone from a block on the primary');
+is(ask($session, $scan), '1', 'still there for a bitmap scan');
+like(ask($session, 'EXPLAIN SELECT FROM spread WHERE f + 1 = 21'), qr/Bitmap Index Scan on spread_f/, 'by the index');
+ask($session, 'RESET enable_seqscan; RESET enable_indexscan');
 
 # Even for a session that asked so often that it has a digest of the new filter.
 is(ask($session, q{

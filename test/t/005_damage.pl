@@ -235,7 +235,7 @@ sub in_places
 	};
 }
 
-# The same for places on pages of the run.  Offsets of src/filter/places.h: magic
+# The same for places on pages of the run, and for the filter before them.  Offsets of src/filter/places.h: magic
 # 0, ranges 4, first rank 8, keys 16, bits of a mask 20, entries' start 24 and
 # length 26, numbers of keys from 28 on.
 my @impossible_places = (
@@ -282,7 +282,13 @@ my @impossible_places = (
 	[ 'version', in_frame('places', 'version', "\x02") ],
 	[ 'identity', in_frame('places', 'identity', 'identity') ],
 	[ 'owner', in_frame('places', 'owner', pack('V', 54321)) ],
-	[ 'page id', in_frame('places', 'page_id', "\x80\xff") ]);
+	[ 'page id', in_frame('places', 'page_id', "\x80\xff") ],
+	[ 'filter: a page of zeros', sub { put($_[0], run_block($_[0]), 0, "\0" x $block) } ],
+	[ 'filter: all pages of zeros', sub {
+		my $at = run_block($_[0]);
+
+		put($_[0], $at, 0, "\0" x ($block * (places_block($_[0]) - $at))) } ],
+	[ 'filter: owner', in_frame('run', 'owner', pack('V', 54321)) ]);
 
 # Random bytes in the contents of pages whose frame stays sane: no promise is
 # possible for the answers, so only that there are some.

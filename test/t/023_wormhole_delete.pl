@@ -85,9 +85,11 @@ cmp_ok($sizes[-1], '<=', $sizes[5] * 1.2, "a moving window: @sizes[0 .. 5] .. $s
 is(sql("SELECT wormhole_check('t_key', true)"), 10000, '... checked');
 sql('DROP TABLE t');
 
-# Under load, with crashes, a standby following.
+# Under load, with crashes, a standby following.  Without truncation: a standby's
+# query that waits for its lock and replay that waits for the query's snapshot
+# would wait for each other for ever.
 sql(qq{
-CREATE TABLE w (k int8, s text COLLATE "C");
+CREATE TABLE w (k int8, s text COLLATE "C") WITH (vacuum_truncate = off);
 CREATE UNIQUE INDEX w_k ON w USING wormhole (k);
 CREATE INDEX w_s ON w USING wormhole (s);
 CREATE FUNCTION key(k int8) RETURNS text LANGUAGE sql AS \$\$SELECT $keys{ordered}\$\$;

@@ -26,6 +26,20 @@ make_digest(Numbers *numbers, uint32_t nbits)
 	return digest;
 }
 
+/* A frame that spans more than the keys do, by chance a little or much. */
+static FilterDigest
+make_frame(const Numbers *numbers, uint32_t nbits)
+{
+	FilterDigest frame = {.nbits = nbits};
+	uint64_t	min = numbers->keys[0];
+	uint64_t	below = random_magnitude();
+	uint64_t	above = random_magnitude();
+
+	filter_digest_frame(&frame, min - (below < min ? below : min),
+						add_capped(numbers->keys[numbers->n - 1], above));
+	return frame;
+}
+
 /* Bits that are not set stand for intervals the filter denies. */
 static void
 check_intervals(Numbers *numbers, const FilterDigest *digest)
@@ -104,6 +118,108 @@ test_denials(void)
 			}
 		}
 	}
+}
+
+/* Digests with wider frames, too; in a row of others that ask alike. */
+static void
+check_framed(Numbers *numbers, uint32_t nbits)
+{
+	FilterDigest digest = make_frame(numbers, nbits);
+	uint64_t   *rows = malloc(nbits * sizeof(uint64_t));
+	unsigned	column = (unsigned) unit_random_below(FILTER_DIGESTS);
+	uint64_t	others = ~(UINT64_C(1) << column);
+	uint32_t	i;
+
+	digest.bits = malloc(filter_digest_size(nbits));
+	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
+	check_intervals(numbers, &digest);
+	check_random(numbers, &digest);
+
+	for (i = 0; i < nbits; i++)
+		rows[i] = unit_random();
+	filter_digest_put(rows, &digest, column);
+	for (i = 0; i < 2000; i++)
+	{
+		uint64_t	lo = unit_random_below(2) == 0 ? unit_random() :
+		add_capped(digest.min, unit_random_below(2 * nbits) * (digest.width / 2));
+		uint64_t	hi = unit_random_below(3) == 0 ? lo :
+		add_capped(lo, unit_random_below(12) * (digest.width / 3));
+		bool		denied = (filter_digests_ask(&digest, rows, lo, hi) & ~others) == 0;
+
+		CHECK(denied == filter_digest_denies(&digest, lo, hi),
+			  "column %u, %" PRIu64 " to %" PRIu64, column, lo, hi);
+	}
+	free(rows);
+	free(digest.bits);
+}
+
+static void
+test_framed(void)
+{
+	int			distribution;
+	int			i;
+
+	for (distribution = 0; distribution < DISTRIBUTIONS; distribution++)
+	{
+		Numbers		numbers = build_numbers(make_keys(distribution, 2000), 2000,
+											14, SERVER_PAGE, SERVER_ROOT);
+
+		unit_case(distribution_names[distribution]);
+		for (i = 0; i < 20; i++)
+			check_framed(&numbers, 2 + (uint32_t) unit_random_below(12000));
+		free_numbers(&numbers);
+	}
+}
+
+/* A column put where there was another, and beside others; long ranges. */
+static void
+test_rows(void)
+{
+	FilterDigest frame = {.nbits = 1000};
+	FilterDigest full;
+	uint64_t	bits[16];
+	uint64_t	rows[1000] = {0};
+	unsigned	i;
+
+	filter_digest_frame(&frame, 1000, 1999);
+	full = frame;
+	full.bits = bits;
+	for (i = 0; i < FILTER_DIGESTS; i++)
+	{
+		memset(bits, 0, sizeof(bits));
+		bits[0] = UINT64_C(1) << i;
+		filter_digest_put(rows, &full, i);
+	}
+	for (i = 0; i < FILTER_DIGESTS; i++)
+		CHECK(rows[i] == UINT64_C(1) << i, "row %u", i);
+	memset(bits, 0, sizeof(bits));
+	filter_digest_put(rows, &full, 7);
+	CHECK(rows[7] == 0 && rows[8] == 256, "column made anew");
+	CHECK(filter_digests_ask(&frame, rows, 1005, 1008) == 0x160, "range");
+	CHECK(filter_digests_ask(&frame, rows, 0, 1001) == 3, "from below");
+	CHECK(filter_digests_ask(&frame, rows, 1063, UINT64_MAX) == UINT64_MAX,
+		  "too long");
+	CHECK(filter_digests_ask(&frame, rows, 1950, UINT64_MAX) == 0, "to the end");
+	CHECK(filter_digests_ask(&frame, rows, 0, 999) == 0, "below");
+	CHECK(filter_digests_ask(&frame, rows, 2000, 2000) == 0, "above");
+}
+
+/* No digest of a run with keys outside the frame. */
+static void
+test_narrow_frame(void)
+{
+	Numbers		numbers = build_numbers(make_keys(UNIFORM, 700), 700, 14,
+										SERVER_PAGE, SERVER_ROOT);
+	uint64_t	bits[16];
+	FilterDigest digest = {.nbits = 1000,.bits = bits};
+
+	filter_digest_frame(&digest, numbers.keys[0] + 1, UINT64_MAX);
+	CHECK(!try_digest(&numbers.run, &numbers.reader.reader, &digest), "least");
+	filter_digest_frame(&digest, 0, numbers.keys[699] - 1);
+	CHECK(!try_digest(&numbers.run, &numbers.reader.reader, &digest), "greatest");
+	filter_digest_frame(&digest, numbers.keys[0], numbers.keys[699]);
+	CHECK(try_digest(&numbers.run, &numbers.reader.reader, &digest), "all");
+	free_numbers(&numbers);
 }
 
 /* A digest is of use: with three bits a key it denies most of what is asked. */
@@ -191,6 +307,9 @@ main(void)
 {
 	unit_begin("digest");
 	RUN(test_denials);
+	RUN(test_framed);
+	RUN(test_rows);
+	RUN(test_narrow_frame);
 	RUN(test_share_denied);
 	RUN(test_refused);
 	RUN(test_damage);

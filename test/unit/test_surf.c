@@ -363,7 +363,9 @@ test_gaps_at_page_borders(void)
 		wrong += check_between(&strings, lo, strings.keys[cursor.rank], true) != FILTER_NO;
 		free_bytes(lo);
 	}
-	CHECK(borders > 50 && wrong < borders / 10, "%d of %d", wrong, borders);
+
+	/* A twenty-seventh is usual; without what keeps them right, nearly all. */
+	CHECK(borders > 50 && wrong < borders / 4, "%d of %d", wrong, borders);
 	free_strings(&strings);
 }
 

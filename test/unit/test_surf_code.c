@@ -289,12 +289,18 @@ compare_keys(const void *a, const void *b)
 								*(const FilterBytes *) b);
 }
 
+SURF_AVX2_TARGET static bool
+add_wide(SurfBatch *batch, FilterBytes key, bool one)
+{
+	return surf_batch_add_wide(batch, key, one);
+}
+
 /* Adds a key to a batch in one of the ways there are. */
 static bool
 add_somehow(SurfBatch *batch, FilterBytes key)
 {
-	if (SURF_CPU_IS_WIDE() && unit_random_below(2))
-		return surf_batch_add_wide(batch, key);
+	if (SURF_CPU_HAS_AVX2() && unit_random_below(2))
+		return add_wide(batch, key, surf_wide_is_one(key) && unit_random_below(2));
 	return surf_batch_add(batch, key);
 }
 

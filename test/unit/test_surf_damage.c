@@ -157,7 +157,9 @@ test_impossible_pages(void)
 	for (i = 0; i < nparts; i++)
 		page[starts + 4 * i + 1] ^= 0x80;
 	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "leaves that are not there");
-	for (i = 0; i < nparts; i += 2)
+
+	/* Every other one as it was, but not the last, which nothing follows. */
+	for (i = nparts % 2; i < nparts; i += 2)
 		page[starts + 4 * i + 1] ^= 0x80;
 	CHECK(other_answers(&strings, FILTER_UNKNOWN) == 0, "leaves in disorder");
 	memcpy(page, copy, PAGE_SIZE);

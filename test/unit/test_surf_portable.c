@@ -19,14 +19,23 @@
 #define surf_writer_begin surf_writer_begin_portable
 #define surf_writer_free surf_writer_free_portable
 #define surf_writer_leaves surf_writer_leaves_portable
-#define surf_writer_longest_rest surf_writer_longest_rest_portable
-#define surf_writer_reset surf_writer_reset_portable
-#define surf_writer_node_bits surf_writer_node_bits_portable
-#define surf_writer_take surf_writer_take_portable
+#define surf_writer_key surf_writer_key_portable
+#define surf_writer_new_bytes surf_writer_new_bytes_portable
+#define surf_writer_add surf_writer_add_portable
 #define surf_writer_last surf_writer_last_portable
-#define surf_writer_base surf_writer_base_portable
-#define surf_writer_cut surf_writer_cut_portable
+#define surf_writer_is_full surf_writer_is_full_portable
+#define surf_writer_fit surf_writer_fit_portable
+#define surf_writer_node_bits surf_writer_node_bits_portable
+#define surf_writer_count_bits surf_writer_count_bits_portable
+#define surf_writer_longest_rest surf_writer_longest_rest_portable
 #define surf_writer_end surf_writer_end_portable
+#define surf_writer_reset surf_writer_reset_portable
+#define surf_writer_drop surf_writer_drop_portable
+#define surf_writer_find surf_writer_find_portable
+#define surf_writer_sum surf_writer_sum_portable
+#define surf_writer_choose surf_writer_choose_portable
+#define surf_writer_cut surf_writer_cut_portable
+#define surf_writer_lay_out surf_writer_lay_out_portable
 
 #include "filter/surf_build.c"
 #include "filter/surf_cut.c"
@@ -78,7 +87,11 @@ test_runs_are_the_same(void)
 int
 main(void)
 {
+#ifdef SURF_SCALAR
+	unit_begin("surf scalar");
+#else
 	unit_begin("surf portable");
+#endif
 	RUN(test_runs_are_the_same);
 	return unit_end();
 }

@@ -4,7 +4,8 @@
  *	  Asks rangefilter indexes over and over, and counts pages and time.
  *
  * The questions go to rf_probe(), through shared buffers, with or without the
- * locking and opening that the planner part does for each partition.
+ * locking and opening that the planner part does for each partition.  And makes
+ * the hints wrong by which pages are found without that.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,13 +14,17 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/pg_type_d.h"
+#include "common/pg_prng.h"
 #include "executor/instrument.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
-#include "rangefilter/probe.h"
+#include "rangefilter/rangefilter.h"
+#include "storage/bufmgr.h"
 #include "storage/lmgr.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
 #include "utils/array.h"
 #include "utils/rel.h"
 
@@ -27,6 +32,7 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(rf_probes_numbers);
 PG_FUNCTION_INFO_V1(rf_probes_bytes);
+PG_FUNCTION_INFO_V1(rf_spoil_hints);
 
 typedef RfAnswer (*ProbeFunction) (Relation index, const RfKeySet *set,
 								   bool in_recovery, RfStamp *stamp,
@@ -238,4 +244,28 @@ rf_probes_bytes(PG_FUNCTION_ARGS)
 	}
 	run_probes(&probes, PG_GETARG_INT32(2));
 	return finish(fcinfo, &probes);
+}
+
+/*
+ * Overwrites all hints, in shared memory that the server's library has made.
+ */
+Datum
+rf_spoil_hints(PG_FUNCTION_ARGS)
+{
+	bool		found;
+	int32		noted = 0;
+	RfShared   *shared;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("rangefilter", sizeof(RfShared), &found);
+	LWLockRelease(AddinShmemInitLock);
+	if (!found)
+		elog(ERROR, "the server has not loaded rangefilter");
+	for (int i = 0; i < RF_HINTS; i++)
+	{
+		uint32		other = 1 + pg_prng_uint32(&pg_global_prng_state) % NBuffers;
+
+		noted += pg_atomic_exchange_u32(&shared->hints[i], other) != InvalidBuffer;
+	}
+	PG_RETURN_INT32(noted);
 }

@@ -1,0 +1,145 @@
+# Sessions that ask many partitions so often that they go by digests, alone and
+# side by side, of their own or shared: random questions, each asked with skipping
+# and without, while they and others change the partitions.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+
+my $partitions = 75;
+my @spans = (20000, 100000, 1000000000);
+my $span = $spans[1];
+my $seed = seed();
+
+# So many of four partitions have four times as many rows as the others.
+my $many = 0;
+
+# Keys that were there when the round began: most still are.
+my @present;
+
+# differ() returns the condition where the counts with skipping and without differ.
+my $schema = qq{
+CREATE FUNCTION differ(condition text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE
+	n int;
+	m int;
+BEGIN
+	EXECUTE 'SELECT count(*) FROM t WHERE ' || condition INTO n;
+	SET LOCAL rangefilter.enable = off;
+	EXECUTE 'SELECT count(*) FROM t WHERE ' || condition INTO m;
+	SET LOCAL rangefilter.enable = on;
+	RETURN CASE WHEN n <> m THEN format('%s: %s, not %s', condition, n, m) END;
+END \$\$;
+CREATE TABLE t (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i)
+	FROM generate_series(1, $partitions) i \\gexec
+};
+
+# Most partitions are alike; some have few keys, narrow ones, none, or one far off.
+sub fill
+{
+	my ($p, $kind) = @_;
+	my ($n, $from, $to) = (pick(500, 700) * ($p % 4 < $many ? 4 : 1), 0, $span);
+
+	$n = pick(0, 20) if $kind == 0;
+	($from, $to) = (20000, 21000) if $kind == 1;
+	my $far = $kind == 2 ? pick(-1000000000, 1000000000) : 'NULL';
+	return "INSERT INTO t$p SELECT $p, $from + floor(random() * ($to - $from)) FROM generate_series(1, $n); "
+	  . "INSERT INTO t$p VALUES ($p, $far)";
+}
+
+sub change
+{
+	my $p = pick(1, $partitions);
+	my $k = pick(-100, $span + 100);
+	my $kind = pick(0, 11);
+
+	return "INSERT INTO t VALUES ($p, $k)" if $kind < 4;
+	return "DELETE FROM t$p WHERE k % 3 = " . pick(0, 2) if $kind == 4;
+	return "TRUNCATE t$p; " . fill($p, pick(0, 19)) if $kind == 5;
+	return "VACUUM t$p" if $kind == 6;
+	return "REINDEX INDEX t${p}_k_idx" if $kind == 7;
+	return "BEGIN; INSERT INTO t VALUES ($p, $k); ROLLBACK" if $kind == 8;
+	return "UPDATE t SET k = $k WHERE p = $p AND k % 50 = " . pick(0, 49) if $kind == 9;
+	return "SELECT rangefilter_summarize('t_k') >= 0";
+}
+
+sub condition
+{
+	my $k = @present && pick(0, 1) ? $present[ pick(0, $#present) ] : pick(-100, $span + 100);
+	my $kind = pick(0, 9);
+
+	return "k BETWEEN $k AND " . ($k + pick(0, 200)) if $kind == 0;
+	return "k IN ($k, " . pick(0, $span) . ", " . pick(0, $span) . ")" if $kind == 1;
+	return "k > $k AND k < " . ($k + pick(1, 20)) . " AND p > " . pick(-20, 60) if $kind == 2;
+	return "k = $k OR k IS NULL" if $kind == 3 && pick(0, 3) == 0;
+	return "(k = $k OR k = " . pick(0, $span) . ") AND k < " . pick(0, $span) if $kind == 4;
+	return "k > " . ($span - pick(0, 20)) if $kind == 5 && pick(0, 3) == 0;
+	return "k = $k";
+}
+
+# A partition is asked some fifteen times before its digest is made; quiet and
+# busy times take turns.  In between sessions end, and others begin.
+sub ask_and_change
+{
+	my ($node, $made, $size) = @_;
+	my @sessions = map { open_session($node) } 1 .. 3;
+	my @wrong;
+	my $grouped = 0;
+
+	for my $round (1 .. 8)
+	{
+		@present = split / /, ask($sessions[2], q{SELECT string_agg(k::text, ' ') FROM
+			(SELECT k FROM t WHERE k IS NOT NULL ORDER BY random() LIMIT 50) x});
+		for (1 .. 70)
+		{
+			my $sql = join ', ', map { "differ('" . condition() . "')" } 1 .. 3;
+			my $answer = ask($sessions[ pick(0, 5) == 0 ? 1 : 0 ], "SELECT concat_ws(E'\\n', $sql)");
+
+			push @wrong, $answer if $answer ne '';
+			next if pick(1, 70) > 4 * $round;
+			my $changed = ask($sessions[ pick(0, 3) == 0 ? 0 : 2 ], change());
+			push @wrong, $changed if $changed !~ /^[tf]?$/;
+		}
+		$grouped = 1 if ask($sessions[0], $made) eq 't';
+
+		# All that digests were made for is of the past.
+		if ($round % 3 == 0)
+		{
+			($span, $many) = ($spans[ pick(0, $#spans) ], pick(0, 2));
+			ask($sessions[2], join('; ', map { "TRUNCATE t$_; " . fill($_, $_ % 25) } 1 .. $partitions)
+				. (pick(0, 1) ? '; REINDEX TABLE t' : '; VACUUM t'));
+		}
+		close_session($sessions[ $round % 2 ]);
+		$sessions[ $round % 2 ] = open_session($node);
+		ask($sessions[ $round % 2 ], "SET rangefilter.cache_size = '$size'") if pick(0, 2) == 0;
+	}
+	close_session($_) for @sessions;
+	is(join("\n", @wrong), '', "seed $seed: the same with and without skipping");
+	is($grouped, 1, "seed $seed: digests side by side");
+	all_verified($node, "seed $seed");
+}
+
+# With digests of its own side by side a session keeps 85 kB, else 75.
+for (
+	[ 'shared', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
+	[ 'small', '64MB', 'rangefilter.shared_cache_size = 1MB', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
+	[ 'own', '300kB', 'rangefilter.shared_cache_size = 0', "SELECT sum(used_bytes) > 80000
+		FROM pg_backend_memory_contexts WHERE name = 'rangefilter table'" ])
+{
+	my ($name, $size, $conf, $made) = @$_;
+
+	($span, $many) = ($spans[1], 0);
+	my $node = new_server($name, conf => $conf);
+
+	$node->safe_psql('postgres', $schema);
+	$node->safe_psql('postgres', fill($_, $_ % 25)) for 1 .. $partitions;
+	$node->safe_psql('postgres', 'CREATE INDEX t_k ON t USING rangefilter (k)');
+	ask_and_change($node, $made, $size);
+	$node->stop;
+}
+done_testing();
