@@ -8,6 +8,7 @@
 #
 #	rf_private_postgres		makes it: RF_TMP/pg, programs in RF_BIN
 #	rf_copy_source			copies the repository to RF_SRC
+#	rf_seed					prints the seed of the random tests
 #	rf_make args			make in RF_SRC, against that PostgreSQL
 #	rf_install_extension	builds and installs the extension
 #	rf_start_server name [setting=value ...]	a server; sets PGHOST and so on
@@ -57,6 +58,18 @@ rf_copy_source()
 	tar -C "$RF_ROOT" -cf - --exclude=./.git --exclude='*.o' --exclude='*.d' \
 		--exclude='*.so' --exclude='*.bc' --exclude=./test/unit/bin --exclude=./test/bench/bin . |
 		rf_run tar -C "$RF_SRC" -xf - --no-same-owner --touch
+}
+
+# The number the random tests begin with unless SEED says: made from the files
+# under src, sql and test, so that the same tree asks the same questions again,
+# and another tree others.
+rf_seed()
+{
+	local sum
+
+	sum=$(cd "$RF_SRC" && find src sql test -type f ! -path 'test/unit/bin/*' ! -path 'test/bench/*' \
+		! -name '*.[od]' ! -name '*.so' ! -name '*.bc' -print0 | LC_ALL=C sort -z | xargs -0 cat | cksum)
+	rf_say "${SEED:-$((${sum%% *} % 2147483647))}"
 }
 
 rf_make()

@@ -247,8 +247,9 @@ pgtap_suite()
 # Perl scripts that run servers of their own.
 tap_suite()
 {
-	local tests test status modules
+	local tests test status modules seed
 
+	seed=$(rf_seed)
 	modules=$RF_PGXS/src/test/perl
 	[ -e "$modules/PostgreSQL/Test/Cluster.pm" ] ||
 		{ rf_say "this PostgreSQL came without its Perl test modules"; return 1; }
@@ -257,7 +258,7 @@ tap_suite()
 	for test in $tests; do
 		status=0
 		rf_run mkdir -p "$RF_TMP/tap/$test"
-		rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 \
+		rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$seed" \
 			PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
 			TESTDIR="$RF_TMP/tap/$test" TESTDATADIR="$RF_TMP/tap/$test/tmp_check" \
 			TESTLOGDIR="$RF_TMP/tap/$test/log" \
@@ -275,8 +276,9 @@ tap_suite()
 # Random data, DML and queries: with skipping and without it, the same answer.
 oracle_suite()
 {
-	local status=0 seed=${SEED:-$(date +%s)} preload=session
+	local status=0 seed preload=session
 
+	seed=$(rf_seed)
 	[ -x "$RF_SRC/test/oracle/run" ] || { rf_say "no oracle test"; return 1; }
 	[ $((seed % 2)) = 0 ] || preload=shared
 	rf_start_server oracle "${preload}_preload_libraries=rangefilter" \
@@ -317,8 +319,9 @@ run_stress()
 # stress".
 stress_suite()
 {
-	local seed=${SEED:-$(date +%s)} preload=session
+	local seed preload=session
 
+	seed=$(rf_seed)
 	[ $((seed % 2)) = 0 ] || preload=shared
 	run_stress stress "$preload" "$seed" "${STRESS_SECONDS:-15}"
 }

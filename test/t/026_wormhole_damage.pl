@@ -206,7 +206,7 @@ my @cases = (
 		qr/An entry reaches past the end of the page/, undef, 'equal' ]);
 
 # Random changes of slots and entries: the check finds something or nothing,
-# and nothing happens to the server.
+# with the table all that is missing, and nothing happens to the server.
 sub random_bytes
 {
 	my ($file) = @_;
@@ -267,10 +267,11 @@ foreach my $i (0 .. $#cases)
 
 	if ($any)
 	{
-		foreach my $sql ("SELECT wormhole_check('i$i')", "SELECT wormhole_check('i$i', true)")
-		{
-			like(ask($session, $sql), qr/^(3000$|ERROR:  XX00[12])/m, "$name: $sql");
-		}
+		# A list that became shorter can only be seen by what the table has,
+		# and so can a row pointer too many.
+		like(ask($session, "SELECT wormhole_check('i$i')"), qr/^(\d+$|ERROR:  XX00[12])/m, "$name: an answer");
+		like(ask($session, "SELECT wormhole_check('i$i', true)"), qr/^(3\d\d\d$|ERROR:  XX00[12])/m,
+			"$name: no row of the table is missing, or it is said");
 	}
 	elsif ($fault)
 	{
