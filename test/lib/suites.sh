@@ -2,6 +2,8 @@
 # arguments (none: all there are), and counts every test with count_passed or
 # count_failed; a suite that cannot run at all returns non-zero.
 #
+# SEED_USED is what the random tests begin with.
+#
 # Functions are called where "set -e" has no effect: they check for themselves.
 #
 # shellcheck shell=bash
@@ -247,9 +249,8 @@ pgtap_suite()
 # Perl scripts that run servers of their own.
 tap_suite()
 {
-	local tests test status modules seed
+	local tests test status modules
 
-	seed=$(rf_seed)
 	modules=$RF_PGXS/src/test/perl
 	[ -e "$modules/PostgreSQL/Test/Cluster.pm" ] ||
 		{ rf_say "this PostgreSQL came without its Perl test modules"; return 1; }
@@ -258,7 +259,7 @@ tap_suite()
 	for test in $tests; do
 		status=0
 		rf_run mkdir -p "$RF_TMP/tap/$test"
-		rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$seed" \
+		rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$SEED_USED" \
 			PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
 			TESTDIR="$RF_TMP/tap/$test" TESTDATADIR="$RF_TMP/tap/$test/tmp_check" \
 			TESTLOGDIR="$RF_TMP/tap/$test/log" \
@@ -276,9 +277,8 @@ tap_suite()
 # Random data, DML and queries: with skipping and without it, the same answer.
 oracle_suite()
 {
-	local status=0 seed preload=session
+	local status=0 seed=$SEED_USED preload=session
 
-	seed=$(rf_seed)
 	[ -x "$RF_SRC/test/oracle/run" ] || { rf_say "no oracle test"; return 1; }
 	[ $((seed % 2)) = 0 ] || preload=shared
 	rf_start_server oracle "${preload}_preload_libraries=rangefilter" \
@@ -319,9 +319,8 @@ run_stress()
 # stress".
 stress_suite()
 {
-	local seed preload=session
+	local seed=$SEED_USED preload=session
 
-	seed=$(rf_seed)
 	[ $((seed % 2)) = 0 ] || preload=shared
 	run_stress stress "$preload" "$seed" "${STRESS_SECONDS:-15}"
 }
