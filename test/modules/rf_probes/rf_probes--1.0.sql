@@ -29,3 +29,8 @@ AS 'MODULE_PATHNAME', 'rf_probes_bytes' LANGUAGE C STRICT;
 -- buffers, chosen at random; returns how many hints there were.
 CREATE FUNCTION rf_spoil_hints() RETURNS int
 AS 'MODULE_PATHNAME' LANGUAGE C;
+
+-- Holds the lock of the digests that sessions share until there is a file of this
+-- name.  The server must have loaded rangefilter.
+CREATE FUNCTION rf_hold_digests(path text) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

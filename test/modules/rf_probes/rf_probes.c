@@ -5,11 +5,14 @@
  *
  * The questions go to rf_probe(), through shared buffers, with or without the
  * locking and opening that the planner part does for each partition.  And makes
- * the hints wrong by which pages are found without that.
+ * the hints wrong by which pages are found without that, and others wait for the
+ * digests that sessions share.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
+
+#include <sys/stat.h>
 
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -26,6 +29,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 #include "utils/rel.h"
 
 PG_MODULE_MAGIC;
@@ -33,6 +37,7 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(rf_probes_numbers);
 PG_FUNCTION_INFO_V1(rf_probes_bytes);
 PG_FUNCTION_INFO_V1(rf_spoil_hints);
+PG_FUNCTION_INFO_V1(rf_hold_digests);
 
 typedef RfAnswer (*ProbeFunction) (Relation index, const RfKeySet *set,
 								   bool in_recovery, RfStamp *stamp,
@@ -268,4 +273,26 @@ rf_spoil_hints(PG_FUNCTION_ARGS)
 		noted += pg_atomic_exchange_u32(&shared->hints[i], other) != InvalidBuffer;
 	}
 	PG_RETURN_INT32(noted);
+}
+
+/*
+ * Holds the lock of the digests in shared memory until there is a file of this name.
+ * Nobody can interrupt who holds such a lock, so it gives up after a minute.
+ */
+Datum
+rf_hold_digests(PG_FUNCTION_ARGS)
+{
+	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	LWLock	   *lock = &GetNamedLWLockTranche("rangefilter")->lock;
+	struct stat file;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (int i = 0; stat(path, &file) != 0; i++)
+	{
+		if (i == 60000)
+			elog(ERROR, "there is no file \"%s\"", path);
+		pg_usleep(1000);
+	}
+	LWLockRelease(lock);
+	PG_RETURN_VOID();
 }
