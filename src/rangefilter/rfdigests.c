@@ -47,7 +47,8 @@
 /* Less is not worth the trouble. */
 #define LEAST_MEMORY	(1024 * 1024)
 
-#define LOCK_NAME	"rangefilter"
+/* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
+#define LOCK_NAME	"rangefilter_digests"
 
 /* Whose a group is: that of an index's leaves from 64 * number on. */
 typedef struct GroupKey

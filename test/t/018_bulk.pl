@@ -44,7 +44,7 @@ sub wait_for_waiters
 	my ($n) = @_;
 
 	$node->poll_query_until('postgres', "SELECT count(*) = $n FROM pg_stat_activity
-		WHERE wait_event_type = 'LWLock' AND wait_event = 'rangefilter'")
+		WHERE wait_event_type = 'LWLock' AND wait_event = 'rangefilter_digests'")
 	  or die "there are never $n that wait";
 }
 
@@ -76,10 +76,16 @@ send_sql($holder, "SELECT rf_hold_digests('$go_on')");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^SELECT rf_hold_digests' AND state = 'active'");
 send_sql($writer, 'SELECT warm(1, 64)');
 wait_for_waiters(1);
+
+# Counters have a lock of their own.
+my $counts = open_session($node);
+send_sql($counts, 'SELECT rangefilter_activity_reset()');
+$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ 'activity_reset' AND (state = 'idle' OR wait_event_type = 'LWLock') AND pid <> pg_backend_pid()");
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'activity_reset' AND state = 'idle'"), 1, 'counters can be reset');
 send_sql($reader, 'SELECT count(*) FROM t WHERE k IN (10150, 20150) AND (k = 20150 OR m = 77)');
 wait_for_waiters(2);
 PostgreSQL::Test::Utils::append_to_file($go_on, '');
-answer($_) for $holder, $writer;
+answer($_) for $holder, $writer, $counts;
 is(answer($reader), 1, 'a digest that was replaced between two questions');
 is(columns(), 128, 'it was replaced');
 
@@ -97,6 +103,6 @@ $node->safe_psql('postgres', 'INSERT INTO t VALUES (5, 10005)');
 is(ask($reader, "SET lock_timeout = '10s'; EXECUTE q"), 1, 'while the indexes are locked');
 ask($writer, 'ROLLBACK');
 
-close_session($_) for $reader, $writer, $holder;
+close_session($_) for $reader, $writer, $holder, $counts;
 $node->stop;
 done_testing();

@@ -283,7 +283,7 @@ Datum
 rf_hold_digests(PG_FUNCTION_ARGS)
 {
 	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	LWLock	   *lock = &GetNamedLWLockTranche("rangefilter")->lock;
+	LWLock	   *lock = &GetNamedLWLockTranche("rangefilter_digests")->lock;
 	struct stat file;
 
 	LWLockAcquire(lock, LW_EXCLUSIVE);
