@@ -130,7 +130,7 @@ is(counts(), "t1|0|0|0|0\nt2|0|0|0|0", 'after a crash all is zero');
 $node->safe_psql('postgres', 'SELECT FROM t WHERE k = 50');
 my $killed = open_session($node);
 kill 'KILL', ask($killed, 'SELECT pg_backend_pid()');
-ok($node->poll_query_until('postgres', 'SELECT count(*) FROM rangefilter_activity WHERE probes = 0', '2'),
+ok(wait_for_recovery($node, 'SELECT count(*) = 2 FROM rangefilter_activity WHERE probes = 0'),
 	'and when a backend crashes');
 $killed->{run}->kill_kill;
 

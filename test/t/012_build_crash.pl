@@ -9,7 +9,6 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use RangeFilter;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $seed = seed();
 my $node = new_server('build_crash');
@@ -55,11 +54,7 @@ sub kill_build
 	eval { ask($other, 'SELECT pg_sleep(60)') };
 	eval { answer($session) };
 	eval { close_session($_) } foreach ($session, $other);
-	for (1 .. 300)
-	{
-		last if eval { $node->psql('postgres', 'SELECT 1') == 0 };
-		usleep(20_000);
-	}
+	wait_for_recovery($node, 'SELECT true');
 	return;
 }
 

@@ -147,7 +147,7 @@ $node->poll_query_until('postgres', "SELECT indexes > 0 FROM rangefilter_shared_
 my $victim = open_session($node);
 my $pid = ask($victim, 'SELECT pg_backend_pid()');
 kill 'KILL', $pid;
-$node->poll_query_until('postgres', 'SELECT indexes = 0 FROM rangefilter_shared_cache()');
+ok(wait_for_recovery($node, 'SELECT indexes = 0 FROM rangefilter_shared_cache()'), 'all is gone');
 is($node->safe_psql('postgres', "SELECT warm('t1'); SELECT found(1)"), "0\n64", 'after a crash');
 is(used(), "64|$group", 'digests are made again');
 

@@ -122,7 +122,7 @@ my $pid = ask($second, 'SELECT pg_backend_pid()');
 is($node->safe_psql('postgres', 'SHOW wormhole.hint_memory'), '64MB', 'the setting has changed');
 kill 'KILL', $pid;
 $second->{run}->finish;
-ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)"),
+ok(wait_for_recovery($node, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)"),
 	'the server is up again');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; SET wormhole.hint_after = 0; $look_up{k}"), 4000, 'and finds all');
 $node->stop;

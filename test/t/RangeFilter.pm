@@ -10,10 +10,11 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
   denied start_load finish_load open_session send_sql
-  answer ask close_session);
+  answer ask close_session wait_for_recovery);
 
 # A server that has preloaded the library.  Autovacuum is off: tests say
 # themselves when to vacuum.
@@ -220,6 +221,21 @@ sub close_session
 
 	${ $session->{in} } .= "\\q\n";
 	return $session->{run}->finish;
+}
+
+# Waits until a server whose process was killed answers a query with "t"; false if
+# it does not within minutes.  poll_query_until() does not do here: writing to a psql
+# that has ended, since it was refused, dies.
+sub wait_for_recovery
+{
+	my ($node, $query) = @_;
+
+	for (1 .. 1800)
+	{
+		return 1 if eval { $node->safe_psql('postgres', $query) eq 't' };
+		usleep(100_000);
+	}
+	return 0;
 }
 
 # The scripts of the write load, and how often each runs.
