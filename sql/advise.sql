@@ -58,7 +58,8 @@ DECLARE
 	plan jsonb;
 BEGIN
 	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
-	RETURN (coalesce((plan->0->'Plan'->>'Exact Heap Blocks')::float, 0) + coalesce((plan->0->'Plan'->>'Lossy Heap Blocks')::float, 0))
+	-- The index says ten rows for each block.
+	RETURN jsonb_path_query_first(plan, 'strict $.** ? (@."Node Type" == "Bitmap Index Scan")."Actual Rows"')::float / 10
 		/ (pg_relation_size(plan->0->'Plan'->>'Relation Name') / 8192);
 END
 $$;

@@ -13,8 +13,11 @@ BEGIN
 		-- in the words of PostgreSQL 15
 		line := regexp_replace(line, 'InitPlan (\d) \(returns \$\d\)', 'InitPlan \1');
 		line := replace(line, '(InitPlan 1).col1', '$0');
+		-- ten rows for each block that the summary tells
+		line := regexp_replace(line, '(Bitmap Index Scan on \w+) .*rows=(\d+)0(\.00)? loops=1\)', '\1: \2 blocks');
+		line := regexp_replace(line, '(Bitmap Index Scan on \w+) .*rows=0(\.00)? loops=1\)', '\1: no block');
 		line := regexp_replace(line, '\(actual rows=(\d+)(\.00)? loops=1\)', '(\1 rows)');
-		IF line !~ 'Removed|Bitmap Index|Index Searches' THEN
+		IF line !~ 'Removed|Index Searches' THEN
 			RETURN NEXT line;
 		END IF;
 	END LOOP;

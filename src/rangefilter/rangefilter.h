@@ -476,6 +476,23 @@ extern bool rf_insert(Relation index, Datum *values, bool *isnull,
 					  IndexUniqueCheck check_unique, bool index_unchanged,
 					  IndexInfo *index_info);
 
+/* rfwinnow.c */
+
+/* The look into blocks of a table before they go into a bitmap. */
+typedef struct RfWinnow
+{
+	Relation	heap;			/* NULL: there is none */
+	AttrNumber	column;			/* of the table */
+	const RfCodec *codec;
+	const RfKeySet *set;		/* what is looked for */
+	int			looked;			/* blocks */
+	int			kept;			/* of these, with a match */
+} RfWinnow;
+
+extern void rf_winnow_begin(RfWinnow *winnow, Relation index, Relation heap,
+							const RfKeySet *set);
+extern bool rf_winnow_keeps(RfWinnow *winnow, BlockNumber block);
+
 /* rfscan.c */
 typedef struct RfScanInfo
 {

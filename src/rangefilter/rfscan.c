@@ -5,7 +5,8 @@
  *
  * A bitmap is made when a scan starts, thus with its snapshot taken; a summary
  * read then covers all rows the snapshot sees (src/README.md).  Whole blocks
- * go into the bitmap, and the executor checks their rows.
+ * go into the bitmap, of which some are looked into before (rfwinnow.c), and the
+ * executor checks their rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +25,10 @@
 
 bool		rf_enable = true;
 
-/* BRIN's guess at the rows of a block, which nothing but EXPLAIN sees. */
+/*
+ * BRIN's guess at the rows of a block, which nothing but EXPLAIN sees: there the
+ * index's rows are what the summary tells, looks into blocks apart.
+ */
 #define RF_ROWS_PER_BLOCK 10
 
 /* Heap blocks [start, end), of which some ranges are wanted. */
@@ -35,6 +39,14 @@ typedef struct RfStretch
 	uint32		range_blocks;	/* 0: all of it is wanted */
 	uint64	   *ranges;			/* a bit each */
 } RfStretch;
+
+/* What goes into the bitmap of a scan. */
+typedef struct RfBitmap
+{
+	TIDBitmap  *bitmap;
+	RfWinnow	winnow;
+	int64		told;			/* blocks by the summary */
+} RfBitmap;
 
 /* What a scan finds: stretches in ascending order. */
 typedef struct RfFound
@@ -137,11 +149,12 @@ rf_add_stretch(RfFound *found, BlockNumber start, BlockNumber end)
 }
 
 /*
- * Finds the blocks of a segment.
+ * Finds the blocks of a segment, up to a block.
  */
 static void
 rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
-				   const RfSegment *segment, const RfKeySet *set)
+				   const RfSegment *segment, const RfKeySet *set,
+				   BlockNumber end)
 {
 	RfStretch  *stretch;
 	RfAnswer	answer = rf_segment_probe(rf_file(index), meta, segment,
@@ -149,7 +162,7 @@ rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
 
 	if (answer == RF_NO)
 		return;
-	stretch = rf_add_stretch(found, segment->start, segment->end);
+	stretch = rf_add_stretch(found, segment->start, Min(segment->end, end));
 	if (answer != RF_YES || segment->range_blocks == 0)
 		return;
 	stretch->ranges = palloc0((rf_range_count(segment) / 64 + 1) *
@@ -159,81 +172,104 @@ rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
 }
 
 /*
+ * From which block on may any hold a key of the set, for what the segments do
+ * not cover: keys of the delta, which are in no block before delta_min_block,
+ * and an open tail.  False if that cannot be said.  The caller has share-locked
+ * the metapage.
+ */
+static bool
+rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
+				  BlockNumber *from)
+{
+	RfAnswer	answer;
+
+	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)) ||
+		(set->nulls && rf_has_nulls(meta)))
+		return false;
+	answer = rf_delta_probe(rf_file(index), meta, 0, set);
+	if (answer == RF_UNKNOWN || (answer == RF_YES && meta->nretired > 0))
+		return false;
+	if (answer == RF_YES)
+		*from = Min(*from, meta->delta_min_block);
+	if (meta->flags & (RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED))
+		*from = Min(*from, meta->summarized);
+	return true;
+}
+
+/*
  * Finds the blocks that may hold keys of the set, by the metapage, which the
  * caller has share-locked.  False if all may.
- *
- * A key of the delta may be anywhere.  If the tail is open it may hold any key,
- * but the segments still tell of their own blocks.
  */
 static bool
 rf_find_blocks(RfFound *found, Relation index, const RfMetaData *meta,
 			   const RfKeySet *set, bool in_recovery, BlockNumber heap_blocks)
 {
 	const RfSegment *segment = rf_first_segment(meta);
+	BlockNumber uncovered = heap_blocks;
 
-	found->stretches = palloc((meta->nsegments + 1) * sizeof(RfStretch));
-	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)) ||
-		(in_recovery && (meta->flags & RF_STANDBY_UNKNOWN)) ||
-		(set->nulls && rf_has_nulls(meta)) ||
-		rf_delta_probe(rf_file(index), meta, 0, set) != RF_NO)
+	if ((in_recovery && (meta->flags & RF_STANDBY_UNKNOWN)) ||
+		!rf_find_uncovered(index, meta, set, &uncovered))
 		return false;
-	for (int i = 0; i < meta->nsegments; i++)
+	found->stretches = palloc((meta->nsegments + 1) * sizeof(RfStretch));
+	for (int i = 0; i < meta->nsegments && segment->start < uncovered; i++)
 	{
-		rf_find_in_segment(found, index, meta, segment, set);
+		rf_find_in_segment(found, index, meta, segment, set, uncovered);
 		segment = rf_next_segment(segment);
 	}
-	if ((meta->flags & (RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED)) &&
-		meta->summarized < heap_blocks)
-		rf_add_stretch(found, meta->summarized, heap_blocks);
+	if (uncovered < heap_blocks)
+		rf_add_stretch(found, uncovered, heap_blocks);
 	return true;
 }
 
 /*
- * Puts blocks [start, end) into the bitmap; returns their number.
+ * Finds all blocks of the table.
  */
-static int64
-rf_add_blocks(TIDBitmap *bitmap, BlockNumber start, BlockNumber end)
+static void
+rf_find_everything(RfFound *found, BlockNumber heap_blocks)
 {
-	for (BlockNumber block = start; block < end; block++)
-		tbm_add_page(bitmap, block);
-	return end - start;
+	found->n = 0;
+	found->stretches = palloc(sizeof(RfStretch));
+	rf_add_stretch(found, 0, heap_blocks);
 }
 
 /*
- * Puts the blocks of a stretch into the bitmap; returns their number.
+ * Puts blocks [start, end) into the bitmap, but for those that turn out to have
+ * no row of the scan.
  */
-static int64
-rf_add_found(TIDBitmap *bitmap, const RfStretch *stretch)
+static void
+rf_add_blocks(RfBitmap *result, BlockNumber start, BlockNumber end)
 {
-	int64		nblocks = 0;
+	for (BlockNumber block = start; block < end; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (rf_winnow_keeps(&result->winnow, block))
+			tbm_add_page(result->bitmap, block);
+	}
+	result->told += end - start;
+}
+
+/*
+ * Puts the blocks of a stretch into the bitmap.
+ */
+static void
+rf_add_found(RfBitmap *result, const RfStretch *stretch)
+{
 	uint32		range = 0;
 
 	if (stretch->range_blocks == 0)
-		return rf_add_blocks(bitmap, stretch->start, stretch->end);
+	{
+		rf_add_blocks(result, stretch->start, stretch->end);
+		return;
+	}
 	for (BlockNumber block = stretch->start; block < stretch->end; range++)
 	{
 		BlockNumber end = stretch->range_blocks < stretch->end - block ?
 		block + stretch->range_blocks : stretch->end;
 
-		CHECK_FOR_INTERRUPTS();
 		if (stretch->ranges[range / 64] >> (range % 64) & 1)
-			nblocks += rf_add_blocks(bitmap, block, end);
+			rf_add_blocks(result, block, end);
 		block = end;
 	}
-	return nblocks;
-}
-
-/*
- * How many blocks has the indexed table?  The executor holds its lock.
- */
-static BlockNumber
-rf_heap_blocks(Relation index)
-{
-	Relation	heap = table_open(index->rd_index->indrelid, NoLock);
-	BlockNumber nblocks = RelationGetNumberOfBlocks(heap);
-
-	table_close(heap, NoLock);
-	return nblocks;
 }
 
 /*
@@ -251,39 +287,48 @@ rf_count_bitmap(Relation index, BlockNumber heap_blocks, int64 nblocks)
 }
 
 /*
- * Puts the blocks that may hold rows of a scan into the bitmap; returns their
- * number.  What cannot be read or told, and anything with rangefilter.enable
- * off, is all blocks.
+ * Reads the summary: the stretches of blocks that may hold keys of the set, all
+ * of the table where that cannot be told.
  */
-static int64
-rf_make_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+static void
+rf_find(RfFound *found, IndexScanDesc scan, const RfKeySet *set,
+		BlockNumber heap_blocks)
 {
 	Relation	index = scan->indexRelation;
-	BlockNumber heap_blocks = rf_heap_blocks(index);
-	RfKeySet   *set = rf_scan_set(scan);
-	Buffer		buffer = InvalidBuffer;
-	RfFound		found = {0};
+	Buffer		buffer = rf_try_read_meta(index);
 	bool		told = false;
-	int64		nblocks = 0;
 
-	if (set != NULL && rf_keyset_is_empty(set))
-		return 0;
-	if (set != NULL && rf_enable && !RF_SNAPSHOTS_EXPIRE())
-		buffer = rf_try_read_meta(index);
 	if (BufferIsValid(buffer))
 	{
-		told = rf_find_blocks(&found, index,
-							  rf_page_meta(BufferGetPage(buffer)), set,
-							  scan->xs_snapshot->takenDuringRecovery ||
+		told = rf_find_blocks(found, index, rf_page_meta(BufferGetPage(buffer)),
+							  set, scan->xs_snapshot->takenDuringRecovery ||
 							  RecoveryInProgress(), heap_blocks);
 		UnlockReleaseBuffer(buffer);
 	}
 	if (!told)
+		rf_find_everything(found, heap_blocks);
+}
+
+/*
+ * Puts the blocks that may hold rows of a scan into the bitmap: with
+ * rangefilter.enable off, all.  The executor holds the lock of the table.
+ */
+static void
+rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
+{
+	Relation	index = scan->indexRelation;
+	BlockNumber heap_blocks = RelationGetNumberOfBlocks(heap);
+	RfKeySet   *set = rf_scan_set(scan);
+	RfFound		found = {0};
+
+	if (set != NULL && rf_keyset_is_empty(set))
+		return;
+	if (set == NULL || !rf_enable || RF_SNAPSHOTS_EXPIRE())
+		rf_find_everything(&found, heap_blocks);
+	else
 	{
-		nblocks = rf_add_blocks(bitmap, 0, heap_blocks);
-		if (rf_enable)
-			rf_count_bitmap(index, heap_blocks, nblocks);
-		return nblocks;
+		rf_find(&found, scan, set, heap_blocks);
+		rf_winnow_begin(&result->winnow, index, heap, set);
 	}
 	for (int i = 0; i < found.n; i++)
 	{
@@ -295,15 +340,15 @@ rf_make_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		 */
 		stretch->end = Min(stretch->end, heap_blocks);
 		if (stretch->start < stretch->end)
-			nblocks += rf_add_found(bitmap, stretch);
+			rf_add_found(result, stretch);
 	}
-	rf_count_bitmap(index, heap_blocks, nblocks);
-	return nblocks;
+	if (rf_enable)
+		rf_count_bitmap(index, heap_blocks, result->told);
 }
 
 /*
- * amgetbitmap.  Takes and releases a share lock on the metapage.  Core has locked
- * the index for serializable transactions.
+ * amgetbitmap.  Takes and releases a share lock on the metapage, then on blocks
+ * of the table.  Core has locked the index for serializable transactions.
  *
  * Called once for each outer row of a nested loop, in a context that lives as long
  * as the query.
@@ -315,14 +360,17 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 												  "rangefilter scan",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(scratch);
-	int64		nblocks;
+	Relation	heap = table_open(scan->indexRelation->rd_index->indrelid,
+								  NoLock);
+	RfBitmap	result = {.bitmap = bitmap};
 
 	pgstat_count_index_scan(scan->indexRelation);
 	RF_COUNT_SEARCH(scan);
-	nblocks = rf_make_bitmap(scan, bitmap);
+	rf_make_bitmap(&result, scan, heap);
+	table_close(heap, NoLock);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);
-	return nblocks * RF_ROWS_PER_BLOCK;
+	return result.told * RF_ROWS_PER_BLOCK;
 }
 
 /*
