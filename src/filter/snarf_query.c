@@ -28,6 +28,13 @@
 #define FEW_KEYS		4
 #define FEW_MAX_WIDTH	32
 
+/*
+ * Evenly drawn keys are some 30 places off those that they would have if they
+ * were evenly spread.  Where blocks have more low bytes than that, so many
+ * places are often more than the two nearest cache lines.
+ */
+#define MANY_LOW_BYTES	512
+
 /* Is a bit set of those from first to last? */
 static BITS_INLINE FilterAnswer
 query_bitmap(const SnarfBlockView *block, uint64_t first, uint64_t last)
@@ -276,6 +283,11 @@ prefetch_guess(const SnarfRoot *root, const uint8_t *page, uint32_t page_size,
 	low = block + ((scaled & 0xFFFF) * root->low_bytes >> 16);
 	__builtin_prefetch(low - 32);
 	__builtin_prefetch(low + 32);
+	if (root->low_bytes > MANY_LOW_BYTES)
+	{
+		__builtin_prefetch(low - 96);
+		__builtin_prefetch(low + 96);
+	}
 	block += root->low_bytes +
 		((scaled & 0xFFFF) * (root->block_bytes - root->low_bytes) >> 16);
 	__builtin_prefetch(block - 64);
