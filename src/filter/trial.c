@@ -30,6 +30,9 @@
 #define ENOUGH_MISTAKES 64
 #define LEAST_BITS 6
 
+/* Keys are asked in so many rounds, each with keys from all of the sample. */
+#define TRIAL_ROUNDS 8
+
 /* With so many bits because all keys have a page to themselves, SuRF will do. */
 #define PLENTY_OF_BITS 20
 
@@ -218,43 +221,68 @@ make_range(const Trial *trial, uint32_t i, uint8_t *room,
 		filter_bytes_compare(range->hi, sample_key(trial, i)) < 0;
 }
 
-/* Asks a filter for the keys left out; returns how often it says yes. */
+/* Asks a filter for one of the keys left out: how often does it say yes? */
 static uint32_t
-count_mistakes(const Trial *trial, const FilterRun *run, uint32_t page_size)
+ask_key(const Trial *trial, const FilterRun *run, FilterReader *reader,
+		uint32_t i)
+{
+	uint8_t		room[FILTER_MAX_KEY];
+	FilterByteRange range;
+	uint32_t	mistakes;
+
+	memset(&range, 0, sizeof(range));
+	range.lo = range.hi = sample_key(trial, i);
+	mistakes = filter_query_bytes(run->root, run->root_len, reader,
+								  &range) != FILTER_NO;
+	if (make_range(trial, i, room, &range))
+		mistakes += filter_query_bytes(run->root, run->root_len, reader,
+									   &range) != FILTER_NO;
+	return mistakes;
+}
+
+/* Asks a filter for the keys left out of every TRIAL_ROUNDS-th of the sample. */
+static uint32_t
+ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
+		  uint32_t round)
 {
 	FilterMemoryReader reader;
-	uint8_t		room[FILTER_MAX_KEY];
 	uint32_t	mistakes = 0;
 	uint32_t	i;
 
 	filter_memory_reader_init(&reader, run->pages, run->npages, page_size);
-	for (i = 0; i < trial->nkeys; i++)
+	for (i = round; i < trial->nkeys; i += TRIAL_ROUNDS)
 	{
-		FilterByteRange range;
-
-		if (is_added(i))
-			continue;
-		memset(&range, 0, sizeof(range));
-		range.lo = range.hi = sample_key(trial, i);
-		mistakes += filter_query_bytes(run->root, run->root_len,
-									   &reader.reader, &range) != FILTER_NO;
-		if (make_range(trial, i, room, &range))
-			mistakes += filter_query_bytes(run->root, run->root_len,
-										   &reader.reader, &range) != FILTER_NO;
+		if (!is_added(i))
+			mistakes += ask_key(trial, run, &reader.reader, i);
 	}
 	return mistakes;
 }
 
 /*
- * Builds and asks both filters.  They get one page of just the size that the
- * budget allows, so that nothing is lost in rounding.
+ * Do these mistakes say already which filter is better?  Were they equally good
+ * the difference would have a standard deviation of the root of the sum at most;
+ * it must be six times that.
+ */
+static bool
+is_decided(uint64_t surf, uint64_t leading)
+{
+	uint64_t	difference = surf > leading ? surf - leading : leading - surf;
+
+	return surf + leading >= ENOUGH_MISTAKES &&
+		difference * difference > 36 * (surf + leading);
+}
+
+/*
+ * Builds both filters and asks them, until that is decided.  They get one page
+ * of just the size that the budget allows, so that nothing is lost in rounding.
  */
 static void
 try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
 {
 	FilterOptions options = trial->options;
 	uint32_t	nadded = 0;
-	FilterRun	run;
+	FilterRun	surf_run;
+	FilterRun	leading_run;
 	uint32_t	i;
 
 	for (i = 0; i < trial->nkeys; i++)
@@ -265,13 +293,17 @@ try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
 	options.root_max = FILTER_MAX_ROOT;
 	options.nrows = nadded;
 
-
-	build_surf(trial, &options, &run);
-	*surf = count_mistakes(trial, &run, options.page_size);
-	filter_run_free(&run);
-	build_leading(trial, &options, &run);
-	*leading = count_mistakes(trial, &run, options.page_size);
-	filter_run_free(&run);
+	build_surf(trial, &options, &surf_run);
+	build_leading(trial, &options, &leading_run);
+	*surf = 0;
+	*leading = 0;
+	for (i = 0; i < TRIAL_ROUNDS && !is_decided(*surf, *leading); i++)
+	{
+		*surf += ask_round(trial, &surf_run, options.page_size, i);
+		*leading += ask_round(trial, &leading_run, options.page_size, i);
+	}
+	filter_run_free(&surf_run);
+	filter_run_free(&leading_run);
 }
 
 /*
