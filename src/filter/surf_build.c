@@ -54,6 +54,7 @@ struct SurfBuild
 	FilterOptions options;
 	uint32_t	max_key;		/* keys are cut to this length */
 	bool		wide;			/* by surf_wide.h */
+	bool		masked;			/* likewise, with masks */
 
 	/* The first pass. */
 	uint64_t	nkeys;
@@ -110,6 +111,7 @@ surf_build_begin(const FilterOptions *options)
 	build->options = *options;
 	build->group_stride = 1;
 	build->wide = SURF_CPU_HAS_AVX2();
+	build->masked = SURF_CPU_HAS_MASKS();
 
 	/* Separators of cut keys must fit the fences: see fence.c. */
 	if (fence_max > options->page_size)
@@ -292,11 +294,13 @@ measure_portable(SurfBuild *build, FilterBytes key)
 	end_key(build, key);
 }
 
-/* surf_measure() for those of surf_wide.h, and for keys that it says are one. */
+/*
+ * surf_measure() for those of surf_wide.h, of a key that has been compared; it may
+ * say that keys are one.
+ */
 SURF_AVX2_TARGET static BITS_INLINE void
-measure_wide(SurfBuild *build, FilterBytes key, bool one)
+measure_wide(SurfBuild *build, FilterBytes key, SurfWide wide, bool one)
 {
-	SurfWide	wide = surf_wide_compare(build->last, build->last_len, key, one);
 	bool		more;
 
 	if (!count_key(build, key, wide.common))
@@ -316,13 +320,24 @@ measure_wide(SurfBuild *build, FilterBytes key, bool one)
 SURF_AVX2_TARGET BITS_NOINLINE static void
 measure_wide_any(SurfBuild *build, FilterBytes key)
 {
-	measure_wide(build, key, false);
+	measure_wide(build, key,
+				 surf_wide_compare(build->last, build->last_len, key, false),
+				 false);
 }
 
 SURF_AVX2_TARGET BITS_NOINLINE static void
 measure_wide_one(SurfBuild *build, FilterBytes key)
 {
-	measure_wide(build, key, true);
+	measure_wide(build, key,
+				 surf_wide_compare(build->last, build->last_len, key, true),
+				 true);
+}
+
+SURF_MASKED_TARGET BITS_NOINLINE static void
+measure_masked(SurfBuild *build, FilterBytes key)
+{
+	measure_wide(build, key,
+				 surf_masked_compare(build->last, build->last_len, key), true);
 }
 
 /* First pass, see surf.h. */
@@ -330,7 +345,9 @@ void
 surf_measure(SurfBuild *build, FilterBytes key)
 {
 	key = cut_key(build, key);
-	if (!build->wide)
+	if (build->masked && key.len <= SURF_WIDE_BYTES)
+		measure_masked(build, key);
+	else if (!build->wide)
 		measure_portable(build, key);
 	else if (surf_wide_is_one(key))
 		measure_wide_one(build, key);
@@ -626,6 +643,12 @@ add_wide_one(SurfBuild *build, FilterBytes key)
 	build->nadded += surf_batch_add_wide(&build->batch, key, true);
 }
 
+SURF_MASKED_TARGET BITS_NOINLINE static void
+add_masked(SurfBuild *build, FilterBytes key)
+{
+	build->nadded += surf_batch_add_masked(&build->batch, key);
+}
+
 /* Second pass, see surf.h. */
 void
 surf_add(SurfBuild *build, FilterBytes key)
@@ -633,7 +656,9 @@ surf_add(SurfBuild *build, FilterBytes key)
 	if (surf_batch_is_full(&build->batch))
 		write_batch(build);
 	key = cut_key(build, key);
-	if (!build->wide)
+	if (build->masked && key.len <= SURF_WIDE_BYTES)
+		add_masked(build, key);
+	else if (!build->wide)
 		add_portable(build, key);
 	else if (surf_wide_is_one(key))
 		add_wide_one(build, key);

@@ -9,7 +9,7 @@
  * surf_coder.h does all of that for other processors.
  *
  * What surf_cut.c does with 32 nodes at once is here, too, for AVX2 and for SSE2.
- * AVX-512 would gain little, see README.md.
+ * AVX-512 is used to load keys only, see README.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,6 +18,9 @@
 
 #include "filter/surf_coder.h"
 #include "filter/surf_page.h"
+
+/* Bytes of a key that are taken at once. */
+#define SURF_WIDE_BYTES 32
 
 /* Nodes that are looked at at once: so many must be on either side. */
 #define SURF_WIDE_NODES 32
@@ -77,13 +80,26 @@ surf_sse2_less(const uint16_t *nodes, uint16_t than)
  * bytes, which are at hand as soon as these are loaded (one), and for any.
  */
 #define SURF_WIDE_LEAST 4
-#define SURF_WIDE_BYTES 32
 
 static BITS_INLINE bool
 surf_wide_is_one(FilterBytes key)
 {
 	return key.len - SURF_WIDE_LEAST <= SURF_WIDE_BYTES - SURF_WIDE_LEAST;
 }
+
+/*
+ * With AVX-512's masks keys of up to SURF_WIDE_BYTES bytes, none included, are
+ * loaded in a few instructions less.
+ */
+#define SURF_MASKED_TARGET \
+	__attribute__((target("avx2,avx512bw,avx512vl,popcnt,bmi,bmi2,lzcnt")))
+#ifndef SURF_UNMASKED
+#define SURF_CPU_HAS_MASKS() \
+	(SURF_CPU_HAS_AVX2() && __builtin_cpu_supports("avx512bw") && \
+	 __builtin_cpu_supports("avx512vl"))
+#else
+#define SURF_CPU_HAS_MASKS() false
+#endif
 
 /* A key while it is compared: 32 bytes, those before are in common. */
 typedef struct SurfWide
@@ -154,6 +170,24 @@ surf_wide_compare(const uint8_t *last, uint32_t last_len, FilterBytes key,
 	}
 }
 
+/* The same for a key of up to SURF_WIDE_BYTES, on processors with masks. */
+SURF_MASKED_TARGET static BITS_INLINE SurfWide
+surf_masked_compare(const uint8_t *last, uint32_t last_len, FilterBytes key)
+{
+	uint32_t	max = key.len < last_len ? key.len : last_len;
+	__m256i		before = _mm256_loadu_si256((const __m256i *) last);
+	uint32_t	differing;
+	SurfWide	wide;
+
+	wide.from = 0;
+	wide.bytes = _mm256_maskz_loadu_epi8(_bzhi_u32(UINT32_MAX, key.len), key.data);
+	differing = _mm256_cmpneq_epi8_mask(wide.bytes, before);
+	wide.common = (uint32_t) _tzcnt_u32(differing);
+	if (wide.common > max)
+		wide.common = max;
+	return wide;
+}
+
 /*
  * Which of 32 bytes of a key are not in the set?  Of value b, that has bit
  * b / 16 % 8 of byte b % 16 of the half that b is in.
@@ -188,16 +222,13 @@ surf_wide_store(uint8_t *to, FilterBytes key, SurfWide *wide, bool one)
 	return true;
 }
 
-/* surf_batch_add() for processors that can. */
+/* Adds a key that has been compared with the one before, see surf_batch_add(). */
 SURF_AVX2_TARGET static BITS_INLINE bool
-surf_batch_add_wide(SurfBatch *batch, FilterBytes key, bool one)
+surf_batch_put_wide(SurfBatch *batch, FilterBytes key, SurfWide wide, bool one)
 {
-	SurfBatchKey *last = &batch->keys[batch->n];
 	uint8_t    *to = batch->bytes + batch->nbytes;
-	SurfWide	wide = surf_wide_compare(batch->bytes + last->offset, last->len,
-										 key, one);
 
-	if (!surf_batch_put(batch, last, key.len, wide.common))
+	if (!surf_batch_put(batch, &batch->keys[batch->n], key.len, wide.common))
 		return false;
 	if (wide.from > 0)
 	{
@@ -207,6 +238,28 @@ surf_batch_add_wide(SurfBatch *batch, FilterBytes key, bool one)
 	while (surf_wide_store(to, key, &wide, one))
 		;
 	return true;
+}
+
+/* surf_batch_add() for processors that can. */
+SURF_AVX2_TARGET static BITS_INLINE bool
+surf_batch_add_wide(SurfBatch *batch, FilterBytes key, bool one)
+{
+	const SurfBatchKey *last = &batch->keys[batch->n];
+
+	return surf_batch_put_wide(batch, key,
+							   surf_wide_compare(batch->bytes + last->offset,
+												 last->len, key, one), one);
+}
+
+/* The same for a key of up to SURF_WIDE_BYTES, on processors with masks. */
+SURF_MASKED_TARGET static BITS_INLINE bool
+surf_batch_add_masked(SurfBatch *batch, FilterBytes key)
+{
+	const SurfBatchKey *last = &batch->keys[batch->n];
+
+	return surf_batch_put_wide(batch, key,
+							   surf_masked_compare(batch->bytes + last->offset,
+												   last->len, key), true);
 }
 
 /* Which of 16 nodes are less deep?  All bits of their 16 are set, or none. */
@@ -282,7 +335,9 @@ surf_avx2_costs(const uint16_t *own, const uint16_t *top, const uint16_t *left,
 
 /* There are none such; nothing of this is called. */
 #define SURF_AVX2_TARGET
+#define SURF_MASKED_TARGET
 #define SURF_CPU_HAS_AVX2() false
+#define SURF_CPU_HAS_MASKS() false
 
 typedef struct SurfWide
 {
@@ -305,6 +360,14 @@ surf_wide_compare(const uint8_t *last, uint32_t last_len, FilterBytes key,
 	return wide;
 }
 
+static inline SurfWide
+surf_masked_compare(const uint8_t *last, uint32_t last_len, FilterBytes key)
+{
+	SurfWide	wide = {0, 0};
+
+	return wide;
+}
+
 static inline uint32_t
 surf_wide_unseen(const uint8_t (*set)[16], FilterBytes key, const SurfWide *wide)
 {
@@ -319,6 +382,12 @@ surf_wide_store(uint8_t *to, FilterBytes key, SurfWide *wide, bool one)
 
 static inline bool
 surf_batch_add_wide(SurfBatch *batch, FilterBytes key, bool one)
+{
+	return surf_batch_add(batch, key);
+}
+
+static inline bool
+surf_batch_add_masked(SurfBatch *batch, FilterBytes key)
 {
 	return surf_batch_add(batch, key);
 }

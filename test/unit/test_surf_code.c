@@ -295,10 +295,18 @@ add_wide(SurfBatch *batch, FilterBytes key, bool one)
 	return surf_batch_add_wide(batch, key, one);
 }
 
+SURF_MASKED_TARGET static bool
+add_masked(SurfBatch *batch, FilterBytes key)
+{
+	return surf_batch_add_masked(batch, key);
+}
+
 /* Adds a key to a batch in one of the ways there are. */
 static bool
 add_somehow(SurfBatch *batch, FilterBytes key)
 {
+	if (SURF_CPU_HAS_MASKS() && key.len <= SURF_WIDE_BYTES && unit_random_below(3) == 0)
+		return add_masked(batch, key);
 	if (SURF_CPU_HAS_AVX2() && unit_random_below(2))
 		return add_wide(batch, key, surf_wide_is_one(key) && unit_random_below(2));
 	return surf_batch_add(batch, key);

@@ -8,7 +8,9 @@
  *
  *-------------------------------------------------------------------------
  */
+#ifndef SURF_UNMASKED
 #define BITS_PORTABLE
+#endif
 #define surf_build_begin surf_build_begin_portable
 #define surf_measure surf_measure_portable
 #define surf_measure_end surf_measure_end_portable
@@ -87,8 +89,10 @@ test_runs_are_the_same(void)
 int
 main(void)
 {
-#ifdef SURF_SCALAR
+#if defined(SURF_SCALAR)
 	unit_begin("surf scalar");
+#elif defined(SURF_UNMASKED)
+	unit_begin("surf avx2");
 #else
 	unit_begin("surf portable");
 #endif
