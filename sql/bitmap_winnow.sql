@@ -70,6 +70,13 @@ UPDATE hot SET n = 1 WHERE k = 500;
 VACUUM hot;
 SELECT * FROM scanned('SELECT * FROM hot WHERE k = 500');
 
+-- A new value in the last block, whose key comes to an earlier block as well, is looked for from there on.
+INSERT INTO hot VALUES (-7, 0);
+SELECT told > 1 AS more_than_one, same FROM scanned('SELECT * FROM hot WHERE k = -7');
+UPDATE hot SET k = -7 WHERE k = 5;
+SELECT ctid < '(1,0)' AS in_first_block, count(*) FROM hot WHERE k = -7 GROUP BY 1 ORDER BY 1;
+SELECT n, told, same FROM scanned('SELECT * FROM hot WHERE k = -7');
+
 -- A new value that is in the last block is in none before.
 VACUUM t;
 INSERT INTO t SELECT -4, 10000 + g, repeat('x', 740) FROM generate_series(1, 40) g;
