@@ -4,9 +4,9 @@
  *	  Looking into blocks before they go into a bitmap.
  *
  * The executor takes a row at a time through visibility, deforming and the
- * condition, some 50 ns each, and of the rows of a range of blocks one may
- * match.  Comparing their encoded keys in a loop takes a fifth of that.  So
- * blocks without any row version that matches are left out of the bitmap.
+ * condition, and of the rows of a range of blocks one may match.  Comparing
+ * their encoded keys in a loop takes less than half as long.  So blocks without
+ * any row version that matches are left out of the bitmap.
  *
  * A version that the scan's snapshot sees was on its block before the snapshot
  * was taken, and stays there as it is while the snapshot is in use; so a look
