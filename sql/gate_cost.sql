@@ -94,50 +94,6 @@ SELECT share('SELECT * FROM fact LEFT JOIN (SELECT * FROM dim WHERE id < 5) d ON
 SELECT share('SELECT * FROM fact WHERE NOT EXISTS (SELECT FROM dim WHERE device_id = id AND id < 5)');
 SELECT share('SELECT * FROM (SELECT * FROM dim WHERE id < 5) d LEFT JOIN fact ON device_id = id');
 SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT id FROM dim WHERE id < 5)');
--- merge joins of sorted sides, either of which may be fact's
-SET enable_mergejoin = on;
-SET enable_hashjoin = off;
-SET enable_indexscan = off;
-SET enable_indexonlyscan = off;
-SELECT join_to, share('SELECT * FROM fact JOIN ' || join_to)
-FROM unnest('{"dim ON device_id = id WHERE id < 5",
-	"dim ON device_id = id WHERE id < 20",
-	"dim ON device_id = id WHERE id < 50",
-	"dim ON device_id = id",
-	"dim ON device_id + 0 = id WHERE id < 5",
-	"generate_series(1, 5) id ON device_id = id",
-	"generate_series(1, 20000) id ON device_id = id"}'::text[]) join_to;
-SELECT share('SELECT * FROM fact LEFT JOIN (SELECT * FROM dim WHERE id < 5) d ON device_id = id');
-SELECT share('SELECT * FROM fact FULL JOIN (SELECT * FROM dim WHERE id < 5) d ON device_id = id');
-SELECT share('SELECT * FROM fact WHERE NOT EXISTS (SELECT FROM dim WHERE device_id = id AND id < 5)');
-SELECT share('SELECT * FROM (SELECT * FROM dim WHERE id < 5) d LEFT JOIN fact ON device_id = id');
-SELECT share('SELECT * FROM dim WHERE id < 5 AND NOT EXISTS (SELECT FROM fact WHERE device_id = id)');
-SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT id FROM dim WHERE id < 5)');
-RESET enable_indexscan;
-RESET enable_indexonlyscan;
--- of two partitioned tables the one with more rows is given the other one's values
-CREATE TABLE part (id int, n int) PARTITION BY RANGE (id);
-SELECT format('CREATE TABLE part%1$s PARTITION OF part FOR VALUES FROM (%2$s) TO (%3$s) WITH (autovacuum_enabled = off)', n, n * 40, n * 40 + 40)
-FROM generate_series(0, 4) n \gexec
-INSERT INTO part SELECT n % 200, n FROM generate_series(0, 19999) n;
-CREATE INDEX ON part USING rangefilter (id);
-VACUUM ANALYZE part;
-SELECT query, share(query), chosen(query)
-FROM unnest('{"SELECT * FROM fact JOIN part ON device_id = id WHERE n < 5",
-	"SELECT * FROM part JOIN fact ON device_id = id WHERE n < 5",
-	"SELECT * FROM fact JOIN part ON device_id = id WHERE v = 7 AND day < 3",
-	"SELECT * FROM part JOIN fact ON device_id = id WHERE v = 7 AND day < 3",
-	"SELECT * FROM fact LEFT JOIN part ON device_id = id WHERE v = 7 AND day < 3",
-	"SELECT * FROM fact JOIN part ON device_id = id WHERE v < 7 AND day < 3 AND n < 5"}'::text[]) query;
-DROP TABLE part;
--- what is in order already
-CREATE INDEX fact_order ON fact (device_id);
-SET enable_seqscan = off;
-SELECT share('SELECT * FROM fact JOIN generate_series(1, 5) id ON device_id = id');
-RESET enable_seqscan;
-DROP INDEX fact_order;
-RESET enable_hashjoin;
-SET enable_mergejoin = off;
 -- tables that ANALYZE does not know
 CREATE TABLE unknown (day int, device_id int) PARTITION BY LIST (day);
 CREATE TABLE unknown1 PARTITION OF unknown FOR VALUES IN (1) WITH (autovacuum_enabled = off);

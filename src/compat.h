@@ -133,11 +133,6 @@ typedef RelFileNode RfRelFile;
 	 (jointype) == JOIN_RIGHT)
 #endif
 
-/* ... and those of which one of the inner side is none. */
-#define RF_DROPS_INNER(jointype) \
-	((jointype) == JOIN_INNER || (jointype) == JOIN_LEFT || \
-	 (jointype) == JOIN_SEMI || (jointype) == JOIN_ANTI)
-
 /* The record that makes standbys cancel queries, xl_btree_reuse_page. */
 #if PG_VERSION_NUM >= 160000
 #define RF_FILL_CONFLICT(record, relation, number, xid) \

@@ -12,12 +12,11 @@
  *	  gate_path.c	set_rel_pathlist_hook: gates above members' paths, costs
  *	  gate_cost.c	set_join_pathlist_hook: joins that close gates
  *	  gate_plan.c	from path to plan; one gate for an Append of gates
- *	  gate_join.c	gates that hash and merge joins give their values to
+ *	  gate_join.c	gates that hash joins give their values to
  *	  gate_offer.c	what a join offers as conditions of a gate
  *	  gate_exec.c	execution
  *	  gate_ask.c	asking a member's index
- *	  gate_feed.c	the values of a join, those of a hash join's table
- *	  gate_sort.c	those of a merge join's sort
+ *	  gate_feed.c	the values of a hash join
  *	  gate_explain.c	EXPLAIN
  *
  *-------------------------------------------------------------------------
@@ -118,9 +117,8 @@ typedef enum RfGatePrivate
 	RF_GATE_HIDE_COUNTS,		/* Boolean: see explain.c */
 	RF_GATE_CONDITIONS,			/* Integer: so many has the scan below */
 	RF_GATE_FEEDS				/* per hole a join fills, integers: its
-								 * plan_node_id, number of its hash or merge
-								 * clause, 1 if the values are those of its
-								 * outer side, and number of the hole */
+								 * plan_node_id, number of its hash clause,
+								 * and number of the hole */
 } RfGatePrivate;
 
 extern const CustomPathMethods rf_gate_path_methods;
@@ -136,7 +134,7 @@ extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
 /* ---- gate_join.c, gate_offer.c ---- */
 
-/* Of a hash table or sort with more rows, values are not collected. */
+/* Of a hash table with more rows, values are not collected. */
 #define RF_FEED_MAX_ROWS 10000
 
 /* More distinct values are not asked for. */
@@ -149,9 +147,7 @@ extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 typedef struct RfOffer
 {
 	int			join;			/* plan_node_id */
-	int			key;			/* number of the hash or merge clause */
-	bool		from_outer;		/* values of the join's outer side */
-	bool		lasting;		/* the same in all scans of the plan */
+	int			key;			/* number of the hash clause */
 	OpExpr	   *clause;			/* values on the right */
 	Oid			array;			/* type of an array of the values */
 	Node	   *expr;			/* what is compared; OUTER_VAR is the output
@@ -167,10 +163,6 @@ typedef struct RfFeeding
 	PlannerInfo *root;			/* the last is_secured() was asked for */
 	Index		rti;
 	bool		secured;
-	int			rescanned;		/* above 0: in what may be scanned again, with
-								 * other parameters */
-	List	   *fed;			/* plan_node_ids of joins whose offers were
-								 * taken */
 } RfFeeding;
 
 extern void rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning);
@@ -181,7 +173,7 @@ extern bool rf_is_fed_scan(const Plan *plan);
 extern List *rf_scan_tlist(Plan *plan);
 extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
 
-/* ---- gate_exec.c, gate_ask.c, gate_feed.c, gate_sort.c ---- */
+/* ---- gate_exec.c, gate_ask.c, gate_feed.c ---- */
 
 typedef struct RfGateMember
 {
@@ -205,22 +197,13 @@ typedef struct RfGateIndex
 	RfImage    *image;			/* NULL: there is none */
 } RfGateIndex;
 
-/* The sorted side of a merge join that gives its values. */
-typedef struct RfSorted
-{
-	SortState  *sort;
-	bool		outer;			/* the join reads it first */
-	bool		done;			/* has been read, or cannot be any more */
-	List	   *feeds;			/* RfFeed */
-} RfSorted;
-
 /*
  * The values of one key of a join.  In the executor's memory for a query; a hash
  * table goes before that does.
  */
 typedef struct RfFeed
 {
-	JoinState  *join;
+	struct HashJoinState *join;
 	int			key;
 	Oid			type;
 	ExprState  *value;			/* computes it from a row ... */
@@ -228,30 +211,16 @@ typedef struct RfFeed
 	ExprContext *econtext;
 	MemoryContext context;		/* holds array */
 	struct HashJoinTableData *table;	/* that has been read, NULL: none */
-	RfSorted   *sorted;			/* of a merge join; else NULL */
 	uint64		version;		/* of the array ... */
 	bool		known;			/* ... if there is one */
 	Datum		array;
 } RfFeed;
 
-/* The values of some rows, while they are collected. */
-typedef struct RfFeedValues
-{
-	struct RfFeedValue *values;
-	int			n;
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	MemoryContext scratch;
-	MemoryContext old;
-} RfFeedValues;
-
 /* A hole that a join fills. */
 typedef struct RfGateFeed
 {
 	int			join;			/* plan_node_id */
-	int			key;			/* number of the hash or merge clause */
-	bool		from_outer;
+	int			key;			/* number of the hash clause */
 	int			hole;
 	RfFeed	   *feed;			/* NULL: not found */
 	uint64		version;		/* of the values, 0: they are not known */
@@ -309,11 +278,6 @@ extern void rf_feed_fill(const RfGateState *gate, List **clauses,
 						 Datum *values, bool *nulls);
 extern List *rf_feed_own_clauses(const RfGateState *gate, List *clauses);
 extern Cost rf_feed_cost(const RfCond *cond);
-extern void rf_feed_begin(RfFeed *feed, int rows, RfFeedValues *values);
-extern void rf_feed_add(RfFeed *feed, RfFeedValues *values);
-extern void rf_feed_end(RfFeed *feed, RfFeedValues *values, bool complete);
-extern RfSorted *rf_sorted_make(MergeJoinState *join, bool outer);
-extern void rf_sorted_read(RfSorted *sorted);
 
 /* ---- gate_explain.c ---- */
 

@@ -6,11 +6,9 @@
  * A hash join that gives its values to the scans on its outer side (gate_join.c)
  * does not read all of that side.  Gates for it are made when the plan is
  * finished, so no path's cost tells; the planner would take parallel workers, or
- * another order of joins, to read faster what is not read at all.  So a hash
- * join over the members of a table is made cheaper by what it is expected to
- * leave out of them.  A merge join likewise, if it has both sides sorted: what is
- * left out need not be sorted either.  (How much it reads of members that are in
- * order already, core does not tell: it may stop long before their end.)
+ * another order of joins, to read faster what is not read at all.  So a hash join
+ * over the members of a table is made cheaper by what it is expected to leave out of
+ * them.
  *
  * A member is expected to be read with the probability that it holds one of the
  * values, taken to be independent; for one value that is the member's share of
@@ -156,57 +154,29 @@ is_parent(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * The side of a join that is given the values of the other one, as gate_join.c,
- * gate_feed.c and gate_sort.c see it; NULL if neither is.
+ * The outer side of a hash join if it is given the values of the inner one, as
+ * gate_join.c and gate_feed.c see it; else NULL.
  */
 static Path *
-fed_path(PlannerInfo *root, const JoinPath *join)
+fed_path(PlannerInfo *root, const HashPath *hash)
 {
-	Path	   *outer = join->outerjoinpath;
-	Path	   *inner = join->innerjoinpath;
-	Path	   *fed;
-	Path	   *known;
-	bool		may_feed;
+	const JoinPath *join = &hash->jpath;
+	Path	   *fed = join->outerjoinpath;
 
-	if (RF_IS_DISABLED(&join->path))
+	if (RF_IS_DISABLED(&join->path) || join->path.parallel_aware ||
+		!RF_DROPS_OUTER(join->jointype) || hash->num_batches != 1)
 		return NULL;
-	if (IsA(join, HashPath))
-	{
-		fed = outer;
-		known = inner;
-		may_feed = !join->path.parallel_aware &&
-			RF_DROPS_OUTER(join->jointype) &&
-			((const HashPath *) join)->num_batches == 1;
-	}
-	else
-	{
-		bool		to_outer = is_parent(root, outer->parent) &&
-		(!is_parent(root, inner->parent) || outer->rows >= inner->rows);
-
-		fed = to_outer ? outer : inner;
-		known = to_outer ? inner : outer;
-		may_feed = ((const MergePath *) join)->outersortkeys != NIL &&
-			((const MergePath *) join)->innersortkeys != NIL &&
-			(to_outer ? RF_DROPS_OUTER(join->jointype) :
-			 RF_DROPS_INNER(join->jointype)) &&
-			known->param_info == NULL && known->parallel_workers == 0;
-	}
-	return may_feed && is_parent(root, fed->parent) &&
-		known->rows <= RF_FEED_MAX_ROWS ? fed : NULL;
+	return is_parent(root, fed->parent) &&
+		join->innerjoinpath->rows <= RF_FEED_MAX_ROWS ? fed : NULL;
 }
 
 /*
- * What a join is expected to save by gates on this side.
+ * What a hash join is expected to save by gates on this side.
  */
 static Cost
-saved_cost(PlannerInfo *root, const JoinPath *join, const Path *fed)
+saved_cost(PlannerInfo *root, const HashPath *hash, const Path *fed)
 {
-	bool		merge = IsA(join, MergePath);
-	List	   *clauses = merge ?
-	((const MergePath *) join)->path_mergeclauses :
-	((const HashPath *) join)->path_hashclauses;
-	const Path *known = fed == join->outerjoinpath ?
-	join->innerjoinpath : join->outerjoinpath;
+	List	   *clauses = hash->path_hashclauses;
 	RfJoinKey  *keys = palloc(list_length(clauses) * sizeof(RfJoinKey));
 	int			nkeys = 0;
 	Cost		cost;
@@ -221,44 +191,30 @@ saved_cost(PlannerInfo *root, const JoinPath *join, const Path *fed)
 		return 0;
 	foreach(cell, clauses)
 		nkeys += read_clause(root, lfirst_node(RestrictInfo, cell),
-							 fed->parent, known, &keys[nkeys]);
+							 fed->parent, hash->jpath.innerjoinpath,
+							 &keys[nkeys]);
 	if (nkeys == 0)
 		return 0;
 
-	/*
-	 * Rows that are not read are not looked up in the hash table either, or
-	 * not sorted.
-	 */
-	cost = fed->total_cost - fed->startup_cost;
-	if (merge)
-		cost += 2 * cpu_operator_cost * fed->rows * log2(Max(2, fed->rows));
-	else
-		cost += cpu_operator_cost * list_length(clauses) * fed->rows;
+	/* Rows that are not read are not looked up in the hash table either. */
+	cost = fed->total_cost - fed->startup_cost +
+		cpu_operator_cost * list_length(clauses) * fed->rows;
 	return (1 - remaining_cost(root, fed->parent->relid, scans, keys, nkeys)) *
 		cost;
 }
 
 /*
- * A copy of a join that costs less.  A merge join saves before its first row.
+ * A copy of a hash join that costs less.
  */
 static Path *
-cheaper_copy(const JoinPath *join, Cost saved)
+cheaper_copy(const HashPath *join, Cost saved)
 {
-	Path	   *copy;
+	HashPath   *copy = makeNode(HashPath);
+	Path	   *path = &copy->jpath.path;
 
-	if (IsA(join, MergePath))
-	{
-		copy = (Path *) makeNode(MergePath);
-		memcpy(copy, join, sizeof(MergePath));
-		copy->startup_cost = Max(0, copy->startup_cost - saved);
-	}
-	else
-	{
-		copy = (Path *) makeNode(HashPath);
-		memcpy(copy, join, sizeof(HashPath));
-	}
-	copy->total_cost = Max(copy->total_cost - saved, copy->startup_cost);
-	return copy;
+	memcpy(copy, join, sizeof(HashPath));
+	path->total_cost = Max(path->total_cost - saved, path->startup_cost);
+	return path;
 }
 
 /*
@@ -274,14 +230,14 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 
 	foreach(cell, paths)
 	{
-		JoinPath   *join = lfirst(cell);
+		HashPath   *join = lfirst(cell);
 		Path	   *fed;
 		Cost		saved;
 
-		if ((!IsA(join, HashPath) && !IsA(join, MergePath)) ||
-			join->jointype != jointype ||
-			join->outerjoinpath->parent != outer ||
-			join->innerjoinpath->parent != inner ||
+		if (!IsA(join, HashPath) ||
+			join->jpath.jointype != jointype ||
+			join->jpath.outerjoinpath->parent != outer ||
+			join->jpath.innerjoinpath->parent != inner ||
 			(fed = fed_path(root, join)) == NULL ||
 			(saved = saved_cost(root, join, fed)) <= 0)
 			continue;
@@ -306,7 +262,7 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 		previous_hook(root, joinrel, outer, inner, jointype, extra);
 	if (rf_planning == NULL || !rf_planning->may_gate ||
 		rf_planning->gate_rels == NULL || !rf_is_ours(root) ||
-		(!is_parent(root, outer) && !is_parent(root, inner)))
+		!is_parent(root, outer))
 		return;
 
 	/* Joins with one side made unique are inner joins. */

@@ -77,35 +77,32 @@ condition_text(CustomScan *gate, List *clauses, List *ancestors,
 }
 
 /*
- * Shows the conditions of the hash or the merge joins that give a gate values, in
- * their own terms.
+ * Shows the conditions of the hash joins that give a gate values, in their own
+ * terms.
  */
 static void
-show_join_conditions(RfGateState *gate, bool merge, List *ancestors,
-					 ExplainState *es)
+show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
 {
 	List	   *texts = NIL;
 
 	for (int i = 0; i < gate->nfeeds; i++)
 	{
 		const RfFeed *feed = gate->feeds[i].feed;
-		Plan	   *plan;
-		List	   *clauses;
+		HashJoin   *plan;
 		List	   *context;
 
-		if (feed == NULL || (feed->sorted != NULL) != merge)
+		if (feed == NULL)
 			continue;
-		plan = feed->join->ps.plan;
-		clauses = merge ? ((MergeJoin *) plan)->mergeclauses :
-			((HashJoin *) plan)->hashclauses;
-		context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+		plan = (HashJoin *) feed->join->js.ps.plan;
+		context = set_deparse_context_plan(es->deparse_cxt, &plan->join.plan,
+										   ancestors);
 		texts = lappend(texts,
-						deparse_expression(list_nth(clauses, feed->key),
+						deparse_expression(list_nth(plan->hashclauses,
+													feed->key),
 										   context, true, false));
 	}
 	if (texts != NIL)
-		ExplainPropertyList(merge ? "Skip Merge Cond" : "Skip Hash Cond",
-							texts, es);
+		ExplainPropertyList("Skip Hash Cond", texts, es);
 }
 
 /*
@@ -199,8 +196,7 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (clauses != NIL)
 		ExplainPropertyText("Skip Cond",
 							condition_text(plan, clauses, ancestors, es), es);
-	show_join_conditions(gate, false, ancestors, es);
-	show_join_conditions(gate, true, ancestors, es);
+	show_join_conditions(gate, ancestors, es);
 	if (!boolVal(list_nth(plan->custom_private, RF_GATE_HIDE_COUNTS)))
 		show_counts(gate, es);
 }

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * gate_feed.c
- *	  The values a join gives to gates below one of its sides.
+ *	  The values a hash join gives to gates below its outer side.
  *
- * Those of a merge join: gate_sort.c.  Those of a hash join are read from its
- * hash table when a gate is asked for its first row, if the table is complete by
- * then, all in memory and small.  Core would begin with a row of the outer side,
+ * They are read from its hash table when a gate is asked for its first row, if the
+ * table is complete by then, all in memory and small.  Core would begin with a row of the outer side,
  * to find out whether there is one at all, unless it knows from the scan before
  * that there was; so we tell it that (which it forgets, like us, when it has read
  * the outer side again).
@@ -42,10 +41,22 @@ typedef struct RfFeedValue
 	Datum		datum;
 } RfFeedValue;
 
+/* The values of some rows, while they are collected. */
+typedef struct RfFeedValues
+{
+	RfFeedValue *values;
+	int			n;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	MemoryContext scratch;
+	MemoryContext old;
+} RfFeedValues;
+
 /* Bringing joins and gates together. */
 typedef struct RfLinking
 {
-	List	   *joins;			/* JoinStates above, the nearest first */
+	List	   *joins;			/* HashJoinStates above, the nearest first */
 	List	   *feeds;			/* RfFeed made so far */
 } RfLinking;
 
@@ -71,28 +82,31 @@ rf_feed_init(RfGateState *gate, CustomScan *plan)
 
 		feed->join = linitial_int(lfirst(cell));
 		feed->key = lsecond_int(lfirst(cell));
-		feed->from_outer = lthird_int(lfirst(cell)) != 0;
-		feed->hole = lfourth_int(lfirst(cell));
+		feed->hole = lthird_int(lfirst(cell));
 	}
 	feeds_pending = true;
 }
 
 /*
  * A key of a join, for gates that may be given its values.  The expression is
- * compiled for rows of any kind: in hash tables and sorts are minimal tuples,
- * whatever the plan below returns.
+ * compiled for rows of any kind: in a hash table are minimal tuples, whatever the
+ * plan below returns.
  */
 static RfFeed *
-make_feed(JoinState *join, int key, Expr *expr, TupleDesc desc)
+make_feed(HashJoinState *join, int key)
 {
-	EState	   *estate = join->ps.state;
+	EState	   *estate = join->js.ps.state;
+	Hash	   *hash = (Hash *) innerPlanState(join)->plan;
+	Expr	   *expr = list_nth(hash->hashkeys, key);
 	RfFeed	   *feed = palloc0(sizeof(RfFeed));
 
 	feed->join = join;
 	feed->key = key;
 	feed->type = exprType((Node *) expr);
 	feed->value = ExecInitExpr(expr, NULL);
-	feed->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsMinimalTuple);
+	feed->slot = ExecInitExtraTupleSlot(estate,
+										join->hj_HashTupleSlot->tts_tupleDescriptor,
+										&TTSOpsMinimalTuple);
 	feed->econtext = CreateExprContext(estate);
 	feed->context = AllocSetContextCreate(estate->es_query_cxt,
 										  "rangefilter join values",
@@ -100,52 +114,11 @@ make_feed(JoinState *join, int key, Expr *expr, TupleDesc desc)
 	return feed;
 }
 
-static RfFeed *
-make_hash_feed(HashJoinState *join, int key)
-{
-	Hash	   *hash = (Hash *) innerPlanState(join)->plan;
-
-	return make_feed(&join->js, key, list_nth(hash->hashkeys, key),
-					 join->hj_HashTupleSlot->tts_tupleDescriptor);
-}
-
-/*
- * The same of a merge join, NULL if it has no Sort there.  All its feeds are of
- * one side.
- */
-static RfFeed *
-make_merge_feed(MergeJoinState *join, int key, bool from_outer,
-				RfLinking *linking)
-{
-	MergeJoin  *plan = (MergeJoin *) join->js.ps.plan;
-	OpExpr	   *clause = list_nth_node(OpExpr, plan->mergeclauses, key);
-	RfSorted   *sorted = NULL;
-	RfFeed	   *feed;
-	ListCell   *cell;
-
-	foreach(cell, linking->feeds)
-	{
-		feed = lfirst(cell);
-		if (feed->join == &join->js)
-			sorted = feed->sorted;
-	}
-	if (sorted == NULL)
-		sorted = rf_sorted_make(join, from_outer);
-	if (sorted == NULL)
-		return NULL;
-	feed = make_feed(&join->js, key, from_outer ? linitial(clause->args) :
-					 lsecond(clause->args),
-					 ExecGetResultType(&sorted->sort->ss.ps));
-	feed->sorted = sorted;
-	sorted->feeds = lappend(sorted->feeds, feed);
-	return feed;
-}
-
 /*
  * The feed for a key of a join, which is made if there is none yet.
  */
 static RfFeed *
-get_feed(JoinState *join, const RfGateFeed *wanted, RfLinking *linking)
+get_feed(HashJoinState *join, const RfGateFeed *wanted, RfLinking *linking)
 {
 	RfFeed	   *feed;
 	ListCell   *cell;
@@ -156,12 +129,8 @@ get_feed(JoinState *join, const RfGateFeed *wanted, RfLinking *linking)
 		if (feed->join == join && feed->key == wanted->key)
 			return feed;
 	}
-	feed = IsA(join, HashJoinState) ?
-		make_hash_feed((HashJoinState *) join, wanted->key) :
-		make_merge_feed((MergeJoinState *) join, wanted->key,
-						wanted->from_outer, linking);
-	if (feed != NULL)
-		linking->feeds = lappend(linking->feeds, feed);
+	feed = make_feed(join, wanted->key);
+	linking->feeds = lappend(linking->feeds, feed);
 	return feed;
 }
 
@@ -174,13 +143,13 @@ link_gate(RfGateState *gate, RfLinking *linking)
 	for (int i = 0; i < gate->nfeeds; i++)
 	{
 		RfGateFeed *wanted = &gate->feeds[i];
-		JoinState  *join = NULL;
+		HashJoinState *join = NULL;
 		ListCell   *cell;
 
 		foreach(cell, linking->joins)
 		{
 			join = lfirst(cell);
-			if (join->ps.plan->plan_node_id == wanted->join)
+			if (join->js.ps.plan->plan_node_id == wanted->join)
 				break;
 			join = NULL;
 		}
@@ -189,8 +158,7 @@ link_gate(RfGateState *gate, RfLinking *linking)
 		wanted->feed = get_feed(join, wanted, linking);
 
 		/* The hash table before the first row of the outer side. */
-		if (IsA(join, HashJoinState))
-			((HashJoinState *) join)->hj_OuterNotEmpty = true;
+		join->hj_OuterNotEmpty = true;
 	}
 }
 
@@ -198,8 +166,7 @@ static bool
 link_node(PlanState *node, void *arg)
 {
 	RfLinking  *linking = arg;
-	bool		is_join = IsA(node, HashJoinState) ||
-	IsA(node, MergeJoinState);
+	bool		is_join = IsA(node, HashJoinState);
 
 	if (is_join)
 		linking->joins = lcons(node, linking->joins);
@@ -248,10 +215,10 @@ compare_values(const void *a, const void *b)
 }
 
 /*
- * Begins to collect values of so many rows; rf_feed_end() ends it.
+ * Begins to collect values of so many rows; end_values() ends it.
  */
-void
-rf_feed_begin(RfFeed *feed, int rows, RfFeedValues *values)
+static void
+begin_values(RfFeed *feed, int rows, RfFeedValues *values)
 {
 	get_typlenbyvalalign(feed->type, &values->typlen, &values->typbyval,
 						 &values->typalign);
@@ -266,8 +233,8 @@ rf_feed_begin(RfFeed *feed, int rows, RfFeedValues *values)
 /*
  * Adds the value of the row in the feed's slot, if it is not NULL.
  */
-void
-rf_feed_add(RfFeed *feed, RfFeedValues *values)
+static void
+add_value(RfFeed *feed, RfFeedValues *values)
 {
 	ExprContext *econtext = feed->econtext;
 	RfFeedValue *added = &values->values[values->n];
@@ -304,7 +271,7 @@ read_chunks(RfFeed *feed, RfFeedValues *values)
 
 			at += MAXALIGN(HJTUPLE_OVERHEAD + row->t_len);
 			ExecStoreMinimalTuple(row, feed->slot, false);
-			rf_feed_add(feed, values);
+			add_value(feed, values);
 		}
 	}
 	ExecClearTuple(feed->slot);
@@ -346,14 +313,14 @@ make_array(RfFeed *feed, RfFeedValues *values)
 }
 
 /*
- * Takes the values that were collected, unless some are missing.
+ * Takes the values that were collected, unless they are too many.
  */
-void
-rf_feed_end(RfFeed *feed, RfFeedValues *values, bool complete)
+static void
+end_values(RfFeed *feed, RfFeedValues *values)
 {
 	MemoryContextReset(feed->context);
 	feed->version++;
-	feed->known = complete && make_array(feed, values);
+	feed->known = make_array(feed, values);
 	MemoryContextSwitchTo(values->old);
 	MemoryContextDelete(values->scratch);
 }
@@ -374,9 +341,9 @@ read_table(RfFeed *feed, HashJoinTable table)
 	MemoryContextRegisterResetCallback(table->hashCxt, callback);
 	feed->table = table;
 	feed->known = false;
-	rf_feed_begin(feed, (int) table->totalTuples, &values);
+	begin_values(feed, (int) table->totalTuples, &values);
 	read_chunks(feed, &values);
-	rf_feed_end(feed, &values, true);
+	end_values(feed, &values);
 }
 
 /*
@@ -385,16 +352,9 @@ read_table(RfFeed *feed, HashJoinTable table)
 static uint64
 current_version(RfFeed *feed)
 {
-	HashJoinState *join;
-	HashJoinTable table;
+	HashJoinState *join = feed->join;
+	HashJoinTable table = join->hj_HashTable;
 
-	if (feed->sorted != NULL)
-	{
-		rf_sorted_read(feed->sorted);
-		return feed->known ? feed->version : 0;
-	}
-	join = (HashJoinState *) feed->join;
-	table = join->hj_HashTable;
 	if (table == NULL || table->nbatch != 1 || table->skewEnabled ||
 		table->parallel_state != NULL || table->totalTuples > RF_FEED_MAX_ROWS)
 		return 0;

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * gate_join.c
- *	  Gates that hash and merge joins give their values to.
+ *	  Gates that hash joins give their values to.
  *
  * A hash join has read its inner side before it needs the first row of its
  * outer side.  Where rows of the outer side that match nothing are no result,
  * the values of the inner side are all that the outer side's scans need look
- * for: a condition "key = ANY (values)" of a gate.  Likewise the rows that a Sort
- * has read on either side of a merge join, for the other side.
+ * for: a condition "key = ANY (values)" of a gate.
  *
  * Such gates are made when the plan is finished.  No path depends on them, and
  * they cost the planner a walk over the plan.  On the way down from a join,
@@ -17,11 +16,8 @@
  * aggregates), into the side of an outer join that may be filled with NULLs, or
  * into other processes.
  *
- * Nor, for hash joins, through nodes that keep rows from one scan to the next
- * (Sort, Material, Memoize, Hash): the values may differ by then.  A merge join has
- * a Sort on either side most of the time.  So it offers only what is the same
- * in all its scans: where the plan below the Sort depends on no parameter, or the
- * join is started only once.
+ * Nor through nodes that keep rows from one scan to the next (Sort, Material,
+ * Memoize, Hash): the values may differ by then.
  *
  *-------------------------------------------------------------------------
  */
@@ -113,91 +109,12 @@ join_offers(HashJoin *join)
 		offer = palloc(sizeof(RfOffer));
 		offer->join = join->join.plan.plan_node_id;
 		offer->key = key;
-		offer->from_outer = false;
-		offer->lasting = false;
 		offer->clause = clause;
 		offer->array = array;
 		offer->expr = linitial(clause->args);
 		offers = lappend(offers, offer);
 	}
 	return offers;
-}
-
-/*
- * The Sort on a side of a merge join, or NULL.  Its columns are those of the side.
- */
-static Plan *
-sorted_plan(Plan *side)
-{
-	while (IsA(side, Unique) || IsA(side, Material))
-		side = outerPlan(side);
-	return IsA(side, Sort) ? side : NULL;
-}
-
-/*
- * What a merge join offers one of its sides of the values on the other one, which
- * are in columns of the Sort there, whatever they were computed from.
- */
-static List *
-merge_offers(RfFeeding *feeding, MergeJoin *join, bool from_outer)
-{
-	Plan	   *sort = sorted_plan(from_outer ? outerPlan(join) :
-								   innerPlan(join));
-	JoinType	type = join->join.jointype;
-	List	   *offers = NIL;
-	ListCell   *cell;
-
-	if (!(from_outer ? RF_DROPS_INNER(type) : RF_DROPS_OUTER(type)) ||
-		sort == NULL || sort->plan_rows > RF_FEED_MAX_ROWS ||
-		(feeding->rescanned > 0 && !bms_is_empty(sort->allParam)))
-		return NIL;
-	foreach(cell, join->mergeclauses)
-	{
-		OpExpr	   *clause = copyObject(lfirst_node(OpExpr, cell));
-		RfOffer    *offer = palloc(sizeof(RfOffer));
-		Node	   *value;
-
-		if (from_outer)
-		{
-			if (!OidIsValid(get_commutator(clause->opno)))
-				continue;
-			CommuteOpExpr(clause);
-		}
-		value = lsecond(clause->args);
-		offer->join = join->join.plan.plan_node_id;
-		offer->key = foreach_current_index(cell);
-		offer->from_outer = from_outer;
-		offer->lasting = true;
-		offer->clause = clause;
-		offer->array = get_array_type(exprType(value));
-		offer->expr = rf_replace_vars(linitial(clause->args),
-									  from_outer ? INNER_VAR : OUTER_VAR, NIL);
-		while (IsA(value, RelabelType))
-			value = (Node *) ((RelabelType *) value)->arg;
-		if (OidIsValid(offer->array) && offer->expr != NULL &&
-			IsA(value, Var))
-			offers = lappend(offers, offer);
-	}
-	return offers;
-}
-
-/*
- * Those offers that hold for rows kept from one scan to the next.
- */
-static List *
-lasting_offers(List *offers)
-{
-	List	   *result = NIL;
-	ListCell   *cell;
-
-	foreach(cell, offers)
-	{
-		RfOffer    *offer = lfirst(cell);
-
-		if (offer->lasting)
-			result = lappend(result, offer);
-	}
-	return result;
 }
 
 /*
@@ -361,33 +278,6 @@ keeps_outer(JoinType type)
 }
 
 /*
- * Lets the inputs of a merge join have what they are offered, and the larger one
- * the values of the other.  If it has no use for them, the other way around; not
- * both ways, since one of the sides must run first.
- */
-static void
-feed_merge_join(RfFeeding *feeding, MergeJoin *join, List *outer)
-{
-	Plan	   *plan = &join->join.plan;
-	bool		outer_first = outerPlan(plan)->plan_rows >=
-	innerPlan(plan)->plan_rows;
-
-	for (int i = 0; i < 2; i++)
-	{
-		bool		is_outer = (i == 0) == outer_first;
-		List	   *offers = is_outer ? outer : NIL;
-
-		if (!list_member_int(feeding->fed, plan->plan_node_id))
-			offers = list_concat(offers, merge_offers(feeding, join,
-													  !is_outer));
-		if (is_outer)
-			plan->lefttree = feed_plan(feeding, plan->lefttree, offers);
-		else
-			plan->righttree = feed_plan(feeding, plan->righttree, offers);
-	}
-}
-
-/*
  * Lets the inputs of a join have what it is offered, and what it offers itself.
  */
 static void
@@ -403,27 +293,8 @@ feed_join(RfFeeding *feeding, Join *join, List *offers)
 		inner = pass_on(offers, tlist, INNER_VAR);
 	if (IsA(join, HashJoin))
 		outer = list_concat(outer, join_offers((HashJoin *) join));
-	if (IsA(join, MergeJoin))
-	{
-		feed_merge_join(feeding, (MergeJoin *) join, outer);
-		return;
-	}
 	join->plan.lefttree = feed_plan(feeding, join->plan.lefttree, outer);
-	feeding->rescanned += IsA(join, NestLoop);
 	join->plan.righttree = feed_plan(feeding, join->plan.righttree, inner);
-	feeding->rescanned -= IsA(join, NestLoop);
-}
-
-/*
- * Lets joins in a plan that may scan it more than once, or share its scan with
- * other processes, have what they offer themselves.
- */
-static void
-feed_rescanned(RfFeeding *feeding, List *plans)
-{
-	feeding->rescanned++;
-	feed_plans(feeding, plans, NIL, true);
-	feeding->rescanned--;
 }
 
 /*
@@ -460,7 +331,8 @@ feed_plan(RfFeeding *feeding, Plan *plan, List *offers)
 		case T_CustomScan:
 			if (!rf_is_gate(plan))
 			{
-				feed_rescanned(feeding, ((CustomScan *) plan)->custom_plans);
+				feed_plans(feeding, ((CustomScan *) plan)->custom_plans, NIL,
+						   true);
 				return plan;
 			}
 			offers = pass_on(offers, plan->targetlist, INDEX_VAR);
@@ -469,21 +341,9 @@ feed_plan(RfFeeding *feeding, Plan *plan, List *offers)
 			feed_plans(feeding, ((CustomScan *) plan)->custom_plans, offers,
 					   false);
 			return plan;
-		case T_Sort:
-		case T_IncrementalSort:
-		case T_Material:
-			offers = pass_on(lasting_offers(offers), plan->targetlist,
-							 OUTER_VAR);
-			break;
 		case T_Result:
 			offers = pass_on(offers, plan->targetlist, OUTER_VAR);
 			break;
-		case T_Gather:
-		case T_GatherMerge:
-			feeding->rescanned++;
-			plan->lefttree = feed_plan(feeding, plan->lefttree, NIL);
-			feeding->rescanned--;
-			return plan;
 		default:
 			offers = NIL;
 			break;
@@ -502,5 +362,5 @@ rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning)
 	RfFeeding	feeding = {.stmt = stmt,.planning = planning};
 
 	stmt->planTree = feed_plan(&feeding, stmt->planTree, NIL);
-	feed_rescanned(&feeding, stmt->subplans);
+	feed_plans(&feeding, stmt->subplans, NIL, true);
 }

@@ -455,9 +455,7 @@ add_conditions(RfFeeding *feeding, CustomScan *gate, List *offers,
 		conversions = lappend_int(conversions, RF_AS_IS);
 		exprs = lappend(exprs, makeNullConst(offer->array, -1,
 											 offer->clause->inputcollid));
-		feeds = lappend(feeds, list_make4_int(offer->join, offer->key,
-											  offer->from_outer, hole));
-		feeding->fed = list_append_unique_int(feeding->fed, offer->join);
+		feeds = lappend(feeds, list_make3_int(offer->join, offer->key, hole));
 	}
 	if (feeds == NIL)
 		return false;

@@ -5,7 +5,7 @@
 # A star: readings in partitions by day, devices in a small table; each day four
 # of the 400 devices report.  Asked for the readings of some devices by a join:
 # with the plan the planner takes, with plans it is told to take, and without
-# rangefilter.  Of the smallest table also by merge joins.  Writes its section of test/bench/RESULTS.md when run at full size.
+# rangefilter.  Writes its section of test/bench/RESULTS.md when run at full size.
 #
 # Environment, with defaults:
 #	JOINS_PARTITIONS="100 1000"	one table each
@@ -28,8 +28,6 @@ SETTINGS=(""
 	"SET enable_hashjoin = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0;"
 	"SET enable_nestloop = off; SET enable_mergejoin = off; SET max_parallel_workers_per_gather = 0;"
 	"SET rangefilter.enable = off;")
-MERGE="SET enable_nestloop = off; SET enable_hashjoin = off; SET max_parallel_workers_per_gather = 0;"
-MERGE_SETTINGS=("$MERGE" "$MERGE SET rangefilter.enable = off;")
 
 make_tables()
 {
@@ -112,14 +110,6 @@ Written by \`make bench-joins\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_
 |--:|--:|--:|--:|--:|--:|
 TEXT
 	cat "$RF_TMP/lines"
-	cat <<TEXT
-
-Told to: merge joins, of which one side is sorted before the other is read.
-
-| partitions | devices | gates | without rangefilter |
-|--:|--:|--:|--:|
-TEXT
-	cat "$RF_TMP/merges"
 }
 
 main()
@@ -134,8 +124,6 @@ main()
 		make_tables "$partitions" 2>/dev/null
 		for devices in $DEVICES; do
 			measure "$partitions" "$devices" "${SETTINGS[@]}" >>"$RF_TMP/lines"
-			[ "$partitions" != "${PARTITIONS%% *}" ] ||
-				measure "$partitions" "$devices" "${MERGE_SETTINGS[@]}" >>"$RF_TMP/merges"
 		done
 	done
 	report >"$RF_TMP/section"
