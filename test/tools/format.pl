@@ -6,8 +6,7 @@
 # pgindent itself does before and after.  --check only reports, and looks at
 # every hand-written file for
 #	- more than 800 lines, trailing white space, no newline at the end,
-#	- marks of unfinished work, C++ comments,
-#	- a lower floor of src/ including a header of a higher one.
+#	- marks of unfinished work, C++ comments.
 # --own-typedefs only prints the types that the sources define.
 
 use strict;
@@ -19,7 +18,6 @@ my $MAX_LINES = 800;
 my $INDENT = 'pg_bsd_indent';
 my @OPTIONS = qw(-bad -bap -bbb -bc -bl -cli1 -cp33 -cdb -nce -d0 -di12 -nfc1
   -i4 -l79 -lp -lpl -nip -npro -sac -tpg -ts4);
-my @FLOORS = qw(filter key rangefilter planner);
 
 # Typedefs of the server's and the system's headers that are more often the
 # names of variables.
@@ -139,19 +137,6 @@ sub check_rules
 		  if $line =~ /\b(TO[D]O|FIX[M]E|XX[X])\b/;
 		problem("$file:$number: C++ comment")
 		  if $file =~ /\.[ch]$/ && $line =~ m{^\s*//};
-	}
-
-	if ($file =~ m{^src/(\w+)/.*\.[ch]$})
-	{
-		my $floor = $1;
-		my ($own) = grep { $FLOORS[$_] eq $floor } 0 .. $#FLOORS;
-		while (defined $own && $text =~ m{^#include "(\w+)/(\w+\.h)"}gm)
-		{
-			my ($included, $header) = ($1, $2);
-			my ($other) = grep { $FLOORS[$_] eq $included } 0 .. $#FLOORS;
-			problem("$file: includes $included/$header, of a higher floor")
-			  if defined $other && $other > $own;
-		}
 	}
 	return;
 }

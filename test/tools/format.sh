@@ -2,7 +2,7 @@
 #
 # format.sh: lays out the C sources as PostgreSQL's pgindent does; with --check,
 # changes nothing, and fails where a file is not laid out so or breaks one of
-# the rules that format.pl lists.
+# the rules that format.pl and rooms.pl list.
 
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 # shellcheck source=../lib/common.sh
@@ -13,4 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 rf_init
 rf_need format
 cd "$RF_ROOT"
-perl test/tools/format.pl "$@"
+status=0
+perl test/tools/format.pl "$@" || status=1
+[ "${1:-}" != --check ] || perl test/tools/rooms.pl || status=1
+exit "$status"
