@@ -9,8 +9,9 @@
 
 #include "fmgr.h"
 #include "planner/planner.h"
-#include "rangefilter/rangefilter.h"
-#include "rangefilter/rfstats.h"
+#include "rangefilter/page/options.h"
+#include "rangefilter/probe/probe.h"
+#include "stats/stats.h"
 #include "utils/guc.h"
 #include "wormhole/wormhole.h"
 

@@ -36,7 +36,7 @@
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "planner/planner.h"
-#include "rangefilter/rfstats.h"
+#include "stats/stats.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"

@@ -29,7 +29,7 @@
 #include "common/hashfn.h"
 #include "partitioning/partdesc.h"
 #include "planner/planner.h"
-#include "rangefilter/rfstats.h"
+#include "stats/stats.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"

@@ -28,7 +28,7 @@
 
 #include "nodes/extensible.h"
 #include "planner/planner.h"
-#include "rangefilter/rfstats.h"
+#include "stats/stats.h"
 
 /* ---- gate_match.c ---- */
 

@@ -14,7 +14,7 @@
  * only for answers that were read after it was put there.
  *
  * Groups are shared by all sessions where there is memory for that
- * (rangefilter/rfdigests.c); what others have put into them is adopted, if it
+ * (rangefilter/probe/rfdigests.c); what others have put into them is adopted, if it
  * is of what this session would ask.  Else a session has groups of its own.
  *
  *-------------------------------------------------------------------------

@@ -22,7 +22,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "planner/gate.h"
-#include "rangefilter/rfstats.h"
+#include "stats/stats.h"
 #include "storage/lwlock.h"
 #include "utils/snapmgr.h"
 

@@ -38,7 +38,8 @@
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 #include "partitioning/partdefs.h"
-#include "rangefilter/probe.h"
+#include "rangefilter/probe/probe.h"
+#include "rangefilter/rangefilter.h"
 #include "utils/guc.h"
 #include "utils/snapshot.h"
 

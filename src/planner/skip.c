@@ -31,7 +31,7 @@
 #include "optimizer/plancat.h"
 #include "partitioning/partdesc.h"
 #include "planner/gate.h"
-#include "rangefilter/rfstats.h"
+#include "stats/stats.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "wormhole/wormhole.h"

@@ -17,7 +17,10 @@
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
 #include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
 
 /*
  * Appends the block that becomes the metapage to an empty fork; returns it

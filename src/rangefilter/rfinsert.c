@@ -20,6 +20,9 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "key/rowkey.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/predicate.h"
 

@@ -18,9 +18,12 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "compat.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "rangefilter/page/page.h"
 #include "rangefilter/rangefilter.h"
+#include "stats/stats.h"
 #include "utils/memutils.h"
 
 bool		rf_enable = true;

@@ -11,6 +11,7 @@
 #include "catalog/index.h"
 #include "commands/vacuum.h"
 #include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
 #include "storage/lmgr.h"
 
 /*

@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "rangefilter/page/page.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/bufmgr.h"
 

@@ -23,6 +23,8 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"

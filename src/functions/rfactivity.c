@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfactivity.c
+ *	  The SQL functions behind the view rangefilter_activity.
+ *
+ * Counters tell no values, but whether a query that somebody knows of was
+ * answered NO: that would tell whether rows exist which he may not see.  So
+ * they are shown to those who may read the keys, as rangefilter_status() does
+ * with its own counts, and, like all of core's statistics, to members of
+ * pg_read_all_stats.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_authid_d.h"
+#include "catalog/pg_class_d.h"
+#include "compat.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "functions/rffuncs.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/probe/probe.h"
+#include "rangefilter/rangefilter.h"
+#include "stats/stats.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_index_activity);
+PG_FUNCTION_INFO_V1(rangefilter_activity_reset);
+PG_FUNCTION_INFO_V1(rangefilter_shared_cache);
+
+/* The columns of the result, in order. */
+enum
+{
+	ACTIVITY_PROBES,
+	ACTIVITY_SKIPS,
+	ACTIVITY_WATCHED_SCANS,
+	ACTIVITY_EMPTY_SCANS,
+	ACTIVITY_FALSE_POSITIVE_RATE,
+	ACTIVITY_LAST_SUMMARIZE,
+	ACTIVITY_STALE_BLOCKS,
+	ACTIVITY_BITMAP_SCANS,
+	ACTIVITY_BLOCKS_LEFT_OUT,
+	ACTIVITY_COLUMNS
+};
+
+/*
+ * Opens an index and its table without waiting for anybody who is changing
+ * them.  False where that cannot be, or there is no such rangefilter index.
+ */
+static bool
+open_without_waiting(Oid index_oid, RfOpenIndex *open)
+{
+	Oid			heap_oid = IndexGetRelation(index_oid, true);
+
+	open->lockmode = AccessShareLock;
+	if (!OidIsValid(heap_oid) ||
+		!ConditionalLockRelationOid(heap_oid, AccessShareLock))
+		return false;
+	open->heap = try_relation_open(heap_oid, NoLock);
+	if (open->heap == NULL)
+	{
+		UnlockRelationOid(heap_oid, AccessShareLock);
+		return false;
+	}
+	open->index = NULL;
+	if (ConditionalLockRelationOid(index_oid, AccessShareLock))
+	{
+		open->index = try_relation_open(index_oid, NoLock);
+		if (open->index != NULL &&
+			open->index->rd_rel->relkind == RELKIND_INDEX &&
+			open->index->rd_index->indrelid == heap_oid &&
+			rf_is_rangefilter(open->index))
+			return true;
+		if (open->index != NULL)
+			relation_close(open->index, NoLock);
+		UnlockRelationOid(index_oid, AccessShareLock);
+	}
+	relation_close(open->heap, AccessShareLock);
+	return false;
+}
+
+/*
+ * Fills in what the metapage says of maintenance.  NULL where it cannot be
+ * read, or there has been none.
+ */
+static void
+show_maintenance(RfOpenIndex *open, Datum *values, bool *nulls)
+{
+	BlockNumber nblocks;
+	BlockNumber summarized;
+	TimestampTz at;
+	Buffer		buffer;
+
+	if (RELATION_IS_OTHER_TEMP(open->index) ||
+		(RecoveryInProgress() && !RelationIsPermanent(open->index)))
+		return;
+	buffer = rf_try_read_meta(open->index);
+	if (!BufferIsValid(buffer))
+		return;
+	summarized = rf_page_meta(BufferGetPage(buffer))->summarized;
+	at = rf_page_meta(BufferGetPage(buffer))->summarized_at;
+	UnlockReleaseBuffer(buffer);
+
+	nblocks = RelationGetNumberOfBlocks(open->heap);
+	nulls[ACTIVITY_STALE_BLOCKS] = false;
+	values[ACTIVITY_STALE_BLOCKS] =
+		Int64GetDatum(nblocks > summarized ? nblocks - summarized : 0);
+	nulls[ACTIVITY_LAST_SUMMARIZE] = at == 0;
+	values[ACTIVITY_LAST_SUMMARIZE] = TimestampTzGetDatum(at);
+}
+
+/*
+ * Of the questions that should have been answered NO, the share that was not;
+ * negative if unknown.  Of those not answered NO only some are watched.
+ */
+static double
+false_positive_rate(const RfCounts *counts)
+{
+	double		maybe = (double) counts->probes - counts->skips;
+	double		wrong;
+
+	if (counts->scans == 0 && maybe > 0)
+		return -1;
+	wrong = maybe > 0 ? maybe * counts->empty / counts->scans : 0;
+	return counts->skips + wrong > 0 ? wrong / (counts->skips + wrong) : -1;
+}
+
+/*
+ * Fills in the counters.
+ */
+static void
+show_counts(Oid index, Datum *values, bool *nulls)
+{
+	RfCounts	counts;
+	double		rate;
+
+	rf_stats_read(index, &counts);
+	rate = false_positive_rate(&counts);
+	memset(nulls, 0, ACTIVITY_FALSE_POSITIVE_RATE * sizeof(bool));
+	nulls[ACTIVITY_FALSE_POSITIVE_RATE] = rate < 0;
+	values[ACTIVITY_PROBES] = Int64GetDatum(counts.probes);
+	values[ACTIVITY_SKIPS] = Int64GetDatum(counts.skips);
+	values[ACTIVITY_WATCHED_SCANS] = Int64GetDatum(counts.scans);
+	values[ACTIVITY_EMPTY_SCANS] = Int64GetDatum(counts.empty);
+	values[ACTIVITY_FALSE_POSITIVE_RATE] = Float8GetDatum(rate);
+	nulls[ACTIVITY_BITMAP_SCANS] = false;
+	values[ACTIVITY_BITMAP_SCANS] = Int64GetDatum(counts.bitmaps);
+	nulls[ACTIVITY_BLOCKS_LEFT_OUT] = counts.blocks == 0;
+	if (counts.blocks > 0)
+		values[ACTIVITY_BLOCKS_LEFT_OUT] =
+			Float8GetDatum((double) counts.left_out / counts.blocks);
+}
+
+/*
+ * rangefilter_index_activity(index regclass) returns one row.  Of an index that
+ * cannot be locked right now only those see counters who may see all.
+ */
+Datum
+rangefilter_index_activity(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	bool		all_stats = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	Datum		values[ACTIVITY_COLUMNS];
+	bool		nulls[ACTIVITY_COLUMNS];
+	RfOpenIndex open;
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	memset(nulls, true, sizeof(nulls));
+	if (open_without_waiting(oid, &open))
+	{
+		show_maintenance(&open, values, nulls);
+		if (all_stats || rf_may_read_keys(&open))
+			show_counts(oid, values, nulls);
+		relation_close(open.index, AccessShareLock);
+		relation_close(open.heap, AccessShareLock);
+	}
+	else if (all_stats)
+		show_counts(oid, values, nulls);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, nulls)));
+}
+
+/*
+ * rangefilter_activity_reset(index regclass): sets the counters of an index
+ * and, if it is a partitioned one, of those below it to zero; NULL stands for
+ * all indexes of the database.  Who may call it is a matter of GRANT.
+ */
+Datum
+rangefilter_activity_reset(PG_FUNCTION_ARGS)
+{
+	ListCell   *cell;
+
+	if (PG_ARGISNULL(0))
+		rf_stats_reset(InvalidOid);
+	else
+	{
+		foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+			rf_stats_reset(lfirst_oid(cell));
+	}
+	PG_RETURN_VOID();
+}
+
+/*
+ * rangefilter_shared_cache() returns one row: how many partitions' indexes of this
+ * database have digests that all sessions share, and how many bytes these take.
+ */
+Datum
+rangefilter_shared_cache(PG_FUNCTION_ARGS)
+{
+	int64		columns;
+	int64		bytes;
+	Datum		values[2];
+	bool		nulls[2] = {false, false};
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	rf_digests_usage(&columns, &bytes);
+	values[0] = Int64GetDatum(columns);
+	values[1] = Int64GetDatum(bytes);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, nulls)));
+}

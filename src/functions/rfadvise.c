@@ -1,0 +1,498 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfadvise.c
+ *	  rangefilter_advise(): is an index on a column worth it?
+ *
+ * Answers from a sample (rfsample.c): what filter a build would choose, how
+ * large the filters of all partitions would be, and how many partitions queries
+ * would skip.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "catalog/pg_class_d.h"
+#include "catalog/pg_collation_d.h"
+#include "catalog/pg_inherits.h"
+#include "filter/trial.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "rangefilter/page/options.h"
+#include "rangefilter/page/page.h"
+#include "functions/rffuncs.h"
+#include "functions/rfsample.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/partcache.h"
+#include "utils/rls.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_advise);
+
+/* The columns of the result, in order. */
+enum
+{
+	ADVISE_WORTHWHILE,
+	ADVISE_ADVICE,
+	ADVISE_PARTITIONS,
+	ADVISE_FILTER,
+	ADVISE_FILTER_BYTES,
+	ADVISE_BTREE_BYTES,
+	ADVISE_SKIPPED_POINTS,
+	ADVISE_SKIPPED_1PPM,
+	ADVISE_SKIPPED_100PPM,
+	ADVISE_SKIPPED_1PERCENT,
+	ADVISE_PAGES_PER_RANGE,
+	ADVISE_BLOCKS_READ,
+	ADVISE_COLUMNS
+};
+
+/* Skipping is worth it from this share, and this many partitions, on. */
+#define RF_WORTH_SHARE		0.5
+#define RF_WORTH_PARTITIONS	3
+
+/*
+ * Reading a part of the blocks is worth it up to this share, and from so many
+ * blocks on.
+ */
+#define RF_WORTH_READ		0.25
+#define RF_WORTH_BLOCKS		64
+
+/* Finer ranges are to read so much less. */
+#define RF_FINER_READS		(2.0 / 3)
+
+/* What a btree takes for a key beside its bytes, and how full its pages are. */
+#define RF_BTREE_TUPLE		12
+#define RF_BTREE_TID		6
+#define RF_BTREE_FILL		0.9
+
+/* The column. */
+typedef struct RfAdvise
+{
+	Oid			table;
+	const char *table_name;		/* as SQL */
+	const char *column_name;	/* as SQL */
+	const char *type_name;
+	Oid			collation;
+	int			typlen;
+	bool		is_partitioned;
+	bool		is_partition_key;
+	List	   *partitions;
+	const RfCodec *codec;		/* NULL: keys of this type cannot be coded */
+	bool		ordered;		/* ranges can be asked */
+
+	const char *filter;
+	double		filter_bytes;
+	double		btree_bytes;
+	double		points;			/* shares skipped */
+	double		ranges[3];
+
+	/* Of the largest table, where skipping tables does not pay; else 0. */
+	BlockNumber nblocks;
+	int			pages_per_range;
+	int			bits_per_key;
+	double		blocks_read;	/* share of its blocks */
+} RfAdvise;
+
+/* Sizes of ranges of blocks that may be advised. */
+static const int range_sizes[] = {16, 32, 64, 128};
+
+/* Widths of ranges, as shares of the distance from least to greatest value. */
+static const double range_widths[] = {0.000001, 0.0001, 0.01};
+
+/*
+ * Is the column one that the table is partitioned by?
+ */
+static bool
+is_partition_key(Relation table, AttrNumber attno)
+{
+	PartitionKey key = table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
+	RelationGetPartitionKey(table) : NULL;
+
+	for (int i = 0; key != NULL && i < key->partnatts; i++)
+	{
+		if (key->partattrs[i] == attno)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Errors out where the user may not read the column, or not all of its rows.
+ */
+static void
+require_select(Relation table, AttrNumber attno)
+{
+	Oid			oid = RelationGetRelid(table);
+
+	if (check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED ||
+		(pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
+		 pg_attribute_aclcheck(oid, attno, GetUserId(), ACL_SELECT) != ACLCHECK_OK))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for table \"%s\"",
+						RelationGetRelationName(table)),
+				 errdetail("The function samples a column, so it needs SELECT on it and no row-level security in effect.")));
+}
+
+/*
+ * The tables that hold the rows of a table.
+ */
+static List *
+storing_tables(Oid table)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, find_all_inheritors(table, NoLock, NULL))
+	{
+		char		relkind = get_rel_relkind(lfirst_oid(cell));
+
+		if (relkind == RELKIND_RELATION || relkind == RELKIND_FOREIGN_TABLE)
+			result = lappend_oid(result, lfirst_oid(cell));
+	}
+
+	/* The parent of an inheritance tree is often empty. */
+	if (list_length(result) > 1 && linitial_oid(result) == table)
+		result = list_delete_first(result);
+	return result;
+}
+
+/*
+ * Takes down what the catalogs know of the column.
+ */
+static void
+describe_column(RfAdvise *advise, const char *column)
+{
+	Relation	table = relation_open(advise->table, AccessShareLock);
+	AttrNumber	attno;
+	Form_pg_attribute attribute;
+	Oid			type;
+
+	if (table->rd_rel->relkind != RELKIND_RELATION &&
+		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table",
+						RelationGetRelationName(table))));
+	attno = get_attnum(advise->table, column);
+	if (attno <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_COLUMN),
+				 errmsg("column \"%s\" of table \"%s\" does not exist",
+						column, RelationGetRelationName(table))));
+	require_select(table, attno);
+
+	attribute = TupleDescAttr(RelationGetDescr(table), attno - 1);
+	type = getBaseType(attribute->atttypid);
+	advise->table_name =
+		quote_qualified_identifier(get_namespace_name(RelationGetNamespace(table)),
+								   RelationGetRelationName(table));
+	advise->column_name = quote_identifier(pstrdup(column));
+	advise->type_name = format_type_be(attribute->atttypid);
+	advise->collation = attribute->attcollation;
+	advise->typlen = attribute->attlen;
+	advise->codec = rf_codec_under(type, advise->collation);
+	advise->ordered = advise->codec != NULL &&
+		rf_codec_ordered(advise->codec, advise->collation);
+	advise->is_partitioned =
+		table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
+	advise->is_partition_key = is_partition_key(table, attno);
+	advise->partitions = storing_tables(advise->table);
+	relation_close(table, AccessShareLock);
+}
+
+/*
+ * Which filter would strings get?  Tried with the largest sample.
+ */
+static const char *
+try_filters(const RfSample *sample)
+{
+	const RfPartSample *part = &sample->parts[0];
+	FilterOptions options = {0};
+	Trial	   *trial;
+
+	for (int p = 1; p < sample->nparts; p++)
+	{
+		if (sample->parts[p].seen > part->seen)
+			part = &sample->parts[p];
+	}
+	options.bits_per_key = RF_DEFAULT_BITS;
+	options.suffix = FILTER_SUFFIX_REAL;
+
+	/* Few keys have pages of their own; those of a sample shall not. */
+	options.page_size = Max(RF_PAGE_CONTENT / 2,
+							RF_PAGE_CONTENT * part->seen / part->distinct);
+	options.page_size -= options.page_size % 8;
+	options.root_max = FILTER_MAX_ROOT;
+	options.nrows = part->n;
+	options.shared.data = sample->shared;
+	options.shared.len = sample->shared_len;
+	trial = trial_begin(&options, part->n);
+	while (trial_next_row(trial) < part->n)
+	{
+		const RfKey *key = &part->keys[trial_next_row(trial)];
+		FilterBytes bytes = {key->data, key->len};
+
+		trial_add(trial, bytes);
+	}
+	return trial_end(trial) ? "snarf" : "surf";
+}
+
+/*
+ * Bits that each of a partition's keys takes: what was asked for, or fewer
+ * where they are numbers so dense that they can be stored exactly.
+ */
+static double
+bits_of_keys(const RfSample *sample, const RfPartSample *part, bool *exact)
+{
+	double		span = (double) (part->places[part->n - 1] - part->places[0]) + 1;
+	double		bits = 2 + Max(log2(span / part->distinct), 0);
+
+	*exact = sample->codec->kind == RF_KEY_U64 && bits <= RF_DEFAULT_BITS;
+	return *exact ? bits : RF_DEFAULT_BITS;
+}
+
+/*
+ * Bytes a btree takes for a partition; rows with the same key share one.
+ */
+static double
+btree_bytes(const RfAdvise *advise, const RfSample *sample,
+			const RfPartSample *part)
+{
+	double		length = advise->typlen > 0 ? advise->typlen : sample->length + 1;
+	double		tuple = RF_BTREE_TUPLE + MAXALIGN((int) length);
+	double		bytes = part->rows * tuple;
+	double		shared = part->distinct * tuple + part->rows * RF_BTREE_TID;
+
+	return BLCKSZ * (1 + ceil(Min(bytes, shared) / RF_BTREE_FILL / BLCKSZ));
+}
+
+/*
+ * Fills in the filter and the sizes.
+ */
+static void
+estimate_sizes(RfAdvise *advise, const RfSample *sample)
+{
+	double		filters = 0;
+	double		btrees = 0;
+	double		all_keys = 0;
+	double		exact_keys = 0;
+	double		scale = (double) sample->npartitions / sample->nsampled;
+	int			empty = sample->nsampled - sample->nparts;
+
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		const RfPartSample *part = &sample->parts[p];
+		bool		exact;
+		double		bits = bits_of_keys(sample, part, &exact);
+
+		filters += BLCKSZ * (1 + Max(rint(part->distinct * bits / 8 /
+										  RF_PAGE_CONTENT), 1));
+		btrees += btree_bytes(advise, sample, part);
+		all_keys += part->distinct;
+		exact_keys += exact ? part->distinct : 0;
+	}
+	advise->filter_bytes = (filters + empty * BLCKSZ) * scale;
+	advise->btree_bytes = (btrees + empty * BLCKSZ) * scale;
+	advise->filter = exact_keys > all_keys / 2 ? "exact" :
+		sample->codec->kind == RF_KEY_U64 ? "snarf" : try_filters(sample);
+}
+
+/*
+ * Is skipping that share of partitions worth an index?
+ */
+static bool
+pays(const RfAdvise *advise, double share)
+{
+	return share >= RF_WORTH_SHARE &&
+		share * list_length(advise->partitions) >= RF_WORTH_PARTITIONS;
+}
+
+/*
+ * Is reading only some ranges of a table's blocks worth an index?
+ */
+static bool
+blocks_pay(const RfAdvise *advise)
+{
+	return advise->nblocks >= RF_WORTH_BLOCKS &&
+		advise->blocks_read <= RF_WORTH_READ;
+}
+
+/*
+ * Which ranges of blocks are best told apart in the largest table, and what share
+ * of them is read for one value?  The largest ranges with which hardly more is
+ * read than with the smallest; or what the index does by itself, in a
+ * table that is small enough.
+ */
+static void
+estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
+{
+	const RfPartSample *part = &sample->parts[0];
+	RfSpread   *spread;
+	double		rows;
+	double		least;
+	int			range;
+
+	for (int p = 1; p < sample->nparts; p++)
+	{
+		if (sample->parts[p].rows > part->rows)
+			part = &sample->parts[p];
+	}
+	spread = rf_spread_read(part->table, column, advise->codec);
+	if (spread == NULL)
+		return;
+	advise->nblocks = rf_spread_blocks(spread, &rows);
+	range = rf_automatic_range(advise->nblocks, rows);
+	advise->pages_per_range = range > 0 ? RF_RANGES_AUTO : range_sizes[0];
+	least = rf_spread_share(spread, range > 0 ? range : range_sizes[0]);
+	advise->blocks_read = least;
+	for (int i = 1; i < lengthof(range_sizes) && range == 0; i++)
+	{
+		double		read = rf_spread_share(spread, range_sizes[i]);
+
+		if (least < read * RF_FINER_READS)
+			break;
+		advise->pages_per_range = range_sizes[i];
+		advise->blocks_read = read;
+	}
+	advise->bits_per_key = RF_DEFAULT_BITS;
+	if (range == 0)
+		advise->bits_per_key +=
+			(int) ceil(log2((double) advise->nblocks / advise->pages_per_range + 1));
+}
+
+/*
+ * What to do about a table whose blocks are worth telling apart.
+ */
+static char *
+advice_for_blocks(const RfAdvise *advise)
+{
+	const char *options = advise->pages_per_range == RF_RANGES_AUTO ? "" :
+	psprintf(" WITH (pages_per_range = %d, bits_per_key = %d)",
+			 advise->pages_per_range, advise->bits_per_key);
+	const char *command = advise->is_partitioned ||
+	list_length(advise->partitions) == 1 ?
+	psprintf("CREATE INDEX ON %s USING rangefilter (%s)%s;",
+			 advise->table_name, advise->column_name, options) :
+	psprintf("CREATE INDEX ... USING rangefilter (%s)%s on each of the %d tables.",
+			 advise->column_name, options, list_length(advise->partitions));
+
+	return psprintf("%s A query for one value would read %.2g %% of a table's blocks; a btree finds the rows themselves.",
+					command, 100 * advise->blocks_read);
+}
+
+/*
+ * What to do, in a sentence or two.
+ */
+static char *
+advice(const RfAdvise *advise, const RfSample *sample)
+{
+	int			n = list_length(advise->partitions);
+	char	   *command;
+
+	if (advise->codec == NULL)
+		return psprintf("Values of type %s cannot be summarized.",
+						advise->type_name);
+	if (sample->nparts == 0)
+		return pstrdup("There are no values to learn from.");
+	if (blocks_pay(advise))
+		return advice_for_blocks(advise);
+	if (n < 2)
+		return pstrdup("The table has no partitions that could be skipped; a btree finds its rows.");
+	if (advise->is_partition_key)
+		return pstrdup("The table is partitioned by this column: PostgreSQL skips partitions by it without an index.");
+	if (!pays(advise, advise->points))
+		return n * advise->points < RF_WORTH_PARTITIONS && advise->points >= RF_WORTH_SHARE ?
+			psprintf("With %d partitions there is little to skip.", n) :
+			psprintf("Most values are in most partitions: a query for one value would skip %.0f %% of them.",
+					 100 * advise->points);
+	command = advise->is_partitioned ?
+		psprintf("CREATE INDEX ON %s USING rangefilter (%s);",
+				 advise->table_name, advise->column_name) :
+		psprintf("CREATE INDEX ... USING rangefilter (%s) on each of the %d tables.",
+				 advise->column_name, n);
+	if (!advise->ordered)
+		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; for ranges, use COLLATE \"C\" or a collation of ICU.",
+						command, 100 * advise->points, n);
+	if (!pays(advise, advise->ranges[0]))
+		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; ranges would not.",
+						command, 100 * advise->points, n);
+	return psprintf("%s A query for one value would skip %.1f %% of %d partitions, one for a narrow range %.1f %%.",
+					command, 100 * advise->points, n, 100 * advise->ranges[0]);
+}
+
+/*
+ * Samples the column, and fills in what follows from that.
+ */
+static void
+estimate(RfAdvise *advise, const RfSample *sample, const char *column)
+{
+	estimate_sizes(advise, sample);
+	advise->points = rf_skipped_by_points(sample);
+	for (int i = 0; i < lengthof(range_widths); i++)
+		advise->ranges[i] = advise->ordered ?
+			rf_skipped_by_ranges(sample, range_widths[i]) : 0;
+	if (!pays(advise, advise->points))
+		estimate_blocks(advise, sample, column);
+}
+
+/*
+ * A share with four digits.
+ */
+static Datum
+rounded(double share)
+{
+	return Float8GetDatum(rint(share * 10000) / 10000);
+}
+
+/*
+ * rangefilter_advise(table regclass, "column" name) returns one row.
+ */
+Datum
+rangefilter_advise(PG_FUNCTION_ARGS)
+{
+	RfAdvise	advise = {.table = PG_GETARG_OID(0)};
+	RfSample   *sample = NULL;
+	Datum		values[ADVISE_COLUMNS] = {0};
+	bool		nulls[ADVISE_COLUMNS];
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	describe_column(&advise, NameStr(*PG_GETARG_NAME(1)));
+	memset(nulls, true, sizeof(nulls));
+	nulls[ADVISE_WORTHWHILE] = nulls[ADVISE_ADVICE] = nulls[ADVISE_PARTITIONS] = false;
+	values[ADVISE_PARTITIONS] = Int32GetDatum(list_length(advise.partitions));
+	if (advise.codec != NULL)
+		sample = rf_sample_column(advise.partitions,
+								  NameStr(*PG_GETARG_NAME(1)), advise.codec);
+	if (sample != NULL && sample->nparts > 0)
+	{
+		estimate(&advise, sample, NameStr(*PG_GETARG_NAME(1)));
+		memset(nulls, false, sizeof(nulls));
+		values[ADVISE_FILTER] = CStringGetTextDatum(advise.filter);
+		values[ADVISE_FILTER_BYTES] = Int64GetDatum((int64) advise.filter_bytes);
+		values[ADVISE_BTREE_BYTES] = Int64GetDatum((int64) advise.btree_bytes);
+		values[ADVISE_SKIPPED_POINTS] = rounded(advise.points);
+		values[ADVISE_SKIPPED_1PPM] = rounded(advise.ranges[0]);
+		values[ADVISE_SKIPPED_100PPM] = rounded(advise.ranges[1]);
+		values[ADVISE_SKIPPED_1PERCENT] = rounded(advise.ranges[2]);
+		values[ADVISE_PAGES_PER_RANGE] = Int32GetDatum(advise.pages_per_range);
+		values[ADVISE_BLOCKS_READ] = rounded(advise.blocks_read);
+		nulls[ADVISE_PAGES_PER_RANGE] = !blocks_pay(&advise);
+		nulls[ADVISE_BLOCKS_READ] = advise.nblocks == 0;
+	}
+	values[ADVISE_WORTHWHILE] = BoolGetDatum(!nulls[ADVISE_FILTER] &&
+											 ((!advise.is_partition_key &&
+											   pays(&advise, advise.points)) ||
+											  blocks_pay(&advise)));
+	values[ADVISE_ADVICE] = CStringGetTextDatum(advice(&advise, sample));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, nulls)));
+}

@@ -1,0 +1,510 @@
+/*-------------------------------------------------------------------------
+ *
+ * rffuncs.c
+ *	  SQL functions over an index: summarize, may_contain, partitions, verify.
+ *
+ * Each takes an index or a partitioned index; the latter stands for all its
+ * leaves.  The table is always locked before the index.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/stratnum.h"
+#include "access/table.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_class_d.h"
+#include "catalog/pg_inherits.h"
+#include "catalog/pg_type_d.h"
+#include "compat.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "functions/rffuncs.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/probe/probe.h"
+#include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
+#include "storage/predicate.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/rls.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_may_contain);
+PG_FUNCTION_INFO_V1(rangefilter_partitions);
+PG_FUNCTION_INFO_V1(rangefilter_summarize);
+PG_FUNCTION_INFO_V1(rangefilter_verify);
+
+/*
+ * Opens a table and then its index, both in the given mode.  False where they
+ * do not exist, or not any more: partitions may be dropped while we go through
+ * the others.
+ */
+bool
+rf_try_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
+{
+	Oid			heap_oid = IndexGetRelation(index_oid, true);
+
+	open->lockmode = lockmode;
+	if (!OidIsValid(heap_oid))
+		return false;
+	open->heap = try_table_open(heap_oid, lockmode);
+	if (open->heap == NULL)
+		return false;
+
+	/* The index may be gone, and its OID given anew, before we locked. */
+	if (IndexGetRelation(index_oid, true) != heap_oid)
+	{
+		table_close(open->heap, lockmode);
+		return false;
+	}
+	open->index = index_open(index_oid, lockmode);
+	return true;
+}
+
+/*
+ * Raises the error for what is no rangefilter index, or was one that somebody
+ * dropped while we waited for the lock.
+ */
+static void
+rf_report_other(Oid oid)
+{
+	char	   *name = get_rel_name(oid);
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("index with OID %u does not exist", oid)));
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("\"%s\" is not a rangefilter index", name),
+			 errhint("Name an index made with CREATE INDEX ... USING rangefilter.")));
+}
+
+/*
+ * Opens a table and then its rangefilter index, both in the given mode.
+ * Anything else is an error that says what is wanted.
+ */
+static void
+rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
+{
+	if (!rf_try_open_index(index_oid, lockmode, open) ||
+		!rf_is_rangefilter(open->index))
+		rf_report_other(index_oid);
+	if (RELATION_IS_OTHER_TEMP(open->index))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary indexes of other sessions")));
+}
+
+/*
+ * Closes both; the locks are kept until the transaction ends where keep_lock.
+ */
+void
+rf_close_index(RfOpenIndex *open, bool keep_lock)
+{
+	LOCKMODE	lockmode = keep_lock ? NoLock : open->lockmode;
+
+	index_close(open->index, lockmode);
+	table_close(open->heap, lockmode);
+}
+
+/*
+ * The leaf indexes an index stands for: itself, or all that have storage
+ * below a partitioned one.  Checks that it is ours.
+ */
+List *
+rf_leaf_indexes(Oid index_oid)
+{
+	List	   *result = NIL;
+	List	   *members;
+	ListCell   *cell;
+	RfOpenIndex open;
+	bool		partitioned;
+
+	rf_open_index(index_oid, AccessShareLock, &open);
+	partitioned = open.index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
+	rf_close_index(&open, false);
+	if (!partitioned)
+		return list_make1_oid(index_oid);
+	members = find_all_inheritors(index_oid, NoLock, NULL);
+	foreach(cell, members)
+	{
+		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_INDEX)
+			result = lappend_oid(result, lfirst_oid(cell));
+	}
+	return result;
+}
+
+/*
+ * The partitions that a partitioned index has no leaf index on: foreign
+ * tables, and any table while the index is not valid.  leaves is what
+ * rf_leaf_indexes() returned.
+ */
+static List *
+rf_tables_without_index(Oid index_oid, List *leaves)
+{
+	List	   *indexed = NIL;
+	List	   *result = NIL;
+	List	   *tables;
+	ListCell   *cell;
+	int			next = 0;
+
+	if (get_rel_relkind(index_oid) != RELKIND_PARTITIONED_INDEX)
+		return NIL;
+	foreach(cell, leaves)
+		indexed = lappend_oid(indexed, IndexGetRelation(lfirst_oid(cell), true));
+	tables = find_all_inheritors(IndexGetRelation(index_oid, false), NoLock, NULL);
+	list_sort(indexed, list_oid_cmp);
+	list_sort(tables, list_oid_cmp);
+	foreach(cell, tables)
+	{
+		Oid			table = lfirst_oid(cell);
+
+		while (next < list_length(indexed) && list_nth_oid(indexed, next) < table)
+			next++;
+		if ((next == list_length(indexed) || list_nth_oid(indexed, next) != table) &&
+			get_rel_relkind(table) != RELKIND_PARTITIONED_TABLE)
+			result = lappend_oid(result, table);
+	}
+	return result;
+}
+
+/*
+ * May the current user read all key columns of an index?  Not where one of
+ * them is an expression.
+ */
+static bool
+rf_may_read_columns(RfOpenIndex *open)
+{
+	Form_pg_index form = open->index->rd_index;
+
+	for (int i = 0; i < form->indnkeyatts; i++)
+	{
+		AttrNumber	attno = form->indkey.values[i];
+
+		if (attno == 0 ||
+			pg_attribute_aclcheck(RelationGetRelid(open->heap), attno,
+								  GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * May the current user learn values of the index's key from it, or whether
+ * one is there?  That takes what reading them from the table would take, and
+ * no row-level security.  A partial index tells of its predicate's columns,
+ * too, hence takes SELECT on the whole table, as an expression does.
+ */
+bool
+rf_may_read_keys(RfOpenIndex *open)
+{
+	Oid			heap_oid = RelationGetRelid(open->heap);
+
+	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED)
+		return false;
+	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
+		return true;
+	return heap_attisnull(open->index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
+		rf_may_read_columns(open);
+}
+
+/*
+ * Errors out where rf_may_read_keys() says no.
+ */
+void
+rf_require_read_keys(Oid index_oid)
+{
+	RfOpenIndex open;
+
+	rf_open_index(index_oid, AccessShareLock, &open);
+	if (!rf_may_read_keys(&open))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for keys of index \"%s\"",
+						RelationGetRelationName(open.index)),
+				 errdetail("The function tells whether keys exist, so it needs SELECT on the key columns and no row-level security in effect on table \"%s\".",
+						   RelationGetRelationName(open.heap))));
+	rf_close_index(&open, false);
+}
+
+/*
+ * May the leaf index hold a key of the set the arguments give?  *heap_oid is
+ * the table.  In a serializable transaction the answer is a read of the
+ * index.
+ */
+static bool
+rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
+{
+	RfOpenIndex open;
+	RfKeySet   *set;
+	RfStamp		stamp;
+	bool		result = true;
+
+	if (!rf_try_open_index(leaf, AccessShareLock, &open))
+		return false;
+	*heap_oid = RelationGetRelid(open.heap);
+	set = rf_argument_set(fcinfo, open.index);
+	if (set != NULL && rf_keyset_is_empty(set))
+		result = false;
+	else if (set != NULL && open.index->rd_index->indisvalid)
+	{
+		PredicateLockRelation(open.index, GetActiveSnapshot());
+		result = rf_probe(open.index, set,
+						  RecoveryInProgress() ||
+						  GetActiveSnapshot()->takenDuringRecovery,
+						  &stamp, NULL) != RF_NO;
+	}
+	rf_close_index(&open, false);
+	return result;
+}
+
+/*
+ * rangefilter_may_contain(index regclass, lo anycompatible, hi anycompatible)
+ * returns boolean: false only where no row version has a key in [lo, hi].
+ */
+Datum
+rangefilter_may_contain(PG_FUNCTION_ARGS)
+{
+	Oid			heap_oid;
+	List	   *leaves;
+	ListCell   *cell;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	rf_require_read_keys(PG_GETARG_OID(0));
+	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
+	foreach(cell, leaves)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
+			PG_RETURN_BOOL(true);
+	}
+	PG_RETURN_BOOL(rf_tables_without_index(PG_GETARG_OID(0), leaves) != NIL);
+}
+
+/*
+ * Appends a table to the result of rangefilter_partitions().
+ */
+static void
+rf_return_table(ReturnSetInfo *result, Oid table)
+{
+	Datum		value = ObjectIdGetDatum(table);
+	bool		isnull = false;
+
+	tuplestore_putvalues(result->setResult, result->setDesc, &value, &isnull);
+}
+
+/*
+ * rangefilter_partitions(index regclass, lo, hi) returns setof regclass: the
+ * tables that may hold a key in [lo, hi].
+ */
+Datum
+rangefilter_partitions(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	List	   *leaves;
+	ListCell   *cell;
+
+	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
+	if (PG_ARGISNULL(0))
+		return (Datum) 0;
+	rf_require_read_keys(PG_GETARG_OID(0));
+	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
+	foreach(cell, leaves)
+	{
+		Oid			heap_oid;
+
+		CHECK_FOR_INTERRUPTS();
+		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
+			rf_return_table(result, heap_oid);
+	}
+	foreach(cell, rf_tables_without_index(PG_GETARG_OID(0), leaves))
+		rf_return_table(result, lfirst_oid(cell));
+	return (Datum) 0;
+}
+
+/*
+ * Calls work(open, arg) as the table's owner, in a security-restricted
+ * operation whose settings are undone afterwards, so that index expressions
+ * cannot do what their author may not.
+ */
+static void
+rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
+{
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel;
+
+	GetUserIdAndSecContext(&userid, &sec_context);
+	SetUserIdAndSecContext(open->heap->rd_rel->relowner,
+						   sec_context | SECURITY_RESTRICTED_OPERATION);
+	nestlevel = NewGUCNestLevel();
+	work(open, arg);
+	AtEOXact_GUC(false, nestlevel);
+	SetUserIdAndSecContext(userid, sec_context);
+}
+
+static void
+rf_summarize_work(RfOpenIndex *open, void *arg)
+{
+	int64	   *blocks = (int64 *) arg;
+
+	*blocks += rf_summarize(open->heap, open->index,
+							BuildIndexInfo(open->index), RF_SUMMARIZE_ASKED,
+							-1, NULL);
+}
+
+/*
+ * rangefilter_summarize(index regclass) returns bigint: heap blocks newly
+ * summarized.  For the index's owner.
+ */
+Datum
+rangefilter_summarize(PG_FUNCTION_ARGS)
+{
+	int64		blocks = 0;
+	List	   *leaves;
+	ListCell   *cell;
+	bool		report;
+
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("recovery is in progress"),
+				 errhint("Summarize on the primary; the standby follows.")));
+	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
+	report = rf_progress_begin(list_length(leaves));
+	foreach(cell, leaves)
+	{
+		RfOpenIndex open;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!rf_try_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open))
+			continue;
+		if (report)
+			rf_progress_index(open.heap, open.index,
+							  foreach_current_index(cell));
+		if (!RF_OWNS_RELATION(lfirst_oid(cell), GetUserId()))
+			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
+						   RelationGetRelationName(open.index));
+		if (open.index->rd_index->indisvalid)
+			rf_as_owner(&open, rf_summarize_work, &blocks);
+		rf_close_index(&open, true);
+	}
+	if (report)
+		rf_progress_end();
+	PG_RETURN_INT64(blocks);
+}
+
+/* What verifying carries along. */
+typedef struct RfVerify
+{
+	RfOpenIndex *open;
+	int64		nrows;
+} RfVerify;
+
+/*
+ * May the index deny a recently dead row version?  It may where it says that
+ * only snapshots of the primary are to trust it, or where VACUUM has removed
+ * the version since we read it (a summary without it may have come after).
+ */
+static bool
+rf_may_be_missing(RfOpenIndex *open, const RfHeapTuple *tuple)
+{
+	Buffer		buffer = rf_read_meta(open->index, BUFFER_LOCK_SHARE);
+	uint32		flags = rf_page_meta(BufferGetPage(buffer))->flags;
+
+	UnlockReleaseBuffer(buffer);
+	return (flags & RF_STANDBY_UNKNOWN) ||
+		!rf_tuple_is_there(open->heap, tuple);
+}
+
+/*
+ * Checks one row version: the summary must not deny its key, and scans must
+ * look where it is.  Those of transactions still under way may not have
+ * reached the index yet.
+ */
+static void
+rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
+{
+	RfVerify   *verify = (RfVerify *) arg;
+	RfRange		range = {.lo = tuple->key,.hi = tuple->key};
+	RfKeySet	set = {0};
+	RfStamp		stamp;
+
+	if (!tuple->settled)
+		return;
+	set.kind = rf_index_codec(verify->open->index)->kind;
+	set.nulls = tuple->isnull;
+	set.nranges = tuple->isnull ? 0 : 1;
+	set.ranges = &range;
+	verify->nrows++;
+	if (rf_probe(verify->open->index, &set, false, &stamp, NULL) != RF_NO &&
+		rf_scan_visits(verify->open->index, &set,
+					   ItemPointerGetBlockNumber(&tuple->tid)))
+		return;
+	if (tuple->recently_dead && rf_may_be_missing(verify->open, tuple))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" denies a row that is in table \"%s\"",
+					RelationGetRelationName(verify->open->index),
+					RelationGetRelationName(verify->open->heap)),
+			 errdetail("The row is at (%u,%u).",
+					   ItemPointerGetBlockNumber(&tuple->tid),
+					   ItemPointerGetOffsetNumber(&tuple->tid)),
+			 errhint("REINDEX the index and please report this.")));
+}
+
+static void
+rf_verify_work(RfOpenIndex *open, void *arg)
+{
+	RfVerify	verify = {.open = open};
+	RfHeapScan	scan = {0};
+
+	scan.heap = open->heap;
+	scan.index = open->index;
+	scan.index_info = BuildIndexInfo(open->index);
+	scan.codec = rf_index_codec(open->index);
+	scan.end = RelationGetNumberOfBlocks(open->heap);
+	scan.callback = rf_verify_tuple;
+	scan.arg = &verify;
+	rf_scan_heap(&scan);
+	*(int64 *) arg += verify.nrows;
+}
+
+/*
+ * rangefilter_verify(index regclass) returns bigint: reads the whole table
+ * and errors out at the first row version whose key the summary denies;
+ * otherwise returns the number of row versions checked.
+ */
+Datum
+rangefilter_verify(PG_FUNCTION_ARGS)
+{
+	int64		nrows = 0;
+	ListCell   *cell;
+
+	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	{
+		RfOpenIndex open;
+
+		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
+			continue;
+		if (!open.index->rd_index->indisvalid)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("index \"%s\" is not valid",
+							RelationGetRelationName(open.index)),
+					 errhint("REINDEX it, or drop it.")));
+		rf_as_owner(&open, rf_verify_work, &nrows);
+		rf_close_index(&open, false);
+	}
+	PG_RETURN_INT64(nrows);
+}

@@ -1,0 +1,485 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfsample.c
+ *	  A sample of a column's keys over all partitions, and what follows from it.
+ *
+ * At most RF_SAMPLE_PARTS partitions are read, spread evenly over all; of each
+ * random blocks, until there are enough rows.  The random numbers are always
+ * the same ones, so that the same table gives the same answer.
+ *
+ * Which partitions hold the key of a row that comes from another one?  Those
+ * whose sample has it, surely; but a sample misses most keys.  The sample has a
+ * share of the partition's distinct keys (estimated as ANALYZE does, by the
+ * keys seen once).  If the keys that occur elsewhere are as likely to be in it
+ * as others, as many more of them are in the partition.
+ *
+ * Which hold a key of a range?  Those whose sample has one in it.  In others the
+ * range lies between two keys of the sample, or outside; between them there are
+ * as many keys as between any two neighbours, spread evenly.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/table.h"
+#include "catalog/pg_am_d.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "port/pg_bswap.h"
+#include "rangefilter/summarize/summarize.h"
+#include "functions/rfsample.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/sampling.h"
+
+/* How much is read. */
+#define RF_SAMPLE_PARTS		100
+#define RF_SAMPLE_BLOCKS	4000
+#define RF_SAMPLE_ROWS		2000	/* in each partition */
+
+/* How many ranges are tried. */
+#define RF_SAMPLE_RANGES	500
+
+#define RF_SAMPLE_SEED		4711
+
+/* What a scan of one partition collects. */
+typedef struct RfCollect
+{
+	RfSample   *sample;
+	RfPartSample *part;
+	int			size;
+	int			nulls;
+} RfCollect;
+
+/*
+ * RfTupleCallback: takes the key of a row that counts.
+ */
+static void
+take_row(void *arg, const RfHeapTuple *tuple)
+{
+	RfCollect  *collect = arg;
+	RfPartSample *part = collect->part;
+	RfKey		key = tuple->key;
+
+	if (!tuple->settled || tuple->recently_dead)
+		return;
+	part->nrows++;
+	if (tuple->isnull)
+	{
+		collect->nulls++;
+		return;
+	}
+	if (part->n == collect->size)
+	{
+		collect->size *= 2;
+		part->keys = repalloc(part->keys, collect->size * sizeof(RfKey));
+	}
+	if (collect->sample->codec->kind == RF_KEY_BYTES)
+		key.data = memcpy(MemoryContextAlloc(GetMemoryChunkContext(part->keys),
+											 key.len + 1),
+						  key.data, key.len);
+	part->keys[part->n++] = key;
+}
+
+/*
+ * Reads random blocks of a table; returns how many of how many.
+ */
+static BlockNumber
+read_blocks(Relation table, AttrNumber attno, RfCollect *collect, int most,
+			BlockNumber *nblocks)
+{
+	BlockSamplerData blocks;
+	BlockNumber nread = 0;
+	RfHeapScan	scan = {0};
+
+	scan.heap = table;
+	scan.index_info = makeNode(IndexInfo);
+	scan.index_info->ii_NumIndexAttrs = 1;
+	scan.index_info->ii_NumIndexKeyAttrs = 1;
+	scan.index_info->ii_IndexAttrNumbers[0] = attno;
+	scan.codec = collect->sample->codec;
+	scan.callback = take_row;
+	scan.arg = collect;
+	*nblocks = RelationGetNumberOfBlocks(table);
+	BlockSampler_Init(&blocks, *nblocks, most, RF_SAMPLE_SEED);
+	while (collect->part->nrows < RF_SAMPLE_ROWS &&
+		   BlockSampler_HasMore(&blocks))
+	{
+		scan.start = BlockSampler_Next(&blocks);
+		scan.end = scan.start + 1;
+		rf_scan_heap(&scan);
+		nread++;
+	}
+	return nread;
+}
+
+/*
+ * qsort_arg callback.
+ */
+static int
+compare_keys(const void *a, const void *b, void *kind)
+{
+	return rf_key_compare(*(const RfKeyKind *) kind, a, b);
+}
+
+/*
+ * Sorts a partition's keys, and estimates how many distinct ones there are
+ * (Haas and Stokes, as ANALYZE does).
+ */
+static void
+count_distinct(const RfSample *sample, RfPartSample *part)
+{
+	RfKeyKind	kind = sample->codec->kind;
+	int			once = 0;
+
+	qsort_arg(part->keys, part->n, sizeof(RfKey), compare_keys, &kind);
+	for (int i = 0, next; i < part->n; i = next)
+	{
+		for (next = i + 1; next < part->n; next++)
+		{
+			if (rf_key_compare(kind, &part->keys[i], &part->keys[next]) != 0)
+				break;
+		}
+		part->seen++;
+		once += next == i + 1;
+	}
+	part->distinct = (double) part->n * part->seen /
+		(part->n - once + once * part->n / part->rows);
+	part->distinct = Max(part->seen, Min(part->distinct, part->rows));
+}
+
+/*
+ * Reads a sample of a partition; false where it has no keys, or there is no
+ * such table any more.
+ */
+static bool
+sample_part(RfSample *sample, RfPartSample *part, Oid oid,
+			const char *column, int most)
+{
+	Relation	table = try_table_open(oid, AccessShareLock);
+	RfCollect	collect = {.sample = sample,.part = part,.size = 1024};
+	AttrNumber	attno = get_attnum(oid, column);
+	BlockNumber nblocks = 0;
+	BlockNumber nread = 0;
+
+	if (table == NULL)
+		return false;
+	memset(part, 0, sizeof(*part));
+	part->table = oid;
+	part->keys = palloc(collect.size * sizeof(RfKey));
+	if (attno > 0 && table->rd_rel->relkind == RELKIND_RELATION &&
+		table->rd_rel->relam == HEAP_TABLE_AM_OID &&
+		!RELATION_IS_OTHER_TEMP(table))
+		nread = read_blocks(table, attno, &collect, most, &nblocks);
+	table_close(table, AccessShareLock);
+	if (nread > 0)
+		sample->rows += (double) part->nrows * nblocks / nread;
+	sample->nsampled++;
+	if (part->n == 0)
+		return false;
+	part->rows = Max(part->n, (double) part->n * nblocks / nread);
+	count_distinct(sample, part);
+	return true;
+}
+
+/*
+ * What all byte keys begin with, and how long they are.
+ */
+static void
+find_shared(RfSample *sample)
+{
+	const RfKey *first = &sample->parts[0].keys[0];
+	double		bytes = 0;
+	double		n = 0;
+
+	sample->shared_len = Min(first->len, sizeof(sample->shared));
+	memcpy(sample->shared, first->data, sample->shared_len);
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		RfPartSample *part = &sample->parts[p];
+
+		/* Sorted: what the first and the last share, all do. */
+		for (int end = 0; end < 2; end++)
+		{
+			const RfKey *key = &part->keys[end * (part->n - 1)];
+			uint32		len = Min(key->len, sample->shared_len);
+			uint32		i = 0;
+
+			while (i < len && key->data[i] == sample->shared[i])
+				i++;
+			sample->shared_len = i;
+		}
+		for (int i = 0; i < part->n; i++)
+			bytes += part->keys[i].len;
+		n += part->n;
+	}
+	sample->length = bytes / n;
+}
+
+/*
+ * Where a key is on a line of numbers: byte keys by the eight bytes behind what
+ * all of them share.
+ */
+static uint64
+place_of(const RfSample *sample, const RfKey *key)
+{
+	uint64		place = 0;
+
+	if (sample->codec->kind == RF_KEY_U64)
+		return key->num;
+	memcpy(&place, key->data + sample->shared_len,
+		   Min(key->len - sample->shared_len, sizeof(place)));
+	return pg_ntoh64(place);
+}
+
+/* A key of a partition among those of all. */
+typedef struct RfTagged
+{
+	const RfKey *key;
+	int			part;
+} RfTagged;
+
+static int
+compare_tagged(const void *a, const void *b, void *kind)
+{
+	return rf_key_compare(*(const RfKeyKind *) kind,
+						  ((const RfTagged *) a)->key,
+						  ((const RfTagged *) b)->key);
+}
+
+/*
+ * Finds out, for each partition, which share of the others' rows has keys it
+ * has in its sample, and so how many have keys it has.
+ */
+static void
+find_present(RfSample *sample)
+{
+	RfKeyKind	kind = sample->codec->kind;
+	double	   *own = palloc0(sample->nparts * sizeof(double));
+	double		all = 0;
+	RfTagged   *tagged;
+	int			n = 0;
+
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		n += sample->parts[p].n;
+		all += sample->parts[p].rows;
+	}
+	tagged = palloc(n * sizeof(RfTagged));
+	n = 0;
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		for (int i = 0; i < sample->parts[p].n; i++)
+		{
+			tagged[n].key = &sample->parts[p].keys[i];
+			tagged[n++].part = p;
+		}
+	}
+	qsort_arg(tagged, n, sizeof(RfTagged), compare_tagged, &kind);
+	for (int i = 0, next; i < n; i = next)
+	{
+		double		sum = 0;
+
+		/* A row in the sample stands for many. */
+		CHECK_FOR_INTERRUPTS();
+		for (next = i; next < n &&
+			 compare_tagged(&tagged[i], &tagged[next], &kind) == 0; next++)
+		{
+			RfPartSample *part = &sample->parts[tagged[next].part];
+
+			own[tagged[next].part] += part->rows / part->n;
+			sum += part->rows / part->n;
+		}
+		for (int j = i; j < next; j++)
+		{
+			RfPartSample *part = &sample->parts[tagged[j].part];
+
+			if (own[tagged[j].part] == 0)
+				continue;
+			part->present += sum - own[tagged[j].part];
+			own[tagged[j].part] = 0;
+		}
+	}
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		RfPartSample *part = &sample->parts[p];
+
+		if (all > part->rows)
+			part->present *= part->distinct / part->seen / (all - part->rows);
+		part->present = Min(part->present, 1.0);
+	}
+}
+
+/*
+ * Samples a column of some tables.
+ */
+RfSample *
+rf_sample_column(List *tables, const char *column, const RfCodec *codec)
+{
+	RfSample   *sample = palloc0(sizeof(RfSample));
+	int			n = Min(list_length(tables), RF_SAMPLE_PARTS);
+
+	sample->codec = codec;
+	sample->npartitions = list_length(tables);
+	sample->parts = palloc0((n + 1) * sizeof(RfPartSample));
+	for (int i = 0; i < n; i++)
+	{
+		Oid			oid = list_nth_oid(tables,
+									   (int64) i * list_length(tables) / n);
+
+		CHECK_FOR_INTERRUPTS();
+		if (sample_part(sample, &sample->parts[sample->nparts], oid, column,
+						RF_SAMPLE_BLOCKS / n))
+			sample->nparts++;
+	}
+	if (sample->nparts == 0)
+		return sample;
+	if (codec->kind == RF_KEY_BYTES)
+		find_shared(sample);
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		RfPartSample *part = &sample->parts[p];
+
+		part->places = palloc(part->n * sizeof(uint64));
+		for (int i = 0; i < part->n; i++)
+			part->places[i] = place_of(sample, &part->keys[i]);
+	}
+	find_present(sample);
+	return sample;
+}
+
+/*
+ * From the expected number of partitions, among those sampled and but for the
+ * one a value is from, that hold a match, to the share of all that do not.
+ */
+static double
+share_skipped(const RfSample *sample, double others)
+{
+	double		n = sample->npartitions;
+
+	if (sample->nsampled > 1)
+		others *= (n - 1) / (sample->nsampled - 1);
+	return 1 - Min(1 + others, n) / n;
+}
+
+/*
+ * The share of partitions that queries for one value skip, values being asked
+ * for as often as there are rows with them.
+ */
+double
+rf_skipped_by_points(const RfSample *sample)
+{
+	double		all = 0;
+	double		others = 0;
+
+	for (int p = 0; p < sample->nparts; p++)
+		all += sample->parts[p].rows;
+	for (int p = 0; p < sample->nparts; p++)
+		others += sample->parts[p].present * (1 - sample->parts[p].rows / all);
+	return share_skipped(sample, others);
+}
+
+/*
+ * How many keys of a partition's sample are below a place.
+ */
+static int
+keys_below(const RfPartSample *part, uint64 place)
+{
+	int			low = 0;
+	int			high = part->n;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+
+		if (part->places[middle] < place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/*
+ * The probability that a partition has keys in [lo, hi], which another one has.
+ */
+static double
+range_present(const RfPartSample *part, uint64 lo, uint64 hi)
+{
+	int			i = keys_below(part, lo);
+	double		between;
+	double		width;
+
+	if (i < part->n && part->places[i] <= hi)
+		return 1;
+	if (i == 0 || i == part->n)
+		return 0;
+	between = (part->distinct - part->seen) / Max(part->seen - 1, 1);
+	width = (double) (hi - lo) + 1;
+	return Max(part->present,
+			   1 - exp(-between * width /
+					   (double) (part->places[i] - part->places[i - 1])));
+}
+
+/*
+ * The row that a random number stands for: its partition, and its place.
+ */
+static int
+random_row(const RfSample *sample, double all, pg_prng_state *random,
+		   uint64 *place)
+{
+	double		row = pg_prng_double(random) * all;
+	int			p = 0;
+	int			i;
+
+	while (p < sample->nparts - 1 && row >= sample->parts[p].rows)
+		row -= sample->parts[p++].rows;
+	i = pg_prng_double(random) * sample->parts[p].n;
+	*place = sample->parts[p].places[i];
+	return p;
+}
+
+/*
+ * The share of partitions that ranges skip which begin at the value of a row;
+ * their width is given as a share of the distance from the least to the
+ * greatest key.
+ */
+double
+rf_skipped_by_ranges(const RfSample *sample, double width)
+{
+	pg_prng_state random;
+	uint64		least = PG_UINT64_MAX;
+	uint64		greatest = 0;
+	double		all = 0;
+	double		others = 0;
+
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		const RfPartSample *part = &sample->parts[p];
+
+		least = Min(least, part->places[0]);
+		greatest = Max(greatest, part->places[part->n - 1]);
+		all += part->rows;
+	}
+	pg_prng_seed(&random, RF_SAMPLE_SEED);
+	for (int i = 0; i < RF_SAMPLE_RANGES; i++)
+	{
+		uint64		lo;
+		uint64		hi;
+		int			from = random_row(sample, all, &random, &lo);
+
+		CHECK_FOR_INTERRUPTS();
+		hi = lo + (uint64) ((double) (greatest - least) * width);
+		if (hi < lo)
+			hi = PG_UINT64_MAX;
+		for (int p = 0; p < sample->nparts; p++)
+		{
+			if (p != from)
+				others += range_present(&sample->parts[p], lo, hi);
+		}
+	}
+	return share_skipped(sample, others / RF_SAMPLE_RANGES);
+}

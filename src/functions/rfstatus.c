@@ -1,0 +1,228 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfstatus.c
+ *	  rangefilter_status(): what a summary is made of.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "compat.h"
+#include "funcapi.h"
+#include "key/rowkey.h"
+#include "miscadmin.h"
+#include "functions/rffuncs.h"
+#include "rangefilter/page/page.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_status);
+
+/* The columns of a row, in order. */
+enum
+{
+	STATUS_INDEX,
+	STATUS_TABLE,
+	STATUS_FILTER,
+	STATUS_ROWS,
+	STATUS_KEYS,
+	STATUS_BITS_PER_KEY,
+	STATUS_SIZE_BYTES,
+	STATUS_HEAP_BLOCKS,
+	STATUS_SUMMARIZED_BLOCKS,
+	STATUS_TAIL_OPEN,
+	STATUS_DELTA_KEYS,
+	STATUS_MIN,
+	STATUS_MAX,
+	STATUS_HAS_NULLS,
+	STATUS_GENERATION,
+	STATUS_COLUMNS
+};
+
+/* Sums over the segments, and the extremes of segments and delta. */
+typedef struct RfStatus
+{
+	const char *filter;
+	uint64		rows;
+	uint64		keys;
+	uint64		pages;
+	bool		has_nulls;
+	bool		has_keys;
+	RfKey		min;
+	RfKey		max;
+	bool		min_cut;
+	bool		max_cut;
+} RfStatus;
+
+/*
+ * Widens the extremes by a pair of keys, copying their bytes.
+ */
+static void
+rf_status_widen(RfStatus *status, RfKeyKind kind, RfKey min, bool min_cut,
+				RfKey max, bool max_cut)
+{
+	if (kind == RF_KEY_BYTES)
+	{
+		min.data = memcpy(palloc(min.len + 1), min.data, min.len);
+		max.data = memcpy(palloc(max.len + 1), max.data, max.len);
+	}
+	if (!status->has_keys || rf_key_compare(kind, &min, &status->min) < 0)
+	{
+		status->min = min;
+		status->min_cut = min_cut;
+	}
+	if (!status->has_keys || rf_key_compare(kind, &max, &status->max) > 0)
+	{
+		status->max = max;
+		status->max_cut = max_cut;
+	}
+	status->has_keys = true;
+}
+
+/*
+ * Adds up the directory.  Where segments differ, the least exact one names
+ * the filter.
+ */
+static void
+rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		status->rows += segment->nrows;
+		status->keys += segment->nkeys;
+		status->pages += segment->npages;
+		if (segment->flags & RF_SEGMENT_NULLS)
+			status->has_nulls = true;
+		if (segment->kind == FILTER_KIND_SURF)
+			status->filter = "surf";
+		else if (segment->kind == FILTER_KIND_SNARF)
+			status->filter = "snarf";
+		else if (status->filter == NULL)
+			status->filter = "exact";
+		if (segment->nkeys > 0)
+			rf_status_widen(status, kind,
+							rf_segment_min(segment),
+							segment->flags & RF_SEGMENT_MIN_CUT,
+							rf_segment_max(segment),
+							segment->flags & RF_SEGMENT_MAX_CUT);
+		segment = rf_next_segment(segment);
+	}
+}
+
+static void
+rf_status_delta_key(void *arg, RfKeyKind kind, const RfKey *key)
+{
+	rf_status_widen((RfStatus *) arg, kind, *key, false, *key, false);
+}
+
+static Datum
+rf_status_bound(const RfCodec *codec, const RfKey *key, bool cut)
+{
+	char	   *text = rf_show_key(codec, key);
+
+	/* A row that is not whole says so itself. */
+	if (cut && codec->row == NULL)
+		text = psprintf("%s...", text);
+
+	return CStringGetTextDatum(text);
+}
+
+/*
+ * Fills one row from the metapage of an open index.
+ */
+static void
+rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
+			  bool *nulls)
+{
+	const RfCodec *codec = rf_index_codec(open->index);
+	RfStatus	status = {0};
+	uint64		delta_keys = 0;
+
+	rf_status_segments(&status, meta, codec->kind);
+	rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
+	for (int i = 0; i < meta->ndelta; i++)
+		delta_keys += meta->delta[i].nkeys;
+	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
+		status.has_nulls = true;
+
+	memset(nulls, 0, STATUS_COLUMNS * sizeof(bool));
+	values[STATUS_INDEX] = ObjectIdGetDatum(RelationGetRelid(open->index));
+	values[STATUS_TABLE] = ObjectIdGetDatum(RelationGetRelid(open->heap));
+	if (status.filter != NULL)
+		values[STATUS_FILTER] = CStringGetTextDatum(status.filter);
+	nulls[STATUS_FILTER] = status.filter == NULL;
+	values[STATUS_ROWS] = Int64GetDatum(status.rows);
+	values[STATUS_SIZE_BYTES] =
+		Int64GetDatum((int64) RelationGetNumberOfBlocks(open->index) * BLCKSZ);
+	values[STATUS_HEAP_BLOCKS] =
+		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
+	values[STATUS_SUMMARIZED_BLOCKS] = Int64GetDatum(meta->summarized);
+	values[STATUS_TAIL_OPEN] = BoolGetDatum((meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
+											rf_sorted_otherwise(meta, codec));
+	values[STATUS_GENERATION] = Int64GetDatum(meta->generation);
+
+	/*
+	 * The rest tells values, or whether one is there: an INSERT, even one
+	 * that is rolled back, adds to the delta only what is not covered yet.
+	 */
+	nulls[STATUS_KEYS] = nulls[STATUS_BITS_PER_KEY] = true;
+	nulls[STATUS_DELTA_KEYS] = nulls[STATUS_HAS_NULLS] = true;
+	nulls[STATUS_MIN] = nulls[STATUS_MAX] = true;
+	if (!rf_may_read_keys(open))
+		return;
+	nulls[STATUS_KEYS] = nulls[STATUS_DELTA_KEYS] = false;
+	nulls[STATUS_HAS_NULLS] = codec->row != NULL;
+	values[STATUS_KEYS] = Int64GetDatum(status.keys);
+	values[STATUS_DELTA_KEYS] = Int64GetDatum(delta_keys);
+	values[STATUS_HAS_NULLS] = BoolGetDatum(status.has_nulls);
+	if (status.keys > 0)
+	{
+		nulls[STATUS_BITS_PER_KEY] = false;
+		values[STATUS_BITS_PER_KEY] =
+			Float8GetDatum(rint(status.pages * BLCKSZ * 80.0 / status.keys) / 10);
+	}
+	if (!status.has_keys)
+		return;
+	nulls[STATUS_MIN] = nulls[STATUS_MAX] = false;
+	values[STATUS_MIN] = rf_status_bound(codec, &status.min, status.min_cut);
+	values[STATUS_MAX] = rf_status_bound(codec, &status.max, status.max_cut);
+}
+
+/*
+ * rangefilter_status(index regclass) returns one row for each leaf index.
+ * keys, bits_per_key, delta_keys, min, max and has_nulls are NULL for users
+ * who may not read the columns.  has_nulls is NULL, too, for an index of
+ * several columns: there a NULL is part of a key like any value.
+ */
+Datum
+rangefilter_status(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ListCell   *cell;
+
+	InitMaterializedSRF(fcinfo, 0);
+	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
+	{
+		PGAlignedBlock copy;
+		Datum		values[STATUS_COLUMNS];
+		bool		nulls[STATUS_COLUMNS];
+		RfOpenIndex open;
+		Buffer		buffer;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
+			continue;
+
+		/* Output functions must not run under a buffer lock. */
+		buffer = rf_read_meta(open.index, BUFFER_LOCK_SHARE);
+		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+		UnlockReleaseBuffer(buffer);
+		rf_status_row(&open, rf_page_meta(copy.data), values, nulls);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		rf_close_index(&open, false);
+	}
+	return (Datum) 0;
+}

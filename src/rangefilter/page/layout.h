@@ -1,0 +1,183 @@
+/*-------------------------------------------------------------------------
+ *
+ * layout.h
+ *	  The pages of a rangefilter index.
+ *
+ * An index is a metapage (block 0), runs of filter pages and delta pages.
+ * src/README.md explains how they stay right; the short form:
+ *
+ *	- segments (in the metapage's directory) cover heap blocks
+ *	  [0, summarized); each has a run, the filter of its keys;
+ *	- the delta holds the keys of everything written since that no filter
+ *	  covers, in summarized blocks and in the tail behind them;
+ *	- flags say where knowledge ends (tail open, delta overflow).
+ *
+ * Lock order: metapage, then any other page of the index.  The delta and the
+ * runs in use change only under an exclusive lock on the metapage, so a
+ * reader that keeps its share lock there sees one consistent state.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_LAYOUT_H
+#define RANGEFILTER_LAYOUT_H
+
+#include "postgres.h"
+
+#include "filter/filter.h"
+#include "storage/block.h"
+#include "storage/bufpage.h"
+#include "utils/timestamp.h"
+
+#define RF_META_BLKNO		0
+#define RF_MAGIC			0x52464c31
+#define RF_FORMAT_VERSION	1
+#define RF_PAGE_ID			0xFF95
+
+/* A summary may hold at most this many keys in its delta pages. */
+#define RF_MAX_DELTA_PAGES	8
+
+/* Retired delta pages and those in use. */
+#define RF_DELTA_SLOTS		(2 * RF_MAX_DELTA_PAGES)
+
+/*
+ * This many keys of the tail go to the delta before the tail is declared
+ * open: enough for late rows, few enough not to slow a bulk load.
+ */
+#define RF_TAIL_KEYS		200
+
+/* min and max of a segment are kept to this many bytes. */
+#define RF_BOUND_BYTES		64
+
+/* Up to this many heap blocks a summarize always makes one segment of all. */
+#define RF_SINGLE_SEGMENT_BLOCKS	8192
+
+typedef enum RfPageKind
+{
+	RF_PAGE_META = 1,
+	RF_PAGE_RUN = 2,
+	RF_PAGE_DELTA = 3,			/* keys in order of arrival */
+	RF_PAGE_DELTA_SORTED = 4	/* full, keys ascending */
+} RfPageKind;
+
+/*
+ * Behind the page header of every page, where reading it costs no further
+ * cache line, rather than in a special space at the page's end.
+ */
+typedef struct RfPageOpaqueData
+{
+	uint64		identity;		/* the build this page belongs to */
+	uint32		owner;			/* id of the run or delta page; 0: metapage */
+	uint8		kind;			/* RfPageKind */
+	uint8		version;		/* RF_FORMAT_VERSION */
+	uint16		page_id;		/* RF_PAGE_ID */
+} RfPageOpaqueData;
+
+typedef RfPageOpaqueData *RfPageOpaque;
+
+#define RfPageGetOpaque(page) ((RfPageOpaque) PageGetContents(page))
+
+/* Where the content of a page begins, and how much there can be. */
+#define RF_PAGE_HEADER \
+	(MAXALIGN(SizeOfPageHeaderData) + MAXALIGN(sizeof(RfPageOpaqueData)))
+#define RF_PAGE_CONTENT (BLCKSZ - RF_PAGE_HEADER)
+#define RfPageGetContent(page) ((char *) (page) + RF_PAGE_HEADER)
+
+/* RfMetaData.flags */
+#define RF_TAIL_OPEN			0x0001	/* any key may be in the tail */
+#define RF_TAIL_OPEN_RETIRED	0x0002	/* ... in the range announced */
+#define RF_DELTA_OVERFLOW		0x0004	/* keys are missing in the delta */
+#define RF_DELTA_OVERFLOW_RETIRED 0x0008
+#define RF_DELTA_NULLS			0x0010	/* a NULL has come since */
+#define RF_DELTA_NULLS_RETIRED	0x0020
+#define RF_ANNOUNCED			0x0040	/* a summarize is or was under way */
+#define RF_STANDBY_UNKNOWN		0x0080	/* not for snapshots of a standby */
+#define RF_DELTA_RETIRING		0x0100	/* it will drop the retired delta */
+
+/* Under any of these a summary has nothing to say. */
+#define RF_UNCERTAIN_FLAGS \
+	(RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED | \
+	 RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)
+
+/* Where one page of the delta is. */
+typedef struct RfDeltaSlot
+{
+	BlockNumber block;
+	uint32		owner;
+	uint32		nkeys;
+} RfDeltaSlot;
+
+/* The metapage's content; the directory of segments follows it. */
+typedef struct RfMetaData
+{
+	uint32		magic;
+	uint16		version;
+	uint16		codec_id;		/* encoding of the keys, RfCodec.id */
+	uint64		identity;		/* drawn at random by every build */
+	uint64		changes;		/* see RfStamp */
+	uint32		generation;		/* summarizes finished */
+	uint32		flags;
+	BlockNumber summarized;		/* segments cover heap blocks before this */
+	BlockNumber announced_start;	/* valid under RF_ANNOUNCED */
+	BlockNumber announced_end;
+	BlockNumber delta_min_block;	/* lowest heap block with a key or NULL in
+									 * the delta; InvalidBlockNumber: none */
+	uint32		next_owner;		/* next run or delta page id */
+	uint32		tail_keys;		/* keys of the tail put into the delta */
+	uint16		ndelta;			/* delta slots in use ... */
+	uint16		nretired;		/* ... the first of which are retired */
+	uint16		nspare;			/* free blocks kept for the delta */
+	uint16		nsegments;
+	uint32		directory_len;	/* bytes */
+	uint32		announced_owner;	/* id of the run to be made, RF_ANNOUNCED */
+	RfDeltaSlot delta[RF_DELTA_SLOTS];
+	BlockNumber spare[RF_DELTA_SLOTS];
+	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
+	uint64		collators;		/* RfCodec.collators */
+	/* MAXALIGNed RfSegments follow */
+} RfMetaData;
+
+#define RF_DIRECTORY_SIZE	(RF_PAGE_CONTENT - MAXALIGN(sizeof(RfMetaData)))
+
+/* RfSegment.flags */
+#define RF_SEGMENT_NULLS	0x01	/* holds a NULL */
+#define RF_SEGMENT_MIN_CUT	0x02	/* min is a proper prefix of the least key */
+#define RF_SEGMENT_MAX_CUT	0x04
+
+/*
+ * A directory entry.  Behind it: min, max (byte keys only), the run's root, and
+ * places if they are kept here.
+ */
+typedef struct RfSegment
+{
+	uint32		length;			/* of the entry, all included, MAXALIGNed */
+	uint8		kind;			/* FilterKind */
+	uint8		flags;
+	uint16		root_len;
+	BlockNumber start;			/* heap blocks [start, end) */
+	BlockNumber end;
+	BlockNumber run_block;		/* the run's npages contiguous blocks */
+	uint32		npages;
+	uint32		owner;
+	uint16		min_len;
+	uint16		max_len;
+	uint64		nrows;			/* tuples read, NULLs included */
+	uint64		nkeys;			/* distinct keys */
+	uint64		min;			/* RF_KEY_U64 */
+	uint64		max;
+	uint32		range_blocks;	/* places tell ranges of so many heap blocks
+								 * apart; 0: there are no places */
+	uint32		place_pages;	/* the run's last pages have places */
+	uint64		loose;			/* ranges that may hold any of the keys: a bit
+								 * each, or for groups of ranges */
+	uint16		places_len;		/* bytes of places in the entry instead */
+	uint16		unused[3];
+} RfSegment;
+
+/* Bits in RfSegment.loose. */
+#define RF_LOOSE_BITS 64
+
+/* The largest entry there can be, but for places. */
+#define RF_MAX_SEGMENT_SIZE \
+	MAXALIGN(sizeof(RfSegment) + 2 * RF_BOUND_BYTES + FILTER_MAX_ROOT)
+
+#endif							/* RANGEFILTER_LAYOUT_H */

@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * page.h
+ *	  Reading and writing the pages of a rangefilter index: metapage, runs, delta,
+ *	  places.
+ *
+ * Functions that read take an RfFile; that of an open index is rf_file().  Who passes
+ * an RfMetaData holds at least a share lock on the metapage it is on, or has a copy.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_PAGE_H
+#define RANGEFILTER_PAGE_H
+
+#include "postgres.h"
+
+#include "access/generic_xlog.h"
+#include "compat.h"
+#include "filter/filter.h"
+#include "key/codec.h"
+#include "key/keyset.h"
+#include "rangefilter/page/layout.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+typedef enum RfAnswer
+{
+	RF_NO,						/* no row version can have such a key */
+	RF_YES,						/* the summary holds such a key, or seems to */
+	RF_UNKNOWN					/* nothing can be said: scan */
+} RfAnswer;
+
+/* Pages whose buffers are remembered: pinning those again needs no look-up. */
+#define RF_RECENT_PAGES	8
+
+/* How the pages of an index are read. */
+typedef struct RfFile
+{
+	Relation	index;			/* NULL: not open; only from buffers below ... */
+	bool		locked;			/* ... or, if it is locked, by its locator */
+	RfRelFile	locator;
+	BlockNumber nblocks;		/* the file is at least this long */
+	Buffer		meta_buffer;	/* where the metapage was last seen */
+	Buffer		buffers[RF_RECENT_PAGES];	/* likewise other pages, by block
+											 * modulo their number */
+} RfFile;
+
+/* What a backend remembers of an open index; in rd_amcache. */
+typedef struct RfCache
+{
+	RfFile		file;
+	const RfCodec *codec;
+	struct RfCounts *counts;	/* see rf_index_counts(); or NULL */
+
+	/*
+	 * The tail was seen open from heap block open_start on when this
+	 * backend's last WAL record was the one at open_record; see rfinsert.c.
+	 */
+	XLogRecPtr	open_record;
+	BlockNumber open_start;
+} RfCache;
+
+/* How the index's keys are encoded. */
+extern const RfCodec *rf_index_codec(Relation index);
+
+/* rfmeta.c */
+extern RfCache *rf_cache(Relation index);
+extern RfFile *rf_file(Relation index);
+extern Buffer rf_read_meta(Relation index, int lockmode);
+extern Buffer rf_read_meta_fields(Relation index);
+extern void rf_check_meta(Relation index, Buffer buffer);
+extern Buffer rf_try_read_meta(Relation index);
+extern bool rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec);
+extern Buffer rf_try_read_meta_of(RfFile *file, const RfCodec *codec);
+extern RfMetaData *rf_page_meta(Page page);
+extern const RfSegment *rf_first_segment(const RfMetaData *meta);
+extern const RfSegment *rf_next_segment(const RfSegment *segment);
+extern const RfSegment *rf_segment_of_block(const RfMetaData *meta,
+											BlockNumber block);
+extern const uint8 *rf_segment_root(const RfSegment *segment);
+extern const uint8 *rf_segment_places(const RfSegment *segment);
+extern RfKey rf_segment_min(const RfSegment *segment);
+extern RfKey rf_segment_max(const RfSegment *segment);
+extern BlockNumber rf_tail_start(const RfMetaData *meta);
+extern void rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags);
+extern void rf_set_directory(Page page, uint32 len);
+extern Size rf_bare_meta_size(const RfMetaData *meta);
+extern uint32 rf_copy_bare_segments(RfSegment *to, const RfMetaData *from);
+extern void rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from);
+extern bool rf_has_nulls(const RfMetaData *meta);
+extern bool rf_any_nulls(const RfMetaData *meta, const RfSegment *segment);
+
+/* rfpage.c */
+typedef struct RfRunReader
+{
+	FilterReader reader;		/* must be first */
+	RfFile	   *file;
+	uint64		identity;
+	BlockNumber run_block;
+	uint32		owner;
+	Buffer		buffer;			/* share-locked, or InvalidBuffer */
+} RfRunReader;
+
+extern void rf_init_page(Page page, RfPageKind kind, uint64 identity,
+						 uint32 owner);
+extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
+					   uint32 owner);
+extern bool rf_block_exists(RfFile *file, BlockNumber block);
+extern Buffer rf_pin_block(RfFile *file, BlockNumber block);
+extern Buffer rf_read_by_locator(const RfFile *file, BlockNumber block);
+extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
+								const RfMetaData *meta,
+								const RfSegment *segment);
+extern void rf_run_reader_end(RfRunReader *reader);
+extern BlockNumber rf_extend(Relation index, uint32 npages);
+extern BlockNumber rf_write_run(Relation index, uint64 identity,
+								uint32 owner, const FilterRun *run);
+
+/* rfdelta.c */
+extern RfAnswer rf_delta_probe(RfFile *file, const RfMetaData *meta,
+							   int first_slot, const RfKeySet *set);
+extern void rf_delta_visit(Relation index, const RfMetaData *meta,
+						   RfKeyKind kind,
+						   void (*visit) (void *arg, RfKeyKind kind,
+										  const RfKey *key),
+						   void *arg);
+extern bool rf_delta_add(Relation index, GenericXLogState *state,
+						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
+						 Buffer *buffers);
+extern int	rf_keys_of_page(Page page, RfKeyKind kind);
+
+/* rfsegment.c */
+extern RfAnswer rf_segment_ask(const RfSegment *segment, RfKeyKind kind,
+							   const RfKeySet *set, FilterReader *reader);
+extern RfAnswer rf_segment_probe(RfFile *file, const RfMetaData *meta,
+								 const RfSegment *segment, RfKeyKind kind,
+								 const RfKeySet *set);
+extern RfAnswer rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
+									 const RfSegment *segment,
+									 RfKeyKind kind, const RfKey *key);
+extern bool rf_segment_count(Relation index, const RfMetaData *meta,
+							 const RfSegment *segment, const RfKeySet *set,
+							 uint64 *count);
+extern RfAnswer rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+							   const RfRange *range, FilterReader *reader,
+							   FilterRanks *ranks);
+
+/* rfplaces.c */
+typedef struct RfPlacing
+{
+	BlockNumber start;			/* heap blocks [start, end) ... */
+	BlockNumber end;
+	uint32		range_blocks;	/* ... in ranges of so many; 0: no places */
+	uint32		nranges;
+	bool		automatic;		/* ranges are chosen when the rows are known */
+} RfPlacing;
+
+extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
+						   BlockNumber end, RfPlacing *placing);
+extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
+extern uint32 rf_places_room(void);
+extern uint64 rf_most_placed_rows(void);
+extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
+extern uint32 rf_range_count(const RfSegment *segment);
+extern uint32 rf_loose_count(const RfSegment *segment);
+extern uint64 rf_loose_bit(const RfSegment *segment, BlockNumber heap_block);
+extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
+							  const RfSegment *segment, const RfKeySet *set,
+							  uint64 *ranges);
+extern bool rf_key_is_placed(RfFile *file, const RfMetaData *meta,
+							 const RfSegment *segment, RfKeyKind kind,
+							 const RfKey *key, BlockNumber heap_block);
+
+#endif							/* RANGEFILTER_PAGE_H */

@@ -1,0 +1,433 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfdelta.c
+ *	  The delta: keys written since the filters were made.
+ *
+ * A few pages, listed on the metapage.  Keys are appended; a page that is
+ * full is sorted in place, so that a probe searches all pages but the last
+ * by halves.  The pages listed first may be retired: a summarize is making a
+ * filter of what they hold, and they are only read.
+ *
+ * A page of 64-bit keys is an array of them.  A page of byte keys has an
+ * array of 16-bit offsets growing up from the page's start and the keys, each
+ * behind its 16-bit length, growing down from its end.
+ *
+ * Everything here happens under the metapage's lock: share to probe,
+ * exclusive to add.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rangefilter/page/page.h"
+
+/*
+ * How many keys does a delta page hold?
+ */
+int
+rf_keys_of_page(Page page, RfKeyKind kind)
+{
+	int			used = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
+
+	return used / (kind == RF_KEY_U64 ? sizeof(uint64) : sizeof(uint16));
+}
+
+/*
+ * Reads key i of a delta page.  A damaged offset or length yields false.
+ */
+static bool
+rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key)
+{
+	const char *contents = RfPageGetContent(page);
+	uint16		offset;
+	uint16		len;
+
+	if (kind == RF_KEY_U64)
+	{
+		key->num = ((const uint64 *) contents)[i];
+		return true;
+	}
+	offset = ((const uint16 *) contents)[i];
+	if (offset < ((PageHeader) page)->pd_upper ||
+		offset + sizeof(uint16) > ((PageHeader) page)->pd_special)
+		return false;
+	memcpy(&len, (const char *) page + offset, sizeof(uint16));
+	if (offset + sizeof(uint16) + len > ((PageHeader) page)->pd_special)
+		return false;
+	key->data = (const uint8 *) page + offset + sizeof(uint16);
+	key->len = len;
+	return true;
+}
+
+/*
+ * Appends a key to a delta page (an image GenericXLog will log).  False when
+ * it does not fit.
+ */
+static bool
+rf_delta_append(Page page, RfKeyKind kind, const RfKey *key)
+{
+	PageHeader	header = (PageHeader) page;
+	int			room = header->pd_upper - header->pd_lower;
+	uint16		len = key->len;
+	uint16		offset;
+
+	if (kind == RF_KEY_U64)
+	{
+		if (room < (int) sizeof(uint64))
+			return false;
+		memcpy((char *) page + header->pd_lower, &key->num, sizeof(uint64));
+		header->pd_lower += sizeof(uint64);
+		return true;
+	}
+	if (room < (int) (2 * sizeof(uint16) + key->len))
+		return false;
+	offset = header->pd_upper - (sizeof(uint16) + key->len);
+	memcpy((char *) page + offset, &len, sizeof(uint16));
+	memcpy((char *) page + offset + sizeof(uint16), key->data, key->len);
+	memcpy((char *) page + header->pd_lower, &offset, sizeof(uint16));
+	header->pd_upper = offset;
+	header->pd_lower += sizeof(uint16);
+	return true;
+}
+
+static int
+rf_compare_u64(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+static int
+rf_compare_offsets(const void *a, const void *b, void *arg)
+{
+	Page		page = (Page) arg;
+	RfKey		x = {0};
+	RfKey		y = {0};
+	uint16		len;
+
+	memcpy(&len, page + *(const uint16 *) a, sizeof(uint16));
+	x.len = len;
+	x.data = (const uint8 *) page + *(const uint16 *) a + sizeof(uint16);
+	memcpy(&len, page + *(const uint16 *) b, sizeof(uint16));
+	y.len = len;
+	y.data = (const uint8 *) page + *(const uint16 *) b + sizeof(uint16);
+	return rf_key_compare(RF_KEY_BYTES, &x, &y);
+}
+
+/*
+ * Sorts a full delta page (an image GenericXLog will log).
+ */
+static void
+rf_delta_sort(Page page, RfKeyKind kind)
+{
+	int			nkeys = rf_keys_of_page(page, kind);
+
+	if (kind == RF_KEY_U64)
+		qsort(RfPageGetContent(page), nkeys, sizeof(uint64), rf_compare_u64);
+	else
+		qsort_arg(RfPageGetContent(page), nkeys, sizeof(uint16),
+				  rf_compare_offsets, page);
+	RfPageGetOpaque(page)->kind = RF_PAGE_DELTA_SORTED;
+}
+
+/*
+ * Can all keys of a delta page be read, as sorting them requires?
+ */
+static bool
+rf_delta_keys_ok(Page page, RfKeyKind kind)
+{
+	RfKey		key = {0};
+
+	for (int i = 0; i < rf_keys_of_page(page, kind); i++)
+		if (!rf_delta_key(page, kind, i, &key))
+			return false;
+	return true;
+}
+
+/*
+ * Is a delta page sound enough to be searched?
+ */
+static bool
+rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
+				 const RfDeltaSlot *slot)
+{
+	PageHeader	header = (PageHeader) page;
+
+	return (rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner) ||
+			rf_page_is(page, RF_PAGE_DELTA_SORTED, meta->identity, slot->owner)) &&
+		header->pd_lower >= RF_PAGE_HEADER &&
+		header->pd_lower <= header->pd_upper &&
+		header->pd_upper <= header->pd_special &&
+		rf_keys_of_page(page, kind) == (int) slot->nkeys;
+}
+
+/*
+ * Is the key at or past the range's lower end, and not past its upper end?
+ * Returns -1 below the range, 0 in it, 1 above it.
+ */
+static int
+rf_key_in_range(RfKeyKind kind, const RfKey *key, const RfRange *range)
+{
+	int			c;
+
+	if (!range->lo_inf && rf_key_compare(kind, key, &range->lo) < 0)
+		return -1;
+	if (range->hi_inf)
+		return 0;
+	c = rf_key_compare(kind, key, &range->hi);
+	return c > 0 || (c == 0 && range->hi_excl) ? 1 : 0;
+}
+
+/*
+ * Is the key in the set?
+ */
+static bool
+rf_key_in_set(RfKeyKind kind, const RfKey *key, const RfKeySet *set)
+{
+	int			low = 0;
+	int			high = set->nranges;
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+		int			c = rf_key_in_range(kind, key, &set->ranges[middle]);
+
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return false;
+}
+
+/*
+ * Does a sorted delta page hold a key of the range?
+ */
+static RfAnswer
+rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
+{
+	int			low = 0;
+	int			high = rf_keys_of_page(page, kind);
+	RfKey		key = {0};
+
+	while (low < high)
+	{
+		int			middle = low + (high - low) / 2;
+		int			c;
+
+		if (!rf_delta_key(page, kind, middle, &key))
+			return RF_UNKNOWN;
+		c = rf_key_in_range(kind, &key, range);
+		if (c == 0)
+			return RF_YES;
+		if (c < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return RF_NO;
+}
+
+/*
+ * Does a delta page, locked by the caller, hold a key of the set?
+ */
+static RfAnswer
+rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
+{
+	int			nkeys = rf_keys_of_page(page, kind);
+	RfKey		key = {0};
+
+	if (RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED)
+	{
+		for (int i = 0; i < set->nranges; i++)
+		{
+			RfAnswer	answer = rf_search_sorted(page, kind, &set->ranges[i]);
+
+			if (answer != RF_NO)
+				return answer;
+		}
+		return RF_NO;
+	}
+	for (int i = 0; i < nkeys; i++)
+	{
+		if (!rf_delta_key(page, kind, i, &key))
+			return RF_UNKNOWN;
+		if (rf_key_in_set(kind, &key, set))
+			return RF_YES;
+	}
+	return RF_NO;
+}
+
+/*
+ * Does the delta, from the given slot on, hold a key of the set?  The caller
+ * holds a lock on the metapage.  RF_UNKNOWN for damaged pages.
+ */
+RfAnswer
+rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
+			   const RfKeySet *set)
+{
+	for (int i = first_slot; i < meta->ndelta; i++)
+	{
+		const RfDeltaSlot *slot = &meta->delta[i];
+		RfAnswer	answer = RF_UNKNOWN;
+		Buffer		buffer;
+		Page		page;
+
+		if (!rf_block_exists(file, slot->block))
+			return RF_UNKNOWN;
+		buffer = rf_pin_block(file, slot->block);
+		if (!BufferIsValid(buffer))
+			return RF_UNKNOWN;
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buffer);
+		if (rf_delta_page_ok(page, set->kind, meta, slot))
+			answer = rf_search_page(page, set->kind, set);
+		UnlockReleaseBuffer(buffer);
+		if (answer != RF_NO)
+			return answer;
+	}
+	return RF_NO;
+}
+
+/*
+ * Calls visit(arg, kind, key) for every key of the delta, for reports: pages
+ * that are not what the metapage, or a copy of it, says are left out.
+ */
+void
+rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
+			   void (*visit) (void *arg, RfKeyKind kind, const RfKey *key),
+			   void *arg)
+{
+	for (int i = 0; i < meta->ndelta; i++)
+	{
+		PGAlignedBlock copy;
+		Buffer		buffer;
+		RfKey		key = {0};
+
+		if (!rf_block_exists(rf_file(index), meta->delta[i].block))
+			continue;
+		buffer = ReadBuffer(index, meta->delta[i].block);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+		UnlockReleaseBuffer(buffer);
+		if (!rf_delta_page_ok(copy.data, kind, meta, &meta->delta[i]))
+			continue;
+		for (int j = 0; j < rf_keys_of_page(copy.data, kind); j++)
+			if (rf_delta_key(copy.data, kind, j, &key))
+				visit(arg, kind, &key);
+	}
+}
+
+/*
+ * Does the delta use the block?
+ */
+static bool
+rf_delta_has_block(const RfMetaData *meta, BlockNumber block)
+{
+	for (int i = 0; i < meta->ndelta; i++)
+		if (meta->delta[i].block == block)
+			return true;
+	return false;
+}
+
+/*
+ * Takes a block off the list of spare ones, or extends the file.  A damaged
+ * list may name blocks that we have locked; those are passed over.
+ */
+static BlockNumber
+rf_delta_new_block(Relation index, RfMetaData *meta)
+{
+	while (meta->nspare > 0)
+	{
+		BlockNumber block = meta->spare[--meta->nspare];
+
+		if (rf_block_exists(rf_file(index), block) && !rf_delta_has_block(meta, block))
+			return block;
+	}
+	return rf_extend(index, 1);
+}
+
+/*
+ * Adds a page to the delta and registers it.  Returns its locked buffer.
+ */
+static Buffer
+rf_delta_new_page(Relation index, GenericXLogState *state, RfMetaData *meta,
+				  Page *page)
+{
+	BlockNumber block = rf_delta_new_block(index, meta);
+	RfDeltaSlot *slot = &meta->delta[meta->ndelta++];
+	Buffer		buffer;
+
+	slot->block = block;
+	slot->owner = meta->next_owner++;
+	slot->nkeys = 0;
+	buffer = ReadBuffer(index, slot->block);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	*page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
+	rf_init_page(*page, RF_PAGE_DELTA, meta->identity, slot->owner);
+	return buffer;
+}
+
+/*
+ * Errors out over a delta page that a key cannot be added to.
+ */
+static void
+rf_delta_damaged(Relation index, const RfDeltaSlot *slot)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("delta page %u of index \"%s\" is damaged",
+					slot->block, RelationGetRelationName(index)),
+			 errhint("REINDEX it.")));
+}
+
+/*
+ * Adds a key to the delta in use.  meta is the image of the exclusively
+ * locked metapage registered in state.  Up to two more pages are registered;
+ * their locked buffers are returned in buffers[2] (InvalidBuffer: unused),
+ * for the caller to release after GenericXLogFinish().  False when the delta
+ * is full.  A damaged delta page is an error.
+ */
+bool
+rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
+			 RfKeyKind kind, const RfKey *key, Buffer *buffers)
+{
+	Page		page;
+
+	buffers[0] = buffers[1] = InvalidBuffer;
+	if (meta->ndelta > meta->nretired)
+	{
+		RfDeltaSlot *slot = &meta->delta[meta->ndelta - 1];
+
+		if (!rf_block_exists(rf_file(index), slot->block))
+			rf_delta_damaged(index, slot);
+		buffers[0] = ReadBuffer(index, slot->block);
+		LockBuffer(buffers[0], BUFFER_LOCK_EXCLUSIVE);
+		if (!rf_delta_page_ok(BufferGetPage(buffers[0]), kind, meta, slot))
+			rf_delta_damaged(index, slot);
+		if (RfPageGetOpaque(BufferGetPage(buffers[0]))->kind == RF_PAGE_DELTA)
+		{
+			page = GenericXLogRegisterBuffer(state, buffers[0], 0);
+			if (rf_delta_append(page, kind, key))
+			{
+				slot->nkeys++;
+				return true;
+			}
+			if (!rf_delta_keys_ok(page, kind))
+				rf_delta_damaged(index, slot);
+			rf_delta_sort(page, kind);
+		}
+	}
+	if (meta->ndelta - meta->nretired >= RF_MAX_DELTA_PAGES ||
+		meta->ndelta >= RF_DELTA_SLOTS)
+		return false;
+	buffers[1] = rf_delta_new_page(index, state, meta, &page);
+	if (!rf_delta_append(page, kind, key))
+		elog(ERROR, "key of %u bytes does not fit an empty delta page", key->len);
+	meta->delta[meta->ndelta - 1].nkeys++;
+	return true;
+}

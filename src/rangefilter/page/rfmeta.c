@@ -1,0 +1,501 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfmeta.c
+ *	  The metapage: reading it safely, and the directory of segments on it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "key/rowkey.h"
+#include "rangefilter/page/page.h"
+#include "utils/memutils.h"
+
+/*
+ * The codec for the index's key columns, or NULL.
+ */
+static const RfCodec *
+rf_find_codec(Relation index)
+{
+	const RfCodec *columns[RF_MAX_COLUMNS];
+	int			n = IndexRelationGetNumberOfKeyAttributes(index);
+
+	if (n > RF_MAX_COLUMNS)
+		return NULL;
+	for (int i = 0; i < n; i++)
+	{
+		columns[i] = rf_codec_under(index->rd_opcintype[i],
+									index->rd_indcollation[i]);
+		if (columns[i] == NULL)
+			return NULL;
+	}
+	return rf_row_codec(columns, n);
+}
+
+/*
+ * What this backend remembers of an open index, in rd_amcache: relcache
+ * invalidation (a new relfilenode, say) throws it away.
+ */
+RfCache *
+rf_cache(Relation index)
+{
+	RfCache    *cache = (RfCache *) index->rd_amcache;
+
+	if (cache == NULL)
+	{
+		cache = MemoryContextAllocZero(index->rd_indexcxt, sizeof(RfCache));
+		cache->codec = rf_find_codec(index);
+		cache->file.index = index;
+		cache->file.meta_buffer = InvalidBuffer;
+		index->rd_amcache = cache;
+	}
+	return cache;
+}
+
+/*
+ * How to read the pages of an open index.
+ */
+RfFile *
+rf_file(Relation index)
+{
+	RfFile	   *file = &rf_cache(index)->file;
+
+	file->locator = RF_RELFILE(index);
+	return file;
+}
+
+/*
+ * The codec of the index's key column, or of rows of its key columns; NULL
+ * where an operator class is not one of ours.
+ */
+const RfCodec *
+rf_index_codec(Relation index)
+{
+	return rf_cache(index)->codec;
+}
+
+RfMetaData *
+rf_page_meta(Page page)
+{
+	return (RfMetaData *) RfPageGetContent(page);
+}
+
+/*
+ * The metapage's pd_lower with a directory of len bytes.
+ */
+static uint32
+rf_meta_lower(uint32 len)
+{
+	return RF_PAGE_HEADER + MAXALIGN(sizeof(RfMetaData)) + len;
+}
+
+/*
+ * Can the directory be walked without leaving it, and do its segments cover all
+ * blocks summarized, one after the other?
+ */
+static bool
+rf_directory_is_sane(const RfMetaData *meta)
+{
+	const char *entry = (const char *) rf_first_segment(meta);
+	uint32		left = meta->directory_len;
+	BlockNumber covered = 0;
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		const RfSegment *segment = (const RfSegment *) entry;
+
+		if (left < sizeof(RfSegment) || segment->length > left ||
+			segment->length != MAXALIGN(segment->length) ||
+			segment->min_len > RF_BOUND_BYTES ||
+			segment->max_len > RF_BOUND_BYTES ||
+			segment->length < sizeof(RfSegment) + segment->min_len +
+			segment->max_len + segment->root_len + segment->places_len ||
+			segment->place_pages > segment->npages ||
+			segment->start != covered || segment->end < covered ||
+			(segment->range_blocks > 0 && segment->end == covered))
+			return false;
+		covered = segment->end;
+		entry += segment->length;
+		left -= segment->length;
+	}
+	return left == 0 && covered == meta->summarized;
+}
+
+/*
+ * What is wrong with a metapage, its directory apart, in words for an error's
+ * detail; NULL where nothing is.  Call with the page locked.
+ */
+static const char *
+rf_meta_fields_problem(Page page, const RfCodec *codec)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+
+	if (PageIsNew(page))
+		return "The metapage is empty.";
+	if (PageGetSpecialSize(page) != 0 ||
+		meta->magic != RF_MAGIC)
+		return "The metapage's magic number is wrong.";
+	if (meta->version != RF_FORMAT_VERSION)
+		return "The metapage's format version is not one this release knows.";
+	if (!rf_page_is(page, RF_PAGE_META, meta->identity, 0))
+		return "The metapage's identity is wrong.";
+	if (codec == NULL || meta->codec_id != codec->id)
+		return "The keys' encoding is not one this release knows.";
+	return NULL;
+}
+
+/*
+ * The same for all of the metapage.
+ */
+static const char *
+rf_meta_problem(Page page, const RfCodec *codec)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+	const char *problem = rf_meta_fields_problem(page, codec);
+
+	if (problem != NULL)
+		return problem;
+	if (meta->ndelta > RF_DELTA_SLOTS || meta->nretired > meta->ndelta ||
+		meta->nspare > RF_DELTA_SLOTS ||
+		meta->directory_len > RF_DIRECTORY_SIZE ||
+		((PageHeader) page)->pd_lower != rf_meta_lower(meta->directory_len) ||
+		!rf_directory_is_sane(meta))
+		return "The metapage's directory is damaged.";
+	return NULL;
+}
+
+/*
+ * Are the keys in the index made by other collators than ours?  After an
+ * upgrade of ICU, or on a standby that has another version, they may be.
+ */
+bool
+rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec)
+{
+	return meta->collators != codec->collators;
+}
+
+/*
+ * Pins the metapage, preferring the buffer it was last seen in.
+ * InvalidBuffer where the file is empty.
+ */
+static Buffer
+rf_pin_meta(RfFile *file)
+{
+	if (BufferIsValid(file->meta_buffer) &&
+		ReadRecentBuffer(file->locator, MAIN_FORKNUM, RF_META_BLKNO,
+						 file->meta_buffer))
+		return file->meta_buffer;
+
+	if (file->locked)
+		return file->meta_buffer = rf_read_by_locator(file, RF_META_BLKNO);
+	if (file->nblocks == 0)
+		file->nblocks = RelationGetNumberOfBlocks(file->index);
+	if (file->nblocks == 0)
+		return InvalidBuffer;
+	file->meta_buffer = ReadBuffer(file->index, RF_META_BLKNO);
+	return file->meta_buffer;
+}
+
+/*
+ * Raises the error for a metapage that cannot be used.  The caller may hold
+ * its lock, which goes with the transaction.
+ */
+static void
+rf_report_meta(Relation index, const char *problem)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is not usable",
+					RelationGetRelationName(index)),
+			 errdetail_internal("%s", problem),
+			 errhint("REINDEX it.")));
+}
+
+/*
+ * Pins and share-locks the metapage for a look at its fixed fields, delta
+ * slots and directory excepted: those need rf_check_meta() first.
+ */
+Buffer
+rf_read_meta_fields(Relation index)
+{
+	Buffer		buffer = rf_pin_meta(rf_file(index));
+	const char *problem;
+
+	if (!BufferIsValid(buffer))
+		rf_report_meta(index, "The index is empty.");
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	problem = rf_meta_fields_problem(BufferGetPage(buffer),
+									 rf_index_codec(index));
+	if (problem != NULL)
+		rf_report_meta(index, problem);
+	return buffer;
+}
+
+/*
+ * Checks all of a locked metapage: a damaged one is an error.
+ */
+void
+rf_check_meta(Relation index, Buffer buffer)
+{
+	const char *problem = rf_meta_problem(BufferGetPage(buffer),
+										  rf_index_codec(index));
+
+	if (problem != NULL)
+		rf_report_meta(index, problem);
+}
+
+/*
+ * Pins and locks the metapage in the given mode for whoever changes the
+ * index or reports on it: a damaged one is an error.
+ */
+Buffer
+rf_read_meta(Relation index, int lockmode)
+{
+	Buffer		buffer = rf_pin_meta(rf_file(index));
+
+	if (!BufferIsValid(buffer))
+		rf_report_meta(index, "The index is empty.");
+	LockBuffer(buffer, lockmode);
+	rf_check_meta(index, buffer);
+	return buffer;
+}
+
+/*
+ * Pins and share-locks the metapage for a query: InvalidBuffer, and no
+ * error, where it is damaged or its keys sort otherwise, for then the answer
+ * is "unknown".  The file is that of an open index, or of a locked one.
+ */
+Buffer
+rf_try_read_meta_of(RfFile *file, const RfCodec *codec)
+{
+	Buffer		buffer = rf_pin_meta(file);
+
+	if (!BufferIsValid(buffer))
+		return InvalidBuffer;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (rf_meta_problem(BufferGetPage(buffer), codec) == NULL &&
+		!rf_sorted_otherwise(rf_page_meta(BufferGetPage(buffer)), codec))
+		return buffer;
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+/*
+ * The same for an open index.
+ */
+Buffer
+rf_try_read_meta(Relation index)
+{
+	return rf_try_read_meta_of(rf_file(index), rf_index_codec(index));
+}
+
+const RfSegment *
+rf_first_segment(const RfMetaData *meta)
+{
+	return (const RfSegment *)
+		((const char *) meta + MAXALIGN(sizeof(RfMetaData)));
+}
+
+const RfSegment *
+rf_next_segment(const RfSegment *segment)
+{
+	return (const RfSegment *) ((const char *) segment + segment->length);
+}
+
+/*
+ * The segment that covers a heap block, or NULL for the tail's blocks.
+ */
+const RfSegment *
+rf_segment_of_block(const RfMetaData *meta, BlockNumber block)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		if (block >= segment->start && block < segment->end)
+			return segment;
+		segment = rf_next_segment(segment);
+	}
+	return NULL;
+}
+
+const uint8 *
+rf_segment_root(const RfSegment *segment)
+{
+	return (const uint8 *) (segment + 1) + segment->min_len + segment->max_len;
+}
+
+/*
+ * The places in a segment's entry, if there are any.
+ */
+const uint8 *
+rf_segment_places(const RfSegment *segment)
+{
+	return rf_segment_root(segment) + segment->root_len;
+}
+
+RfKey
+rf_segment_min(const RfSegment *segment)
+{
+	RfKey		key = {.num = segment->min};
+
+	key.data = (const uint8 *) (segment + 1);
+	key.len = segment->min_len;
+	return key;
+}
+
+RfKey
+rf_segment_max(const RfSegment *segment)
+{
+	RfKey		key = {.num = segment->max};
+
+	key.data = (const uint8 *) (segment + 1) + segment->min_len;
+	key.len = segment->max_len;
+	return key;
+}
+
+/*
+ * The first heap block that belongs to the tail.  While a range is
+ * announced, the blocks in it are no tail any more: their keys must reach
+ * the delta one by one, because nothing written now is certain to be seen by
+ * the scan under way.
+ *
+ * Where VACUUM has cut off the table's end, the announced range may end below
+ * blocks that segments still cover.  Those are no tail either: scans look for
+ * the tail behind all segments.
+ */
+BlockNumber
+rf_tail_start(const RfMetaData *meta)
+{
+	return (meta->flags & RF_ANNOUNCED) ?
+		Max(meta->announced_end, meta->summarized) : meta->summarized;
+}
+
+/*
+ * Initializes a metapage with a new identity: no segment, everything tail.
+ */
+void
+rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags)
+{
+	RfMetaData *meta = rf_page_meta(page);
+	uint64		identity;
+
+	if (!pg_strong_random(&identity, sizeof(identity)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	rf_init_page(page, RF_PAGE_META, identity, 0);
+	memset(meta, 0, sizeof(RfMetaData));
+	meta->magic = RF_MAGIC;
+	meta->version = RF_FORMAT_VERSION;
+	meta->codec_id = codec->id;
+	meta->collators = codec->collators;
+	meta->identity = identity;
+	meta->flags = flags;
+	meta->announced_start = meta->announced_end = InvalidBlockNumber;
+	meta->delta_min_block = InvalidBlockNumber;
+	meta->next_owner = 1;
+	rf_set_directory(page, 0);
+}
+
+/*
+ * Notes the directory's length, and where the page's content ends for
+ * GenericXLog, which does not log what lies between pd_lower and pd_upper.
+ */
+void
+rf_set_directory(Page page, uint32 len)
+{
+	rf_page_meta(page)->directory_len = len;
+	((PageHeader) page)->pd_lower = rf_meta_lower(len);
+}
+
+/*
+ * The length of a segment's entry without places.
+ */
+static uint32
+rf_bare_segment_length(const RfSegment *segment)
+{
+	return MAXALIGN(rf_segment_places(segment) - (const uint8 *) segment);
+}
+
+/*
+ * The size of a copy of the metapage's content made by rf_copy_bare_meta().
+ */
+Size
+rf_bare_meta_size(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	Size		size = MAXALIGN(sizeof(RfMetaData));
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		size += rf_bare_segment_length(segment);
+		segment = rf_next_segment(segment);
+	}
+	return size;
+}
+
+/*
+ * Copies the directory without the places that are there, which only scans and
+ * inserts need.  (Segments of the copy are taken to have none.)  Returns the
+ * length of the copy.
+ */
+uint32
+rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
+{
+	const RfSegment *segment = rf_first_segment(from);
+	uint32		total = 0;
+
+	for (int i = 0; i < from->nsegments; i++)
+	{
+		uint32		len = rf_bare_segment_length(segment);
+
+		memcpy(to, segment, len);
+		to->length = len;
+		to->range_blocks = 0;
+		to->places_len = 0;
+		total += len;
+		to = unconstify(RfSegment *, rf_next_segment(to));
+		segment = rf_next_segment(segment);
+	}
+	return total;
+}
+
+/*
+ * The same for all of the metapage's content.
+ */
+void
+rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from)
+{
+	memcpy(to, from, MAXALIGN(sizeof(RfMetaData)));
+	to->directory_len =
+		rf_copy_bare_segments(unconstify(RfSegment *, rf_first_segment(to)),
+							  from);
+}
+
+/*
+ * Is there a NULL among the keys?  The segments are those of the metapage.
+ */
+bool
+rf_any_nulls(const RfMetaData *meta, const RfSegment *segment)
+{
+	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
+		return true;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		if (segment->flags & RF_SEGMENT_NULLS)
+			return true;
+		segment = rf_next_segment(segment);
+	}
+	return false;
+}
+
+/*
+ * The same for a metapage.
+ */
+bool
+rf_has_nulls(const RfMetaData *meta)
+{
+	return rf_any_nulls(meta, rf_first_segment(meta));
+}

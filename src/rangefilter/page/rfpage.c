@@ -1,0 +1,321 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfpage.c
+ *	  Pages of a rangefilter index: layout, reading and writing of runs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "miscadmin.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
+#include "storage/lmgr.h"
+#include "storage/smgr.h"
+
+/*
+ * Initializes a page of the given kind.  Content starts empty: pd_lower is
+ * where RfPageGetContent() is.
+ */
+void
+rf_init_page(Page page, RfPageKind kind, uint64 identity, uint32 owner)
+{
+	RfPageOpaque opaque;
+
+	PageInit(page, BLCKSZ, 0);
+	((PageHeader) page)->pd_lower = RF_PAGE_HEADER;
+	opaque = RfPageGetOpaque(page);
+	opaque->identity = identity;
+	opaque->owner = owner;
+	opaque->kind = kind;
+	opaque->version = RF_FORMAT_VERSION;
+	opaque->page_id = RF_PAGE_ID;
+}
+
+/*
+ * Is this page what the metapage says it is?  Call with the page locked.
+ */
+bool
+rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
+{
+	RfPageOpaque opaque;
+
+	if (PageIsNew(page) || PageGetSpecialSize(page) != 0)
+		return false;
+	opaque = RfPageGetOpaque(page);
+	return opaque->page_id == RF_PAGE_ID &&
+		opaque->version == RF_FORMAT_VERSION &&
+		opaque->kind == kind &&
+		opaque->identity == identity &&
+		opaque->owner == owner;
+}
+
+/*
+ * Can the block, which the metapage names, be read and locked while the
+ * metapage is locked?  Not so the metapage itself, nor what lies past the end
+ * of the file: a damaged metapage may name either.
+ */
+bool
+rf_block_exists(RfFile *file, BlockNumber block)
+{
+	if (block == RF_META_BLKNO)
+		return false;
+
+	/* Where the index is not open, pinning the block will tell. */
+	if (file->index == NULL)
+		return true;
+
+	/* The file may have grown since its length was noted. */
+	if (block >= file->nblocks)
+		file->nblocks = RelationGetNumberOfBlocks(file->index);
+	return block < file->nblocks;
+}
+
+/*
+ * Looks for a block in shared buffers, and for its file if it is not there.
+ * InvalidBuffer where that is too short.
+ */
+static Buffer
+rf_look_up(const RfFile *file, BlockNumber block)
+{
+	SMgrRelation smgr = RF_SMGR_OPEN(file->locator);
+	PrefetchBufferResult found;
+
+	/* Of a segment that does not exist no block can be looked for. */
+	if (block >= RELSEG_SIZE && block >= smgrnblocks(smgr, MAIN_FORKNUM))
+		return InvalidBuffer;
+	found = PrefetchSharedBuffer(smgr, MAIN_FORKNUM, block);
+	if (BufferIsValid(found.recent_buffer) &&
+		ReadRecentBuffer(file->locator, MAIN_FORKNUM, block,
+						 found.recent_buffer))
+		return found.recent_buffer;
+	if (block >= smgrnblocks(smgr, MAIN_FORKNUM))
+		return InvalidBuffer;
+	return ReadBufferWithoutRelcache(file->locator, MAIN_FORKNUM, block,
+									 RBM_NORMAL, NULL, true);
+}
+
+/*
+ * Pins a block of an index that is locked but not open.  InvalidBuffer where the
+ * file is too short.  As long as the block is in shared buffers, the file is
+ * not opened; nor looked for, if some backend has noted where the block is.
+ */
+Buffer
+rf_read_by_locator(const RfFile *file, BlockNumber block)
+{
+	Buffer		buffer = rf_recall_buffer(&file->locator, block);
+
+	if (BufferIsValid(buffer) &&
+		ReadRecentBuffer(file->locator, MAIN_FORKNUM, block, buffer))
+		return buffer;
+	buffer = rf_look_up(file, block);
+	if (BufferIsValid(buffer))
+		rf_note_buffer(&file->locator, block, buffer);
+	return buffer;
+}
+
+/*
+ * Pins a block other than the metapage, preferring the buffer it was last seen
+ * in.  InvalidBuffer where it is not there and the index is neither open nor
+ * locked, or where its file is too short.
+ */
+Buffer
+rf_pin_block(RfFile *file, BlockNumber block)
+{
+	Buffer	   *recent = &file->buffers[block % RF_RECENT_PAGES];
+
+	if (!BufferIsValid(*recent) ||
+		!ReadRecentBuffer(file->locator, MAIN_FORKNUM, block, *recent))
+	{
+		if (file->index != NULL)
+			*recent = ReadBuffer(file->index, block);
+		else
+			*recent = file->locked ? rf_read_by_locator(file, block) :
+				InvalidBuffer;
+	}
+	return *recent;
+}
+
+/*
+ * FilterReader callback: share-locks page pageno of the run, releasing the
+ * page read before.  NULL where the page is not what the directory says.
+ */
+static const uint8 *
+rf_read_run_page(FilterReader *self, uint32_t pageno)
+{
+	RfRunReader *reader = (RfRunReader *) self;
+	Page		page;
+
+	rf_run_reader_end(reader);
+	if (pageno >= reader->reader.npages ||
+		!rf_block_exists(reader->file, reader->run_block + pageno))
+		return NULL;
+	reader->buffer = rf_pin_block(reader->file, reader->run_block + pageno);
+	if (!BufferIsValid(reader->buffer))
+		return NULL;
+	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(reader->buffer);
+	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
+		return NULL;
+	return (const uint8 *) RfPageGetContent(page);
+}
+
+/*
+ * Prepares to read a segment's run.  The caller holds a lock on the metapage
+ * until rf_run_reader_end(), so that the run stays in use.
+ */
+void
+rf_run_reader_begin(RfRunReader *reader, RfFile *file,
+					const RfMetaData *meta, const RfSegment *segment)
+{
+	reader->reader.read_page = rf_read_run_page;
+	reader->reader.npages = segment->npages;
+	reader->reader.page_size = RF_PAGE_CONTENT;
+	reader->file = file;
+	reader->identity = meta->identity;
+	reader->run_block = segment->run_block;
+	reader->owner = segment->owner;
+	reader->buffer = InvalidBuffer;
+}
+
+/*
+ * Releases the lock and pin of the page read last.
+ */
+void
+rf_run_reader_end(RfRunReader *reader)
+{
+	if (BufferIsValid(reader->buffer))
+		UnlockReleaseBuffer(reader->buffer);
+	reader->buffer = InvalidBuffer;
+}
+
+/*
+ * Appends npages zeroed blocks to the index and returns the first.  Takes
+ * the extension lock, so the blocks are contiguous.
+ */
+BlockNumber
+rf_extend(Relation index, uint32 npages)
+{
+	BlockNumber first = InvalidBlockNumber;
+	bool		need_lock = !RELATION_IS_LOCAL(index);
+
+	if (need_lock)
+		LockRelationForExtension(index, ExclusiveLock);
+	for (uint32 i = 0; i < npages; i++)
+	{
+		Buffer		buffer = ReadBuffer(index, P_NEW);
+
+		if (i == 0)
+			first = BufferGetBlockNumber(buffer);
+		ReleaseBuffer(buffer);
+	}
+	if (need_lock)
+		UnlockRelationForExtension(index, ExclusiveLock);
+	return first;
+}
+
+/*
+ * Marks the blocks [start, start + n) in the map as used, as far as it goes.
+ */
+static void
+rf_mark_used(bool *used, BlockNumber nblocks, BlockNumber start, uint32 n)
+{
+	for (uint32 i = 0; i < n && start + i < nblocks; i++)
+		used[start + i] = true;
+}
+
+/*
+ * Which of the first nblocks blocks does the metapage refer to?  The result
+ * is palloc'd.  Takes and releases a share lock on the metapage.
+ *
+ * Whatever it does not refer to is free, and no page says so: a crash in the
+ * middle of a summarize leaks nothing.  Blocks cannot become used behind the
+ * caller's back, because inserts take theirs from the spare list, which
+ * counts as used, or from the end of the file.
+ */
+static bool *
+rf_used_blocks(Relation index, BlockNumber nblocks)
+{
+	bool	   *used = palloc0(nblocks * sizeof(bool));
+	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
+	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
+	const RfSegment *segment = rf_first_segment(meta);
+
+	used[RF_META_BLKNO] = true;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		rf_mark_used(used, nblocks, segment->run_block, segment->npages);
+		segment = rf_next_segment(segment);
+	}
+	for (int i = 0; i < meta->ndelta; i++)
+		rf_mark_used(used, nblocks, meta->delta[i].block, 1);
+	for (int i = 0; i < meta->nspare; i++)
+		rf_mark_used(used, nblocks, meta->spare[i], 1);
+	UnlockReleaseBuffer(buffer);
+	return used;
+}
+
+/*
+ * Finds npages contiguous free blocks, extending the index where there is no
+ * such hole.  Only one summarize runs at a time (ShareUpdateExclusiveLock on
+ * the heap), so what is free stays free until the directory refers to it.
+ */
+static BlockNumber
+rf_find_free(Relation index, uint32 npages)
+{
+	BlockNumber nblocks = RelationGetNumberOfBlocks(index);
+	bool	   *used = rf_used_blocks(index, nblocks);
+	uint32		hole = 0;
+
+	for (BlockNumber block = 1; block < nblocks; block++)
+	{
+		hole = used[block] ? 0 : hole + 1;
+		if (hole == npages)
+		{
+			pfree(used);
+			return block + 1 - npages;
+		}
+	}
+	pfree(used);
+	return rf_extend(index, npages);
+}
+
+/*
+ * Writes a run's pages to free blocks and returns the first.  The pages are
+ * WAL-logged but nothing refers to them yet: the directory must.  Holds no
+ * lock on return.
+ */
+BlockNumber
+rf_write_run(Relation index, uint64 identity, uint32 owner,
+			 const FilterRun *run)
+{
+	BlockNumber first = rf_find_free(index, run->npages);
+
+	for (uint32 done = 0; done < run->npages; done += MAX_GENERIC_XLOG_PAGES)
+	{
+		GenericXLogState *state = GenericXLogStart(index);
+		Buffer		buffers[MAX_GENERIC_XLOG_PAGES];
+		uint32		n = Min(MAX_GENERIC_XLOG_PAGES, run->npages - done);
+
+		CHECK_FOR_INTERRUPTS();
+		for (uint32 i = 0; i < n; i++)
+		{
+			Page		page;
+
+			buffers[i] = ReadBuffer(index, first + done + i);
+			LockBuffer(buffers[i], BUFFER_LOCK_EXCLUSIVE);
+			page = GenericXLogRegisterBuffer(state, buffers[i],
+											 GENERIC_XLOG_FULL_IMAGE);
+			rf_init_page(page, RF_PAGE_RUN, identity, owner);
+			memcpy(RfPageGetContent(page),
+				   run->pages + (size_t) (done + i) * RF_PAGE_CONTENT,
+				   RF_PAGE_CONTENT);
+			((PageHeader) page)->pd_lower = ((PageHeader) page)->pd_upper;
+		}
+		GenericXLogFinish(state);
+		for (uint32 i = 0; i < n; i++)
+			UnlockReleaseBuffer(buffers[i]);
+	}
+	return first;
+}

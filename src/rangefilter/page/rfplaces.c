@@ -1,0 +1,372 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfplaces.c
+ *	  Where in the heap the keys of a segment are.
+ *
+ * A segment may have places (filter/places.h) beside its filter: for each key
+ * the ranges of heap blocks that hold it, all ranges being of the same number
+ * of blocks.  They are either in the segment's directory entry, in what room
+ * there is on the metapage, or on the last pages of its run.
+ *
+ * Whoever asks for places and cannot be told gets all ranges.
+ *
+ * An insert into a block of the segment whose key the filter has, but not
+ * there, makes the block's range *loose*: any of the segment's keys may be in it
+ * from now on.  That happens once for a range, so that it costs nothing to
+ * update rows again and again; the next summarize makes it good.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "filter/bits.h"
+#include "filter/places.h"
+#include "optimizer/plancat.h"
+#include "rangefilter/page/options.h"
+#include "rangefilter/page/page.h"
+
+/* Without pages_per_range, smaller heaps have no places ... */
+#define RF_MIN_PLACED_BLOCKS 16
+
+/* ... a range has so many blocks or more ... */
+#define RF_MIN_RANGE_BLOCKS 4
+
+/* ... and a key so many bits. */
+#define RF_MIN_PLACE_BITS 2
+#define RF_MAX_PLACE_BITS 8
+
+/* There are no more ranges than this, whatever their size should be. */
+#define RF_MAX_RANGES (1 << 20)
+
+/* What a run's root may take on the metapage beside places. */
+#define RF_ROOT_RESERVE 160
+
+/*
+ * How many bytes of places there is room for on a metapage that has one
+ * segment?
+ */
+uint32
+rf_places_room(void)
+{
+	return RF_DIRECTORY_SIZE - MAXALIGN(sizeof(RfSegment)) - RF_ROOT_RESERVE;
+}
+
+/*
+ * Of how many rows can places be on the metapage?
+ */
+uint64
+rf_most_placed_rows(void)
+{
+	return rf_places_room() * BITS_PER_BYTE / RF_MIN_PLACE_BITS;
+}
+
+/*
+ * Sets the size of ranges, and how many there are; one alone is of no use.
+ */
+static void
+rf_set_ranges(RfPlacing *placing, uint32 range_blocks)
+{
+	BlockNumber nblocks = placing->end - placing->start;
+
+	while (nblocks / range_blocks >= RF_MAX_RANGES)
+		range_blocks *= 2;
+	placing->nranges = nblocks / range_blocks + (nblocks % range_blocks != 0);
+	placing->range_blocks = placing->nranges > 1 ? range_blocks : 0;
+}
+
+/*
+ * Shall a segment of heap blocks [start, end) have places?  By the index's
+ * option, or automatically, if there seem to be few enough rows.
+ */
+void
+rf_plan_places(Relation heap, Relation index, BlockNumber start,
+			   BlockNumber end, RfPlacing *placing)
+{
+	int			option = rf_index_options(index)->pages_per_range;
+	BlockNumber pages;
+	double		tuples;
+	double		visible;
+
+	memset(placing, 0, sizeof(RfPlacing));
+	placing->start = start;
+	placing->end = end;
+	if (option > 0 && end > start)
+		rf_set_ranges(placing, option);
+	if (option != RF_RANGES_AUTO || start > 0 || end < RF_MIN_PLACED_BLOCKS ||
+		end > RF_SINGLE_SEGMENT_BLOCKS)
+		return;
+	estimate_rel_size(heap, NULL, &pages, &tuples, &visible);
+	placing->automatic = tuples <= rf_most_placed_rows();
+	if (placing->automatic)
+		rf_set_ranges(placing, RF_MIN_RANGE_BLOCKS);
+}
+
+/*
+ * Chooses the ranges of a segment of so many rows where that was left open:
+ * as many as can be told apart in the room there is.
+ */
+void
+rf_choose_ranges(RfPlacing *placing, uint64 nrows)
+{
+	uint64		bits;
+	uint32		most;
+
+	if (!placing->automatic || nrows == 0)
+		return;
+	placing->range_blocks = 0;
+	bits = Min((rf_places_room() * BITS_PER_BYTE - places_bits(1, 0)) / nrows,
+			   RF_MAX_PLACE_BITS);
+	if (bits < RF_MIN_PLACE_BITS)
+		return;
+	most = (1 << bits) - 1;
+	rf_set_ranges(placing, Max((placing->end + most - 1) / most,
+							   RF_MIN_RANGE_BLOCKS));
+}
+
+/*
+ * The blocks of a range in a table of so many blocks and rows without
+ * pages_per_range; 0 where it has no places.
+ */
+uint32
+rf_automatic_range(BlockNumber nblocks, double rows)
+{
+	RfPlacing	placing = {.end = nblocks};
+
+	if (nblocks < RF_MIN_PLACED_BLOCKS || nblocks > RF_SINGLE_SEGMENT_BLOCKS ||
+		rows > rf_most_placed_rows())
+		return 0;
+	placing.automatic = true;
+	rf_choose_ranges(&placing, Max(rows, 1));
+	return placing.range_blocks;
+}
+
+/*
+ * How many ranges of heap blocks does a segment with places have?
+ */
+uint32
+rf_range_count(const RfSegment *segment)
+{
+	BlockNumber nblocks = segment->end - segment->start;
+
+	return nblocks / segment->range_blocks +
+		(nblocks % segment->range_blocks != 0);
+}
+
+/*
+ * The bit in a segment's loose that stands for the range of a heap block.
+ */
+uint64
+rf_loose_bit(const RfSegment *segment, BlockNumber heap_block)
+{
+	uint32		range = (heap_block - segment->start) / segment->range_blocks;
+	uint32		group = (rf_range_count(segment) + RF_LOOSE_BITS - 1) /
+	RF_LOOSE_BITS;
+
+	return UINT64CONST(1) << (range / group);
+}
+
+/*
+ * How many of a segment's ranges are loose?
+ */
+uint32
+rf_loose_count(const RfSegment *segment)
+{
+	uint32		group = (rf_range_count(segment) + RF_LOOSE_BITS - 1) /
+	RF_LOOSE_BITS;
+
+	return Min(bits_count(segment->loose) * group, rf_range_count(segment));
+}
+
+/*
+ * Sets the bits of loose ranges.
+ */
+static void
+rf_add_loose(const RfSegment *segment, uint64 *ranges)
+{
+	uint32		nranges = rf_range_count(segment);
+	uint32		group = (nranges + RF_LOOSE_BITS - 1) / RF_LOOSE_BITS;
+
+	for (uint32 range = 0; range < nranges; range++)
+		if (segment->loose >> (range / group) & 1)
+			ranges[range / 64] |= UINT64CONST(1) << (range % 64);
+}
+
+/*
+ * Opens page number i of the places that are in the run, or the one in the
+ * directory.  False if it is damaged.
+ */
+static bool
+rf_open_places(RfRunReader *reader, const RfSegment *segment, uint32 i,
+			   PlacesPage *view)
+{
+	const uint8 *page = rf_segment_places(segment);
+	uint32		len = segment->places_len;
+
+	if (segment->place_pages > 0)
+	{
+		page = reader->reader.read_page(&reader->reader,
+										segment->npages - segment->place_pages + i);
+		len = RF_PAGE_CONTENT;
+	}
+	return page != NULL && places_open(view, page, len) &&
+		view->nranges == rf_range_count(segment);
+}
+
+/*
+ * The number of the last page of places whose first key has this rank or a
+ * lower one.  Pages have nearly the same number of keys, so the search begins
+ * where that leads to, and goes on by ever longer steps, then by halves.
+ */
+static bool
+rf_find_places(RfRunReader *reader, const RfSegment *segment, uint64 rank,
+			   uint32 *found)
+{
+	uint32		low = 0;		/* begins at or below rank */
+	uint32		high = segment->place_pages;	/* begins above it */
+	uint64		guess = segment->nkeys > 0 ?
+	(uint64) ((double) rank / segment->nkeys * high) : 0;
+	uint32		step = 1;
+	PlacesPage	view;
+
+	while (high - low > 1)
+	{
+		uint32		page = Min(Max(guess, low + 1), high - 1);
+
+		if (!rf_open_places(reader, segment, page, &view))
+			return false;
+		if (view.first <= rank)
+		{
+			low = page;
+			guess = page + step;
+		}
+		else
+		{
+			high = page;
+			guess = page > step ? page - step : 0;
+		}
+		step = step < segment->place_pages ? 2 * step : step;
+		if (step > 16)
+			guess = low + (high - low) / 2;
+	}
+	*found = low;
+	return true;
+}
+
+/*
+ * Sets the bits of the ranges that hold the keys of some ranks.  False where
+ * pages are damaged; that includes ranks that are on none of them.
+ */
+static bool
+rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
+				 const FilterRanks *ranks, uint64 *ranges)
+{
+	uint64		next = ranks->first;	/* those before it are dealt with */
+	uint64		end = Min(ranks->end, segment->nkeys);
+	uint32		page = 0;
+	PlacesPage	view;
+
+	if (ranks->first >= ranks->end)
+		return true;
+	if (segment->place_pages > 0 &&
+		!rf_find_places(reader, segment, ranks->first, &page))
+		return false;
+	do
+	{
+		if (!rf_open_places(reader, segment, page, &view) ||
+			view.first > next ||
+			!places_collect(&view, ranks->first, ranks->end, ranges))
+			return false;
+		next = view.first + view.nkeys;
+		page++;
+	} while (page < segment->place_pages && next < end);
+	return next >= end;
+}
+
+/*
+ * Sets the bits of the segment's ranges of heap blocks that may hold keys (not
+ * NULL) of the set; there is room for rf_range_count() bits in words of 64.
+ * False, with whatever bits, if all of its blocks may: also where it has no
+ * places.  Locks as rf_segment_probe().
+ */
+bool
+rf_collect_places(RfFile *file, const RfMetaData *meta,
+				  const RfSegment *segment, const RfKeySet *set,
+				  uint64 *ranges)
+{
+	RfRunReader reader;
+	bool		known = segment->range_blocks > 0;
+
+	if (segment->nkeys == 0)
+		return true;
+	rf_run_reader_begin(&reader, file, meta, segment);
+	for (int i = 0; i < set->nranges && known; i++)
+	{
+		FilterRanks ranks;
+		RfAnswer	answer = rf_range_ranks(segment, set->kind, &set->ranges[i],
+											&reader.reader, &ranks);
+
+		if (answer == RF_YES)
+			known = rf_collect_ranks(&reader, segment, &ranks, ranges);
+		else
+			known = answer == RF_NO;
+	}
+	rf_run_reader_end(&reader);
+	if (known && segment->loose != 0)
+		rf_add_loose(segment, ranges);
+	return known;
+}
+
+/*
+ * Do keys of some ranks have rows in a range?  False also for damage.
+ */
+static bool
+rf_ranks_have(RfRunReader *reader, const RfSegment *segment,
+			  const FilterRanks *ranks, uint32 range)
+{
+	uint32		page = 0;
+	PlacesPage	view;
+
+	if (ranks->first >= ranks->end ||
+		(segment->place_pages > 0 &&
+		 !rf_find_places(reader, segment, ranks->first, &page)))
+		return false;
+	do
+	{
+		if (!rf_open_places(reader, segment, page, &view))
+			return false;
+		if (places_has(&view, ranks->first, ranks->end, range))
+			return true;
+		page++;
+	} while (page < segment->place_pages &&
+			 view.first + view.nkeys < ranks->end);
+	return false;
+}
+
+/*
+ * Do the places of a segment that answers YES for a key say that it may be in
+ * this heap block?  Every scan for a range that holds the key then looks
+ * there, since it collects the ranks that a scan for the key does.  (Damage does
+ * not count, it may be repaired.)  Inserts ask this, so nothing here grows with the
+ * number of ranges.
+ */
+bool
+rf_key_is_placed(RfFile *file, const RfMetaData *meta,
+				 const RfSegment *segment, RfKeyKind kind, const RfKey *key,
+				 BlockNumber heap_block)
+{
+	RfRange		range = {.lo = *key,.hi = *key};
+	RfRunReader reader;
+	FilterRanks ranks;
+	bool		placed;
+
+	if (segment->range_blocks == 0 ||
+		(segment->loose & rf_loose_bit(segment, heap_block)) != 0)
+		return true;
+	rf_run_reader_begin(&reader, file, meta, segment);
+	placed = rf_range_ranks(segment, kind, &range, &reader.reader,
+							&ranks) == RF_YES &&
+		rf_ranks_have(&reader, segment, &ranks,
+					  (heap_block - segment->start) / segment->range_blocks);
+	rf_run_reader_end(&reader);
+	return placed;
+}

@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared.h
+ *	  What sessions share where the server loaded the library: change counters of
+ *	  indexes, and hints where their pages are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SHARED_H
+#define RANGEFILTER_SHARED_H
+
+#include "postgres.h"
+
+#include "compat.h"
+#include "port/atomics.h"
+#include "rangefilter/page/layout.h"
+#include "storage/buf.h"
+#include "utils/relcache.h"
+
+/* Some ten thousand partitions should not often meet. */
+#define RF_SLOTS	4096
+
+/* 256 kB: some pages of each of ten thousand indexes. */
+#define RF_HINTS	65536
+
+typedef struct RfShared
+{
+	pg_atomic_uint64 slots[RF_SLOTS];
+	pg_atomic_uint64 moves;		/* counts what all slots count */
+	pg_atomic_uint32 hints[RF_HINTS];
+} RfShared;
+
+/* NULL where the server has not loaded the library. */
+extern RfShared *rf_shared;
+
+/* ---- rfslots.c ---- */
+
+extern void rf_advance_slot(Oid index);
+extern void rf_move_stamp(Relation index, RfMetaData *meta);
+
+/*
+ * A number that moves with the stamp of an index, and maybe at other times.  What
+ * is read from the index after the number, be it by a copy or another process,
+ * stays true as long as the number is the same; but for changes of which file the
+ * index is, about which invalidations tell, too.  0 where there are no such
+ * numbers: the server has not preloaded the library, or is in recovery.
+ */
+extern uint64 rf_read_slot(Oid index);
+
+/*
+ * A number that moves after any of those has.  So if all of them were read after
+ * it, and it is still the same later, all are what they were.  0 where there are
+ * none.
+ */
+extern uint64 rf_read_moves(void);
+
+/*
+ * How many rows this backend has given to indexes so far, whether or not that
+ * left a trace: where the number is the same, it has no new rows to see.
+ */
+extern uint64 rf_inserts;
+
+/*
+ * How many keys this backend has written to deltas so far: where the number
+ * has changed, copies may lack what this transaction inserted.
+ */
+extern uint64 rf_keys_written;
+
+/* ---- rfhints.c ---- */
+
+extern Buffer rf_recall_buffer(const RfRelFile *locator, BlockNumber block);
+extern void rf_note_buffer(const RfRelFile *locator, BlockNumber block,
+						   Buffer buffer);
+
+#endif							/* RANGEFILTER_SHARED_H */

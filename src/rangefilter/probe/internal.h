@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * internal.h
+ *	  What the files of this room offer each other.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_PROBE_INTERNAL_H
+#define RANGEFILTER_PROBE_INTERNAL_H
+
+#include "rangefilter/probe/probe.h"
+
+/* rfprobe.c */
+extern void rf_locked_file(RfFile *file, const RfRelFile *locator,
+						   const RfCopy *copy);
+extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
+							   const RfSegment *segment, const RfKeySet *set,
+							   bool in_recovery);
+
+/* rfcopy.c */
+extern void rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot);
+extern void rf_copy_hints(const RfCopy *copy, RfFile *file);
+
+/* rfdigests.c; rangefilter.shared_cache_size (kB) */
+extern int	rf_shared_cache_size;
+
+extern Size rf_digests_memory(void);
+extern void rf_start_digests(void);
+extern void rf_init_digests(void);
+
+#endif							/* RANGEFILTER_PROBE_INTERNAL_H */

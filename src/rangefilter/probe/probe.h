@@ -1,0 +1,257 @@
+/*-------------------------------------------------------------------------
+ *
+ * probe.h
+ *	  Asking a rangefilter index: what the planner part may know of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_PROBE_H
+#define RANGEFILTER_PROBE_H
+
+#include "compat.h"
+#include "filter/digest.h"
+#include "key/codec.h"
+#include "key/keyset.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
+#include "utils/relcache.h"
+
+/*
+ * The state of a summary.  While it is the same, every NO stays a NO: each
+ * change that could turn one into something else moves it.
+ */
+typedef struct RfStamp
+{
+	uint64		identity;		/* drawn at random by every build */
+	uint64		changes;		/* drawn at random by every change */
+} RfStamp;
+
+/*
+ * A backend's copy of an index's metapage, to guess by.  What such a copy says
+ * was true when its stamp was read; whether it still is, is for the caller to
+ * find out.
+ */
+typedef struct RfCopy RfCopy;
+
+/* Goes with a copy, and often spares asking it. */
+typedef struct RfDigest
+{
+	RfStamp		stamp;			/* of the copy */
+	uint64		grouped_at;		/* not 0: it is in an RfDigestPlace, since ... */
+	FilterDigest filter;		/* bits are NULL: there is none of its own */
+} RfDigest;
+
+/*
+ * What the digest in a column of a shared group says it is of: an index, in a
+ * file, with this stamp when rf_read_slot() said slot.
+ */
+typedef struct RfColumn
+{
+	Oid			index;			/* InvalidOid: the column is empty */
+	RfRelFile	locator;
+	uint64		slot;			/* never 0 */
+	RfStamp		stamp;
+} RfColumn;
+
+/* How a session sees a shared group. */
+typedef struct RfSharedGroup RfSharedGroup;
+typedef struct RfDigestView
+{
+	RfSharedGroup *group;		/* or NULL */
+	uint64		writes;			/* number of its state then */
+	FilterDigest frame;
+	const uint64 *rows;
+} RfDigestView;
+
+/* Where a digest is put beside others: nowhere if both rows and view are NULL. */
+typedef struct RfDigestPlace
+{
+	const FilterDigest *frame;
+	uint64	   *rows;			/* the session's own */
+	RfDigestView *view;
+	RfColumn	what;			/* with view */
+	int			column;
+	uint64		now;			/* for grouped_at */
+} RfDigestPlace;
+
+/* Where a copy is kept, and how much room there is. */
+typedef struct RfCopySlot
+{
+	RfCopy	  **copy;			/* NULL: none yet */
+	RfDigest   *digest;			/* goes with the copy */
+	MemoryContext context;		/* where copies are allocated */
+	Size	   *used;			/* bytes all copies take ... */
+	Size		limit;			/* ... and may take */
+	uint64	   *ungrouped;		/* counts digests that left their places */
+	bool		kept;			/* out: there is a copy of what was just read */
+} RfCopySlot;
+
+/*
+ * Reads the stamp of an open index.  False where it cannot be had (empty or
+ * damaged file).  Takes and releases a share lock on the metapage.
+ */
+extern bool rf_read_stamp(Relation index, RfStamp *stamp);
+
+/*
+ * May a row version of the indexed table have a key in the set?  The caller
+ * holds at least AccessShareLock on the index.  *stamp is what was read before
+ * anything else; it is set unless the answer is RF_UNKNOWN.  in_recovery: the
+ * snapshot the answer is for was, or may have been, taken during recovery.
+ * Damaged or unreadable pages give RF_UNKNOWN.  If slot is not NULL, a copy of
+ * what was asked is kept there or brought up to date, room permitting; an older
+ * one does not stay.
+ */
+extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
+									 bool in_recovery, RfStamp *stamp,
+									 RfCopySlot *slot);
+
+/*
+ * The same for an index that is locked but not open, by the locator of its file.
+ * The caller knows that this is where the index is, that its keys have this
+ * codec, and that it is permanent (WAL-logged).
+ */
+extern RfAnswer rf_probe_by_file(const RfRelFile *locator,
+								 const RfCodec *codec, const RfKeySet *set,
+								 bool in_recovery, RfStamp *stamp,
+								 RfCopySlot *slot);
+extern bool rf_read_stamp_by_file(const RfRelFile *locator,
+								  const RfCodec *codec, const RfCopy *copy,
+								  RfStamp *stamp);
+
+/*
+ * The same by a copy, without opening or locking the index: RF_UNKNOWN also
+ * where a page it needs is not where it was.
+ */
+extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
+							  bool in_recovery, RfStamp *stamp);
+
+/*
+ * Is it time to make a digest of what the copy is asked about, since it is asked
+ * so often?  0: no; else the number of keys, some nanoseconds each.
+ * rf_copy_digest() does so if there is room, with the index locked and at locator.
+ * It reads all of the filter.  The digest is put into its place, if it has one and fits
+ * its frame.
+ */
+extern uint64 rf_copy_wants_digest(const RfCopy *copy);
+extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator,
+						   const RfDigestPlace *place);
+
+/*
+ * What a digest of the copy would span, and of how many keys.  False where there
+ * can be none.
+ */
+typedef struct RfSpan
+{
+	uint64		min;
+	uint64		max;
+	uint64		nkeys;
+} RfSpan;
+
+extern bool rf_copy_span(const RfCopy *copy, RfSpan *span);
+
+/* How many bits a digest should have. */
+extern uint32 rf_digest_bits(uint64 nkeys);
+
+/* Is what has this span well served by a digest with the frame? */
+extern bool rf_span_fits(const RfSpan *span, const FilterDigest *frame);
+
+/*
+ * Groups of digests in shared memory (rfdigests.c).  How many bytes there are for
+ * them: 0 if the server has not loaded the library, or is in recovery.
+ */
+extern Size rf_digests_room(void);
+
+/*
+ * Looks at the shared group of the leaves of a partitioned index from
+ * FILTER_DIGESTS * number on, and sets its columns.  False: there is none.
+ */
+extern bool rf_digests_view(Oid index, int number, RfDigestView *view,
+							RfColumn *columns);
+
+/*
+ * Makes one without digests, if there is room: where there is none, or, if it is
+ * still as it was when old was made, instead of it.
+ */
+extern void rf_digests_make(Oid index, int number, const FilterDigest *frame,
+							const RfDigestView *old);
+
+/*
+ * Is the group as it was when it was looked at?  If so, what was read of its rows
+ * between then and now is of that state.
+ */
+extern bool rf_digests_unchanged(const RfDigestView *view);
+
+/* The group is asked, so it should stay. */
+extern void rf_digests_used(const RfDigestView *view);
+
+/*
+ * Puts a digest with the group's frame into a column, unless the group is not as it
+ * was.  The view is then one of the new state.
+ */
+extern bool rf_digests_put(RfDigestView *view, const FilterDigest *digest,
+						   int number, const RfColumn *column);
+extern void rf_digests_usage(int64 *columns, int64 *bytes);
+
+/* Should digests take no more room: copies may take all of it, limit. */
+static inline bool
+rf_copies_full(Size used, Size limit)
+{
+	return used > limit - limit / 16;
+}
+
+/*
+ * Start to load what rf_copy_probe() will look at first: the copy; then, with
+ * that there, the page it will read.
+ */
+extern void rf_copy_prefetch(const RfCopy *copy);
+extern void rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set);
+
+/*
+ * Does a digest deny that there is a key of the set?  So does the summary with its
+ * stamp, except on standbys.
+ */
+extern bool rf_digest_denies(const RfDigest *digest, const RfKeySet *set);
+
+/* Throws a copy away, and its digest. */
+extern void rf_copy_forget(RfCopySlot *slot);
+
+/*
+ * What the segments of an index have, all together.  Keys in several segments
+ * are counted in each.
+ */
+typedef struct RfShares
+{
+	double		rows;			/* when they were made, dead ones included */
+	double		keys;			/* distinct */
+	double		key_share;		/* share of the rows that one key has, if it
+								 * is an average one and in all segments */
+} RfShares;
+
+/*
+ * What share of the rows that are not NULL has keys of each of some sets, about?
+ * False where the index does not know, or to find out would take long: NULLs in a
+ * set do not count.  heap_blocks is the length of the table.  The caller holds a
+ * lock on the index.  Takes and releases a share lock on the metapage.
+ */
+extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
+							   RfKeySet **sets, int nsets, RfShares *shares,
+							   double *share);
+
+/*
+ * A summary kept in memory, in the current context, for those who ask it many
+ * times: what it denies is not in the index as of the moment it was made.  It
+ * grows as it is asked, and takes from *budget (bytes), which must outlive it.
+ * NULL where there can be none.  While it is in use the caller keeps the index
+ * locked and open.  in_recovery: as for rf_probe().
+ */
+typedef struct RfImage RfImage;
+
+extern RfImage *rf_image_make(Relation index, bool in_recovery,
+							  Size *budget);
+extern RfAnswer rf_image_probe(RfImage *image, Relation index,
+							   const RfKeySet *set);
+
+/* Shared memory, if the server loads the library; called once, when it is loaded. */
+extern void rf_init_shared(void);
+
+#endif							/* RANGEFILTER_PROBE_H */

@@ -1,0 +1,425 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfcopy.c
+ *	  Copies of metapages that a backend keeps, to guess by.
+ *
+ * A planner that asks a thousand indexes spends most of its time on locking
+ * and opening them and on their metapages.  With a copy of the metapage and the
+ * numbers of the buffers the other pages were last seen in, only these pages
+ * need to be visited.  Run pages do not change and say whose they are; one
+ * that now belongs to another run is as good as missing.  Pages of the delta
+ * are used only as long as they hold no more keys than the copy says.  So the
+ * answer is what the index would have answered when the copy was made, or
+ * RF_UNKNOWN.
+ *
+ * A NO by a copy is worth what its stamp is worth: it must be checked before
+ * rows are left out because of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/probe/internal.h"
+#include "storage/buf_internals.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/*
+ * Asked once for so many keys of its filter, and a few times more, a copy has
+ * paid for its digest: to make it takes about as long as that many questions.
+ */
+#define RF_DIGEST_KEYS_PER_QUESTION	100
+#define RF_DIGEST_QUESTIONS			10
+
+/* Where sessions share digests, so many are taken to ask as often. */
+#define RF_DIGEST_SHARERS			10
+
+/* Bits of a digest for each key: three quarters of absent points are denied. */
+#define RF_DIGEST_BITS		3
+
+/* More keys take longer than one query should. */
+#define RF_DIGEST_MAX_KEYS	100000
+
+/* What a question reads of a copy is mostly in the first few cache lines. */
+#define CACHE_LINE	64
+#define COPY_LINES 10
+
+struct RfCopy
+{
+	RfFile		file;
+	Size		size;			/* of all this */
+	Size		head;			/* of the metapage's fields kept */
+	uint32		asked;			/* questions since making a digest was last
+								 * thought of */
+	/* These and the directory follow, MAXALIGNed. */
+};
+
+/*
+ * The metapage's fields: those before the delta slots, and the slots in use.
+ */
+static RfMetaData *
+rf_copy_meta(const RfCopy *copy)
+{
+	return (RfMetaData *) ((char *) copy + MAXALIGN(sizeof(RfCopy)));
+}
+
+/*
+ * The directory's segments.
+ */
+static RfSegment *
+rf_copy_segments(const RfCopy *copy)
+{
+	return (RfSegment *) ((char *) rf_copy_meta(copy) + copy->head);
+}
+
+/*
+ * How much of a metapage's fields is kept.
+ */
+static Size
+rf_head_size(const RfMetaData *meta)
+{
+	return MAXALIGN(offsetof(RfMetaData, delta) +
+					meta->ndelta * sizeof(RfDeltaSlot));
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_forget(RfCopySlot *slot)
+{
+	if (slot->digest->grouped_at != 0)
+		(*slot->ungrouped)++;
+	slot->digest->grouped_at = 0;
+	if (*slot->copy == NULL)
+		return;
+	if (slot->digest->filter.bits != NULL)
+	{
+		*slot->used -= filter_digest_size(slot->digest->filter.nbits);
+		pfree(slot->digest->filter.bits);
+		slot->digest->filter.bits = NULL;
+	}
+	*slot->used -= (*slot->copy)->size;
+	pfree(*slot->copy);
+	*slot->copy = NULL;
+}
+
+/*
+ * Is the copy one of this state of the metapage?
+ */
+static bool
+rf_copy_is_current(const RfCopy *copy, const RfMetaData *meta)
+{
+	const RfMetaData *old = rf_copy_meta(copy);
+
+	return old->identity == meta->identity && old->changes == meta->changes &&
+		old->generation == meta->generation && old->flags == meta->flags;
+}
+
+/*
+ * Is what is known the digest alone, which others have made, and is it one of this
+ * state of the metapage?
+ */
+static bool
+rf_digest_is_current(const RfCopySlot *slot, const RfMetaData *meta)
+{
+	return slot->digest->grouped_at != 0 &&
+		slot->digest->stamp.identity == meta->identity &&
+		slot->digest->stamp.changes == meta->changes;
+}
+
+/*
+ * Keeps a copy of the metapage, whose lock the caller holds, or brings an
+ * older one up to date; slot->kept tells.  None is kept of what would only say UNKNOWN, or
+ * where the pages are in local buffers.
+ */
+void
+rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+	RfCopy	   *copy = *slot->copy;
+
+	if (copy != NULL ? !rf_copy_is_current(copy, meta) :
+		!rf_digest_is_current(slot, meta))
+	{
+		rf_copy_forget(slot);
+		copy = NULL;
+	}
+	if (copy == NULL)
+	{
+		Size		head = rf_head_size(meta);
+		Size		size = MAXALIGN(sizeof(RfCopy)) + head +
+		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
+
+		if ((meta->flags & RF_UNCERTAIN_FLAGS) ||
+			(file->index != NULL && RelationUsesLocalBuffers(file->index)))
+			return;
+		if (*slot->used + size > slot->limit)
+		{
+			/* Then the digest has to do. */
+			slot->kept = slot->digest->grouped_at != 0;
+			return;
+		}
+		copy = MemoryContextAlloc(slot->context, size);
+		copy->size = size;
+		copy->head = head;
+		copy->asked = 0;
+		memcpy(rf_copy_meta(copy), meta, head);
+		rf_copy_bare_segments(rf_copy_segments(copy), meta);
+		*slot->used += size;
+		*slot->copy = copy;
+		slot->digest->stamp.identity = meta->identity;
+		slot->digest->stamp.changes = meta->changes;
+	}
+	copy->file = *file;
+	copy->file.index = NULL;
+	copy->file.locked = false;
+	slot->kept = true;
+}
+
+/*
+ * Tells a file where the copy last saw its pages.
+ */
+void
+rf_copy_hints(const RfCopy *copy, RfFile *file)
+{
+	if (!RF_SAME_RELFILE(copy->file.locator, file->locator))
+		return;
+	file->meta_buffer = copy->file.meta_buffer;
+	memcpy(file->buffers, copy->file.buffers, sizeof(file->buffers));
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_digest_denies(const RfDigest *digest, const RfKeySet *set)
+{
+	if (digest->filter.bits == NULL || set->kind != RF_KEY_U64 || set->nulls)
+		return false;
+	for (int i = 0; i < set->nranges; i++)
+	{
+		if (!filter_digest_denies(&digest->filter, set->ranges[i].lo.num,
+								  set->ranges[i].hi.num))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is it the filter that has to say whether the segment, one of numbers, holds a
+ * key of the set, and not its bounds?
+ */
+static bool
+rf_asks_filter(const RfSegment *segment, const RfKeySet *set)
+{
+	return set->kind == RF_KEY_U64 && set->nranges > 0 &&
+		set->ranges[set->nranges - 1].hi.num >= segment->min &&
+		set->ranges[0].lo.num <= segment->max;
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
+			  RfStamp *stamp)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+
+	if (meta->nsegments == 1 && rf_asks_filter(rf_copy_segments(copy), set))
+		copy->asked++;
+	stamp->identity = meta->identity;
+	stamp->changes = meta->changes;
+	return rf_probe_state(&copy->file, meta, rf_copy_segments(copy), set,
+						  in_recovery);
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_prefetch(const RfCopy *copy)
+{
+	for (Size at = 0; at < COPY_LINES * CACHE_LINE; at += CACHE_LINE)
+		__builtin_prefetch((const char *) copy + at);
+}
+
+/*
+ * FilterReader callback: where a page is likely to be.  It is not pinned.
+ */
+static const uint8 *
+rf_find_run_page(FilterReader *self, uint32_t pageno)
+{
+	RfRunReader *reader = (RfRunReader *) self;
+	BlockNumber block = reader->run_block + pageno;
+	Buffer		buffer = reader->file->buffers[block % RF_RECENT_PAGES];
+
+	if (!BufferIsValid(buffer))
+		return NULL;
+	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+	__builtin_prefetch(BufferGetPage(buffer));
+	return (const uint8 *) RfPageGetContent(BufferGetPage(buffer));
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
+	RfRunReader reader;
+
+	if (meta->nsegments != 1 || !rf_asks_filter(segment, set))
+		return;
+	rf_run_reader_begin(&reader, &copy->file, meta, segment);
+	reader.reader.read_page = rf_find_run_page;
+	filter_prefetch_u64(segment->kind, rf_segment_root(segment),
+						segment->root_len, &reader.reader,
+						set->ranges[0].lo.num, set->ranges[0].hi.num);
+}
+
+/*
+ * See probe.h.
+ */
+uint32
+rf_digest_bits(uint64 nkeys)
+{
+	return TYPEALIGN(64, RF_DIGEST_BITS * nkeys);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_copy_span(const RfCopy *copy, RfSpan *span)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
+
+	if (meta->nsegments != 1 || meta->ndelta != 0 ||
+		(segment->kind != FILTER_KIND_SNARF &&
+		 segment->kind != FILTER_KIND_EXACT) ||
+		segment->nkeys > RF_DIGEST_MAX_KEYS)
+		return false;
+	span->min = segment->min;
+	span->max = segment->max;
+	span->nkeys = segment->nkeys;
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+uint64
+rf_copy_wants_digest(const RfCopy *copy)
+{
+	RfSpan		span;
+
+	/* Only questions to a single segment are counted. */
+	if (copy->asked < RF_DIGEST_QUESTIONS || !rf_copy_span(copy, &span) ||
+		span.nkeys > (uint64) (copy->asked - RF_DIGEST_QUESTIONS) *
+		RF_DIGEST_KEYS_PER_QUESTION *
+		(rf_digests_room() > 0 ? RF_DIGEST_SHARERS : 1))
+		return 0;
+	return span.nkeys;
+}
+
+/*
+ * See probe.h.  Not where it would be too narrow, or have too many keys, for the
+ * frame's intervals to be of use.
+ */
+bool
+rf_span_fits(const RfSpan *span, const FilterDigest *frame)
+{
+	return span->min >= frame->min && span->max <= frame->max &&
+		span->max - span->min >= (frame->max - frame->min) / 2 &&
+		rf_digest_bits(span->nkeys) <= 2 * frame->nbits;
+}
+
+/*
+ * Makes a digest of the copy's only segment, whose bits are allocated here, if
+ * that is possible.
+ */
+static bool
+rf_make_digest(const RfCopy *copy, const RfRelFile *locator,
+			   MemoryContext context, FilterDigest *digest)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	const RfSegment *segment = rf_copy_segments(copy);
+	RfRunReader reader;
+	RfFile		file;
+	bool		made;
+
+	digest->bits = MemoryContextAlloc(context,
+									  filter_digest_size(digest->nbits));
+	rf_locked_file(&file, locator, copy);
+	rf_run_reader_begin(&reader, &file, meta, segment);
+	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
+							  segment->root_len, &reader.reader);
+	rf_run_reader_end(&reader);
+	if (!made)
+	{
+		pfree(digest->bits);
+		digest->bits = NULL;
+	}
+	return made;
+}
+
+/*
+ * Puts a digest of the copy into a place, if it fits.
+ */
+static bool
+rf_group_digest(RfCopySlot *slot, const RfRelFile *locator,
+				const RfDigestPlace *place)
+{
+	FilterDigest digest = *place->frame;
+	RfSpan		span;
+
+	if (!rf_copy_span(*slot->copy, &span) ||
+		!rf_span_fits(&span, place->frame) ||
+		!rf_make_digest(*slot->copy, locator, CurrentMemoryContext, &digest))
+		return false;
+	if (place->rows != NULL)
+		filter_digest_put(place->rows, &digest, place->column);
+
+	/* If somebody else has been putting one there meanwhile, another time. */
+	if (place->rows != NULL ||
+		rf_digests_put(place->view, &digest, place->column, &place->what))
+		slot->digest->grouped_at = place->now;
+	pfree(digest.bits);
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator,
+			   const RfDigestPlace *place)
+{
+	RfCopy	   *copy = *slot->copy;
+	FilterDigest digest = {
+		.nbits = rf_digest_bits(rf_copy_segments(copy)->nkeys)
+	};
+	Size		size = filter_digest_size(digest.nbits);
+
+	/* If this fails, not soon again.  Copies are to have room left. */
+	copy->asked = 0;
+	if (slot->digest->filter.bits != NULL || slot->digest->grouped_at != 0)
+		return;
+	if ((place->rows != NULL || place->view != NULL) &&
+		rf_group_digest(slot, locator, place))
+		return;
+	if (rf_copies_full(*slot->used + size, slot->limit))
+		return;
+	if (rf_make_digest(copy, locator, slot->context, &digest))
+	{
+		slot->digest->filter = digest;
+		*slot->used += size;
+	}
+}

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfestimate.c
+ *	  What share of a table's rows has keys of a set, for the planner.
+ *
+ * Filters count distinct keys by rank, reading the pages of a range's two ends.
+ * A segment knows how many rows and how many keys it has, so a share of its
+ * keys is taken for the same share of its rows.  Keys of the delta are left
+ * out: they are few, or the next VACUUM is due.  Blocks that no segment covers
+ * are taken to be like the others, as long as they are few.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rangefilter/page/page.h"
+#include "rangefilter/probe/internal.h"
+
+/* So many ranges are counted, at most, over all segments. */
+#define RF_MAX_COUNTED 200
+
+/* The share of blocks that segments must cover. */
+#define RF_MIN_COVERED 0.9
+
+/*
+ * Do the segments cover so much of a table of so many blocks that the rest may
+ * be taken to be like them?  Sums them up.
+ */
+static bool
+rf_sum_segments(const RfMetaData *meta, BlockNumber heap_blocks,
+				RfShares *shares)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	double		weight = 0;
+
+	memset(shares, 0, sizeof(RfShares));
+	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)) ||
+		meta->summarized < RF_MIN_COVERED * heap_blocks)
+		return false;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		shares->rows += segment->nrows;
+		shares->keys += segment->nkeys;
+		if (segment->nkeys > 0)
+			weight += (double) segment->nrows / segment->nkeys;
+		segment = rf_next_segment(segment);
+	}
+	if (shares->keys == 0)
+		return false;
+	shares->key_share = weight / shares->rows;
+	return true;
+}
+
+/*
+ * Are all ranges of a set single keys?
+ */
+static bool
+rf_only_points(const RfKeySet *set)
+{
+	for (int i = 0; i < set->nranges; i++)
+	{
+		const RfRange *range = &set->ranges[i];
+
+		if (range->lo_inf || range->hi_inf ||
+			rf_key_compare(set->kind, &range->lo, &range->hi) != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The share of the segments' rows that has keys of the set.  False where pages
+ * are damaged.
+ */
+static bool
+rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,
+				double rows, double *share)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	bool		points = rf_only_points(set);
+
+	*share = 0;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		uint64		count = 0;
+
+		if (!rf_segment_count(index, meta, segment, set, &count))
+			return false;
+		if (points)
+			count = Min(count, set->nranges);
+		if (segment->nkeys > 0)
+			*share += Min((double) count / segment->nkeys, 1) *
+				segment->nrows / rows;
+		segment = rf_next_segment(segment);
+	}
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_estimate_shares(Relation index, BlockNumber heap_blocks,
+				   RfKeySet **sets, int nsets, RfShares *shares,
+				   double *share)
+{
+	Buffer		buffer = rf_try_read_meta(index);
+	const RfMetaData *meta;
+	int64		nranges = 0;
+	bool		known;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	for (int i = 0; i < nsets; i++)
+		nranges += sets[i]->nranges;
+	known = rf_sum_segments(meta, heap_blocks, shares) &&
+		nranges * meta->nsegments <= RF_MAX_COUNTED;
+	for (int i = 0; i < nsets && known; i++)
+		known = sets[i]->kind == rf_index_codec(index)->kind &&
+			rf_share_of_set(index, meta, sets[i], shares->rows, &share[i]);
+	UnlockReleaseBuffer(buffer);
+	return known;
+}

@@ -1,0 +1,147 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfprobe.c
+ *	  Asking a whole index: flags, NULLs, delta, segments.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "rangefilter/page/page.h"
+#include "rangefilter/probe/internal.h"
+
+/*
+ * Reads the stamp of an index by its file.
+ */
+static bool
+rf_stamp_of(RfFile *file, const RfCodec *codec, RfStamp *stamp)
+{
+	Buffer		buffer = rf_try_read_meta_of(file, codec);
+	const RfMetaData *meta;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	stamp->identity = meta->identity;
+	stamp->changes = meta->changes;
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_read_stamp(Relation index, RfStamp *stamp)
+{
+	return rf_stamp_of(rf_file(index), rf_index_codec(index), stamp);
+}
+
+/*
+ * The file of an index that is locked but not open.
+ */
+void
+rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCopy *copy)
+{
+	memset(file, 0, sizeof(RfFile));
+	file->locked = true;
+	file->locator = *locator;
+	if (copy != NULL)
+		rf_copy_hints(copy, file);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_read_stamp_by_file(const RfRelFile *locator, const RfCodec *codec,
+					  const RfCopy *copy, RfStamp *stamp)
+{
+	RfFile		file;
+
+	rf_locked_file(&file, locator, copy);
+	return rf_stamp_of(&file, codec, stamp);
+}
+
+/*
+ * Probes the state on a metapage that is share-locked, or on a copy.  Of meta
+ * nothing behind its delta slots in use is looked at; the directory is where
+ * segment points.
+ */
+RfAnswer
+rf_probe_state(RfFile *file, const RfMetaData *meta,
+			   const RfSegment *segment, const RfKeySet *set,
+			   bool in_recovery)
+{
+	RfAnswer	answer;
+
+	if (meta->flags & RF_UNCERTAIN_FLAGS)
+		return RF_UNKNOWN;
+	if (in_recovery && (meta->flags & RF_STANDBY_UNKNOWN))
+		return RF_UNKNOWN;
+	if (set->nulls && rf_any_nulls(meta, segment))
+		return RF_YES;
+	if (set->nranges == 0)
+		return RF_NO;
+	answer = rf_delta_probe(file, meta, 0, set);
+	for (int i = 0; i < meta->nsegments && answer == RF_NO; i++)
+	{
+		answer = rf_segment_probe(file, meta, segment, set->kind, set);
+		segment = rf_next_segment(segment);
+	}
+	return answer;
+}
+
+/*
+ * Asks an index by its file.  The metapage stays share-locked throughout: what
+ * it refers to cannot be replaced, here or by replay on a standby, while it is
+ * read.
+ */
+static RfAnswer
+rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
+			bool in_recovery, RfStamp *stamp, RfCopySlot *slot)
+{
+	Buffer		buffer = rf_try_read_meta_of(file, codec);
+	const RfMetaData *meta;
+	RfAnswer	answer = RF_UNKNOWN;
+
+	if (!BufferIsValid(buffer))
+		return RF_UNKNOWN;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	stamp->identity = meta->identity;
+	stamp->changes = meta->changes;
+	if (set->kind == codec->kind)
+	{
+		answer = rf_probe_state(file, meta, rf_first_segment(meta), set,
+								in_recovery);
+		if (slot != NULL)
+			rf_copy_keep(file, BufferGetPage(buffer), slot);
+	}
+	UnlockReleaseBuffer(buffer);
+	return answer;
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
+		 RfStamp *stamp, RfCopySlot *slot)
+{
+	return rf_probe_of(rf_file(index), rf_index_codec(index), set,
+					   in_recovery, stamp, slot);
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_probe_by_file(const RfRelFile *locator, const RfCodec *codec,
+				 const RfKeySet *set, bool in_recovery, RfStamp *stamp,
+				 RfCopySlot *slot)
+{
+	RfFile		file;
+
+	rf_locked_file(&file, locator, slot != NULL ? *slot->copy : NULL);
+	return rf_probe_of(&file, codec, set, in_recovery, stamp, slot);
+}

@@ -1,0 +1,85 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfshared.c
+ *	  Shared memory, where the server loaded the library: see rfslots.c,
+ *	  rfhints.c and rfdigests.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/probe/internal.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+
+RfShared   *rf_shared = NULL;
+
+static shmem_request_hook_type previous_request = NULL;
+static shmem_startup_hook_type previous_startup = NULL;
+
+/*
+ * shmem_request_hook
+ */
+static void
+request_memory(void)
+{
+	if (previous_request)
+		previous_request();
+	RequestAddinShmemSpace(sizeof(RfShared));
+	RequestAddinShmemSpace(rf_digests_memory());
+}
+
+/*
+ * shmem_startup_hook
+ */
+static void
+start_memory(void)
+{
+	bool		found;
+
+	if (previous_startup)
+		previous_startup();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	rf_shared = ShmemInitStruct("rangefilter", sizeof(RfShared), &found);
+	for (int i = 0; i < RF_SLOTS && !found; i++)
+		pg_atomic_init_u64(&rf_shared->slots[i], 1);
+	if (!found)
+		pg_atomic_init_u64(&rf_shared->moves, 1);
+	for (int i = 0; i < RF_HINTS && !found; i++)
+		pg_atomic_init_u32(&rf_shared->hints[i], InvalidBuffer);
+	rf_start_digests();
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_shared(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	DefineCustomIntVariable("rangefilter.shared_cache_size",
+							"How much memory sessions share to remember range filters.",
+							"With room for a few bytes per distinct number, "
+							"thousands of partitions are skipped at once. 0: sessions "
+							"remember them by themselves.",
+							&rf_shared_cache_size,
+							65536,
+							0,
+							MAX_KILOBYTES,
+							PGC_POSTMASTER,
+							GUC_UNIT_KB,
+							NULL,
+							NULL,
+							NULL);
+	rf_init_digests();
+	previous_request = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	previous_startup = shmem_startup_hook;
+	shmem_startup_hook = start_memory;
+}

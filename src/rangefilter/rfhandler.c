@@ -1,0 +1,186 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfhandler.c
+ *	  The access method's handler, and what an index may be defined on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_collation.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "compat.h"
+#include "key/rowkey.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "rangefilter/page/options.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
+#include "utils/builtins.h"
+#include "utils/index_selfuncs.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_handler);
+
+/*
+ * An index is ours if its handler gave it our build function; this holds for
+ * partitioned indexes too and costs no catalog look-up.
+ */
+bool
+rf_is_rangefilter(Relation index)
+{
+	return index->rd_indam != NULL && index->rd_indam->ambuild == rf_build;
+}
+
+/*
+ * Says once a statement what cannot be asked under this collation: prefixes
+ * where it is one of ICU, else ranges.  (A partitioned index is built once for
+ * each partition.)
+ */
+static void
+rf_notice_collation(Relation index, const RfCodec *codec, Oid collation)
+{
+	static TimestampTz noticed = 0;
+
+	if (noticed == GetCurrentStatementStartTimestamp())
+		return;
+	noticed = GetCurrentStatementStartTimestamp();
+	if (codec->collator != NULL)
+		ereport(NOTICE,
+				(errmsg("index \"%s\" will serve equality, IN and ranges, but not LIKE prefixes",
+						RelationGetRelationName(index)),
+				 errdetail("Keys are summarized by their sort keys under collation \"%s\", which do not tell how strings begin.",
+						   get_collation_name(collation)),
+				 errhint("For LIKE prefixes, create an index with COLLATE \"C\" after the column's name.")));
+	else
+		ereport(NOTICE,
+				(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
+						RelationGetRelationName(index)),
+				 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
+						   get_collation_name(collation)),
+				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index for ranges.")));
+}
+
+/*
+ * Refuses key columns of types without an encoding.
+ */
+static void
+rf_check_column(Relation index, int column, bool may_notice)
+{
+	Oid			collation = index->rd_indcollation[column];
+	const RfCodec *codec = rf_codec_under(index->rd_opcintype[column],
+										  collation);
+
+	if (codec == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("type %s has no key encoding for rangefilter indexes",
+						format_type_be(index->rd_opcintype[column])),
+				 errhint("Use one of the operator classes that come with rangefilter.")));
+	if (may_notice &&
+		(codec->collator != NULL ? get_collation_isdeterministic(collation) :
+		 !rf_codec_ordered(codec, collation)))
+		rf_notice_collation(index, codec, collation);
+}
+
+/*
+ * Refuses what a summary cannot be made of: other table access methods, too
+ * many key columns, SNARF over byte strings, and what rf_check_column() does.
+ * Core asks only when an index is built, which for a partitioned table without
+ * partitions is when it gets the first one.
+ */
+void
+rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
+{
+	bool		may_notice;
+
+	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rangefilter indexes need a table of access method heap"),
+				 errdetail("Table \"%s\" uses another table access method.",
+						   RelationGetRelationName(heap)),
+				 errhint("ALTER TABLE ... SET ACCESS METHOD heap, or use another index.")));
+	if (index_info->ii_NumIndexKeyAttrs > RF_MAX_COLUMNS)
+		ereport(ERROR,
+				(errcode(ERRCODE_TOO_MANY_COLUMNS),
+				 errmsg("a rangefilter index has at most %d key columns",
+						RF_MAX_COLUMNS),
+				 errhint("Leave out the last columns, or create several indexes; queries use them together.")));
+
+	/* Not at every TRUNCATE and REINDEX of an index that is there already. */
+	may_notice = index->rd_createSubid != InvalidSubTransactionId ||
+		index_info->ii_Concurrent;
+	for (int i = 0; i < index_info->ii_NumIndexKeyAttrs; i++)
+		rf_check_column(index, i, may_notice);
+	if (rf_index_codec(index)->kind == RF_KEY_BYTES &&
+		rf_index_options(index)->filter == RF_FILTER_SNARF)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 index_info->ii_NumIndexKeyAttrs > 1 ?
+				 errmsg("filter \"snarf\" cannot summarize several columns") :
+				 errmsg("filter \"snarf\" cannot summarize type %s",
+						format_type_be(index->rd_opcintype[0])),
+				 errdetail("SNARF takes numbers of up to 64 bits."),
+				 errhint("Use filter \"surf\" or \"auto\".")));
+}
+
+/*
+ * ambuildphasename.
+ */
+static char *
+rf_buildphasename(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case RF_PHASE_SCAN:
+			return "scanning table";
+		case RF_PHASE_SORT:
+			return "sorting keys";
+		case RF_PHASE_WRITE:
+			return "building filter";
+		default:
+			return NULL;
+	}
+}
+
+/*
+ * The access method's handler.
+ */
+Datum
+rangefilter_handler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
+
+	routine->amstrategies = BTMaxStrategyNumber;
+	routine->amcanmulticol = true;	/* up to RF_MAX_COLUMNS */
+	routine->amoptionalkey = true;
+	routine->amsearchnulls = true;
+	routine->amusemaintenanceworkmem = true;
+	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	routine->amkeytype = InvalidOid;
+
+	routine->ambuild = rf_build;
+	routine->ambuildempty = rf_buildempty;
+	routine->aminsert = rf_insert;
+	routine->ambulkdelete = rf_bulkdelete;
+	routine->amvacuumcleanup = rf_vacuumcleanup;
+	routine->amcostestimate = rf_costestimate;
+	routine->ambeginscan = rf_beginscan;
+	routine->amrescan = rf_rescan;
+	routine->amgetbitmap = rf_getbitmap;
+	routine->amendscan = rf_endscan;
+	routine->amoptions = rf_options;
+	routine->ambuildphasename = rf_buildphasename;
+	routine->amvalidate = rf_validate_opclass;
+	RF_SET_SUMMARIZING(routine);
+
+	PG_RETURN_POINTER(routine);
+}

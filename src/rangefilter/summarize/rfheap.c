@@ -1,0 +1,295 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfheap.c
+ *	  Reading the keys of all row versions in a range of heap blocks.
+ *
+ * Core's index-build scan leaves out row versions that are dead, or dead to
+ * all but some; a summary must cover them as well, since a snapshot (on a
+ * standby perhaps) may still see them.  So every line pointer that holds a
+ * tuple counts, members of HOT chains included.
+ *
+ * Dead versions are handled with care: their out-of-line values may be gone,
+ * and evaluating an index expression for them may fail.  Where the key of a
+ * DEAD version cannot be had safely, it is left out, which only snapshots of
+ * a standby could notice; missed_dead reports it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "commands/vacuum.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "key/rowkey.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "rangefilter/summarize/summarize.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* A tuple whose page lock is to be gone before it goes to the callback. */
+typedef struct RfPending
+{
+	HeapTuple	tuple;			/* a copy, to compute the key from; or NULL */
+	RfHeapTuple result;
+} RfPending;
+
+typedef struct RfScanState
+{
+	RfHeapScan *scan;
+	TransactionId oldest_xmin;
+	int			ncolumns;		/* of the key */
+	bool		plain;			/* the key is made of columns only */
+	bool		by_expression;	/* it is not, or there is a predicate */
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+	MemoryContext page_context;
+	BufferAccessStrategy strategy;
+	RfPending	pending[MaxHeapTuplesPerPage];
+	int			npending;
+} RfScanState;
+
+/*
+ * Prepares evaluation of expressions and predicates, where there are any.
+ */
+static void
+rf_prepare_evaluation(RfScanState *state)
+{
+	RfHeapScan *scan = state->scan;
+	IndexInfo  *info = scan->index_info;
+
+	state->ncolumns = info->ii_NumIndexKeyAttrs;
+	state->plain = info->ii_Expressions == NIL;
+	state->by_expression = !state->plain || info->ii_Predicate != NIL;
+	if (!state->by_expression)
+		return;
+	state->estate = CreateExecutorState();
+	state->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->heap),
+										   &TTSOpsHeapTuple);
+	GetPerTupleExprContext(state->estate)->ecxt_scantuple = state->slot;
+	state->predicate = ExecPrepareQual(info->ii_Predicate, state->estate);
+}
+
+/*
+ * Notes a key.
+ */
+static void
+rf_set_key(RfScanState *state, RfHeapTuple *result, const Datum *values,
+		   const bool *isnull)
+{
+	result->isnull = !rf_encode_row(state->scan->codec, values, isnull,
+									&result->key);
+}
+
+/*
+ * Gets the key columns of a tuple, if they are columns.  False where they are
+ * not, or (having got all) where one is stored out of line.
+ */
+static bool
+rf_get_columns(RfScanState *state, HeapTuple tuple, Datum *values,
+			   bool *isnull)
+{
+	TupleDesc	desc = RelationGetDescr(state->scan->heap);
+	bool		in_line = true;
+
+	if (!state->plain)
+		return false;
+	for (int i = 0; i < state->ncolumns; i++)
+	{
+		AttrNumber	attno = state->scan->index_info->ii_IndexAttrNumbers[i];
+
+		values[i] = heap_getattr(tuple, attno, desc, &isnull[i]);
+		if (!isnull[i] && TupleDescAttr(desc, attno - 1)->attlen == -1 &&
+			VARATT_IS_EXTERNAL(DatumGetPointer(values[i])))
+			in_line = false;
+	}
+	return in_line;
+}
+
+/*
+ * Deals with one tuple of a share-locked page: notes its key where that needs
+ * no look elsewhere, copies the tuple where it does, or gives a DEAD one up.
+ * The key columns of a DEAD tuple count without asking a predicate: covering
+ * too much is no fault.
+ */
+static void
+rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
+{
+	RfPending  *pending = &state->pending[state->npending];
+	RfHeapTuple result = {.tid = tuple->t_self};
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		dead = status == HEAPTUPLE_DEAD;
+
+	result.xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
+	result.settled = status == HEAPTUPLE_LIVE ||
+		status == HEAPTUPLE_RECENTLY_DEAD ||
+		status == HEAPTUPLE_DELETE_IN_PROGRESS;
+	result.recently_dead = status == HEAPTUPLE_RECENTLY_DEAD;
+	if ((!state->by_expression || dead) &&
+		rf_get_columns(state, tuple, values, isnull))
+	{
+		rf_set_key(state, &result, values, isnull);
+		pending->tuple = NULL;
+	}
+	else if (dead)
+	{
+		state->scan->missed_dead = true;
+		return;
+	}
+	else
+		pending->tuple = heap_copytuple(tuple);
+	pending->result = result;
+	state->npending++;
+}
+
+/*
+ * Computes the key of a tuple copied from its page: out-of-line values are
+ * fetched, the predicate and the expression evaluated.  False where the
+ * predicate leaves the tuple out.
+ */
+static bool
+rf_compute_key(RfScanState *state, RfPending *pending)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	bool		indexed;
+
+	if (!state->by_expression)
+	{
+		(void) rf_get_columns(state, pending->tuple, values, isnull);
+		rf_set_key(state, &pending->result, values, isnull);
+		return true;
+	}
+	ExecStoreHeapTuple(pending->tuple, state->slot, false);
+	indexed = state->predicate == NULL ||
+		ExecQual(state->predicate, GetPerTupleExprContext(state->estate));
+	if (indexed)
+	{
+		FormIndexDatum(state->scan->index_info, state->slot, state->estate,
+					   values, isnull);
+		rf_set_key(state, &pending->result, values, isnull);
+	}
+	ExecClearTuple(state->slot);
+	ResetPerTupleExprContext(state->estate);
+	return indexed;
+}
+
+/*
+ * Takes every tuple of one heap block.  The page is share-locked while its
+ * line pointers are walked, then released before anything that may wait or
+ * fetch, the callback included (a sort may write to disk).
+ */
+static void
+rf_scan_block(RfScanState *state, BlockNumber block)
+{
+	RfHeapScan *scan = state->scan;
+	Buffer		buffer = ReadBufferExtended(scan->heap, MAIN_FORKNUM, block,
+											RBM_NORMAL, state->strategy);
+	Page		page;
+	OffsetNumber maxoff;
+
+	state->npending = 0;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	maxoff = PageIsNew(page) ? 0 : PageGetMaxOffsetNumber(page);
+	for (OffsetNumber off = FirstOffsetNumber; off <= maxoff; off++)
+	{
+		ItemId		item = PageGetItemId(page, off);
+		HeapTupleData tuple;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		tuple.t_len = ItemIdGetLength(item);
+		tuple.t_tableOid = RelationGetRelid(scan->heap);
+		ItemPointerSet(&tuple.t_self, block, off);
+		rf_take_tuple(state, &tuple,
+					  HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin,
+											   buffer));
+	}
+	UnlockReleaseBuffer(buffer);
+	for (int i = 0; i < state->npending; i++)
+	{
+		RfPending  *pending = &state->pending[i];
+
+		if (pending->tuple == NULL || rf_compute_key(state, pending))
+			scan->callback(scan->arg, &pending->result);
+	}
+}
+
+/*
+ * Is the tuple that a scan has met still on its page?
+ */
+bool
+rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple)
+{
+	Buffer		buffer = ReadBuffer(heap, ItemPointerGetBlockNumber(&tuple->tid));
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->tid);
+	bool		result = false;
+	Page		page;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if (offset <= PageGetMaxOffsetNumber(page))
+	{
+		ItemId		item = PageGetItemId(page, offset);
+
+		result = ItemIdIsNormal(item) &&
+			HeapTupleHeaderGetRawXmin((HeapTupleHeader) PageGetItem(page, item)) == tuple->xmin;
+	}
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * Calls scan->callback for the key of every row version in heap blocks
+ * [start, end), DEAD ones included where that is safe; see the file's head.
+ * The key is valid during the call.  The caller holds a lock on the heap that
+ * keeps it from being truncated; expressions run as the current user.
+ */
+void
+rf_scan_heap(RfHeapScan *scan)
+{
+	RfScanState *state = palloc0(sizeof(RfScanState));
+
+	state->scan = scan;
+	state->oldest_xmin = GetOldestNonRemovableTransactionId(scan->heap);
+	state->strategy = GetAccessStrategy(BAS_BULKREAD);
+	state->page_context = AllocSetContextCreate(CurrentMemoryContext,
+												"rangefilter heap page",
+												ALLOCSET_DEFAULT_SIZES);
+	scan->missed_dead = false;
+	rf_prepare_evaluation(state);
+	if (scan->report_progress)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+									 scan->end - scan->start);
+	for (BlockNumber block = scan->start; block < scan->end; block++)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->page_context);
+
+		CHECK_FOR_INTERRUPTS();
+		if (scan->in_vacuum)
+			RF_VACUUM_DELAY();
+		rf_scan_block(state, block);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(state->page_context);
+		if (scan->report_progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+										 block + 1 - scan->start);
+	}
+	if (state->estate != NULL)
+	{
+		ExecDropSingleTupleTableSlot(state->slot);
+		FreeExecutorState(state->estate);
+		scan->index_info->ii_ExpressionsState = NIL;
+	}
+	MemoryContextDelete(state->page_context);
+	FreeAccessStrategy(state->strategy);
+	pfree(state);
+}

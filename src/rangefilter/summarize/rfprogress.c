@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfprogress.c
+ *	  What rangefilter_summarize() reports while it runs.
+ *
+ * There is one place for each backend where the progress of a command is shown,
+ * and core decides which commands there are.  Summarizing does what building
+ * an index does, so it is shown in pg_stat_progress_create_index; the column
+ * "command" is NULL there, which no command of core leaves it.  Where a command
+ * of core is under way already (COPY of the function's result, or CREATE INDEX
+ * with an expression that calls it) the place is taken, and nothing is shown.
+ * So it is in VACUUM.  An error frees the place.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/progress.h"
+#include "pgstat.h"
+#include "rangefilter/summarize/summarize.h"
+#include "utils/backend_progress.h"
+#include "utils/backend_status.h"
+
+/*
+ * Begins to report; false where the place is taken.
+ */
+bool
+rf_progress_begin(int nindexes)
+{
+	if (MyBEEntry == NULL ||
+		MyBEEntry->st_progress_command != PROGRESS_COMMAND_INVALID)
+		return false;
+	pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX, InvalidOid);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_PARTITIONS_TOTAL, nindexes);
+	return true;
+}
+
+/*
+ * The next index of so many done.
+ */
+void
+rf_progress_index(Relation heap, Relation index, int ndone)
+{
+	const int	params[] = {
+		PROGRESS_CREATEIDX_INDEX_OID,
+		PROGRESS_CREATEIDX_ACCESS_METHOD_OID,
+		PROGRESS_CREATEIDX_PHASE,
+		PROGRESS_CREATEIDX_SUBPHASE,
+		PROGRESS_CREATEIDX_PARTITIONS_DONE,
+		PROGRESS_SCAN_BLOCKS_TOTAL,
+		PROGRESS_SCAN_BLOCKS_DONE
+	};
+	const int64 values[] = {
+		RelationGetRelid(index),
+		index->rd_rel->relam,
+		PROGRESS_CREATEIDX_PHASE_BUILD,
+		RF_PHASE_SCAN,
+		ndone,
+		0,
+		0
+	};
+	int64		nindexes = MyBEEntry->st_progress_param[PROGRESS_CREATEIDX_PARTITIONS_TOTAL];
+
+	/* The table can only be named where a command starts. */
+	pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX,
+								  RelationGetRelid(heap));
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_PARTITIONS_TOTAL, nindexes);
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
+/*
+ * Is it the work on this index that is being reported?
+ */
+bool
+rf_progress_is_of(Relation index)
+{
+	return MyBEEntry != NULL &&
+		MyBEEntry->st_progress_command == PROGRESS_COMMAND_CREATE_INDEX &&
+		MyBEEntry->st_progress_param[PROGRESS_CREATEIDX_INDEX_OID] == RelationGetRelid(index);
+}
+
+/*
+ * Ends what rf_progress_begin() has begun.
+ */
+void
+rf_progress_end(void)
+{
+	pgstat_progress_end_command();
+}

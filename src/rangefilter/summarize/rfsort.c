@@ -1,0 +1,391 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfsort.c
+ *	  From the keys of heap tuples to a segment and its run.
+ *
+ * Sorted keys (rfkeys.h) are read twice by the filter library, and by places
+ * where the segment is to have them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/progress.h"
+#include "filter/leading.h"
+#include "filter/places.h"
+#include "filter/trial.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "port/pg_bswap.h"
+#include "rangefilter/page/options.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/summarize/summarize.h"
+#include "rangefilter/summarize/rfkeys.h"
+
+/* What places of keys in several ranges may take, in bits for each row. */
+#define RF_ENTRY_BITS_PER_ROW 4
+
+struct RfKeySort
+{
+	RfKeyKind	kind;
+	RfKeys	   *keys;
+	RfPlacing	placing;		/* range_blocks 0: no places */
+	uint64		nrows;			/* with a key */
+	uint64		nnulls;
+	uint8		shared[LEADING_MAX_SHARED]; /* all byte keys begin so */
+	uint32		shared_len;
+};
+
+/* One of the two passes over the sorted keys. */
+typedef struct RfFilterPass
+{
+	void		(*number) (FilterBuild *build, uint64_t key);
+	void		(*bytes) (FilterBuild *build, FilterBytes key);
+} RfFilterPass;
+
+/* What is made of the sorted keys. */
+typedef struct RfMaking
+{
+	FilterBuild *filter;
+	bool		as_bytes;		/* numbers as their big-endian bytes */
+	RfKey		min;
+	RfKey		max;
+	PlacesBuild *places;		/* NULL: none are made */
+	bool		adding;			/* second pass */
+} RfMaking;
+
+static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes};
+static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
+
+/*
+ * Begins to collect keys of one kind, for a segment with places or without.
+ */
+RfKeySort *
+rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
+{
+	RfKeySort  *sort = palloc0(sizeof(RfKeySort));
+
+	sort->kind = kind;
+	sort->placing = *placing;
+	sort->keys = rf_keys_begin(kind, placing->range_blocks > 0,
+							   placing->automatic ? rf_most_placed_rows() : 0);
+	return sort;
+}
+
+/*
+ * Keeps what the keys so far and this one begin with.
+ */
+static void
+rf_sort_share(RfKeySort *sort, const RfKey *key)
+{
+	uint32		len = Min(key->len, LEADING_MAX_SHARED);
+	uint32		i = 0;
+
+	if (sort->nrows == 0)
+	{
+		memcpy(sort->shared, key->data, len);
+		sort->shared_len = len;
+		return;
+	}
+	len = Min(len, sort->shared_len);
+	while (i < len && key->data[i] == sort->shared[i])
+		i++;
+	sort->shared_len = i;
+}
+
+/*
+ * Adds a tuple's key; NULLs are only counted.
+ */
+void
+rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
+{
+	if (tuple->isnull)
+	{
+		sort->nnulls++;
+		return;
+	}
+	if (sort->kind == RF_KEY_BYTES)
+		rf_sort_share(sort, &tuple->key);
+	sort->nrows++;
+	rf_keys_put(sort->keys, &tuple->key, ItemPointerGetBlockNumber(&tuple->tid));
+}
+
+/*
+ * Gives a key to one of the filter library's passes.  A SuRF takes numbers as
+ * their big-endian bytes.
+ */
+static void
+rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
+		const RfKey *key, bool as_bytes)
+{
+	uint64		big_endian = pg_hton64(key->num);
+	FilterBytes bytes = {key->data, key->len};
+
+	if (kind == RF_KEY_U64)
+	{
+		bytes.data = (const uint8 *) &big_endian;
+		bytes.len = sizeof(big_endian);
+	}
+	if (as_bytes)
+		pass->bytes(build, bytes);
+	else
+		pass->number(build, key->num);
+}
+
+/*
+ * Notes where the key given last is.
+ */
+static void
+rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
+{
+	uint64		rank = filter_build_rank(making->filter);
+	uint32		range = (block - sort->placing.start) /
+	sort->placing.range_blocks;
+
+	if (making->adding)
+		places_add(making->places, rank, range);
+	else
+		places_measure(making->places, rank, range);
+}
+
+/*
+ * Walks the sorted keys once.  The least is left in making->min (bytes
+ * palloc'd), the greatest in making->max, its bytes in the sort's buffer.
+ */
+static void
+rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
+{
+	BlockNumber block = InvalidBlockNumber;
+	bool		seen = false;
+
+	while (rf_keys_next(sort->keys, &making->max, &block))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!seen)
+		{
+			uint8	   *copy = palloc(FILTER_MAX_KEY);
+
+			making->min = making->max;
+			if (sort->kind == RF_KEY_BYTES)
+				memcpy(copy, making->max.data, making->max.len);
+			making->min.data = copy;
+			seen = true;
+		}
+		rf_give(making->filter, pass, sort->kind, &making->max,
+				making->as_bytes);
+		if (making->places != NULL)
+			rf_note_place(sort, making, block);
+	}
+}
+
+/*
+ * Tries the filters for byte strings on a sample of the sorted keys: is SNARF
+ * over their leading bytes better than SuRF?  See filter/trial.h.
+ */
+static bool
+rf_try_leading(RfKeySort *sort, const FilterOptions *options)
+{
+	Trial	   *trial = trial_begin(options, sort->nrows);
+	uint64		row = 0;
+	BlockNumber block;
+	RfKey		key;
+
+	while (trial_next_row(trial) < sort->nrows)
+	{
+		uint64		next = trial_next_row(trial);
+		FilterBytes bytes;
+
+		CHECK_FOR_INTERRUPTS();
+		if (next > row)
+			rf_keys_skip(sort->keys, next - row);
+		if (!rf_keys_next(sort->keys, &key, &block))
+			elog(ERROR, "sorted keys ended early");
+		bytes.data = key.data;
+		bytes.len = key.len;
+		trial_add(trial, bytes);
+		row = next + 1;
+	}
+	rf_keys_rewind(sort->keys);
+	return trial_end(trial);
+}
+
+/*
+ * What to build: the index's options, and the choice that they leave.
+ */
+static void
+rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
+				 FilterOptions *filter)
+{
+	memset(filter, 0, sizeof(FilterOptions));
+	filter->bits_per_key = options->bits_per_key;
+	filter->suffix = options->suffix;
+	filter->page_size = RF_PAGE_CONTENT;
+	filter->root_max = root_max;
+	filter->nrows = sort->nrows;
+	filter->shared.data = sort->shared;
+	filter->shared.len = sort->shared_len;
+	if (sort->kind == RF_KEY_BYTES && options->filter == RF_FILTER_AUTO)
+		filter->leading = rf_try_leading(sort, filter);
+	filter->surf = options->filter == RF_FILTER_SURF ||
+		(sort->kind == RF_KEY_BYTES && !filter->leading);
+}
+
+/*
+ * Between the passes: are places worth their room?  Automatic ones must fit the
+ * metapage.  Others that do not fit come out of the filter's budget, which
+ * keeps half of it at least, or eight bits if there are so many.
+ */
+static void
+rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
+{
+	uint64		room = rf_places_room() * BITS_PER_BYTE;
+	uint64		nkeys = filter_build_rank(making->filter) + 1;
+	uint64		single = places_bits(sort->placing.nranges, nkeys);
+	int			budget = options->bits_per_key;
+	int			least = Min(budget, Max(budget / 2, 8));
+	uint64		bits;
+
+	if (sort->placing.automatic)
+		bits = single > room ? 0 :
+			places_measure_end(making->places, room - single);
+	else
+		bits = places_measure_end(making->places,
+								  Max(RF_ENTRY_BITS_PER_ROW * sort->nrows,
+									  (budget - least) * nkeys));
+	if (bits == 0)
+	{
+		places_build_free(making->places);
+		making->places = NULL;
+	}
+	else if (bits > room)
+		filter_build_limit(making->filter,
+						   Max(budget - (int) Min(bits / nkeys + 1, 64), least));
+}
+
+/*
+ * Makes the directory entry of a finished run.
+ */
+static RfSegment *
+rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
+{
+	RfSegment  *segment = palloc0(RF_DIRECTORY_SIZE);
+	const RfKey *min = &making->min;
+	const RfKey *max = &making->max;
+	char	   *end = (char *) (segment + 1);
+
+	segment->kind = run->kind;
+	segment->nrows = sort->nrows + sort->nnulls;
+	segment->nkeys = run->nkeys;
+	segment->npages = run->npages;
+	segment->flags = sort->nnulls > 0 ? RF_SEGMENT_NULLS : 0;
+	if (sort->kind == RF_KEY_U64)
+	{
+		segment->min = min->num;
+		segment->max = max->num;
+	}
+	else if (run->nkeys > 0)
+	{
+		segment->min_len = Min(min->len, RF_BOUND_BYTES);
+		segment->max_len = Min(max->len, RF_BOUND_BYTES);
+		if (min->len > RF_BOUND_BYTES)
+			segment->flags |= RF_SEGMENT_MIN_CUT;
+		if (max->len > RF_BOUND_BYTES)
+			segment->flags |= RF_SEGMENT_MAX_CUT;
+		memcpy(end, min->data, segment->min_len);
+		end += segment->min_len;
+		memcpy(end, max->data, segment->max_len);
+		end += segment->max_len;
+	}
+	segment->root_len = run->root_len;
+	if (run->root_len > 0)
+		memcpy(end, run->root, run->root_len);
+	segment->length = MAXALIGN(end + run->root_len - (char *) segment);
+	return segment;
+}
+
+/*
+ * Ends places: they go into the directory entry if there is room, else to the
+ * end of the run; automatic ones are dropped rather.
+ */
+static void
+rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
+			  FilterRun *run)
+{
+	uint32		npages;
+	uint32		last_len;
+	uint8	   *pages;
+	uint32		in_entry;
+
+	if (making->places == NULL)
+		return;
+	pages = places_build_end(making->places, &npages, &last_len);
+	in_entry = rf_segment_places(segment) - (uint8 *) segment + last_len;
+	if (npages == 1 && MAXALIGN(in_entry) <= RF_DIRECTORY_SIZE &&
+		segment->start == 0)
+	{
+		memcpy(unconstify(uint8 *, rf_segment_places(segment)), pages, last_len);
+		segment->places_len = last_len;
+		segment->length = MAXALIGN(in_entry);
+		segment->range_blocks = sort->placing.range_blocks;
+	}
+	else if (!sort->placing.automatic)
+	{
+		run->pages = repalloc_huge(run->pages, (Size) (run->npages + npages) *
+								   RF_PAGE_CONTENT);
+		memcpy(run->pages + (Size) run->npages * RF_PAGE_CONTENT, pages,
+			   (Size) npages * RF_PAGE_CONTENT);
+		run->npages += npages;
+		segment->npages = run->npages;
+		segment->place_pages = npages;
+		segment->range_blocks = sort->placing.range_blocks;
+	}
+	pfree(pages);
+}
+
+/*
+ * Sorts what was collected and builds its filter and places, by the index's
+ * options.  Returns the directory entry (palloc'd; where its run and heap
+ * range end is for the caller to fill in) and the run.  Frees the sort.
+ */
+RfSegment *
+rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
+			   bool report_progress, FilterRun *run)
+{
+	const RfOptions *options = rf_index_options(index);
+	FilterOptions filter;
+	RfSegment  *segment;
+	RfMaking	making = {0};
+
+	if (report_progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
+	rf_keys_sort(sort->keys);
+	if (!rf_keys_have_blocks(sort->keys))
+		sort->placing.range_blocks = 0;
+
+	if (report_progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
+	rf_choose_filter(sort, options, root_max, &filter);
+	if (sort->placing.range_blocks > 0)
+		rf_choose_ranges(&sort->placing, sort->nrows);
+	making.as_bytes = filter.surf || filter.leading;
+	making.filter = filter_build_begin(&filter);
+	if (sort->placing.range_blocks > 0 && sort->nrows > 0)
+		making.places = places_build_begin(sort->placing.nranges,
+										   RF_PAGE_CONTENT);
+	rf_sort_walk(sort, &making, &rf_measure);
+	if (making.places != NULL)
+		rf_measure_places(sort, &making, options);
+	making.adding = true;
+	filter_measure_end(making.filter);
+	rf_keys_rewind(sort->keys);
+	rf_sort_walk(sort, &making, &rf_add);
+	filter_build_end(making.filter, run);
+
+	segment = rf_make_segment(sort, run, &making);
+	segment->start = sort->placing.start;
+	segment->end = sort->placing.end;
+	rf_end_places(sort, &making, segment, run);
+	rf_keys_end(sort->keys);
+	pfree(sort);
+	return segment;
+}

@@ -1,0 +1,399 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfsummarize.c
+ *	  Summarizing: replacing tail, delta and old segments by a new segment.
+ *
+ * Three steps.  The caller holds a lock on the heap that excludes other
+ * summarizes (ShareUpdateExclusiveLock or more).
+ *
+ * 1. Under the metapage's exclusive lock: read the heap's size, announce the
+ *	  range [start, end) to be scanned, retire the delta.  Inserts go to a new
+ *	  delta from now on, and no segment in the range counts as covering them.
+ * 2. Scan the range and write the run of its keys to free pages.
+ * 3. Under the metapage's exclusive lock: put the new segment in the place
+ *	  of those in the range, drop the retired delta.
+ *
+ * From 1 to 3 queries go on using the old segments with both deltas, which
+ * together cover everything: what was there before step 1 is covered as
+ * before, what came later is in the new delta.  So a crash or an error in
+ * between leaves a correct index; the next summarize starts over.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/summarize/summarize.h"
+#include "utils/memutils.h"
+
+/* What a summarize is about to do. */
+typedef struct RfWork
+{
+	BlockNumber start;			/* heap blocks [start, end) */
+	BlockNumber end;
+	BlockNumber tail_blocks;	/* of these, never summarized before */
+	uint32		root_max;
+	uint32		owner;
+	uint64		identity;
+} RfWork;
+
+static uint64
+rf_delta_keys(const RfMetaData *meta)
+{
+	uint64		nkeys = 0;
+
+	for (int i = 0; i < meta->ndelta; i++)
+		nkeys += meta->delta[i].nkeys;
+	return nkeys;
+}
+
+/*
+ * Do half of a segment's places not count any more, or, if asked for what can
+ * be better, any?  VACUUM reads no large heap anew for that.
+ */
+static bool
+rf_is_too_loose(const RfSegment *segment, RfSummarizeMode mode)
+{
+	if (segment->loose == 0)
+		return false;
+	return mode == RF_SUMMARIZE_ASKED ||
+		(segment->end <= RF_SINGLE_SEGMENT_BLOCKS &&
+		 2 * rf_loose_count(segment) >= rf_range_count(segment));
+}
+
+/*
+ * Has so much changed that summarizing summarized blocks again is worth it?
+ *
+ * The rows a summary was made from, plus the keys that came since, less the
+ * rows that live: that many keys may be stale, and each is a false positive.
+ * One in five is enough.  Likewise, a delta of a twentieth of the keys has
+ * become expensive to carry along.  Keys that sort otherwise now say nothing.
+ */
+static bool
+rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
+				 RfSummarizeMode mode, double live_tuples)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	double		rows = rf_delta_keys(meta);
+	double		delta = rows;
+	double		summarized = 0;
+
+	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
+		return true;
+	if (meta->flags & (RF_STANDBY_UNKNOWN | RF_DELTA_OVERFLOW |
+					   RF_DELTA_OVERFLOW_RETIRED))
+		return true;
+	if (meta->delta_min_block < meta->summarized && mode == RF_SUMMARIZE_ASKED)
+		return true;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		summarized += segment->nrows;
+		if (rf_is_too_loose(segment, mode))
+			return true;
+		segment = rf_next_segment(segment);
+	}
+	rows += summarized;
+	return (live_tuples >= 0 && rows - live_tuples > rows / 5) ||
+		delta * 20 > summarized + 1000;
+}
+
+/*
+ * Moves start down to the beginning of the segment that holds the block.
+ */
+static BlockNumber
+rf_segment_start(const RfMetaData *meta, BlockNumber block)
+{
+	const RfSegment *segment = rf_segment_of_block(meta, block);
+
+	return segment != NULL ? segment->start : block;
+}
+
+/*
+ * Where does the range to be scanned begin?  At the tail, and further down
+ * where it pays or must be:
+ *
+ *	- a small heap is always read whole: one segment is best for queries;
+ *	- segments no larger than twice what follows are merged into the new one,
+ *	  so that their number stays logarithmic and each block is read again only
+ *	  when the heap has grown by half;
+ *	- the directory must have room for the largest possible entry;
+ *	- a retired delta that an earlier summarize left behind may only be
+ *	  dropped by one that scans all that one was to scan.
+ */
+static BlockNumber
+rf_choose_start(const RfMetaData *meta, BlockNumber end)
+{
+	BlockNumber start = Min(meta->summarized, end);
+	const RfSegment *segments[RF_DIRECTORY_SIZE / sizeof(RfSegment)];
+	const RfSegment *segment = rf_first_segment(meta);
+	uint32		kept = meta->directory_len;
+
+	if (end <= RF_SINGLE_SEGMENT_BLOCKS)
+		return 0;
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		segments[i] = segment;
+		segment = rf_next_segment(segment);
+	}
+	for (int i = meta->nsegments - 1; i >= 0; i--)
+	{
+		segment = segments[i];
+		if (segment->start < start &&
+			segment->end - segment->start > 2 * (end - segment->end) &&
+			segment->end <= end &&
+			kept + RF_MAX_SEGMENT_SIZE <= RF_DIRECTORY_SIZE)
+			break;
+		start = Min(start, segment->start);
+		kept -= segment->length;
+	}
+	if ((meta->flags & RF_ANNOUNCED) && (meta->flags & RF_DELTA_RETIRING))
+		start = Min(start, rf_segment_start(meta, meta->announced_start));
+	return start;
+}
+
+/*
+ * Retires the delta in use, if the scan from start on will see every tuple
+ * whose key is in it; otherwise it stays in use, and nothing is lost.
+ */
+static void
+rf_retire_delta(RfMetaData *meta, BlockNumber start)
+{
+	if (meta->delta_min_block < start)
+		return;
+	meta->nretired = meta->ndelta;
+	if (meta->flags & RF_DELTA_OVERFLOW)
+		meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
+	if (meta->flags & RF_DELTA_NULLS)
+		meta->flags |= RF_DELTA_NULLS_RETIRED;
+	meta->flags &= ~(RF_DELTA_OVERFLOW | RF_DELTA_NULLS);
+	meta->flags |= RF_DELTA_RETIRING;
+	meta->delta_min_block = InvalidBlockNumber;
+}
+
+/*
+ * From now on keys are made by our collators.  Those there are, all
+ * retired, count no more; until they are replaced, by a scan of everything, the
+ * index has nothing to say.
+ */
+static void
+rf_change_collators(Relation index, RfMetaData *meta)
+{
+	Assert(meta->nretired == meta->ndelta);
+	meta->collators = rf_index_codec(index)->collators;
+	meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
+	rf_move_stamp(index, meta);
+}
+
+/*
+ * Step 1.  Returns false where there is nothing to do.
+ */
+static bool
+rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
+			double live_tuples, RfWork *work)
+{
+	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
+	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
+	GenericXLogState *state;
+	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
+	bool		redo = rf_worth_redoing(meta, otherwise, mode, live_tuples);
+
+	/* Read under the lock: see the head of rfinsert.c. */
+	work->end = RelationGetNumberOfBlocks(heap);
+	if (!redo && work->end <= meta->summarized &&
+		!(meta->flags & (RF_UNCERTAIN_FLAGS | RF_ANNOUNCED)))
+	{
+		UnlockReleaseBuffer(buffer);
+		return false;
+	}
+	work->start = redo ? 0 : rf_choose_start(meta, work->end);
+	work->tail_blocks = work->end > meta->summarized ?
+		work->end - meta->summarized : 0;
+	work->identity = meta->identity;
+	work->owner = meta->next_owner;
+	work->root_max = FILTER_MAX_ROOT;
+
+	state = GenericXLogStart(index);
+	meta = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0));
+	meta->next_owner++;
+	meta->flags &= ~RF_DELTA_RETIRING;
+	rf_retire_delta(meta, work->start);
+	if (otherwise)
+		rf_change_collators(index, meta);
+	if (meta->flags & RF_TAIL_OPEN)
+		meta->flags |= RF_TAIL_OPEN_RETIRED;
+	meta->flags &= ~RF_TAIL_OPEN;
+	meta->flags |= RF_ANNOUNCED;
+	meta->tail_keys = 0;
+	meta->announced_start = work->start;
+	meta->announced_end = work->end;
+	meta->announced_owner = work->owner;
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
+
+/*
+ * Drops the retired delta from the metapage's image; its blocks are kept for
+ * the delta's next pages.
+ */
+static void
+rf_drop_retired(RfMetaData *meta)
+{
+	for (int i = 0; i < meta->nretired; i++)
+		if (meta->nspare < RF_DELTA_SLOTS)
+			meta->spare[meta->nspare++] = meta->delta[i].block;
+	memmove(&meta->delta[0], &meta->delta[meta->nretired],
+			(meta->ndelta - meta->nretired) * sizeof(RfDeltaSlot));
+	meta->ndelta -= meta->nretired;
+	meta->nretired = 0;
+	meta->flags &= ~(RF_DELTA_OVERFLOW_RETIRED | RF_DELTA_NULLS_RETIRED |
+					 RF_DELTA_RETIRING);
+}
+
+/*
+ * Puts the new segment behind those that lie before its range, on the
+ * metapage's image.  All others are in the range, and go.
+ */
+static void
+rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
+{
+	RfMetaData *meta = rf_page_meta(page);
+	const RfSegment *segment = rf_first_segment(meta);
+	int			kept = 0;
+	uint32		offset;
+
+	while (kept < meta->nsegments && segment->start < start)
+	{
+		segment = rf_next_segment(segment);
+		kept++;
+	}
+	offset = (const char *) segment - (const char *) rf_first_segment(meta);
+	if (offset + new->length > RF_DIRECTORY_SIZE)
+		elog(ERROR, "segment of %u bytes does not fit the directory", new->length);
+	memcpy((char *) segment, new, new->length);
+	meta->nsegments = kept + 1;
+	rf_set_directory(page, offset + new->length);
+}
+
+/*
+ * Step 3.  The stamp moves: the new filter may say YES to keys the old ones
+ * denied, and inserts of such keys will leave no trace.
+ *
+ * The announcement must still be ours.  An index expression may call
+ * rangefilter_summarize() in the midst of our scan, which our own lock does
+ * not prevent; what it retired or dropped is not in our run.
+ */
+static void
+rf_swing(Relation index, const RfWork *work, const RfSegment *new,
+		 bool standby_unknown)
+{
+	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
+	GenericXLogState *state = GenericXLogStart(index);
+	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
+	RfMetaData *meta = rf_page_meta(page);
+
+	if (meta->identity != work->identity ||
+		!(meta->flags & RF_ANNOUNCED) ||
+		meta->announced_owner != work->owner)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("index \"%s\" was summarized or rebuilt while it was being summarized",
+						RelationGetRelationName(index))));
+	rf_swing_directory(page, new, work->start);
+	if (meta->flags & RF_DELTA_RETIRING)
+		rf_drop_retired(meta);
+	if (work->start == 0)
+		meta->flags &= ~RF_STANDBY_UNKNOWN;
+	if (standby_unknown)
+		meta->flags |= RF_STANDBY_UNKNOWN;
+	meta->flags &= ~(RF_TAIL_OPEN_RETIRED | RF_ANNOUNCED);
+	meta->summarized = work->end;
+	meta->summarized_at = GetCurrentTimestamp();
+	meta->generation++;
+	rf_move_stamp(index, meta);
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+}
+
+static void
+rf_collect(void *arg, const RfHeapTuple *tuple)
+{
+	rf_sort_add((RfKeySort *) arg, tuple);
+}
+
+/*
+ * Step 2.  Returns the new directory entry; its run is written.
+ */
+static RfSegment *
+rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
+			RfSummarizeMode mode, const RfWork *work, bool *missed_dead)
+{
+	RfHeapScan	scan = {0};
+	RfPlacing	placing;
+	RfSegment  *segment;
+	FilterRun	run;
+
+	scan.heap = heap;
+	scan.index = index;
+	scan.index_info = index_info;
+	scan.codec = rf_index_codec(index);
+	scan.start = work->start;
+	scan.end = work->end;
+	scan.in_vacuum = mode == RF_SUMMARIZE_VACUUM;
+	scan.report_progress = mode == RF_SUMMARIZE_BUILD ||
+		(mode == RF_SUMMARIZE_ASKED && rf_progress_is_of(index));
+	scan.callback = rf_collect;
+	rf_plan_places(heap, index, work->start, work->end, &placing);
+	scan.arg = rf_sort_begin(scan.codec->kind, &placing);
+	rf_scan_heap(&scan);
+	*missed_dead = scan.missed_dead;
+	segment = rf_sort_finish(scan.arg, index, work->root_max,
+							 scan.report_progress, &run);
+	segment->owner = work->owner;
+	if (run.npages > 0)
+		segment->run_block = rf_write_run(index, work->identity, work->owner,
+										  &run);
+	return segment;
+}
+
+/*
+ * Summarizes what the mode asks for and returns how many heap blocks have
+ * been summarized for the first time; *nrows (may be NULL) is how many tuples
+ * with a key were read.  live_tuples: rows known to live, or negative.
+ *
+ * The caller holds a lock on the heap as said above and at least
+ * ShareUpdateExclusiveLock on the index, and has switched to the table
+ * owner's identity.
+ */
+BlockNumber
+rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
+			 RfSummarizeMode mode, double live_tuples, double *nrows)
+{
+	RfWork		work;
+	RfSegment  *segment;
+	bool		missed_dead;
+	MemoryContext old;
+	MemoryContext context;
+
+	if (nrows != NULL)
+		*nrows = 0;
+	if (!rf_announce(heap, index, mode, live_tuples, &work))
+		return 0;
+	context = AllocSetContextCreate(CurrentMemoryContext,
+									"rangefilter summarize",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	segment = rf_make_run(heap, index, index_info, mode, &work, &missed_dead);
+	if (mode == RF_SUMMARIZE_BUILD && index_info->ii_Concurrent)
+		missed_dead = true;
+	rf_swing(index, &work, segment, missed_dead);
+	if (nrows != NULL)
+		*nrows = segment->nrows;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return work.tail_blocks;
+}
