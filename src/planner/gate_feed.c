@@ -22,9 +22,9 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "core/core.h"
 #include "executor/executor.h"
 #include "executor/hashjoin.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "optimizer/optimizer.h"
@@ -44,6 +44,7 @@ typedef struct RfFeedValue
 /* The values of some rows, while they are collected. */
 typedef struct RfFeedValues
 {
+	RfFeed	   *feed;
 	RfFeedValue *values;
 	int			n;
 	int16		typlen;
@@ -158,7 +159,7 @@ link_gate(RfGateState *gate, RfLinking *linking)
 		wanted->feed = get_feed(join, wanted, linking);
 
 		/* The hash table before the first row of the outer side. */
-		join->hj_OuterNotEmpty = true;
+		rf_core_hash_before_outer(join);
 	}
 }
 
@@ -228,20 +229,24 @@ begin_values(RfFeed *feed, int rows, RfFeedValues *values)
 	values->old = MemoryContextSwitchTo(values->scratch);
 	values->values = palloc((rows + 1) * sizeof(RfFeedValue));
 	values->n = 0;
+	values->feed = feed;
 }
 
 /*
- * Adds the value of the row in the feed's slot, if it is not NULL.
+ * RfCoreRow: adds the value of a row, if it is not NULL.
  */
 static void
-add_value(RfFeed *feed, RfFeedValues *values)
+add_value(void *arg, MinimalTuple row)
 {
+	RfFeedValues *values = arg;
+	RfFeed	   *feed = values->feed;
 	ExprContext *econtext = feed->econtext;
 	RfFeedValue *added = &values->values[values->n];
 	bool		isnull;
 	Datum		value;
 
 	ResetExprContext(econtext);
+	ExecStoreMinimalTuple(row, feed->slot, false);
 	econtext->ecxt_outertuple = feed->slot;
 	econtext->ecxt_innertuple = feed->slot;
 	value = ExecEvalExprSwitchContext(feed->value, econtext, &isnull);
@@ -250,31 +255,6 @@ add_value(RfFeed *feed, RfFeedValues *values)
 	added->datum = datumCopy(value, values->typbyval, values->typlen);
 	added->hash = datum_image_hash(value, values->typbyval, values->typlen);
 	values->n++;
-}
-
-/*
- * Collects the values of the rows in a hash table.
- */
-static void
-read_chunks(RfFeed *feed, RfFeedValues *values)
-{
-	for (HashMemoryChunk chunk = feed->table->chunks; chunk != NULL;
-		 chunk = chunk->next.unshared)
-	{
-		Size		at = 0;
-
-		CHECK_FOR_INTERRUPTS();
-		while (at < chunk->used)
-		{
-			HashJoinTuple tuple = (HashJoinTuple) (HASH_CHUNK_DATA(chunk) + at);
-			MinimalTuple row = HJTUPLE_MINTUPLE(tuple);
-
-			at += MAXALIGN(HJTUPLE_OVERHEAD + row->t_len);
-			ExecStoreMinimalTuple(row, feed->slot, false);
-			add_value(feed, values);
-		}
-	}
-	ExecClearTuple(feed->slot);
 }
 
 /*
@@ -313,26 +293,29 @@ make_array(RfFeed *feed, RfFeedValues *values)
 }
 
 /*
- * Takes the values that were collected, unless they are too many.
+ * Takes the values that were collected, unless they are too many or not all.
  */
 static void
-end_values(RfFeed *feed, RfFeedValues *values)
+end_values(RfFeed *feed, RfFeedValues *values, bool complete)
 {
+	ExecClearTuple(feed->slot);
 	MemoryContextReset(feed->context);
 	feed->version++;
-	feed->known = make_array(feed, values);
+	feed->known = complete && make_array(feed, values);
 	MemoryContextSwitchTo(values->old);
 	MemoryContextDelete(values->scratch);
 }
 
 /*
- * Reads a hash table.
+ * Reads a join's hash table, and has the feed forget it when its memory goes.
  */
 static void
-read_table(RfFeed *feed, HashJoinTable table)
+read_table(RfFeed *feed)
 {
+	HashJoinTable table = feed->join->hj_HashTable;
 	MemoryContextCallback *callback;
 	RfFeedValues values;
+	bool		complete;
 
 	callback = MemoryContextAllocZero(table->hashCxt,
 									  sizeof(MemoryContextCallback));
@@ -342,8 +325,8 @@ read_table(RfFeed *feed, HashJoinTable table)
 	feed->table = table;
 	feed->known = false;
 	begin_values(feed, (int) table->totalTuples, &values);
-	read_chunks(feed, &values);
-	end_values(feed, &values);
+	complete = rf_core_hash_read(feed->join, add_value, &values);
+	end_values(feed, &values, complete);
 }
 
 /*
@@ -353,16 +336,14 @@ static uint64
 current_version(RfFeed *feed)
 {
 	HashJoinState *join = feed->join;
-	HashJoinTable table = join->hj_HashTable;
 
-	if (table == NULL || table->nbatch != 1 || table->skewEnabled ||
-		table->parallel_state != NULL || table->totalTuples > RF_FEED_MAX_ROWS)
+	if (!rf_core_hash_is_readable(join, RF_FEED_MAX_ROWS))
 		return 0;
-	if (feed->table != table)
-		read_table(feed, table);
+	if (feed->table != join->hj_HashTable)
+		read_table(feed);
 
 	/* So that the next table is made before the outer side is read, too. */
-	join->hj_OuterNotEmpty = true;
+	rf_core_hash_before_outer(join);
 	return feed->known ? feed->version : 0;
 }
 
