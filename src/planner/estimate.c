@@ -63,7 +63,7 @@ typedef struct RfCountRel
 {
 	PlannerInfo *root;
 	RelOptInfo *rel;
-	List	   *indexes;		/* RfCountIndex */
+	List	   *indexes;		/* RfRelIndex */
 	bool		done;
 	RestrictInfo *current;		/* the clause under way, if it is ours ... */
 	const RfIndexColumn *column;	/* ... which is about this, ... */
@@ -91,67 +91,27 @@ topmost_parent(PlannerInfo *root, Index rti)
 }
 
 /*
- * What is to be known of an index; NULL where it cannot count.
- */
-static RfCountIndex *
-describe_index(const IndexOptInfo *info)
-{
-	RfCountIndex *index;
-
-	if (info->amcostestimate != rf_costestimate ||
-		info->nkeycolumns > RF_MAX_COLUMNS)
-		return NULL;
-	index = palloc0(sizeof(RfCountIndex));
-	index->oid = info->indexoid;
-	index->ncolumns = info->nkeycolumns;
-	index->predicate = info->indpred;
-	for (int c = 0; c < index->ncolumns; c++)
-	{
-		RfIndexColumn *column = &index->columns[c];
-
-		column->attno = info->indexkeys[c];
-		if (column->attno == 0)
-			column->expr = rf_gate_key(info, c);
-		column->opfamily = info->opfamily[c];
-		column->opcintype = info->opcintype[c];
-		column->collation = info->indexcollations[c];
-		column->codec = rf_codec_under(column->opcintype, column->collation);
-		if (column->attno < 0 || column->codec == NULL)
-			return NULL;
-	}
-	return index;
-}
-
-/*
- * Takes down which rangefilter indexes a relation has that can count, before
- * skip.c hides them from the planner.  Not where policies or security barriers
- * hide rows: estimates would tell of them.
+ * Takes down which rangefilter indexes (RfRelIndex, at least one) a relation has
+ * that can count.  Not where policies or security barriers hide rows: estimates
+ * would tell of them.
  */
 void
-rf_estimate_note(PlannerInfo *root, RelOptInfo *rel)
+rf_estimate_note(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 {
-	RfCountRel *counted = NULL;
+	RfCountRel *counted;
 	ListCell   *cell;
 
-	if (!rf_enable || !rf_estimate_rows || rel->indexlist == NIL ||
-		list_length(rf_planning->estimates) >= MAX_RELS)
+	if (!rf_enable || !rf_estimate_rows ||
+		list_length(rf_planning->estimates) >= MAX_RELS ||
+		rf_is_secured(root, topmost_parent(root, rel->relid)))
 		return;
-	foreach(cell, rel->indexlist)
+	counted = palloc0(sizeof(RfCountRel));
+	counted->root = root;
+	counted->rel = rel;
+	rf_planning->estimates = lappend(rf_planning->estimates, counted);
+	foreach(cell, indexes)
 	{
-		RfCountIndex *index = describe_index(lfirst_node(IndexOptInfo, cell));
-
-		if (index == NULL)
-			continue;
-		if (counted == NULL)
-		{
-			if (!rf_is_ours(root) ||
-				rf_is_secured(root, topmost_parent(root, rel->relid)))
-				return;
-			counted = palloc0(sizeof(RfCountRel));
-			counted->root = root;
-			counted->rel = rel;
-			rf_planning->estimates = lappend(rf_planning->estimates, counted);
-		}
+		RfRelIndex *index = lfirst(cell);
 
 		/* Those that know of combinations come first. */
 		counted->indexes = index->ncolumns > 1 ?
@@ -267,7 +227,7 @@ first_unknown(RelOptInfo *rel)
  * Estimates what one index can count.  current is the clause under way, or NULL.
  */
 static void
-estimate_by_index(RfCountRel *counted, const RfCountIndex *index,
+estimate_by_index(RfCountRel *counted, const RfRelIndex *index,
 				  RestrictInfo *current)
 {
 	RfCounted	found;

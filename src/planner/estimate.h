@@ -18,16 +18,6 @@
 /* So many clauses that one index knows of are estimated. */
 #define RF_MAX_COUNTED_CLAUSES 8
 
-/* An index of a relation. */
-typedef struct RfCountIndex
-{
-	Oid			oid;
-	int			ncolumns;
-	RfIndexColumn columns[RF_MAX_COLUMNS];	/* expressions in terms of the
-											 * relation */
-	List	   *predicate;		/* likewise */
-} RfCountIndex;
-
 /* The clauses that one index has counted. */
 typedef struct RfCounted
 {
@@ -39,7 +29,7 @@ typedef struct RfCounted
 } RfCounted;
 
 extern bool rf_count_clauses(PlannerInfo *root, RelOptInfo *rel,
-							 const RfCountIndex *index,
+							 const RfRelIndex *index,
 							 const RestrictInfo *done, RfCounted *counted);
 
 #endif							/* RANGEFILTER_ESTIMATE_H */

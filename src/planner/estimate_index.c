@@ -134,7 +134,7 @@ set_says_all(const RfIndexColumn *column, Node *clause)
  * Finds the clauses that an index knows of, without those that have been estimated.
  */
 static void
-find_clauses(RelOptInfo *rel, const RfCountIndex *index,
+find_clauses(RelOptInfo *rel, const RfRelIndex *index,
 			 const RestrictInfo *done, RfCounted *counted)
 {
 	ListCell   *cell;
@@ -225,7 +225,7 @@ plan_counting(const RfCounted *counted, const RfCodec *codec,
  * context.  Of an expression it is said of the index.
  */
 static void
-read_stats(Oid relid, const RfCountIndex *index, RfColumnStats *stats)
+read_stats(Oid relid, const RfRelIndex *index, RfColumnStats *stats)
 {
 	const RfIndexColumn *column = &index->columns[0];
 	bool		is_expr = column->attno == 0;
@@ -327,7 +327,7 @@ better_than_histogram(const RfColumnStats *stats, const RfShares *shares,
  * Less than 0 where it is not implied.
  */
 static double
-share_of_predicate(RelOptInfo *rel, const RfCountIndex *index,
+share_of_predicate(RelOptInfo *rel, const RfRelIndex *index,
 				   const RfCounted *counted, const RfShares *shares)
 {
 	List	   *others = rf_usable_clauses(rel, rel->baserestrictinfo);
@@ -351,7 +351,7 @@ share_of_predicate(RelOptInfo *rel, const RfCountIndex *index,
  * partial one; drops clauses that cannot be told.
  */
 static bool
-estimate_product(RelOptInfo *rel, const RfCountIndex *index,
+estimate_product(RelOptInfo *rel, const RfRelIndex *index,
 				 const RfCounting *counting, const RfShares *shares,
 				 const RfColumnStats *stats, RfCounted *counted)
 {
@@ -408,7 +408,7 @@ estimate_column(const RfCounting *counting, const RfShares *shares,
  * been estimated; done has been, too.  False for none.  In the current context.
  */
 bool
-rf_count_clauses(PlannerInfo *root, RelOptInfo *rel, const RfCountIndex *index,
+rf_count_clauses(PlannerInfo *root, RelOptInfo *rel, const RfRelIndex *index,
 				 const RestrictInfo *done, RfCounted *counted)
 {
 	RfCounting	counting;

@@ -66,7 +66,7 @@ typedef struct RfGateShape
 
 extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 						  List *clauses, RfGateShape *shape);
-extern Node *rf_gate_key(const IndexOptInfo *index, int column);
+extern Node *rf_gate_key(const RfRelIndex *index, int column);
 extern RfTable *rf_gate_table(List *opclasses);
 extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
 										   Oid opno);
@@ -89,11 +89,12 @@ typedef struct RfGateRel
 	const RelOptInfo *rel;		/* hash key */
 	PlannerInfo *root;
 	Index		top;			/* outermost relation it belongs to */
-	List	   *indexes;		/* IndexOptInfo */
+	List	   *indexes;		/* RfRelIndex */
 } RfGateRel;
 
 extern void rf_init_gate_path(void);
-extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel);
+extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
+								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);

@@ -91,14 +91,15 @@ probability(PlannerInfo *root, RelOptInfo *member, const RfJoinKey *key)
 
 	foreach(cell, rf_gate_indexes(member))
 	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+		const RfRelIndex *index = lfirst(cell);
+		const RfIndexColumn *first = &index->columns[0];
 		Oid			table;
 
-		if (index->indexkeys[0] <= 0 || index->indpred != NIL ||
-			rf_column_of_root(root, member->relid, index->indexkeys[0],
+		if (first->expr != NULL || index->predicate != NIL ||
+			rf_column_of_root(root, member->relid, first->attno,
 							  &table) != key->column->varattno ||
 			table != root->simple_rte_array[key->column->varno]->relid ||
-			get_op_opfamily_strategy(key->opno, index->opfamily[0]) !=
+			get_op_opfamily_strategy(key->opno, first->opfamily) !=
 			BTEqualStrategyNumber)
 			continue;
 		return 1 - pow(1 - rf_gate_share(root, member, rf_gate_key(index, 0)),

@@ -105,21 +105,14 @@ rf_gate_column(const RfTable *table, int key, Oid opno)
  * A key column of an index as an expression.
  */
 Node *
-rf_gate_key(const IndexOptInfo *index, int column)
+rf_gate_key(const RfRelIndex *index, int column)
 {
-	int			nexprs = 0;
-	Node	   *key;
+	const RfIndexColumn *key = &index->columns[column];
 
-	if (index->indexkeys[column] != 0)
-		return (Node *) makeVar(index->rel->relid, index->indexkeys[column],
-								index->opcintype[column], -1,
-								index->indexcollations[column], 0);
-	for (int c = 0; c < column; c++)
-		nexprs += index->indexkeys[c] == 0;
-	key = list_nth(index->indexprs, nexprs);
-	while (IsA(key, RelabelType))
-		key = (Node *) ((RelabelType *) key)->arg;
-	return key;
+	if (key->expr != NULL)
+		return key->expr;
+	return (Node *) makeVar(index->varno, key->attno, key->opcintype, -1,
+							key->collation, 0);
 }
 
 /*
@@ -417,20 +410,20 @@ key_number(RfHoleContext *context, Node *key)
  * Adds an index to the shape, its columns to the keys.
  */
 static void
-add_index(RfHoleContext *context, const IndexOptInfo *index)
+add_index(RfHoleContext *context, const RfRelIndex *index)
 {
 	RfGateShape *shape = context->shape;
 	List	   *keys = NIL;
 	List	   *oids = NIL;
 
-	for (int c = 0; c < index->nkeycolumns; c++)
+	for (int c = 0; c < index->ncolumns; c++)
 	{
 		keys = lappend_int(keys, key_number(context, rf_gate_key(index, c)));
-		oids = lappend_oid(oids, index->opfamily[c]);
-		oids = lappend_oid(oids, index->opcintype[c]);
-		oids = lappend_oid(oids, index->indexcollations[c]);
+		oids = lappend_oid(oids, index->columns[c].opfamily);
+		oids = lappend_oid(oids, index->columns[c].opcintype);
+		oids = lappend_oid(oids, index->columns[c].collation);
 	}
-	shape->indexes = lappend_oid(shape->indexes, index->indexoid);
+	shape->indexes = lappend_oid(shape->indexes, index->oid);
 	shape->opclasses = lappend(shape->opclasses, list_make2(keys, oids));
 }
 
@@ -453,7 +446,7 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 						  sizeof(Node *));
 	context.shape = shape;
 	foreach(cell, indexes)
-		add_index(&context, lfirst_node(IndexOptInfo, cell));
+		add_index(&context, lfirst(cell));
 	context.table = rf_gate_table(shape->opclasses);
 	foreach(cell, clauses)
 	{
@@ -492,10 +485,10 @@ usable_indexes(List *indexes, List *clauses)
 
 	foreach(cell, indexes)
 	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+		RfRelIndex *index = lfirst(cell);
 
-		if (index->indpred == NIL ||
-			predicate_implied_by(index->indpred, clauses, false))
+		if (index->predicate == NIL ||
+			predicate_implied_by(index->predicate, clauses, false))
 			usable = lappend(usable, index);
 	}
 	return usable;

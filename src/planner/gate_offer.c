@@ -227,22 +227,21 @@ read_scan(RfFeeding *feeding, Plan *plan, List *offers, RfFedScan *scan)
  * Is this column of an index what an offer is about?
  */
 static bool
-is_column(const RfFedScan *scan, int offer, const IndexOptInfo *index,
+is_column(const RfFedScan *scan, int offer, const RfRelIndex *index,
 		  int column)
 {
 	Node	   *expr = scan->exprs[offer];
-	Node	   *key;
+	Node	   *key = index->columns[column].expr;
 
 	if (expr == NULL)
 		return false;
 	if (IsA(expr, Var))
-		return index->indexkeys[column] != 0 &&
-			((Var *) expr)->varno == scan->rti &&
-			((Var *) expr)->varattno == index->indexkeys[column];
-	if (index->indexkeys[column] != 0)
+		return key == NULL && ((Var *) expr)->varno == scan->rti &&
+			((Var *) expr)->varattno == index->columns[column].attno;
+	if (key == NULL)
 		return false;
-	key = copyObject(rf_gate_key(index, column));
-	ChangeVarNodes(key, index->rel->relid, scan->rti, 0);
+	key = copyObject(key);
+	ChangeVarNodes(key, index->varno, scan->rti, 0);
 	return equal(expr, key);
 }
 
@@ -250,11 +249,11 @@ is_column(const RfFedScan *scan, int offer, const IndexOptInfo *index,
  * Describes an index.
  */
 static RfFedIndex *
-describe_index(const RfFedScan *scan, int noffers, const IndexOptInfo *index)
+describe_index(const RfFedScan *scan, int noffers, const RfRelIndex *index)
 {
 	RfFedIndex *fed = palloc0(sizeof(RfFedIndex));
 
-	for (int c = 0; c < index->nkeycolumns; c++)
+	for (int c = 0; c < index->ncolumns; c++)
 	{
 		int			offer = 0;
 
@@ -265,9 +264,9 @@ describe_index(const RfFedScan *scan, int noffers, const IndexOptInfo *index)
 		else if (fed->nfed == c)
 			fed->nfed++;
 		fed->keys = lappend_int(fed->keys, offer);
-		fed->oids = lappend_oid(fed->oids, index->opfamily[c]);
-		fed->oids = lappend_oid(fed->oids, index->opcintype[c]);
-		fed->oids = lappend_oid(fed->oids, index->indexcollations[c]);
+		fed->oids = lappend_oid(fed->oids, index->columns[c].opfamily);
+		fed->oids = lappend_oid(fed->oids, index->columns[c].opcintype);
+		fed->oids = lappend_oid(fed->oids, index->columns[c].collation);
 	}
 	return fed;
 }
@@ -301,10 +300,10 @@ choose_indexes(const RfFedScan *scan, int noffers)
 
 		foreach(cell, scan->rel->indexes)
 		{
-			IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+			const RfRelIndex *index = lfirst(cell);
 			RfFedIndex *fed = describe_index(scan, noffers, index);
 
-			if (index->indpred == NIL && fed->nfed > 0 &&
+			if (index->predicate == NIL && fed->nfed > 0 &&
 				!bms_is_member(linitial_int(fed->keys), covered) &&
 				is_better(fed, best))
 				best = fed;
@@ -327,18 +326,18 @@ find_index(const RfFedScan *scan, const RfFedIndex *like)
 
 	foreach(cell, scan->rel->indexes)
 	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+		const RfRelIndex *index = lfirst(cell);
 		RfFedIndex *fed = describe_index(scan, 0, index);
-		bool		same = index->indpred == NIL && equal(fed->oids, like->oids);
+		bool		same = index->predicate == NIL && equal(fed->oids, like->oids);
 
-		for (int c = 0; same && c < index->nkeycolumns; c++)
+		for (int c = 0; same && c < index->ncolumns; c++)
 		{
 			int			offer = list_nth_int(like->keys, c);
 
 			same = offer < 0 || is_column(scan, offer, index, c);
 		}
 		if (same)
-			return index->indexoid;
+			return index->oid;
 	}
 	return InvalidOid;
 }

@@ -53,42 +53,14 @@
 static set_rel_pathlist_hook_type previous_hook = NULL;
 
 /*
- * Are an index's keys of types we know?
- */
-static bool
-has_codecs(const IndexOptInfo *index)
-{
-	if (index->nkeycolumns > RF_MAX_COLUMNS)
-		return false;
-	for (int c = 0; c < index->nkeycolumns; c++)
-	{
-		if (rf_codec_find(index->opcintype[c]) == NULL)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Takes down which rangefilter indexes a member of an append relation has,
- * before skip.c hides them from the planner.
+ * Takes down which rangefilter indexes (RfRelIndex, at least one) a member of an
+ * append relation has.
  */
 void
-rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel)
+rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 {
-	List	   *indexes = NIL;
-	ListCell   *cell;
 	RfGateRel  *entry;
 
-	foreach(cell, rel->indexlist)
-	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
-
-		if (index->amcostestimate == rf_costestimate &&
-			has_codecs(index))
-			indexes = lappend(indexes, index);
-	}
-	if (indexes == NIL || !rf_is_ours(root))
-		return;
 	if (rf_planning->gate_rels == NULL)
 	{
 		HASHCTL		control;
@@ -108,7 +80,7 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * The rangefilter indexes of a member.
+ * The rangefilter indexes of a member, RfRelIndex.
  */
 List *
 rf_gate_indexes(const RelOptInfo *rel)
@@ -547,7 +519,7 @@ is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
  * a key column of this index.
  */
 static List *
-join_clauses(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
+join_clauses(PlannerInfo *root, RelOptInfo *rel, RfRelIndex *index)
 {
 	List	   *clauses = NIL;
 	ListCell   *cell;
@@ -559,7 +531,7 @@ join_clauses(PlannerInfo *root, RelOptInfo *rel, IndexOptInfo *index)
 		if (join_clause_is_movable_to(rinfo, rel))
 			clauses = lappend(clauses, rinfo);
 	}
-	for (int c = 0; c < index->nkeycolumns && rel->has_eclass_joins; c++)
+	for (int c = 0; c < index->ncolumns && rel->has_eclass_joins; c++)
 	{
 		Node	   *key = rf_gate_key(index, c);
 
@@ -600,7 +572,7 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 
 	foreach(index_cell, rf_gate_indexes(rel))
 	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, index_cell);
+		RfRelIndex *index = lfirst(index_cell);
 
 		foreach(cell, join_clauses(root, rel, index))
 		{

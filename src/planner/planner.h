@@ -97,13 +97,27 @@ typedef struct RfLeaf
 typedef struct RfIndexColumn
 {
 	AttrNumber	attno;			/* column of the table, 0 for an expression */
-	Node	   *expr;			/* the expression, varno 1 */
+	Node	   *expr;			/* the expression, varno 1; else NULL */
 	Oid			opclass;
 	Oid			opfamily;
 	Oid			opcintype;
 	Oid			collation;
 	const RfCodec *codec;
 } RfIndexColumn;
+
+/*
+ * What is kept of a rangefilter index of a relation that is planned.  It is a
+ * copy: what the planner knows of an index (IndexOptInfo) belongs to the
+ * relation, and any extension may free it.
+ */
+typedef struct RfRelIndex
+{
+	Oid			oid;
+	Index		varno;			/* of the relation, in the following */
+	List	   *predicate;		/* of a partial index, implicit AND */
+	int			ncolumns;
+	RfIndexColumn columns[FLEXIBLE_ARRAY_MEMBER];
+} RfRelIndex;
 
 /* A rangefilter index on a partitioned table. */
 typedef struct RfIndex
@@ -514,7 +528,8 @@ extern void rf_init_replan(void);
 /* ---- estimate.c ---- */
 
 extern void rf_init_estimate(void);
-extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel);
+extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel,
+							 List *indexes);
 
 /* ---- activity.c ---- */
 

@@ -58,6 +58,74 @@ is_scanless(const IndexOptInfo *index)
 }
 
 /*
+ * What is kept of an index; NULL where it is not one of ours, or one that nobody
+ * can ask.
+ */
+static RfRelIndex *
+describe_index(const IndexOptInfo *info)
+{
+	RfRelIndex *index;
+	ListCell   *expr = list_head(info->indexprs);
+
+	if (info->amcostestimate != rf_costestimate ||
+		info->nkeycolumns > RF_MAX_COLUMNS)
+		return NULL;
+	index = palloc0(offsetof(RfRelIndex, columns) +
+					info->nkeycolumns * sizeof(RfIndexColumn));
+	index->oid = info->indexoid;
+	index->varno = info->rel->relid;
+	index->predicate = copyObject(info->indpred);
+	index->ncolumns = info->nkeycolumns;
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		RfIndexColumn *column = &index->columns[c];
+
+		column->attno = info->indexkeys[c];
+		if (column->attno == 0)
+		{
+			Node	   *key = lfirst(expr);
+
+			while (IsA(key, RelabelType))
+				key = (Node *) ((RelabelType *) key)->arg;
+			column->expr = copyObject(key);
+			expr = lnext(info->indexprs, expr);
+		}
+		column->opfamily = info->opfamily[c];
+		column->opcintype = info->opcintype[c];
+		column->collation = info->indexcollations[c];
+		column->codec = rf_codec_under(column->opcintype, column->collation);
+		if (column->attno < 0 || column->codec == NULL)
+			return NULL;
+	}
+	return index;
+}
+
+/*
+ * Takes down which rangefilter indexes a relation has, before they are hidden
+ * from the planner: for gates of members, and for estimates.
+ */
+static void
+note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
+{
+	List	   *indexes = NIL;
+	ListCell   *cell;
+
+	foreach(cell, rel->indexlist)
+	{
+		RfRelIndex *index = describe_index(lfirst_node(IndexOptInfo, cell));
+
+		if (index != NULL)
+			indexes = lappend(indexes, index);
+	}
+	if (indexes == NIL || !rf_is_ours(root))
+		return;
+	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
+		rf_gate_note_indexes(root, rel, indexes);
+	if (!inhparent)
+		rf_estimate_note(root, rel, indexes);
+}
+
+/*
  * Rangefilter indexes without places offer no scans, so the planner need not
  * think about them.  Those on expressions stay, for the statistics they carry.
  * Wormhole indexes that cannot be used would only raise errors.
@@ -318,10 +386,8 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 	if (previous_hook)
 		previous_hook(root, relid, inhparent, rel);
-	if (rf_planning != NULL && rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
-		rf_gate_note_indexes(root, rel);
-	if (rf_planning != NULL && !inhparent)
-		rf_estimate_note(root, rel);
+	if (rf_planning != NULL)
+		note_indexes(root, rel, inhparent);
 	drop_useless_indexes(rel);
 
 	if (rf_planning == NULL || rf_planning->saved == NULL ||
