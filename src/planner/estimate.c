@@ -62,7 +62,7 @@ typedef struct RfMadeUp
 typedef struct RfCountRel
 {
 	PlannerInfo *root;
-	RelOptInfo *rel;
+	Index		relid;			/* the planner may have dropped it since */
 	List	   *indexes;		/* RfRelIndex */
 	bool		done;
 	RestrictInfo *current;		/* the clause under way, if it is ours ... */
@@ -77,6 +77,16 @@ static get_index_stats_hook_type previous_index_hook = NULL;
 static RelOptInfo *tried_rel = NULL;
 static const RfIndexColumn *tried_column;
 static RfMadeUp tried;
+
+/*
+ * The relation, as the planner knows it now; NULL if it was removed, as one that
+ * a left join needs not is, from PostgreSQL 16 on with its memory.
+ */
+static RelOptInfo *
+counted_rel(const RfCountRel *counted)
+{
+	return counted->root->simple_rel_array[counted->relid];
+}
 
 /*
  * The relation at the top of an inheritance tree.
@@ -107,7 +117,7 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 		return;
 	counted = palloc0(sizeof(RfCountRel));
 	counted->root = root;
-	counted->rel = rel;
+	counted->relid = rel->relid;
 	rf_planning->estimates = lappend(rf_planning->estimates, counted);
 	foreach(cell, indexes)
 	{
@@ -160,7 +170,7 @@ try(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
 {
 	double		result;
 
-	tried_rel = counted->rel;
+	tried_rel = counted_rel(counted);
 	tried_column = column;
 	tried = *made_up;
 	PG_TRY();
@@ -232,7 +242,7 @@ estimate_by_index(RfCountRel *counted, const RfRelIndex *index,
 {
 	RfCounted	found;
 
-	if (!rf_count_clauses(counted->root, counted->rel, index,
+	if (!rf_count_clauses(counted->root, counted_rel(counted), index,
 						  counted->current, &found))
 		return;
 	for (int i = 0; i < found.n; i++)
@@ -281,11 +291,12 @@ order_unknown(const RelOptInfo *rel)
 static void
 estimate_rel(RfCountRel *counted, bool under_way)
 {
-	RestrictInfo *current = under_way ? first_unknown(counted->rel) : NULL;
+	RelOptInfo *rel = counted_rel(counted);
+	RestrictInfo *current = under_way ? first_unknown(rel) : NULL;
 	ListCell   *cell;
 
 	counted->done = true;
-	if (order_unknown(counted->rel))
+	if (order_unknown(rel))
 		return;
 	foreach(cell, counted->indexes)
 		estimate_by_index(counted, lfirst(cell), current);
@@ -304,9 +315,9 @@ estimate_rels(PlannerInfo *root, const RelOptInfo *under_way)
 	foreach(cell, rf_planning->estimates)
 	{
 		RfCountRel *counted = lfirst(cell);
-		RelOptInfo *rel = counted->rel;
+		RelOptInfo *rel;
 
-		if (counted->root != root)
+		if (counted->root != root || (rel = counted_rel(counted)) == NULL)
 			continue;
 		if (rel == under_way)
 			result = counted;
@@ -363,8 +374,10 @@ supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
 	if (rf_planning == NULL || rf_planning->estimates == NIL || rel == NULL)
 		return false;
 	counted = estimate_rels(root, rel);
-	if (counted == NULL || counted->current == NULL ||
-		counted->current->norm_selec >= 0 || rel->rows != 0 ||
+
+	/* The clause is sure to be there until the relation has its size. */
+	if (counted == NULL || counted->current == NULL || rel->rows != 0 ||
+		counted->current->norm_selec >= 0 ||
 		!is_column(counted->column, attno, expr))
 		return false;
 	supply(vardata, &counted->made_up);
