@@ -82,7 +82,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	gate->custom_private = lappend(gate->custom_private,
 								   makeInteger(list_length(clauses)));
 	gate->custom_private = lappend(gate->custom_private, NIL);
-	rf_planning->gates = lappend(rf_planning->gates, gate);
+	rf_mark_plan(root);
 	return &gate->scan.plan;
 }
 
@@ -349,7 +349,9 @@ finish_plans(List *plans)
 }
 
 /*
- * Merges the gates in a plan tree; returns what replaces its root.
+ * Finishes the gates in a plan tree and merges them; returns what replaces its
+ * root.  They are looked for in the plan as it was returned to us, which may be a
+ * copy of the one that plan_gate() made them for.
  */
 static Plan *
 finish_plan(Plan *plan)
@@ -373,6 +375,8 @@ finish_plan(Plan *plan)
 			break;
 		case T_CustomScan:
 			finish_plans(((CustomScan *) plan)->custom_plans);
+			if (rf_is_gate(plan))
+				finish_gate((CustomScan *) plan);
 			break;
 		default:
 			break;
@@ -386,12 +390,8 @@ finish_plan(Plan *plan)
 void
 rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning)
 {
-	ListCell   *cell;
-
-	if (planning->gates != NIL)
+	if (planning->mark != 0)
 	{
-		foreach(cell, planning->gates)
-			finish_gate(lfirst(cell));
 		stmt->planTree = finish_plan(stmt->planTree);
 		finish_plans(stmt->subplans);
 	}

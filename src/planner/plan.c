@@ -17,6 +17,7 @@
 #include "access/transam.h"
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
+#include "common/pg_prng.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -32,6 +33,9 @@ RfPlanning *rf_planning = NULL;
 /* Planning again after guesses kept failing; after one has. */
 bool		rf_suppress_skips = false;
 bool		rf_suppress_guesses = false;
+
+/* No catalog cache; see rf_mark_plan(). */
+#define RF_MARK_CACHE	(-1)
 
 /* A mark is no QuerySource there is, and a number. */
 #define RF_QUERY_MARK	0x40000000
@@ -198,7 +202,6 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 {
 	planning->saved = copyObject(planning->parse);
 	planning->cursor_options = cursor_options;
-	planning->context = CurrentMemoryContext;
 	planning->in_recovery = RecoveryInProgress() ||
 		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
 	rf_clock_read(&planning->clock);
@@ -227,13 +230,61 @@ mark_query(Query *parse)
 }
 
 /*
+ * The plan that is being made will not be right before it is finished.  A mark
+ * says so that is like no other: among the items that invalidate a plan, as one of
+ * a catalog cache that there is not.
+ */
+void
+rf_mark_plan(PlannerInfo *root)
+{
+	PlanInvalItem *item;
+
+	if (rf_planning->mark != 0)
+		return;
+	rf_planning->mark = pg_prng_uint32(&pg_global_prng_state) | 1;
+	item = makeNode(PlanInvalItem);
+	item->cacheId = RF_MARK_CACHE;
+	item->hashValue = rf_planning->mark;
+	root->glob->invalItems = lappend(root->glob->invalItems, item);
+}
+
+/*
+ * Is this the plan that was made just now?  A hook below ours may return another
+ * one that it has kept.  Then that must not be one of ours: what was left out of
+ * it nobody would check any more.  Takes the mark away.
+ */
+static bool
+is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
+{
+	bool		marked = false;
+	ListCell   *cell;
+
+	foreach(cell, stmt->invalItems)
+	{
+		PlanInvalItem *item = lfirst_node(PlanInvalItem, cell);
+
+		if (item->cacheId != RF_MARK_CACHE)
+			continue;
+		if (item->hashValue != planning->mark)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("a plan with range filters was kept by another extension before it was finished"),
+					 errhint("Load rangefilter before extensions that keep plans.")));
+		stmt->invalItems = foreach_delete_current(stmt->invalItems, cell);
+		marked = true;
+	}
+	return marked || planning->mark == 0;
+}
+
+/*
  * planner_hook
  */
 static PlannedStmt *
 plan(Query *parse, const char *query_string, int cursor_options,
 	 ParamListInfo bound_params)
 {
-	RfPlanning	planning = {.outer = rf_planning,.parse = parse};
+	RfPlanning	planning = {.outer = rf_planning,.parse = parse,
+	.context = CurrentMemoryContext};
 	PlannedStmt *result;
 	bool		candidate;
 	QuerySource source;
@@ -265,9 +316,12 @@ plan(Query *parse, const char *query_string, int cursor_options,
 
 	if (candidate || planning.gate_rels != NULL)
 		rf_add_inval_item(result, RF_ENABLE_HASH);
-	rf_attach_guard(result, &planning);
-	rf_finish_gates(result, &planning);
-	rf_attach_watch(result, &planning);
+	if (is_made_now(result, &planning))
+	{
+		rf_attach_guard(result, &planning);
+		rf_finish_gates(result, &planning);
+		rf_attach_watch(result, &planning);
+	}
 	return result;
 }
 

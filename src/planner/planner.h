@@ -366,14 +366,14 @@ typedef struct RfPlanning
 	bool		guess;			/* may ask copies */
 	RfClock		started;		/* before anything was read */
 	RfClock		clock;			/* when all NOs were true */
-	MemoryContext context;
+	MemoryContext context;		/* the caller's */
 	PlannerGlobal *glob;
+	uint32		mark;			/* in the plan until it is finished; 0: none */
 	List	   *passes;			/* RfPass */
 	List	   *probes;			/* bytea: sets of keys asked for */
 	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
-	List	   *gates;			/* CustomScans made so far */
 	List	   *estimates;		/* relations to estimate; see estimate.c */
 } RfPlanning;
 
@@ -382,6 +382,7 @@ extern bool rf_suppress_skips;
 extern bool rf_suppress_guesses;
 
 extern void rf_init_plan(void);
+extern void rf_mark_plan(PlannerInfo *root);
 extern void rf_clock_read(RfClock *clock);
 extern bool rf_clock_quiet(const RfClock *then);
 extern void rf_clock_merge(RfClock *clock, const RfClock *other);

@@ -147,7 +147,9 @@ drop_useless_indexes(RelOptInfo *rel)
 
 /*
  * Is this part of the planning of the Query we have a copy of?  Not where
- * somebody called standard_planner() past our planner_hook.
+ * somebody called standard_planner() past our planner_hook.  Nor where a hook
+ * below ours plans in memory of its own: what is taken down here is needed until
+ * ours returns, and that memory may be gone by then.
  *
  * Where the planner goes on with a copy of its own, that has the mark plan.c has
  * put into the Query.
@@ -155,6 +157,8 @@ drop_useless_indexes(RelOptInfo *rel)
 bool
 rf_is_ours(PlannerInfo *root)
 {
+	if (root->planner_cxt != rf_planning->context)
+		return false;
 	while (root->parent_root != NULL)
 		root = root->parent_root;
 	return root->parse == rf_planning->parse ||
@@ -183,7 +187,9 @@ top_partitioned(PlannerInfo *root, Index rti)
 
 /*
  * An earlier pass that asked the same of the same partitions, or NULL.  MIN
- * and MAX, for example, are planned twice.
+ * and MAX, for example, are planned twice.  A partition descriptor means something
+ * as long as the planner keeps it, which it does until it is done: a hook below
+ * ours may have the query planned twice.
  */
 static RfPass *
 find_same_pass(const RfPass *pass)
@@ -195,6 +201,7 @@ find_same_pass(const RfPass *pass)
 		RfPass	   *other = lfirst(cell);
 
 		if (other->relid == pass->relid &&
+			other->root->glob == pass->root->glob &&
 			other->partdesc == pass->partdesc &&
 			other->match.cond != NULL &&
 			bms_equal(other->leaves, pass->leaves) &&
@@ -368,6 +375,8 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 			pass = make_pass(root, parent, RelationGetRelid(relation),
 							 partdesc);
 			rf_planning->passes = lappend(rf_planning->passes, pass);
+			if (pass->excluded != NULL)
+				rf_mark_plan(root);
 			exclude_members(parent, rel, first, pass->excluded);
 		}
 	}
