@@ -52,7 +52,7 @@ static bool
 is_later(const RfClock *a, const RfClock *b)
 {
 	return b->completions != a->completions ? b->completions > a->completions :
-		b->inserts > a->inserts;
+		b->own > a->own;
 }
 
 /*
@@ -89,7 +89,7 @@ call_roll(RfIndex *index)
 	roll->changes = rf_roll_changes;
 	roll->moves = rf_read_moves();
 	roll->located_at = rf_changes();
-	roll->clock.completions = roll->clock.inserts = 0;
+	roll->clock.completions = roll->clock.own = 0;
 	for (int i = 0; i < index->nleaves; i++)
 	{
 		RfLeaf	   *leaf = &index->leaves[i];
@@ -104,7 +104,7 @@ call_roll(RfIndex *index)
 		RfLeaf	   *leaf = &index->leaves[i];
 
 		if (eligible[i] && leaf->clock.completions == roll->clock.completions &&
-			leaf->clock.inserts == roll->clock.inserts)
+			leaf->clock.own == roll->clock.own)
 		{
 			leaf->on_roll = true;
 			roll->leaves[i / FILTER_DIGESTS] |=

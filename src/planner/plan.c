@@ -44,8 +44,9 @@ bool		rf_suppress_guesses = false;
 static planner_hook_type previous_hook = NULL;
 
 /*
- * Takes down how many transactions have ended, and how many rows this backend
- * has put into indexes.  To be called before summaries are looked at.
+ * Takes down how many transactions have ended, and how much this backend has done:
+ * the sum of two numbers that only grow is the same only if both are.  To be
+ * called before summaries are looked at.
  */
 void
 rf_clock_read(RfClock *clock)
@@ -53,15 +54,16 @@ rf_clock_read(RfClock *clock)
 	LWLockAcquire(ProcArrayLock, LW_SHARED);
 	clock->completions = RF_TRANSAM->xactCompletionCount;
 	LWLockRelease(ProcArrayLock);
-	clock->inserts = rf_inserts;
+	clock->own = rf_inserts + rf_changes();
 }
 
 /*
  * Has nothing become visible to any snapshot since the clock was read?  Then
  * summaries looked at right after that are as good as if read now.  No
- * transaction with an id has ended, and this backend has inserted nothing.  (To
- * be in the same command is not enough: rows an INSERT has put in place so far
- * are seen by queries of its triggers.)
+ * transaction with an id has ended, this backend has inserted nothing, and it has
+ * seen no relation change: its own commands may rewrite a table, which builds
+ * indexes without inserting into any.  (To be in the same command is not enough: rows an
+ * INSERT has put in place so far are seen by queries of its triggers.)
  */
 bool
 rf_clock_quiet(const RfClock *then)
@@ -70,7 +72,7 @@ rf_clock_quiet(const RfClock *then)
 
 	rf_clock_read(&now);
 	return now.completions == then->completions &&
-		now.inserts == then->inserts;
+		now.own == then->own;
 }
 
 /*
@@ -81,7 +83,7 @@ void
 rf_clock_merge(RfClock *clock, const RfClock *other)
 {
 	if (clock->completions != other->completions ||
-		clock->inserts != other->inserts)
+		clock->own != other->own)
 		clock->completions = 0;
 }
 

@@ -67,7 +67,8 @@ typedef struct RfTrack
 typedef struct RfClock
 {
 	uint64		completions;	/* transactions that ended so far; 0: unknown */
-	uint64		inserts;		/* rows this backend gave to indexes so far */
+	uint64		own;			/* rows this backend gave to indexes so far,
+								 * and rf_changes() */
 } RfClock;
 
 /*
