@@ -89,18 +89,6 @@ counted_rel(const RfCountRel *counted)
 }
 
 /*
- * The relation at the top of an inheritance tree.
- */
-static Index
-topmost_parent(PlannerInfo *root, Index rti)
-{
-	while (root->append_rel_array != NULL &&
-		   root->append_rel_array[rti] != NULL)
-		rti = root->append_rel_array[rti]->parent_relid;
-	return rti;
-}
-
-/*
  * Takes down which rangefilter indexes (RfRelIndex, at least one) a relation has
  * that can count.  Not where policies or security barriers hide rows: estimates
  * would tell of them.
@@ -113,7 +101,7 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 
 	if (!rf_enable || !rf_estimate_rows ||
 		list_length(rf_planning->estimates) >= MAX_RELS ||
-		rf_is_secured(root, topmost_parent(root, rel->relid)))
+		rf_is_secured(root, rel->relid))
 		return;
 	counted = palloc0(sizeof(RfCountRel));
 	counted->root = root;

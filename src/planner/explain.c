@@ -5,8 +5,8 @@
  *
  * One entry per partitioned table of the query that something was skipped in,
  * its sub-partitioned members included: table, index, condition and counts.
- * The counts stay out where row-level security or a security barrier applies:
- * they would tell whether rows exist that the user may not see (R6).
+ * There is none for a table of which rows are hidden: nothing is skipped there
+ * while planning (secured.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -34,8 +34,7 @@ typedef enum RfExplainField
 	RF_EXPLAIN_CLAUSES,			/* list of expressions, varno 1 ... */
 	RF_EXPLAIN_CLAUSE_TABLE,	/* ... for this table: list of one OID */
 	RF_EXPLAIN_SKIPPED,			/* Integer */
-	RF_EXPLAIN_CONSIDERED,		/* Integer */
-	RF_EXPLAIN_HIDE_COUNTS		/* Boolean */
+	RF_EXPLAIN_CONSIDERED		/* Integer */
 } RfExplainField;
 
 /*
@@ -106,31 +105,6 @@ is_hidden_alternative(PlannerGlobal *glob, List *passes, RfPass *pass)
 }
 
 /*
- * Does row-level security or a security barrier apply to a table, or may it?
- * Which subquery of a query above one belongs to is not known here, so any
- * barrier there counts, and any policy, which may be where the table is used.
- */
-bool
-rf_is_secured(PlannerInfo *root, Index rti)
-{
-	if (root->simple_rte_array[rti]->securityQuals != NIL)
-		return true;
-	for (root = root->parent_root; root != NULL; root = root->parent_root)
-	{
-		ListCell   *cell;
-
-		foreach(cell, root->parse->rtable)
-		{
-			RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
-
-			if (rte->security_barrier || rte->securityQuals != NIL)
-				return true;
-		}
-	}
-	return false;
-}
-
-/*
  * The entry for a table: that of its first pass, which is that of the
  * outermost level, with the counts of all.  NIL if nothing was skipped.
  */
@@ -168,8 +142,6 @@ make_entry(List *passes, RfPass *first)
 	entry = lappend(entry, list_make1_oid(matched->relid));
 	entry = lappend(entry, makeInteger(skipped));
 	entry = lappend(entry, makeInteger(considered));
-	entry = lappend(entry, makeBoolean(rf_is_secured(first->root,
-													 first->top_rti)));
 	return entry;
 }
 
@@ -325,9 +297,8 @@ explain_entry(List *entry, ExplainState *es)
 						rf_relation_names(list_nth(entry, RF_EXPLAIN_INDEXES),
 										  es->verbose), es);
 	ExplainPropertyText("Skip Cond", condition_text(entry), es);
-	if (!boolVal(list_nth(entry, RF_EXPLAIN_HIDE_COUNTS)))
-		rf_explain_counts(intVal(list_nth(entry, RF_EXPLAIN_SKIPPED)),
-						  intVal(list_nth(entry, RF_EXPLAIN_CONSIDERED)), es);
+	rf_explain_counts(intVal(list_nth(entry, RF_EXPLAIN_SKIPPED)),
+					  intVal(list_nth(entry, RF_EXPLAIN_CONSIDERED)), es);
 }
 
 /*

@@ -89,6 +89,7 @@ typedef struct RfGateRel
 	const RelOptInfo *rel;		/* hash key */
 	PlannerInfo *root;
 	Index		top;			/* outermost relation it belongs to */
+	bool		secured;		/* rf_is_secured() */
 	List	   *indexes;		/* RfRelIndex */
 } RfGateRel;
 
@@ -96,6 +97,7 @@ extern void rf_init_gate_path(void);
 extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
+extern bool rf_gate_is_secured(const RelOptInfo *rel);
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);
 extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
@@ -115,7 +117,7 @@ typedef enum RfGatePrivate
 	RF_GATE_PARAMS,				/* integers: PARAM_EXEC the values depend on */
 	RF_GATE_TABLES,				/* OIDs: the tables members belong to */
 	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
-	RF_GATE_HIDE_COUNTS,		/* Boolean: see explain.c */
+	RF_GATE_SECURED,			/* Boolean: see secured.c */
 	RF_GATE_CONDITIONS,			/* Integer: so many has the scan below */
 	RF_GATE_FEEDS				/* per hole a join fills, integers: its
 								 * plan_node_id, number of its hash clause,
@@ -161,9 +163,6 @@ typedef struct RfFeeding
 	PlannedStmt *stmt;
 	RfPlanning *planning;
 	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
-	PlannerInfo *root;			/* the last is_secured() was asked for */
-	Index		rti;
-	bool		secured;
 } RfFeeding;
 
 extern void rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning);
@@ -231,6 +230,7 @@ typedef struct RfGateState
 {
 	CustomScanState css;		/* must be first */
 	int			eflags;
+	bool		secured;		/* see secured.c */
 	int			nmembers;
 	RfGateMember *members;
 	int			current;		/* member being scanned */

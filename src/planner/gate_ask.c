@@ -205,7 +205,8 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 }
 
 /*
- * Makes the gate ready to ask what is to be asked now.
+ * Makes the gate ready to ask what is to be asked now.  A gate above rows that
+ * are hidden stays open where somebody will see what was read (secured.c).
  */
 void
 rf_gate_prepare(RfGateState *gate)
@@ -220,7 +221,8 @@ rf_gate_prepare(RfGateState *gate)
 
 	gate->current_values = true;
 	if (!rf_enable || estate->es_epq_active != NULL ||
-		estate->es_snapshot == InvalidSnapshot)
+		estate->es_snapshot == InvalidSnapshot ||
+		(gate->secured && estate->es_instrument != 0))
 	{
 		gate->open = true;
 		return;

@@ -69,9 +69,7 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 							 lsecond(clause->args));
 	value = left ? lsecond(clause->args) : linitial(clause->args);
 	if (!IsA(compared, Var) || ((Var *) compared)->varno != fed->relid ||
-		((Var *) compared)->varattno <= 0 ||
-		(rf_is_secured(root, fed->relid) &&
-		 !get_func_leakproof(get_opcode(clause->opno))))
+		((Var *) compared)->varattno <= 0 || rf_is_secured(root, fed->relid))
 		return false;
 	key->column = (Var *) compared;
 	key->opno = clause->opno;

@@ -159,11 +159,10 @@ init_question(RfGateState *gate, CustomScan *plan)
  * to be seen.
  */
 static void
-start_explained(RfGateState *gate, CustomScan *plan, int eflags)
+start_explained(RfGateState *gate, int eflags)
 {
 	bool		ask = !gate->repeated && gate->nfeeds == 0 &&
-	!RF_EXPLAIN_GENERIC(eflags) &&
-	!boolVal(list_nth(plan->custom_private, RF_GATE_HIDE_COUNTS));
+	!RF_EXPLAIN_GENERIC(eflags) && !gate->secured;
 
 	if (ask)
 		rf_gate_prepare(gate);
@@ -196,10 +195,11 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 	node->ss.ps.resultopsfixed = false;
 
 	gate->eflags = eflags;
+	gate->secured = boolVal(list_nth(plan->custom_private, RF_GATE_SECURED));
 	init_members(gate, plan);
 	init_question(gate, plan);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
-		start_explained(gate, plan, eflags);
+		start_explained(gate, eflags);
 	else if (estate->es_plannedstmt->parallelModeNeeded || IsParallelWorker())
 	{
 		for (int i = 0; i < gate->nmembers; i++)

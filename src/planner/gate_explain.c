@@ -136,20 +136,22 @@ asked_indexes(CustomScan *gate)
 
 /*
  * Adds the scans nobody needed, which EXPLAIN ANALYZE is to show as never
- * executed.  Where there are many members, it shows only those that were read.
+ * executed.  Where there are many members, it shows only those that were read;
+ * but all of them where that would tell too much (secured.c).
  */
 static void
 complete_children(RfGateState *gate)
 {
 	List	   *states = NIL;
 
-	if (gate->nmembers == 1 && gate->members[0].state == NULL)
-		rf_gate_start(gate, &gate->members[0],
-					  gate->eflags | EXEC_FLAG_EXPLAIN_ONLY);
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		if (gate->members[i].state != NULL)
-			states = lappend(states, gate->members[i].state);
+		RfGateMember *member = &gate->members[i];
+
+		if (member->state == NULL && (gate->nmembers == 1 || gate->secured))
+			rf_gate_start(gate, member, gate->eflags | EXEC_FLAG_EXPLAIN_ONLY);
+		if (member->state != NULL)
+			states = lappend(states, member->state);
 	}
 	gate->css.custom_ps = states;
 }
@@ -197,6 +199,6 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainPropertyText("Skip Cond",
 							condition_text(plan, clauses, ancestors, es), es);
 	show_join_conditions(gate, ancestors, es);
-	if (!boolVal(list_nth(plan->custom_private, RF_GATE_HIDE_COUNTS)))
+	if (!gate->secured)
 		show_counts(gate, es);
 }

@@ -134,19 +134,6 @@ rf_find_gate_rel(RfFeeding *feeding, const RangeTblEntry *rte)
 }
 
 /*
- * Does a policy or a security barrier apply to a scan, or may it?
- */
-static bool
-is_secured(RfFeeding *feeding, const RfGateRel *rel)
-{
-	if (feeding->root != rel->root || feeding->rti != rel->top)
-		feeding->secured = rf_is_secured(rel->root, rel->top);
-	feeding->root = rel->root;
-	feeding->rti = rel->top;
-	return feeding->secured;
-}
-
-/*
  * Is this the scan of a table, of the kinds that can be left out?
  */
 bool
@@ -534,7 +521,7 @@ add_members(RfFeeding *feeding, CustomScan *gate, const RfFedScan *scans,
 	rf_gate_set_private(gate, RF_GATE_MEMBERS, members);
 	rf_gate_set_private(gate, RF_GATE_TABLES, tables);
 	if (secured)
-		rf_gate_set_private(gate, RF_GATE_HIDE_COUNTS, makeBoolean(true));
+		rf_gate_set_private(gate, RF_GATE_SECURED, makeBoolean(true));
 }
 
 /*
@@ -578,8 +565,7 @@ rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers)
 	for (int i = 0; i < n; i++)
 	{
 		read_scan(feeding, list_nth(gate->custom_plans, i), offers, &scans[i]);
-		secured = secured || (scans[i].rel != NULL &&
-							  is_secured(feeding, scans[i].rel));
+		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
 	}
 	if (secured)
 		drop_leaky(offers, scans, n);

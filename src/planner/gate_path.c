@@ -13,7 +13,9 @@
  *
  * The cost of a gate is that of asking, and the share of the scan's cost that
  * is the share of values the member is expected to hold: distinct values of
- * the member by those of the whole table, as ANALYZE of both tells.
+ * the member by those of the whole table, as ANALYZE of both tells.  Where rows
+ * are hidden it is the scan's cost, no scan is made, and constants count for
+ * partitions, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -76,7 +78,19 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 	entry = hash_search(rf_planning->gate_rels, &rel, HASH_ENTER, NULL);
 	entry->root = root;
 	entry->top = rf_outermost_relation(root, rel->relid);
+	entry->secured = rf_is_secured(root, rel->relid);
 	entry->indexes = indexes;
+}
+
+/*
+ * A member that has rangefilter indexes, or NULL.
+ */
+static const RfGateRel *
+find_gate_rel(const RelOptInfo *rel)
+{
+	if (rf_planning->gate_rels == NULL)
+		return NULL;
+	return hash_search(rf_planning->gate_rels, &rel, HASH_FIND, NULL);
 }
 
 /*
@@ -85,24 +99,32 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 List *
 rf_gate_indexes(const RelOptInfo *rel)
 {
-	RfGateRel  *entry;
+	const RfGateRel *entry = find_gate_rel(rel);
 
-	if (rf_planning->gate_rels == NULL)
-		return NIL;
-	entry = hash_search(rf_planning->gate_rels, &rel, HASH_FIND, NULL);
 	return entry != NULL ? entry->indexes : NIL;
+}
+
+/*
+ * Are rows of a member that has such indexes hidden?  See secured.c.
+ */
+bool
+rf_gate_is_secured(const RelOptInfo *rel)
+{
+	const RfGateRel *entry = find_gate_rel(rel);
+
+	return entry != NULL && entry->secured;
 }
 
 /*
  * Is this a member skip.c has looked at, so that constants have been used?
  */
 static bool
-is_partition(PlannerInfo *root, Index rti)
+constants_used(PlannerInfo *root, const RelOptInfo *rel)
 {
-	AppendRelInfo *appinfo = root->append_rel_array[rti];
+	AppendRelInfo *appinfo = root->append_rel_array[rel->relid];
 
 	return root->simple_rte_array[appinfo->parent_relid]->relkind ==
-		RELKIND_PARTITIONED_TABLE;
+		RELKIND_PARTITIONED_TABLE && !rf_gate_is_secured(rel);
 }
 
 /*
@@ -323,21 +345,14 @@ has_repeated_value(Node *node, void *context)
 }
 
 /*
- * A gate above a path, or NULL where it does not pay.
+ * A gate above a path that costs what the path does.
  */
 static Path *
-make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
-			   double share, bool by_values)
+make_gate_path(RelOptInfo *rel, Path *child)
 {
 	CustomPath *gate = makeNode(CustomPath);
 	Path	   *path = &gate->path;
-	bool		again = has_repeated_value((Node *) shape->values, NULL);
-	Cost		ask = (again ? RF_ASK_AGAIN_COST : RF_ASK_ONCE_COST) *
-	cpu_operator_cost * list_length(shape->indexes);
 
-	/* Costs that say "rather not" are not to be made small. */
-	if (RF_IS_DISABLED(child))
-		share = 1.0;
 	RF_COPY_DISABLED(path, child);
 	path->pathtype = T_CustomScan;
 	path->parent = rel;
@@ -347,26 +362,44 @@ make_gate_path(RelOptInfo *rel, Path *child, const RfGateShape *shape,
 	path->parallel_safe = child->parallel_safe;
 	path->parallel_workers = child->parallel_workers;
 	path->rows = child->rows;
-
-	/*
-	 * How many rows a value has in the member is an estimate for values it
-	 * holds.
-	 */
-	if (by_values && path->param_info != NULL)
-		path->rows = clamp_row_est(share * child->rows);
-	path->startup_cost = ask + share * child->startup_cost;
-	path->total_cost = ask + share * child->total_cost;
+	path->startup_cost = child->startup_cost;
+	path->total_cost = child->total_cost;
 	path->pathkeys = child->pathkeys;
 	gate->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	if (ExecSupportsMarkRestore(child))
 		gate->flags |= CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	gate->custom_paths = list_make1(child);
 	gate->methods = &rf_gate_path_methods;
+	return path;
+}
+
+/*
+ * Lets a gate cost what asking does and what is expected to be left of the scan.
+ * False where it does not pay.
+ */
+static bool
+charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
+{
+	bool		again = has_repeated_value((Node *) shape->values, NULL);
+	Cost		ask = (again ? RF_ASK_AGAIN_COST : RF_ASK_ONCE_COST) *
+	cpu_operator_cost * list_length(shape->indexes);
+	Cost		scan_cost = path->total_cost;
+
+	/* Costs that say "rather not" are not to be made small. */
+	if (RF_IS_DISABLED(path))
+		share = 1.0;
+
+	/*
+	 * How many rows a value has in the member is an estimate for values it
+	 * holds.
+	 */
+	if (by_values && path->param_info != NULL)
+		path->rows = clamp_row_est(share * path->rows);
+	path->startup_cost = ask + share * path->startup_cost;
+	path->total_cost = ask + share * path->total_cost;
 
 	/* Where the value changes, one has to ask again and again. */
-	if (path->total_cost >= child->total_cost && again)
-		return NULL;
-	return path;
+	return path->total_cost < scan_cost || !again;
 }
 
 /*
@@ -425,8 +458,8 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 	info->useful = rf_gate_shape(root, rel, rf_gate_indexes(rel),
 								 rf_usable_clauses(rel, restrictions),
 								 &info->shape) &&
-		(info->shape.values != NIL || !is_partition(root, rel->relid));
-	if (info->useful)
+		(info->shape.values != NIL || !constants_used(root, rel));
+	if (info->useful && !rf_gate_is_secured(rel))
 		info->share = opening_probability(root, rel, &info->shape,
 										  &info->by_values);
 	*infos = lappend(*infos, info);
@@ -447,9 +480,11 @@ wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
 	info = find_gate_info(root, rel, path, infos);
 	if (!info->useful)
 		return path;
-	gate = make_gate_path(rel, path, &info->shape, info->share,
-						  info->by_values);
-	return gate != NULL ? gate : path;
+	gate = make_gate_path(rel, path);
+	if (rf_gate_is_secured(rel) ||
+		charge_gate(gate, &info->shape, info->share, info->by_values))
+		return gate;
+	return path;
 }
 
 /*
@@ -494,6 +529,25 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 	rel->partial_pathlist = NIL;
 	foreach(cell, partial_paths)
 		add_partial_path(rel, wrap_path(root, rel, lfirst(cell), infos));
+}
+
+/*
+ * The same for a relation of which rows are hidden (secured.c): gates take the
+ * places of scans in the lists and cost the same, so the planner decides as if
+ * there were none.  Of equal paths it takes the first; the scans follow, for it to
+ * give parameters to.
+ */
+static void
+wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
+{
+	List	   *scans = list_copy(rel->pathlist);
+	ListCell   *cell;
+
+	foreach(cell, rel->pathlist)
+		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
+	foreach(cell, rel->partial_pathlist)
+		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
+	rel->pathlist = list_concat_unique_ptr(rel->pathlist, scans);
 }
 
 /*
@@ -652,6 +706,11 @@ set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		previous_hook(root, rel, rti, rte);
 	if (!may_gate(root, rel, rte))
 		return;
+	if (rf_gate_is_secured(rel))
+	{
+		wrap_paths_alike(root, rel, &infos);
+		return;
+	}
 	wrap_paths(root, rel, &infos);
 	if (rte->tablesample == NULL && !has_join_gate(rel))
 		add_parameterized_paths(root, rel, &infos);

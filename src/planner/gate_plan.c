@@ -31,7 +31,8 @@ rf_outermost_relation(PlannerInfo *root, Index rti)
 {
 	for (;;)
 	{
-		AppendRelInfo *appinfo = root->append_rel_array[rti];
+		AppendRelInfo *appinfo = root->append_rel_array ?
+		root->append_rel_array[rti] : NULL;
 
 		if (appinfo == NULL ||
 			root->simple_rte_array[appinfo->parent_relid]->rtekind !=
@@ -78,7 +79,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 								   list_make1_oid(root->simple_rte_array[top]->relid));
 	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
 	gate->custom_private = lappend(gate->custom_private,
-								   makeBoolean(rf_is_secured(root, top)));
+								   makeBoolean(rf_gate_is_secured(rel)));
 	gate->custom_private = lappend(gate->custom_private,
 								   makeInteger(list_length(clauses)));
 	gate->custom_private = lappend(gate->custom_private, NIL);
@@ -269,7 +270,7 @@ merge_gates(Append *append, CustomScan *first)
 	List	   *plans = NIL;
 	List	   *members = NIL;
 	List	   *tables = NIL;
-	bool		hide = false;
+	bool		secured = false;
 	int			nconditions = 0;
 	ListCell   *cell;
 
@@ -286,8 +287,8 @@ merge_gates(Append *append, CustomScan *first)
 			tables = list_concat_unique_oid(tables,
 											list_nth(gate->custom_private,
 													 RF_GATE_TABLES));
-			hide = hide || boolVal(list_nth(gate->custom_private,
-											RF_GATE_HIDE_COUNTS));
+			secured = secured || boolVal(list_nth(gate->custom_private,
+												  RF_GATE_SECURED));
 			nconditions = Max(nconditions,
 							  intVal(list_nth(gate->custom_private,
 											  RF_GATE_CONDITIONS)));
@@ -306,7 +307,7 @@ merge_gates(Append *append, CustomScan *first)
 	merged->custom_private = list_copy(first->custom_private);
 	rf_gate_set_private(merged, RF_GATE_MEMBERS, members);
 	rf_gate_set_private(merged, RF_GATE_TABLES, tables);
-	rf_gate_set_private(merged, RF_GATE_HIDE_COUNTS, makeBoolean(hide));
+	rf_gate_set_private(merged, RF_GATE_SECURED, makeBoolean(secured));
 	rf_gate_set_private(merged, RF_GATE_CONDITIONS, makeInteger(nconditions));
 	return merged;
 }

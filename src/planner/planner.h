@@ -20,6 +20,7 @@
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
  *	  explain.c		what EXPLAIN shows of a guard
+ *	  secured.c		tables of which plans must not tell
  *	  estimate.c	row estimates by counting
  *	  activity.c	tracks some queries' scans, for rangefilter_activity
  *	  gate*.c		skipping by values known only at execution: see gate.h
@@ -376,6 +377,9 @@ typedef struct RfPlanning
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	List	   *estimates;		/* relations to estimate; see estimate.c */
+	const PlannerInfo *judged_root; /* the last table rf_is_secured() judged ... */
+	Index		judged_rti;
+	bool		secured;		/* ... and what it found */
 } RfPlanning;
 
 extern RfPlanning *rf_planning;
@@ -542,11 +546,14 @@ extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf,
 extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_watch_start(QueryDesc *desc, int eflags);
 
+/* ---- secured.c ---- */
+
+extern bool rf_is_secured(PlannerInfo *root, Index rti);
+
 /* ---- explain.c ---- */
 
 struct ExplainState;
 
-extern bool rf_is_secured(PlannerInfo *root, Index rti);
 extern char *rf_relation_names(List *oids, bool qualified);
 extern void rf_explain_counts(double skipped, double considered,
 							  struct ExplainState *es);

@@ -17,7 +17,9 @@
  *	- never the first member: the loop has read it.  It is marked dummy instead.
  *	  So the set never becomes empty, and its pointer never moves;
  *	- positions in live_parts mean something only through the planner's own
- *	  partition directory.
+ *	  partition directory;
+ *	- nothing where rows are hidden from the user (secured.c): the plan would
+ *	  tell of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,17 +41,18 @@
 static get_relation_info_hook_type previous_hook = NULL;
 
 /*
- * Is this one of our indexes, and would a scan of it be of no use?
+ * Is this one of our indexes, and would a scan of it be of no use, or tell of
+ * rows that are hidden?
  */
 static bool
-is_scanless(const IndexOptInfo *index)
+is_scanless(PlannerInfo *root, const IndexOptInfo *index)
 {
 	Relation	relation;
 	bool		scanless;
 
 	if (index->amcostestimate != rf_costestimate)
 		return false;
-	if (!rf_enable)
+	if (!rf_enable || rf_is_secured(root, index->rel->relid))
 		return true;
 	relation = index_open(index->indexoid, NoLock);
 	scanless = !rf_has_places(relation);
@@ -126,21 +129,23 @@ note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
 }
 
 /*
- * Rangefilter indexes without places offer no scans, so the planner need not
- * think about them.  Those on expressions stay, for the statistics they carry.
- * Wormhole indexes that cannot be used would only raise errors.
+ * Where rangefilter indexes offer no scans the planner need not think about
+ * them.  Those on expressions stay, for the statistics they carry.  Wormhole
+ * indexes that cannot be used would only raise errors.
  */
 static void
-drop_useless_indexes(RelOptInfo *rel)
+drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
 {
 	ListCell   *cell;
 
 	foreach(cell, rel->indexlist)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+		bool		scanless = is_scanless(root, index);
 
-		if ((index->indexprs == NIL && is_scanless(index)) ||
-			wh_is_unusable(index))
+		if (scanless)
+			index->amhasgetbitmap = false;
+		if ((scanless && index->indexprs == NIL) || wh_is_unusable(index))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
 	}
 }
@@ -397,7 +402,7 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 		previous_hook(root, relid, inhparent, rel);
 	if (rf_planning != NULL)
 		note_indexes(root, rel, inhparent);
-	drop_useless_indexes(rel);
+	drop_useless_indexes(root, rel);
 
 	if (rf_planning == NULL || rf_planning->saved == NULL ||
 		rel->reloptkind != RELOPT_OTHER_MEMBER_REL)
@@ -407,7 +412,8 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 
 	/* Partitioned, and this is the first member? */
 	if (parent == NULL || parent->part_rels == NULL ||
-		parent->all_partrels != NULL || !rf_is_ours(root))
+		parent->all_partrels != NULL || !rf_is_ours(root) ||
+		rf_is_secured(root, parent->relid))
 		return;
 	rf_planning->glob = root->glob;
 	old = MemoryContextSwitchTo(rf_planning->context);
