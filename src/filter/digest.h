@@ -64,16 +64,6 @@ extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
-/* Starts to load what filter_digest_denies() will look at first. */
-static inline __attribute__((always_inline))
-void
-filter_digest_prefetch(const FilterDigest *digest, uint64_t lo)
-{
-	if (lo >= digest->min && lo <= digest->max)
-		__builtin_prefetch(&digest->bits[(lo - digest->min) /
-										 digest->width / 64]);
-}
-
 /* Has the filter certainly no key in [lo, hi]? */
 static inline bool
 filter_digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)

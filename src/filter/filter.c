@@ -146,15 +146,6 @@ filter_query_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	return snarf_query(root, root_len, reader, lo, hi);
 }
 
-/* See filter.h. */
-void
-filter_prefetch_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
-					FilterReader *reader, uint64_t lo, uint64_t hi)
-{
-	if (kind == FILTER_KIND_SNARF || kind == FILTER_KIND_EXACT)
-		snarf_prefetch(root, root_len, reader, lo, hi);
-}
-
 /* The ranks of what may be in [lo, hi], or as many as an estimate says. */
 static bool
 ranks_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,

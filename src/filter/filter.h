@@ -158,15 +158,6 @@ extern FilterAnswer filter_query_u64(FilterKind kind,
 									 FilterReader *reader,
 									 uint64_t lo, uint64_t hi);
 
-/*
- * Starts to load what such a query will look at, if that is one page.  Of what
- * read_page returns here only the address is used, so it need not be locked.
- */
-extern void filter_prefetch_u64(FilterKind kind,
-								const uint8_t *root, uint32_t root_len,
-								FilterReader *reader,
-								uint64_t lo, uint64_t hi);
-
 extern FilterAnswer filter_query_bytes(const uint8_t *root, uint32_t root_len,
 									   FilterReader *reader,
 									   const FilterByteRange *range);

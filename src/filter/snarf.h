@@ -32,8 +32,6 @@ extern void snarf_build_end(SnarfBuild *build, FilterRun *run);
 extern FilterAnswer snarf_query(const uint8_t *root, uint32_t root_len,
 								FilterReader *reader,
 								uint64_t lo, uint64_t hi);
-extern void snarf_prefetch(const uint8_t *root, uint32_t root_len,
-						   FilterReader *reader, uint64_t lo, uint64_t hi);
 
 /*
  * The ranks of the keys that may be in [lo, hi].  With estimate they are as

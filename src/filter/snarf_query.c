@@ -325,30 +325,3 @@ snarf_query(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
 		query = BITS_CPU_IS_FAST() ? query_page_fast : query_page_portable;
 	return query(page, reader->page_size, lo, hi);
 }
-
-/* FilterReader callback: fences on pages are not followed. */
-static const uint8_t *
-no_page(FilterReader *reader, uint32_t pageno)
-{
-	return NULL;
-}
-
-/* See filter_prefetch_u64(). */
-void
-snarf_prefetch(const uint8_t *root_data, uint32_t root_len,
-			   FilterReader *reader, uint64_t lo, uint64_t hi)
-{
-	FilterReader root_reader = {no_page, reader->npages, reader->page_size};
-	SnarfRoot	root;
-	FencePosition position;
-	const uint8_t *page;
-
-	if (!snarf_open_root(&root, root_data, root_len, reader) ||
-		!snarf_root_meets(&root, lo, hi) || lo <= root.min || hi >= root.max ||
-		!snarf_find_page(&root, &root_reader, lo, hi, &position) ||
-		position.range_crosses)
-		return;
-	page = reader->read_page(reader, position.page);
-	if (page != NULL)
-		prefetch_guess(&root, page, reader->page_size, position.guess);
-}

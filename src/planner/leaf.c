@@ -25,15 +25,10 @@
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
-#include "partitioning/partdesc.h"
 #include "planner/planner.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
 #include "utils/rel.h"
-
-/* How many leaves that must be asked are looked ahead. */
-#define AHEAD_FAR 5
-#define AHEAD_NEAR 2
 
 /*
  * Can this open index speak for its table?
@@ -246,65 +241,6 @@ probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
 	entry->skips++;
 	add_skip(skips, table->relid, entry, cond->probe, &stamp);
 	return true;
-}
-
-/*
- * Prepares rf_look_ahead(): lists those of a pass's leaves that are left, rest, and
- * that groups do not deny.
- */
-void
-rf_look_ahead_begin(RfAhead *ahead, RfTable *table, const RfPass *pass,
-					const Bitmapset *rest)
-{
-	const RfCond *cond = pass->match.cond;
-	int			i = -1;
-
-	memset(ahead, 0, sizeof(RfAhead));
-	while (cond->kind != RF_COND_PROBE && cond->args != NIL)
-		cond = linitial(cond->args);
-	if (cond->kind != RF_COND_PROBE || cond->set->nranges == 0 ||
-		cond->set->kind != RF_KEY_U64)
-		return;
-	ahead->set = cond->set;
-	ahead->leaves = palloc((bms_num_members(rest) + 1) * sizeof(RfLeaf *));
-	while ((i = bms_next_member(rest, i)) >= 0)
-	{
-		RfLeaf	   *leaf = rf_find_leaf(table, cond->index,
-										pass->partdesc->oids[i], i);
-
-		if (leaf != NULL && leaf->copy != NULL && !rf_group_denies(cond, leaf))
-			ahead->leaves[ahead->n++] = leaf;
-	}
-}
-
-/*
- * Starts to load what rf_exclude_leaf() will look at for leaves to come, in steps:
- * what the second one looks at was loaded by the first.  leaf is the one now
- * asked about.
- */
-void
-rf_look_ahead(RfAhead *ahead, Oid leaf)
-{
-	RfLeaf	   *entry;
-
-	if (ahead->now == ahead->n || ahead->leaves[ahead->now]->leaf != leaf)
-		return;
-	ahead->now++;
-	if (ahead->now + AHEAD_FAR <= ahead->n)
-	{
-		entry = ahead->leaves[ahead->now + AHEAD_FAR - 1];
-		if (entry->digest.filter.bits != NULL)
-			filter_digest_prefetch(&entry->digest.filter,
-								   ahead->set->ranges[0].lo.num);
-		else if (entry->copy != NULL)
-			rf_copy_prefetch(entry->copy);
-	}
-	if (ahead->now + AHEAD_NEAR <= ahead->n)
-	{
-		entry = ahead->leaves[ahead->now + AHEAD_NEAR - 1];
-		if (entry->digest.filter.bits == NULL && entry->copy != NULL)
-			rf_copy_prefetch_page(entry->copy, ahead->set);
-	}
 }
 
 /*

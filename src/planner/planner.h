@@ -316,23 +316,8 @@ typedef struct RfRecheck
 	int			position;		/* where the next leaf is likely to be */
 } RfRecheck;
 
-/* The leaves of a pass that will have to be asked. */
-typedef struct RfAhead
-{
-	const RfKeySet *set;		/* for this; the first of a condition's sets */
-	RfLeaf	  **leaves;
-	int			n;
-	int			now;			/* so many have been asked */
-} RfAhead;
-
-struct RfPass;
-
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
-extern void rf_look_ahead_begin(RfAhead *ahead, RfTable *table,
-								const struct RfPass *pass,
-								const Bitmapset *rest);
-extern void rf_look_ahead(RfAhead *ahead, Oid leaf);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
 /* ---- plan.c ---- */

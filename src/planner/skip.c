@@ -244,7 +244,6 @@ ask_leaves(RfTable *table, RfPass *pass)
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
 	Bitmapset  *rest = bms_copy(pass->leaves);
-	RfAhead		ahead;
 
 	pass->skips = palloc0(sizeof(RfSkips));
 	pass->skips->context = CurrentMemoryContext;
@@ -257,7 +256,6 @@ ask_leaves(RfTable *table, RfPass *pass)
 		rf_ask_groups(table, pass->match.cond, &rf_planning->started);
 		rest = rf_deny_in_bulk(table, pass, pass->match.cond, rest);
 	}
-	rf_look_ahead_begin(&ahead, table, pass, rest);
 	while ((i = bms_next_member(rest, i)) >= 0)
 	{
 		MemoryContext old;
@@ -265,7 +263,6 @@ ask_leaves(RfTable *table, RfPass *pass)
 
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
-		rf_look_ahead(&ahead, pass->partdesc->oids[i]);
 		excluded = rf_exclude_leaf(table, pass->match.cond,
 								   pass->partdesc->oids[i], i,
 								   rf_planning->in_recovery, pass->skips);

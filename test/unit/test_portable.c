@@ -10,7 +10,6 @@
  */
 #define BITS_PORTABLE
 #define snarf_query snarf_query_portable
-#define snarf_prefetch snarf_prefetch_portable
 
 #include "filter/snarf_query.c"
 

@@ -35,79 +35,6 @@ test_pages_read(void)
 	free_numbers(&numbers);
 }
 
-/* Names pages that must not be read, and notes which. */
-typedef struct AddressReader
-{
-	FilterReader reader;		/* must be first */
-	const uint8_t *freed;
-	int			asked;
-	uint32_t	page;			/* the last one */
-} AddressReader;
-
-static const uint8_t *
-page_address(FilterReader *self, uint32_t pageno)
-{
-	AddressReader *reader = (AddressReader *) self;
-
-	reader->asked++;
-	reader->page = pageno;
-	return reader->freed;
-}
-
-static const uint8_t *
-note_page(FilterReader *self, uint32_t pageno)
-{
-	(void) page_address(self, pageno);
-	return NULL;
-}
-
-/*
- * Loading ahead names the page that a query will read, if it is one of numbers, and
- * reads nothing, damaged roots or not.
- */
-static void
-check_prefetch(uint32_t root_max, bool fence_pages)
-{
-	uint64_t   *keys = make_keys(UNIFORM, 20000);
-	Numbers		numbers = build_numbers(keys, 20000, 14, 512, root_max);
-	AddressReader ahead = {{page_address, numbers.run.npages, 512}};
-	AddressReader query = {{note_page, numbers.run.npages, 512}};
-	uint8_t    *page = malloc(512);
-	int			i;
-
-	ahead.freed = page;
-	free(page);
-	for (i = 0; i < 5000; i++)
-	{
-		uint64_t	lo = unit_random();
-		uint64_t	hi = add_capped(lo, random_magnitude());
-
-		ahead.asked = query.asked = 0;
-		filter_prefetch_u64(numbers.run.kind, numbers.run.root,
-							numbers.run.root_len, &ahead.reader, lo, hi);
-		(void) filter_query_u64(numbers.run.kind, numbers.run.root,
-								numbers.run.root_len, &query.reader, lo, hi);
-		if (i < 2500)
-		{
-			CHECK(ahead.asked == (fence_pages ? 0 : query.asked), "%d",
-				  ahead.asked);
-			CHECK(ahead.asked == 0 || ahead.page == query.page,
-				  "page %u, not %u", ahead.page, query.page);
-			continue;
-		}
-		numbers.run.root[unit_random_below(numbers.run.root_len)] =
-			(uint8_t) unit_random();
-	}
-	free_numbers(&numbers);
-}
-
-static void
-test_prefetch(void)
-{
-	check_prefetch(SERVER_ROOT, false);
-	check_prefetch(80, true);
-}
-
 /* No root, no pages, pages that cannot be read: no answer, no crash. */
 static void
 test_missing_parts(void)
@@ -230,7 +157,6 @@ main(void)
 {
 	unit_begin("snarf_pages");
 	RUN(test_pages_read);
-	RUN(test_prefetch);
 	RUN(test_missing_parts);
 	RUN(test_hostile_bytes);
 	RUN(test_hostile_bytes_golomb);

@@ -200,13 +200,6 @@ rf_copies_full(Size used, Size limit)
 }
 
 /*
- * Start to load what rf_copy_probe() will look at first: the copy; then, with
- * that there, the page it will read.
- */
-extern void rf_copy_prefetch(const RfCopy *copy);
-extern void rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set);
-
-/*
  * Does a digest deny that there is a key of the set?  So does the summary with its
  * stamp, except on standbys.
  */

@@ -22,7 +22,6 @@
 #include "compat.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
-#include "storage/buf_internals.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -41,10 +40,6 @@
 
 /* More keys take longer than one query should. */
 #define RF_DIGEST_MAX_KEYS	100000
-
-/* What a question reads of a copy is mostly in the first few cache lines. */
-#define CACHE_LINE	64
-#define COPY_LINES 10
 
 struct RfCopy
 {
@@ -235,52 +230,6 @@ rf_copy_probe(RfCopy *copy, const RfKeySet *set, bool in_recovery,
 	stamp->changes = meta->changes;
 	return rf_probe_state(&copy->file, meta, rf_copy_segments(copy), set,
 						  in_recovery);
-}
-
-/*
- * See probe.h.
- */
-void
-rf_copy_prefetch(const RfCopy *copy)
-{
-	for (Size at = 0; at < COPY_LINES * CACHE_LINE; at += CACHE_LINE)
-		__builtin_prefetch((const char *) copy + at);
-}
-
-/*
- * FilterReader callback: where a page is likely to be.  It is not pinned.
- */
-static const uint8 *
-rf_find_run_page(FilterReader *self, uint32_t pageno)
-{
-	RfRunReader *reader = (RfRunReader *) self;
-	BlockNumber block = reader->run_block + pageno;
-	Buffer		buffer = reader->file->buffers[block % RF_RECENT_PAGES];
-
-	if (!BufferIsValid(buffer))
-		return NULL;
-	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-	__builtin_prefetch(BufferGetPage(buffer));
-	return (const uint8 *) RfPageGetContent(BufferGetPage(buffer));
-}
-
-/*
- * See probe.h.
- */
-void
-rf_copy_prefetch_page(RfCopy *copy, const RfKeySet *set)
-{
-	const RfMetaData *meta = rf_copy_meta(copy);
-	const RfSegment *segment = rf_copy_segments(copy);
-	RfRunReader reader;
-
-	if (meta->nsegments != 1 || !rf_asks_filter(segment, set))
-		return;
-	rf_run_reader_begin(&reader, &copy->file, meta, segment);
-	reader.reader.read_page = rf_find_run_page;
-	filter_prefetch_u64(segment->kind, rf_segment_root(segment),
-						segment->root_len, &reader.reader,
-						set->ranges[0].lo.num, set->ranges[0].hi.num);
 }
 
 /*
