@@ -207,6 +207,21 @@ rf_init_catalog(void)
 }
 
 /*
+ * Takes down how keys of an index's column are compared.  False where they have no
+ * codec.
+ */
+bool
+rf_describe_key(RfIndexColumn *column, Oid opfamily, Oid opcintype,
+				Oid collation)
+{
+	column->opfamily = opfamily;
+	column->opcintype = opcintype;
+	column->collation = collation;
+	column->codec = rf_codec_under(opcintype, collation);
+	return column->codec != NULL;
+}
+
+/*
  * Takes down what is to be known of an open partitioned index.  False where
  * its keys have no codec.
  */
@@ -233,13 +248,11 @@ describe_index(Relation relation, RfIndex *index)
 
 		column->attno = form->indkey.values[i];
 		column->opclass = opclasses->values[i];
-		column->opfamily = relation->rd_opfamily[i];
-		column->opcintype = relation->rd_opcintype[i];
-		column->collation = relation->rd_indcollation[i];
-		column->codec = codecs[i] = rf_codec_under(column->opcintype,
-												   column->collation);
-		if (column->codec == NULL)
+		if (!rf_describe_key(column, relation->rd_opfamily[i],
+							 relation->rd_opcintype[i],
+							 relation->rd_indcollation[i]))
 			return false;
+		codecs[i] = column->codec;
 		if (column->attno == 0)
 		{
 			column->expr = linitial(exprs);

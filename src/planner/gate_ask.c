@@ -21,8 +21,6 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/index.h"
-#include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "planner/gate.h"
@@ -242,24 +240,6 @@ rf_gate_prepare(RfGateState *gate)
 }
 
 /*
- * Can this open index speak for its table, in the terms of the question?
- */
-static bool
-index_usable(Relation relation, Oid table, const RfIndex *index)
-{
-	Form_pg_index form = relation->rd_index;
-
-	return relation->rd_rel->relkind == RELKIND_INDEX &&
-		rf_is_rangefilter(relation) &&
-		form->indrelid == table &&
-		form->indisvalid && form->indisready && form->indislive &&
-		rf_index_fits(index, relation) &&
-		!ReindexIsProcessingIndex(RelationGetRelid(relation)) &&
-		!RELATION_IS_OTHER_TEMP(relation) &&
-		(RelationIsPermanent(relation) || !RecoveryInProgress());
-}
-
-/*
  * A member's index number i, locked and open.  NULL where it cannot be had
  * without waiting, or not be used.
  */
@@ -274,8 +254,8 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 		return NULL;
 	relation = RelationIdGetRelation(oid);
 	if (relation != NULL &&
-		index_usable(relation, linitial_oid(member->oids),
-					 &gate->table->indexes[i]))
+		rf_index_is_usable(relation, linitial_oid(member->oids)) &&
+		rf_index_fits(&gate->table->indexes[i], relation))
 		return relation;
 	if (relation != NULL)
 		relation_close(relation, NoLock);
@@ -354,14 +334,23 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	return rf_probe(index->relation, set, in_recovery, &stamp, NULL);
 }
 
+/* Whose indexes are asked. */
+typedef struct RfAskedMember
+{
+	RfGateState *gate;
+	RfGateMember *member;
+} RfAskedMember;
+
 /*
  * Does a member's index deny that there is a key of the set?  Where the member
  * has no such index, nothing is known, even of an empty set: what a join offers
  * may be about one column of this member and about two of that one.
  */
 static bool
-probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
+member_denies(const RfCond *cond, void *arg)
 {
+	RfGateState *gate = ((RfAskedMember *) arg)->gate;
+	RfGateMember *member = ((RfAskedMember *) arg)->member;
 	int			i = cond->index - gate->table->indexes;
 	RfCounts   *counts = NULL;
 	RfAnswer	answer;
@@ -384,30 +373,12 @@ probe_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
 }
 
 /*
- * Is a condition false for all rows of a member?
- */
-static bool
-member_denies(RfGateState *gate, RfGateMember *member, const RfCond *cond)
-{
-	bool		decisive = cond->kind == RF_COND_AND;
-	ListCell   *cell;
-
-	if (cond->kind == RF_COND_PROBE)
-		return probe_denies(gate, member, cond);
-	foreach(cell, cond->args)
-	{
-		if (member_denies(gate, member, lfirst(cell)) == decisive)
-			return decisive;
-	}
-	return !decisive;
-}
-
-/*
  * Need a member not be scanned?  The gate is prepared.
  */
 bool
 rf_gate_closed(RfGateState *gate, RfGateMember *member)
 {
+	RfAskedMember asked = {gate, member};
 	MemoryContext old;
 
 	if (gate->open || member->oids == NIL)
@@ -421,7 +392,7 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 	MemoryContextReset(gate->scratch);
 	old = MemoryContextSwitchTo(gate->scratch);
 	member->watched = NULL;
-	member->closed = member_denies(gate, member, gate->cond);
+	member->closed = rf_cond_denied(gate->cond, member_denies, &asked, NULL);
 	rf_stats_pending = true;
 	member->asked = gate->question;
 	MemoryContextSwitchTo(old);

@@ -69,15 +69,31 @@ rf_gate_table(List *opclasses)
 			RfIndexColumn *column = &index->columns[c];
 
 			column->attno = list_nth_int(keys, c) + 1;
-			column->opfamily = list_nth_oid(oids, 3 * c);
-			column->opcintype = list_nth_oid(oids, 3 * c + 1);
-			column->collation = list_nth_oid(oids, 3 * c + 2);
-			column->codec = codecs[c] = rf_codec_under(column->opcintype,
-													   column->collation);
+			(void) rf_describe_key(column, list_nth_oid(oids, 3 * c),
+								   list_nth_oid(oids, 3 * c + 1),
+								   list_nth_oid(oids, 3 * c + 2));
+			codecs[c] = column->codec;
 		}
 		index->codec = rf_row_codec(codecs, index->ncolumns);
 	}
 	return table;
+}
+
+/*
+ * Of each column of an index operator family, input type and collation.
+ */
+List *
+rf_gate_opclasses(const RfRelIndex *index)
+{
+	List	   *oids = NIL;
+
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		oids = lappend_oid(oids, index->columns[c].opfamily);
+		oids = lappend_oid(oids, index->columns[c].opcintype);
+		oids = lappend_oid(oids, index->columns[c].collation);
+	}
+	return oids;
 }
 
 /*
@@ -414,17 +430,12 @@ add_index(RfHoleContext *context, const RfRelIndex *index)
 {
 	RfGateShape *shape = context->shape;
 	List	   *keys = NIL;
-	List	   *oids = NIL;
 
 	for (int c = 0; c < index->ncolumns; c++)
-	{
 		keys = lappend_int(keys, key_number(context, rf_gate_key(index, c)));
-		oids = lappend_oid(oids, index->columns[c].opfamily);
-		oids = lappend_oid(oids, index->columns[c].opcintype);
-		oids = lappend_oid(oids, index->columns[c].collation);
-	}
 	shape->indexes = lappend_oid(shape->indexes, index->oid);
-	shape->opclasses = lappend(shape->opclasses, list_make2(keys, oids));
+	shape->opclasses = lappend(shape->opclasses,
+							   list_make2(keys, rf_gate_opclasses(index)));
 }
 
 /*

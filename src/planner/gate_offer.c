@@ -251,10 +251,8 @@ describe_index(const RfFedScan *scan, int noffers, const RfRelIndex *index)
 		else if (fed->nfed == c)
 			fed->nfed++;
 		fed->keys = lappend_int(fed->keys, offer);
-		fed->oids = lappend_oid(fed->oids, index->columns[c].opfamily);
-		fed->oids = lappend_oid(fed->oids, index->columns[c].opcintype);
-		fed->oids = lappend_oid(fed->oids, index->columns[c].collation);
 	}
+	fed->oids = rf_gate_opclasses(index);
 	return fed;
 }
 

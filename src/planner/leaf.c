@@ -33,14 +33,14 @@
 /*
  * Can this open index speak for its table?
  */
-static bool
-index_usable(Relation index, Oid leaf)
+bool
+rf_index_is_usable(Relation index, Oid table)
 {
 	Form_pg_index form = index->rd_index;
 
 	return index->rd_rel->relkind == RELKIND_INDEX &&
 		rf_is_rangefilter(index) &&
-		form->indrelid == leaf &&
+		form->indrelid == table &&
 		form->indisvalid && form->indisready && form->indislive &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)) &&
 		!RELATION_IS_OTHER_TEMP(index) &&
@@ -91,7 +91,7 @@ lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
 		!ReindexIsProcessingIndex(oid))
 		return true;
 	asked->relation = RelationIdGetRelation(oid);
-	if (asked->relation != NULL && index_usable(asked->relation, table))
+	if (asked->relation != NULL && rf_index_is_usable(asked->relation, table))
 		return true;
 
 	*stale = true;
@@ -217,59 +217,80 @@ make_digest(RfTable *table, RfIndex *index, RfLeaf *leaf)
 }
 
 /*
- * Does the leaf's index deny that there is a key of the set?  An empty set
- * needs no index.
- */
-static bool
-probe_denies(RfTable *table, const RfCond *cond, Oid leaf, int position,
-			 bool in_recovery, RfSkips *skips)
-{
-	RfLeaf	   *entry;
-	RfStamp		stamp;
-
-	if (rf_keyset_is_empty(cond->set))
-		return true;
-	entry = rf_find_leaf(table, cond->index, leaf, position);
-	if (entry == NULL)
-		return false;
-	entry->probes++;
-	if (rf_digest_is_due(entry))
-		make_digest(table, cond->index, entry);
-	if (!rf_guess(table, entry, cond, in_recovery, &stamp) &&
-		ask_index(table, cond, entry, in_recovery, &stamp) != RF_NO)
-		return false;
-	entry->skips++;
-	add_skip(skips, table->relid, entry, cond->probe, &stamp);
-	return true;
-}
-
-/*
- * May a leaf partition be left out of a plan, because the condition is false
- * for all its rows?  If so, what that rests on is added to skips: one denial
- * under AND, all under OR.  position is the leaf's among the table's partitions.
+ * Is a condition false for all rows of a relation, by what the indexes asked by
+ * denies() say: one under AND, all under OR?  What these have added to skips goes
+ * again where it does not count; skips may be NULL.
  */
 bool
-rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
-				bool in_recovery, RfSkips *skips)
+rf_cond_denied(const RfCond *cond, RfDenies denies, void *arg, RfSkips *skips)
 {
-	int			n = skips->n;
+	int			n = skips != NULL ? skips->n : 0;
 	bool		decisive = cond->kind == RF_COND_AND;
 	ListCell   *cell;
 
 	if (cond->kind == RF_COND_PROBE)
-		return probe_denies(table, cond, leaf, position, in_recovery,
-							skips);
+		return denies(cond, arg);
 	foreach(cell, cond->args)
 	{
-		if (rf_exclude_leaf(table, lfirst(cell), leaf, position,
-							in_recovery, skips) == decisive)
+		if (rf_cond_denied(lfirst(cell), denies, arg, skips) == decisive)
 		{
-			if (!decisive)
+			if (!decisive && skips != NULL)
 				skips->n = n;
 			return decisive;
 		}
 	}
 	return !decisive;
+}
+
+/* A leaf that may be left out. */
+typedef struct RfCandidate
+{
+	RfTable    *table;
+	Oid			leaf;
+	int			position;
+	bool		in_recovery;
+	RfSkips    *skips;
+} RfCandidate;
+
+/*
+ * Does the leaf's index deny that there is a key of the set?  An empty set
+ * needs no index.
+ */
+static bool
+leaf_denies(const RfCond *cond, void *arg)
+{
+	const RfCandidate *leaf = arg;
+	RfLeaf	   *entry;
+	RfStamp		stamp;
+
+	if (rf_keyset_is_empty(cond->set))
+		return true;
+	entry = rf_find_leaf(leaf->table, cond->index, leaf->leaf, leaf->position);
+	if (entry == NULL)
+		return false;
+	entry->probes++;
+	if (rf_digest_is_due(entry))
+		make_digest(leaf->table, cond->index, entry);
+	if (!rf_guess(leaf->table, entry, cond, leaf->in_recovery, &stamp) &&
+		ask_index(leaf->table, cond, entry, leaf->in_recovery, &stamp) != RF_NO)
+		return false;
+	entry->skips++;
+	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &stamp);
+	return true;
+}
+
+/*
+ * May a leaf partition be left out of a plan, because the condition is false
+ * for all its rows?  If so, what that rests on is added to skips.  position is the
+ * leaf's among the table's partitions.
+ */
+bool
+rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
+				bool in_recovery, RfSkips *skips)
+{
+	RfCandidate candidate = {table, leaf, position, in_recovery, skips};
+
+	return rf_cond_denied(cond, leaf_denies, &candidate, skips);
 }
 
 /*

@@ -159,6 +159,8 @@ typedef struct RfTable
 
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
+extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
+							Oid opcintype, Oid collation);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 extern RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
@@ -316,6 +318,12 @@ typedef struct RfRecheck
 	int			position;		/* where the next leaf is likely to be */
 } RfRecheck;
 
+/* Does an index deny that there is a key of a condition's set, RF_COND_PROBE? */
+typedef bool (*RfDenies) (const RfCond *cond, void *arg);
+
+extern bool rf_cond_denied(const RfCond *cond, RfDenies denies, void *arg,
+						   RfSkips *skips);
+extern bool rf_index_is_usable(Relation index, Oid table);
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);

@@ -93,11 +93,9 @@ describe_index(const IndexOptInfo *info)
 			column->expr = copyObject(key);
 			expr = lnext(info->indexprs, expr);
 		}
-		column->opfamily = info->opfamily[c];
-		column->opcintype = info->opcintype[c];
-		column->collation = info->indexcollations[c];
-		column->codec = rf_codec_under(column->opcintype, column->collation);
-		if (column->attno < 0 || column->codec == NULL)
+		if (column->attno < 0 ||
+			!rf_describe_key(column, info->opfamily[c], info->opcintype[c],
+							 info->indexcollations[c]))
 			return NULL;
 	}
 	return index;
