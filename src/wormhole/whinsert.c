@@ -58,8 +58,9 @@ wh_report_duplicate(Relation index, Relation heap, const Datum *values,
 }
 
 /*
- * Looks at one row with the key.  Returns whether the result is known.
- * buffers are released before an error is raised.
+ * Looks at one row with the key.  Returns whether the result is known.  Both
+ * buffers are released before an error is raised: a duplicate, or that a
+ * serializable transaction has to be repeated.
  */
 static bool
 check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
@@ -99,6 +100,12 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	if (BufferIsValid(other))
 		UnlockReleaseBuffer(other);
 	UnlockReleaseBuffer(first);
+
+	/*
+	 * If a serializable transaction has to be repeated, that comes first: it
+	 * may have seen that the key was not there.
+	 */
+	CheckForSerializableConflictIn(check->index, NULL, InvalidBlockNumber);
 	wh_report_duplicate(check->index, check->heap, check->values,
 						check->isnull);
 	return true;
