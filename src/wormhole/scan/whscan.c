@@ -25,7 +25,7 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "wormhole/whscan.h"
+#include "wormhole/scan/whscan.h"
 
 /*
  * ambeginscan.

@@ -29,7 +29,7 @@
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "wormhole/whhint.h"
+#include "wormhole/hint/whhint.h"
 
 /* Settings. */
 bool		wh_enable_hint = true;

@@ -26,7 +26,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "wormhole/whfuncs.h"
+#include "wormhole/am/whfuncs.h"
 #include "wormhole/wormhole.h"
 
 PG_FUNCTION_INFO_V1(wormhole_check);

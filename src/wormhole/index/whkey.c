@@ -21,7 +21,7 @@
 #include "utils/datum.h"
 #include "utils/inet.h"
 #include "utils/uuid.h"
-#include "wormhole/whhint.h"
+#include "wormhole/hint/whhint.h"
 #include "wormhole/wormhole.h"
 
 /* What of an index tuple a payload leaves out. */

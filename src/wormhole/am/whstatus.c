@@ -12,8 +12,8 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
-#include "wormhole/whfuncs.h"
-#include "wormhole/whhint.h"
+#include "wormhole/am/whfuncs.h"
+#include "wormhole/hint/whhint.h"
 
 PG_FUNCTION_INFO_V1(wormhole_status);
 

@@ -33,7 +33,7 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "compat.h"
-#include "wormhole/whscan.h"
+#include "wormhole/scan/whscan.h"
 
 /*
  * Registers a page for a generic WAL record, with all its marks.

@@ -20,7 +20,7 @@
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
-#include "wormhole/whhint.h"
+#include "wormhole/hint/whhint.h"
 
 /* So often a descent may begin anew before the index is called damaged. */
 #define MAX_RESTARTS	1000

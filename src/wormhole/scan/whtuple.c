@@ -24,7 +24,7 @@
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
-#include "wormhole/whscan.h"
+#include "wormhole/scan/whscan.h"
 
 /*
  * Describes a column; false if there is no short way for its type.
