@@ -13,7 +13,7 @@
 #include "rangefilter/probe/probe.h"
 #include "stats/stats.h"
 #include "utils/guc.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/am/wormhole.h"
 
 PG_MODULE_MAGIC;
 
@@ -29,8 +29,7 @@ _PG_init(void)
 	rf_init_options();
 	rf_init_stats();
 	rf_init_shared();
-	wh_init_options();
-	wh_init_hint();
+	wh_init();
 	rf_init_planner();
 	MarkGUCPrefixReserved("rangefilter");
 	MarkGUCPrefixReserved("wormhole");

@@ -36,7 +36,7 @@
 #include "stats/stats.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/am/wormhole.h"
 
 static get_relation_info_hook_type previous_hook = NULL;
 

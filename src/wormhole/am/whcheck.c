@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -26,8 +27,9 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "wormhole/am/whfuncs.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/am/wormhole.h"
+#include "wormhole/hint/whhint.h"
+#include "wormhole/tree/whtree.h"
 
 PG_FUNCTION_INFO_V1(wormhole_check);
 
@@ -499,7 +501,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	position.len = key.len;
 	position.has_tid = true;
 	position.tid = *tid;
-	buffer = wh_descend(index, &position, WH_AT, 0, BUFFER_LOCK_SHARE);
+	buffer = wh_find_leaf(index, &position, WH_AT, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 
 	/* In the entry at the position, or in a list that begins before it. */

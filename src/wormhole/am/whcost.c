@@ -24,7 +24,8 @@
 #include "optimizer/pathnode.h"
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/am/wormhole.h"
+#include "wormhole/index/whindex.h"
 
 /* Children of a directory page, and operators charged for a page. */
 #define FANOUT			300.0

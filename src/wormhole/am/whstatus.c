@@ -7,13 +7,15 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
-#include "wormhole/am/whfuncs.h"
+#include "wormhole/am/wormhole.h"
 #include "wormhole/hint/whhint.h"
+#include "wormhole/index/whindex.h"
 
 PG_FUNCTION_INFO_V1(wormhole_status);
 

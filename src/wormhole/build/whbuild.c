@@ -19,7 +19,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
-#include "wormhole/build/whbuild.h"
+#include "wormhole/build/whbuild_impl.h"
 
 /* The state of sort_row(). */
 typedef struct RowScan

@@ -1,83 +1,30 @@
 /*-------------------------------------------------------------------------
  *
  * whbuild.h
- *	  What the files of the build share.
+ *	  CREATE INDEX and REINDEX: an index from the rows of its table.
  *
- * whbuild.c is ambuild; whsort.c sorts rows, by numbers that whsample.c gives
- * them; whlevels.c makes pages of sorted ones; whworkers.c has rows sorted by
- * several processes.
+ * The room offers what the server calls for a build, and the phases that it
+ * reports.  It writes pages in key order and needs no descents.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_WHBUILD_H
 #define RANGEFILTER_WHBUILD_H
 
-#include "utils/tuplesort.h"
-#include "wormhole/wormhole.h"
+#include "postgres.h"
 
-/* A row as it comes back from the sort; what it points to, until the next. */
-typedef struct WhRow
-{
-	const uint8 *key;
-	int			key_len;
-	bool		alive;			/* to be counted in unique indexes */
-	bool		nulls;			/* some key column is null */
-	ItemPointerData tid;
-	const uint8 *payload;
-	int			payload_len;
-} WhRow;
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "utils/relcache.h"
 
-/* Bytes to be readable, or writable, behind keys that are sorted. */
-#define WH_SORT_SLACK	8
-
-typedef struct WhSample WhSample;	/* whsample.c */
-typedef struct WhSort WhSort;	/* whsort.c */
-typedef struct WhLevels WhLevels;	/* whlevels.c */
-typedef struct WhWorkers WhWorkers; /* whworkers.c */
-
-/* What is found out while rows are scanned. */
-typedef struct WhScanned
-{
-	double		heap_tuples;
-	double		index_tuples;
-	bool		broken_hot_chain;
-} WhScanned;
-
-/* whsample.c */
-extern WhSample *wh_sample_take(Relation heap, Relation index,
-								IndexInfo *index_info);
-extern Size wh_sample_size(const WhSample *sample);
-extern uint64 wh_sample_head(const WhSample *sample, const uint8 *key,
-							 int len, int *prefix, int *taken);
-extern int	wh_sample_start(const WhSample *sample, uint64 head, uint8 *key);
-
-/* whsort.c */
-extern WhSort *wh_sort_begin(Relation heap, Relation index,
-							 const WhSample *sample, int memory,
-							 SortCoordinate coordinate);
-extern void wh_sort_put(WhSort *sort, ItemPointer tid, Datum *values,
-						bool *isnull, bool alive);
-extern void wh_sort_perform(WhSort *sort);
-extern bool wh_sort_get(WhSort *sort, WhRow *row);
-extern void wh_sort_end(WhSort *sort);
-
-/* whlevels.c */
-extern WhLevels *wh_levels_begin(Relation index);
-extern bool wh_levels_add(WhLevels *levels, const WhRow *row);
-extern void wh_levels_finish(WhLevels *levels);
+/* Phases of CREATE INDEX, for pg_stat_progress_create_index. */
+#define WH_PHASE_SCAN	2
+#define WH_PHASE_SORT	3
+#define WH_PHASE_WRITE	4
 
 /* whbuild.c */
-extern void wh_scan_rows(Relation heap, Relation index,
-						 IndexInfo *index_info, WhSort *sort,
-						 TableScanDesc scan, bool progress,
-						 WhScanned *scanned);
-
-/* whworkers.c */
-extern WhWorkers *wh_workers_begin(Relation heap, Relation index,
-								   IndexInfo *index_info,
-								   const WhSample *sample);
-extern WhSort *wh_workers_sort(WhWorkers *workers, Relation heap,
-							   Relation index, WhScanned *scanned);
-extern void wh_workers_end(WhWorkers *workers);
+extern IndexBuildResult *wh_build(Relation heap, Relation index,
+								  IndexInfo *index_info);
+extern void wh_buildempty(Relation index);
 
 #endif							/* RANGEFILTER_WHBUILD_H */

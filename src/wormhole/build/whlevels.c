@@ -20,7 +20,7 @@
 #include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 #include "storage/smgr.h"
-#include "wormhole/build/whbuild.h"
+#include "wormhole/build/whbuild_impl.h"
 
 /* Pages are at addresses that direct I/O can do with. */
 #define PAGE_ALIGN		4096

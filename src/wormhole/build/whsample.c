@@ -26,7 +26,7 @@
 #include "catalog/index.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
-#include "wormhole/build/whbuild.h"
+#include "wormhole/build/whbuild_impl.h"
 
 #define SAMPLE_BLOCKS	64		/* read at most, evenly spread */
 #define SAMPLE_FACTOR	16		/* nor more than one in so many */

@@ -34,7 +34,7 @@
 #include "executor/tuptable.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
-#include "wormhole/build/whbuild.h"
+#include "wormhole/build/whbuild_impl.h"
 
 /* Where a tuple's columns are. */
 #define ROW_HEAD		MAXALIGN(SizeofMinimalTupleHeader)

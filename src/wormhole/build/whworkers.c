@@ -29,7 +29,7 @@
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
-#include "wormhole/build/whbuild.h"
+#include "wormhole/build/whbuild_impl.h"
 
 /* What the parallel context's table of contents has. */
 #define KEY_SHARED		1

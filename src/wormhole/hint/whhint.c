@@ -1,49 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * whhint.c
- *	  What a backend remembers of indexes: leaves of keys, buffers of blocks.
- *
- * Two hints, neither of them ever the truth.
+ *	  The hint of an index: when it is made, whose memory it is in, its use.
  *
  * A MetaTrieHT (whtrie.c) leads from a key to its leaf without the directory.
- * It is made from the directory's lowest level once as many lookups have gone
- * through the directory as repay that, and made anew once as many have been led
- * astray.  Leaves say in their bounds whether the key is theirs; where
- * it is not, a few steps to the right or else a descent find the right one.
- * When the library is preloaded the tries are in shared memory (whshared.c).
- *
- * And finding a block in the shared buffer table costs a hash, a partition
- * lock and two or three lines of memory that are in no cache.  So each backend
- * remembers the buffers of blocks it has read, in a table of fixed size without
- * chains, for all its indexes.  Core verifies the guess while pinning: a
- * wrong one costs a little and does no harm.  Nothing needs to be invalidated.
+ * It is made from the directory's lowest level (whanchors.c) once as many
+ * lookups have gone through the directory as repay that, and made anew once as
+ * many have been led to a wrong leaf.  Leaves say in their bounds whether the
+ * key is theirs; where it is not, a few steps to the right or else a descent
+ * find the right one.  Where the library is preloaded the tries are in shared
+ * memory (whshared.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "common/hashfn.h"
-#include "compat.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
-#include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "wormhole/hint/whhint.h"
-
-/* Settings. */
-bool		wh_enable_hint = true;
-int			wh_hint_memory = 8192;	/* kB */
-static int	hint_after = 4;
-
-/*
- * A pin by a remembered buffer does not count as use for the buffer pool's
- * clock.  So that hot pages stay, every so many pins go the long way.
- */
-#define LONG_WAY	64
-
-/* The part of the memory that is for remembered buffers: one in so many. */
-#define BUFFERS_PART	8
+#include "wormhole/hint/whhint_impl.h"
 
 /* Steps to the right before the directory is asked instead. */
 #define MOST_STEPS		2
@@ -55,94 +30,16 @@ static int	hint_after = 4;
 #define TRIAL			1024
 #define PAUSE			(15 * TRIAL)
 
-/* The table: a power of two of buffers. */
-static Buffer *recent = NULL;
-static uint32 recent_mask = 0;
-static int	recent_memory = -1; /* the setting it was made for */
-
 /* The hints, and the memory of their own tries. */
 static HTAB *hints = NULL;
 static Size hints_size = 0;
 static uint64 hint_clock = 0;
 
 /*
- * Registers the settings.  Called once, when the library is loaded.
- */
-void
-wh_init_hint(void)
-{
-	DefineCustomBoolVariable("wormhole.enable_hint",
-							 "Finds leaves of wormhole indexes by hints in memory.",
-							 NULL, &wh_enable_hint, true, PGC_USERSET, 0,
-							 NULL, NULL, NULL);
-	DefineCustomIntVariable("wormhole.hint_memory",
-							"Memory of a session for hints to leaves of wormhole indexes.",
-							"Where the library is preloaded, the server's setting is also the size of the memory for hints that all sessions share.",
-							&wh_hint_memory, 8192, 64, 1024 * 1024,
-							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
-	DefineCustomIntVariable("wormhole.hint_after",
-							"Lookups for each leaf of an index after which a session makes its hint.",
-							"With 0 it is made at once.",
-							&hint_after, 4, 0, 1000000,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	wh_init_shared_hints();
-}
-
-/*
- * Makes the table of buffers, or makes it anew after the setting has changed.
- * Where there is no memory there is no table.
- */
-static void
-make_table(void)
-{
-	Size		memory = wh_hint_memory * (Size) 1024 / BUFFERS_PART;
-	Size		n = pg_prevpower2_64(memory / sizeof(Buffer));
-
-	/* More than there are buffers would not remember more. */
-	while (n / 4 > (Size) NBuffers && n > 1024)
-		n /= 2;
-	if (recent != NULL)
-		pfree(recent);
-	recent_memory = wh_hint_memory;
-	recent_mask = n - 1;
-	recent = MemoryContextAllocExtended(TopMemoryContext, n * sizeof(Buffer),
-										MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO |
-										MCXT_ALLOC_HUGE);
-}
-
-/*
- * Pins a block.
- */
-Buffer
-wh_pin(Relation index, BlockNumber block)
-{
-	static uint32 pins = 0;
-	Buffer	   *place;
-
-	/* Local buffers are found without locks anyway. */
-	if (!wh_enable_hint || RelationUsesLocalBuffers(index))
-		return ReadBuffer(index, block);
-	if (unlikely(recent_memory != wh_hint_memory))
-		make_table();
-	if (unlikely(recent == NULL))
-		return ReadBuffer(index, block);
-
-	/* Neighbouring blocks are neighbours in the table. */
-	place = &recent[(murmurhash32(RelationGetRelid(index)) + block) &
-					recent_mask];
-	if (likely(++pins % LONG_WAY != 0 && *place != InvalidBuffer &&
-			   ReadRecentBuffer(RF_RELFILE(index), MAIN_FORKNUM, block,
-								*place)))
-		return *place;
-	*place = ReadBuffer(index, block);
-	return *place;
-}
-
-/*
  * The hint of an index, without a trie at first.
  */
-WhHint *
-wh_hint_of(Oid relid)
+static WhHint *
+make_hint(Oid relid)
 {
 	WhHint	   *hint;
 	bool		found;
@@ -165,6 +62,17 @@ wh_hint_of(Oid relid)
 		hint->relid = relid;
 	}
 	return hint;
+}
+
+/*
+ * The hint of an index.  It stays where it is, so the cache points to it.
+ */
+static inline WhHint *
+hint_of(Relation index, WhCache *cache)
+{
+	if (unlikely(cache->hint == NULL))
+		cache->hint = make_hint(RelationGetRelid(index));
+	return cache->hint;
 }
 
 /*
@@ -191,7 +99,7 @@ take_memory(WhHint *hint, Size size, void **aligned)
 {
 	Size		limit = wh_hint_memory * (Size) 1024;
 
-	limit -= limit / BUFFERS_PART;
+	limit -= limit / WH_BUFFERS_PART;
 	if (size > limit)
 		return false;
 	while (hints_size + size > limit)
@@ -261,9 +169,9 @@ pay_for_trie(Relation index, WhHint *hint)
 	/* Perhaps another backend has made one. */
 	if (wh_attach_shared(hint, identity))
 		return;
-	if (hint->debt < hint_after * leaves)
+	if (hint->debt < wh_hint_after * leaves)
 	{
-		hint->due = Min(hint->debt + LOOK_AROUND, hint_after * leaves);
+		hint->due = Min(hint->debt + LOOK_AROUND, wh_hint_after * leaves);
 		return;
 	}
 	wh_forget_trie(hint);
@@ -322,6 +230,46 @@ note_try(WhHint *hint, bool right)
 }
 
 /*
+ * From a block that a hint says is the leaf of a position, at most so many
+ * steps to the right to the one that is.  Returns it pinned and locked, and
+ * the steps taken, or InvalidBuffer with nothing locked; whatever the block
+ * may be, this is no error.  A writer does not get a leaf whose split is
+ * incomplete: the descent will finish that.
+ */
+static Buffer
+walk_right(Relation index, BlockNumber block, const WhKey *key,
+		   WhSide side, int lockmode, int most_steps, int *steps)
+{
+	WhCache    *cache = wh_cache(index);
+
+	for (*steps = 0; *steps <= most_steps; (*steps)++)
+	{
+		Buffer		buffer;
+		WhHeader	header;
+		int			where = -1;
+
+		if (block >= cache->nblocks)
+			break;
+		buffer = wh_pin(index, block);
+		LockBuffer(buffer, lockmode);
+		header = WhPageHeader(BufferGetPage(buffer));
+		if (header->identity == cache->identity && header->level == 0 &&
+			!(header->flags & (WH_DELETED | WH_META)) &&
+			(lockmode == BUFFER_LOCK_SHARE ||
+			 !(header->flags & WH_INCOMPLETE_SPLIT)))
+		{
+			(void) wh_check_page(index, buffer);
+			where = wh_page_side(BufferGetPage(buffer), key, side);
+		}
+		if (where == 0)
+			return buffer;
+		block = where < 0 ? InvalidBlockNumber : header->next;
+		UnlockReleaseBuffer(buffer);
+	}
+	return InvalidBuffer;
+}
+
+/*
  * The leaf of a position as the hint has it, verified, pinned and locked; or
  * InvalidBuffer, with nothing locked, where it is to be looked for in the
  * directory.  In a leaf locked exclusively no split is incomplete.
@@ -330,7 +278,7 @@ Buffer
 wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 {
 	WhCache    *cache = wh_cache(index);
-	WhHint	   *hint = cache->hint;
+	WhHint	   *hint = hint_of(index, cache);
 	BlockNumber block;
 	Buffer		buffer;
 	int			steps = 0;
@@ -345,8 +293,8 @@ wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 	if (block == InvalidBlockNumber)
 		return InvalidBuffer;
 	hint->used = ++hint_clock;
-	buffer = wh_walk_right(index, block, key, side, lockmode, MOST_STEPS,
-						   &steps);
+	buffer = walk_right(index, block, key, side, lockmode, MOST_STEPS,
+						&steps);
 	note_try(hint, BufferIsValid(buffer) && steps == 0);
 	return buffer;
 }
@@ -357,7 +305,7 @@ wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 void
 wh_note_descent(Relation index)
 {
-	WhHint	   *hint = wh_cache(index)->hint;
+	WhHint	   *hint = hint_of(index, wh_cache(index));
 
 	hint->counts.descents++;
 	if (wh_enable_hint)
@@ -372,7 +320,7 @@ void
 wh_hint_status(Relation index, WhHintCounts *counts, Size *size)
 {
 	WhCache    *cache = wh_cache(index);
-	WhHint	   *hint = cache->hint;
+	WhHint	   *hint = hint_of(index, cache);
 
 	if (!cache->have_meta)
 		wh_read_meta(index);

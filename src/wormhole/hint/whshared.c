@@ -18,7 +18,7 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
-#include "wormhole/hint/whhint.h"
+#include "wormhole/hint/whhint_impl.h"
 
 /* Indexes whose tries can be shared at a time. */
 #define SLOTS	128

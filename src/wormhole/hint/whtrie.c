@@ -23,7 +23,7 @@
 #include "postgres.h"
 
 #include "port/pg_crc32c.h"
-#include "wormhole/hint/whhint.h"
+#include "wormhole/hint/whhint_impl.h"
 
 /* Entries of 16 places that are used when the table is made. */
 #define FILL_SIXTEENTHS		10

@@ -21,8 +21,7 @@
 #include "utils/datum.h"
 #include "utils/inet.h"
 #include "utils/uuid.h"
-#include "wormhole/hint/whhint.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/index/whindex.h"
 
 /* What of an index tuple a payload leaves out. */
 #define PAYLOAD_SKIP	offsetof(IndexTupleData, t_info)
@@ -95,7 +94,6 @@ make_cache(Relation index)
 			cache->may_have_payload = true;
 	}
 	cache->collators = rf_row_collators(&cache->format);
-	cache->hint = wh_hint_of(RelationGetRelid(index));
 	index->rd_amcache = cache;
 	return cache;
 }
@@ -361,14 +359,4 @@ wh_check_size(Relation index, Relation heap, int key_len, int payload_len)
 			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
 					 "Consider a function index of an MD5 hash of the value."),
 			 errtableconstraint(heap, RelationGetRelationName(index))));
-}
-
-/*
- * amcanreturn.  A standby replays the removal of entries without waiting for
- * scans that are about to trust the visibility map, so it has none.
- */
-bool
-wh_can_return(Relation index, int attno)
-{
-	return !RecoveryInProgress();
 }

@@ -1,27 +1,51 @@
 /*-------------------------------------------------------------------------
  *
  * whoptions.c
- *	  The handler, WITH options, and what an index may be defined on.
+ *	  WITH options, settings, and what an index may be defined on.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "access/reloptions.h"
-#include "access/stratnum.h"
 #include "access/xact.h"
-#include "commands/progress.h"
-#include "commands/vacuum.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/index/whindex.h"
 
-PG_FUNCTION_INFO_V1(wormhole_handler);
+/* Settings. */
+bool		wh_enable_hint = true;
+int			wh_hint_memory = 8192;	/* kB */
+int			wh_hint_after = 4;	/* lookups for each leaf */
 
 static relopt_kind wh_relopt_kind;
 
 /*
- * Registers the WITH options.  Called once, when the library is loaded.
+ * Registers the settings.
+ */
+static void
+init_settings(void)
+{
+	DefineCustomBoolVariable("wormhole.enable_hint",
+							 "Finds leaves of wormhole indexes by hints in memory.",
+							 NULL, &wh_enable_hint, true, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("wormhole.hint_memory",
+							"Memory of a session for hints to leaves of wormhole indexes.",
+							"Where the library is preloaded, the server's setting is also the size of the memory for hints that all sessions share.",
+							&wh_hint_memory, 8192, 64, 1024 * 1024,
+							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
+	DefineCustomIntVariable("wormhole.hint_after",
+							"Lookups for each leaf of an index after which a session makes its hint.",
+							"With 0 it is made at once.",
+							&wh_hint_after, 4, 0, 1000000,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+}
+
+/*
+ * Registers the WITH options and the settings.  Called once, when the library
+ * is loaded.
  */
 void
 wh_init_options(void)
@@ -34,12 +58,13 @@ wh_init_options(void)
 	add_bool_reloption(wh_relopt_kind, "deduplicate",
 					   "Keep the rows of one key in one entry", true,
 					   ShareUpdateExclusiveLock);
+	init_settings();
 }
 
 /*
  * amoptions.
  */
-static bytea *
+bytea *
 wh_options(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt table[] = {
@@ -95,74 +120,4 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 						RelationGetRelationName(index)),
 				 errdetail("The server supports it with unique indexes of access method btree only."),
 				 errhint("Where ON CONFLICT is needed, use a unique btree index.")));
-}
-
-/*
- * ambuildphasename.
- */
-static char *
-wh_buildphasename(int64 phase)
-{
-	switch (phase)
-	{
-		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
-			return "initializing";
-		case WH_PHASE_SCAN:
-			return "scanning table";
-		case WH_PHASE_SORT:
-			return "sorting keys";
-		case WH_PHASE_WRITE:
-			return "writing pages";
-		default:
-			return NULL;
-	}
-}
-
-/*
- * The access method's handler.
- */
-Datum
-wormhole_handler(PG_FUNCTION_ARGS)
-{
-	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
-
-	routine->amstrategies = BTMaxStrategyNumber;
-	routine->amcanorder = true;
-	routine->amcanbackward = true;
-	routine->amcanunique = true;
-	routine->amcanmulticol = true;
-	routine->amoptionalkey = true;
-	routine->amsearcharray = true;
-	routine->amsearchnulls = true;
-	routine->amclusterable = true;
-	routine->amcanparallel = true;
-	routine->amcaninclude = true;
-	routine->amusemaintenanceworkmem = true;
-	routine->amparallelvacuumoptions =
-		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
-	routine->amkeytype = InvalidOid;
-	RF_SET_COMPARISONS(routine);
-
-	routine->ambuild = wh_build;
-	routine->ambuildempty = wh_buildempty;
-	routine->aminsert = wh_insert;
-	routine->ambulkdelete = wh_bulkdelete;
-	routine->amvacuumcleanup = wh_vacuumcleanup;
-	routine->amcanreturn = wh_can_return;
-	routine->amcostestimate = wh_costestimate;
-	routine->amoptions = wh_options;
-	routine->ambuildphasename = wh_buildphasename;
-	routine->amvalidate = rf_validate_opclass;
-	routine->ambeginscan = wh_beginscan;
-	routine->amrescan = wh_rescan;
-	routine->amgettuple = wh_gettuple;
-	routine->amgetbitmap = wh_getbitmap;
-	routine->amendscan = wh_endscan;
-	routine->ammarkpos = wh_markpos;
-	routine->amrestrpos = wh_restrpos;
-	routine->amestimateparallelscan = wh_estimateparallelscan;
-	routine->aminitparallelscan = wh_initparallelscan;
-	routine->amparallelrescan = wh_parallelrescan;
-
-	PG_RETURN_POINTER(routine);
 }

@@ -18,7 +18,7 @@
  */
 #include "postgres.h"
 
-#include "wormhole/wormhole.h"
+#include "wormhole/page/whpage.h"
 
 /* Gaps are spread again where the next one is further than this. */
 #define MOST_MOVED		32

@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "wormhole/wormhole.h"
+#include "wormhole/page/whpage.h"
 
 /* Keys put together, and the TIDs of merged lists. */
 #define ITEMS_SPACE		(4 * BLCKSZ)

@@ -21,7 +21,7 @@
 #include "postgres.h"
 
 #include "port/pg_bswap.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/page/whpage.h"
 
 /* A key without the prefix of a page. */
 typedef struct WhRest
@@ -263,18 +263,6 @@ compare_slot(Page page, const WhSlot *slot, const WhRest *rest)
 	else
 		(void) wh_slot_tids(page, slot, &tids);
 	return compare_optional_tids(tids, rest->tid);
-}
-
-/*
- * The same for callers elsewhere; the position is one of the page.
- */
-int
-wh_compare_slot(Page page, const WhSlot *slot, const WhKey *key)
-{
-	WhRest		rest;
-
-	take_rest(page, key, &rest);
-	return compare_slot(page, slot, &rest);
 }
 
 /*

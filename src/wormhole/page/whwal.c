@@ -1,7 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * whwal.c
- *	  Logging the insertion of one entry.
+ *	  Changes of pages in the WAL.
+ *
+ * All but one of them are records of generic WAL that core puts together
+ * (wh_register).  The exception is the insert of one entry.
  *
  * Generic WAL finds out what changed on a page by comparing it with a copy of
  * the whole page.  For an insert, which we know exactly, that costs several
@@ -12,8 +15,9 @@
  * pd_upper replay leaves zeros, as there are here: entries are only ever
  * removed by rewriting the page.
  *
- * Where entries have been marked dead since the page's last record (see
- * whdead.c), all slots are logged, so that replay makes the same page.
+ * Scans mark entries dead without WAL (scan/whkill.c) and then set WH_KILLED.
+ * The next record of such a page has all its slots, so that replay makes the
+ * same page.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +25,8 @@
 
 #include "access/xloginsert.h"
 #include "miscadmin.h"
-#include "wormhole/wormhole.h"
+#include "storage/bufmgr.h"
+#include "wormhole/page/whpage.h"
 
 /* A changed stretch of a page, as generic WAL has it before its bytes. */
 typedef struct Fragment
@@ -86,4 +91,19 @@ wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 		PageSetLSN(page, lsn);
 	}
 	END_CRIT_SECTION();
+}
+
+/*
+ * Registers a page for a generic WAL record, with all its marks.
+ */
+Page
+wh_register(GenericXLogState *state, Buffer buffer)
+{
+	bool		killed =
+	(WhPageHeader(BufferGetPage(buffer))->flags & WH_KILLED) != 0;
+	Page		page = GenericXLogRegisterBuffer(state, buffer, killed ?
+												 GENERIC_XLOG_FULL_IMAGE : 0);
+
+	WhPageHeader(page)->flags &= ~WH_KILLED;
+	return page;
 }

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "utils/memutils.h"
-#include "wormhole/scan/whscan.h"
+#include "wormhole/scan/whscan_impl.h"
 
 /* From this part of a page's slots on, all its entries are copied at once. */
 #define BULK_PART	8

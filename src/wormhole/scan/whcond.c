@@ -23,7 +23,7 @@
 #include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/scan/whscan_impl.h"
 
 /* More ranges than these are not made of a scan's conditions. */
 #define MAX_RANGES	10000

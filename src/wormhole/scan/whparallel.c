@@ -16,7 +16,7 @@
 #include "pgstat.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
-#include "wormhole/scan/whscan.h"
+#include "wormhole/scan/whscan_impl.h"
 
 /* Who may change what follows the state. */
 typedef enum WhParallelState

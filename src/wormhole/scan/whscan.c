@@ -25,7 +25,8 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "wormhole/scan/whscan.h"
+#include "wormhole/hint/whhint.h"
+#include "wormhole/scan/whscan_impl.h"
 
 /*
  * ambeginscan.
@@ -152,8 +153,8 @@ find_leaf(IndexScanDesc scan, const WhKey *key)
 			return buffer;
 		UnlockReleaseBuffer(buffer);
 	}
-	buffer = wh_descend(scan->indexRelation, key, WH_AT, 0,
-						BUFFER_LOCK_SHARE);
+	buffer = wh_find_leaf(scan->indexRelation, key, WH_AT,
+						  BUFFER_LOCK_SHARE);
 	so->near = BufferGetBlockNumber(buffer) == so->last_leaf;
 	return buffer;
 }

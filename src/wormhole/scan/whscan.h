@@ -1,138 +1,38 @@
 /*-------------------------------------------------------------------------
  *
  * whscan.h
- *	  What the files of a scan share.
+ *	  Scans: the rows of an index that satisfy conditions, in key order.
+ *
+ * The room offers what the server calls for a scan, plain, to a bitmap, or in
+ * parallel.  It reads leaves; all it writes is the mark of an entry whose rows
+ * are dead to all.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_WHSCAN_H
 #define RANGEFILTER_WHSCAN_H
 
-#include "wormhole/wormhole.h"
+#include "postgres.h"
 
-/*
- * A row of an entry.  off is where the batch has a copy of the entry, as long
- * as values are wanted; the head is not in it.
- */
-typedef struct WhScanItem
-{
-	ItemPointerData tid;
-	uint16		slot;			/* where the entry was; WH_ITEM_KILLED */
-	uint32		head;			/* as in the slot */
-	uint16		info;
-	uint16		off;
-} WhScanItem;
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "compat.h"
+#include "nodes/tidbitmap.h"
+#include "utils/relcache.h"
 
-/* In WhScanItem.slot, where numbers of slots leave room for it. */
-#define WH_ITEM_KILLED	0x8000	/* the row is dead to all */
-#define WhItemSlot(item)	((item)->slot & ~WH_ITEM_KILLED)
-
-/* So many bytes behind them may be read in a batch's space and its prefix. */
-#define WH_SLACK	32
-
-/* What was read from one leaf at once. */
-typedef struct WhBatch
-{
-	bool		valid;
-	int			range;
-	BlockNumber block;			/* the leaf, if there are items */
-	Buffer		buffer;			/* pinned, or InvalidBuffer */
-	XLogRecPtr	lsn;			/* the leaf's, when it was read */
-	BlockNumber prev;
-	BlockNumber next;
-	WhKey		lo;				/* the stretch of keys it is all of */
-	WhKey		hi;
-	bool		from_lo;		/* it begins where the range does */
-	bool		to_hi;			/* it ends where the range does */
-	int			nitems;
-	int			nkilled;
-	int			current;
-	int			first;			/* of space, in use: [first, used) */
-	int			used;
-	int			prefix_len;
-	uint64		prefix_number;	/* its bytes behind the first, if up to 8 */
-	uint8	   *prefix;
-	uint8	   *lo_space;
-	uint8	   *hi_space;
-	uint8	   *space;
-	WhScanItem *items;
-} WhBatch;
-
-/* The short way from a key to an index tuple. */
-typedef enum WhShortKind
-{
-	WH_SHORT_NONE,
-	WH_SHORT_NUMBER,
-	WH_SHORT_STRING,
-	WH_SHORT_UUID,
-	WH_SHORT_COLUMNS			/* several of these, or one in another order */
-} WhShortKind;
-
-typedef struct WhShortColumn
-{
-	WhShortKind kind;
-	uint8		flip;			/* all ones in descending columns */
-	const RfCodec *codec;
-
-	/* Numbers: the least key, the bytes in the key and in the tuple. */
-	uint64		first;
-	int			width;
-	int			attlen;
-	char		attalign;
-} WhShortColumn;
-
-typedef struct WhShortWay
-{
-	WhShortKind kind;
-	int			ncolumns;
-	WhShortColumn columns[INDEX_MAX_KEYS];
-} WhShortWay;
-
-typedef struct WhScanData
-{
-	WhConditions conditions;
-	bool		ready;			/* conditions are there */
-	WhRange		simple;			/* the range of a single comparison */
-	StringInfoData simple_lo;
-	StringInfoData simple_hi;
-	bool		keep_values;	/* the scan returns the index's columns */
-	bool		keep_pin;
-	WhBatch		batch;
-	WhBatch		mark;
-	int			marked;			/* item of the batch, or of mark; -1: none */
-	bool		mark_is_copy;	/* the mark is in mark, not in batch */
-	BlockNumber last_leaf;		/* where the last batch came from */
-	bool		near;			/* the next one is expected there, too */
-	WhShortWay	way;
-	IndexTuple	tuple;			/* a page's size */
-	uint8	   *bounds_space;	/* also for a key put together */
-	MemoryContext range_context;	/* conditions */
-	MemoryContext tuple_context;	/* of the tuple returned */
-	MemoryContext filter_context;
-} WhScanData;
-
-typedef WhScanData *WhScan;
-
-/* whbatch.c */
-extern void wh_batch_init(WhBatch *batch);
-extern void wh_batch_free(WhBatch *batch);
-extern void wh_batch_release(Relation index, WhBatch *batch);
-extern void wh_batch_fill(IndexScanDesc scan, Buffer buffer);
-extern void wh_batch_copy(WhBatch *to, const WhBatch *from);
-extern void wh_copy_position(WhKey *to, const WhKey *from, uint8 *space);
-
-/* whtuple.c */
-extern void wh_short_way(Relation index, WhShortWay *way);
-extern void wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len);
-extern void wh_form_tuple(IndexScanDesc scan, const WhScanItem *item);
+/* whscan.c */
+extern IndexScanDesc wh_beginscan(Relation index, int nkeys, int norderbys);
+extern void wh_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+					  ScanKey orderbys, int norderbys);
+extern bool wh_gettuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 wh_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void wh_endscan(IndexScanDesc scan);
+extern void wh_markpos(IndexScanDesc scan);
+extern void wh_restrpos(IndexScanDesc scan);
 
 /* whparallel.c */
-extern bool wh_parallel_take(IndexScanDesc scan, ScanDirection direction,
-							 int *range, bool *inside, BlockNumber *block);
-extern void wh_parallel_leave(IndexScanDesc scan, ScanDirection direction,
-							  BlockNumber block);
-
-/* whdead.c */
-extern void wh_mark_dead(Relation index, WhBatch *batch);
+extern Size wh_estimateparallelscan(RF_ESTIMATE_PARALLEL_ARGS);
+extern void wh_initparallelscan(void *target);
+extern void wh_parallelrescan(IndexScanDesc scan);
 
 #endif							/* RANGEFILTER_WHSCAN_H */

@@ -24,7 +24,7 @@
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
 #include "utils/uuid.h"
-#include "wormhole/scan/whscan.h"
+#include "wormhole/scan/whscan_impl.h"
 
 /*
  * Describes a column; false if there is no short way for its type.

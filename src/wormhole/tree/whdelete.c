@@ -21,7 +21,7 @@
 
 #include "access/generic_xlog.h"
 #include "miscadmin.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/tree/whtree.h"
 
 /* A page to be merged into the one on its left.  All buffers are locked. */
 typedef struct Merge

@@ -25,7 +25,7 @@
 #include "postgres.h"
 
 #include "access/generic_xlog.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/tree/whtree.h"
 
 /* The cut may be this part of the entries away from the middle. */
 #define CUT_WINDOW	10

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * whtree.c
- *	  Finding pages: metapage, descents, new pages, the anchor directory.
+ *	  Descents, and anchors of new pages in the directory.
  *
  * Nobody holds a lock on a page while waiting for one on a child.  So by the
  * time a block is locked it may have been split, deleted, or even reused; the
@@ -17,207 +17,11 @@
 
 #include "access/generic_xlog.h"
 #include "miscadmin.h"
-#include "storage/indexfsm.h"
-#include "storage/lmgr.h"
 #include "utils/memutils.h"
-#include "wormhole/hint/whhint.h"
+#include "wormhole/tree/whtree.h"
 
 /* So often a descent may begin anew before the index is called damaged. */
 #define MAX_RESTARTS	1000
-
-/*
- * Raises the error for a page that cannot be what it should be.
- */
-static void
-page_is_damaged(Relation index, BlockNumber block)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" is damaged at block %u",
-					RelationGetRelationName(index), block),
-			 errhint("Please REINDEX it.")));
-}
-
-/*
- * Raises the error for a page, or an index, of a version that we do not know,
- * as after going back to an older release.
- */
-static void
-version_is_unknown(Relation index, BlockNumber block, int version)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" has format version %d at block %u, not %d",
-					RelationGetRelationName(index), version, block,
-					WH_FORMAT_VERSION),
-			 errhint("Please REINDEX it.")));
-}
-
-/*
- * The page in a locked buffer, if it is one of ours; an error otherwise.
- */
-Page
-wh_check_page(Relation index, Buffer buffer)
-{
-	Page		page = BufferGetPage(buffer);
-	WhHeader	header = WhPageHeader(page);
-
-	if (PageIsNew(page) || header->page_id != WH_PAGE_ID)
-		page_is_damaged(index, BufferGetBlockNumber(buffer));
-	if (header->version != WH_FORMAT_VERSION)
-		version_is_unknown(index, BufferGetBlockNumber(buffer),
-						   header->version);
-	if (((PageHeader) header)->pd_lower < WH_BOUNDS_OFF ||
-		((PageHeader) header)->pd_upper > BLCKSZ ||
-		(!(header->flags & (WH_META | WH_DELETED)) &&
-		 (header->slots_off + header->nslots * sizeof(WhSlot) !=
-		  ((PageHeader) header)->pd_lower ||
-		  header->slots_off < WH_BOUNDS_OFF + header->prefix_len +
-		  header->low_len + header->high_len)))
-		page_is_damaged(index, BufferGetBlockNumber(buffer));
-	return page;
-}
-
-/*
- * Pins and locks a block that some page refers to, and checks it.
- */
-Buffer
-wh_read(Relation index, BlockNumber block, int lockmode)
-{
-	WhCache    *cache = wh_cache(index);
-	Buffer		buffer;
-
-	if (block >= cache->nblocks)
-	{
-		cache->nblocks = RelationGetNumberOfBlocks(index);
-		if (block >= cache->nblocks)
-			page_is_damaged(index, block);
-	}
-	buffer = wh_pin(index, block);
-	LockBuffer(buffer, lockmode);
-	(void) wh_check_page(index, buffer);
-	return buffer;
-}
-
-/*
- * Checks that the metapage is one of this version and of these columns.
- */
-static void
-check_meta(Relation index, Page page)
-{
-	WhMetaData *meta = WhPageMeta(page);
-	RfRowFormat *format = &wh_cache(index)->format;
-
-	if (!(WhPageHeader(page)->flags & WH_META) || meta->magic != WH_MAGIC)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("index \"%s\" is not a wormhole index",
-						RelationGetRelationName(index)),
-				 errhint("Please REINDEX it.")));
-	if (meta->version != WH_FORMAT_VERSION)
-		version_is_unknown(index, WH_META_BLKNO, meta->version);
-	for (int i = 0; i < format->ncolumns; i++)
-	{
-		if (meta->ncolumns != format->ncolumns ||
-			meta->codec_ids[i] != format->columns[i].codec->id)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("keys of index \"%s\" are encoded in another way",
-							RelationGetRelationName(index)),
-					 errhint("Please REINDEX it.")));
-	}
-}
-
-/*
- * Brings what is cached of the metapage up to date.  Locks it for a moment.
- */
-void
-wh_read_meta(Relation index)
-{
-	WhCache    *cache = wh_cache(index);
-	Buffer		buffer = wh_read(index, WH_META_BLKNO, BUFFER_LOCK_SHARE);
-	Page		page = BufferGetPage(buffer);
-
-	check_meta(index, page);
-	cache->identity = WhPageHeader(page)->identity;
-	cache->root = WhPageMeta(page)->root;
-	cache->level = WhPageMeta(page)->level;
-	cache->sorted_otherwise = WhPageMeta(page)->collators != cache->collators;
-	cache->have_meta = true;
-	UnlockReleaseBuffer(buffer);
-}
-
-/*
- * Would the keys of strings sort in another way now than when the index was
- * built?  ICU sorts by other rules after an upgrade, or on this standby.
- */
-bool
-wh_sorted_otherwise(Relation index)
-{
-	if (wh_cache(index)->collators == 0)
-		return false;
-	if (!wh_cache(index)->have_meta)
-		wh_read_meta(index);
-	return wh_cache(index)->sorted_otherwise;
-}
-
-/*
- * Then nothing can be found in it, and nothing put into it.  (VACUUM can go on:
- * it makes no keys.)
- */
-void
-wh_check_collators(Relation index)
-{
-	if (!wh_sorted_otherwise(index))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("index \"%s\" was built under another version of a collation",
-					RelationGetRelationName(index)),
-			 errdetail("The collation sorts in another way here than where the index was built, as after an upgrade of ICU."),
-			 errhint("REINDEX it.")));
-}
-
-/*
- * Fills in a metapage.
- */
-void
-wh_init_meta_page(Relation index, Page page, uint64 identity,
-				  BlockNumber root, uint32 level)
-{
-	WhBounds	none = {.low.data = (const uint8 *) "",.rightmost = true};
-	RfRowFormat *format = &wh_cache(index)->format;
-	WhMetaData *meta;
-
-	wh_init_page(page, identity, 0, &none);
-	WhPageHeader(page)->flags = WH_META;
-	meta = WhPageMeta(page);
-	memset(meta, 0, sizeof(*meta));
-	meta->magic = WH_MAGIC;
-	meta->version = WH_FORMAT_VERSION;
-	meta->ncolumns = format->ncolumns;
-	for (int i = 0; i < format->ncolumns; i++)
-		meta->codec_ids[i] = format->columns[i].codec->id;
-	meta->collators = wh_cache(index)->collators;
-	meta->root = root;
-	meta->level = level;
-	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
-}
-
-/*
- * A number that no other build of an index has.
- */
-uint64
-wh_new_identity(void)
-{
-	uint64		identity;
-
-	if (!pg_strong_random(&identity, sizeof(identity)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate a random number")));
-	return identity;
-}
 
 /*
  * Adds the anchor of the right half of a split that was cut short, if this
@@ -234,20 +38,6 @@ finish_split(Relation index, Buffer buffer)
 	wh_add_anchor(index, buffer,
 				  wh_read(index, header->next, BUFFER_LOCK_EXCLUSIVE));
 	return true;
-}
-
-/*
- * Is a locked page the leaf a position belongs to?
- */
-bool
-wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key)
-{
-	Page		page = BufferGetPage(buffer);
-	WhHeader	header = WhPageHeader(page);
-
-	return header->level == 0 && !(header->flags & (WH_DELETED | WH_META)) &&
-		header->identity == wh_cache(index)->identity &&
-		wh_page_side(page, key, WH_AT) == 0;
 }
 
 /*
@@ -287,46 +77,6 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 }
 
 /*
- * From a block that a hint says is the leaf of a position, at most so many
- * steps to the right to the one that is.  Returns it pinned and locked, and
- * the steps taken, or InvalidBuffer with nothing locked; whatever the block
- * may be, this is no error.  A writer does not get a leaf whose split is
- * incomplete: the descent will finish that.
- */
-Buffer
-wh_walk_right(Relation index, BlockNumber block, const WhKey *key,
-			  WhSide side, int lockmode, int most_steps, int *steps)
-{
-	WhCache    *cache = wh_cache(index);
-
-	for (*steps = 0; *steps <= most_steps; (*steps)++)
-	{
-		Buffer		buffer;
-		WhHeader	header;
-		int			where = -1;
-
-		if (block >= cache->nblocks)
-			break;
-		buffer = wh_pin(index, block);
-		LockBuffer(buffer, lockmode);
-		header = WhPageHeader(BufferGetPage(buffer));
-		if (header->identity == cache->identity && header->level == 0 &&
-			!(header->flags & (WH_DELETED | WH_META)) &&
-			(lockmode == BUFFER_LOCK_SHARE ||
-			 !(header->flags & WH_INCOMPLETE_SPLIT)))
-		{
-			(void) wh_check_page(index, buffer);
-			where = wh_page_side(BufferGetPage(buffer), key, side);
-		}
-		if (where == 0)
-			return buffer;
-		block = where < 0 ? InvalidBlockNumber : header->next;
-		UnlockReleaseBuffer(buffer);
-	}
-	return InvalidBuffer;
-}
-
-/*
  * One attempt at a descent; InvalidBuffer if something was in its way.
  */
 static Buffer
@@ -339,7 +89,7 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 	bool		is_root = true;
 
 	if (at > WH_MAX_LEVEL)
-		page_is_damaged(index, WH_META_BLKNO);
+		wh_report_damage(index, WH_META_BLKNO);
 	for (;;)
 	{
 		int			mode = at == level ? lockmode : BUFFER_LOCK_SHARE;
@@ -360,7 +110,7 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 		page = BufferGetPage(buffer);
 		slot = wh_page_child_slot(page, key, side);
 		if (slot < 0)
-			page_is_damaged(index, BufferGetBlockNumber(buffer));
+			wh_report_damage(index, BufferGetBlockNumber(buffer));
 		block = wh_slot_child(page, &WhSlots(page)[slot]);
 		UnlockReleaseBuffer(buffer);
 		at--;
@@ -382,18 +132,6 @@ wh_descend(Relation index, const WhKey *key, WhSide side, int level,
 	WhCache    *cache = wh_cache(index);
 	Buffer		buffer;
 
-	if (!cache->have_meta)
-		wh_read_meta(index);
-	if (level == 0)
-	{
-		if (wh_enable_hint)
-		{
-			buffer = wh_hint_find(index, key, side, lockmode);
-			if (BufferIsValid(buffer))
-				return buffer;
-		}
-		wh_note_descent(index);
-	}
 	for (int restarts = 0; restarts < MAX_RESTARTS; restarts++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -411,180 +149,6 @@ wh_descend(Relation index, const WhKey *key, WhSide side, int level,
 					RelationGetRelationName(index)),
 			 errhint("Please REINDEX it.")));
 	return InvalidBuffer;
-}
-
-/*
- * The leaf a position belongs to, expected in the given block or shortly to
- * its right.
- */
-Buffer
-wh_step(Relation index, BlockNumber block, const WhKey *key, WhSide side,
-		int lockmode)
-{
-	Buffer		buffer = InvalidBuffer;
-
-	if (block != InvalidBlockNumber)
-		buffer = wh_move_right(index, wh_read(index, block, lockmode), key,
-							   side, 0, lockmode);
-	if (!BufferIsValid(buffer))
-		buffer = wh_descend(index, key, side, 0, lockmode);
-	return buffer;
-}
-
-/*
- * Appends an anchor; one that is not after the last is left out.  False where
- * there is no room.
- */
-static bool
-append_anchor(WhAnchors *anchors, Size limit, const WhKey *key,
-			  BlockNumber leaf)
-{
-	WhAnchor   *anchor;
-	Size		size = anchors->n * sizeof(WhAnchor) + anchors->bytes.len;
-
-	if (anchors->n > 0)
-	{
-		WhAnchor   *last = &anchors->anchors[anchors->n - 1];
-		const char *bytes = anchors->bytes.data + last->off;
-		int			cmp = memcmp(bytes, key->data, Min(last->len, key->len));
-
-		if (cmp > 0 || (cmp == 0 && last->len > key->len))
-			return true;
-	}
-	if (size + sizeof(WhAnchor) + key->len > Min(limit, MaxAllocSize / 2))
-		return false;
-	if (anchors->n == anchors->space)
-	{
-		anchors->space *= 2;
-		anchors->anchors = repalloc_huge(anchors->anchors,
-										 anchors->space * sizeof(WhAnchor));
-	}
-	anchor = &anchors->anchors[anchors->n++];
-	anchor->off = anchors->bytes.len;
-	anchor->len = key->len;
-	anchor->has_tid = key->has_tid;
-	anchor->leaf = leaf;
-	appendBinaryStringInfo(&anchors->bytes, (const char *) key->data,
-						   key->len);
-	return true;
-}
-
-/*
- * Appends the anchors of a locked page of the directory.
- */
-static bool
-append_anchors(WhAnchors *anchors, Size limit, Page page, uint8 *space)
-{
-	WhHeader	header = WhPageHeader(page);
-	WhBounds	bounds;
-	WhKey		key;
-
-	wh_page_bounds(page, &bounds, space);
-	for (int i = 0; i < header->nslots; i++)
-	{
-		WhSlot	   *slot = &WhSlots(page)[i];
-
-		if (i == 0)
-			key = bounds.low;
-		else
-		{
-			/* Over the low bound, which begins with the prefix. */
-			key.data = space;
-			key.len = header->prefix_len +
-				wh_slot_key(page, slot, space + header->prefix_len);
-			key.has_tid = (slot->info & WH_ANCHOR_TID) != 0;
-		}
-		if (!append_anchor(anchors, limit, &key, wh_slot_child(page, slot)))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Reads all anchors of the leaves from the directory, page by page, into
- * memory of the current context.  False where they need more than the limit,
- * or the directory changed under our feet.  There must be a directory, and
- * nothing locked.
- */
-bool
-wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
-{
-	WhKey		first = {.data = (const uint8 *) ""};
-	uint8	   *space = palloc(WH_BOUNDS_SPACE);
-	Buffer		buffer;
-
-	memset(anchors, 0, sizeof(*anchors));
-	anchors->space = 1024;
-	anchors->anchors = palloc(anchors->space * sizeof(WhAnchor));
-	initStringInfo(&anchors->bytes);
-	buffer = wh_descend(index, &first, WH_AT, 1, BUFFER_LOCK_SHARE);
-	for (;;)
-	{
-		Page		page = BufferGetPage(buffer);
-		WhHeader	header = WhPageHeader(page);
-		BlockNumber next = header->next;
-		bool		fits = append_anchors(anchors, limit, page, space);
-		Buffer		after = InvalidBuffer;
-
-		/* Locked before this one is let go, it cannot become another page. */
-		if (fits && next != InvalidBlockNumber)
-			after = wh_read(index, next, BUFFER_LOCK_SHARE);
-		UnlockReleaseBuffer(buffer);
-		if (!fits)
-			return false;
-		if (next == InvalidBlockNumber)
-			return true;
-		CHECK_FOR_INTERRUPTS();
-		buffer = after;
-		header = WhPageHeader(BufferGetPage(buffer));
-		if (header->level != 1 || (header->flags & (WH_DELETED | WH_META)) ||
-			header->identity != wh_cache(index)->identity)
-		{
-			UnlockReleaseBuffer(buffer);
-			return false;
-		}
-	}
-}
-
-/*
- * A page to use, from the free space map or the end of the file, locked
- * exclusively.  The map is not crash-safe: what it offers is looked at.  A
- * reader that comes upon the block late sees from its bounds what it is.
- */
-Buffer
-wh_new_buffer(Relation index)
-{
-	bool		need_lock = !RELATION_IS_LOCAL(index);
-	Buffer		buffer;
-
-	for (;;)
-	{
-		BlockNumber block = GetFreeIndexPage(index);
-		Page		page;
-
-		if (block == InvalidBlockNumber)
-			break;
-		buffer = ReadBuffer(index, block);
-		page = BufferGetPage(buffer);
-		if (ConditionalLockBuffer(buffer))
-		{
-			if (PageIsNew(page) ||
-				(WhPageHeader(page)->page_id == WH_PAGE_ID &&
-				 (WhPageHeader(page)->flags & WH_DELETED)))
-				return buffer;
-			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		}
-		ReleaseBuffer(buffer);
-	}
-	if (need_lock)
-		LockRelationForExtension(index, ExclusiveLock);
-	buffer = ReadBuffer(index, P_NEW);
-
-	/* Locked before VACUUM can count the block and find it unused. */
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	if (need_lock)
-		UnlockRelationForExtension(index, ExclusiveLock);
-	return buffer;
 }
 
 /*

@@ -1,27 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * whdead.c
- *	  Entries of rows that are dead to all.
+ *	  Removing entries whose rows are dead to all.
  *
- * A scan that finds a row dead to all marks its entry, so that later scans do
- * not visit the table for it.  An insert that finds no room removes marked
- * entries first.
+ * Scans mark such entries (scan/whkill.c).  An insert that finds no room
+ * removes the marked ones before it splits the leaf.
  *
- * A mark is a hint: it is set under a share lock and without WAL.  Generic WAL
- * describes a page's change by the bytes that differ from what the page was,
- * marks included, and so works on the same page only.  Therefore the first
- * record of a page after marks were set (WH_KILLED) carries them all.
- *
- * A mark needs the certainty that the entry is still of the row that is dead.
- * Either the scan has kept its pin: then no entry has been removed by VACUUM,
- * so no TID been used for another row.  Or the page has no record since.
- *
- * Removal must wait for nobody on the primary.  TIDs are free for other rows
+ * On the primary removal waits for nobody.  TIDs are free for other rows
  * only once VACUUM has been through all leaves with cleanup locks, so a scan
  * with a pin may go on trusting them.  But on a standby an older snapshot may
- * still see the rows, and generic WAL has no means to say so.  nbtree's record
- * for the reuse of a page does nothing but that: it is written before the
- * removal, and the standby cancels the queries in question when it comes.
+ * still see the rows, and generic WAL cannot say so.  A record of nbtree can,
+ * and does nothing else: the one for the reuse of a page.  It is written
+ * before the removal; the standby cancels queries with older snapshots when
+ * it replays that record.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,98 +24,7 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "compat.h"
-#include "wormhole/scan/whscan.h"
-
-/*
- * Registers a page for a generic WAL record, with all its marks.
- */
-Page
-wh_register(GenericXLogState *state, Buffer buffer)
-{
-	bool		killed =
-	(WhPageHeader(BufferGetPage(buffer))->flags & WH_KILLED) != 0;
-	Page		page = GenericXLogRegisterBuffer(state, buffer, killed ?
-												 GENERIC_XLOG_FULL_IMAGE : 0);
-
-	WhPageHeader(page)->flags &= ~WH_KILLED;
-	return page;
-}
-
-/*
- * Are these items, of which all rows are dead, all there is in their slot?
- */
-static bool
-is_whole_entry(Page page, const WhScanItem *items, int n)
-{
-	int			at = WhItemSlot(items);
-	const ItemPointerData *tids;
-
-	if (at >= WhPageHeader(page)->nslots ||
-		(WhSlots(page)[at].info & WH_GAP) ||
-		wh_slot_tids(page, &WhSlots(page)[at], &tids) != n)
-		return false;
-	for (int i = 0; i < n; i++)
-	{
-		if (memcmp(&tids[i], &items[i].tid, sizeof(ItemPointerData)) != 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Marks the entries of which the batch's items are killed.  Returns whether
- * there were any.
- */
-static bool
-mark_entries(Page page, const WhBatch *batch)
-{
-	const WhScanItem *items = batch->items;
-	bool		marked = false;
-	int			end;
-
-	for (int i = 0; i < batch->nitems; i = end)
-	{
-		bool		killed = true;
-		WhSlot	   *slot;
-
-		for (end = i; end < batch->nitems &&
-			 WhItemSlot(&items[end]) == WhItemSlot(&items[i]); end++)
-			killed &= (items[end].slot & WH_ITEM_KILLED) != 0;
-		if (!killed || !is_whole_entry(page, &items[i], end - i))
-			continue;
-		slot = &WhSlots(page)[WhItemSlot(&items[i])];
-		marked |= !(slot->info & WH_DEAD);
-		slot->info |= WH_DEAD;
-	}
-	return marked;
-}
-
-/*
- * Marks entries in the leaf of a batch, of which the scan killed items.  The
- * leaf is not locked; it is pinned if the batch says so, before and after.
- */
-void
-wh_mark_dead(Relation index, WhBatch *batch)
-{
-	bool		pinned = BufferIsValid(batch->buffer);
-	Buffer		buffer = batch->buffer;
-	Page		page;
-
-	if (pinned)
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	else
-		buffer = wh_read(index, batch->block, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
-	if ((pinned || BufferGetLSNAtomic(buffer) == batch->lsn) &&
-		mark_entries(page, batch))
-	{
-		WhPageHeader(page)->flags |= WH_KILLED;
-		MarkBufferDirtyHint(buffer, true);
-	}
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	if (!pinned)
-		ReleaseBuffer(buffer);
-}
+#include "wormhole/write/whwrite.h"
 
 /*
  * A transaction's number with its epoch; it is not in the future.

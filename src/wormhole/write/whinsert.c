@@ -20,7 +20,9 @@
 #include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "wormhole/wormhole.h"
+#include "wormhole/hint/whhint.h"
+#include "wormhole/tree/whtree.h"
+#include "wormhole/write/whwrite.h"
 
 /* The look for other rows with the key of a new one. */
 typedef struct UniqueCheck
@@ -41,9 +43,9 @@ typedef struct UniqueCheck
 /*
  * Raises the error for a row whose key is there already.
  */
-void
-wh_report_duplicate(Relation index, Relation heap, const Datum *values,
-					const bool *isnull)
+static void
+report_duplicate(Relation index, Relation heap, const Datum *values,
+				 const bool *isnull)
 {
 	char	   *description;
 
@@ -106,8 +108,8 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	 * may have seen that the key was not there.
 	 */
 	CheckForSerializableConflictIn(check->index, NULL, InvalidBlockNumber);
-	wh_report_duplicate(check->index, check->heap, check->values,
-						check->isnull);
+	report_duplicate(check->index, check->heap, check->values,
+					 check->isnull);
 	return true;
 }
 
@@ -381,8 +383,8 @@ lock_unique_leaf(UniqueCheck *check)
 {
 	for (;;)
 	{
-		Buffer		buffer = wh_descend(check->index, &check->key, WH_AT, 0,
-										BUFFER_LOCK_EXCLUSIVE);
+		Buffer		buffer = wh_find_leaf(check->index, &check->key, WH_AT,
+										  BUFFER_LOCK_EXCLUSIVE);
 
 		check->wait_for = InvalidTransactionId;
 		check->is_unique = true;
@@ -453,8 +455,8 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		if (unique)
 			buffer = step_to_tid(index, lock_unique_leaf(&check), &place);
 		else
-			buffer = wh_descend(index, &place, WH_AT, 0,
-								BUFFER_LOCK_EXCLUSIVE);
+			buffer = wh_find_leaf(index, &place, WH_AT,
+								  BUFFER_LOCK_EXCLUSIVE);
 		insert_entry(index, heap, buffer, &place, &payload);
 	}
 	pfree(key.data);

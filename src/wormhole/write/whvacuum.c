@@ -22,7 +22,9 @@
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
-#include "wormhole/wormhole.h"
+#include "compat.h"
+#include "wormhole/tree/whtree.h"
+#include "wormhole/write/whwrite.h"
 
 /* A VACUUM under way. */
 typedef struct WhVacuum

@@ -1,29 +1,28 @@
 /*-------------------------------------------------------------------------
  *
- * wormhole.h
- *	  On-disk layout and internal interfaces of the wormhole index.
+ * whpage.h
+ *	  The lowest room of the wormhole index: what is on a page.
+ *
+ * It offers the layout, the search for a position in a page, reading an entry,
+ * changing a page, and what each change needs in the WAL.  It knows nothing
+ * of other pages than the one it is given, and takes no locks.
  *
  * An index is a metapage (block 0), a list of leaves in key order and, above
  * them, the anchor directory: pages of (anchor, child) in the same form.  All
- * keys are byte strings in memcmp order followed by a heap TID.  src/wormhole/
- * README.md has the layout with offsets and the rules of locking.
+ * keys are byte strings in memcmp order followed by a heap TID.
+ * src/wormhole/README.md has the layout with offsets.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef RANGEFILTER_WORMHOLE_H
-#define RANGEFILTER_WORMHOLE_H
+#ifndef RANGEFILTER_WHPAGE_H
+#define RANGEFILTER_WHPAGE_H
 
 #include "postgres.h"
 
-#include "access/amapi.h"
 #include "access/generic_xlog.h"
-#include "access/itup.h"
-#include "access/relscan.h"
-#include "compat.h"
-#include "key/rowkey.h"
-#include "nodes/execnodes.h"
-#include "storage/bufmgr.h"
-#include "utils/rel.h"
+#include "storage/bufpage.h"
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
 
 #define WH_META_BLKNO		0
 #define WH_FIRST_LEAF		1	/* the leftmost leaf, for ever */
@@ -196,53 +195,6 @@ typedef struct WhBounds
 	bool		rightmost;
 } WhBounds;
 
-/* How values of a key column come back from the key. */
-typedef enum WhDecode
-{
-	WH_DECODE_NEVER,			/* the original is kept */
-	WH_DECODE_VERIFY,			/* ... where decoding gives something else */
-	WH_DECODE_ALWAYS
-} WhDecode;
-
-/* The first byte of a column's key where it is not null; see rowkey.c. */
-#define WH_VALUE_MARK	0x01
-
-typedef struct WhHint WhHint;	/* whhint.h */
-
-/* What is known of an index; in rd_amcache. */
-typedef struct WhCache
-{
-	RfRowFormat format;
-	WhDecode	decode[INDEX_MAX_KEYS];
-	bool		may_have_payload;
-	uint64		collators;		/* rf_row_collators() */
-
-	/* From the metapage; the root may have got a parent since. */
-	bool		have_meta;
-	bool		sorted_otherwise;	/* the collators there are others */
-	uint64		identity;
-	BlockNumber root;
-	uint32		level;
-	BlockNumber nblocks;		/* the file is at least this long */
-	WhHint	   *hint;			/* for ever at the same place */
-} WhCache;
-
-/* CREATE INDEX ... WITH (...) */
-typedef struct WhOptions
-{
-	int32		vl_len_;		/* varlena header (do not touch directly!) */
-	int			fillfactor;
-	bool		deduplicate;
-} WhOptions;
-
-#define WH_DEFAULT_FILLFACTOR	90
-#define WH_DIRECTORY_FILLFACTOR	90
-
-/* Phases of CREATE INDEX, for pg_stat_progress_create_index. */
-#define WH_PHASE_SCAN	2
-#define WH_PHASE_SORT	3
-#define WH_PHASE_WRITE	4
-
 /* Which page of a level is meant by a position. */
 typedef enum WhSide
 {
@@ -250,41 +202,12 @@ typedef enum WhSide
 	WH_BEFORE					/* low < position <= high */
 } WhSide;
 
-/* whoptions.c */
-extern void wh_init_options(void);
-extern const WhOptions *wh_index_options(Relation index);
-extern void wh_check_definition(Relation index, IndexInfo *index_info);
-
-/* whcost.c */
-struct IndexOptInfo;
-extern bool wh_is_unusable(const struct IndexOptInfo *info);
-extern void wh_costestimate(struct PlannerInfo *root, struct IndexPath *path,
-							double loop_count, Cost *startup_cost,
-							Cost *total_cost, Selectivity *selectivity,
-							double *correlation, double *pages);
-
-
-/* whkey.c */
-extern WhCache *wh_cache(Relation index);
-extern void wh_encode(Relation index, const Datum *values,
-					  const bool *isnull, StringInfo key,
-					  StringInfo payload);
-extern void wh_decode(Relation index, const uint8 *key, int len,
-					  const uint8 *payload, int payload_len,
-					  Datum *values, bool *isnull);
-extern WhDecode wh_decode_kind(const RfCodec *codec);
-extern Datum wh_decode_value(const RfCodec *codec, const RfKey *key);
-extern void wh_check_size(Relation index, Relation heap, int key_len,
-						  int payload_len);
-extern bool wh_can_return(Relation index, int attno);
-
 /* whpage.c */
 extern void wh_init_page(Page page, uint64 identity, int level,
 						 const WhBounds *bounds);
 extern int	wh_page_side(Page page, const WhKey *key, WhSide side);
 extern int	wh_page_search(Page page, const WhKey *key);
 extern int	wh_page_child_slot(Page page, const WhKey *key, WhSide side);
-extern int	wh_compare_slot(Page page, const WhSlot *slot, const WhKey *key);
 extern bool wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key);
 extern BlockNumber wh_slot_child(Page page, const WhSlot *slot);
 extern int	wh_slot_tids(Page page, const WhSlot *slot,
@@ -324,113 +247,9 @@ extern void wh_items_store(const WhItemSet *set, int from, int to, Page page,
 extern void wh_items_rewrite(const WhItemSet *set, Page page,
 							 const WhBounds *bounds);
 
-/* whtree.c */
-extern Buffer wh_read(Relation index, BlockNumber block, int lockmode);
-extern Page wh_check_page(Relation index, Buffer buffer);
-extern void wh_read_meta(Relation index);
-extern bool wh_sorted_otherwise(Relation index);
-extern void wh_check_collators(Relation index);
-extern Buffer wh_descend(Relation index, const WhKey *key, WhSide side,
-						 int level, int lockmode);
-extern bool wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key);
-extern Buffer wh_move_right(Relation index, Buffer buffer, const WhKey *key,
-							WhSide side, int level, int lockmode);
-extern Buffer wh_step(Relation index, BlockNumber block, const WhKey *key,
-					  WhSide side, int lockmode);
-extern Buffer wh_new_buffer(Relation index);
-extern void wh_add_anchor(Relation index, Buffer left, Buffer right);
-extern void wh_init_meta_page(Relation index, Page page, uint64 identity,
-							  BlockNumber root, uint32 level);
-extern uint64 wh_new_identity(void);
-
-/* whhint.c */
-extern bool wh_enable_hint;
-extern int	wh_hint_memory;
-
-extern void wh_init_hint(void);
-extern Buffer wh_pin(Relation index, BlockNumber block);
-
-/* whsplit.c */
-extern void wh_split(Relation index, Buffer buffer, WhItemSet *set,
-					 Buffer child);
-
-/* whinsert.c */
-extern bool wh_insert(Relation index, Datum *values, bool *isnull,
-					  ItemPointer tid, Relation heap,
-					  IndexUniqueCheck check_unique, bool index_unchanged,
-					  IndexInfo *index_info);
-extern void wh_report_duplicate(Relation index, Relation heap,
-								const Datum *values, const bool *isnull);
-
 /* whwal.c */
 extern void wh_log_insert(Relation index, Buffer buffer, int at,
 						  const WhItem *item);
-
-/* whdead.c */
 extern Page wh_register(GenericXLogState *state, Buffer buffer);
-extern bool wh_remove_dead(Relation index, Relation heap, Buffer buffer);
 
-/* whdelete.c */
-extern int	wh_delete_page(Relation index, BlockNumber block, int level);
-
-/* whbuild.c */
-extern IndexBuildResult *wh_build(Relation heap, Relation index,
-								  IndexInfo *index_info);
-extern void wh_buildempty(Relation index);
-
-/* whvacuum.c */
-extern IndexBulkDeleteResult *wh_bulkdelete(IndexVacuumInfo *info,
-											IndexBulkDeleteResult *stats,
-											IndexBulkDeleteCallback callback,
-											void *callback_state);
-extern IndexBulkDeleteResult *wh_vacuumcleanup(IndexVacuumInfo *info,
-											   IndexBulkDeleteResult *stats);
-
-/* whcond.c: conditions as ranges of keys */
-typedef struct WhRange
-{
-	WhKey		lo;
-	WhKey		hi;				/* data == NULL: no end */
-} WhRange;
-
-/* Conditions on a column that the ranges do not express. */
-typedef struct WhFilter
-{
-	int			column;
-	int			n;
-	WhRange    *ranges;			/* of the column's own encoding */
-} WhFilter;
-
-typedef struct WhConditions
-{
-	int			nranges;		/* in key order, disjoint */
-	WhRange    *ranges;
-	int			nfilters;		/* by column, ascending */
-	WhFilter   *filters;
-	bool		recheck;		/* rows in them may not match */
-} WhConditions;
-
-extern void wh_conditions(Relation index, ScanKey keys, int nkeys,
-						  WhConditions *result);
-extern bool wh_simple_range(Relation index, ScanKey keys, int nkeys,
-							StringInfo lo, StringInfo hi, WhRange *range);
-extern bool wh_filter_passes(const RfRowFormat *format,
-							 const WhConditions *conditions,
-							 const uint8 *key, int len);
-
-/* whscan.c */
-extern IndexScanDesc wh_beginscan(Relation index, int nkeys, int norderbys);
-extern void wh_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
-					  ScanKey orderbys, int norderbys);
-extern bool wh_gettuple(IndexScanDesc scan, ScanDirection direction);
-extern int64 wh_getbitmap(IndexScanDesc scan, TIDBitmap *tbm);
-extern void wh_endscan(IndexScanDesc scan);
-extern void wh_markpos(IndexScanDesc scan);
-extern void wh_restrpos(IndexScanDesc scan);
-
-/* whparallel.c */
-extern Size wh_estimateparallelscan(RF_ESTIMATE_PARALLEL_ARGS);
-extern void wh_initparallelscan(void *target);
-extern void wh_parallelrescan(IndexScanDesc scan);
-
-#endif							/* RANGEFILTER_WORMHOLE_H */
+#endif							/* RANGEFILTER_WHPAGE_H */

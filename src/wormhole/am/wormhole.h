@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * wormhole.h
+ *	  The wormhole index as the server and the rest of the library see it.
+ *
+ * The room offers the access method's handler and the SQL functions, which the
+ * server finds by name, what is to be done when the library is loaded, and, to
+ * our planner, whether an index can be used.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_WORMHOLE_H
+#define RANGEFILTER_WORMHOLE_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+#include "storage/lockdefs.h"
+#include "utils/relcache.h"
+
+/* whhandler.c */
+extern void wh_init(void);
+
+/* whcost.c */
+extern bool wh_is_unusable(const IndexOptInfo *info);
+extern void wh_costestimate(PlannerInfo *root, IndexPath *path,
+							double loop_count, Cost *startup_cost,
+							Cost *total_cost, Selectivity *selectivity,
+							double *correlation, double *pages);
+
+/* whcheck.c */
+extern void wh_open_index(Oid indexid, LOCKMODE lockmode, Relation *heap,
+						  Relation *index);
+
+#endif							/* RANGEFILTER_WORMHOLE_H */

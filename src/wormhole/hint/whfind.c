@@ -1,0 +1,66 @@
+/*-------------------------------------------------------------------------
+ *
+ * whfind.c
+ *	  Finding leaves.
+ *
+ * The hint is asked first, and then the directory.  Either way the leaf's own
+ * bounds have been compared with the position when it is returned.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "wormhole/hint/whhint_impl.h"
+#include "wormhole/tree/whtree.h"
+
+/*
+ * The leaf a position belongs to, pinned and locked.  In a leaf locked
+ * exclusively no split is incomplete.
+ */
+Buffer
+wh_find_leaf(Relation index, const WhKey *key, WhSide side, int lockmode)
+{
+	if (!wh_cache(index)->have_meta)
+		wh_read_meta(index);
+	if (wh_enable_hint)
+	{
+		Buffer		buffer = wh_hint_find(index, key, side, lockmode);
+
+		if (BufferIsValid(buffer))
+			return buffer;
+	}
+	wh_note_descent(index);
+	return wh_descend(index, key, side, 0, lockmode);
+}
+
+/*
+ * Is a locked page the leaf a position belongs to?
+ */
+bool
+wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key)
+{
+	Page		page = BufferGetPage(buffer);
+	WhHeader	header = WhPageHeader(page);
+
+	return header->level == 0 && !(header->flags & (WH_DELETED | WH_META)) &&
+		header->identity == wh_cache(index)->identity &&
+		wh_page_side(page, key, WH_AT) == 0;
+}
+
+/*
+ * The leaf a position belongs to, expected in the given block or shortly to
+ * its right.
+ */
+Buffer
+wh_step(Relation index, BlockNumber block, const WhKey *key, WhSide side,
+		int lockmode)
+{
+	Buffer		buffer = InvalidBuffer;
+
+	if (block != InvalidBlockNumber)
+		buffer = wh_move_right(index, wh_read(index, block, lockmode), key,
+							   side, 0, lockmode);
+	if (!BufferIsValid(buffer))
+		buffer = wh_find_leaf(index, key, side, lockmode);
+	return buffer;
+}

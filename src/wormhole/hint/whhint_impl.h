@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * whhint_impl.h
+ *	  What the files of this room share: MetaTrieHT and a session's view of it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_WHHINT_IMPL_H
+#define RANGEFILTER_WHHINT_IMPL_H
+
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "storage/block.h"
+#include "wormhole/hint/whhint.h"
+#include "wormhole/index/whindex.h"
+
+/* An anchor and its leaf, as read from the directory. */
+typedef struct WhAnchor
+{
+	uint32		off;			/* of its bytes in WhAnchors.bytes */
+	uint16		len;
+	bool		has_tid;
+	BlockNumber leaf;
+} WhAnchor;
+
+/* The anchors of an index, ascending. */
+typedef struct WhAnchors
+{
+	int			n;
+	int			space;			/* of anchors */
+	WhAnchor   *anchors;
+	StringInfoData bytes;
+} WhAnchors;
+
+/* Prefixes in one line of the cache. */
+#define WH_WAYS		8
+
+typedef struct WhBucket
+{
+	uint16		tags[WH_WAYS];	/* low half of the prefix's hash */
+	uint16		rest[WH_WAYS];	/* high half */
+	uint32		nodes[WH_WAYS]; /* WH_NO_NODE: free, and all behind it */
+} WhBucket;
+
+#define WH_NO_NODE	PG_UINT32_MAX
+
+/*
+ * A prefix of anchors.  Nodes are numbered by length and then in order of
+ * keys, so that the children of one follow each other, and those of the next
+ * node follow them.
+ */
+typedef struct WhNode
+{
+	uint32		first;			/* of the anchors that begin so */
+	uint32		last;
+	uint32		child;			/* its first child; flag WH_IS_ANCHOR */
+} WhNode;
+
+#define WH_IS_ANCHOR	0x80000000	/* the first anchor is the prefix itself */
+
+/*
+ * A MetaTrieHT.  The arrays are in one piece of memory, in this order.  With
+ * numbers and pointers of one's own it is safe to search it while somebody
+ * overwrites the arrays: a result may be wrong, but nothing outside is read.
+ */
+typedef struct WhTrie
+{
+	uint32		nbuckets;
+	uint32		nnodes;
+	uint32		nleaves;
+	uint32		max_len;		/* of an anchor */
+	WhBucket   *buckets;
+	WhNode	   *nodes;			/* nnodes + 1 */
+	BlockNumber *leaves;		/* by number of anchor */
+	uint8	   *bytes;			/* the last byte of each node's prefix */
+} WhTrie;
+
+/*
+ * A backend's view of an index's hint.  Never freed once made, so caches may
+ * point to it.
+ */
+typedef struct WhHint
+{
+	Oid			relid;			/* hash key */
+	bool		present;		/* there is a trie */
+	uint64		identity;		/* the trie is of this build of the index */
+	WhTrie		trie;
+	void	   *memory;			/* our own, or NULL: shared */
+	Size		size;
+	int			slot;			/* in shared memory */
+	uint64		generation;		/* the slot's, while it is the same trie */
+	uint64		used;			/* time of the last use */
+	int64		debt;			/* lookups that a new trie would have helped */
+	int64		due;			/* debt at which to see what can be done */
+	int			tries;			/* recent ones, and how many of them failed */
+	int			failures;
+	int			pause;			/* lookups to go before the next try */
+	WhHintCounts counts;
+	WhHintCounts reported;		/* of counts, in shared memory already */
+} WhHint;
+
+/* whtrie.c */
+extern Size wh_trie_size(const WhAnchors *anchors, WhTrie *trie);
+extern void wh_trie_place(WhTrie *trie, void *memory);
+extern void wh_trie_build(WhTrie *trie, const WhAnchors *anchors);
+extern BlockNumber wh_trie_find(const WhTrie *trie, const WhKey *key,
+								WhSide side);
+
+/* whanchors.c */
+extern bool wh_read_anchors(Relation index, Size limit, WhAnchors *anchors);
+
+/* whhint.c */
+extern void wh_forget_trie(WhHint *hint);
+extern Buffer wh_hint_find(Relation index, const WhKey *key, WhSide side,
+						   int lockmode);
+extern void wh_note_descent(Relation index);
+
+/* whshared.c */
+extern bool wh_attach_shared(WhHint *hint, uint64 identity);
+extern bool wh_shared_is_current(const WhHint *hint);
+extern bool wh_share_trie(WhHint *hint);
+extern void wh_share_counts(WhHint *hint, WhHintCounts *all);
+
+#endif							/* RANGEFILTER_WHHINT_IMPL_H */

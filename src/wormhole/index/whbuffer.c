@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * whbuffer.c
+ *	  Blocks of an index: pinned, locked, checked, and new ones.
+ *
+ * Finding a block in the shared buffer table costs a hash, a partition lock and
+ * two or three lines of memory that are in no cache.  So each session remembers
+ * in which buffers it has seen blocks, for all its indexes, in a table of fixed
+ * size without chains.  Core verifies the guess while pinning: a wrong one
+ * costs a little and does no harm.  Nothing needs to be invalidated.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "compat.h"
+#include "port/pg_bitutils.h"
+#include "storage/indexfsm.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "wormhole/index/whindex.h"
+
+/*
+ * A pin by a remembered buffer does not count as use for the buffer pool's
+ * clock.  So that hot pages stay, every so many pins go the long way.
+ */
+#define LONG_WAY	64
+
+/* The table: a power of two of buffers. */
+static Buffer *recent = NULL;
+static uint32 recent_mask = 0;
+static int	recent_memory = -1; /* the setting it was made for */
+
+/*
+ * Raises the error for a page that cannot be what it should be.
+ */
+void
+wh_report_damage(Relation index, BlockNumber block)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is damaged at block %u",
+					RelationGetRelationName(index), block),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Raises the error for a page, or an index, of a version that we do not know,
+ * as after going back to an older release.
+ */
+void
+wh_report_version(Relation index, BlockNumber block, int version)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has format version %d at block %u, not %d",
+					RelationGetRelationName(index), version, block,
+					WH_FORMAT_VERSION),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
+ * The page in a locked buffer, if it is one of ours; an error otherwise.
+ */
+Page
+wh_check_page(Relation index, Buffer buffer)
+{
+	Page		page = BufferGetPage(buffer);
+	WhHeader	header = WhPageHeader(page);
+
+	if (PageIsNew(page) || header->page_id != WH_PAGE_ID)
+		wh_report_damage(index, BufferGetBlockNumber(buffer));
+	if (header->version != WH_FORMAT_VERSION)
+		wh_report_version(index, BufferGetBlockNumber(buffer),
+						  header->version);
+	if (((PageHeader) header)->pd_lower < WH_BOUNDS_OFF ||
+		((PageHeader) header)->pd_upper > BLCKSZ ||
+		(!(header->flags & (WH_META | WH_DELETED)) &&
+		 (header->slots_off + header->nslots * sizeof(WhSlot) !=
+		  ((PageHeader) header)->pd_lower ||
+		  header->slots_off < WH_BOUNDS_OFF + header->prefix_len +
+		  header->low_len + header->high_len)))
+		wh_report_damage(index, BufferGetBlockNumber(buffer));
+	return page;
+}
+
+/*
+ * Makes the table of buffers, or makes it anew after the setting has changed.
+ * Where there is no memory there is no table.
+ */
+static void
+make_table(void)
+{
+	Size		memory = wh_hint_memory * (Size) 1024 / WH_BUFFERS_PART;
+	Size		n = pg_prevpower2_64(memory / sizeof(Buffer));
+
+	/* More than there are buffers would not remember more. */
+	while (n / 4 > (Size) NBuffers && n > 1024)
+		n /= 2;
+	if (recent != NULL)
+		pfree(recent);
+	recent_memory = wh_hint_memory;
+	recent_mask = n - 1;
+	recent = MemoryContextAllocExtended(TopMemoryContext, n * sizeof(Buffer),
+										MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO |
+										MCXT_ALLOC_HUGE);
+}
+
+/*
+ * Pins a block.
+ */
+Buffer
+wh_pin(Relation index, BlockNumber block)
+{
+	static uint32 pins = 0;
+	Buffer	   *place;
+
+	/* Local buffers are found without locks anyway. */
+	if (!wh_enable_hint || RelationUsesLocalBuffers(index))
+		return ReadBuffer(index, block);
+	if (unlikely(recent_memory != wh_hint_memory))
+		make_table();
+	if (unlikely(recent == NULL))
+		return ReadBuffer(index, block);
+
+	/* Neighbouring blocks are neighbours in the table. */
+	place = &recent[(murmurhash32(RelationGetRelid(index)) + block) &
+					recent_mask];
+	if (likely(++pins % LONG_WAY != 0 && *place != InvalidBuffer &&
+			   ReadRecentBuffer(RF_RELFILE(index), MAIN_FORKNUM, block,
+								*place)))
+		return *place;
+	*place = ReadBuffer(index, block);
+	return *place;
+}
+
+/*
+ * Pins and locks a block that some page refers to, and checks it.
+ */
+Buffer
+wh_read(Relation index, BlockNumber block, int lockmode)
+{
+	WhCache    *cache = wh_cache(index);
+	Buffer		buffer;
+
+	if (block >= cache->nblocks)
+	{
+		cache->nblocks = RelationGetNumberOfBlocks(index);
+		if (block >= cache->nblocks)
+			wh_report_damage(index, block);
+	}
+	buffer = wh_pin(index, block);
+	LockBuffer(buffer, lockmode);
+	(void) wh_check_page(index, buffer);
+	return buffer;
+}
+
+/*
+ * A page to use, from the free space map or the end of the file, locked
+ * exclusively.  The map is not crash-safe: what it offers is looked at.  A
+ * reader that comes upon the block late sees from its bounds what it is.
+ */
+Buffer
+wh_new_buffer(Relation index)
+{
+	bool		need_lock = !RELATION_IS_LOCAL(index);
+	Buffer		buffer;
+
+	for (;;)
+	{
+		BlockNumber block = GetFreeIndexPage(index);
+		Page		page;
+
+		if (block == InvalidBlockNumber)
+			break;
+		buffer = ReadBuffer(index, block);
+		page = BufferGetPage(buffer);
+		if (ConditionalLockBuffer(buffer))
+		{
+			if (PageIsNew(page) ||
+				(WhPageHeader(page)->page_id == WH_PAGE_ID &&
+				 (WhPageHeader(page)->flags & WH_DELETED)))
+				return buffer;
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		}
+		ReleaseBuffer(buffer);
+	}
+	if (need_lock)
+		LockRelationForExtension(index, ExclusiveLock);
+	buffer = ReadBuffer(index, P_NEW);
+
+	/* Locked before VACUUM can count the block and find it unused. */
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (need_lock)
+		UnlockRelationForExtension(index, ExclusiveLock);
+	return buffer;
+}

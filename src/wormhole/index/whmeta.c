@@ -1,0 +1,134 @@
+/*-------------------------------------------------------------------------
+ *
+ * whmeta.c
+ *	  The metapage.
+ *
+ * It says where the root is, and how keys were made when the index was built.
+ * A session keeps what it read there (WhCache) as long as that is good enough
+ * to begin a descent with.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "wormhole/index/whindex.h"
+
+/*
+ * Checks that the metapage is one of this version and of these columns.
+ */
+static void
+check_meta(Relation index, Page page)
+{
+	WhMetaData *meta = WhPageMeta(page);
+	RfRowFormat *format = &wh_cache(index)->format;
+
+	if (!(WhPageHeader(page)->flags & WH_META) || meta->magic != WH_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\" is not a wormhole index",
+						RelationGetRelationName(index)),
+				 errhint("Please REINDEX it.")));
+	if (meta->version != WH_FORMAT_VERSION)
+		wh_report_version(index, WH_META_BLKNO, meta->version);
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		if (meta->ncolumns != format->ncolumns ||
+			meta->codec_ids[i] != format->columns[i].codec->id)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("keys of index \"%s\" are encoded in another way",
+							RelationGetRelationName(index)),
+					 errhint("Please REINDEX it.")));
+	}
+}
+
+/*
+ * Brings what is cached of the metapage up to date.  Locks it for a moment.
+ */
+void
+wh_read_meta(Relation index)
+{
+	WhCache    *cache = wh_cache(index);
+	Buffer		buffer = wh_read(index, WH_META_BLKNO, BUFFER_LOCK_SHARE);
+	Page		page = BufferGetPage(buffer);
+
+	check_meta(index, page);
+	cache->identity = WhPageHeader(page)->identity;
+	cache->root = WhPageMeta(page)->root;
+	cache->level = WhPageMeta(page)->level;
+	cache->sorted_otherwise = WhPageMeta(page)->collators != cache->collators;
+	cache->have_meta = true;
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Would the keys of strings sort in another way now than when the index was
+ * built?  ICU sorts by other rules after an upgrade, or on this standby.
+ */
+bool
+wh_sorted_otherwise(Relation index)
+{
+	if (wh_cache(index)->collators == 0)
+		return false;
+	if (!wh_cache(index)->have_meta)
+		wh_read_meta(index);
+	return wh_cache(index)->sorted_otherwise;
+}
+
+/*
+ * Then nothing can be found in it, and nothing put into it.  (VACUUM can go on:
+ * it makes no keys.)
+ */
+void
+wh_check_collators(Relation index)
+{
+	if (!wh_sorted_otherwise(index))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" was built under another version of a collation",
+					RelationGetRelationName(index)),
+			 errdetail("The collation sorts in another way here than where the index was built, as after an upgrade of ICU."),
+			 errhint("REINDEX it.")));
+}
+
+/*
+ * Fills in a metapage.
+ */
+void
+wh_init_meta_page(Relation index, Page page, uint64 identity,
+				  BlockNumber root, uint32 level)
+{
+	WhBounds	none = {.low.data = (const uint8 *) "",.rightmost = true};
+	RfRowFormat *format = &wh_cache(index)->format;
+	WhMetaData *meta;
+
+	wh_init_page(page, identity, 0, &none);
+	WhPageHeader(page)->flags = WH_META;
+	meta = WhPageMeta(page);
+	memset(meta, 0, sizeof(*meta));
+	meta->magic = WH_MAGIC;
+	meta->version = WH_FORMAT_VERSION;
+	meta->ncolumns = format->ncolumns;
+	for (int i = 0; i < format->ncolumns; i++)
+		meta->codec_ids[i] = format->columns[i].codec->id;
+	meta->collators = wh_cache(index)->collators;
+	meta->root = root;
+	meta->level = level;
+	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
+}
+
+/*
+ * A number that no other build of an index has.
+ */
+uint64
+wh_new_identity(void)
+{
+	uint64		identity;
+
+	if (!pg_strong_random(&identity, sizeof(identity)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate a random number")));
+	return identity;
+}

@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * whkill.c
+ *	  Marking entries whose rows are dead to all.
+ *
+ * A scan that finds a row dead to all marks its entry, so that later scans do
+ * not visit the table for it.  An insert that finds no room removes marked
+ * entries (write/whdead.c).
+ *
+ * A mark is a hint: it is set under a share lock and without WAL.  Generic WAL
+ * describes a page's change by the bytes that differ from what the page was,
+ * marks included, and so works on the same page only.  Therefore setting a
+ * mark also sets WH_KILLED, and the next record of the page carries all marks
+ * (page/whwal.c).
+ *
+ * The entry that is marked must still be the one of the dead row.  That is
+ * certain in two cases.  Where the scan has kept its pin, VACUUM has removed
+ * no entry, so no TID has been used for another row.  And where the page's LSN
+ * is the one that the scan read, the page has not changed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "wormhole/scan/whscan_impl.h"
+
+/*
+ * Are these items, of which all rows are dead, all there is in their slot?
+ */
+static bool
+is_whole_entry(Page page, const WhScanItem *items, int n)
+{
+	int			at = WhItemSlot(items);
+	const ItemPointerData *tids;
+
+	if (at >= WhPageHeader(page)->nslots ||
+		(WhSlots(page)[at].info & WH_GAP) ||
+		wh_slot_tids(page, &WhSlots(page)[at], &tids) != n)
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (memcmp(&tids[i], &items[i].tid, sizeof(ItemPointerData)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Marks the entries of which the batch's items are killed.  Returns whether
+ * there were any.
+ */
+static bool
+mark_entries(Page page, const WhBatch *batch)
+{
+	const WhScanItem *items = batch->items;
+	bool		marked = false;
+	int			end;
+
+	for (int i = 0; i < batch->nitems; i = end)
+	{
+		bool		killed = true;
+		WhSlot	   *slot;
+
+		for (end = i; end < batch->nitems &&
+			 WhItemSlot(&items[end]) == WhItemSlot(&items[i]); end++)
+			killed &= (items[end].slot & WH_ITEM_KILLED) != 0;
+		if (!killed || !is_whole_entry(page, &items[i], end - i))
+			continue;
+		slot = &WhSlots(page)[WhItemSlot(&items[i])];
+		marked |= !(slot->info & WH_DEAD);
+		slot->info |= WH_DEAD;
+	}
+	return marked;
+}
+
+/*
+ * Marks entries in the leaf of a batch, of which the scan killed items.  The
+ * leaf is not locked; it is pinned if the batch says so, before and after.
+ */
+void
+wh_mark_dead(Relation index, WhBatch *batch)
+{
+	bool		pinned = BufferIsValid(batch->buffer);
+	Buffer		buffer = batch->buffer;
+	Page		page;
+
+	if (pinned)
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	else
+		buffer = wh_read(index, batch->block, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	if ((pinned || BufferGetLSNAtomic(buffer) == batch->lsn) &&
+		mark_entries(page, batch))
+	{
+		WhPageHeader(page)->flags |= WH_KILLED;
+		MarkBufferDirtyHint(buffer, true);
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	if (!pinned)
+		ReleaseBuffer(buffer);
+}

@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * whtree.h
+ *	  The tree: ways from the root to a page, and pages that come and go.
+ *
+ * The room offers the descent to the page of a position, splits, the end of
+ * splits that were cut short, and the deletion of empty pages.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_WHTREE_H
+#define RANGEFILTER_WHTREE_H
+
+#include "postgres.h"
+
+#include "wormhole/index/whindex.h"
+
+/* whtree.c */
+extern Buffer wh_descend(Relation index, const WhKey *key, WhSide side,
+						 int level, int lockmode);
+extern Buffer wh_move_right(Relation index, Buffer buffer, const WhKey *key,
+							WhSide side, int level, int lockmode);
+extern void wh_add_anchor(Relation index, Buffer left, Buffer right);
+
+/* whsplit.c */
+extern void wh_split(Relation index, Buffer buffer, WhItemSet *set,
+					 Buffer child);
+
+/* whdelete.c */
+extern int	wh_delete_page(Relation index, BlockNumber block, int level);
+
+#endif							/* RANGEFILTER_WHTREE_H */
