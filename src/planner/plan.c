@@ -22,7 +22,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
-#include "planner/gate.h"
+#include "planner/gate/gate.h"
 #include "stats/stats.h"
 #include "storage/lwlock.h"
 #include "utils/snapmgr.h"

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
-#include "planner/gate.h"
+#include "planner/gate/gate.h"
 
 
 /*

@@ -1,0 +1,363 @@
+/*-------------------------------------------------------------------------
+ *
+ * activity.c
+ *	  Which scans find nothing: watching some of the queries.
+ *
+ * A partition whose index did not say NO is scanned.  If that scan finds no
+ * row, the partition might have been skipped: the filter was wrong, or knows
+ * of rows that are gone or not visible, or was not up to date.  To see it, rows
+ * must be counted scan by scan, which costs a little for each row.  So it is
+ * done for a random share of queries (rangefilter.activity_sample_rate),
+ * chosen when the query is planned, because that is when the index is asked.
+ * The plan carries a list of what is to be watched; ExecutorStart switches the
+ * counting of rows on, ExecutorEnd looks at the scans.  A plan that is kept is
+ * watched once, like the question that led to it.
+ *
+ * A scan that was started and returned nothing has been read to its end.  It
+ * tells of the filter only if the filter was asked for all that the scan was to
+ * find.  So a scan is watched if
+ *	- one index was asked, and with it all conditions on the table, those apart
+ *	  that follow from the partition's bounds;
+ *	- it takes no values from outside, and is no sample;
+ *	- its table is in the plan only once;
+ *	- the plan has no workers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/table.h"
+#include "catalog/partition.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "planner/planning/planning.h"
+#include "stats/stats.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/partcache.h"
+#include "utils/rel.h"
+
+/* custom_private of the list, a CustomScan that is never run. */
+typedef enum RfWatchPrivate
+{
+	RF_WATCH_LEAVES,			/* OIDs of tables ... */
+	RF_WATCH_INDEXES,			/* ... and of the indexes asked */
+	RF_WATCH_DONE				/* Boolean */
+} RfWatchPrivate;
+
+const CustomScanMethods rf_watch_methods = {
+	.CustomName = "Range Filter Watch",
+	.CreateCustomScanState = rf_create_guard_state
+};
+
+/* What became of one of the tables. */
+typedef struct RfWatched
+{
+	Oid			leaf;
+	Oid			index;
+	int			nscans;			/* in the plan */
+	bool		started;
+	bool		dependent;		/* takes values from outside */
+	double		rows;
+} RfWatched;
+
+typedef struct RfWatchContext
+{
+	EState	   *estate;
+	RfWatched  *tables;			/* by leaf */
+	int			n;
+} RfWatchContext;
+
+static ExecutorEnd_hook_type previous_hook = NULL;
+
+/*
+ * A pass over a table's partitions begins: may their scans be watched?
+ */
+void
+rf_watch_pass(RfPass *pass, RelOptInfo *parent)
+{
+	ListCell   *cell;
+
+	if (!rf_planning->watch || pass->match.cond->kind != RF_COND_PROBE)
+		return;
+	pass->watched = true;
+	pass->varno = parent->relid;
+	foreach(cell, parent->baserestrictinfo)
+	{
+		Node	   *clause = (Node *) lfirst_node(RestrictInfo, cell)->clause;
+
+		if (!list_member_ptr(pass->match.clauses, clause))
+			pass->others = lappend(pass->others, clause);
+	}
+}
+
+/*
+ * A partition is kept.
+ */
+void
+rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf, int position)
+{
+	RfLeaf	   *entry;
+
+	if (!pass->watched)
+		return;
+	entry = rf_find_leaf(table, pass->match.cond->index, leaf, position);
+	if (entry == NULL)
+		return;
+	pass->kept_leaves = lappend_oid(pass->kept_leaves, leaf);
+	pass->kept_indexes = lappend_oid(pass->kept_indexes, entry->index);
+}
+
+/*
+ * Are the conditions that the index was not asked for true for all rows of
+ * the partition, by its bounds?  The planner has locked both tables.
+ */
+static bool
+others_follow(const RfPass *pass, Relation parent, Oid oid)
+{
+	Relation	leaf;
+	List	   *bounds;
+	List	   *others;
+
+	if (pass->others == NIL)
+		return true;
+	leaf = table_open(oid, NoLock);
+	bounds = (List *) expression_planner((Expr *) RelationGetPartitionQual(leaf));
+	others = map_partition_varattnos(copyObject(pass->others), pass->varno,
+									 leaf, parent);
+	ChangeVarNodes((Node *) others, pass->varno, 1, 0);
+	table_close(leaf, NoLock);
+	return predicate_implied_by(others, bounds, false);
+}
+
+/*
+ * Adds to the lists what of a pass is to be watched.
+ */
+static void
+watch_kept(const RfPass *pass, List **leaves, List **indexes)
+{
+	Relation	parent = table_open(pass->relid, NoLock);
+	ListCell   *leaf;
+	ListCell   *index;
+
+	forboth(leaf, pass->kept_leaves, index, pass->kept_indexes)
+	{
+		if (!others_follow(pass, parent, lfirst_oid(leaf)))
+			continue;
+		*leaves = lappend_oid(*leaves, lfirst_oid(leaf));
+		*indexes = lappend_oid(*indexes, lfirst_oid(index));
+	}
+	table_close(parent, NoLock);
+}
+
+/*
+ * Has a plan that was chosen carry the list of what is to be watched.
+ */
+void
+rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning)
+{
+	CustomScan *watch;
+	List	   *leaves = NIL;
+	List	   *indexes = NIL;
+	ListCell   *cell;
+
+	if (!planning->watch || stmt->parallelModeNeeded)
+		return;
+	foreach(cell, planning->passes)
+	{
+		if (((RfPass *) lfirst(cell))->watched)
+			watch_kept(lfirst(cell), &leaves, &indexes);
+	}
+	if (leaves == NIL)
+		return;
+	watch = makeNode(CustomScan);
+	watch->methods = &rf_watch_methods;
+	watch->scan.plan.parallel_safe = false;
+	watch->custom_private = list_make3(leaves, indexes, makeBoolean(false));
+	stmt->subplans = lappend(stmt->subplans, watch);
+}
+
+/*
+ * The list that a plan carries, unless it has been watched; or NULL.
+ */
+static CustomScan *
+find_watch(const PlannedStmt *stmt)
+{
+	for (int i = list_length(stmt->subplans) - 1; i >= 0; i--)
+	{
+		CustomScan *plan = list_nth(stmt->subplans, i);
+
+		if (plan != NULL && IsA(plan, CustomScan) &&
+			plan->methods == &rf_watch_methods)
+			return boolVal(list_nth(plan->custom_private, RF_WATCH_DONE)) ?
+				NULL : plan;
+	}
+	return NULL;
+}
+
+/*
+ * A plan is about to be started: has rows counted if it is to be watched.
+ */
+void
+rf_watch_start(QueryDesc *desc, int eflags)
+{
+	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && !IsParallelWorker() &&
+		find_watch(desc->plannedstmt) != NULL)
+		desc->instrument_options |= INSTRUMENT_ROWS;
+}
+
+/*
+ * qsort and bsearch callback.
+ */
+static int
+compare_watched(const void *a, const void *b)
+{
+	Oid			x = ((const RfWatched *) a)->leaf;
+	Oid			y = ((const RfWatched *) b)->leaf;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * The tables to be watched, sorted.  One that was asked about twice counts as
+ * if it were scanned twice.
+ */
+static void
+make_tables(CustomScan *watch, RfWatchContext *context)
+{
+	List	   *leaves = list_nth(watch->custom_private, RF_WATCH_LEAVES);
+	List	   *indexes = list_nth(watch->custom_private, RF_WATCH_INDEXES);
+	RfWatched  *tables = palloc0(list_length(leaves) * sizeof(RfWatched));
+
+	for (int i = 0; i < list_length(leaves); i++)
+	{
+		tables[i].leaf = list_nth_oid(leaves, i);
+		tables[i].index = list_nth_oid(indexes, i);
+	}
+	qsort(tables, list_length(leaves), sizeof(RfWatched), compare_watched);
+	for (int i = 1; i < list_length(leaves); i++)
+	{
+		if (tables[i].leaf == tables[i - 1].leaf)
+			tables[i].nscans = tables[i - 1].nscans = 1;
+	}
+	context->tables = tables;
+	context->n = list_length(leaves);
+}
+
+/*
+ * Does a node use values from outside?  Parameters that only signal something,
+ * as those for EvalPlanQual do, have no type.
+ */
+static bool
+takes_values(PlanState *node, EState *estate)
+{
+	List	   *types = estate->es_plannedstmt->paramExecTypes;
+	int			param = -1;
+
+	while ((param = bms_next_member(node->plan->extParam, param)) >= 0)
+	{
+		if (OidIsValid(list_nth_oid(types, param)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Notes what a node of the plan has found, if it scans one of the tables.
+ */
+static bool
+note_scan(PlanState *node, void *arg)
+{
+	RfWatchContext *context = arg;
+	RfWatched	key = {0};
+	RfWatched  *table = NULL;
+
+	switch (nodeTag(node))
+	{
+		case T_SeqScanState:
+		case T_SampleScanState:
+		case T_IndexScanState:
+		case T_IndexOnlyScanState:
+		case T_BitmapHeapScanState:
+		case T_TidScanState:
+		case T_TidRangeScanState:
+			key.leaf = exec_rt_fetch(((Scan *) node->plan)->scanrelid,
+									 context->estate)->relid;
+			table = bsearch(&key, context->tables, context->n,
+							sizeof(RfWatched), compare_watched);
+			break;
+		default:
+			break;
+	}
+	if (table != NULL && node->instrument != NULL)
+	{
+		Instrumentation *seen = node->instrument;
+
+		table->nscans++;
+		table->started = seen->running || seen->nloops > 0;
+		table->rows = seen->ntuples + seen->tuplecount;
+		table->dependent = takes_values(node, context->estate) ||
+			IsA(node, SampleScanState);
+	}
+	return planstate_tree_walker(node, note_scan, arg);
+}
+
+/*
+ * Counts the scans of a plan that has been executed.
+ */
+static void
+count_scans(QueryDesc *desc, CustomScan *watch)
+{
+	RfWatchContext context = {.estate = desc->estate};
+
+	make_tables(watch, &context);
+	note_scan(desc->planstate, &context);
+	for (int i = 0; i < context.n; i++)
+	{
+		RfWatched  *table = &context.tables[i];
+		RfCounts   *counts;
+
+		if (table->nscans != 1 || !table->started || table->dependent)
+			continue;
+		counts = rf_stats_counts(table->index);
+		counts->scans++;
+		counts->empty += table->rows == 0;
+		rf_stats_pending = true;
+	}
+	pfree(context.tables);
+
+	/* Only this note is ever changed in a plan that may be a cached one. */
+	((Boolean *) list_nth(watch->custom_private, RF_WATCH_DONE))->boolval = true;
+}
+
+/*
+ * ExecutorEnd_hook
+ */
+static void
+executor_end(QueryDesc *desc)
+{
+	CustomScan *watch = find_watch(desc->plannedstmt);
+
+	if (watch != NULL && desc->planstate->instrument != NULL)
+		count_scans(desc, watch);
+	if (previous_hook)
+		previous_hook(desc);
+	else
+		standard_ExecutorEnd(desc);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_activity(void)
+{
+	rf_stats_collect = rf_collect_counts;
+	RegisterCustomScanMethods(&rf_watch_methods);
+	previous_hook = ExecutorEnd_hook;
+	ExecutorEnd_hook = executor_end;
+}

@@ -1,0 +1,543 @@
+/*-------------------------------------------------------------------------
+ *
+ * match.c
+ *	  A table's restrictions as a condition on its rangefilter indexes.
+ *
+ * The result is a small tree: sets of keys to ask indexes for, under AND and
+ * OR.  Under AND, what no index knows of is left out; under OR every arm must
+ * be covered.  Sets for the same index are intersected or united at once, so
+ * that "x > 1 AND x < 9" costs one probe per partition.
+ *
+ * Of an index on several columns, a clause says something of one column only.
+ * What is said of each is collected as long as more may come, up to the next
+ * OR or the end, and then made a set of keys of rows: settled.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
+#include "planner/planning/planning.h"
+#include "rewrite/rewriteManip.h"
+
+/* What matching a clause needs to know. */
+typedef struct RfMatchContext
+{
+	Index		varno;			/* of the relation the clauses are about */
+	RfTable    *table;
+	List	   *clauses;		/* all that may be used */
+	Node	  **keys;			/* per column: key expression for this rel */
+	int8	   *usable;			/* per index: predicate implied? -1: not asked */
+	int		   *used;			/* per index: columns that made a condition */
+} RfMatchContext;
+
+static RfCond *match_clause(RfMatchContext *context, Node *clause);
+
+/*
+ * A condition with the given arguments.
+ */
+static RfCond *
+make_cond(RfCondKind kind, List *args)
+{
+	RfCond	   *cond = palloc0(sizeof(RfCond));
+
+	cond->kind = kind;
+	cond->probe = -1;
+	cond->args = args;
+	return cond;
+}
+
+/*
+ * A question to an index.
+ */
+static RfCond *
+make_probe(RfIndex *index, int column, RfKeySet *set)
+{
+	RfCond	   *cond = make_cond(RF_COND_PROBE, NIL);
+
+	cond->index = index;
+	cond->column = column;
+	cond->set = set;
+	return cond;
+}
+
+/*
+ * Do two conditions ask for keys of the same kind, of one index or of one of
+ * its columns?
+ */
+static bool
+same_keys(const RfCond *a, const RfCond *b)
+{
+	return a->kind == RF_COND_PROBE && b->kind == RF_COND_PROBE &&
+		a->index == b->index && a->column == b->column;
+}
+
+/*
+ * Takes the probes for keys of one kind out of a list of conditions and makes
+ * them one.  In pairs, so that a thousand arms do not cost a million steps.
+ */
+static RfCond *
+merge_probes(RfCondKind kind, const RfCond *first, List **conds)
+{
+	RfKeySet  **sets = palloc(list_length(*conds) * sizeof(RfKeySet *));
+	int			n = 0;
+	RfCond	   *result;
+	ListCell   *cell;
+
+	foreach(cell, *conds)
+	{
+		RfCond	   *cond = lfirst(cell);
+
+		if (same_keys(cond, first))
+		{
+			sets[n++] = cond->set;
+			*conds = foreach_delete_current(*conds, cell);
+		}
+	}
+	while (n > 1)
+	{
+		for (int i = 0; i < n / 2; i++)
+			sets[i] = kind == RF_COND_AND ?
+				rf_keyset_intersect(sets[2 * i], sets[2 * i + 1]) :
+				rf_keyset_union(sets[2 * i], sets[2 * i + 1]);
+		if (n % 2 == 1)
+			sets[n / 2] = sets[n - 1];
+		n = (n + 1) / 2;
+	}
+	result = make_probe(first->index, first->column, sets[0]);
+	pfree(sets);
+	return result;
+}
+
+/*
+ * The conditions under AND or OR; NULL for none.  The list is used up.
+ */
+static RfCond *
+combine(RfCondKind kind, List *conds)
+{
+	List	   *args = NIL;
+
+	while (conds != NIL)
+	{
+		RfCond	   *first = linitial(conds);
+
+		if (first->kind == kind)
+			conds = list_concat(list_delete_first(conds), first->args);
+		else if (first->kind == RF_COND_PROBE)
+			args = lappend(args, merge_probes(kind, first, &conds));
+		else
+		{
+			args = lappend(args, first);
+			conds = list_delete_first(conds);
+		}
+	}
+	if (list_length(args) <= 1)
+		return args == NIL ? NULL : linitial(args);
+	return make_cond(kind, args);
+}
+
+/*
+ * The conditions a condition is an AND of.
+ */
+static List *
+conjuncts(RfCond *cond)
+{
+	return cond->kind == RF_COND_AND ? cond->args : list_make1(cond);
+}
+
+/*
+ * Joins what conditions say of the columns of one index, the first of which
+ * is given, to a condition on its rows.
+ */
+static RfCond *
+row_probe(RfMatchContext *context, RfCond *first, List *conds)
+{
+	RfIndex    *index = first->index;
+	RfKeySet   *sets[RF_MAX_COLUMNS] = {NULL};
+	int			n = 0;
+	ListCell   *cell;
+
+	foreach(cell, conds)
+	{
+		RfCond	   *cond = lfirst(cell);
+
+		if (cond->kind == RF_COND_PROBE && cond->index == index &&
+			cond->column != RF_WHOLE_KEY)
+			sets[cond->column] = cond->set;
+	}
+	while (n < index->ncolumns && sets[n] != NULL)
+		n++;
+	return make_probe(index, RF_WHOLE_KEY,
+					  rf_row_set(index->codec, sets, n,
+								 &context->used[index - context->table->indexes]));
+}
+
+/*
+ * A condition on rows only, for one that may be on columns too.  What says
+ * nothing without a condition on the first column is left out; NULL where
+ * nothing is left.
+ */
+static RfCond *
+settle(RfMatchContext *context, RfCond *cond)
+{
+	List	   *conds = cond == NULL ? NIL : conjuncts(cond);
+	List	   *settled = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conds)
+	{
+		RfCond	   *part = lfirst(cell);
+
+		if (part->kind != RF_COND_PROBE || part->column == RF_WHOLE_KEY)
+			settled = lappend(settled, part);
+		else if (part->column == 0)
+			settled = lappend(settled, row_probe(context, part, conds));
+	}
+	return combine(RF_COND_AND, settled);
+}
+
+/*
+ * May this index be asked?  A partial one only where the query is about
+ * nothing but its rows.
+ */
+static bool
+index_usable(RfMatchContext *context, int i)
+{
+	List	   *predicate = context->table->indexes[i].predicate;
+
+	if (predicate == NIL)
+		return true;
+	if (context->usable[i] < 0)
+	{
+		predicate = copyObject(predicate);
+		ChangeVarNodes((Node *) predicate, 1, context->varno, 0);
+		context->usable[i] = predicate_implied_by(predicate,
+												  context->clauses, false);
+	}
+	return context->usable[i];
+}
+
+/*
+ * The key expression of an index's column that is one, in terms of the
+ * relation.
+ */
+static Node *
+column_key(RfMatchContext *context, int i, int column)
+{
+	Node	   *expr = context->table->indexes[i].columns[column].expr;
+	Node	  **key = &context->keys[i * RF_MAX_COLUMNS + column];
+
+	if (expr != NULL && *key == NULL)
+	{
+		*key = copyObject(expr);
+		ChangeVarNodes(*key, 1, context->varno, 0);
+	}
+	return *key;
+}
+
+/*
+ * A clause that is neither AND nor OR: asks all indexes that know of it.
+ */
+static RfCond *
+match_simple_clause(RfMatchContext *context, Node *clause)
+{
+	List	   *conds = NIL;
+
+	for (int i = 0; i < context->table->nindexes; i++)
+	{
+		RfIndex    *index = &context->table->indexes[i];
+
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			RfKeySet   *set = rf_clause_set(&index->columns[c],
+											context->varno,
+											column_key(context, i, c), clause);
+
+			if (set != NULL && index_usable(context, i))
+				conds = lappend(conds,
+								make_probe(index,
+										   index->ncolumns > 1 ? c : RF_WHOLE_KEY,
+										   set));
+		}
+	}
+	return combine(RF_COND_AND, conds);
+}
+
+/*
+ * AND: what no index knows of is left out.
+ */
+static RfCond *
+match_and(RfMatchContext *context, List *args)
+{
+	List	   *conds = NIL;
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		RfCond	   *cond = match_clause(context, lfirst(cell));
+
+		if (cond != NULL)
+			conds = lappend(conds, cond);
+	}
+	return combine(RF_COND_AND, conds);
+}
+
+/*
+ * What all arms of an OR say of one and the same column: "b = 1 OR b = 2" is
+ * of use where another clause tells a, and needs no arm to be of use alone.
+ */
+static List *
+common_columns(List *arms)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conjuncts(linitial(arms)))
+	{
+		RfCond	   *probe = lfirst(cell);
+		List	   *probes = NIL;
+		ListCell   *arm;
+
+		if (probe->kind != RF_COND_PROBE || probe->column == RF_WHOLE_KEY)
+			continue;
+		foreach(arm, arms)
+		{
+			ListCell   *part;
+
+			foreach(part, conjuncts(lfirst(arm)))
+			{
+				if (same_keys(lfirst(part), probe))
+					probes = lappend(probes, lfirst(part));
+			}
+		}
+		if (list_length(probes) == list_length(arms))
+			result = lappend(result, combine(RF_COND_OR, probes));
+	}
+	return result;
+}
+
+/*
+ * OR: every arm must be covered.
+ */
+static RfCond *
+match_or(RfMatchContext *context, List *args)
+{
+	List	   *arms = NIL;
+	List	   *settled = NIL;
+	List	   *conds;
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		RfCond	   *arm = match_clause(context, lfirst(cell));
+
+		if (arm == NULL)
+			return NULL;
+		arms = lappend(arms, arm);
+	}
+	conds = common_columns(arms);
+	foreach(cell, arms)
+	{
+		RfCond	   *arm = settle(context, lfirst(cell));
+
+		if (arm == NULL)
+			return combine(RF_COND_AND, conds);
+		settled = lappend(settled, arm);
+	}
+	return combine(RF_COND_AND, lappend(conds, combine(RF_COND_OR, settled)));
+}
+
+/*
+ * A clause as a condition; NULL where the indexes say nothing about it.
+ */
+static RfCond *
+match_clause(RfMatchContext *context, Node *clause)
+{
+	check_stack_depth();
+	if (IsA(clause, RestrictInfo))
+		clause = (Node *) ((RestrictInfo *) clause)->clause;
+	if (is_andclause(clause))
+		return match_and(context, ((BoolExpr *) clause)->args);
+	if (is_orclause(clause))
+		return match_or(context, ((BoolExpr *) clause)->args);
+	return match_simple_clause(context, clause);
+}
+
+/*
+ * The clauses that may be used without telling what security barriers hide
+ * (R6 in src/README.md).
+ */
+List *
+rf_usable_clauses(RelOptInfo *rel, List *restrictions)
+{
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, restrictions)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
+
+		if (!rinfo->pseudoconstant &&
+			restriction_is_securely_promotable(rinfo, rel))
+			clauses = lappend(clauses, rinfo->clause);
+	}
+	return clauses;
+}
+
+/*
+ * Flattens the sets of keys, for comparing and for keeping them in a plan.
+ */
+static void
+flatten(RfCond *cond)
+{
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		cond->flat = rf_keyset_serialize(cond->set);
+	foreach(cell, cond->args)
+		flatten(lfirst(cell));
+}
+
+/*
+ * Is there anything of a clause's condition in the one on rows?
+ */
+static bool
+was_used(RfMatchContext *context, RfCond *cond)
+{
+	ListCell   *cell;
+
+	foreach(cell, conjuncts(cond))
+	{
+		RfCond	   *part = lfirst(cell);
+
+		if (part->kind != RF_COND_PROBE || part->column == RF_WHOLE_KEY ||
+			part->column < context->used[part->index - context->table->indexes])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What of some clauses about a relation the indexes of its table can answer;
+ * false for nothing.
+ */
+bool
+rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
+{
+	RfMatchContext context;
+	List	   *conds = NIL;	/* of each clause, NULL for none */
+	List	   *all = NIL;
+	ListCell   *cell;
+	ListCell   *other;
+
+	memset(match, 0, sizeof(*match));
+	if (table->nindexes == 0 || clauses == NIL)
+		return false;
+	context.varno = varno;
+	context.table = table;
+	context.clauses = clauses;
+	context.keys = palloc0(table->nindexes * RF_MAX_COLUMNS * sizeof(Node *));
+	context.used = palloc(table->nindexes * sizeof(int));
+	context.usable = palloc(table->nindexes);
+	memset(context.usable, -1, table->nindexes);
+
+	foreach(cell, context.clauses)
+	{
+		RfCond	   *cond = match_clause(&context, lfirst(cell));
+
+		conds = lappend(conds, cond);
+		if (cond != NULL)
+			all = lappend(all, cond);
+	}
+	memset(context.used, 0, table->nindexes * sizeof(int));
+	match->cond = settle(&context, combine(RF_COND_AND, all));
+	if (match->cond == NULL)
+		return false;
+	forboth(cell, context.clauses, other, conds)
+	{
+		if (lfirst(other) != NULL && was_used(&context, lfirst(other)))
+			match->clauses = lappend(match->clauses, lfirst(cell));
+	}
+	return true;
+}
+
+/*
+ * Does a clause, neither AND nor OR, tell anything of a column of an index?
+ * None of the keys is an expression.
+ */
+bool
+rf_clause_known(Node *clause, Index varno, RfTable *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		const RfIndex *index = &table->indexes[i];
+
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			if (rf_clause_set(&index->columns[c], varno, NULL, clause) != NULL)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The same as rf_match_clauses() for a relation's restrictions; the sets of keys are serialized.
+ */
+bool
+rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match)
+{
+	if (table->nindexes == 0)
+	{
+		memset(match, 0, sizeof(*match));
+		return false;
+	}
+	if (!rf_match_clauses(rf_usable_clauses(rel, rel->baserestrictinfo),
+						  rel->relid, table, match))
+		return false;
+	flatten(match->cond);
+	return true;
+}
+
+/*
+ * Do two conditions ask the same of the same indexes?
+ */
+bool
+rf_same_cond(const RfCond *a, const RfCond *b)
+{
+	ListCell   *cell_a;
+	ListCell   *cell_b;
+
+	if (a->kind != b->kind || list_length(a->args) != list_length(b->args))
+		return false;
+	if (a->kind == RF_COND_PROBE)
+		return a->index->oid == b->index->oid &&
+			VARSIZE(a->flat) == VARSIZE(b->flat) &&
+			memcmp(a->flat, b->flat, VARSIZE(a->flat)) == 0;
+	forboth(cell_a, a->args, cell_b, b->args)
+	{
+		if (!rf_same_cond(lfirst(cell_a), lfirst(cell_b)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The OIDs of the indexes a condition asks.
+ */
+List *
+rf_cond_indexes(const RfCond *cond)
+{
+	List	   *oids = NIL;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return list_make1_oid(cond->index->oid);
+	foreach(cell, cond->args)
+		oids = list_concat_unique_oid(oids, rf_cond_indexes(lfirst(cell)));
+	return oids;
+}

@@ -1,0 +1,659 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_match.c
+ *	  Conditions with holes for values that are known only at execution.
+ *
+ * Where a clause compares an index's key with something that is no constant
+ * and does not depend on the relation's rows, a hole takes that one's place,
+ * and its expression is remembered.  At execution the holes are filled with
+ * constants, and match.c does with the clauses what it does while planning.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/stratnum.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "planner/gate/gate.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+
+/* Varno of what is in a clause but no key. */
+#define RF_OTHER_VARNO	2
+
+/* Making clauses with holes for one relation. */
+typedef struct RfHoleContext
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;
+	int			nkeys;
+	Node	  **keys;			/* in terms of the relation */
+	RfTable    *table;			/* in terms of the shape */
+	RfGateShape *shape;
+} RfHoleContext;
+
+/* Filling the holes. */
+typedef struct RfFillContext
+{
+	const Datum *values;
+	const bool *nulls;
+} RfFillContext;
+
+/*
+ * Describes indexes as match.c wants it: key number n is attribute n + 1.
+ */
+RfTable *
+rf_gate_table(List *opclasses)
+{
+	RfTable    *table = palloc0(sizeof(RfTable));
+
+	table->nindexes = list_length(opclasses);
+	table->indexes = palloc0((table->nindexes + 1) * sizeof(RfIndex));
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		RfIndex    *index = &table->indexes[i];
+		List	   *keys = linitial(list_nth(opclasses, i));
+		List	   *oids = lsecond(list_nth(opclasses, i));
+		const RfCodec *codecs[RF_MAX_COLUMNS];
+
+		index->oid = i + 1;
+		index->ncolumns = list_length(keys);
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			RfIndexColumn *column = &index->columns[c];
+
+			column->attno = list_nth_int(keys, c) + 1;
+			(void) rf_describe_key(column, list_nth_oid(oids, 3 * c),
+								   list_nth_oid(oids, 3 * c + 1),
+								   list_nth_oid(oids, 3 * c + 2));
+			codecs[c] = column->codec;
+		}
+		index->codec = rf_row_codec(codecs, index->ncolumns);
+	}
+	return table;
+}
+
+/*
+ * Of each column of an index operator family, input type and collation.
+ */
+List *
+rf_gate_opclasses(const RfRelIndex *index)
+{
+	List	   *oids = NIL;
+
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		oids = lappend_oid(oids, index->columns[c].opfamily);
+		oids = lappend_oid(oids, index->columns[c].opcintype);
+		oids = lappend_oid(oids, index->columns[c].collation);
+	}
+	return oids;
+}
+
+/*
+ * A column that is key number key, of an index for which the operator is one of
+ * its operator family's; NULL if there is none.
+ */
+const RfIndexColumn *
+rf_gate_column(const RfTable *table, int key, Oid opno)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		const RfIndex *index = &table->indexes[i];
+
+		for (int c = 0; c < index->ncolumns; c++)
+		{
+			if (index->columns[c].attno == key + 1 &&
+				op_in_opfamily(opno, index->columns[c].opfamily))
+				return &index->columns[c];
+		}
+	}
+	return NULL;
+}
+
+/*
+ * A key column of an index as an expression.
+ */
+Node *
+rf_gate_key(const RfRelIndex *index, int column)
+{
+	const RfIndexColumn *key = &index->columns[column];
+
+	if (key->expr != NULL)
+		return key->expr;
+	return (Node *) makeVar(index->varno, key->attno, key->opcintype, -1,
+							key->collation, 0);
+}
+
+/*
+ * Is this key number i?
+ */
+static bool
+is_key(RfHoleContext *context, int i, Node *node)
+{
+	Node	   *key = context->keys[i];
+
+	if (IsA(key, Var))
+		return IsA(node, Var) &&
+			((Var *) node)->varno == ((Var *) key)->varno &&
+			((Var *) node)->varattno == ((Var *) key)->varattno &&
+			((Var *) node)->varlevelsup == 0;
+	return equal(node, key);
+}
+
+/*
+ * Puts keys in terms of the shape.
+ */
+static Node *
+rename_keys(Node *node, void *arg)
+{
+	RfHoleContext *context = arg;
+
+	if (node == NULL)
+		return NULL;
+	for (int i = 0; i < context->nkeys; i++)
+	{
+		if (is_key(context, i, node))
+			return (Node *) makeVar(1, i + 1, exprType(node),
+									exprTypmod(node), exprCollation(node), 0);
+	}
+	if (IsA(node, Var))
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->varno = RF_OTHER_VARNO;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, rename_keys, arg);
+}
+
+/*
+ * Can this be computed before the relation is scanned, once for the scan?
+ */
+static bool
+is_early_value(RfHoleContext *context, Node *node)
+{
+	return !bms_overlap(pull_varnos(context->root, node),
+						context->rel->relids) &&
+		!contain_subplans(node) && !contain_volatile_functions(node);
+}
+
+/*
+ * A hole of a type, to be filled with a value.
+ */
+static Node *
+make_hole(RfHoleContext *context, Node *value, Oid type,
+		  RfConversion conversion)
+{
+	RfGateShape *shape = context->shape;
+	Param	   *hole = makeNode(Param);
+
+	hole->paramkind = PARAM_SUBLINK;
+	hole->paramid = list_length(shape->values);
+	hole->paramtype = type;
+	hole->paramtypmod = -1;
+	hole->paramcollid = exprCollation(value);
+	shape->values = lappend(shape->values, value);
+	shape->conversions = lappend_int(shape->conversions, conversion);
+	return (Node *) hole;
+}
+
+/*
+ * "key <operator of strategy> hole", both sides of the given types.
+ */
+static Node *
+make_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
+				int strategy, Node *value, Oid type, RfConversion conversion)
+{
+	Oid			opno = get_opfamily_member(column->opfamily, column->opcintype,
+										   type, strategy);
+
+	if (!OidIsValid(opno))
+		return NULL;
+	return (Node *) make_opclause(opno, BOOLOID, false, (Expr *) key,
+								  (Expr *) make_hole(context, value, type,
+													 conversion),
+								  InvalidOid, InvalidOid);
+}
+
+/*
+ * A comparison of a date or time with one in another kind of time zone, which
+ * depends on the session's: the same with the value converted.  Where the key
+ * is the local time, bounds that lie far enough outward take its place.
+ */
+static Node *
+make_zone_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
+					 int strategy, Node *value, Oid type)
+{
+	bool		below = strategy <= BTEqualStrategyNumber;
+	bool		above = strategy >= BTEqualStrategyNumber;
+	Node	   *low = NULL;
+	Node	   *high = NULL;
+
+	if (column->opcintype == TIMESTAMPTZOID)
+		return make_comparison(context, column, key, strategy, value,
+							   TIMESTAMPTZOID,
+							   type == DATEOID ? RF_DATE_TO_TZ :
+							   RF_TIMESTAMP_TO_TZ);
+	if (above)
+		low = make_comparison(context, column, key,
+							  BTGreaterEqualStrategyNumber, value,
+							  TIMESTAMPOID, RF_TZ_TO_TIMESTAMP_LOW);
+	if (below)
+		high = make_comparison(context, column, key,
+							   BTLessEqualStrategyNumber, value,
+							   TIMESTAMPOID, RF_TZ_TO_TIMESTAMP_HIGH);
+	if (low != NULL && high != NULL)
+		return (Node *) make_andclause(list_make2(low, high));
+	return low != NULL ? low : high;
+}
+
+/*
+ * Is this a comparison whose operator is only stable?  Then NULL or what
+ * stands for it; else NULL, too.
+ */
+static Node *
+match_zone_comparison(RfHoleContext *context, OpExpr *expr)
+{
+	Oid			opno = expr->opno;
+	Node	   *left = linitial(expr->args);
+	Node	   *right;
+
+	if (list_length(expr->args) != 2 || op_volatile(opno) == PROVOLATILE_IMMUTABLE)
+		return NULL;
+	right = lsecond(expr->args);
+	if (is_early_value(context, left))
+	{
+		left = lsecond(expr->args);
+		right = linitial(expr->args);
+		opno = get_commutator(opno);
+	}
+	if (!OidIsValid(opno) || !is_early_value(context, right))
+		return NULL;
+	for (int i = 0; i < context->nkeys; i++)
+	{
+		const RfIndexColumn *column = is_key(context, i, left) ?
+		rf_gate_column(context->table, i, opno) : NULL;
+		int			strategy;
+		Oid			lefttype;
+		Oid			righttype;
+
+		if (column == NULL)
+			continue;
+		get_op_opfamily_properties(opno, column->opfamily, false,
+								   &strategy, &lefttype, &righttype);
+		if ((righttype == TIMESTAMPTZOID) !=
+			(column->opcintype == TIMESTAMPTZOID))
+			return make_zone_comparison(context, column,
+										rename_keys(left, context),
+										strategy, right, righttype);
+	}
+	return NULL;
+}
+
+/*
+ * The arguments of an operator or function, with holes.
+ */
+static List *
+make_arguments(RfHoleContext *context, List *args)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		Node	   *arg = lfirst(cell);
+
+		if (!IsA(arg, Const) && is_early_value(context, arg))
+			arg = make_hole(context, arg, exprType(arg), RF_AS_IS);
+		else
+			arg = rename_keys(arg, context);
+		result = lappend(result, arg);
+	}
+	return result;
+}
+
+/*
+ * A clause that is neither AND nor OR, with holes.
+ */
+static Node *
+make_simple_clause(RfHoleContext *context, Node *clause)
+{
+	List	  **args;
+	Node	   *result;
+
+	switch (nodeTag(clause))
+	{
+		case T_OpExpr:
+			result = match_zone_comparison(context, (OpExpr *) clause);
+			if (result != NULL)
+				return result;
+			result = copyObject(clause);
+			args = &((OpExpr *) result)->args;
+			break;
+		case T_ScalarArrayOpExpr:
+			result = copyObject(clause);
+			args = &((ScalarArrayOpExpr *) result)->args;
+			break;
+		case T_FuncExpr:
+			result = copyObject(clause);
+			args = &((FuncExpr *) result)->args;
+			break;
+		default:
+			return rename_keys(clause, context);
+	}
+	*args = make_arguments(context, *args);
+	return result;
+}
+
+static Node *make_clause(RfHoleContext *context, Node *clause);
+
+/*
+ * AND or OR with holes.  Under AND, what no index knows of is left out.
+ */
+static Node *
+make_bool_clause(RfHoleContext *context, BoolExpr *expr)
+{
+	List	   *args = NIL;
+	ListCell   *cell;
+
+	foreach(cell, expr->args)
+	{
+		Node	   *arg = make_clause(context, lfirst(cell));
+
+		if (arg != NULL)
+			args = lappend(args, arg);
+		else if (expr->boolop == OR_EXPR)
+			return NULL;
+	}
+	return args != NIL ? (Node *) makeBoolExpr(expr->boolop, args, -1) : NULL;
+}
+
+/*
+ * A clause with holes; NULL if no index knows of it.
+ */
+static Node *
+make_clause(RfHoleContext *context, Node *clause)
+{
+	RfGateShape *shape = context->shape;
+	int			nvalues = list_length(shape->values);
+	Node	   *result;
+
+	check_stack_depth();
+	if (IsA(clause, RestrictInfo))
+		clause = (Node *) ((RestrictInfo *) clause)->clause;
+	if (is_andclause(clause) || is_orclause(clause))
+		result = make_bool_clause(context, (BoolExpr *) clause);
+	else
+	{
+		result = make_simple_clause(context, clause);
+
+		/* Two bounds in place of an equality are about a key, anyway. */
+		if (!is_andclause(result) &&
+			!rf_clause_known(result, 1, context->table))
+			result = NULL;
+	}
+	if (result == NULL)
+	{
+		shape->values = list_truncate(shape->values, nvalues);
+		shape->conversions = list_truncate(shape->conversions, nvalues);
+	}
+	return result;
+}
+
+/*
+ * The number of a key, which is added to the others where it is a new one.
+ */
+static int
+key_number(RfHoleContext *context, Node *key)
+{
+	for (int i = 0; i < context->nkeys; i++)
+	{
+		if (is_key(context, i, key))
+			return i;
+	}
+	context->keys[context->nkeys] = key;
+	return context->nkeys++;
+}
+
+/*
+ * Adds an index to the shape, its columns to the keys.
+ */
+static void
+add_index(RfHoleContext *context, const RfRelIndex *index)
+{
+	RfGateShape *shape = context->shape;
+	List	   *keys = NIL;
+
+	for (int c = 0; c < index->ncolumns; c++)
+		keys = lappend_int(keys, key_number(context, rf_gate_key(index, c)));
+	shape->indexes = lappend_oid(shape->indexes, index->oid);
+	shape->opclasses = lappend(shape->opclasses,
+							   list_make2(keys, rf_gate_opclasses(index)));
+}
+
+/*
+ * What can be asked of these indexes.  *used are those the clauses are about.
+ */
+static void
+fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
+		   RfGateShape *shape, List **used)
+{
+	RfHoleContext context = {0};
+	List	   *oids = NIL;
+	RfMatch		match;
+	ListCell   *cell;
+
+	memset(shape, 0, sizeof(*shape));
+	context.root = root;
+	context.rel = rel;
+	context.keys = palloc(list_length(indexes) * RF_MAX_COLUMNS *
+						  sizeof(Node *));
+	context.shape = shape;
+	foreach(cell, indexes)
+		add_index(&context, lfirst(cell));
+	context.table = rf_gate_table(shape->opclasses);
+	foreach(cell, clauses)
+	{
+		Node	   *clause = make_clause(&context, lfirst(cell));
+
+		if (clause != NULL)
+			shape->clauses = lappend(shape->clauses, clause);
+	}
+	for (int i = 0; i < context.nkeys; i++)
+	{
+		Node	   *key = copyObject(context.keys[i]);
+
+		ChangeVarNodes(key, rel->relid, 1, 0);
+		shape->keys = lappend(shape->keys, key);
+	}
+
+	*used = NIL;
+	if (rf_match_clauses(shape->clauses, 1, context.table, &match))
+		oids = rf_cond_indexes(match.cond);
+	foreach(cell, indexes)
+	{
+		if (list_member_oid(oids, foreach_current_index(cell) + 1))
+			*used = lappend(*used, lfirst(cell));
+	}
+}
+
+/*
+ * Those of a relation's indexes that can be asked under these restrictions: a
+ * partial one only where its predicate follows from them.
+ */
+static List *
+usable_indexes(List *indexes, List *clauses)
+{
+	List	   *usable = NIL;
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+	{
+		RfRelIndex *index = lfirst(cell);
+
+		if (index->predicate == NIL ||
+			predicate_implied_by(index->predicate, clauses, false))
+			usable = lappend(usable, index);
+	}
+	return usable;
+}
+
+/*
+ * What can be asked at execution of a relation's indexes, which are those
+ * rf_gate_indexes() gives.  False for nothing.
+ */
+bool
+rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
+			  List *clauses, RfGateShape *shape)
+{
+	List	   *used;
+
+	indexes = usable_indexes(indexes, clauses);
+	if (indexes == NIL || clauses == NIL)
+		return false;
+	fill_shape(root, rel, indexes, clauses, shape, &used);
+	if (used != NIL && list_length(used) < list_length(indexes))
+		fill_shape(root, rel, used, clauses, shape, &used);
+	return used != NIL;
+}
+
+/*
+ * A constant in place of a hole.
+ */
+static Node *
+fill_hole(Param *hole, RfFillContext *context)
+{
+	int16		typlen;
+	bool		typbyval;
+
+	get_typlenbyval(hole->paramtype, &typlen, &typbyval);
+	return (Node *) makeConst(hole->paramtype, -1, hole->paramcollid, typlen,
+							  context->values[hole->paramid],
+							  context->nulls[hole->paramid], typbyval);
+}
+
+static Node *fill_clause(Node *clause, RfFillContext *context);
+
+/*
+ * AND or OR of filled clauses; NULL if that can never be true.
+ */
+static Node *
+fill_bool_clause(BoolExpr *expr, RfFillContext *context)
+{
+	List	   *args = NIL;
+	ListCell   *cell;
+
+	foreach(cell, expr->args)
+	{
+		Node	   *arg = fill_clause(lfirst(cell), context);
+
+		if (arg != NULL)
+			args = lappend(args, arg);
+		else if (expr->boolop == AND_EXPR)
+			return NULL;
+	}
+	return args != NIL ? (Node *) makeBoolExpr(expr->boolop, args, -1) : NULL;
+}
+
+/*
+ * The arguments of an operator or function with holes filled.  *has_null: one
+ * of them with NULL.
+ */
+static List *
+fill_arguments(List *args, RfFillContext *context, bool *has_null)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		Node	   *arg = lfirst(cell);
+
+		if (rf_is_hole(arg))
+		{
+			*has_null = *has_null || context->nulls[((Param *) arg)->paramid];
+			arg = fill_hole((Param *) arg, context);
+		}
+		result = lappend(result, arg);
+	}
+	return result;
+}
+
+/*
+ * A clause with its holes filled; NULL if it can never be true, which is so
+ * where a strict function gets a NULL.
+ */
+static Node *
+fill_clause(Node *clause, RfFillContext *context)
+{
+	bool		has_null = false;
+	Oid			function;
+
+	if (is_andclause(clause) || is_orclause(clause))
+		return fill_bool_clause((BoolExpr *) clause, context);
+	switch (nodeTag(clause))
+	{
+		case T_OpExpr:
+			{
+				OpExpr	   *expr = makeNode(OpExpr);
+
+				memcpy(expr, clause, sizeof(OpExpr));
+				expr->args = fill_arguments(expr->args, context, &has_null);
+				function = has_null ? get_opcode(expr->opno) : InvalidOid;
+				clause = (Node *) expr;
+				break;
+			}
+		case T_ScalarArrayOpExpr:
+			{
+				ScalarArrayOpExpr *expr = makeNode(ScalarArrayOpExpr);
+
+				memcpy(expr, clause, sizeof(ScalarArrayOpExpr));
+				expr->args = fill_arguments(expr->args, context, &has_null);
+				function = has_null ? get_opcode(expr->opno) : InvalidOid;
+				clause = (Node *) expr;
+				break;
+			}
+		case T_FuncExpr:
+			{
+				FuncExpr   *expr = makeNode(FuncExpr);
+
+				memcpy(expr, clause, sizeof(FuncExpr));
+				expr->args = fill_arguments(expr->args, context, &has_null);
+				function = expr->funcid;
+				clause = (Node *) expr;
+				break;
+			}
+		default:
+			return clause;
+	}
+	return has_null && func_strict(function) ? NULL : clause;
+}
+
+/*
+ * Fills the holes of a list of clauses.  False if one can never be true.
+ */
+bool
+rf_gate_fill(List **clauses, const Datum *values, const bool *nulls)
+{
+	RfFillContext context = {values, nulls};
+	List	   *filled = NIL;
+	ListCell   *cell;
+
+	foreach(cell, *clauses)
+	{
+		Node	   *clause = fill_clause(lfirst(cell), &context);
+
+		if (clause == NULL)
+			return false;
+		filled = lappend(filled, clause);
+	}
+	*clauses = filled;
+	return true;
+}

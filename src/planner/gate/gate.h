@@ -1,0 +1,289 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate.h
+ *	  Interfaces of the gate: skipping by values known only at execution.
+ *
+ * A gate is a CustomScan above the scan of one member of an append relation,
+ * or above those of many: it then replaces the Append.  When its scan begins
+ * it computes the values its conditions compare with, asks each member's index,
+ * and starts only the scans of members that may hold a match.
+ *
+ *	  gate_match.c	conditions with holes for the values; filling these
+ *	  gate_path.c	set_rel_pathlist_hook: gates above members' paths, costs
+ *	  gate_cost.c	set_join_pathlist_hook: joins that close gates
+ *	  gate_plan.c	from path to plan; one gate for an Append of gates
+ *	  gate_join.c	gates that hash joins give their values to
+ *	  gate_offer.c	what a join offers as conditions of a gate
+ *	  gate_exec.c	execution
+ *	  gate_ask.c	asking a member's index
+ *	  gate_feed.c	the values of a hash join
+ *	  gate_explain.c	EXPLAIN
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_GATE_H
+#define RANGEFILTER_GATE_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "planner/planning/planning.h"
+#include "stats/stats.h"
+
+/* ---- gate_match.c ---- */
+
+/*
+ * How the value that fills a hole comes from that of its expression.  Values
+ * of the types a stable operator compares are converted by the session's time
+ * zone; see RF_ZONE_MARGIN.
+ */
+typedef enum RfConversion
+{
+	RF_AS_IS,
+	RF_TIMESTAMP_TO_TZ,
+	RF_DATE_TO_TZ,
+	RF_TZ_TO_TIMESTAMP_LOW,		/* not above any local time it may equal */
+	RF_TZ_TO_TIMESTAMP_HIGH		/* not below any ... */
+} RfConversion;
+
+/*
+ * What one relation's indexes can be asked at execution.  The clauses are in
+ * terms of the indexes: varno 1 and attribute n for the nth of the expressions
+ * that are key columns, and holes for values.  So they are equal for members of
+ * one table, whatever their columns' numbers.
+ */
+typedef struct RfGateShape
+{
+	List	   *clauses;
+	List	   *opclasses;		/* per index two lists: integers, which keys
+								 * its columns are; OIDs, per column operator
+								 * family, input type, collation */
+	List	   *values;			/* expressions, one per hole */
+	List	   *conversions;	/* RfConversion, one per hole */
+	List	   *indexes;		/* OIDs */
+	List	   *keys;			/* the keys as expressions, varno 1 */
+} RfGateShape;
+
+extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
+						  List *clauses, RfGateShape *shape);
+extern Node *rf_gate_key(const RfRelIndex *index, int column);
+extern List *rf_gate_opclasses(const RfRelIndex *index);
+extern RfTable *rf_gate_table(List *opclasses);
+extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
+										   Oid opno);
+extern bool rf_gate_fill(List **clauses, const Datum *values,
+						 const bool *nulls);
+
+/* ---- gate_path.c, gate_cost.c ---- */
+
+/*
+ * Costs in units of cpu_operator_cost: asking an index once, when it has to be
+ * locked and opened, which is what all questions of a plan cost that is executed
+ * again; and asking it for one of many values.
+ */
+#define RF_ASK_ONCE_COST 200
+#define RF_ASK_VALUE_COST 40
+
+/* Members that have rangefilter indexes. */
+typedef struct RfGateRel
+{
+	const RelOptInfo *rel;		/* hash key */
+	PlannerInfo *root;
+	Index		top;			/* outermost relation it belongs to */
+	bool		secured;		/* rf_is_secured() */
+	List	   *indexes;		/* RfRelIndex */
+} RfGateRel;
+
+extern void rf_init_gate_path(void);
+extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
+								 List *indexes);
+extern List *rf_gate_indexes(const RelOptInfo *rel);
+extern bool rf_gate_is_secured(const RelOptInfo *rel);
+extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
+									AttrNumber attno, Oid *relid);
+extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
+extern void rf_init_gate_cost(void);
+
+/* ---- gate_plan.c ---- */
+
+/* custom_private of a gate.  custom_exprs are the values that fill holes. */
+typedef enum RfGatePrivate
+{
+	RF_GATE_CLAUSES,			/* see RfGateShape */
+	RF_GATE_OPCLASSES,
+	RF_GATE_CONVERSIONS,
+	RF_GATE_KEYS,				/* ... of the first member */
+	RF_GATE_MEMBERS,			/* per member a list of OIDs: the table and
+								 * its indexes; NIL: it is never skipped */
+	RF_GATE_PARAMS,				/* integers: PARAM_EXEC the values depend on */
+	RF_GATE_TABLES,				/* OIDs: the tables members belong to */
+	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
+	RF_GATE_SECURED,			/* Boolean: see secured.c */
+	RF_GATE_CONDITIONS,			/* Integer: so many has the scan below */
+	RF_GATE_FEEDS				/* per hole a join fills, integers: its
+								 * plan_node_id, number of its hash clause,
+								 * and number of the hole */
+} RfGatePrivate;
+
+extern const CustomPathMethods rf_gate_path_methods;
+extern const CustomScanMethods rf_gate_methods;
+
+extern bool rf_is_gate(const Plan *plan);
+extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
+extern void rf_gate_set_private(CustomScan *gate, RfGatePrivate field,
+								void *value);
+extern CustomScan *rf_make_gate(const Plan *plan, List *plans,
+								List *scan_tlist);
+extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
+
+/* ---- gate_join.c, gate_offer.c ---- */
+
+/* Of a hash table with more rows, values are not collected. */
+#define RF_FEED_MAX_ROWS 10000
+
+/* More distinct values are not asked for. */
+#define RF_FEED_MAX_VALUES 1000
+
+/*
+ * A key of a join, on its way down: all the values that rows need be returned
+ * for by some plan.
+ */
+typedef struct RfOffer
+{
+	int			join;			/* plan_node_id */
+	int			key;			/* number of the hash clause */
+	OpExpr	   *clause;			/* values on the right */
+	Oid			array;			/* type of an array of the values */
+	Node	   *expr;			/* what is compared; OUTER_VAR is the output
+								 * of the plan */
+} RfOffer;
+
+/* Finishing the plan of a statement. */
+typedef struct RfFeeding
+{
+	PlannedStmt *stmt;
+	RfPlanning *planning;
+	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
+} RfFeeding;
+
+extern void rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning);
+extern Plan *rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers);
+extern const RfGateRel *rf_find_gate_rel(RfFeeding *feeding,
+										 const RangeTblEntry *rte);
+extern bool rf_is_fed_scan(const Plan *plan);
+extern List *rf_scan_tlist(Plan *plan);
+extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
+
+/* ---- gate_exec.c, gate_ask.c, gate_feed.c ---- */
+
+typedef struct RfGateMember
+{
+	Plan	   *plan;
+	PlanState  *state;			/* NULL: not started */
+	uint64		scan;			/* the gate's scan it was last read in */
+	bool		closed;			/* the answer, valid if ... */
+	uint64		asked;			/* ... this is the gate's question */
+	RfCounts   *watched;		/* of the index that was just asked, while its
+								 * scan is to be watched; or NULL */
+	List	   *oids;			/* table and indexes, NIL: always open */
+	struct RfGateIndex *indexes;	/* NULL until one is to stay open */
+} RfGateMember;
+
+/* An index that is asked again and again. */
+typedef struct RfGateIndex
+{
+	Relation	relation;		/* NULL: not open */
+	uint32		asked;			/* so often */
+	RfCounts   *counts;
+	RfImage    *image;			/* NULL: there is none */
+} RfGateIndex;
+
+/*
+ * The values of one key of a join.  In the executor's memory for a query; a hash
+ * table goes before that does.
+ */
+typedef struct RfFeed
+{
+	struct HashJoinState *join;
+	int			key;
+	Oid			type;
+	ExprState  *value;			/* computes it from a row ... */
+	TupleTableSlot *slot;		/* ... in this slot */
+	ExprContext *econtext;
+	MemoryContext context;		/* holds array */
+	struct HashJoinTableData *table;	/* that has been read, NULL: none */
+	uint64		version;		/* of the array ... */
+	bool		known;			/* ... if there is one */
+	Datum		array;
+} RfFeed;
+
+/* A hole that a join fills. */
+typedef struct RfGateFeed
+{
+	int			join;			/* plan_node_id */
+	int			key;			/* number of the hash clause */
+	int			hole;
+	RfFeed	   *feed;			/* NULL: not found */
+	uint64		version;		/* of the values, 0: they are not known */
+} RfGateFeed;
+
+typedef struct RfGateState
+{
+	CustomScanState css;		/* must be first */
+	int			eflags;
+	bool		secured;		/* see secured.c */
+	int			nmembers;
+	RfGateMember *members;
+	int			current;		/* member being scanned */
+	bool		entered;		/* ... and found open */
+	bool		found;			/* ... and its scan returned something */
+	uint64		scan;			/* number of the scan */
+	Bitmapset  *changed;		/* parameters that changed since the first */
+
+	/* The question. */
+	bool		repeated;		/* rescans may ask for something else */
+	Bitmapset  *params;			/* PARAM_EXEC it depends on */
+	List	   *values;			/* ExprStates, one per hole */
+	RfTable    *table;			/* describes the members' indexes */
+	int			nfeeds;
+	RfGateFeed *feeds;
+	Datum	   *datums;
+	bool	   *nulls;
+	bool		current_values; /* datums are those of this scan */
+	MemoryContext context;		/* holds datums and cond */
+	MemoryContext scratch;
+	MemoryContext images;
+	Size		budget;			/* what these may still take */
+	uint64		question;		/* number of the question; 0: none yet */
+	bool		open;			/* let everything pass */
+	bool		never;			/* nothing matches, whatever there is */
+	bool		watch;			/* one of those whose scans are watched ... */
+	bool		watchable;		/* ... if this question is all they ask */
+	RfCond	   *cond;			/* else: what to ask */
+	Cost		cost;			/* of asking for a join's values */
+
+	/* For EXPLAIN. */
+	uint64		considered;
+	uint64		skipped;
+} RfGateState;
+
+extern Node *rf_create_gate_state(CustomScan *plan);
+extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
+						  int eflags);
+extern void rf_gate_prepare(RfGateState *gate);
+extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
+extern void rf_gate_close_indexes(RfGateState *gate);
+extern void rf_feed_init(RfGateState *gate, CustomScan *plan);
+extern void rf_feed_link(QueryDesc *desc);
+extern bool rf_feed_read(RfGateState *gate);
+extern void rf_feed_fill(const RfGateState *gate, List **clauses,
+						 Datum *values, bool *nulls);
+extern List *rf_feed_own_clauses(const RfGateState *gate, List *clauses);
+extern Cost rf_feed_cost(const RfCond *cond);
+
+/* ---- gate_explain.c ---- */
+
+extern void rf_explain_gate(CustomScanState *node, List *ancestors,
+							ExplainState *es);
+
+#endif							/* RANGEFILTER_GATE_H */

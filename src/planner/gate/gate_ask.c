@@ -1,0 +1,419 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_ask.c
+ *	  What a gate asks, and a member's answer.
+ *
+ * What is asked is asked after the executor took its snapshot, so a NO needs no
+ * further check (R3 in src/README.md).  And it stays one while the statement
+ * runs: keys of rows the snapshot sees do not leave a summary, and the table is
+ * locked.  So a member is asked once for each question, and the question stays
+ * the same while the values do.  Where a join gives many, it is not asked if a
+ * scan is likely to take less.
+ *
+ * The executor has locked the tables.  Indexes that are asked again and again
+ * stay open and locked as those of index scans do.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relation.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "planner/gate/gate.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "utils/date.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/*
+ * Local times of the same instant, by any two offsets from UTC a time zone may
+ * have (less than 16 hours either way), are less apart than this.
+ */
+#define RF_ZONE_MARGIN (INT64CONST(32) * USECS_PER_HOUR)
+
+/*
+ * The local time of an instant, moved outward.  False where there is none.
+ */
+static bool
+local_bound(TimestampTz instant, bool low, Timestamp *result)
+{
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			zone;
+
+	*result = instant;
+	if (TIMESTAMP_NOT_FINITE(instant))
+		return true;
+	if (timestamp2tm(instant, &zone, &tm, &fsec, NULL, NULL) != 0 ||
+		tm2timestamp(&tm, fsec, NULL, result) != 0)
+		return false;
+	*result += low ? -RF_ZONE_MARGIN : RF_ZONE_MARGIN;
+	return IS_VALID_TIMESTAMP(*result);
+}
+
+/*
+ * Converts a value.  False where it has no counterpart, so that nothing can be
+ * said of a comparison with it.
+ */
+static bool
+convert_value(Datum *value, RfConversion conversion)
+{
+	int			overflow = 0;
+	TimestampTz instant;
+	Timestamp	local;
+
+	switch (conversion)
+	{
+		case RF_TIMESTAMP_TO_TZ:
+			instant = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(*value),
+														 &overflow);
+			*value = TimestampTzGetDatum(instant);
+			return overflow == 0;
+		case RF_DATE_TO_TZ:
+			instant = date2timestamptz_opt_overflow(DatumGetDateADT(*value),
+													&overflow);
+			*value = TimestampTzGetDatum(instant);
+			return overflow == 0;
+		case RF_TZ_TO_TIMESTAMP_LOW:
+		case RF_TZ_TO_TIMESTAMP_HIGH:
+			if (!local_bound(DatumGetTimestampTz(*value),
+							 conversion == RF_TZ_TO_TIMESTAMP_LOW, &local))
+				return false;
+			*value = TimestampGetDatum(local);
+			return true;
+		case RF_AS_IS:
+			break;
+	}
+	return true;
+}
+
+/*
+ * Computes the values; they are kept in short-lived memory.
+ */
+static void
+compute_values(RfGateState *gate, Datum *datums, bool *nulls)
+{
+	ExprContext *econtext = gate->css.ss.ps.ps_ExprContext;
+	ListCell   *cell;
+	int			i = 0;
+
+	ResetExprContext(econtext);
+	foreach(cell, gate->values)
+	{
+		datums[i] = ExecEvalExprSwitchContext(lfirst(cell), econtext,
+											  &nulls[i]);
+		i++;
+	}
+}
+
+/*
+ * Are these the values of the last question?
+ */
+static bool
+same_values(RfGateState *gate, List *exprs, const Datum *datums,
+			const bool *nulls)
+{
+	ListCell   *cell;
+	int			i = 0;
+
+	if (gate->question == 0)
+		return false;
+	foreach(cell, exprs)
+	{
+		int16		typlen;
+		bool		typbyval;
+
+		if (nulls[i] != gate->nulls[i])
+			return false;
+		get_typlenbyval(exprType(lfirst(cell)), &typlen, &typbyval);
+		if (!nulls[i] &&
+			!datumIsEqual(datums[i], gate->datums[i], typbyval, typlen))
+			return false;
+		i++;
+	}
+	return true;
+}
+
+/*
+ * Makes a question of the values.
+ */
+static void
+make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
+			  const bool *nulls)
+{
+	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
+	List	   *conversions = list_nth(plan->custom_private,
+									   RF_GATE_CONVERSIONS);
+	int			n = list_length(plan->custom_exprs);
+	Datum	   *converted;
+	bool	   *isnull;
+	RfMatch		match;
+
+	MemoryContextReset(gate->context);
+	MemoryContextSwitchTo(gate->context);
+	converted = palloc((n + 1) * sizeof(Datum));
+	isnull = palloc((n + 1) * sizeof(bool));
+	gate->open = false;
+	gate->cond = NULL;
+	gate->watchable = false;
+	gate->cost = 0;
+	for (int i = 0; i < n; i++)
+	{
+		int16		typlen;
+		bool		typbyval;
+
+		get_typlenbyval(exprType(list_nth(plan->custom_exprs, i)),
+						&typlen, &typbyval);
+		gate->nulls[i] = isnull[i] = nulls[i];
+		if (!nulls[i])
+		{
+			gate->datums[i] = datumCopy(datums[i], typbyval, typlen);
+			converted[i] = gate->datums[i];
+			if (!convert_value(&converted[i], list_nth_int(conversions, i)))
+				gate->open = true;
+		}
+	}
+	if (gate->open)
+		return;
+	rf_feed_fill(gate, &clauses, converted, isnull);
+	gate->never = !rf_gate_fill(&clauses, converted, isnull);
+	if (!gate->never)
+	{
+		if (rf_match_clauses(clauses, 1, gate->table, &match))
+		{
+			gate->cond = match.cond;
+			if (gate->nfeeds > 0)
+				gate->cost = rf_feed_cost(match.cond);
+			gate->watchable = gate->watch && gate->nfeeds == 0 &&
+				match.cond->kind == RF_COND_PROBE &&
+				list_length(match.clauses) == intVal(list_nth(plan->custom_private,
+															  RF_GATE_CONDITIONS));
+		}
+		else
+			gate->open = true;
+	}
+}
+
+/*
+ * Makes the gate ready to ask what is to be asked now.  A gate above rows that
+ * are hidden stays open where somebody will see what was read (secured.c).
+ */
+void
+rf_gate_prepare(RfGateState *gate)
+{
+	EState	   *estate = gate->css.ss.ps.state;
+	CustomScan *plan = (CustomScan *) gate->css.ss.ps.plan;
+	int			n = list_length(plan->custom_exprs);
+	MemoryContext old;
+	Datum	   *datums;
+	bool	   *nulls;
+	bool		same;
+
+	gate->current_values = true;
+	if (!rf_enable || estate->es_epq_active != NULL ||
+		estate->es_snapshot == InvalidSnapshot ||
+		(gate->secured && estate->es_instrument != 0))
+	{
+		gate->open = true;
+		return;
+	}
+	MemoryContextReset(gate->scratch);
+	old = MemoryContextSwitchTo(gate->scratch);
+	datums = palloc((n + 1) * sizeof(Datum));
+	nulls = palloc((n + 1) * sizeof(bool));
+	compute_values(gate, datums, nulls);
+	same = rf_feed_read(gate);
+	if (!same || !same_values(gate, plan->custom_exprs, datums, nulls))
+	{
+		make_question(gate, plan, datums, nulls);
+		gate->question++;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * A member's index number i, locked and open.  NULL where it cannot be had
+ * without waiting, or not be used.
+ */
+static Relation
+open_index(RfGateState *gate, RfGateMember *member, int i)
+{
+	Oid			oid = list_nth_oid(member->oids, i + 1);
+	Relation	relation;
+
+	if (!OidIsValid(oid) ||
+		!ConditionalLockRelationOid(oid, AccessShareLock))
+		return NULL;
+	relation = RelationIdGetRelation(oid);
+	if (relation != NULL &&
+		rf_index_is_usable(relation, linitial_oid(member->oids)) &&
+		rf_index_fits(&gate->table->indexes[i], relation))
+		return relation;
+	if (relation != NULL)
+		relation_close(relation, NoLock);
+	UnlockRelationOid(oid, AccessShareLock);
+	return NULL;
+}
+
+/*
+ * Asks an index once; *counts is set to its counters.
+ */
+static RfAnswer
+ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
+		 RfCounts **counts)
+{
+	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
+	Relation	relation = open_index(gate, member, i);
+	RfStamp		stamp;
+	RfAnswer	answer;
+
+	if (relation == NULL)
+		return RF_UNKNOWN;
+
+	/* Before anything is read (R5). */
+	if (IsolationIsSerializable())
+		PredicateLockRelation(relation, snapshot);
+	answer = rf_probe(relation, set,
+					  RecoveryInProgress() || snapshot->takenDuringRecovery,
+					  &stamp, NULL);
+	*counts = rf_index_counts(relation);
+	relation_close(relation, AccessShareLock);
+	return answer;
+}
+
+/*
+ * Asks an index that will be asked again.  It stays open, and from the second
+ * time on is asked in memory, if that suffices.
+ */
+static RfAnswer
+ask_again(RfGateState *gate, RfGateMember *member, int i,
+		  const RfKeySet *set, RfCounts **counts)
+{
+	EState	   *estate = gate->css.ss.ps.state;
+	Snapshot	snapshot = estate->es_snapshot;
+	bool		in_recovery = RecoveryInProgress() ||
+	snapshot->takenDuringRecovery;
+	RfGateIndex *index;
+	RfStamp		stamp;
+
+	if (member->indexes == NULL)
+		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
+												 gate->table->nindexes *
+												 sizeof(RfGateIndex));
+	index = &member->indexes[i];
+	if (index->relation == NULL)
+	{
+		index->relation = open_index(gate, member, i);
+		if (index->relation == NULL)
+			return RF_UNKNOWN;
+		index->counts = rf_index_counts(index->relation);
+
+		/* Before anything is read (R5). */
+		if (IsolationIsSerializable())
+			PredicateLockRelation(index->relation, snapshot);
+	}
+	*counts = index->counts;
+	if (++index->asked == 2)
+	{
+		MemoryContext old = MemoryContextSwitchTo(gate->images);
+
+		index->image = rf_image_make(index->relation, in_recovery,
+									 &gate->budget);
+		MemoryContextSwitchTo(old);
+	}
+	if (index->image != NULL)
+		return rf_image_probe(index->image, index->relation, set);
+	return rf_probe(index->relation, set, in_recovery, &stamp, NULL);
+}
+
+/* Whose indexes are asked. */
+typedef struct RfAskedMember
+{
+	RfGateState *gate;
+	RfGateMember *member;
+} RfAskedMember;
+
+/*
+ * Does a member's index deny that there is a key of the set?  Where the member
+ * has no such index, nothing is known, even of an empty set: what a join offers
+ * may be about one column of this member and about two of that one.
+ */
+static bool
+member_denies(const RfCond *cond, void *arg)
+{
+	RfGateState *gate = ((RfAskedMember *) arg)->gate;
+	RfGateMember *member = ((RfAskedMember *) arg)->member;
+	int			i = cond->index - gate->table->indexes;
+	RfCounts   *counts = NULL;
+	RfAnswer	answer;
+
+	if (!OidIsValid(list_nth_oid(member->oids, i + 1)))
+		return false;
+	if (rf_keyset_is_empty(cond->set))
+		return true;
+	answer = gate->repeated ?
+		ask_again(gate, member, i, cond->set, &counts) :
+		ask_once(gate, member, i, cond->set, &counts);
+	if (counts != NULL)
+	{
+		counts->probes++;
+		counts->skips += answer == RF_NO;
+		if (gate->watchable && answer != RF_NO)
+			member->watched = counts;
+	}
+	return answer == RF_NO;
+}
+
+/*
+ * Need a member not be scanned?  The gate is prepared.
+ */
+bool
+rf_gate_closed(RfGateState *gate, RfGateMember *member)
+{
+	RfAskedMember asked = {gate, member};
+	MemoryContext old;
+
+	if (gate->open || member->oids == NIL)
+		return false;
+	if (gate->never)
+		return true;
+	if (gate->cost > member->plan->total_cost)
+		return false;
+	if (member->asked == gate->question)
+		return member->closed;
+	MemoryContextReset(gate->scratch);
+	old = MemoryContextSwitchTo(gate->scratch);
+	member->watched = NULL;
+	member->closed = rf_cond_denied(gate->cond, member_denies, &asked, NULL);
+	rf_stats_pending = true;
+	member->asked = gate->question;
+	MemoryContextSwitchTo(old);
+	return member->closed;
+}
+
+/*
+ * Closes the indexes that were kept open; their locks are kept, as those of
+ * index scans are.
+ */
+void
+rf_gate_close_indexes(RfGateState *gate)
+{
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		RfGateIndex *indexes = gate->members[i].indexes;
+
+		for (int j = 0; indexes != NULL && j < gate->table->nindexes; j++)
+		{
+			if (indexes[j].relation != NULL)
+				relation_close(indexes[j].relation, NoLock);
+		}
+	}
+}

@@ -1,0 +1,381 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_exec.c
+ *	  Executing a gate.
+ *
+ * The scan of a member is started (ExecInitNode) when it is first needed, with
+ * what ExecutorStart was told.  At once only
+ *	- for EXPLAIN, which is to show it;
+ *	- in plans with workers: leader and workers decide on their own, but what
+ *	  is parallel aware must be set up in all of them before it runs, and
+ *	  instrumentation is collected node by node.
+ *
+ * The tables of all members are open from the start.  As long as a table is open
+ * in this session, no command of the same session may truncate or rewrite it;
+ * against those of others it is locked.
+ *
+ * Under EvalPlanQual the gate is always open: the row to be checked may be
+ * newer than the snapshot.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "executor/nodeHash.h"
+#include "jit/jit.h"
+#include "miscadmin.h"
+#include "nodes/value.h"
+#include "planner/gate/gate.h"
+#include "utils/memutils.h"
+
+/*
+ * A member's expressions are compiled if its scan alone costs this share of
+ * jit_above_cost.
+ */
+#define RF_JIT_SHARE	0.1
+
+/*
+ * Starts the scan of a member.
+ *
+ * Core decides on just-in-time compilation by the cost of the whole plan.  Each
+ * member started here would be compiled on its own, which takes about a
+ * millisecond: more than most scans of what is left of a partition.
+ */
+void
+rf_gate_start(RfGateState *gate, RfGateMember *member, int eflags)
+{
+	EState	   *estate = gate->css.ss.ps.state;
+	MemoryContext old = MemoryContextSwitchTo(estate->es_query_cxt);
+	int			jit_flags = estate->es_jit_flags;
+
+	if (jit_above_cost >= 0 &&
+		member->plan->total_cost < jit_above_cost * RF_JIT_SHARE)
+		estate->es_jit_flags = PGJIT_NONE;
+	member->state = ExecInitNode(member->plan, estate, eflags);
+	estate->es_jit_flags = jit_flags;
+	member->scan = gate->scan;
+	gate->css.custom_ps = lappend(gate->css.custom_ps, member->state);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Fills in the members.
+ */
+static void
+init_members(RfGateState *gate, CustomScan *plan)
+{
+	List	   *oids = list_nth(plan->custom_private, RF_GATE_MEMBERS);
+
+	gate->nmembers = list_length(plan->custom_plans);
+	gate->members = palloc0(gate->nmembers * sizeof(RfGateMember));
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		gate->members[i].plan = list_nth(plan->custom_plans, i);
+		gate->members[i].oids = list_nth(oids, i);
+	}
+}
+
+/*
+ * The number in the range table of the one table that a plan scans, or 0 for
+ * plans that are not as simple.
+ */
+static Index
+scanned_table(const Plan *plan)
+{
+	if (IsA(plan, Result) && plan->lefttree != NULL)
+		plan = plan->lefttree;
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			return ((const Scan *) plan)->scanrelid;
+		default:
+			return 0;
+	}
+}
+
+/*
+ * Opens the tables of members that are started later, until the executor ends.
+ * Members that scan something else are started.
+ */
+static void
+hold_tables(RfGateState *gate)
+{
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		Index		rti = scanned_table(gate->members[i].plan);
+
+		if (rti > 0)
+			(void) RF_RANGE_TABLE_RELATION(gate->css.ss.ps.state, rti);
+		else
+			rf_gate_start(gate, &gate->members[i], gate->eflags);
+	}
+}
+
+/*
+ * Fills in what makes up the question.
+ */
+static void
+init_question(RfGateState *gate, CustomScan *plan)
+{
+	ListCell   *cell;
+	int			nvalues = list_length(plan->custom_exprs);
+
+	foreach(cell, (List *) list_nth(plan->custom_private, RF_GATE_PARAMS))
+		gate->params = bms_add_member(gate->params, lfirst_int(cell));
+	gate->repeated = gate->params != NULL;
+	gate->values = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
+	gate->table = rf_gate_table(list_nth(plan->custom_private,
+										 RF_GATE_OPCLASSES));
+	rf_feed_init(gate, plan);
+	gate->datums = palloc0((nvalues + 1) * sizeof(Datum));
+	gate->nulls = palloc0((nvalues + 1) * sizeof(bool));
+	gate->context = AllocSetContextCreate(CurrentMemoryContext,
+										  "rangefilter gate",
+										  ALLOCSET_SMALL_SIZES);
+	gate->scratch = AllocSetContextCreate(CurrentMemoryContext,
+										  "rangefilter gate probes",
+										  ALLOCSET_SMALL_SIZES);
+	if (gate->repeated)
+	{
+		gate->images = AllocSetContextCreate(CurrentMemoryContext,
+											 "rangefilter gate images",
+											 ALLOCSET_DEFAULT_SIZES);
+		gate->budget = get_hash_memory_limit();
+	}
+}
+
+/*
+ * EXPLAIN without ANALYZE: starts all members it shows.  Like core's pruning at
+ * executor start, what is known by then is asked; unless the answers are not
+ * to be seen.
+ */
+static void
+start_explained(RfGateState *gate, int eflags)
+{
+	bool		ask = !gate->repeated && gate->nfeeds == 0 &&
+	!RF_EXPLAIN_GENERIC(eflags) && !gate->secured;
+
+	if (ask)
+		rf_gate_prepare(gate);
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		RfGateMember *member = &gate->members[i];
+		bool		closed = ask && rf_gate_closed(gate, member);
+
+		if (ask)
+		{
+			gate->considered++;
+			gate->skipped += closed;
+		}
+		if (!closed || gate->nmembers == 1)
+			rf_gate_start(gate, member, eflags);
+	}
+}
+
+/*
+ * BeginCustomScan
+ */
+static void
+begin_gate(CustomScanState *node, EState *estate, int eflags)
+{
+	RfGateState *gate = (RfGateState *) node;
+	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+
+	/* The rows are those of the scans, whatever slots these use. */
+	node->ss.ps.resultopsset = true;
+	node->ss.ps.resultopsfixed = false;
+
+	gate->eflags = eflags;
+	gate->secured = boolVal(list_nth(plan->custom_private, RF_GATE_SECURED));
+	init_members(gate, plan);
+	init_question(gate, plan);
+	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
+		start_explained(gate, eflags);
+	else if (estate->es_plannedstmt->parallelModeNeeded || IsParallelWorker())
+	{
+		for (int i = 0; i < gate->nmembers; i++)
+			rf_gate_start(gate, &gate->members[i], eflags);
+	}
+	else
+	{
+		hold_tables(gate);
+		gate->watch = rf_stats_sample();
+	}
+}
+
+/*
+ * Passes judgement on the current member; true if its scan can be read.
+ */
+static bool
+enter_member(RfGateState *gate)
+{
+	RfGateMember *member = &gate->members[gate->current];
+
+	if (!gate->current_values)
+		rf_gate_prepare(gate);
+	gate->considered++;
+	InstrCountFiltered2(gate, 1);
+	gate->found = false;
+	if (rf_gate_closed(gate, member))
+	{
+		gate->skipped++;
+		InstrCountFiltered1(gate, 1);
+		return false;
+	}
+	if (member->state == NULL)
+		rf_gate_start(gate, member, gate->eflags);
+	else if (member->scan != gate->scan)
+	{
+		if (gate->changed != NULL)
+			UpdateChangedParamSet(member->state, gate->changed);
+		if (member->state->chgParam == NULL)
+			ExecReScan(member->state);
+		member->scan = gate->scan;
+	}
+	return true;
+}
+
+/*
+ * The first thing known of the scan of the current member: it finds something,
+ * or it does not.
+ */
+static void
+note_found(RfGateState *gate, bool found)
+{
+	RfGateMember *member = &gate->members[gate->current];
+
+	gate->found = true;
+	if (member->watched == NULL)
+		return;
+	member->watched->scans++;
+	member->watched->empty += !found;
+	member->watched = NULL;
+	rf_stats_pending = true;
+}
+
+/*
+ * ExecCustomScan.  A gate above a single scan does not care about directions;
+ * others run forward only.
+ */
+static TupleTableSlot *
+exec_gate(CustomScanState *node)
+{
+	RfGateState *gate = (RfGateState *) node;
+
+	while (gate->current < gate->nmembers)
+	{
+		TupleTableSlot *slot;
+
+		if (!gate->entered)
+		{
+			CHECK_FOR_INTERRUPTS();
+			gate->entered = enter_member(gate);
+		}
+		if (gate->entered)
+		{
+			slot = ExecProcNode(gate->members[gate->current].state);
+			if (unlikely(!gate->found))
+				note_found(gate, !TupIsNull(slot));
+			if (!TupIsNull(slot))
+				return slot;
+			if (gate->nmembers == 1)
+				break;
+		}
+		gate->current++;
+		gate->entered = false;
+	}
+	return ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
+}
+
+/*
+ * ReScanCustomScan.  Members learn of it when they are entered: a parameter
+ * that ever changed counts as changed since their last scan.
+ */
+static void
+rescan_gate(CustomScanState *node)
+{
+	RfGateState *gate = (RfGateState *) node;
+	Bitmapset  *changed = node->ss.ps.chgParam;
+	MemoryContext old;
+
+	gate->current = 0;
+	gate->entered = false;
+	gate->scan++;
+	if (gate->nfeeds > 0 || bms_overlap(changed, gate->params))
+		gate->current_values = false;
+	if (!bms_is_subset(changed, gate->changed))
+	{
+		old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
+		gate->changed = bms_add_members(gate->changed, changed);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/*
+ * EndCustomScan
+ */
+static void
+end_gate(CustomScanState *node)
+{
+	RfGateState *gate = (RfGateState *) node;
+	ListCell   *cell;
+
+	foreach(cell, node->custom_ps)
+		ExecEndNode(lfirst(cell));
+	rf_gate_close_indexes(gate);
+}
+
+/*
+ * MarkPosCustomScan and RestrPosCustomScan, of a gate above a single scan.  A
+ * closed gate has no rows that could be marked.
+ */
+static void
+mark_gate(CustomScanState *node)
+{
+	RfGateState *gate = (RfGateState *) node;
+
+	if (gate->entered)
+		ExecMarkPos(gate->members[0].state);
+}
+
+static void
+restore_gate(CustomScanState *node)
+{
+	RfGateState *gate = (RfGateState *) node;
+
+	if (gate->entered)
+		ExecRestrPos(gate->members[0].state);
+}
+
+static const CustomExecMethods gate_exec_methods = {
+	.CustomName = "Range Filter Gate",
+	.BeginCustomScan = begin_gate,
+	.ExecCustomScan = exec_gate,
+	.EndCustomScan = end_gate,
+	.ReScanCustomScan = rescan_gate,
+	.MarkPosCustomScan = mark_gate,
+	.RestrPosCustomScan = restore_gate,
+	.ExplainCustomScan = rf_explain_gate
+};
+
+/*
+ * CreateCustomScanState
+ */
+Node *
+rf_create_gate_state(CustomScan *plan)
+{
+	RfGateState *gate = (RfGateState *) newNode(sizeof(RfGateState),
+												T_CustomScanState);
+
+	gate->css.methods = &gate_exec_methods;
+	return (Node *) gate;
+}

@@ -1,0 +1,204 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_explain.c
+ *	  What EXPLAIN shows of a gate.
+ *
+ * Like what it shows of a guard (explain.c), with the condition in terms of the
+ * parameters and columns the values come from.  The counts are those of members
+ * the gate came to, in all loops and processes: they are kept where the
+ * executor counts rows that filters removed, which it adds up over workers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/partition.h"
+#include "commands/explain.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "planner/gate/gate.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+
+/* Turning conditions with holes into what a user wrote. */
+typedef struct RfShowContext
+{
+	List	   *values;
+	List	   *keys;
+	Index		rti;
+} RfShowContext;
+
+/*
+ * Puts keys and values back into a condition.
+ */
+static Node *
+restore_clause(Node *node, void *arg)
+{
+	RfShowContext *context = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (rf_is_hole(node))
+		return copyObject(list_nth(context->values,
+								   ((Param *) node)->paramid));
+	if (IsA(node, Var))
+	{
+		Node	   *key = copyObject(list_nth(context->keys,
+											  ((Var *) node)->varattno - 1));
+
+		ChangeVarNodes(key, 1, context->rti, 0);
+		return key;
+	}
+	return expression_tree_mutator(node, restore_clause, arg);
+}
+
+/*
+ * The condition as SQL.
+ */
+static char *
+condition_text(CustomScan *gate, List *clauses, List *ancestors,
+			   ExplainState *es)
+{
+	List	   *context = set_deparse_context_plan(es->deparse_cxt,
+												   &gate->scan.plan, ancestors);
+	RfShowContext show;
+	Node	   *condition;
+
+	show.values = gate->custom_exprs;
+	show.keys = list_nth(gate->custom_private, RF_GATE_KEYS);
+	show.rti = intVal(list_nth(gate->custom_private, RF_GATE_KEY_RTI));
+	condition = restore_clause((Node *) clauses, &show);
+	return deparse_expression((Node *) make_ands_explicit((List *) condition),
+							  context, false, false);
+}
+
+/*
+ * Shows the conditions of the hash joins that give a gate values, in their own
+ * terms.
+ */
+static void
+show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
+{
+	List	   *texts = NIL;
+
+	for (int i = 0; i < gate->nfeeds; i++)
+	{
+		const RfFeed *feed = gate->feeds[i].feed;
+		HashJoin   *plan;
+		List	   *context;
+
+		if (feed == NULL)
+			continue;
+		plan = (HashJoin *) feed->join->js.ps.plan;
+		context = set_deparse_context_plan(es->deparse_cxt, &plan->join.plan,
+										   ancestors);
+		texts = lappend(texts,
+						deparse_expression(list_nth(plan->hashclauses,
+													feed->key),
+										   context, true, false));
+	}
+	if (texts != NIL)
+		ExplainPropertyList("Skip Hash Cond", texts, es);
+}
+
+/*
+ * The indexes asked: those of the partitioned table where members have theirs
+ * from it.
+ */
+static List *
+asked_indexes(CustomScan *gate)
+{
+	List	   *oids = NIL;
+	ListCell   *cell;
+
+	foreach(cell, (List *) list_nth(gate->custom_private, RF_GATE_MEMBERS))
+	{
+		List	   *member = lfirst(cell);
+
+		for (int i = 1; i < list_length(member); i++)
+		{
+			Oid			oid = list_nth_oid(member, i);
+
+			if (!OidIsValid(oid))
+				continue;
+			if (list_length(gate->custom_plans) > 1 &&
+				get_rel_relispartition(oid))
+				oid = llast_oid(get_partition_ancestors(oid));
+			oids = list_append_unique_oid(oids, oid);
+		}
+	}
+	return oids;
+}
+
+/*
+ * Adds the scans nobody needed, which EXPLAIN ANALYZE is to show as never
+ * executed.  Where there are many members, it shows only those that were read;
+ * but all of them where that would tell too much (secured.c).
+ */
+static void
+complete_children(RfGateState *gate)
+{
+	List	   *states = NIL;
+
+	for (int i = 0; i < gate->nmembers; i++)
+	{
+		RfGateMember *member = &gate->members[i];
+
+		if (member->state == NULL && (gate->nmembers == 1 || gate->secured))
+			rf_gate_start(gate, member, gate->eflags | EXEC_FLAG_EXPLAIN_ONLY);
+		if (member->state != NULL)
+			states = lappend(states, member->state);
+	}
+	gate->css.custom_ps = states;
+}
+
+/*
+ * How many members were skipped, of how many.
+ */
+static void
+show_counts(RfGateState *gate, ExplainState *es)
+{
+	Instrumentation *instrument = gate->css.ss.ps.instrument;
+	double		considered = gate->considered;
+	double		skipped = gate->skipped;
+
+	if (instrument != NULL)
+	{
+		considered = instrument->nfiltered2;
+		skipped = instrument->nfiltered1;
+	}
+	if (considered > 0)
+		rf_explain_counts(skipped, considered, es);
+}
+
+/*
+ * ExplainCustomScan
+ */
+void
+rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	RfGateState *gate = (RfGateState *) node;
+	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
+
+	complete_children(gate);
+	if (gate->nmembers > 1)
+		ExplainPropertyText("Table",
+							rf_relation_names(list_nth(plan->custom_private,
+													   RF_GATE_TABLES),
+											  es->verbose), es);
+	ExplainPropertyText("Filter Index",
+						rf_relation_names(asked_indexes(plan), es->verbose),
+						es);
+	clauses = rf_feed_own_clauses(gate, clauses);
+	if (clauses != NIL)
+		ExplainPropertyText("Skip Cond",
+							condition_text(plan, clauses, ancestors, es), es);
+	show_join_conditions(gate, ancestors, es);
+	if (!gate->secured)
+		show_counts(gate, es);
+}

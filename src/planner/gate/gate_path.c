@@ -1,0 +1,727 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_path.c
+ *	  set_rel_pathlist_hook: gates above the scans of append members.
+ *
+ * The paths of a member are replaced by gates above them where some condition
+ * that its indexes know of compares with a value that is known only at
+ * execution; for members that skip.c does not look at, those of inheritance
+ * and UNION ALL, constants count as well.  Where a join clause compares, the
+ * path is one parameterized by the other relation; if there is no such path,
+ * because no other index can use the clause, a parameterized sequential scan
+ * is made.
+ *
+ * The cost of a gate is that of asking, and the share of the scan's cost that
+ * is the share of values the member is expected to hold: distinct values of
+ * the member by those of the whole table, as ANALYZE of both tells.  Where rows
+ * are hidden it is the scan's cost, no scan is made, and constants count for
+ * partitions, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_statistic.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+#include "planner/gate/gate.h"
+#include "utils/hsearch.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+#include "utils/syscache.h"
+
+/*
+ * Asking one index, in units of cpu_operator_cost, for each of the questions of a
+ * scan that is started again and again.
+ */
+#define RF_ASK_AGAIN_COST	20
+
+/* Share of members a value is expected in, where nothing is known. */
+#define RF_DEFAULT_SHARE	0.5
+
+/* So many parameterizations get a sequential scan. */
+#define RF_MAX_PARAMETERIZATIONS 4
+
+static set_rel_pathlist_hook_type previous_hook = NULL;
+
+/*
+ * Takes down which rangefilter indexes (RfRelIndex, at least one) a member of an
+ * append relation has.
+ */
+void
+rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
+{
+	RfGateRel  *entry;
+
+	if (rf_planning->gate_rels == NULL)
+	{
+		HASHCTL		control;
+
+		memset(&control, 0, sizeof(control));
+		control.keysize = sizeof(RelOptInfo *);
+		control.entrysize = sizeof(RfGateRel);
+		control.hcxt = CurrentMemoryContext;
+		rf_planning->gate_rels = hash_create("rangefilter gates", 64, &control,
+											 HASH_ELEM | HASH_BLOBS |
+											 HASH_CONTEXT);
+	}
+	entry = hash_search(rf_planning->gate_rels, &rel, HASH_ENTER, NULL);
+	entry->root = root;
+	entry->top = rf_outermost_relation(root, rel->relid);
+	entry->secured = rf_is_secured(root, rel->relid);
+	entry->indexes = indexes;
+}
+
+/*
+ * A member that has rangefilter indexes, or NULL.
+ */
+static const RfGateRel *
+find_gate_rel(const RelOptInfo *rel)
+{
+	if (rf_planning->gate_rels == NULL)
+		return NULL;
+	return hash_search(rf_planning->gate_rels, &rel, HASH_FIND, NULL);
+}
+
+/*
+ * The rangefilter indexes of a member, RfRelIndex.
+ */
+List *
+rf_gate_indexes(const RelOptInfo *rel)
+{
+	const RfGateRel *entry = find_gate_rel(rel);
+
+	return entry != NULL ? entry->indexes : NIL;
+}
+
+/*
+ * Are rows of a member that has such indexes hidden?  See secured.c.
+ */
+bool
+rf_gate_is_secured(const RelOptInfo *rel)
+{
+	const RfGateRel *entry = find_gate_rel(rel);
+
+	return entry != NULL && entry->secured;
+}
+
+/*
+ * Is this a member skip.c has looked at, so that constants have been used?
+ */
+static bool
+constants_used(PlannerInfo *root, const RelOptInfo *rel)
+{
+	AppendRelInfo *appinfo = root->append_rel_array[rel->relid];
+
+	return root->simple_rte_array[appinfo->parent_relid]->relkind ==
+		RELKIND_PARTITIONED_TABLE && !rf_gate_is_secured(rel);
+}
+
+/*
+ * May paths of this relation get gates?
+ */
+static bool
+may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
+{
+	ListCell   *cell;
+
+	if (rf_planning == NULL || !rf_planning->may_gate ||
+		rel->reloptkind != RELOPT_OTHER_MEMBER_REL ||
+		rte->rtekind != RTE_RELATION || rte->inh || IS_DUMMY_REL(rel) ||
+		rf_gate_indexes(rel) == NIL || !rf_is_ours(root))
+		return false;
+
+	/* UPDATE ... WHERE CURRENT OF wants its scan as it is. */
+	foreach(cell, rel->baserestrictinfo)
+	{
+		if (IsA(lfirst_node(RestrictInfo, cell)->clause, CurrentOfExpr))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Distinct values of a table's column as its statistics tell, of its
+ * inheritance tree or of it alone; 0 if they do not.
+ */
+static double
+distinct_values(Oid relid, AttrNumber attno, bool inherited, double tuples)
+{
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH,
+										ObjectIdGetDatum(relid),
+										Int16GetDatum(attno),
+										BoolGetDatum(inherited));
+	double		distinct;
+
+	if (!HeapTupleIsValid(tuple))
+		return 0;
+	distinct = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
+	ReleaseSysCache(tuple);
+	return distinct < 0 ? -distinct * tuples : distinct;
+}
+
+/*
+ * Rows of a table as of the last ANALYZE, which for a partitioned table are
+ * those of all partitions.
+ */
+static double
+table_rows(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	double		rows = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		rows = Max(0, ((Form_pg_class) GETSTRUCT(tuple))->reltuples);
+		ReleaseSysCache(tuple);
+	}
+	return rows;
+}
+
+/*
+ * A member's column as one of the outermost table it belongs to.
+ */
+AttrNumber
+rf_column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
+{
+	*relid = root->simple_rte_array[rti]->relid;
+	for (;;)
+	{
+		AppendRelInfo *appinfo = root->append_rel_array[rti];
+		AttrNumber	parent_attno = 0;
+		ListCell   *cell;
+
+		if (appinfo == NULL ||
+			root->simple_rte_array[appinfo->parent_relid]->rtekind !=
+			RTE_RELATION)
+			return attno;
+		foreach(cell, appinfo->translated_vars)
+		{
+			Var		   *var = lfirst(cell);
+
+			if (var != NULL && IsA(var, Var) && var->varattno == attno)
+				parent_attno = foreach_current_index(cell) + 1;
+		}
+		if (parent_attno == 0)
+			return attno;
+		attno = parent_attno;
+		rti = appinfo->parent_relid;
+		*relid = root->simple_rte_array[rti]->relid;
+	}
+}
+
+/*
+ * The share of values of a key that a member is expected to hold.
+ */
+double
+rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key)
+{
+	AttrNumber	attno;
+	Oid			table;
+	double		members;
+	double		all;
+
+	if (!IsA(key, Var) || ((Var *) key)->varattno <= 0)
+		return RF_DEFAULT_SHARE;
+	attno = ((Var *) key)->varattno;
+	members = distinct_values(root->simple_rte_array[rel->relid]->relid,
+							  attno, false, rel->tuples);
+	attno = rf_column_of_root(root, rel->relid, attno, &table);
+	all = distinct_values(table, attno, true, table_rows(table));
+	if (members <= 0 || all <= 0)
+		return RF_DEFAULT_SHARE;
+	return Min(1.0, members / all);
+}
+
+/*
+ * How many values an equality compares its key with, as core guesses; 0 for
+ * any other clause.
+ */
+static double
+count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
+			 const RfGateShape *shape)
+{
+	List	   *args;
+	Oid			opno;
+	double		n = 1;
+	Var		   *key;
+	const RfIndexColumn *column;
+
+	if (IsA(clause, OpExpr))
+	{
+		opno = ((OpExpr *) clause)->opno;
+		args = ((OpExpr *) clause)->args;
+	}
+	else if (IsA(clause, ScalarArrayOpExpr))
+	{
+		Node	   *array;
+
+		opno = ((ScalarArrayOpExpr *) clause)->opno;
+		args = ((ScalarArrayOpExpr *) clause)->args;
+		array = lsecond(args);
+		if (rf_is_hole(array))
+			array = list_nth(shape->values, ((Param *) array)->paramid);
+		n = RF_ESTIMATE_ARRAY_LENGTH(root, array);
+	}
+	else
+		return 0;
+	key = (Var *) linitial(args);
+	if (!IsA(key, Var) || key->varno != 1)
+		key = (Var *) lsecond(args);
+	if (!IsA(key, Var) || key->varno != 1 ||
+		(column = rf_gate_column(table, key->varattno - 1, opno)) == NULL ||
+		get_op_opfamily_strategy(opno, column->opfamily) != BTEqualStrategyNumber)
+		return 0;
+	return n;
+}
+
+/*
+ * The key number of an equality count_equals() has accepted.
+ */
+static int
+equality_key(Node *clause)
+{
+	List	   *args = IsA(clause, OpExpr) ? ((OpExpr *) clause)->args :
+	((ScalarArrayOpExpr *) clause)->args;
+	Var		   *key = linitial(args);
+
+	if (!IsA(key, Var) || key->varno != 1)
+		key = lsecond(args);
+	return key->varattno - 1;
+}
+
+/*
+ * The probability that a gate with these conditions opens.  *by_values says if
+ * that is the probability that the member holds some values.
+ */
+static double
+opening_probability(PlannerInfo *root, RelOptInfo *rel,
+					const RfGateShape *shape, bool *by_values)
+{
+	RfTable    *table = rf_gate_table(shape->opclasses);
+	double		share = RF_DEFAULT_SHARE;
+	ListCell   *cell;
+
+	*by_values = false;
+	foreach(cell, shape->clauses)
+	{
+		Node	   *clause = lfirst(cell);
+		double		n = count_equals(root, clause, table, shape);
+
+		if (n > 0)
+		{
+			Node	   *key = list_nth(shape->keys, equality_key(clause));
+
+			share = Min(share, n * rf_gate_share(root, rel, key));
+			*by_values = true;
+		}
+	}
+	return share;
+}
+
+/*
+ * Do clauses with holes depend on a value that differs from scan to scan?
+ */
+static bool
+has_repeated_value(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		return true;
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+		return true;
+	return expression_tree_walker(node, has_repeated_value, context);
+}
+
+/*
+ * A gate above a path that costs what the path does.
+ */
+static Path *
+make_gate_path(RelOptInfo *rel, Path *child)
+{
+	CustomPath *gate = makeNode(CustomPath);
+	Path	   *path = &gate->path;
+
+	RF_COPY_DISABLED(path, child);
+	path->pathtype = T_CustomScan;
+	path->parent = rel;
+	path->pathtarget = child->pathtarget;
+	path->param_info = child->param_info;
+	path->parallel_aware = false;
+	path->parallel_safe = child->parallel_safe;
+	path->parallel_workers = child->parallel_workers;
+	path->rows = child->rows;
+	path->startup_cost = child->startup_cost;
+	path->total_cost = child->total_cost;
+	path->pathkeys = child->pathkeys;
+	gate->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	if (ExecSupportsMarkRestore(child))
+		gate->flags |= CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	gate->custom_paths = list_make1(child);
+	gate->methods = &rf_gate_path_methods;
+	return path;
+}
+
+/*
+ * Lets a gate cost what asking does and what is expected to be left of the scan.
+ * False where it does not pay.
+ */
+static bool
+charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
+{
+	bool		again = has_repeated_value((Node *) shape->values, NULL);
+	Cost		ask = (again ? RF_ASK_AGAIN_COST : RF_ASK_ONCE_COST) *
+	cpu_operator_cost * list_length(shape->indexes);
+	Cost		scan_cost = path->total_cost;
+
+	/* Costs that say "rather not" are not to be made small. */
+	if (RF_IS_DISABLED(path))
+		share = 1.0;
+
+	/*
+	 * How many rows a value has in the member is an estimate for values it
+	 * holds.
+	 */
+	if (by_values && path->param_info != NULL)
+		path->rows = clamp_row_est(share * path->rows);
+	path->startup_cost = ask + share * path->startup_cost;
+	path->total_cost = ask + share * path->total_cost;
+
+	/* Where the value changes, one has to ask again and again. */
+	return path->total_cost < scan_cost || !again;
+}
+
+/*
+ * Is this a scan of a table, of the kinds that can have a gate?
+ */
+static bool
+is_scan(const Path *path)
+{
+	switch (path->pathtype)
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			return !IsA(path, CustomPath);
+		default:
+			return false;
+	}
+}
+
+/* What a parameterization's conditions allow. */
+typedef struct RfGateInfo
+{
+	const ParamPathInfo *param_info;
+	bool		useful;
+	RfGateShape shape;
+	double		share;
+	bool		by_values;		/* see opening_probability() */
+} RfGateInfo;
+
+/*
+ * What can be asked under a parameterization; remembered in *infos.
+ */
+static RfGateInfo *
+find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
+			   List **infos)
+{
+	RfGateInfo *info;
+	List	   *restrictions = rel->baserestrictinfo;
+	ListCell   *cell;
+
+	foreach(cell, *infos)
+	{
+		info = lfirst(cell);
+		if (info->param_info == path->param_info)
+			return info;
+	}
+	info = palloc0(sizeof(RfGateInfo));
+	info->param_info = path->param_info;
+	if (path->param_info != NULL)
+		restrictions = list_concat_copy(restrictions,
+										path->param_info->ppi_clauses);
+	info->useful = rf_gate_shape(root, rel, rf_gate_indexes(rel),
+								 rf_usable_clauses(rel, restrictions),
+								 &info->shape) &&
+		(info->shape.values != NIL || !constants_used(root, rel));
+	if (info->useful && !rf_gate_is_secured(rel))
+		info->share = opening_probability(root, rel, &info->shape,
+										  &info->by_values);
+	*infos = lappend(*infos, info);
+	return info;
+}
+
+/*
+ * A gate above a path, or the path itself.
+ */
+static Path *
+wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
+{
+	RfGateInfo *info;
+	Path	   *gate;
+
+	if (!is_scan(path))
+		return path;
+	info = find_gate_info(root, rel, path, infos);
+	if (!info->useful)
+		return path;
+	gate = make_gate_path(rel, path);
+	if (rf_gate_is_secured(rel) ||
+		charge_gate(gate, &info->shape, info->share, info->by_values))
+		return gate;
+	return path;
+}
+
+/*
+ * Replaces a relation's paths by gates above them.
+ *
+ * An unparameterized sequential scan is kept behind the others.  The planner
+ * can give such a path the parameters that a path of another member has, which
+ * it cannot do to a gate.  It is not to be taken for itself, for starting sooner
+ * than one can ask (for LIMIT, since PostgreSQL 17).
+ */
+static void
+wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
+{
+	List	   *paths = rel->pathlist;
+	List	   *partial_paths = rel->partial_pathlist;
+	Path	   *spare = NULL;
+	Cost		ask_cost = RF_ASK_ONCE_COST * cpu_operator_cost *
+	list_length(rf_gate_indexes(rel));
+	ListCell   *cell;
+
+	rel->pathlist = NIL;
+	foreach(cell, paths)
+	{
+		Path	   *path = lfirst(cell);
+		Path	   *gate = wrap_path(root, rel, path, infos);
+
+		if (gate != path && path->pathtype == T_SeqScan &&
+			path->param_info == NULL)
+			spare = path;
+		add_path(rel, gate);
+	}
+	if (spare != NULL)
+	{
+		Path	   *last = makeNode(Path);
+
+		*last = *spare;
+		last->startup_cost += ask_cost;
+		last->total_cost += ask_cost;
+		rel->pathlist = lappend(rel->pathlist, last);
+	}
+
+	rel->partial_pathlist = NIL;
+	foreach(cell, partial_paths)
+		add_partial_path(rel, wrap_path(root, rel, lfirst(cell), infos));
+}
+
+/*
+ * The same for a relation of which rows are hidden (secured.c): gates take the
+ * places of scans in the lists and cost the same, so the planner decides as if
+ * there were none.  Of equal paths it takes the first; the scans follow, for it to
+ * give parameters to.
+ */
+static void
+wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
+{
+	List	   *scans = list_copy(rel->pathlist);
+	ListCell   *cell;
+
+	foreach(cell, rel->pathlist)
+		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
+	foreach(cell, rel->partial_pathlist)
+		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
+	rel->pathlist = list_concat_unique_ptr(rel->pathlist, scans);
+}
+
+/*
+ * Does an equivalence class have a member that is the key?
+ */
+static bool
+is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
+			  EquivalenceMember *em, void *arg)
+{
+	Node	   *node = (Node *) em->em_expr;
+	Node	   *key = arg;
+
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	if (IsA(node, Var) && IsA(key, Var))
+		return ((Var *) node)->varno == ((Var *) key)->varno &&
+			((Var *) node)->varattno == ((Var *) key)->varattno;
+	return equal(node, key);
+}
+
+/*
+ * The join clauses that may be checked in a scan of the relation and compare
+ * a key column of this index.
+ */
+static List *
+join_clauses(PlannerInfo *root, RelOptInfo *rel, RfRelIndex *index)
+{
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, rel->joininfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
+
+		if (join_clause_is_movable_to(rinfo, rel))
+			clauses = lappend(clauses, rinfo);
+	}
+	for (int c = 0; c < index->ncolumns && rel->has_eclass_joins; c++)
+	{
+		Node	   *key = rf_gate_key(index, c);
+
+		clauses = list_concat(clauses,
+							  generate_implied_equalities_for_column(root, rel,
+																	 is_member_key, key,
+																	 rel->lateral_referencers));
+	}
+	return clauses;
+}
+
+/*
+ * Adds a set of relations to a list of such.
+ */
+static List *
+add_relids(List *sets, Relids set)
+{
+	ListCell   *cell;
+
+	foreach(cell, sets)
+	{
+		if (bms_equal(lfirst(cell), set))
+			return sets;
+	}
+	return list_length(sets) < RF_MAX_PARAMETERIZATIONS ?
+		lappend(sets, set) : sets;
+}
+
+/*
+ * The sets of relations whose values an index could be asked for.
+ */
+static List *
+useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
+{
+	List	   *sets = NIL;
+	ListCell   *index_cell;
+	ListCell   *cell;
+
+	foreach(index_cell, rf_gate_indexes(rel))
+	{
+		RfRelIndex *index = lfirst(index_cell);
+
+		foreach(cell, join_clauses(root, rel, index))
+		{
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
+			Relids		outer = bms_difference(rinfo->clause_relids,
+											   rel->relids);
+			List	   *clauses = lappend(list_copy(rel->baserestrictinfo),
+										  rinfo);
+			RfGateShape shape;
+			bool		by_values;
+
+			if (bms_is_empty(outer) ||
+				bms_overlap(outer, rel->lateral_referencers) ||
+				!rf_gate_shape(root, rel, list_make1(index),
+							   rf_usable_clauses(rel, clauses), &shape) ||
+				!bms_overlap(pull_varnos(root, (Node *) shape.values),
+							 outer) ||
+				opening_probability(root, rel, &shape, &by_values) >= 1)
+				continue;
+			sets = add_relids(sets, bms_union(outer, rel->lateral_relids));
+		}
+	}
+	return sets;
+}
+
+/*
+ * Adds parameterized sequential scans with gates.
+ */
+static void
+add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
+{
+	ListCell   *cell;
+
+	if (rel->joininfo == NIL && !rel->has_eclass_joins)
+		return;
+	foreach(cell, useful_parameterizations(root, rel))
+	{
+		Path	   *path = create_seqscan_path(root, rel, lfirst(cell), 0);
+		Path	   *gate = wrap_path(root, rel, path, infos);
+
+		if (gate != path)
+			add_path(rel, gate);
+	}
+}
+
+/*
+ * Is there a gate that asks for values of other relations already?  Then
+ * another index can use the join clauses, too, and better paths than
+ * sequential scans are there.
+ */
+static bool
+has_join_gate(RelOptInfo *rel)
+{
+	ListCell   *cell;
+
+	foreach(cell, rel->pathlist)
+	{
+		Path	   *path = lfirst(cell);
+
+		if (IsA(path, CustomPath) && path->param_info != NULL &&
+			!bms_equal(PATH_REQ_OUTER(path), rel->lateral_relids))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * set_rel_pathlist_hook
+ */
+static void
+set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
+			 RangeTblEntry *rte)
+{
+	List	   *infos = NIL;
+
+	if (previous_hook)
+		previous_hook(root, rel, rti, rte);
+	if (!may_gate(root, rel, rte))
+		return;
+	if (rf_gate_is_secured(rel))
+	{
+		wrap_paths_alike(root, rel, &infos);
+		return;
+	}
+	wrap_paths(root, rel, &infos);
+	if (rte->tablesample == NULL && !has_join_gate(rel))
+		add_parameterized_paths(root, rel, &infos);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_gate_path(void)
+{
+	previous_hook = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = set_pathlist;
+}

@@ -1,0 +1,401 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_plan.c
+ *	  From gates' paths to plans; one gate for an Append of gates.
+ *
+ * Once a statement is planned, two things are done to its gates.  What a gate
+ * should compute of its rows is left to the scan below, so that it hands them
+ * on as they are.  And an Append whose members are gates that ask the same is
+ * replaced by one gate above all members' scans, which starts only those it
+ * needs, computes the values once, and does not touch the others when it is
+ * rescanned.  Not where Append does more than that: parallel and asynchronous
+ * ones and those that prune at run time remain.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "planner/gate/gate.h"
+
+/*
+ * The outermost relation a member belongs to, by way of relations alone.
+ */
+Index
+rf_outermost_relation(PlannerInfo *root, Index rti)
+{
+	for (;;)
+	{
+		AppendRelInfo *appinfo = root->append_rel_array ?
+		root->append_rel_array[rti] : NULL;
+
+		if (appinfo == NULL ||
+			root->simple_rte_array[appinfo->parent_relid]->rtekind !=
+			RTE_RELATION)
+			return rti;
+		rti = appinfo->parent_relid;
+	}
+}
+
+/*
+ * PlanCustomPath
+ */
+static Plan *
+plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+		  List *clauses, List *plans)
+{
+	CustomScan *gate = makeNode(CustomScan);
+	Plan	   *child = linitial(plans);
+	Oid			relid = root->simple_rte_array[rel->relid]->relid;
+	Index		top = rf_outermost_relation(root, rel->relid);
+	RfGateShape shape;
+
+	if (!rf_gate_shape(root, rel, rf_gate_indexes(rel),
+					   rf_usable_clauses(rel, clauses), &shape))
+		elog(ERROR, "a range filter's gate has nothing to ask");
+
+	gate->scan.plan.targetlist = tlist;
+	gate->scan.scanrelid = 0;
+	gate->flags = path->flags;
+	if (ExecSupportsBackwardScan(child))
+		gate->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
+	gate->custom_plans = plans;
+	gate->custom_scan_tlist = copyObject(child->targetlist);
+	gate->custom_exprs = copyObject(shape.values);
+	gate->methods = &rf_gate_methods;
+
+	/* In the order of RfGatePrivate. */
+	gate->custom_private = list_make5(shape.clauses, shape.opclasses,
+									  shape.conversions, shape.keys,
+									  list_make1(lcons_oid(relid,
+														   shape.indexes)));
+	gate->custom_private = lappend(gate->custom_private, NIL);
+	gate->custom_private = lappend(gate->custom_private,
+								   list_make1_oid(root->simple_rte_array[top]->relid));
+	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
+	gate->custom_private = lappend(gate->custom_private,
+								   makeBoolean(rf_gate_is_secured(rel)));
+	gate->custom_private = lappend(gate->custom_private,
+								   makeInteger(list_length(clauses)));
+	gate->custom_private = lappend(gate->custom_private, NIL);
+	rf_mark_plan(root);
+	return &gate->scan.plan;
+}
+
+/*
+ * ReparameterizeCustomPathByChild: nothing in custom_private names relations.
+ */
+static List *
+reparameterize_gate(PlannerInfo *root, List *custom_private,
+					RelOptInfo *child_rel)
+{
+	return custom_private;
+}
+
+const CustomPathMethods rf_gate_path_methods = {
+	.CustomName = "Range Filter Gate",
+	.PlanCustomPath = plan_gate,
+	.ReparameterizeCustomPathByChild = reparameterize_gate
+};
+
+const CustomScanMethods rf_gate_methods = {
+	.CustomName = "Range Filter Gate",
+	.CreateCustomScanState = rf_create_gate_state
+};
+
+/*
+ * Is this plan node a gate?
+ */
+bool
+rf_is_gate(const Plan *plan)
+{
+	return plan != NULL && IsA(plan, CustomScan) &&
+		((const CustomScan *) plan)->methods == &rf_gate_methods;
+}
+
+/*
+ * Adds the numbers of the PARAM_EXEC in an expression to a list.
+ */
+static bool
+collect_params(Node *node, void *context)
+{
+	List	  **params = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		*params = list_append_unique_int(*params, ((Param *) node)->paramid);
+	return expression_tree_walker(node, collect_params, context);
+}
+
+/*
+ * Replaces a gate's references to its scan tuple by what the list says.
+ */
+static Node *
+replace_references(Node *node, void *context)
+{
+	List	   *tlist = context;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == INDEX_VAR)
+	{
+		TargetEntry *entry = list_nth_node(TargetEntry, tlist,
+										   ((Var *) node)->varattno - 1);
+
+		return (Node *) copyObject(entry->expr);
+	}
+	return expression_tree_mutator(node, replace_references, context);
+}
+
+/*
+ * A target list that hands on the scan tuple as it is, constants excepted: the
+ * executor insists on seeing them where the target of an INSERT has dropped
+ * columns.
+ */
+static List *
+make_identity(List *tlist)
+{
+	List	   *identity = NIL;
+	ListCell   *cell;
+
+	foreach(cell, tlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
+
+		if (!IsA(entry->expr, Const))
+			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
+										   exprType((Node *) entry->expr),
+										   exprTypmod((Node *) entry->expr),
+										   exprCollation((Node *) entry->expr),
+										   0);
+		identity = lappend(identity, entry);
+	}
+	return identity;
+}
+
+/*
+ * A gate in place of, or above, a plan that is finished.  It hands on what the
+ * given plans return, for which the list says what it is.
+ */
+CustomScan *
+rf_make_gate(const Plan *plan, List *plans, List *scan_tlist)
+{
+	CustomScan *gate = makeNode(CustomScan);
+
+	memcpy(&gate->scan.plan, plan, sizeof(Plan));
+	NodeSetTag(gate, T_CustomScan);
+	gate->scan.plan.targetlist = make_identity(plan->targetlist);
+	gate->custom_plans = plans;
+	gate->custom_scan_tlist = scan_tlist;
+	gate->methods = &rf_gate_methods;
+	return gate;
+}
+
+/*
+ * Lets the scan below a gate compute the gate's target list.
+ */
+static void
+push_down_target(CustomScan *gate)
+{
+	Plan	   *child = linitial(gate->custom_plans);
+	List	   *tlist = gate->scan.plan.targetlist;
+
+	child->targetlist = (List *) replace_references((Node *) tlist,
+													child->targetlist);
+	child->extParam = bms_copy(gate->scan.plan.extParam);
+	child->allParam = bms_copy(gate->scan.plan.allParam);
+	gate->custom_scan_tlist =
+		(List *) replace_references((Node *) tlist, gate->custom_scan_tlist);
+	gate->scan.plan.targetlist = make_identity(tlist);
+}
+
+/*
+ * Sets one of a gate's private fields.
+ */
+void
+rf_gate_set_private(CustomScan *gate, RfGatePrivate field, void *value)
+{
+	lfirst(list_nth_cell(gate->custom_private, field)) = value;
+}
+
+/*
+ * What is known of a gate only when its plan is complete.
+ */
+static void
+finish_gate(CustomScan *gate)
+{
+	List	   *params = NIL;
+
+	push_down_target(gate);
+	(void) collect_params((Node *) gate->custom_exprs, &params);
+	rf_gate_set_private(gate, RF_GATE_PARAMS, params);
+	rf_gate_set_private(gate, RF_GATE_KEY_RTI,
+						makeInteger(bms_singleton_member(gate->custom_relids)));
+}
+
+/*
+ * Do two gates ask the same?
+ */
+static bool
+ask_the_same(CustomScan *a, CustomScan *b)
+{
+	static const RfGatePrivate fields[] = {
+		RF_GATE_CLAUSES, RF_GATE_OPCLASSES, RF_GATE_CONVERSIONS
+	};
+
+	for (int i = 0; i < lengthof(fields); i++)
+	{
+		if (!equal(list_nth(a->custom_private, fields[i]),
+				   list_nth(b->custom_private, fields[i])))
+			return false;
+	}
+	return equal(a->custom_exprs, b->custom_exprs);
+}
+
+/*
+ * One gate for the members of an Append: those of gates that ask the same as
+ * the first one, and all others, which that gate does not ask.  A gate may have
+ * taken the place of an Append itself.
+ */
+static CustomScan *
+merge_gates(Append *append, CustomScan *first)
+{
+	CustomScan *merged;
+	List	   *plans = NIL;
+	List	   *members = NIL;
+	List	   *tables = NIL;
+	bool		secured = false;
+	int			nconditions = 0;
+	ListCell   *cell;
+
+	merged = rf_make_gate(&append->plan, NIL, first->custom_scan_tlist);
+	merged->custom_relids = bms_copy(append->apprelids);
+	foreach(cell, append->appendplans)
+	{
+		CustomScan *gate = lfirst(cell);
+
+		if (rf_is_gate(&gate->scan.plan) && ask_the_same(gate, first))
+		{
+			members = list_concat(members, list_nth(gate->custom_private,
+													RF_GATE_MEMBERS));
+			tables = list_concat_unique_oid(tables,
+											list_nth(gate->custom_private,
+													 RF_GATE_TABLES));
+			secured = secured || boolVal(list_nth(gate->custom_private,
+												  RF_GATE_SECURED));
+			nconditions = Max(nconditions,
+							  intVal(list_nth(gate->custom_private,
+											  RF_GATE_CONDITIONS)));
+			plans = list_concat(plans, gate->custom_plans);
+			merged->custom_relids = bms_add_members(merged->custom_relids,
+													gate->custom_relids);
+		}
+		else
+		{
+			members = lappend(members, NIL);
+			plans = lappend(plans, gate);
+		}
+	}
+	merged->custom_plans = plans;
+	merged->custom_exprs = first->custom_exprs;
+	merged->custom_private = list_copy(first->custom_private);
+	rf_gate_set_private(merged, RF_GATE_MEMBERS, members);
+	rf_gate_set_private(merged, RF_GATE_TABLES, tables);
+	rf_gate_set_private(merged, RF_GATE_SECURED, makeBoolean(secured));
+	rf_gate_set_private(merged, RF_GATE_CONDITIONS, makeInteger(nconditions));
+	return merged;
+}
+
+/*
+ * What replaces an Append: a gate, or nothing.
+ */
+static Plan *
+finish_append(Append *append)
+{
+	CustomScan *first = NULL;
+	ListCell   *cell;
+
+	if (append->plan.parallel_aware || append->nasyncplans > 0 ||
+		RF_APPEND_PRUNES(append))
+		return (Plan *) append;
+	foreach(cell, append->appendplans)
+	{
+		CustomScan *gate = lfirst(cell);
+
+		if (!rf_is_gate(&gate->scan.plan))
+			continue;
+		if (first == NULL)
+			first = gate;
+		else if (ask_the_same(gate, first))
+			return (Plan *) merge_gates(append, first);
+	}
+	return (Plan *) append;
+}
+
+static Plan *finish_plan(Plan *plan);
+
+static void
+finish_plans(List *plans)
+{
+	ListCell   *cell;
+
+	foreach(cell, plans)
+		lfirst(cell) = finish_plan(lfirst(cell));
+}
+
+/*
+ * Finishes the gates in a plan tree and merges them; returns what replaces its
+ * root.  They are looked for in the plan as it was returned to us, which may be a
+ * copy of the one that plan_gate() made them for.
+ */
+static Plan *
+finish_plan(Plan *plan)
+{
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+	plan->lefttree = finish_plan(plan->lefttree);
+	plan->righttree = finish_plan(plan->righttree);
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			finish_plans(((Append *) plan)->appendplans);
+			return finish_append((Append *) plan);
+		case T_MergeAppend:
+			finish_plans(((MergeAppend *) plan)->mergeplans);
+			break;
+		case T_SubqueryScan:
+			((SubqueryScan *) plan)->subplan =
+				finish_plan(((SubqueryScan *) plan)->subplan);
+			break;
+		case T_CustomScan:
+			finish_plans(((CustomScan *) plan)->custom_plans);
+			if (rf_is_gate(plan))
+				finish_gate((CustomScan *) plan);
+			break;
+		default:
+			break;
+	}
+	return plan;
+}
+
+/*
+ * Called when a statement has been planned.
+ */
+void
+rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning)
+{
+	if (planning->mark != 0)
+	{
+		stmt->planTree = finish_plan(stmt->planTree);
+		finish_plans(stmt->subplans);
+	}
+	if (planning->gate_rels != NULL && planning->may_gate)
+		rf_feed_gates(stmt, planning);
+}

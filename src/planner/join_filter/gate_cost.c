@@ -1,0 +1,289 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_cost.c
+ *	  set_join_pathlist_hook: what joins cost whose values close gates.
+ *
+ * A hash join that gives its values to the scans on its outer side (gate_join.c)
+ * does not read all of that side.  Gates for it are made when the plan is
+ * finished, so no path's cost tells; the planner would take parallel workers, or
+ * another order of joins, to read faster what is not read at all.  So a hash join
+ * over the members of a table is made cheaper by what it is expected to leave out of
+ * them.
+ *
+ * A member is expected to be read with the probability that it holds one of the
+ * values, taken to be independent; for one value that is the member's share of
+ * distinct values, as for other gates (gate_path.c).  Where core finds
+ * another path cheaper than the join as it was, there is nothing left to be made
+ * cheaper: that path is a good one, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/stratnum.h"
+#include "compat.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "planner/gate/gate.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+/* What a join compares with a column of a side that is given values. */
+typedef struct RfJoinKey
+{
+	Var		   *column;			/* of that side's table */
+	Oid			opno;
+	double		values;			/* expected on the other side */
+} RfJoinKey;
+
+static set_join_pathlist_hook_type previous_hook = NULL;
+
+static Node *
+strip_relabel(Node *node)
+{
+	while (IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
+/*
+ * Reads one of a join's clauses; false if no gate can use it.
+ */
+static bool
+read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
+			const RelOptInfo *fed, const Path *known, RfJoinKey *key)
+{
+	OpExpr	   *clause = (OpExpr *) rinfo->clause;
+	bool		left = bms_is_subset(rinfo->left_relids, fed->relids);
+	Node	   *compared;
+	Node	   *value;
+
+	if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
+		return false;
+	compared = strip_relabel(left ? linitial(clause->args) :
+							 lsecond(clause->args));
+	value = left ? lsecond(clause->args) : linitial(clause->args);
+	if (!IsA(compared, Var) || ((Var *) compared)->varno != fed->relid ||
+		((Var *) compared)->varattno <= 0 || rf_is_secured(root, fed->relid))
+		return false;
+	key->column = (Var *) compared;
+	key->opno = clause->opno;
+	key->values = estimate_num_groups(root, list_make1(value), known->rows,
+									  NULL, NULL);
+	return key->values <= RF_FEED_MAX_VALUES;
+}
+
+/*
+ * The probability that a member holds one of the values it is asked for; 1 if it
+ * is not asked.
+ */
+static double
+probability(PlannerInfo *root, RelOptInfo *member, const RfJoinKey *key)
+{
+	ListCell   *cell;
+
+	foreach(cell, rf_gate_indexes(member))
+	{
+		const RfRelIndex *index = lfirst(cell);
+		const RfIndexColumn *first = &index->columns[0];
+		Oid			table;
+
+		if (first->expr != NULL || index->predicate != NIL ||
+			rf_column_of_root(root, member->relid, first->attno,
+							  &table) != key->column->varattno ||
+			table != root->simple_rte_array[key->column->varno]->relid ||
+			get_op_opfamily_strategy(key->opno, first->opfamily) !=
+			BTEqualStrategyNumber)
+			continue;
+		return 1 - pow(1 - rf_gate_share(root, member, rf_gate_key(index, 0)),
+					   key->values);
+	}
+	return 1;
+}
+
+/*
+ * The share of the cost of members' scans that remains if they are asked for the
+ * values of a join.
+ */
+static double
+remaining_cost(PlannerInfo *root, Index table, List *scans,
+			   const RfJoinKey *keys, int nkeys)
+{
+	Cost		all = 0;
+	Cost		remains = 0;
+	ListCell   *cell;
+
+	foreach(cell, scans)
+	{
+		Path	   *scan = lfirst(cell);
+		RelOptInfo *member = scan->parent;
+		double		open = 1;
+		double		values = 0;
+
+		if (member->reloptkind == RELOPT_OTHER_MEMBER_REL &&
+			rf_outermost_relation(root, member->relid) == table)
+		{
+			for (int i = 0; i < nkeys; i++)
+			{
+				open = Min(open, probability(root, member, &keys[i]));
+				values += keys[i].values;
+			}
+		}
+		all += scan->total_cost;
+		remains += Min(scan->total_cost, open * scan->total_cost +
+					   (RF_ASK_ONCE_COST + values * RF_ASK_VALUE_COST) *
+					   cpu_operator_cost);
+	}
+	return all > 0 ? remains / all : 1;
+}
+
+/*
+ * Is this a table that may have members?
+ */
+static bool
+is_parent(PlannerInfo *root, const RelOptInfo *rel)
+{
+	return rel->reloptkind == RELOPT_BASEREL &&
+		root->simple_rte_array[rel->relid]->inh;
+}
+
+/*
+ * The outer side of a hash join if it is given the values of the inner one, as
+ * gate_join.c and gate_feed.c see it; else NULL.
+ */
+static Path *
+fed_path(PlannerInfo *root, const HashPath *hash)
+{
+	const JoinPath *join = &hash->jpath;
+	Path	   *fed = join->outerjoinpath;
+
+	if (RF_IS_DISABLED(&join->path) || join->path.parallel_aware ||
+		!RF_DROPS_OUTER(join->jointype) || hash->num_batches != 1)
+		return NULL;
+	return is_parent(root, fed->parent) &&
+		join->innerjoinpath->rows <= RF_FEED_MAX_ROWS ? fed : NULL;
+}
+
+/*
+ * What a hash join is expected to save by gates on this side.
+ */
+static Cost
+saved_cost(PlannerInfo *root, const HashPath *hash, const Path *fed)
+{
+	List	   *clauses = hash->path_hashclauses;
+	RfJoinKey  *keys = palloc(list_length(clauses) * sizeof(RfJoinKey));
+	int			nkeys = 0;
+	Cost		cost;
+	List	   *scans;
+	ListCell   *cell;
+
+	if (IsA(fed, AppendPath))
+		scans = ((const AppendPath *) fed)->subpaths;
+	else if (IsA(fed, MergeAppendPath))
+		scans = ((const MergeAppendPath *) fed)->subpaths;
+	else
+		return 0;
+	foreach(cell, clauses)
+		nkeys += read_clause(root, lfirst_node(RestrictInfo, cell),
+							 fed->parent, hash->jpath.innerjoinpath,
+							 &keys[nkeys]);
+	if (nkeys == 0)
+		return 0;
+
+	/* Rows that are not read are not looked up in the hash table either. */
+	cost = fed->total_cost - fed->startup_cost +
+		cpu_operator_cost * list_length(clauses) * fed->rows;
+	return (1 - remaining_cost(root, fed->parent->relid, scans, keys, nkeys)) *
+		cost;
+}
+
+/*
+ * A copy of a hash join that costs less.
+ */
+static Path *
+cheaper_copy(const HashPath *join, Cost saved)
+{
+	HashPath   *copy = makeNode(HashPath);
+	Path	   *path = &copy->jpath.path;
+
+	memcpy(copy, join, sizeof(HashPath));
+	path->total_cost = Max(path->total_cost - saved, path->startup_cost);
+	return path;
+}
+
+/*
+ * Cheaper copies of the joins among some paths, as far as they are of these two
+ * relations.
+ */
+static List *
+cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
+			  const RelOptInfo *inner, JoinType jointype)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, paths)
+	{
+		HashPath   *join = lfirst(cell);
+		Path	   *fed;
+		Cost		saved;
+
+		if (!IsA(join, HashPath) ||
+			join->jpath.jointype != jointype ||
+			join->jpath.outerjoinpath->parent != outer ||
+			join->jpath.innerjoinpath->parent != inner ||
+			(fed = fed_path(root, join)) == NULL ||
+			(saved = saved_cost(root, join, fed)) <= 0)
+			continue;
+		result = lappend(result, cheaper_copy(join, saved));
+	}
+	return result;
+}
+
+/*
+ * set_join_pathlist_hook.  Called once for two relations and a type of join, in
+ * this order, so no path is made cheaper twice.
+ */
+static void
+set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
+				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
+{
+	List	   *paths;
+	List	   *partial_paths;
+	ListCell   *cell;
+
+	if (previous_hook)
+		previous_hook(root, joinrel, outer, inner, jointype, extra);
+	if (rf_planning == NULL || !rf_planning->may_gate ||
+		rf_planning->gate_rels == NULL || !rf_is_ours(root) ||
+		!is_parent(root, outer))
+		return;
+
+	/* Joins with one side made unique are inner joins. */
+	if (jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER)
+		jointype = JOIN_INNER;
+	paths = cheaper_paths(root, joinrel->pathlist, outer, inner, jointype);
+	partial_paths = cheaper_paths(root, joinrel->partial_pathlist, outer,
+								  inner, jointype);
+
+	/* This drops the paths they were made from. */
+	foreach(cell, paths)
+		add_path(joinrel, lfirst(cell));
+	foreach(cell, partial_paths)
+		add_partial_path(joinrel, lfirst(cell));
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_gate_cost(void)
+{
+	previous_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = set_join_pathlist;
+}

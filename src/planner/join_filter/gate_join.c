@@ -1,0 +1,366 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_join.c
+ *	  Gates that hash joins give their values to.
+ *
+ * A hash join has read its inner side before it needs the first row of its
+ * outer side.  Where rows of the outer side that match nothing are no result,
+ * the values of the inner side are all that the outer side's scans need look
+ * for: a condition "key = ANY (values)" of a gate.
+ *
+ * Such gates are made when the plan is finished.  No path depends on them, and
+ * they cost the planner a walk over the plan.  On the way down from a join,
+ * what it compares is followed through the target lists of nodes that hand
+ * rows on or join them, to scans of members that have an index for it.  Not
+ * through nodes whose result is more than the sum of that of their rows (Limit,
+ * aggregates), into the side of an outer join that may be filled with NULLs, or
+ * into other processes.
+ *
+ * Nor through nodes that keep rows from one scan to the next (Sort, Material,
+ * Memoize, Hash): the values may differ by then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
+#include "planner/gate/gate.h"
+#include "utils/lsyscache.h"
+
+static Plan *feed_plan(RfFeeding *feeding, Plan *plan, List *offers);
+
+/*
+ * The offers to a plan, passed on to the one of its inputs that its target list
+ * refers to by varno.
+ */
+static List *
+pass_on(List *offers, List *tlist, int varno)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, offers)
+	{
+		RfOffer    *offer = lfirst(cell);
+		Node	   *expr = rf_replace_vars(offer->expr, OUTER_VAR, tlist);
+
+		if (expr != NULL)
+			expr = rf_replace_vars(expr, varno, NIL);
+		if (expr != NULL)
+		{
+			RfOffer    *passed = palloc(sizeof(RfOffer));
+
+			*passed = *offer;
+			passed->expr = expr;
+			result = lappend(result, passed);
+		}
+	}
+	return result;
+}
+
+/*
+ * Does this hold a parameter that is set in the plan?
+ */
+static bool
+has_exec_param(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		return true;
+	return expression_tree_walker(node, has_exec_param, context);
+}
+
+/*
+ * What a hash join offers its outer side.  Nothing where it expects more values
+ * than are worth asking for.  What it hashes is computed once more from the rows
+ * in its table, so it must be sure to be the same then.
+ */
+static List *
+join_offers(HashJoin *join)
+{
+	Hash	   *hash = (Hash *) innerPlan(join);
+	List	   *offers = NIL;
+	ListCell   *cell;
+
+	if (join->join.plan.parallel_aware ||
+		!RF_DROPS_OUTER(join->join.jointype) ||
+		outerPlan(hash)->plan_rows > RF_FEED_MAX_ROWS)
+		return NIL;
+	foreach(cell, join->hashclauses)
+	{
+		OpExpr	   *clause = lfirst(cell);
+		int			key = foreach_current_index(cell);
+		Node	   *inner = list_nth(hash->hashkeys, key);
+		Oid			array = get_array_type(exprType(inner));
+		RfOffer    *offer;
+
+		if (!IsA(clause, OpExpr) || !OidIsValid(array) ||
+			contain_volatile_functions(inner) || contain_subplans(inner) ||
+			has_exec_param(inner, NULL))
+			continue;
+		offer = palloc(sizeof(RfOffer));
+		offer->join = join->join.plan.plan_node_id;
+		offer->key = key;
+		offer->clause = clause;
+		offer->array = array;
+		offer->expr = linitial(clause->args);
+		offers = lappend(offers, offer);
+	}
+	return offers;
+}
+
+/*
+ * A gate that asks nothing yet.
+ */
+static CustomScan *
+make_gate(const Plan *plan, List *plans, List *tlist)
+{
+	CustomScan *gate = rf_make_gate(plan, plans, tlist);
+	List	   *members = NIL;
+
+	for (int i = 0; i < list_length(plans); i++)
+		members = lappend(members, NIL);
+
+	/* In the order of RfGatePrivate. */
+	gate->custom_private = list_make5(NIL, NIL, NIL, NIL, members);
+	gate->custom_private = lappend(gate->custom_private, NIL);
+	gate->custom_private = lappend(gate->custom_private, NIL);
+	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
+	gate->custom_private = lappend(gate->custom_private, makeBoolean(false));
+	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
+	gate->custom_private = lappend(gate->custom_private, NIL);
+	return gate;
+}
+
+/*
+ * Replaces members of an append relation by the relation, as EXPLAIN does for
+ * what an Append returns.
+ */
+static Node *
+name_parents(Node *node, void *arg)
+{
+	PlannedStmt *stmt = arg;
+	ListCell   *cell;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, name_parents, arg);
+	foreach(cell, stmt->appendRelations)
+	{
+		AppendRelInfo *appinfo = lfirst_node(AppendRelInfo, cell);
+		Var		   *var = (Var *) node;
+
+		AttrNumber	attno = var->varattno;
+
+		if (appinfo->child_relid != var->varno || attno == 0 ||
+			(attno < 0 && !OidIsValid(appinfo->parent_reloid)))
+			continue;
+		if (attno > 0)
+			attno = attno > appinfo->num_child_cols ? 0 :
+				appinfo->parent_colnos[attno - 1];
+		if (attno == 0)
+			continue;
+		var = copyObject(var);
+		var->varno = appinfo->parent_relid;
+		var->varattno = attno;
+		var->varnosyn = 0;
+		var->varattnosyn = 0;
+		return name_parents((Node *) var, arg);
+	}
+	return node;
+}
+
+/*
+ * Lets plans of a list have what they are offered, or those of them that are no
+ * scans.
+ */
+static void
+feed_plans(RfFeeding *feeding, List *plans, List *offers, bool scans)
+{
+	ListCell   *cell;
+
+	foreach(cell, plans)
+	{
+		if (scans || !rf_is_fed_scan(lfirst(cell)))
+			lfirst(cell) = feed_plan(feeding, lfirst(cell), offers);
+	}
+}
+
+/*
+ * Can a gate take the place of an Append?
+ */
+static bool
+is_replaceable(Append *append)
+{
+	ListCell   *cell;
+
+	if (append->plan.parallel_aware || append->nasyncplans > 0 ||
+		RF_APPEND_PRUNES(append))
+		return false;
+	foreach(cell, append->appendplans)
+	{
+		if (rf_is_gate(lfirst(cell)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * An Append: a gate takes its place, or its members get gates of their own.
+ */
+static Plan *
+feed_append(RfFeeding *feeding, Append *append, List *offers)
+{
+	offers = pass_on(offers, append->plan.targetlist, OUTER_VAR);
+	if (offers != NIL && is_replaceable(append))
+	{
+		CustomScan *gate = make_gate(&append->plan, append->appendplans, NIL);
+		Plan	   *scan = rf_feed_gate(feeding, gate, offers);
+
+		if (scan != NULL)
+		{
+			gate->custom_scan_tlist = (List *)
+				name_parents((Node *) rf_scan_tlist(scan),
+							 feeding->stmt);
+			gate->custom_relids = bms_add_member(bms_copy(append->apprelids),
+												 ((Scan *) scan)->scanrelid);
+			feed_plans(feeding, gate->custom_plans, offers, false);
+			return &gate->scan.plan;
+		}
+	}
+	feed_plans(feeding, append->appendplans, offers, true);
+	return &append->plan;
+}
+
+/*
+ * A single scan: a gate above it.
+ */
+static Plan *
+feed_scan(RfFeeding *feeding, Plan *plan, List *offers)
+{
+	CustomScan *gate;
+	Index		rti = ((Scan *) plan)->scanrelid;
+	const RfGateRel *rel;
+
+	if (offers == NIL)
+		return plan;
+	gate = make_gate(plan, list_make1(plan), rf_scan_tlist(plan));
+	if (rf_feed_gate(feeding, gate, offers) == NULL)
+		return plan;
+	rel = rf_find_gate_rel(feeding, rt_fetch(rti, feeding->stmt->rtable));
+	gate->scan.plan.plan_node_id = rel->root->glob->lastPlanNodeId++;
+	gate->scan.plan.parallel_aware = false;
+	gate->scan.plan.qual = NIL;
+	gate->scan.plan.lefttree = NULL;
+	gate->scan.plan.righttree = NULL;
+	gate->scan.plan.initPlan = NIL;
+	gate->custom_relids = bms_make_singleton(rti);
+	return &gate->scan.plan;
+}
+
+/*
+ * Does every row of a join come from one of its outer side?
+ */
+static bool
+keeps_outer(JoinType type)
+{
+	return type == JOIN_INNER || type == JOIN_LEFT || type == JOIN_SEMI ||
+		type == JOIN_ANTI;
+}
+
+/*
+ * Lets the inputs of a join have what it is offered, and what it offers itself.
+ */
+static void
+feed_join(RfFeeding *feeding, Join *join, List *offers)
+{
+	List	   *tlist = join->plan.targetlist;
+	List	   *outer = NIL;
+	List	   *inner = NIL;
+
+	if (keeps_outer(join->jointype))
+		outer = pass_on(offers, tlist, OUTER_VAR);
+	if (IsA(join, NestLoop) && join->jointype == JOIN_INNER)
+		inner = pass_on(offers, tlist, INNER_VAR);
+	if (IsA(join, HashJoin))
+		outer = list_concat(outer, join_offers((HashJoin *) join));
+	join->plan.lefttree = feed_plan(feeding, join->plan.lefttree, outer);
+	join->plan.righttree = feed_plan(feeding, join->plan.righttree, inner);
+}
+
+/*
+ * Lets the scans in a plan have what the plan is offered, and what joins in it
+ * offer them; returns what replaces the plan.
+ */
+static Plan *
+feed_plan(RfFeeding *feeding, Plan *plan, List *offers)
+{
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+	if (rf_is_fed_scan(plan))
+		return feed_scan(feeding, plan, offers);
+	switch (nodeTag(plan))
+	{
+		case T_HashJoin:
+		case T_NestLoop:
+		case T_MergeJoin:
+			feed_join(feeding, (Join *) plan, offers);
+			return plan;
+		case T_Append:
+			return feed_append(feeding, (Append *) plan, offers);
+		case T_MergeAppend:
+			feed_plans(feeding, ((MergeAppend *) plan)->mergeplans,
+					   pass_on(offers, plan->targetlist, OUTER_VAR), true);
+			return plan;
+		case T_SubqueryScan:
+			((SubqueryScan *) plan)->subplan =
+				feed_plan(feeding, ((SubqueryScan *) plan)->subplan,
+						  pass_on(offers, plan->targetlist,
+								  ((SubqueryScan *) plan)->scan.scanrelid));
+			return plan;
+		case T_CustomScan:
+			if (!rf_is_gate(plan))
+			{
+				feed_plans(feeding, ((CustomScan *) plan)->custom_plans, NIL,
+						   true);
+				return plan;
+			}
+			offers = pass_on(offers, plan->targetlist, INDEX_VAR);
+			if (offers != NIL)
+				(void) rf_feed_gate(feeding, (CustomScan *) plan, offers);
+			feed_plans(feeding, ((CustomScan *) plan)->custom_plans, offers,
+					   false);
+			return plan;
+		case T_Result:
+			offers = pass_on(offers, plan->targetlist, OUTER_VAR);
+			break;
+		default:
+			offers = NIL;
+			break;
+	}
+	plan->lefttree = feed_plan(feeding, plan->lefttree, offers);
+	plan->righttree = feed_plan(feeding, plan->righttree, NIL);
+	return plan;
+}
+
+/*
+ * Called when a statement has been planned and its gates are finished.
+ */
+void
+rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning)
+{
+	RfFeeding	feeding = {.stmt = stmt,.planning = planning};
+
+	stmt->planTree = feed_plan(&feeding, stmt->planTree, NIL);
+	feed_plans(&feeding, stmt->subplans, NIL, true);
+}

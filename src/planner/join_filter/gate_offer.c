@@ -1,0 +1,586 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_offer.c
+ *	  What a join offers, as conditions of a gate.
+ *
+ * An offer that comes to the scans of a gate's members is about a column of
+ * theirs, or an expression.  For those that are keys of indexes, the indexes are
+ * added to what the gate asks, and "key = ANY (values)" to its conditions.  The
+ * indexes are chosen by the first member that has any; of the others, what is
+ * like these is asked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "parser/parsetree.h"
+#include "planner/gate/gate.h"
+#include "rewrite/rewriteManip.h"
+#include "utils/lsyscache.h"
+
+/*
+ * A member by what its entry in the finished plan's range table has in common
+ * with that in the planner's.
+ */
+typedef struct RfNamedRel
+{
+	const Alias *eref;			/* hash key */
+	const RfGateRel *rel;
+} RfNamedRel;
+
+/* The scan of a member. */
+typedef struct RfFedScan
+{
+	Index		rti;
+	Oid			relid;
+	const RfGateRel *rel;		/* NULL: it has no indexes */
+	Node	  **exprs;			/* per offer, or NULL */
+} RfFedScan;
+
+/* An index, with columns that there are offers for. */
+typedef struct RfFedIndex
+{
+	List	   *keys;			/* per column number of the offer, or -1 */
+	List	   *oids;			/* per column operator family, input type,
+								 * collation */
+	int			nfed;			/* leading columns that have one */
+} RfFedIndex;
+
+/* Replacing Vars. */
+typedef struct RfReplacement
+{
+	int			varno;			/* there are to be no others */
+	List	   *tlist;			/* what they stand for; NIL: OUTER_VARs */
+	bool		failed;
+} RfReplacement;
+
+static Node *
+replace_vars(Node *node, void *arg)
+{
+	RfReplacement *replacement = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		Var		   *var = (Var *) node;
+
+		if (var->varno != replacement->varno || var->varattno <= 0 ||
+			(replacement->tlist != NIL &&
+			 var->varattno > list_length(replacement->tlist)))
+		{
+			replacement->failed = true;
+			return node;
+		}
+		if (replacement->tlist != NIL)
+			return copyObject((Node *) list_nth_node(TargetEntry,
+													 replacement->tlist,
+													 var->varattno - 1)->expr);
+		var = copyObject(var);
+		var->varno = OUTER_VAR;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, replace_vars, arg);
+}
+
+/*
+ * An expression with its Vars, which must all be of that number, replaced by
+ * what the list says; without a list, renumbered as OUTER_VAR.  NULL where that
+ * cannot be.
+ */
+Node *
+rf_replace_vars(Node *expr, int varno, List *tlist)
+{
+	RfReplacement replacement = {varno, tlist, false};
+
+	expr = replace_vars(expr, &replacement);
+	return replacement.failed ? NULL : expr;
+}
+
+/*
+ * The member that an entry of the plan's range table is, if it has indexes.
+ */
+const RfGateRel *
+rf_find_gate_rel(RfFeeding *feeding, const RangeTblEntry *rte)
+{
+	RfNamedRel *named;
+
+	if (feeding->rels == NULL)
+	{
+		HASHCTL		control;
+		HASH_SEQ_STATUS scan;
+		RfGateRel  *rel;
+
+		memset(&control, 0, sizeof(control));
+		control.keysize = sizeof(Alias *);
+		control.entrysize = sizeof(RfNamedRel);
+		control.hcxt = CurrentMemoryContext;
+		feeding->rels = hash_create("rangefilter members", 64, &control,
+									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		hash_seq_init(&scan, feeding->planning->gate_rels);
+		while ((rel = hash_seq_search(&scan)) != NULL)
+		{
+			RangeTblEntry *known = rel->root->simple_rte_array[rel->rel->relid];
+
+			named = hash_search(feeding->rels, &known->eref, HASH_ENTER, NULL);
+			named->rel = rel;
+		}
+	}
+	named = hash_search(feeding->rels, &rte->eref, HASH_FIND, NULL);
+	return named != NULL ? named->rel : NULL;
+}
+
+/*
+ * Is this the scan of a table, of the kinds that can be left out?
+ */
+bool
+rf_is_fed_scan(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidRangeScan:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * The target list of a scan in terms of its table.
+ */
+List *
+rf_scan_tlist(Plan *plan)
+{
+	List	   *tlist = NIL;
+	ListCell   *cell;
+
+	if (!IsA(plan, IndexOnlyScan))
+		return plan->targetlist;
+	foreach(cell, plan->targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
+		Node	   *expr = rf_replace_vars((Node *) entry->expr, INDEX_VAR,
+										   ((IndexOnlyScan *) plan)->indextlist);
+
+		if (expr == NULL)
+			elog(ERROR, "an index-only scan returns what is not in its index");
+		entry->expr = (Expr *) expr;
+		tlist = lappend(tlist, entry);
+	}
+	return tlist;
+}
+
+/*
+ * What the offers are about in a scan.
+ */
+static void
+read_scan(RfFeeding *feeding, Plan *plan, List *offers, RfFedScan *scan)
+{
+	RangeTblEntry *rte;
+	List	   *tlist;
+	ListCell   *cell;
+
+	memset(scan, 0, sizeof(*scan));
+	if (!rf_is_fed_scan(plan))
+		return;
+	scan->rti = ((Scan *) plan)->scanrelid;
+	rte = rt_fetch(scan->rti, feeding->stmt->rtable);
+	scan->relid = rte->relid;
+	scan->rel = rf_find_gate_rel(feeding, rte);
+	if (scan->rel == NULL)
+		return;
+	scan->exprs = palloc(list_length(offers) * sizeof(Node *));
+	tlist = rf_scan_tlist(plan);
+	foreach(cell, offers)
+	{
+		Node	   *expr = rf_replace_vars(((RfOffer *) lfirst(cell))->expr, OUTER_VAR,
+										   tlist);
+
+		while (expr != NULL && IsA(expr, RelabelType))
+			expr = (Node *) ((RelabelType *) expr)->arg;
+		scan->exprs[foreach_current_index(cell)] = expr;
+	}
+}
+
+/*
+ * Is this column of an index what an offer is about?
+ */
+static bool
+is_column(const RfFedScan *scan, int offer, const RfRelIndex *index,
+		  int column)
+{
+	Node	   *expr = scan->exprs[offer];
+	Node	   *key = index->columns[column].expr;
+
+	if (expr == NULL)
+		return false;
+	if (IsA(expr, Var))
+		return key == NULL && ((Var *) expr)->varno == scan->rti &&
+			((Var *) expr)->varattno == index->columns[column].attno;
+	if (key == NULL)
+		return false;
+	key = copyObject(key);
+	ChangeVarNodes(key, index->varno, scan->rti, 0);
+	return equal(expr, key);
+}
+
+/*
+ * Describes an index.
+ */
+static RfFedIndex *
+describe_index(const RfFedScan *scan, int noffers, const RfRelIndex *index)
+{
+	RfFedIndex *fed = palloc0(sizeof(RfFedIndex));
+
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		int			offer = 0;
+
+		while (offer < noffers && !is_column(scan, offer, index, c))
+			offer++;
+		if (offer == noffers)
+			offer = -1;
+		else if (fed->nfed == c)
+			fed->nfed++;
+		fed->keys = lappend_int(fed->keys, offer);
+	}
+	fed->oids = rf_gate_opclasses(index);
+	return fed;
+}
+
+/*
+ * Is an index better than another one?  More of its leading columns count, or
+ * it has fewer that do not.
+ */
+static bool
+is_better(const RfFedIndex *a, const RfFedIndex *b)
+{
+	if (b == NULL || a->nfed != b->nfed)
+		return b == NULL || a->nfed > b->nfed;
+	return list_length(a->keys) < list_length(b->keys);
+}
+
+/*
+ * The indexes of a scan to be asked: the best one for each column that is the
+ * first of one.
+ */
+static List *
+choose_indexes(const RfFedScan *scan, int noffers)
+{
+	List	   *chosen = NIL;
+	Bitmapset  *covered = NULL;
+
+	for (;;)
+	{
+		RfFedIndex *best = NULL;
+		ListCell   *cell;
+
+		foreach(cell, scan->rel->indexes)
+		{
+			const RfRelIndex *index = lfirst(cell);
+			RfFedIndex *fed = describe_index(scan, noffers, index);
+
+			if (index->predicate == NIL && fed->nfed > 0 &&
+				!bms_is_member(linitial_int(fed->keys), covered) &&
+				is_better(fed, best))
+				best = fed;
+		}
+		if (best == NULL)
+			return chosen;
+		for (int c = 0; c < best->nfed; c++)
+			covered = bms_add_member(covered, list_nth_int(best->keys, c));
+		chosen = lappend(chosen, best);
+	}
+}
+
+/*
+ * The index of a scan that is like one of another scan, or InvalidOid.
+ */
+static Oid
+find_index(const RfFedScan *scan, const RfFedIndex *like)
+{
+	ListCell   *cell;
+
+	foreach(cell, scan->rel->indexes)
+	{
+		const RfRelIndex *index = lfirst(cell);
+		RfFedIndex *fed = describe_index(scan, 0, index);
+		bool		same = index->predicate == NIL && equal(fed->oids, like->oids);
+
+		for (int c = 0; same && c < index->ncolumns; c++)
+		{
+			int			offer = list_nth_int(like->keys, c);
+
+			same = offer < 0 || is_column(scan, offer, index, c);
+		}
+		if (same)
+			return index->oid;
+	}
+	return InvalidOid;
+}
+
+/*
+ * Offers about the same expression as an earlier one stand for that, in the
+ * scan the indexes are chosen for.  So they must in any other.
+ */
+static int
+first_like(const RfFedScan *scan, int offer)
+{
+	for (int i = 0; i < offer; i++)
+	{
+		if (equal(scan->exprs[i], scan->exprs[offer]))
+			return i;
+	}
+	return offer;
+}
+
+static bool
+is_alike(const RfFedScan *scan, const RfFedScan *model, int noffers)
+{
+	for (int i = 0; i < noffers; i++)
+	{
+		int			first = first_like(model, i);
+
+		if (model->exprs[i] != NULL &&
+			!equal(scan->exprs[i], scan->exprs[first]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Adds indexes to what a gate knows of.  Their columns get numbers of their own.
+ */
+static List *
+add_opclasses(CustomScan *gate, List *indexes, int first_key, int noffers)
+{
+	List	   *opclasses = list_copy(list_nth(gate->custom_private,
+											   RF_GATE_OPCLASSES));
+	int			unused = first_key + noffers;
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+	{
+		RfFedIndex *index = lfirst(cell);
+		List	   *keys = NIL;
+		ListCell   *key;
+
+		foreach(key, index->keys)
+			keys = lappend_int(keys, lfirst_int(key) < 0 ? unused++ :
+							   first_key + lfirst_int(key));
+		opclasses = lappend(opclasses, list_make2(keys, index->oids));
+	}
+	return opclasses;
+}
+
+/*
+ * "key = ANY (hole)"
+ */
+static Node *
+make_condition(const RfOffer *offer, int key, Node *expr, int number)
+{
+	ScalarArrayOpExpr *condition = makeNode(ScalarArrayOpExpr);
+	Param	   *hole = makeNode(Param);
+
+	hole->paramkind = PARAM_SUBLINK;
+	hole->paramid = number;
+	hole->paramtype = offer->array;
+	hole->paramtypmod = -1;
+	hole->paramcollid = offer->clause->inputcollid;
+	condition->opno = offer->clause->opno;
+	condition->opfuncid = get_opcode(condition->opno);
+	condition->useOr = true;
+	condition->inputcollid = offer->clause->inputcollid;
+	condition->args = list_make2(makeVar(1, key + 1, exprType(expr), -1,
+										 exprCollation(expr), 0), hole);
+	condition->location = -1;
+	return (Node *) condition;
+}
+
+/*
+ * Adds to a gate's conditions those that the offers make, as far as its indexes
+ * know of them.  False if there are none.
+ */
+static bool
+add_conditions(RfFeeding *feeding, CustomScan *gate, List *offers,
+			   const RfFedScan *model, List *opclasses, int first_key)
+{
+	RfTable    *table = rf_gate_table(opclasses);
+	List	   *clauses = list_copy(list_nth(gate->custom_private,
+											 RF_GATE_CLAUSES));
+	List	   *conversions = list_copy(list_nth(gate->custom_private,
+												 RF_GATE_CONVERSIONS));
+	List	   *exprs = list_copy(gate->custom_exprs);
+	List	   *feeds = NIL;
+	ListCell   *cell;
+
+	foreach(cell, offers)
+	{
+		RfOffer    *offer = lfirst(cell);
+		int			i = foreach_current_index(cell);
+		int			hole = list_length(exprs);
+		Node	   *condition;
+
+		if (model->exprs[i] == NULL)
+			continue;
+		condition = make_condition(offer, first_key + first_like(model, i),
+								   model->exprs[i], hole);
+		if (!rf_clause_known(condition, 1, table))
+			continue;
+		clauses = lappend(clauses, condition);
+		conversions = lappend_int(conversions, RF_AS_IS);
+		exprs = lappend(exprs, makeNullConst(offer->array, -1,
+											 offer->clause->inputcollid));
+		feeds = lappend(feeds, list_make3_int(offer->join, offer->key, hole));
+	}
+	if (feeds == NIL)
+		return false;
+	gate->custom_exprs = exprs;
+	rf_gate_set_private(gate, RF_GATE_OPCLASSES, opclasses);
+	rf_gate_set_private(gate, RF_GATE_CLAUSES, clauses);
+	rf_gate_set_private(gate, RF_GATE_CONVERSIONS, conversions);
+	rf_gate_set_private(gate, RF_GATE_FEEDS, feeds);
+	return true;
+}
+
+/*
+ * A member's table and indexes with those it has of the new ones.
+ */
+static List *
+add_indexes(List *oids, int nold, const RfFedScan *scan, List *indexes)
+{
+	List	   *added = NIL;
+	bool		found = false;
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+	{
+		Oid			oid = find_index(scan, lfirst(cell));
+
+		added = lappend_oid(added, oid);
+		found = found || OidIsValid(oid);
+	}
+	if (!found && oids == NIL)
+		return NIL;
+	if (oids == NIL)
+	{
+		oids = list_make1_oid(scan->relid);
+		while (nold-- > 0)
+			oids = lappend_oid(oids, InvalidOid);
+	}
+	return list_concat_copy(oids, added);
+}
+
+/*
+ * Lets a gate know which indexes its members have.
+ */
+static void
+add_members(RfFeeding *feeding, CustomScan *gate, const RfFedScan *scans,
+			const RfFedScan *model, List *indexes, int nold, int noffers,
+			bool secured)
+{
+	List	   *members = list_copy(list_nth(gate->custom_private,
+											 RF_GATE_MEMBERS));
+	List	   *tables = list_copy(list_nth(gate->custom_private,
+											RF_GATE_TABLES));
+	ListCell   *cell;
+
+	foreach(cell, members)
+	{
+		const RfFedScan *scan = &scans[foreach_current_index(cell)];
+		List	   *usable = indexes;
+
+		if (scan->rel == NULL || !is_alike(scan, model, noffers))
+			usable = NIL;
+		else
+		{
+			const RfGateRel *rel = scan->rel;
+
+			tables = list_append_unique_oid(tables,
+											rel->root->simple_rte_array[rel->top]->relid);
+		}
+		if (usable != NIL)
+			lfirst(cell) = add_indexes(lfirst(cell), nold, scan, usable);
+		else if (lfirst(cell) != NIL)
+		{
+			lfirst(cell) = list_copy(lfirst(cell));
+			for (int i = 0; i < list_length(indexes); i++)
+				lfirst(cell) = lappend_oid(lfirst(cell), InvalidOid);
+		}
+	}
+	rf_gate_set_private(gate, RF_GATE_MEMBERS, members);
+	rf_gate_set_private(gate, RF_GATE_TABLES, tables);
+	if (secured)
+		rf_gate_set_private(gate, RF_GATE_SECURED, makeBoolean(true));
+}
+
+/*
+ * Offers whose operators might tell of rows that are hidden are of no use (R6).
+ */
+static void
+drop_leaky(List *offers, RfFedScan *scans, int nscans)
+{
+	ListCell   *cell;
+
+	foreach(cell, offers)
+	{
+		RfOffer    *offer = lfirst(cell);
+
+		if (get_func_leakproof(get_opcode(offer->clause->opno)))
+			continue;
+		for (int i = 0; i < nscans; i++)
+		{
+			if (scans[i].rel != NULL)
+				scans[i].exprs[foreach_current_index(cell)] = NULL;
+		}
+	}
+}
+
+/*
+ * Lets a gate ask for what it is offered.  Returns the scan that its condition
+ * is in terms of, or NULL if its members' indexes know of none.
+ */
+Plan *
+rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers)
+{
+	int			n = list_length(gate->custom_plans);
+	int			noffers = list_length(offers);
+	int			first_key = list_length(list_nth(gate->custom_private,
+												 RF_GATE_KEYS));
+	int			nold = list_length(list_nth(gate->custom_private,
+											RF_GATE_OPCLASSES));
+	RfFedScan  *scans = palloc(n * sizeof(RfFedScan));
+	bool		secured = false;
+
+	for (int i = 0; i < n; i++)
+	{
+		read_scan(feeding, list_nth(gate->custom_plans, i), offers, &scans[i]);
+		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
+	}
+	if (secured)
+		drop_leaky(offers, scans, n);
+	for (int i = 0; i < n; i++)
+	{
+		List	   *indexes = scans[i].rel != NULL ?
+		choose_indexes(&scans[i], noffers) : NIL;
+
+		if (indexes != NIL &&
+			add_conditions(feeding, gate, offers, &scans[i],
+						   add_opclasses(gate, indexes, first_key, noffers),
+						   first_key))
+		{
+			add_members(feeding, gate, scans, &scans[i], indexes, nold,
+						noffers, secured);
+			return list_nth(gate->custom_plans, i);
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,392 @@
+/*-------------------------------------------------------------------------
+ *
+ * leaf.c
+ *	  Asking the index of one partition, which nobody has locked for us.
+ *
+ * A skipped partition is not part of the plan, so neither it nor its index is
+ * locked but for the moment of the question: the index, without waiting.
+ * Whatever replaces or drops its file locks it strongly, but for DROP INDEX
+ * and REINDEX CONCURRENTLY, which wait for those who lock the table.  They do
+ * not harm either: getting our lock brings the invalidations sent before it,
+ * and an index on its way out is first declared not valid, then not ready.
+ * So an index seen valid gets the keys of all who committed before we locked
+ * it.  (If the file goes between our look at these flags and our reading it,
+ * three transactions later, the query fails.  It is not worth another lock
+ * for each partition.)  Under SERIALIZABLE the table is locked, too: then a
+ * predicate lock must not come too late for its being moved to the table.
+ *
+ * Whatever is out of the ordinary means: scan.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "access/xlog.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "planner/planning/planning.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "utils/rel.h"
+
+/*
+ * Can this open index speak for its table?
+ */
+bool
+rf_index_is_usable(Relation index, Oid table)
+{
+	Form_pg_index form = index->rd_index;
+
+	return index->rd_rel->relkind == RELKIND_INDEX &&
+		rf_is_rangefilter(index) &&
+		form->indrelid == table &&
+		form->indisvalid && form->indisready && form->indislive &&
+		!ReindexIsProcessingIndex(RelationGetRelid(index)) &&
+		!RELATION_IS_OTHER_TEMP(index) &&
+		(RelationIsPermanent(index) || !RecoveryInProgress());
+}
+
+/* An index locked to be asked. */
+typedef struct RfAsked
+{
+	Oid			oid;
+	Relation	relation;		/* NULL: not open, but the leaf is located */
+	const RfLeaf *leaf;			/* or NULL */
+	const RfCodec *codec;		/* of its keys, where the leaf is known */
+} RfAsked;
+
+/*
+ * Ends what lock_index() began.
+ */
+static void
+unlock_index(RfAsked *asked)
+{
+	if (asked->relation != NULL)
+		relation_close(asked->relation, NoLock);
+	UnlockRelationOid(asked->oid, AccessShareLock);
+}
+
+/*
+ * Locks the index of a leaf, for a question, and opens it unless the question
+ * can be put to its file (leaf may be NULL: then it cannot).  False, and no lock,
+ * where somebody else holds a strong lock, or (*stale is set) where there is no
+ * such index that could be used.
+ */
+static bool
+lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
+{
+	asked->oid = oid;
+	asked->leaf = leaf;
+	asked->relation = NULL;
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return false;
+
+	/*
+	 * With the lock, this knows what changed before, and whether the index
+	 * still exists: the catalog look-up of try_relation_open() would be
+	 * repeated for each partition.
+	 */
+	if (leaf != NULL && rf_leaf_is_located(leaf) &&
+		!ReindexIsProcessingIndex(oid))
+		return true;
+	asked->relation = RelationIdGetRelation(oid);
+	if (asked->relation != NULL && rf_index_is_usable(asked->relation, table))
+		return true;
+
+	*stale = true;
+	unlock_index(asked);
+	return false;
+}
+
+/*
+ * Asks a locked index.
+ */
+static RfAnswer
+ask(const RfAsked *asked, const RfKeySet *set, bool in_recovery,
+	RfStamp *stamp, RfCopySlot *slot)
+{
+	return asked->relation != NULL ?
+		rf_probe(asked->relation, set, in_recovery, stamp, slot) :
+		rf_probe_by_file(&asked->leaf->locator, asked->codec, set,
+						 in_recovery, stamp, slot);
+}
+
+/*
+ * Is the stamp of a locked index still this one?
+ */
+static bool
+has_stamp(const RfAsked *asked, const RfStamp *expected)
+{
+	RfStamp		stamp;
+
+	if (asked->relation != NULL ?
+		!rf_read_stamp(asked->relation, &stamp) :
+		!rf_read_stamp_by_file(&asked->leaf->locator, asked->codec,
+							   asked->leaf->copy, &stamp))
+		return false;
+	return stamp.identity == expected->identity &&
+		stamp.changes == expected->changes;
+}
+
+/*
+ * Adds a NO to those the plan relies on.
+ */
+static void
+add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
+		 const RfStamp *stamp)
+{
+	RfSkip	   *skip;
+
+	if (skips->n == skips->size)
+	{
+		skips->size = Max(256, 2 * skips->size);
+		skips->skips = skips->skips == NULL ?
+			MemoryContextAllocHuge(skips->context,
+								   skips->size * sizeof(RfSkip)) :
+			repalloc_huge(skips->skips, skips->size * sizeof(RfSkip));
+	}
+	skip = &skips->skips[skips->n++];
+	memset(skip, 0, sizeof(*skip));
+	skip->table = table;
+	skip->leaf = leaf->leaf;
+	skip->index = leaf->index;
+	skip->probe = probe;
+	skip->stamp = *stamp;
+}
+
+/*
+ * Asks the index of a leaf, and keeps a copy of it for the next time.
+ */
+static RfAnswer
+ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
+		  RfStamp *stamp)
+{
+	uint64		before = rf_changes();
+	uint64		read_slot = rf_read_slot(leaf->index);
+	bool		stale = false;
+	RfAnswer	answer = RF_UNKNOWN;
+	RfAsked		asked;
+	RfCopySlot	slot;
+
+	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
+	{
+		if (stale)
+			rf_table_suspect(table);
+		return RF_UNKNOWN;
+	}
+	asked.codec = cond->index->codec;
+	if (asked.relation == NULL || rf_index_fits(cond->index, asked.relation))
+	{
+		if (asked.relation != NULL)
+			rf_leaf_locate(leaf, asked.relation, before);
+		rf_make_room(table);
+		rf_copy_slot(table, leaf, &slot);
+		answer = ask(&asked, cond->set, in_recovery, stamp, &slot);
+		rf_copy_kept(table, leaf, &slot, read_slot);
+	}
+	unlock_index(&asked);
+	return answer;
+}
+
+/*
+ * Makes a digest of a leaf's filter, unless its index is one that has to be
+ * opened.
+ */
+static void
+make_digest(RfTable *table, RfIndex *index, RfLeaf *leaf)
+{
+	bool		stale = false;
+	RfAsked		asked;
+	RfCopySlot	slot;
+	RfDigestPlace place;
+
+	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
+		return;
+	if (asked.relation == NULL && leaf->copy != NULL)
+	{
+		rf_copy_slot(table, leaf, &slot);
+		rf_digest_place(table, index, leaf, &slot, &place);
+
+		/* That may have brought one that somebody else has made. */
+		if (leaf->copy != NULL && leaf->digest.grouped_at == 0)
+			rf_copy_digest(&slot, &leaf->locator, &place);
+		rf_roll_changes += leaf->digest.grouped_at != 0;
+	}
+	unlock_index(&asked);
+}
+
+/*
+ * Is a condition false for all rows of a relation, by what the indexes asked by
+ * denies() say: one under AND, all under OR?  What these have added to skips goes
+ * again where it does not count; skips may be NULL.
+ */
+bool
+rf_cond_denied(const RfCond *cond, RfDenies denies, void *arg, RfSkips *skips)
+{
+	int			n = skips != NULL ? skips->n : 0;
+	bool		decisive = cond->kind == RF_COND_AND;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return denies(cond, arg);
+	foreach(cell, cond->args)
+	{
+		if (rf_cond_denied(lfirst(cell), denies, arg, skips) == decisive)
+		{
+			if (!decisive && skips != NULL)
+				skips->n = n;
+			return decisive;
+		}
+	}
+	return !decisive;
+}
+
+/* A leaf that may be left out. */
+typedef struct RfCandidate
+{
+	RfTable    *table;
+	Oid			leaf;
+	int			position;
+	bool		in_recovery;
+	RfSkips    *skips;
+} RfCandidate;
+
+/*
+ * Does the leaf's index deny that there is a key of the set?  An empty set
+ * needs no index.
+ */
+static bool
+leaf_denies(const RfCond *cond, void *arg)
+{
+	const RfCandidate *leaf = arg;
+	RfLeaf	   *entry;
+	RfStamp		stamp;
+
+	if (rf_keyset_is_empty(cond->set))
+		return true;
+	entry = rf_find_leaf(leaf->table, cond->index, leaf->leaf, leaf->position);
+	if (entry == NULL)
+		return false;
+	entry->probes++;
+	if (rf_digest_is_due(entry))
+		make_digest(leaf->table, cond->index, entry);
+	if (!rf_guess(leaf->table, entry, cond, leaf->in_recovery, &stamp) &&
+		ask_index(leaf->table, cond, entry, leaf->in_recovery, &stamp) != RF_NO)
+		return false;
+	entry->skips++;
+	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &stamp);
+	return true;
+}
+
+/*
+ * May a leaf partition be left out of a plan, because the condition is false
+ * for all its rows?  If so, what that rests on is added to skips.  position is the
+ * leaf's among the table's partitions.
+ */
+bool
+rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
+				bool in_recovery, RfSkips *skips)
+{
+	RfCandidate candidate = {table, leaf, position, in_recovery, skips};
+
+	return rf_cond_denied(cond, leaf_denies, &candidate, skips);
+}
+
+/*
+ * Is a NO still one, by a locked index?  Sets the skip's stamp to the one this
+ * was found out for.  table is the entry the leaf is in, if it is known.
+ */
+static bool
+still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
+			 const RfRecheck *recheck)
+{
+	RfStamp		stamp;
+	RfKeySet  **set = &recheck->sets[skip->probe];
+	uint64		read_slot = rf_read_slot(skip->index);
+	bool		same;
+
+	/* Before anything is read (R5). */
+	if (recheck->serializable != NULL)
+		PredicateLockRelation(asked->relation, recheck->serializable);
+
+	same = recheck->trust_stamps && has_stamp(asked, &skip->stamp);
+	if (leaf != NULL)
+		rf_guess_checked(table, leaf, skip, &recheck->clock, read_slot,
+						 same);
+	if (same)
+		return true;
+	if (*set == NULL)
+		*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
+	if (ask(asked, *set, recheck->in_recovery, &stamp, NULL) != RF_NO)
+		return false;
+	skip->stamp = stamp;
+	return true;
+}
+
+/*
+ * What this backend knows of the index that gave a NO, or NULL.  Leaves are
+ * mostly looked for in the order they are kept in.
+ */
+static RfLeaf *
+known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
+		   const RfIndex **found)
+{
+	for (int i = 0; table != NULL && i < table->nindexes; i++)
+	{
+		RfIndex    *index = &table->indexes[i];
+		RfLeaf	   *leaf = index->mapped ?
+		rf_find_leaf(table, index, skip->leaf, recheck->position) : NULL;
+
+		if (leaf != NULL && leaf->index == skip->index)
+		{
+			recheck->position = leaf - index->leaves + 1;
+			*found = index;
+			return leaf;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Does a NO given earlier still hold?
+ */
+bool
+rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
+{
+	RfTable    *table = rf_known_table(skip->table);
+	RfAsked		asked = {0};
+	const RfIndex *index = NULL;
+	RfLeaf	   *leaf = known_leaf(table, skip, recheck, &index);
+	uint64		before = rf_changes();
+	bool		stale = false;
+	bool		holds = false;
+	bool		lock_table = recheck->serializable != NULL;
+
+	if (leaf != NULL)
+		asked.codec = index->codec;
+	if (!lock_table && !recheck->in_recovery && leaf != NULL &&
+		rf_guess_is_true(leaf, skip))
+	{
+		rf_leaf_is_true(leaf, &recheck->clock, leaf->slot);
+		return true;
+	}
+	if (lock_table &&
+		!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
+		return false;
+
+	/* To take a predicate lock, the index must be open. */
+	if (lock_index(skip->leaf, skip->index, lock_table ? NULL : leaf, &asked,
+				   &stale))
+	{
+		/* Else each guard would have to open it. */
+		if (asked.relation != NULL && leaf != NULL &&
+			rf_index_fits(index, asked.relation))
+			rf_leaf_locate(leaf, asked.relation, before);
+		holds = still_denied(&asked, table, leaf, skip, recheck);
+		unlock_index(&asked);
+	}
+	if (lock_table)
+		UnlockRelationOid(skip->leaf, AccessShareLock);
+	return holds;
+}

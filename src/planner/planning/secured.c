@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * secured.c
+ *	  From which tables a query hides rows, so that plans must not tell of them.
+ *
+ * Row-level security leaves its policies with the table's entry in the range
+ * table, as core's rewriter found them for the user the entry is checked as.
+ * A view that is a security barrier stays a subquery above its tables.  (Unless
+ * it is a simple UNION ALL: its arms become members of its entry.)
+ *
+ * Of a table in such a place nothing may be planned by what its summaries say
+ * (R6 in src/README.md): no partition is skipped, no key counted, no bitmap scan
+ * offered, no cost changed.  Its gates are closed only where nobody looks.
+ *
+ * A user who may read the whole table directly has nothing hidden from him.
+ * That depends on the role, so the plan does, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "planner/gate/gate.h"
+#include "utils/acl.h"
+#include "utils/rls.h"
+
+/*
+ * Is there a policy or a security barrier between the query and a table, or may
+ * there be?  Which subquery of a query above one belongs to is not known here, so
+ * any barrier there counts, and any policy, which may be where the table is used.
+ */
+static bool
+is_behind_barrier(PlannerInfo *root, Index rti)
+{
+	while (rti != 0)
+	{
+		const RangeTblEntry *rte = root->simple_rte_array[rti];
+		const AppendRelInfo *appinfo = root->append_rel_array ?
+		root->append_rel_array[rti] : NULL;
+
+		if (rte->security_barrier || rte->securityQuals != NIL)
+			return true;
+		rti = appinfo != NULL ? appinfo->parent_relid : 0;
+	}
+	for (root = root->parent_root; root != NULL; root = root->parent_root)
+	{
+		ListCell   *cell;
+
+		foreach(cell, root->parse->rtable)
+		{
+			const RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
+
+			if (rte->security_barrier || rte->securityQuals != NIL)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * May the current user read all rows and columns of a table?
+ */
+static bool
+may_read_all(Oid table)
+{
+	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+		check_enable_rls(table, InvalidOid, true) != RLS_ENABLED;
+}
+
+static bool
+judge(PlannerInfo *root, Index rti)
+{
+	if (!is_behind_barrier(root, rti))
+		return false;
+	root->glob->dependsOnRole = true;
+	return !may_read_all(root->simple_rte_array[rti]->relid);
+}
+
+/*
+ * Does the query hide rows of a table, or may it?  Of a member of a table that is
+ * asked of the table.  To be called while the query is planned; the answer for the
+ * last table is kept, since members ask in a row.
+ */
+bool
+rf_is_secured(PlannerInfo *root, Index rti)
+{
+	rti = rf_outermost_relation(root, rti);
+	if (rf_planning == NULL || !rf_is_ours(root))
+		return judge(root, rti);
+	if (rf_planning->judged_root != root || rf_planning->judged_rti != rti)
+	{
+		rf_planning->secured = judge(root, rti);
+		rf_planning->judged_root = root;
+		rf_planning->judged_rti = rti;
+	}
+	return rf_planning->secured;
+}

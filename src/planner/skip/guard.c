@@ -1,0 +1,347 @@
+/*-------------------------------------------------------------------------
+ *
+ * guard.c
+ *	  What a plan relies on, and whether that still holds.
+ *
+ * The guard rides along in PlannedStmt->subplans as a CustomScan that nobody
+ * runs; the plan cache copies it like any other plan node.  As an init plan of
+ * the topmost node EXPLAIN shows it.  It is not parallel safe, so workers do
+ * not get it with the leader's plan.
+ *
+ * It holds if every NO that planning was given is one again, for the snapshot
+ * the plan is about to run with (R3).  A summary whose stamp is unchanged need
+ * not be asked.  Nothing at all need be looked at when no transaction has
+ * ended since; except under SERIALIZABLE, where each execution must take its
+ * predicate locks before it relies on a summary (R5).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/value.h"
+#include "planner/planning/planning.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+const CustomScanMethods rf_guard_methods = {
+	.CustomName = "Range Filter",
+	.CreateCustomScanState = rf_create_guard_state
+};
+
+/*
+ * Was the plan of this subquery made but not taken?  The planner leaves a hole
+ * in the list of subplans for those, alternatives for EXISTS for example.
+ */
+static bool
+is_discarded(const PlannedStmt *stmt, PlannerGlobal *glob, PlannerInfo *root)
+{
+	for (; root->parent_root != NULL; root = root->parent_root)
+	{
+		ListCell   *plan_cell;
+		ListCell   *root_cell;
+
+		forboth(plan_cell, stmt->subplans, root_cell, glob->subroots)
+		{
+			if (lfirst(root_cell) == root && lfirst(plan_cell) == NULL)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The passes that are part of the plan; none where none of them took partitions
+ * out of it.
+ */
+static List *
+used_passes(const PlannedStmt *stmt, RfPlanning *planning)
+{
+	List	   *used = NIL;
+	bool		skipped = false;
+	ListCell   *cell;
+
+	foreach(cell, planning->passes)
+	{
+		RfPass	   *pass = lfirst(cell);
+
+		if (is_discarded(stmt, planning->glob, pass->root))
+			continue;
+		used = lappend(used, pass);
+		skipped = skipped || pass->excluded != NULL;
+	}
+	return skipped ? used : NIL;
+}
+
+/*
+ * The NOs of some passes, with what else a check needs, in one piece.
+ */
+static Const *
+make_state(RfPlanning *planning, List *passes)
+{
+	List	   *lists = NIL;
+	List	   *bulks = NIL;
+	int			n = 0;
+	Size		size;
+	RfGuardState *state;
+	char	   *end;
+	ListCell   *cell;
+
+	foreach(cell, passes)
+	{
+		RfPass	   *pass = lfirst(cell);
+
+		if (pass->skips != NULL)
+			lists = list_append_unique_ptr(lists, pass->skips);
+	}
+	foreach(cell, lists)
+	{
+		RfSkips    *skips = lfirst(cell);
+
+		n += skips->n;
+		bulks = list_concat(bulks, skips->bulks);
+	}
+	size = offsetof(RfGuardState, skips) + n * sizeof(RfSkip);
+	foreach(cell, bulks)
+		size += RF_BULK_SIZE(((RfBulk *) lfirst(cell))->nwords);
+	if (size > INT_MAX)
+		elog(ERROR, "too many partitions to skip");
+	state = MemoryContextAllocHuge(CurrentMemoryContext, size);
+	memset(state, 0, offsetof(RfGuardState, skips));
+	state->clock = planning->clock;
+	state->in_recovery = planning->in_recovery;
+	foreach(cell, lists)
+	{
+		RfSkips    *skips = lfirst(cell);
+
+		if (skips->n > 0)
+			memcpy(state->skips + state->nskips, skips->skips,
+				   skips->n * sizeof(RfSkip));
+		state->nskips += skips->n;
+	}
+	end = (char *) &state->skips[n];
+	state->nbulks = list_length(bulks);
+	foreach(cell, bulks)
+	{
+		RfBulk	   *bulk = lfirst(cell);
+
+		memcpy(end, bulk, RF_BULK_SIZE(bulk->nwords));
+		end += RF_BULK_SIZE(bulk->nwords);
+	}
+
+	/* A constant of fixed length is copied as it is, and aligned. */
+	return makeConst(BYTEAOID, -1, InvalidOid, (int) size,
+					 PointerGetDatum(state), false, false);
+}
+
+/*
+ * The sets of keys asked for, as a list of constants.
+ */
+static List *
+make_probes(RfPlanning *planning)
+{
+	List	   *probes = NIL;
+	ListCell   *cell;
+
+	foreach(cell, planning->probes)
+		probes = lappend(probes,
+						 makeConst(BYTEAOID, -1, InvalidOid, -1,
+								   PointerGetDatum(lfirst(cell)), false,
+								   false));
+	return probes;
+}
+
+/*
+ * Makes the plan depend on something that rf_invalidate_plans() can change.
+ * The plan cache only compares hash values; those of functions' OIDs that
+ * happen to be the same cost a needless planning.
+ */
+void
+rf_add_inval_item(PlannedStmt *stmt, uint32 hash)
+{
+	PlanInvalItem *item = makeNode(PlanInvalItem);
+
+	item->cacheId = PROCOID;
+	item->hashValue = hash;
+	stmt->invalItems = lappend(stmt->invalItems, item);
+}
+
+/*
+ * Has the plan cache plan anew, next time, what carries the hash value.
+ */
+void
+rf_invalidate_plans(uint32 hash)
+{
+	CallSyscacheCallbacks(PROCOID, hash);
+}
+
+/*
+ * A hash value of the guard's own.  Not 0, which would stand for all.
+ */
+static uint32
+next_hash(void)
+{
+	static uint32 counter = 0;
+
+	return hash_combine(hash_uint32(++counter), RF_ENABLE_HASH) | 1;
+}
+
+/*
+ * Shows the guard in EXPLAIN: as an init plan that sets no parameter, hence is
+ * never run.
+ */
+static void
+make_init_plan(PlannedStmt *stmt)
+{
+	SubPlan    *subplan = makeNode(SubPlan);
+
+	subplan->subLinkType = EXPR_SUBLINK;
+	subplan->plan_id = list_length(stmt->subplans);
+	subplan->plan_name = pstrdup("Range Filter");
+	subplan->firstColType = INT4OID;
+	subplan->firstColTypmod = -1;
+	subplan->parallel_safe = false;
+	stmt->planTree->initPlan = lappend(stmt->planTree->initPlan, subplan);
+}
+
+/*
+ * Attaches a guard to a plan in which something was skipped.
+ */
+void
+rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
+{
+	CustomScan *guard;
+	List	   *passes;
+	uint32		hash;
+
+	passes = used_passes(stmt, planning);
+	if (passes == NIL)
+		return;
+
+	hash = next_hash();
+	guard = makeNode(CustomScan);
+	guard->methods = &rf_guard_methods;
+	guard->scan.plan.parallel_safe = false;
+	guard->custom_private = list_make1(planning->saved);
+	guard->custom_private = lappend(guard->custom_private,
+									makeInteger(planning->cursor_options));
+	guard->custom_private = lappend(guard->custom_private,
+									makeInteger((int) hash));
+	guard->custom_private = lappend(guard->custom_private,
+									make_probes(planning));
+	guard->custom_private = lappend(guard->custom_private,
+									make_state(planning, passes));
+	guard->custom_private = lappend(guard->custom_private,
+									rf_explain_tables(planning->glob, passes));
+	stmt->subplans = lappend(stmt->subplans, guard);
+	make_init_plan(stmt);
+	rf_add_inval_item(stmt, hash);
+}
+
+/*
+ * The guard of a plan, or NULL.
+ */
+CustomScan *
+rf_find_guard(const PlannedStmt *stmt)
+{
+	for (int i = list_length(stmt->subplans) - 1; i >= 0; i--)
+	{
+		Plan	   *plan = list_nth(stmt->subplans, i);
+
+		if (plan != NULL && IsA(plan, CustomScan) &&
+			((CustomScan *) plan)->methods == &rf_guard_methods)
+			return (CustomScan *) plan;
+	}
+	return NULL;
+}
+
+/*
+ * Goes through all NOs.
+ */
+static bool
+check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
+{
+	List	   *probes = list_nth(guard->custom_private, RF_GUARD_PROBES);
+	int			nprobes = list_length(probes);
+	const RfBulk *bulk = (const RfBulk *) &state->skips[state->nskips];
+
+	recheck->flat = palloc((nprobes + 1) * sizeof(bytea *));
+	recheck->sets = palloc0((nprobes + 1) * sizeof(RfKeySet *));
+	for (int i = 0; i < nprobes; i++)
+	{
+		Const	   *probe = list_nth_node(Const, probes, i);
+
+		recheck->flat[i] = (const bytea *) DatumGetPointer(probe->constvalue);
+	}
+	for (int i = 0; i < state->nskips; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!rf_recheck_skip(&state->skips[i], recheck))
+			return false;
+	}
+	for (int i = 0; i < state->nbulks; i++)
+	{
+		if (!rf_recheck_bulk(bulk, recheck))
+			return false;
+		bulk = (const RfBulk *) &bulk->leaves[bulk->nwords];
+	}
+	return true;
+}
+
+/*
+ * May a plan with this guard be run with this snapshot?  Under SERIALIZABLE
+ * predicate locks have been taken for it when this returns true.
+ */
+bool
+rf_guard_holds(CustomScan *guard, Snapshot snapshot)
+{
+	Const	   *constant = list_nth_node(Const, guard->custom_private,
+										 RF_GUARD_STATE);
+	RfGuardState *state = (RfGuardState *) DatumGetPointer(constant->constvalue);
+	MemoryContext scratch;
+	MemoryContext old;
+	RfRecheck	recheck = {0};
+	bool		holds;
+
+	if (snapshot == InvalidSnapshot)
+		return false;
+	if (IsolationIsSerializable())
+		recheck.serializable = snapshot;
+	recheck.in_recovery = RecoveryInProgress() ||
+		snapshot->takenDuringRecovery;
+	recheck.trust_stamps = state->in_recovery || !recheck.in_recovery;
+	if (!IsolationIsSerializable() && !recheck.in_recovery &&
+		rf_clock_quiet(&state->clock))
+		return true;
+
+	scratch = AllocSetContextCreate(CurrentMemoryContext,
+									"rangefilter guard",
+									ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(scratch);
+	rf_clock_read(&recheck.clock);
+	if (recheck.in_recovery)
+		recheck.clock.completions = 0;
+	else
+		state->in_recovery = false;
+
+	/* What rf_guess_is_true() goes by. */
+	AcceptInvalidationMessages();
+	holds = check_skips(guard, state, &recheck);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+
+	if (holds)
+	{
+		state->clock = recheck.clock;
+		if (recheck.in_recovery)
+			state->in_recovery = true;
+	}
+	return holds;
+}

@@ -1,0 +1,195 @@
+/*-------------------------------------------------------------------------
+ *
+ * replan.c
+ *	  ExecutorStart_hook: a plan whose guard does not hold is made anew.
+ *
+ * By then core has locked what the plan names and has taken the snapshot.
+ * Planning again locks further partitions after the snapshot, which core
+ * avoids: a TRUNCATE and an INSERT committed in between would show neither the
+ * old nor the new rows.  So where the snapshot was taken for this statement
+ * alone it is replaced by a fresh one; and since what is skipped must have
+ * been read after the snapshot (R3), the new plan's guard is checked again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "executor/executor.h"
+#include "optimizer/optimizer.h"
+#include "planner/gate/gate.h"
+#include "tcop/pquery.h"
+#include "utils/memutils.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+
+/* So often a guess may fail before nothing is skipped any more. */
+#define RF_MAX_GUESSES 3
+
+static ExecutorStart_hook_type previous_hook = NULL;
+
+/*
+ * Was the active snapshot taken for this statement and nothing else?
+ *
+ * READ COMMITTED only.  It must be referenced by nobody but the snapshot stack
+ * and this QueryDesc: that leaves out snapshots inherited from a calling query
+ * and those a cursor or EXECUTE got from its portal.  Nor may it be the one a
+ * portal keeps for its utility command, or what planning uses.
+ *
+ * To replace it, it must also have been pushed by the current subtransaction,
+ * or the stack would not be unwound properly.  Snapshots do not tell.  A
+ * portal's own statement has one of its own; else only the top level is sure.
+ */
+static bool
+snapshot_is_ours(QueryDesc *desc, PlannedStmt *stmt)
+{
+	Snapshot	snapshot = desc->snapshot;
+
+	if (IsolationUsesXactSnapshot() || IsInParallelMode() ||
+		rf_planning != NULL || desc->crosscheck_snapshot != InvalidSnapshot ||
+		!ActiveSnapshotSet() || GetActiveSnapshot() != snapshot ||
+		snapshot->active_count != 1 || snapshot->regd_count != 1)
+		return false;
+	if (ActivePortal != NULL)
+	{
+		if (ActivePortal->portalSnapshot == snapshot)
+			return false;
+		if (list_member_ptr(ActivePortal->stmts, stmt))
+			return list_length(ActivePortal->stmts) == 1;
+	}
+	return GetCurrentTransactionNestLevel() == 1;
+}
+
+/*
+ * Gives the statement a new snapshot, active and registered as the old was.
+ */
+static void
+refresh_snapshot(QueryDesc *desc)
+{
+	Snapshot	fresh = RegisterSnapshot(GetTransactionSnapshot());
+
+	PopActiveSnapshot();
+	UnregisterSnapshot(desc->snapshot);
+	PushActiveSnapshot(fresh);
+	desc->snapshot = fresh;
+}
+
+/*
+ * Plans the Query of a guard once more.  Skips nothing where told so.
+ */
+static PlannedStmt *
+plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip)
+{
+	Query	   *query = copyObject(list_nth_node(Query, guard->custom_private,
+												 RF_GUARD_QUERY));
+	int			cursor_options = intVal(list_nth(guard->custom_private,
+												 RF_GUARD_CURSOR_OPTIONS));
+	bool		outer = rf_suppress_skips;
+	bool		outer_guesses = rf_suppress_guesses;
+	PlannedStmt *stmt;
+
+	/* A cursor made scrollable by what its plan could do. */
+	if (eflags & EXEC_FLAG_BACKWARD)
+		cursor_options |= CURSOR_OPT_SCROLL;
+
+	PG_TRY();
+	{
+		rf_suppress_skips = outer || !skip;
+		rf_suppress_guesses = true;
+		stmt = planner(query, desc->sourceText, cursor_options, desc->params);
+	}
+	PG_FINALLY();
+	{
+		rf_suppress_skips = outer;
+		rf_suppress_guesses = outer_guesses;
+	}
+	PG_END_TRY();
+	return stmt;
+}
+
+/*
+ * Replaces a plan whose guard does not hold by one that can be run with the
+ * QueryDesc's snapshot, which may be replaced, too.  Returns the memory context
+ * the plan is in, a child of the current one.
+ */
+static MemoryContext
+plan_again(QueryDesc *desc, CustomScan *guard, int eflags)
+{
+	PlannedStmt *original = desc->plannedstmt;
+	bool		fresh = snapshot_is_ours(desc, original);
+	bool		pushed = false;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "rangefilter plan",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	if (!ActiveSnapshotSet())
+	{
+		PushActiveSnapshot(desc->snapshot);
+		pushed = true;
+	}
+	for (int guess = 1;; guess++)
+	{
+		PlannedStmt *stmt = plan_query(desc, guard, eflags,
+									   guess <= RF_MAX_GUESSES);
+		CustomScan *new_guard = rf_find_guard(stmt);
+
+		if (fresh)
+			refresh_snapshot(desc);
+		if (new_guard == NULL || rf_guard_holds(new_guard, desc->snapshot))
+		{
+			stmt->queryId = original->queryId;
+			desc->plannedstmt = stmt;
+			break;
+		}
+		MemoryContextReset(context);
+	}
+	if (pushed)
+		PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	return context;
+}
+
+/*
+ * ExecutorStart_hook.  Workers run plans of their own too, but none of those
+ * has skipped anything.
+ */
+static void
+executor_start(QueryDesc *desc, int eflags)
+{
+	CustomScan *guard = NULL;
+	MemoryContext context = NULL;
+
+	if (!IsParallelWorker())
+		guard = rf_find_guard(desc->plannedstmt);
+	if (guard != NULL &&
+		(!rf_enable || !rf_guard_holds(guard, desc->snapshot)))
+	{
+		/* The next execution of a cached plan had better not get here. */
+		rf_invalidate_plans(intVal(list_nth(guard->custom_private,
+											RF_GUARD_HASH)));
+		context = plan_again(desc, guard, eflags);
+	}
+
+	rf_watch_start(desc, eflags);
+	if (previous_hook)
+		previous_hook(desc, eflags);
+	else
+		standard_ExecutorStart(desc, eflags);
+	rf_feed_link(desc);
+
+	/* The plan goes when the executor ends. */
+	if (context != NULL)
+		MemoryContextSetParent(context, desc->estate->es_query_cxt);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_replan(void)
+{
+	previous_hook = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+}

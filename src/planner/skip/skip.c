@@ -1,0 +1,427 @@
+/*-------------------------------------------------------------------------
+ *
+ * skip.c
+ *	  Taking partitions out of a plan before the planner expands them.
+ *
+ * expand_partitioned_rtentry() goes over parent->live_parts, reading it anew
+ * at every step, and builds a RelOptInfo for each member; on the way it calls
+ * get_relation_info_hook.  When that happens for the first member, the
+ * parent's restrictions are complete, constants from equivalence classes
+ * included.  That is the moment to ask the indexes and to delete from
+ * live_parts what need not be scanned: the rest of the planner sees partitions
+ * pruned as it prunes them itself.
+ *
+ * Rules, each for a reason (see src/README.md):
+ *	- only leaves: a partitioned member must stay in the plan, or attaching a
+ *	  partition below it would not invalidate the plan;
+ *	- never the first member: the loop has read it.  It is marked dummy instead.
+ *	  So the set never becomes empty, and its pointer never moves;
+ *	- positions in live_parts mean something only through the planner's own
+ *	  partition directory;
+ *	- nothing where rows are hidden from the user (secured.c): the plan would
+ *	  tell of them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "miscadmin.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "partitioning/partdesc.h"
+#include "planner/gate/gate.h"
+#include "stats/stats.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "wormhole/am/wormhole.h"
+
+static get_relation_info_hook_type previous_hook = NULL;
+
+/*
+ * Is this one of our indexes, and would a scan of it be of no use, or tell of
+ * rows that are hidden?
+ */
+static bool
+is_scanless(PlannerInfo *root, const IndexOptInfo *index)
+{
+	Relation	relation;
+	bool		scanless;
+
+	if (index->amcostestimate != rf_costestimate)
+		return false;
+	if (!rf_enable || rf_is_secured(root, index->rel->relid))
+		return true;
+	relation = index_open(index->indexoid, NoLock);
+	scanless = !rf_has_places(relation);
+	index_close(relation, NoLock);
+	return scanless;
+}
+
+/*
+ * What is kept of an index; NULL where it is not one of ours, or one that nobody
+ * can ask.
+ */
+static RfRelIndex *
+describe_index(const IndexOptInfo *info)
+{
+	RfRelIndex *index;
+	ListCell   *expr = list_head(info->indexprs);
+
+	if (info->amcostestimate != rf_costestimate ||
+		info->nkeycolumns > RF_MAX_COLUMNS)
+		return NULL;
+	index = palloc0(offsetof(RfRelIndex, columns) +
+					info->nkeycolumns * sizeof(RfIndexColumn));
+	index->oid = info->indexoid;
+	index->varno = info->rel->relid;
+	index->predicate = copyObject(info->indpred);
+	index->ncolumns = info->nkeycolumns;
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		RfIndexColumn *column = &index->columns[c];
+
+		column->attno = info->indexkeys[c];
+		if (column->attno == 0)
+		{
+			Node	   *key = lfirst(expr);
+
+			while (IsA(key, RelabelType))
+				key = (Node *) ((RelabelType *) key)->arg;
+			column->expr = copyObject(key);
+			expr = lnext(info->indexprs, expr);
+		}
+		if (column->attno < 0 ||
+			!rf_describe_key(column, info->opfamily[c], info->opcintype[c],
+							 info->indexcollations[c]))
+			return NULL;
+	}
+	return index;
+}
+
+/*
+ * Takes down which rangefilter indexes a relation has, before they are hidden
+ * from the planner: for gates of members, and for estimates.
+ */
+static void
+note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
+{
+	List	   *indexes = NIL;
+	ListCell   *cell;
+
+	foreach(cell, rel->indexlist)
+	{
+		RfRelIndex *index = describe_index(lfirst_node(IndexOptInfo, cell));
+
+		if (index != NULL)
+			indexes = lappend(indexes, index);
+	}
+	if (indexes == NIL || !rf_is_ours(root))
+		return;
+	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
+		rf_gate_note_indexes(root, rel, indexes);
+	if (!inhparent)
+		rf_estimate_note(root, rel, indexes);
+}
+
+/*
+ * Where rangefilter indexes offer no scans the planner need not think about
+ * them.  Those on expressions stay, for the statistics they carry.  Wormhole
+ * indexes that cannot be used would only raise errors.
+ */
+static void
+drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
+{
+	ListCell   *cell;
+
+	foreach(cell, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+		bool		scanless = is_scanless(root, index);
+
+		if (scanless)
+			index->amhasgetbitmap = false;
+		if ((scanless && index->indexprs == NIL) || wh_is_unusable(index))
+			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
+	}
+}
+
+/*
+ * Is this part of the planning of the Query we have a copy of?  Not where
+ * somebody called standard_planner() past our planner_hook.  Nor where a hook
+ * below ours plans in memory of its own: what is taken down here is needed until
+ * ours returns, and that memory may be gone by then.
+ *
+ * Where the planner goes on with a copy of its own, that has the mark plan.c has
+ * put into the Query.
+ */
+bool
+rf_is_ours(PlannerInfo *root)
+{
+	if (root->planner_cxt != rf_planning->context)
+		return false;
+	while (root->parent_root != NULL)
+		root = root->parent_root;
+	return root->parse == rf_planning->parse ||
+		(RF_PLANNER_COPIES_QUERY &&
+		 root->parse->querySource == rf_planning->parse->querySource);
+}
+
+/*
+ * The range table index of the outermost partitioned table that a partitioned
+ * table was reached from.
+ */
+static Index
+top_partitioned(PlannerInfo *root, Index rti)
+{
+	for (;;)
+	{
+		AppendRelInfo *appinfo = root->append_rel_array ?
+		root->append_rel_array[rti] : NULL;
+
+		if (appinfo == NULL ||
+			root->simple_rel_array[appinfo->parent_relid]->part_rels == NULL)
+			return rti;
+		rti = appinfo->parent_relid;
+	}
+}
+
+/*
+ * An earlier pass that asked the same of the same partitions, or NULL.  MIN
+ * and MAX, for example, are planned twice.  A partition descriptor means something
+ * as long as the planner keeps it, which it does until it is done: a hook below
+ * ours may have the query planned twice.
+ */
+static RfPass *
+find_same_pass(const RfPass *pass)
+{
+	ListCell   *cell;
+
+	foreach(cell, rf_planning->passes)
+	{
+		RfPass	   *other = lfirst(cell);
+
+		if (other->relid == pass->relid &&
+			other->root->glob == pass->root->glob &&
+			other->partdesc == pass->partdesc &&
+			other->match.cond != NULL &&
+			bms_equal(other->leaves, pass->leaves) &&
+			rf_same_cond(other->match.cond, pass->match.cond))
+			return other;
+	}
+	return NULL;
+}
+
+/*
+ * Gives each set of keys of a condition its number.
+ */
+static void
+number_probes(RfCond *cond)
+{
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+	{
+		cond->probe = list_length(rf_planning->probes);
+		rf_planning->probes = lappend(rf_planning->probes, cond->flat);
+	}
+	foreach(cell, cond->args)
+		number_probes(lfirst(cell));
+}
+
+/*
+ * Finds out which leaves can be left out.
+ */
+static void
+ask_leaves(RfTable *table, RfPass *pass)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
+												  "rangefilter probes",
+												  ALLOCSET_SMALL_SIZES);
+	int			i = -1;
+	Bitmapset  *rest = bms_copy(pass->leaves);
+
+	pass->skips = palloc0(sizeof(RfSkips));
+	pass->skips->context = CurrentMemoryContext;
+	pass->excluded = bms_copy(pass->leaves);
+	number_probes(pass->match.cond);
+	table->has_counts = true;
+	rf_stats_pending = true;
+	if (rf_planning->guess && !rf_planning->in_recovery)
+	{
+		rf_ask_groups(table, pass->match.cond, &rf_planning->started);
+		rest = rf_deny_in_bulk(table, pass, pass->match.cond, rest);
+	}
+	while ((i = bms_next_member(rest, i)) >= 0)
+	{
+		MemoryContext old;
+		bool		excluded;
+
+		CHECK_FOR_INTERRUPTS();
+		old = MemoryContextSwitchTo(scratch);
+		excluded = rf_exclude_leaf(table, pass->match.cond,
+								   pass->partdesc->oids[i], i,
+								   rf_planning->in_recovery, pass->skips);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(scratch);
+		if (!excluded)
+		{
+			pass->excluded = bms_del_member(pass->excluded, i);
+			rf_watch_leaf(table, pass, pass->partdesc->oids[i], i);
+		}
+	}
+	if (bms_is_empty(pass->excluded))
+		pass->excluded = NULL;
+	MemoryContextDelete(scratch);
+}
+
+/*
+ * The leaves among live members.
+ */
+static Bitmapset *
+live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
+{
+	Bitmapset  *leaves = bms_copy(parent->live_parts);
+	int			i = -1;
+
+	if (memchr(partdesc->is_leaf, false, partdesc->nparts) == NULL)
+		return leaves;
+	while ((i = bms_next_member(parent->live_parts, i)) >= 0)
+	{
+		if (!partdesc->is_leaf[i])
+			leaves = bms_del_member(leaves, i);
+	}
+	return leaves;
+}
+
+/*
+ * What the indexes of a partitioned table say about its live leaves.
+ */
+static RfPass *
+make_pass(PlannerInfo *root, RelOptInfo *parent, Oid relid,
+		  PartitionDesc partdesc)
+{
+	RfPass	   *pass = palloc0(sizeof(RfPass));
+	RfTable    *table = rf_find_table(relid);
+	RfPass	   *same;
+
+	pass->root = root;
+	pass->top_rti = top_partitioned(root, parent->relid);
+	pass->relid = relid;
+	pass->partdesc = partdesc;
+	pass->leaves = live_leaves(parent, partdesc);
+	if (!rf_match(parent, table, &pass->match))
+		return pass;
+	same = find_same_pass(pass);
+	if (same != NULL)
+	{
+		pass->skips = same->skips;
+		pass->excluded = same->excluded;
+	}
+	else
+	{
+		rf_watch_pass(pass, parent);
+		ask_leaves(table, pass);
+	}
+	return pass;
+}
+
+/*
+ * Takes members out: the first one, whose RelOptInfo this is, by making it
+ * dummy, the others by deleting them before they are reached.
+ */
+static void
+exclude_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
+				const Bitmapset *excluded)
+{
+	Bitmapset  *others = bms_copy(excluded);
+
+	if (bms_is_member(first, excluded))
+	{
+		mark_dummy_rel(first_rel);
+		others = bms_del_member(others, first);
+	}
+	parent->live_parts = bms_del_members(parent->live_parts, others);
+	bms_free(others);
+}
+
+/*
+ * Deals with all members of a partitioned table, which the planner has locked,
+ * when the first of them gets its RelOptInfo.
+ */
+static void
+skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
+			 Oid first_oid)
+{
+	Relation	relation;
+	PartitionDesc partdesc;
+	int			first = bms_next_member(parent->live_parts, -1);
+	RfPass	   *pass;
+
+	relation = table_open(root->simple_rte_array[parent->relid]->relid,
+						  NoLock);
+	partdesc = PartitionDirectoryLookup(root->glob->partition_directory,
+										relation);
+	if (partdesc->oids[first] == first_oid)
+	{
+		/* Of a parent core has found to be empty nothing is scanned. */
+		if (IS_DUMMY_REL(parent))
+			exclude_members(parent, rel, first,
+							live_leaves(parent, partdesc));
+		else
+		{
+			pass = make_pass(root, parent, RelationGetRelid(relation),
+							 partdesc);
+			rf_planning->passes = lappend(rf_planning->passes, pass);
+			if (pass->excluded != NULL)
+				rf_mark_plan(root);
+			exclude_members(parent, rel, first, pass->excluded);
+		}
+	}
+	table_close(relation, NoLock);
+}
+
+/*
+ * get_relation_info_hook
+ */
+static void
+relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+{
+	AppendRelInfo *appinfo;
+	RelOptInfo *parent;
+	MemoryContext old;
+
+	if (previous_hook)
+		previous_hook(root, relid, inhparent, rel);
+	if (rf_planning != NULL)
+		note_indexes(root, rel, inhparent);
+	drop_useless_indexes(root, rel);
+
+	if (rf_planning == NULL || rf_planning->saved == NULL ||
+		rel->reloptkind != RELOPT_OTHER_MEMBER_REL)
+		return;
+	appinfo = root->append_rel_array[rel->relid];
+	parent = root->simple_rel_array[appinfo->parent_relid];
+
+	/* Partitioned, and this is the first member? */
+	if (parent == NULL || parent->part_rels == NULL ||
+		parent->all_partrels != NULL || !rf_is_ours(root) ||
+		rf_is_secured(root, parent->relid))
+		return;
+	rf_planning->glob = root->glob;
+	old = MemoryContextSwitchTo(rf_planning->context);
+	skip_members(root, parent, rel, relid);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_skip(void)
+{
+	previous_hook = get_relation_info_hook;
+	get_relation_info_hook = relation_info;
+}
