@@ -281,9 +281,9 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
 /*
  * planner_hook
  */
-static PlannedStmt *
-plan(Query *parse, const char *query_string, int cursor_options,
-	 ParamListInfo bound_params)
+PlannedStmt *
+rf_plan(Query *parse, const char *query_string, int cursor_options,
+		ParamListInfo bound_params)
 {
 	RfPlanning	planning = {.outer = rf_planning,.parse = parse,
 	.context = CurrentMemoryContext};
@@ -334,5 +334,5 @@ void
 rf_init_plan(void)
 {
 	previous_hook = planner_hook;
-	planner_hook = plan;
+	planner_hook = rf_plan;
 }

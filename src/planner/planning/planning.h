@@ -380,6 +380,8 @@ extern bool rf_suppress_skips;
 extern bool rf_suppress_guesses;
 
 extern void rf_init_plan(void);
+extern PlannedStmt *rf_plan(Query *parse, const char *query_string,
+							int cursor_options, ParamListInfo bound_params);
 extern void rf_mark_plan(PlannerInfo *root);
 extern void rf_clock_read(RfClock *clock);
 extern bool rf_clock_quiet(const RfClock *then);

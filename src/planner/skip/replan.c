@@ -18,13 +18,18 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/planner.h"
 #include "planner/gate/gate.h"
 #include "tcop/pquery.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 #include "utils/snapmgr.h"
 
-/* So often a guess may fail before nothing is skipped any more. */
+/*
+ * So often a guess may fail before nothing is skipped any more.  A planner hook
+ * above ours that returns a plan it has kept does not hear of that; once more, and
+ * it is passed by.
+ */
 #define RF_MAX_GUESSES 3
 
 static ExecutorStart_hook_type previous_hook = NULL;
@@ -76,10 +81,10 @@ refresh_snapshot(QueryDesc *desc)
 }
 
 /*
- * Plans the Query of a guard once more.  Skips nothing where told so.
+ * Plans the Query of a guard once more, for the nth time.
  */
 static PlannedStmt *
-plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip)
+plan_query(QueryDesc *desc, CustomScan *guard, int eflags, int guess)
 {
 	Query	   *query = copyObject(list_nth_node(Query, guard->custom_private,
 												 RF_GUARD_QUERY));
@@ -87,6 +92,7 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip)
 												 RF_GUARD_CURSOR_OPTIONS));
 	bool		outer = rf_suppress_skips;
 	bool		outer_guesses = rf_suppress_guesses;
+	planner_hook_type make_plan = guess <= RF_MAX_GUESSES + 1 ? planner : rf_plan;
 	PlannedStmt *stmt;
 
 	/* A cursor made scrollable by what its plan could do. */
@@ -95,9 +101,9 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip)
 
 	PG_TRY();
 	{
-		rf_suppress_skips = outer || !skip;
+		rf_suppress_skips = outer || guess > RF_MAX_GUESSES;
 		rf_suppress_guesses = true;
-		stmt = planner(query, desc->sourceText, cursor_options, desc->params);
+		stmt = make_plan(query, desc->sourceText, cursor_options, desc->params);
 	}
 	PG_FINALLY();
 	{
@@ -131,8 +137,7 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags)
 	}
 	for (int guess = 1;; guess++)
 	{
-		PlannedStmt *stmt = plan_query(desc, guard, eflags,
-									   guess <= RF_MAX_GUESSES);
+		PlannedStmt *stmt = plan_query(desc, guard, eflags, guess);
 		CustomScan *new_guard = rf_find_guard(stmt);
 
 		if (fresh)
