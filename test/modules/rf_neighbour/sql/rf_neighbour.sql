@@ -14,6 +14,7 @@ CREATE INDEX ON t USING rangefilter (k) WHERE n > 3;
 CREATE INDEX ON t (n);
 CREATE TABLE d (id int PRIMARY KEY, site text);
 INSERT INTO d SELECT i, CASE i % 1000 WHEN 77 THEN 'Oslo' ELSE 'x' END FROM generate_series(0, 5999) i;
+CREATE INDEX ON d USING rangefilter (id);
 VACUUM ANALYZE t, d;
 
 CREATE TABLE question (id int, query text);
