@@ -241,9 +241,11 @@ rf_mark_plan(PlannerInfo *root)
 {
 	PlanInvalItem *item;
 
-	if (rf_planning->mark != 0)
+	if (rf_planning->marked == root->glob)
 		return;
-	rf_planning->mark = pg_prng_uint32(&pg_global_prng_state) | 1;
+	if (rf_planning->mark == 0)
+		rf_planning->mark = pg_prng_uint32(&pg_global_prng_state) | 1;
+	rf_planning->marked = root->glob;
 	item = makeNode(PlanInvalItem);
 	item->cacheId = RF_MARK_CACHE;
 	item->hashValue = rf_planning->mark;

@@ -364,6 +364,7 @@ typedef struct RfPlanning
 	MemoryContext context;		/* the caller's */
 	PlannerGlobal *glob;
 	uint32		mark;			/* in the plan until it is finished; 0: none */
+	PlannerGlobal *marked;		/* its planner; a hook may call more than one */
 	List	   *passes;			/* RfPass */
 	List	   *probes;			/* bytea: sets of keys asked for */
 	bool		watch;			/* one of those whose scans are watched */

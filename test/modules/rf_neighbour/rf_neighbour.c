@@ -17,6 +17,7 @@
  *								does
  *	rf_neighbour.own_memory		plans in a context that is gone afterwards
  *	rf_neighbour.keep_plans		returns the plan made for the same string earlier
+ *	rf_neighbour.plan_twice		plans a copy of the query first
  *
  * A planner hook is inside that of a module which is loaded later.
  *
@@ -54,6 +55,7 @@ typedef struct KeptPlan
 static int	keep_indexes = -1;
 static bool own_memory = false;
 static bool keep_plans = false;
+static bool plan_twice = false;
 
 static List *kept_plans = NIL;	/* KeptPlan, in TopMemoryContext */
 
@@ -225,19 +227,20 @@ replace_paths(List **paths)
 }
 
 /*
- * Is this the path of an index scan, or something above one?
+ * Is this the path of a sequential scan, or something above one?
  */
 static bool
-has_index(Path *path)
+is_sequential(Path *path)
 {
 	while (IsA(path, CustomPath) && ((CustomPath *) path)->custom_paths != NIL)
 		path = linitial(((CustomPath *) path)->custom_paths);
-	return IsA(path, IndexPath);
+	return IsA(path, Path);
 }
 
 /*
- * Replaces a relation's restrictions by copies.  Not where there are index scans:
- * these know by their addresses which are left to be checked.
+ * Replaces a relation's restrictions by copies.  Not where there are other scans
+ * than sequential ones: these know by addresses which restrictions are left to be
+ * checked.
  */
 static void
 replace_restrictions(RelOptInfo *rel)
@@ -247,7 +250,7 @@ replace_restrictions(RelOptInfo *rel)
 
 	foreach(cell, rel->pathlist)
 	{
-		if (has_index(lfirst(cell)))
+		if (!is_sequential(lfirst(cell)))
 			return;
 	}
 	foreach(cell, rel->baserestrictinfo)
@@ -416,6 +419,8 @@ plan(Query *parse, const char *string, int options, ParamListInfo params)
 		return stmt;
 	if (own_memory)
 		return plan_elsewhere(parse, string, options, params);
+	if (plan_twice)
+		(void) call_planner(copyObject(parse), string, options, params);
 	stmt = call_planner(parse, string, options, params);
 	if (keep_plans)
 		keep_plan(string, stmt);
@@ -441,6 +446,10 @@ _PG_init(void)
 	DefineCustomBoolVariable("rf_neighbour.keep_plans",
 							 "Returns the plan made earlier for the same string.",
 							 NULL, &keep_plans, false, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("rf_neighbour.plan_twice",
+							 "Plans a copy of the query first.",
+							 NULL, &plan_twice, false, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("rf_neighbour");
 

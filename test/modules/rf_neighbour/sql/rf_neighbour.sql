@@ -113,6 +113,10 @@ SET rf_neighbour.own_memory = on;
 SELECT wrong();
 SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
 RESET rf_neighbour.own_memory;
+SET rf_neighbour.plan_twice = on;
+SELECT wrong();
+SELECT count(*) FILTER (WHERE filters(query)) > 5 AS with_filters FROM question;
+RESET rf_neighbour.plan_twice;
 -- what it keeps has none
 SET rf_neighbour.keep_plans = on;
 SELECT count(*) FROM t WHERE k = 4071;
