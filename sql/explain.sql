@@ -91,7 +91,7 @@ EXPLAIN (COSTS OFF) EXECUTE q(105);
 RESET rangefilter.enable;
 SET rangefilter.enabled = on;
 
--- where a security barrier applies the counts are left out
+-- a security barrier hides nothing from those who may read the table
 CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM ev WHERE day > 0;
 CREATE VIEW plain AS SELECT * FROM ev WHERE day > 0;
 EXPLAIN (COSTS OFF) SELECT * FROM barrier WHERE dev = 105;

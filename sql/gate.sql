@@ -383,7 +383,8 @@ DELETE FROM t WHERE CURRENT OF f RETURNING k;
 ROLLBACK;
 
 --
--- Where numbers would tell too much, they are left out
+-- Where rows are hidden from the user, EXPLAIN tells nothing, and with ANALYZE
+-- nothing is skipped
 --
 ALTER TABLE t ENABLE ROW LEVEL SECURITY;
 CREATE POLICY even ON t USING (k % 2 = 0);

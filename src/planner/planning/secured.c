@@ -6,7 +6,7 @@
  * Row-level security leaves its policies with the table's entry in the range
  * table, as core's rewriter found them for the user the entry is checked as.
  * A view that is a security barrier stays a subquery above its tables.  (Unless
- * it is a simple UNION ALL: its arms become members of its entry.)
+ * it is a UNION ALL of tables as they are, which hides no row.)
  *
  * Of a table in such a place nothing may be planned by what its summaries say
  * (R6 in src/README.md): no partition is skipped, no key counted, no bitmap scan
@@ -33,16 +33,8 @@
 static bool
 is_behind_barrier(PlannerInfo *root, Index rti)
 {
-	while (rti != 0)
-	{
-		const RangeTblEntry *rte = root->simple_rte_array[rti];
-		const AppendRelInfo *appinfo = root->append_rel_array ?
-		root->append_rel_array[rti] : NULL;
-
-		if (rte->security_barrier || rte->securityQuals != NIL)
-			return true;
-		rti = appinfo != NULL ? appinfo->parent_relid : 0;
-	}
+	if (root->simple_rte_array[rti]->securityQuals != NIL)
+		return true;
 	for (root = root->parent_root; root != NULL; root = root->parent_root)
 	{
 		ListCell   *cell;

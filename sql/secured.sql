@@ -1,0 +1,285 @@
+--
+-- Plans tell nothing of rows that policies or security barriers hide: for a value
+-- that only a hidden row has and one that none has they are the same, letter by
+-- letter, however they are shown.
+--
+CREATE SCHEMA secured;
+SET search_path = secured, public;
+SET client_min_messages = warning;
+SET jit = off;
+LOAD 'rangefilter';
+
+-- What EXPLAIN says of a query, all in one.  What the query did is undone.
+CREATE FUNCTION explained(query text, options text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	line text;
+	lines text := '';
+BEGIN
+	FOR line IN EXECUTE format('EXPLAIN (%s) ', options) || query LOOP
+		lines := lines || line || E'\n';
+	END LOOP;
+	RAISE EXCEPTION USING ERRCODE = 'RFUND', DETAIL = lines;
+EXCEPTION WHEN SQLSTATE 'RFUND' THEN
+	GET STACKED DIAGNOSTICS lines = PG_EXCEPTION_DETAIL;
+	RETURN lines;
+END
+$$;
+
+-- The same with names for a value and what is computed of it.
+CREATE FUNCTION explained(query text, options text, value int) RETURNS text
+LANGUAGE sql AS
+$$
+	SELECT replace(replace(replace(replace(explained(replace(query, 'V', value::text), options), value::text, 'V'),
+		(value + 1)::text, 'V + 1'), (value + 3)::text, 'V + 3'), (value * 2)::text, 'V * 2')
+$$;
+
+-- In which ways of showing it the plan of a query tells values apart: V stands for
+-- them.  A hidden row has 14711; 14713 and 14999 are nowhere.
+CREATE FUNCTION told(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	way text;
+	ways text[] := ARRAY['COSTS ON', 'VERBOSE', 'COSTS OFF', 'SETTINGS', 'FORMAT JSON', 'FORMAT YAML',
+		'FORMAT XML', 'VERBOSE, FORMAT JSON', 'ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF',
+		'ANALYZE, VERBOSE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON'];
+	result text[] := '{}';
+	plan text;
+BEGIN
+	IF current_setting('server_version_num')::int >= 160000 AND query !~ 'EXECUTE' THEN
+		ways := ways || ARRAY['GENERIC_PLAN', 'GENERIC_PLAN, FORMAT JSON'];
+	END IF;
+	FOREACH way IN ARRAY ways LOOP
+		plan := explained(query, way, 14711);
+		IF plan <> explained(query, way, 14713) OR plan <> explained(query, way, 14999) THEN
+			result := result || (regexp_match(way, '[A-Z]+'))[1];
+		END IF;
+	END LOOP;
+	RETURN CASE WHEN result = '{}' THEN 'nothing' ELSE (SELECT string_agg(DISTINCT w, ' ') FROM unnest(result) w) END;
+END
+$$;
+
+-- Costs and rows of the nodes of a plan, without gates for single scans.
+CREATE FUNCTION costs(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN (SELECT string_agg(DISTINCT node, ' ' ORDER BY node)
+		FROM (SELECT format('%s/%s/%s', n->>'Startup Cost', n->>'Total Cost', n->>'Plan Rows') AS node
+			FROM jsonb_path_query(plan, '$.** ? (exists(@."Node Type"))') n) nodes);
+END
+$$;
+CREATE FUNCTION same_costs(query text) RETURNS boolean
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	a text;
+	b text;
+BEGIN
+	a := costs(query);
+	PERFORM set_config('rangefilter.enable', 'off', true);
+	b := costs(query);
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	RETURN a = b;
+END
+$$;
+
+-- The partitions of t that a query scans.
+CREATE FUNCTION scanned(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	before bigint[];
+BEGIN
+	before := ARRAY(SELECT pg_stat_get_xact_numscans(('t' || p)::regclass) FROM generate_series(1, 4) p);
+	EXECUTE query;
+	RETURN (SELECT string_agg('t' || p, ' ') FROM generate_series(1, 4) p
+		WHERE pg_stat_get_xact_numscans(('t' || p)::regclass) > before[p]);
+END
+$$;
+
+-- Tenant 1, which has the even numbers, is visible.
+CREATE TABLE t (part int, id int, k int, tenant int, note text COLLATE "C") PARTITION BY LIST (part);
+SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%1$s) WITH (autovacuum_enabled = off)', p) FROM generate_series(1, 4) p \gexec
+INSERT INTO t SELECT (g - 10000) / 2000 + 1, g, g, 1 + g % 2, 'n' || g FROM generate_series(10000, 17999) g
+	WHERE g NOT BETWEEN 14700 AND 15100;
+INSERT INTO t VALUES (3, 14711, 14711, 2, 'n14711');
+-- Rows that come after each other fill the same blocks, so the blocks of a leaf tell, too.
+CREATE INDEX t_k ON t USING rangefilter (k) WITH (filter = snarf, pages_per_range = 4);
+CREATE INDEX t_note ON t USING rangefilter (note);
+CREATE INDEX t_twice ON t USING rangefilter ((k * 2));
+CREATE INDEX t_id ON t USING btree (id);
+VACUUM t;
+-- A table that is open to all, whose keys are others.
+CREATE TABLE o (part int, k int) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE o%s PARTITION OF o FOR VALUES IN (%1$s) WITH (autovacuum_enabled = off)', p) FROM generate_series(1, 3) p \gexec
+INSERT INTO o SELECT g / 1000 + 1, g FROM generate_series(0, 2999) g;
+CREATE INDEX o_k ON o USING rangefilter (k);
+VACUUM o;
+-- What joins get their values from.
+CREATE TABLE d (id int, name text);
+INSERT INTO d SELECT g, 'd' || g FROM generate_series(14700, 15100) g;
+ANALYZE d;
+-- Inheritance.
+CREATE TABLE h (k int, tenant int);
+CREATE TABLE h1 () INHERITS (h);
+CREATE TABLE h2 () INHERITS (h);
+INSERT INTO h1 SELECT k, tenant FROM t WHERE part < 3;
+INSERT INTO h2 SELECT k, tenant FROM t WHERE part >= 3;
+CREATE INDEX ON h1 USING rangefilter (k);
+CREATE INDEX ON h2 USING rangefilter (k);
+VACUUM h, h1, h2;
+
+CREATE ROLE regress_rf_owner;
+CREATE ROLE regress_rf_reader;
+CREATE ROLE regress_rf_bypass BYPASSRLS;
+CREATE ROLE regress_rf_viewer;
+GRANT USAGE ON SCHEMA secured TO regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;
+GRANT SELECT ON ALL TABLES IN SCHEMA secured TO regress_rf_reader, regress_rf_bypass;
+GRANT UPDATE, DELETE ON t TO regress_rf_reader;
+GRANT SELECT ON o, d TO regress_rf_viewer;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON t USING (tenant = 1);
+ALTER TABLE t3 ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON t3 USING (tenant = 1);
+ALTER TABLE h ENABLE ROW LEVEL SECURITY;
+CREATE POLICY visible ON h USING (tenant = 1);
+
+CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM t WHERE tenant = 1;
+CREATE VIEW union_barrier WITH (security_barrier) AS SELECT k, part FROM t WHERE tenant = 1 UNION ALL SELECT k, part FROM o;
+CREATE VIEW outer_view AS SELECT * FROM barrier WHERE part > 0;
+-- the policies are those for the view's owner
+CREATE VIEW of_reader AS SELECT * FROM t;
+ALTER VIEW of_reader OWNER TO regress_rf_reader;
+GRANT SELECT ON barrier, union_barrier, outer_view, of_reader TO regress_rf_viewer, regress_rf_bypass;
+GRANT UPDATE ON barrier TO regress_rf_viewer;
+
+CREATE TABLE queries (n int, query text);
+INSERT INTO queries VALUES
+	(1, 'SELECT * FROM t WHERE k = V'),
+	(2, 'SELECT * FROM t WHERE k BETWEEN V AND V + 3'),
+	(3, 'SELECT count(*) FROM t WHERE k IN (V, 3)'),
+	(4, 'SELECT * FROM t WHERE note = ''nV'''),
+	(5, 'SELECT min(id), max(id) FROM t WHERE k = V'),
+	(6, 'SELECT * FROM t WHERE k = (SELECT V)'),
+	(7, 'SELECT * FROM t WHERE k * 2 = V * 2'),
+	(8, 'SELECT * FROM t JOIN o ON o.k = t.k WHERE t.k = V'),
+	(9, 'SELECT * FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'''),
+	(10, 'SELECT * FROM d, LATERAL (SELECT * FROM t WHERE t.k = d.id OFFSET 0) x WHERE d.name = ''dV'''),
+	(11, 'SELECT * FROM d, LATERAL (SELECT * FROM t WHERE t.k = d.id LIMIT 1) x WHERE d.id = V'),
+	(12, 'SELECT (SELECT count(*) FROM t WHERE k = V), count(*) FROM o'),
+	(13, 'SELECT * FROM o WHERE EXISTS (SELECT FROM t WHERE t.k = V AND t.part = o.part)'),
+	(14, 'SELECT * FROM (SELECT k FROM t UNION ALL SELECT k FROM o) u WHERE k = V'),
+	(15, 'WITH x AS MATERIALIZED (SELECT * FROM t WHERE k = V) SELECT count(*) FROM x'),
+	(16, 'UPDATE t SET note = ''x'' WHERE k = V'),
+	(17, 'DELETE FROM t WHERE k = V'),
+	(18, 'SELECT * FROM t WHERE k = V ORDER BY id LIMIT 1'),
+	(19, 'SELECT * FROM t3 WHERE k = V'),
+	(20, 'SELECT * FROM t3 WHERE k * 2 = V * 2'),
+	(21, 'SELECT * FROM h WHERE k = V'),
+	(22, 'SELECT * FROM t WHERE k = V OR k = V + 1 AND note = ''nV''');
+PREPARE by_value (int) AS SELECT * FROM t WHERE k = $1;
+GRANT SELECT ON queries TO regress_rf_reader, regress_rf_bypass, regress_rf_viewer;
+
+-- All is told to those who may see all, so these queries could tell.
+SELECT n FROM queries WHERE told(query) = 'nothing' ORDER BY n;
+SET ROLE regress_rf_bypass;
+SELECT told('SELECT * FROM t WHERE k = V') <> 'nothing' AS told;
+RESET ROLE;
+ALTER TABLE t OWNER TO regress_rf_owner;
+SET ROLE regress_rf_owner;
+SELECT told('SELECT * FROM t WHERE k = V') <> 'nothing' AS told;
+ALTER TABLE t FORCE ROW LEVEL SECURITY;
+SELECT told('SELECT * FROM t WHERE k = V');
+ALTER TABLE t NO FORCE ROW LEVEL SECURITY;
+RESET ROLE;
+ALTER TABLE t OWNER TO current_user;
+
+-- To whom rows are hidden, nothing.
+SET ROLE regress_rf_reader;
+SELECT * FROM (SELECT n, told(query) FROM queries OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
+-- Costs and rows are those of not skipping.  (That is not so of open tables.)
+SELECT n, query FROM queries WHERE query !~ ' o' AND NOT same_costs(replace(query, 'V', '14711')) ORDER BY n;
+EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = 14711;
+EXPLAIN (COSTS OFF) SELECT * FROM t3 WHERE k = 14711;
+-- However the planner would rather do it
+SET plan_cache_mode = force_generic_plan;
+SELECT told('EXECUTE by_value (V)');
+SET plan_cache_mode = force_custom_plan;
+SELECT told('EXECUTE by_value (V)');
+RESET plan_cache_mode;
+SET enable_seqscan = off;
+SELECT * FROM (SELECT n, told(query) FROM queries OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
+RESET enable_seqscan;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT * FROM (SELECT n, told(query) FROM queries WHERE query ~ 'JOIN' OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+SET enable_partitionwise_join = on;
+SET enable_partitionwise_aggregate = on;
+SELECT * FROM (SELECT n, told(query) FROM queries OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
+RESET enable_partitionwise_join;
+RESET enable_partitionwise_aggregate;
+-- The rows are those that they are.  Gates do close where nobody looks.
+SELECT count(*), min(k), max(k) FROM t WHERE k BETWEEN 14600 AND 14711;
+SELECT scanned('SELECT count(*) FROM t WHERE k = 14698');
+RESET ROLE;
+
+-- Below views.  Who may read the table need not be kept from anything.
+CREATE TABLE view_queries (n int, query text);
+INSERT INTO view_queries VALUES
+	(1, 'SELECT * FROM barrier WHERE k = V'),
+	(2, 'SELECT * FROM union_barrier WHERE k = V'),
+	(3, 'SELECT * FROM outer_view WHERE k BETWEEN V AND V + 3'),
+	(4, 'SELECT * FROM d, LATERAL (SELECT * FROM barrier b WHERE b.k = d.id OFFSET 0) x WHERE d.name = ''dV'''),
+	(5, 'SELECT * FROM barrier JOIN o USING (k) WHERE k = V'),
+	(6, 'UPDATE barrier SET note = ''x'' WHERE k = V'),
+	(7, 'SELECT * FROM o WHERE part = (SELECT max(part) FROM barrier WHERE k = V)'),
+	(8, 'SELECT * FROM of_reader WHERE k = V');
+GRANT SELECT ON view_queries TO regress_rf_viewer, regress_rf_bypass;
+SELECT n FROM view_queries WHERE told(query) = 'nothing' ORDER BY n;
+SET ROLE regress_rf_bypass;
+SELECT told('SELECT * FROM barrier WHERE k = V') <> 'nothing' AS told;
+SET ROLE regress_rf_viewer;
+SELECT * FROM (SELECT n, told(query) FROM view_queries OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
+SELECT n FROM view_queries WHERE query !~ 'EXECUTE| o|union' AND NOT same_costs(replace(query, 'V', '14711')) ORDER BY n;
+-- What is open to the user is skipped as ever, beside what is not and in a
+-- subquery of it.
+SELECT query, regexp_matches(explained(query, 'COSTS OFF'), 'Partitions Skipped: .*?(?=\n)', 'g') FROM (VALUES
+	('SELECT * FROM barrier JOIN o USING (k) WHERE k = 1500'),
+	('SELECT (SELECT count(*) FROM o WHERE k = 1500), count(*) FROM barrier')) v (query);
+
+-- A plan that one role has made is not shown to another one.
+RESET ROLE;
+SET plan_cache_mode = force_generic_plan;
+PREPARE kept AS SELECT * FROM barrier WHERE k = 14713;
+PREPARE kept_table AS SELECT * FROM t WHERE k = 14713;
+EXPLAIN (COSTS OFF) EXECUTE kept;
+SET ROLE regress_rf_viewer;
+EXPLAIN (COSTS OFF) EXECUTE kept;
+RESET ROLE;
+EXPLAIN (COSTS OFF) EXECUTE kept;
+EXPLAIN (COSTS OFF) EXECUTE kept_table;
+SET ROLE regress_rf_reader;
+EXPLAIN (COSTS OFF) EXECUTE kept_table;
+RESET ROLE;
+-- nor after a right was taken away
+GRANT SELECT ON t TO regress_rf_viewer;
+ALTER TABLE t DISABLE ROW LEVEL SECURITY;
+SET ROLE regress_rf_viewer;
+EXPLAIN (COSTS OFF) EXECUTE kept;
+RESET ROLE;
+REVOKE SELECT ON t FROM regress_rf_viewer;
+SET ROLE regress_rf_viewer;
+EXPLAIN (COSTS OFF) EXECUTE kept;
+RESET ROLE;
+RESET plan_cache_mode;
+
+DROP SCHEMA secured CASCADE;
+DROP ROLE regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;
