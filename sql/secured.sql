@@ -133,6 +133,7 @@ INSERT INTO h1 SELECT k, tenant FROM t WHERE part < 3;
 INSERT INTO h2 SELECT k, tenant FROM t WHERE part >= 3;
 CREATE INDEX ON h1 USING rangefilter (k);
 CREATE INDEX ON h2 USING rangefilter (k);
+CREATE INDEX h1_w ON h1 USING wormhole (tenant);
 VACUUM h, h1, h2;
 
 CREATE ROLE regress_rf_owner;
@@ -149,6 +150,7 @@ ALTER TABLE t3 ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON t3 USING (tenant = 1);
 ALTER TABLE h ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON h USING (tenant = 1);
+ALTER TABLE h1 ENABLE ROW LEVEL SECURITY;
 
 CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM t WHERE tenant = 1;
 CREATE VIEW union_barrier WITH (security_barrier) AS SELECT k, part FROM t WHERE tenant = 1 UNION ALL SELECT k, part FROM o;
@@ -229,6 +231,17 @@ RESET enable_partitionwise_aggregate;
 -- The rows are those that they are.  Gates do close where nobody looks.
 SELECT count(*), min(k), max(k) FROM t WHERE k BETWEEN 14600 AND 14711;
 SELECT scanned('SELECT count(*) FROM t WHERE k = 14698');
+-- Functions tell nothing either.
+\set VERBOSITY terse
+SELECT rangefilter_may_contain('t_k', 14711, 14711);
+SELECT rangefilter_may_contain('t3_k_idx', 14711, 14711);
+SELECT * FROM rangefilter_partitions('t_k', 14711, 14711);
+SELECT rangefilter_count('t3_k_idx', 14711, 14711);
+SELECT * FROM rangefilter_advise('t', 'k');
+SELECT * FROM wormhole_status('h1_w');
+SELECT min, max, keys, delta_keys, has_nulls FROM rangefilter_status('t3_k_idx');
+SELECT probes, skips, bitmap_scans FROM rangefilter_activity WHERE index = 't3_k_idx'::regclass;
+\set VERBOSITY default
 RESET ROLE;
 
 -- Below views.  Who may read the table need not be kept from anything.

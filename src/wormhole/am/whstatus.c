@@ -13,6 +13,7 @@
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "wormhole/am/wormhole.h"
 #include "wormhole/hint/whhint.h"
 #include "wormhole/index/whindex.h"
@@ -76,7 +77,7 @@ count_page(Page page, WhStatus *status)
 
 /*
  * wormhole_status(index regclass): one row.  Reads all pages; for whoever may
- * read the table.
+ * read the table, all of its rows (R6 in src/README.md).
  */
 Datum
 wormhole_status(PG_FUNCTION_ARGS)
@@ -98,6 +99,12 @@ wormhole_status(PG_FUNCTION_ARGS)
 						  ACL_SELECT) != ACLCHECK_OK)
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE,
 					   RelationGetRelationName(heap));
+	if (check_enable_rls(RelationGetRelid(heap), InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for table \"%s\"",
+						RelationGetRelationName(heap)),
+				 errdetail("An INSERT adds a key only if there is none like it, so to count them takes no row-level security in effect.")));
 	nblocks = RelationGetNumberOfBlocks(index);
 	for (BlockNumber block = WH_FIRST_LEAF; block < nblocks; block++)
 	{
