@@ -371,9 +371,9 @@ typedef struct RfPlanning
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	List	   *estimates;		/* relations to estimate; see estimate.c */
-	const PlannerInfo *judged_root; /* the last table rf_is_secured() judged ... */
+	const PlannerInfo *judged_root; /* see rf_is_secured() */
 	Index		judged_rti;
-	bool		secured;		/* ... and what it found */
+	bool		secured;
 } RfPlanning;
 
 extern RfPlanning *rf_planning;
