@@ -4,10 +4,11 @@
  *	  The SQL functions behind the view rangefilter_activity.
  *
  * Counters tell no values, but whether a query that somebody knows of was
- * answered NO: that would tell whether rows exist which he may not see.  So
- * they are shown to those who may read the keys, as rangefilter_status() does
- * with its own counts, and, like all of core's statistics, to members of
- * pg_read_all_stats.
+ * answered NO: that would tell whether rows exist which he may not see.  When
+ * an index was summarized depends on how many new keys came, and an INSERT adds
+ * to them only if its key is not there yet.  So all is shown to those who may
+ * read the keys, as rangefilter_status() does, and, like all of core's
+ * statistics, to members of pg_read_all_stats.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +17,6 @@
 #include "access/relation.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
-#include "catalog/pg_authid_d.h"
 #include "catalog/pg_class_d.h"
 #include "compat.h"
 #include "funcapi.h"
@@ -165,7 +165,7 @@ Datum
 rangefilter_index_activity(PG_FUNCTION_ARGS)
 {
 	Oid			oid = PG_GETARG_OID(0);
-	bool		all_stats = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	bool		all_stats = rf_reads_all_stats();
 	Datum		values[ACTIVITY_COLUMNS];
 	bool		nulls[ACTIVITY_COLUMNS];
 	RfOpenIndex open;
@@ -176,9 +176,11 @@ rangefilter_index_activity(PG_FUNCTION_ARGS)
 	memset(nulls, true, sizeof(nulls));
 	if (open_without_waiting(oid, &open))
 	{
-		show_maintenance(&open, values, nulls);
 		if (all_stats || rf_may_read_keys(&open))
+		{
+			show_maintenance(&open, values, nulls);
 			show_counts(oid, values, nulls);
+		}
 		relation_close(open.index, AccessShareLock);
 		relation_close(open.heap, AccessShareLock);
 	}
@@ -211,6 +213,8 @@ rangefilter_activity_reset(PG_FUNCTION_ARGS)
 /*
  * rangefilter_shared_cache() returns one row: how many partitions' indexes of this
  * database have digests that all sessions share, and how many bytes these take.
+ * Both are NULL but for members of pg_read_all_stats: an index whose summary
+ * denied a key that was inserted now is no longer among them.
  */
 Datum
 rangefilter_shared_cache(PG_FUNCTION_ARGS)
@@ -218,7 +222,7 @@ rangefilter_shared_cache(PG_FUNCTION_ARGS)
 	int64		columns;
 	int64		bytes;
 	Datum		values[2];
-	bool		nulls[2] = {false, false};
+	bool		nulls[2];
 	TupleDesc	desc;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
@@ -226,6 +230,7 @@ rangefilter_shared_cache(PG_FUNCTION_ARGS)
 	rf_digests_usage(&columns, &bytes);
 	values[0] = Int64GetDatum(columns);
 	values[1] = Int64GetDatum(bytes);
+	nulls[0] = nulls[1] = !rf_reads_all_stats();
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  values, nulls)));
 }

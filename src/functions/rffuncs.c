@@ -15,6 +15,7 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
+#include "catalog/pg_authid_d.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_type_d.h"
@@ -214,6 +215,15 @@ rf_may_read_keys(RfOpenIndex *open)
 		return true;
 	return heap_attisnull(open->index->rd_indextuple, Anum_pg_index_indpred, NULL) &&
 		rf_may_read_columns(open);
+}
+
+/*
+ * May the current user see statistics of everything?
+ */
+bool
+rf_reads_all_stats(void)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
 /*

@@ -26,6 +26,7 @@ extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode,
 extern void rf_close_index(RfOpenIndex *open, bool keep_lock);
 extern List *rf_leaf_indexes(Oid index_oid);
 extern bool rf_may_read_keys(RfOpenIndex *open);
+extern bool rf_reads_all_stats(void);
 extern void rf_require_read_keys(Oid index_oid);
 extern RfKeySet *rf_argument_set(FunctionCallInfo fcinfo, Relation index);
 

@@ -140,6 +140,7 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	const RfCodec *codec = rf_index_codec(open->index);
 	RfStatus	status = {0};
 	uint64		delta_keys = 0;
+	bool		may_read;
 
 	rf_status_segments(&status, meta, codec->kind);
 	rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
@@ -148,30 +149,36 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
 		status.has_nulls = true;
 
-	memset(nulls, 0, STATUS_COLUMNS * sizeof(bool));
+	memset(nulls, true, STATUS_COLUMNS * sizeof(bool));
+	nulls[STATUS_INDEX] = nulls[STATUS_TABLE] = false;
+	nulls[STATUS_SIZE_BYTES] = nulls[STATUS_HEAP_BLOCKS] = false;
 	values[STATUS_INDEX] = ObjectIdGetDatum(RelationGetRelid(open->index));
 	values[STATUS_TABLE] = ObjectIdGetDatum(RelationGetRelid(open->heap));
-	if (status.filter != NULL)
-		values[STATUS_FILTER] = CStringGetTextDatum(status.filter);
-	nulls[STATUS_FILTER] = status.filter == NULL;
-	values[STATUS_ROWS] = Int64GetDatum(status.rows);
 	values[STATUS_SIZE_BYTES] =
 		Int64GetDatum((int64) RelationGetNumberOfBlocks(open->index) * BLCKSZ);
 	values[STATUS_HEAP_BLOCKS] =
 		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
+
+	/*
+	 * The rest tells values, or whether one is there.  An INSERT, even one
+	 * that is rolled back, changes the summary only if its key is not covered
+	 * yet: delta_keys at once, tail_open at a certain number of keys, the
+	 * others by the VACUUM that summarizes because of it.
+	 */
+	may_read = rf_may_read_keys(open);
+	if (!may_read && !rf_reads_all_stats())
+		return;
+	nulls[STATUS_FILTER] = status.filter == NULL;
+	if (status.filter != NULL)
+		values[STATUS_FILTER] = CStringGetTextDatum(status.filter);
+	nulls[STATUS_ROWS] = nulls[STATUS_SUMMARIZED_BLOCKS] = false;
+	nulls[STATUS_TAIL_OPEN] = nulls[STATUS_GENERATION] = false;
+	values[STATUS_ROWS] = Int64GetDatum(status.rows);
 	values[STATUS_SUMMARIZED_BLOCKS] = Int64GetDatum(meta->summarized);
 	values[STATUS_TAIL_OPEN] = BoolGetDatum((meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
 											rf_sorted_otherwise(meta, codec));
 	values[STATUS_GENERATION] = Int64GetDatum(meta->generation);
-
-	/*
-	 * The rest tells values, or whether one is there: an INSERT, even one
-	 * that is rolled back, adds to the delta only what is not covered yet.
-	 */
-	nulls[STATUS_KEYS] = nulls[STATUS_BITS_PER_KEY] = true;
-	nulls[STATUS_DELTA_KEYS] = nulls[STATUS_HAS_NULLS] = true;
-	nulls[STATUS_MIN] = nulls[STATUS_MAX] = true;
-	if (!rf_may_read_keys(open))
+	if (!may_read)
 		return;
 	nulls[STATUS_KEYS] = nulls[STATUS_DELTA_KEYS] = false;
 	nulls[STATUS_HAS_NULLS] = codec->row != NULL;
@@ -193,9 +200,11 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 
 /*
  * rangefilter_status(index regclass) returns one row for each leaf index.
- * keys, bits_per_key, delta_keys, min, max and has_nulls are NULL for users
- * who may not read the columns.  has_nulls is NULL, too, for an index of
- * several columns: there a NULL is part of a key like any value.
+ * Users who may not read the columns see index, table, size_bytes and
+ * heap_blocks, which they see elsewhere, too; members of pg_read_all_stats all
+ * but keys, bits_per_key, delta_keys, min, max and has_nulls.  has_nulls is
+ * NULL, too, for an index of several columns: there a NULL is part of a key
+ * like any value.
  */
 Datum
 rangefilter_status(PG_FUNCTION_ARGS)

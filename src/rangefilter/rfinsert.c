@@ -171,7 +171,10 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 		/* InvalidBlockNumber, "none", is the highest block number. */
 		meta->delta_min_block = Min(meta->delta_min_block, new->heap_block);
 		if (new->isnull)
+		{
 			meta->flags |= RF_DELTA_NULLS;
+			buffers[0] = rf_delta_reserve(index, state, meta);
+		}
 		else if (!rf_delta_add(index, state, meta, new->kind, &new->key,
 							   buffers))
 			rf_note_loss(meta, in_tail);

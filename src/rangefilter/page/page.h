@@ -124,6 +124,8 @@ extern void rf_delta_visit(Relation index, const RfMetaData *meta,
 						   void (*visit) (void *arg, RfKeyKind kind,
 										  const RfKey *key),
 						   void *arg);
+extern Buffer rf_delta_reserve(Relation index, GenericXLogState *state,
+							   RfMetaData *meta);
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
 						 Buffer *buffers);

@@ -373,6 +373,34 @@ rf_delta_new_page(Relation index, GenericXLogState *state, RfMetaData *meta,
 }
 
 /*
+ * Sees to it that the delta has a page in use or a spare block, so that the
+ * next key does not make the file grow: who may insert, but not read, would
+ * see from the file's size whether the key was there already.  meta is the
+ * image of the exclusively locked metapage registered in state.  Returns the
+ * new block's buffer, locked and registered, or InvalidBuffer where none was
+ * needed; the caller releases it after GenericXLogFinish().
+ */
+Buffer
+rf_delta_reserve(Relation index, GenericXLogState *state, RfMetaData *meta)
+{
+	BlockNumber block;
+	Buffer		buffer;
+
+	if (meta->ndelta > meta->nretired || meta->nspare > 0)
+		return InvalidBuffer;
+	block = rf_extend(index, 1);
+	buffer = ReadBuffer(index, block);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+
+	/* Nobody reads a spare block.  Logged, it is there after a crash, too. */
+	rf_init_page(GenericXLogRegisterBuffer(state, buffer,
+										   GENERIC_XLOG_FULL_IMAGE),
+				 RF_PAGE_DELTA, meta->identity, 0);
+	meta->spare[meta->nspare++] = block;
+	return buffer;
+}
+
+/*
  * Errors out over a delta page that a key cannot be added to.
  */
 static void

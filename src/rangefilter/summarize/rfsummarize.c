@@ -197,6 +197,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 {
 	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
 	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
+	Buffer		reserved = InvalidBuffer;
 	GenericXLogState *state;
 	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
 	bool		redo = rf_worth_redoing(meta, otherwise, mode, live_tuples);
@@ -231,7 +232,13 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->announced_start = work->start;
 	meta->announced_end = work->end;
 	meta->announced_owner = work->owner;
+
+	/* Nobody inserts during a build.  It has its spare block behind its run. */
+	if (mode != RF_SUMMARIZE_BUILD && work->end > 0)
+		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
+	if (BufferIsValid(reserved))
+		UnlockReleaseBuffer(reserved);
 	UnlockReleaseBuffer(buffer);
 	return true;
 }
@@ -295,6 +302,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	GenericXLogState *state = GenericXLogStart(index);
 	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
 	RfMetaData *meta = rf_page_meta(page);
+	Buffer		reserved = InvalidBuffer;
 
 	if (meta->identity != work->identity ||
 		!(meta->flags & RF_ANNOUNCED) ||
@@ -315,7 +323,13 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	meta->summarized_at = GetCurrentTimestamp();
 	meta->generation++;
 	rf_move_stamp(index, meta);
+
+	/* Where the table is empty, the first row is new, and tells nothing. */
+	if (work->end > 0)
+		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
+	if (BufferIsValid(reserved))
+		UnlockReleaseBuffer(reserved);
 	UnlockReleaseBuffer(buffer);
 }
 

@@ -76,8 +76,28 @@ count_page(Page page, WhStatus *status)
 }
 
 /*
- * wormhole_status(index regclass): one row.  Reads all pages; for whoever may
- * read the table, all of its rows (R6 in src/README.md).
+ * Errors out unless the current user may read the whole table: the number of
+ * keys tells whether one that he inserts was there already.
+ */
+static void
+require_read_table(Relation heap, Relation index)
+{
+	Oid			heap_oid = RelationGetRelid(heap);
+
+	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE,
+					   RelationGetRelationName(heap));
+	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for keys of index \"%s\"",
+						RelationGetRelationName(index)),
+				 errdetail("The function tells how many keys there are, so it needs no row-level security in effect on table \"%s\".",
+						   RelationGetRelationName(heap))));
+}
+
+/*
+ * wormhole_status(index regclass): one row.  Reads all pages.
  */
 Datum
 wormhole_status(PG_FUNCTION_ARGS)
@@ -95,16 +115,7 @@ wormhole_status(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 	wh_open_index(PG_GETARG_OID(0), AccessShareLock, &heap, &index);
-	if (pg_class_aclcheck(RelationGetRelid(heap), GetUserId(),
-						  ACL_SELECT) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE,
-					   RelationGetRelationName(heap));
-	if (check_enable_rls(RelationGetRelid(heap), InvalidOid, true) == RLS_ENABLED)
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied for table \"%s\"",
-						RelationGetRelationName(heap)),
-				 errdetail("An INSERT adds a key only if there is none like it, so to count them takes no row-level security in effect.")));
+	require_read_table(heap, index);
 	nblocks = RelationGetNumberOfBlocks(index);
 	for (BlockNumber block = WH_FIRST_LEAF; block < nblocks; block++)
 	{
