@@ -4,11 +4,11 @@
  *	  wormhole_check(): is an index what it should be?
  *
  * Each level is walked from left to right with two neighbours locked at a
- * time, so that what they say of each other must agree at any moment.  For
- * each page the directory is asked for its anchor.  ShareUpdateExclusiveLock
- * keeps VACUUM away, and with it the deletion of pages; inserts and splits may
- * go on.  On a standby nothing keeps redo from deleting pages, so there what
- * looks wrong in the directory is looked at once more.
+ * time, so what they say of each other must agree.  The directory must have
+ * the anchor of each page.  ShareUpdateExclusiveLock keeps VACUUM away, and
+ * with it the deletion of pages; inserts and splits may go on.  On a standby
+ * nothing keeps redo from deleting pages.  So there a fault in the directory
+ * is looked at a second time before it is reported.
  *
  *-------------------------------------------------------------------------
  */

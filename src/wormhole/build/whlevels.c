@@ -7,9 +7,9 @@
  * one would not fit on the page any more, which depends on where the page
  * ends: the more its bounds have in common, the more fits.
  *
- * Nobody else reads the index yet.  So pages are made in memory of our own and
- * written past the buffer pool; what is logged is therefore synced at the end,
- * as no checkpoint knows of it.
+ * Nobody else reads the index yet.  So pages are made in the session's memory
+ * and written past the buffer pool.  No checkpoint knows of such pages, so the
+ * file is synced at the end where the index is logged.
  *
  *-------------------------------------------------------------------------
  */

@@ -5,17 +5,17 @@
  *
  * Sorting is fast where comparing two numbers says which row is first.  The
  * first bytes of keys do not say it if all begin with "https://www.".  So a
- * few keys are read before the others; in order, they divide all keys into
- * classes, and the keys between two of the sample begin with what these two
- * begin with.  A row's number is its class and the six bytes behind that
- * prefix.  (As sample sort has splitters: Frazer and McKellar 1970.)
+ * few keys, the sample, are read before the others.  In order, they divide all
+ * keys into classes.  The keys between two of the sample begin with what these
+ * two have in common.  A row's number is its class and the six bytes behind
+ * that prefix.  (Sample sort has such splitters: Frazer and McKellar 1970.)
  *
- * To find a row's class takes some comparisons.  Where seven bytes behind what
- * all the sample has in common tell its keys apart, the least and the greatest
- * of them are enough: then there are three classes, which take one byte of
- * the number, and leave seven to the key.
+ * To find a row's class takes some comparisons.  It may be that the seven
+ * bytes behind what all keys of the sample share tell these keys apart.  Then
+ * only the least and the greatest are kept: that makes three classes, which
+ * take one byte of the number and leave seven to the key.
  *
- * Any sample gives the right order, none at all as well.
+ * The order is right with any sample, and without one.
  *
  *-------------------------------------------------------------------------
  */

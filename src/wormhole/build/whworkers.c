@@ -4,12 +4,12 @@
  *	  Scanning and sorting for a build by several processes.
  *
  * Core asks for parallel workers only if it builds a btree, so ambuild asks
- * itself.  Workers and leader scan the table together, each sorts what it got,
- * and the leader merges the sorted runs while it writes the index.  Whether
- * rows of a unique index are unique shows in that merged order.
+ * itself.  Workers and leader scan the table together, each sorts the rows it
+ * read, and the leader merges the sorted runs while it writes the index.  In
+ * the merged order equal keys of a unique index are side by side.
  *
- * The sorted runs belong to the parallel context, so that one lives until the
- * index is written.
+ * The sorted runs belong to the parallel context, which therefore has to last
+ * until the index is written.
  *
  *-------------------------------------------------------------------------
  */

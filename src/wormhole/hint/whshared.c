@@ -3,11 +3,11 @@
  * whshared.c
  *	  Tries in shared memory, where the library is preloaded.
  *
- * A backend that makes a trie copies it into the shared area, and all others
- * use it.  Nobody locks anything to search one: the slot's generation tells
- * whether it is still the same, and where it is overwritten right behind
- * that look, the search returns some leaf (see WhTrie), whose bounds tell.  The
- * lock is for slots and space.
+ * A session that makes a trie copies it into the shared area, and all others
+ * use it.  A search takes no lock.  The slot's generation tells whether the
+ * trie is still the same.  If it is overwritten after the generation was read,
+ * the search returns some leaf (see WhTrie), and that leaf's bounds tell.  The
+ * lock protects the list of slots and of the space they take.
  *
  *-------------------------------------------------------------------------
  */

@@ -9,14 +9,15 @@
  * next byte lies between two children of the prefix, and that is between two
  * anchors, which is a leaf.
  *
- * It is a hint: a prefix is known by its hash alone (CRC32C, which goes on
- * from a shorter prefix to a longer one), and nothing tells that the leaves
- * have been split since.  Who follows it looks at the bounds of the page.
+ * The result may be wrong.  A prefix is known by its hash alone (CRC32C, where
+ * the hash of a longer prefix is computed from that of a shorter one), and
+ * leaves may have been split since the table was made.  The caller looks at
+ * the bounds of the page.
  *
  * Differences from the paper: no token ends anchors, so any bytes may be in
  * them.  Instead a node knows the first and the last of the anchors that begin
- * with it and whether the first one ends there.  And for the bitmap of children there is the
- * children's last byte, as children are numbered one after another.
+ * with it, and whether the first one ends there.  There is no bitmap of
+ * children: they are numbered one after another, and each has its last byte.
  *
  *-------------------------------------------------------------------------
  */

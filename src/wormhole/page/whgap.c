@@ -3,16 +3,16 @@
  * whgap.c
  *	  Gaps between the slots of a leaf, so that inserts move few of them.
  *
- * What an insert moves it has to log, and slots from its place to the end of
- * a full leaf are 1.6 kB on the average.  So leaves that are inserted into
- * have gaps among their slots, and an insert moves the slots between its place
- * and the nearest one.
+ * An insert has to log the slots that it moves.  From its place to the end of
+ * a full leaf these are 1.6 kB on the average.  So leaves that are inserted
+ * into get gaps among their slots, and an insert moves only the slots between
+ * its place and the nearest gap.
  *
  * A gap is a copy of the slot before it, marked WH_GAP.  Slots remain in order,
  * and a search, which returns the first of equal slots, never returns a gap.
- * Only what goes through slots one by one has to leave gaps out.  The first
- * slot of a page is none.  Pages are written without gaps; directory pages
- * never have any.
+ * Code that goes through slots one by one has to leave gaps out.  The first
+ * slot of a page is never a gap.  Pages are written without gaps; directory
+ * pages never have any.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whbatch.c
- *	  What a scan takes from a leaf at once.
+ *	  What a scan copies from a leaf at once.
  *
- * A batch is all there was between two positions of a leaf, copied, so that
- * the leaf need not stay locked while its entries are returned.  A batch may
- * keep the leaf pinned (see whscan.c).
+ * A batch is a copy of all there was between two positions of a leaf, so the
+ * leaf need not stay locked while its entries are returned.  A batch may keep
+ * the leaf pinned (see whscan.c).
  *
  *-------------------------------------------------------------------------
  */

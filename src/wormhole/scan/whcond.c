@@ -5,11 +5,11 @@
  *
  * The conditions on each column become a set of keys of the column.  As long
  * as the first columns are asked for single values, each combination of these
- * is a prefix of rows' keys; the next column's ranges then are ranges of rows
- * behind each prefix.  So "a IN (1, 5) AND b > 3" is two ranges, in key order
- * and disjoint: no row comes twice, and the order is the index's.  Conditions
- * on columns behind that are filters, compared with the columns' part of each
- * key, as bytes.
+ * is a prefix of rows' keys.  The ranges of the next column are then ranges of
+ * rows behind each prefix.  So "a IN (1, 5) AND b > 3" is two ranges, in key
+ * order and disjoint: no row is returned twice, and rows come in the order of
+ * the index.  Conditions on later columns are filters: each key's part for the
+ * column is compared with them, as bytes.
  *
  *-------------------------------------------------------------------------
  */

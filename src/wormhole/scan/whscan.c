@@ -3,11 +3,11 @@
  * whscan.c
  *	  Scans.
  *
- * A scan goes through the ranges of keys its conditions amount to.  It reads
- * what a leaf has of a range at once into a batch, and keeps no lock while the
- * entries are returned.  The batch knows which stretch of keys it is all of,
- * so that the next one, in either direction, is the one that begins (or ends)
- * exactly there, whatever happens to the pages in the meantime.
+ * A scan's conditions are made into ranges of keys (whcond.c).  The scan copies
+ * what a leaf has of a range into a batch, and keeps no lock while it returns
+ * the entries.  A batch is all there was between two keys, which it remembers.
+ * The next batch, in either direction, begins (or ends) exactly there,
+ * whatever happens to the pages in the meantime.
  *
  * The pin on a batch's leaf keeps VACUUM from removing the entries, and so
  * their TIDs from being reused.  A scan under an MVCC snapshot that looks at

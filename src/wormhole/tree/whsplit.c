@@ -13,12 +13,12 @@
  * of the cut is where, near the middle, that is shortest (Wormhole paper,
  * section 3.1: short anchors make the directory and the hint small).
  *
- * The last leaf has no high bound, so its entries cannot leave out a prefix.
- * Keys that arrive in ascending order would all pass through such a page, and
- * leave it as full as it was with whole keys: long ones, a few to a page.  So
- * when the last leaf is full it is split behind its entries.  It gets a high
- * bound, and with that a prefix and room for more; the right half is empty and
- * waits for keys that are beyond the bound.
+ * The last leaf has no high bound, hence no prefix, so it has its keys whole.
+ * Keys that arrive in ascending order all go through this page.  Split in the
+ * usual way, it would leave behind leaves with as few entries as whole keys
+ * allow.  So when the last leaf is full it is split behind its entries.  It
+ * gets a high bound, and with that a prefix and room for more.  The right half
+ * is empty and takes keys that are beyond the bound.
  *
  *-------------------------------------------------------------------------
  */
@@ -120,11 +120,11 @@ cut_at_percentage(const WhItemSet *set, int percentage)
 
 /*
  * Cuts behind all entries of the last leaf, if that pays.  The bound is behind
- * all keys that begin as the low bound and the last entry do, a byte less: a
- * byte more, and keys that end in digits would be beyond it after a few more;
- * as heads have four bytes behind the prefix, the byte mostly costs nothing.
- * Each leaf that grows beyond its bound has one byte less in common with the
- * next bound, so that this happens less and less often.
+ * all keys that begin with what the low bound and the last entry share, less
+ * one byte.  With that byte, keys that end in digits would be beyond the bound
+ * after a few more of them; leaving it out mostly costs nothing, as heads have
+ * four bytes behind the prefix.  Whenever keys have passed a bound, the next
+ * leaf's prefix is one byte shorter, so this happens less and less often.
  */
 static bool
 cut_behind_all(Split *split)

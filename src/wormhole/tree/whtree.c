@@ -3,10 +3,10 @@
  * whtree.c
  *	  Descents, and anchors of new pages in the directory.
  *
- * Nobody holds a lock on a page while waiting for one on a child.  So by the
- * time a block is locked it may have been split, deleted, or even reused; the
- * bounds on every page tell.  A position to the right is reached through the
- * right links; with anything else the descent begins anew.
+ * A descent releases a page before it locks the child.  So by the time a block
+ * is locked it may have been split, deleted, or even reused; the bounds on
+ * every page tell.  A position to the right is reached through the right
+ * links.  In any other case the descent begins anew.
  *
  * Locks are taken from left to right and from the leaves up, the metapage
  * last.

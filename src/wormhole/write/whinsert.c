@@ -3,9 +3,10 @@
  * whinsert.c
  *	  Inserting entries; uniqueness.
  *
- * A unique index is searched for the key without TID, and the leaf where its
- * first entry would be stays locked exclusively until the new entry is in:
- * whoever wants to insert the same key has to come through that leaf first.
+ * In a unique index the insert looks for the key without TID.  It keeps the
+ * leaf where the key's first entry would be locked exclusively until it has
+ * seen the key's entries and goes on, leaf by leaf, to the place of the new
+ * one.  Others who insert the same key have to come through that leaf first.
  *
  *-------------------------------------------------------------------------
  */

@@ -4,13 +4,13 @@
  *	  Removing dead entries and empty leaves.
  *
  * VACUUM goes through the leaves from left to right by their links.  A split
- * moves entries to the right only, so it meets them all.  It takes a cleanup
- * lock on every leaf, also where there is nothing to do: a scan that still
- * holds the TIDs it read from one must let go of it before these are reused.
+ * moves entries to the right only, so VACUUM meets them all.  It takes a
+ * cleanup lock on every leaf, also where there is nothing to remove: a scan
+ * that still has TIDs of a leaf keeps it pinned, and the lock waits for that.
  *
- * Leaves found empty are deleted (whdelete.c).  Pages free for use are those
- * deleted now and those of earlier times: the free space map forgets in a
- * crash, so VACUUM also looks at each block that is no leaf.
+ * Leaves found empty are deleted (tree/whdelete.c).  Deleted pages are free
+ * for use.  The free space map may lose them in a crash, so VACUUM looks at
+ * each block that is no leaf and tells the map which are free.
  *
  *-------------------------------------------------------------------------
  */
