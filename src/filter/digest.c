@@ -154,8 +154,7 @@ digest_block(FilterDigest *digest, const SnarfPageView *view,
 	BlockDigest at = {.digest = digest};
 	uint64_t	first;
 
-	if (begin < digest->min || begin > limit || limit > digest->max ||
-		block->golomb)
+	if (begin < digest->min || begin > limit || limit > digest->max)
 		return false;
 	at.begin = begin - digest->min;
 	at.last = (limit - digest->min) / digest->width;

@@ -56,9 +56,9 @@ filter_digest_frame(FilterDigest *digest, uint64_t min, uint64_t max)
 /*
  * Makes the digest of a run in *digest, whose bits and nbits are set.  It spans
  * the run unless a frame was given to it before.  False
- * where there can be none: fewer than two bits or more than a million; a run that
- * has keys outside the frame; a filter
- * of bytes or of Golomb-coded blocks; pages that cannot be read or are damaged.
+ * where there can be none: fewer than two bits or more than a million; a run
+ * that has keys outside the frame; a filter of bytes; pages that cannot be read
+ * or are damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,

@@ -42,13 +42,6 @@ typedef enum FilterSuffix
 	FILTER_SUFFIX_MIXED = 3
 } FilterSuffix;
 
-/* How the blocks of numbers are coded. */
-typedef enum FilterCoding
-{
-	FILTER_CODING_ELIAS_FANO = 0,	/* faster to ask */
-	FILTER_CODING_GOLOMB = 1	/* smaller */
-} FilterCoding;
-
 typedef enum FilterAnswer
 {
 	FILTER_NO = 0,
@@ -98,7 +91,6 @@ typedef struct FilterOptions
 								 * numbers */
 	uint32_t	bits_per_key;	/* budget per distinct key for all pages */
 	FilterSuffix suffix;		/* SuRF only */
-	FilterCoding coding;		/* numbers only */
 	uint32_t	page_size;		/* content bytes of a page, a multiple of 8 */
 	uint32_t	root_max;		/* root may be this large, <= FILTER_MAX_ROOT */
 	uint64_t	nrows;			/* rows, duplicates included */

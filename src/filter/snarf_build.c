@@ -106,8 +106,7 @@ snarf_build_begin(const FilterOptions *options)
 		build->stretch = 1;
 	else if (build->stretch > 64)
 		build->stretch = 64;
-	build->page = snarf_page_create(options->page_size,
-									options->coding == FILTER_CODING_GOLOMB);
+	build->page = snarf_page_create(options->page_size);
 	return build;
 }
 

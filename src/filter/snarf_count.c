@@ -29,7 +29,6 @@
 #endif
 
 #include "filter/snarf.h"
-#include "filter/snarf_golomb.h"
 #include "filter/snarf_view.h"
 
 /* What of a rank is wanted where it is not known. */
@@ -125,7 +124,6 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
 			  RankWanted wanted, uint32_t *rank)
 {
 	uint64_t	limit;
-	uint64_t	position;
 
 	*rank = 0;
 	if (distance == 0 || block_keys(block) == 1)
@@ -148,8 +146,6 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
 	}
 	if (block->code == SNARF_CODE_BITMAP)
 		return rank_bitmap(block, limit, wanted, rank);
-	if (block->golomb)
-		return snarf_golomb_find(block, limit, rank, &position);
 	return rank_elias_fano(block, limit, rank);
 }
 

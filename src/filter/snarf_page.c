@@ -40,12 +40,11 @@ typedef struct SnarfCoding
 
 /* Creates an empty page that only counts; see snarf_page_keep_data(). */
 SnarfPage *
-snarf_page_create(uint32_t page_size, bool golomb)
+snarf_page_create(uint32_t page_size)
 {
 	SnarfPage  *page = filter_alloc(sizeof(SnarfPage));
 
 	page->page_size = page_size;
-	page->golomb = golomb;
 
 	/* Here, as keys may be added in memory contexts that do not last. */
 	page->max_blocks = 64;
@@ -221,12 +220,7 @@ place_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
 	if (page->data != NULL && block->code == SNARF_CODE_BITMAP)
 		encode_bitmap(block, keys, page->data + page->data_len);
 	else if (page->data != NULL && block->code != SNARF_CODE_RUN)
-	{
-		if (page->golomb)
-			snarf_golomb_encode(block, keys, page->data + page->data_len);
-		else
-			bytes = place_elias_fano(page, block, keys);
-	}
+		bytes = place_elias_fano(page, block, keys);
 	page->data_len += bytes;
 }
 
@@ -284,8 +278,6 @@ snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
 	if (extend_run(page, keys, n))
 		return true;
 	describe_exact(&block, keys, n);
-	if (page->golomb)
-		snarf_golomb_choose(&block, keys);
 	distance = page->nblocks > 0 ? block.begin - page->blocks[0].begin : 0;
 	if (page->data_len + block.bytes +
 		directory_size(page->nblocks + 1, distance) > page->page_size)
@@ -557,10 +549,9 @@ move_beginnings(SnarfPage *page)
 
 /*
  * Shifts the distances of a page's blocks, if that saves bytes, and spends
- * these on a higher resolution, which is returned.  Scales are set for the
- * resolution.
+ * these on a higher resolution than the one given.  Sets scales for it.
  */
-static uint32_t
+static void
 shift_distances(SnarfPage *page, uint32_t resolution)
 {
 	uint64_t	distance = page->blocks[page->nblocks - 1].begin -
@@ -575,7 +566,7 @@ shift_distances(SnarfPage *page, uint32_t resolution)
 		most--;
 	kept = 8 * byte_width(distance >> most);
 	if (bits <= kept)
-		return resolution;
+		return;
 
 	/* No more than what brings this number of bytes. */
 	page->shift = bits - kept;
@@ -586,65 +577,11 @@ shift_distances(SnarfPage *page, uint32_t resolution)
 		{
 			move_beginnings(page);
 			choose_scales(page, higher);
-			return higher;
+			return;
 		}
 	}
 	page->shift = 0;
 	choose_scales(page, resolution);
-	return resolution;
-}
-
-/*
- * Sets codes and scales of the page's blocks at a resolution for Golomb
- * coding: true if they fit, and distances may be shifted as they are.
- */
-static bool
-choose_golomb(SnarfPage *page, const uint64_t *keys, uint32_t resolution,
-			  bool *exact)
-{
-	uint64_t	bytes = page_directory_size(page);
-	uint32_t	i;
-
-	*exact = choose_scales(page, resolution);
-	if (page->shift > 0 && greatest_shift(page) < page->shift)
-		return false;
-	for (i = 0; i < page->nblocks; i++)
-	{
-		SnarfBlock *block = &page->blocks[i];
-
-		snarf_golomb_choose(block, keys);
-		bytes += block->bytes;
-		keys += block->nkeys;
-	}
-	return bytes <= page->page_size;
-}
-
-/*
- * Sets codes and scales of the page's blocks for Golomb coding, at the highest
- * resolution there is room for, more or less.  Elias-Fano, which needs as much
- * or more, fits at the one given.
- */
-static bool
-raise_resolution(SnarfPage *page, const uint64_t *keys, uint32_t resolution)
-{
-	uint32_t	low = resolution;	/* fits */
-	uint32_t	high = resolution + RESOLUTION_STEPS;
-	bool		exact;
-
-	if (high > RESOLUTION_MAX)
-		high = RESOLUTION_MAX;
-	while (high > low + RESOLUTION_STEPS / 64)
-	{
-		uint32_t	middle = low + (high - low) / 2;
-
-		if (choose_golomb(page, keys, middle, &exact))
-			low = middle;
-		else
-			high = middle;
-	}
-	if (!choose_golomb(page, keys, low, &exact))
-		filter_fail("no room for Golomb coding");
-	return exact;
 }
 
 /*
@@ -660,9 +597,7 @@ snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
 	uint32_t	i;
 
 	if (!exact)
-		resolution = shift_distances(page, resolution);
-	if (page->golomb)
-		exact = raise_resolution(page, keys, resolution);
+		shift_distances(page, resolution);
 	for (i = 0; i < page->nblocks; i++)
 	{
 		place_block(page, &page->blocks[i], keys);
@@ -712,6 +647,6 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 	bits_store16(trailer + 16, (uint16_t) page->data_len);
 	trailer[18] = (uint8_t) width;
 	trailer[19] = (uint8_t) (rank >> 32);
-	trailer[20] = (uint8_t) (page->shift | (page->golomb ? SNARF_GOLOMB : 0));
+	trailer[20] = (uint8_t) page->shift;
 	snarf_page_reset(page);
 }

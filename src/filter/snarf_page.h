@@ -25,9 +25,6 @@
  * The positions of the keys after the first are coded in one of these ways:
  * - Elias-Fano: the low bits of each side by side, then for each value of the
  *	 remaining high bits a 1 per key and a closing 0;
- * - Golomb, on pages of a run made so: of the distance of each position from
- *	 the one before (of the first from 0) the low bits side by side, then for
- *	 each key as many 0 as its high bits say and a 1;
  * - a bitmap of positions, where they are dense;
  * - nothing but their number, where the keys are consecutive.
  *
@@ -57,8 +54,7 @@
  *		21			trailer: uint64 base (the first block's first key),
  *					uint32 rank (keys in the pages before), its low bits,
  *					uint16 magic, uint16 nblocks, uint16 data_end, uint8 width,
- *					uint8 rank, its bits from 32 on, uint8 shift + 128 if
- *					Golomb-coded
+ *					uint8 rank, its bits from 32 on, uint8 shift
  *
  * The root of a run is
  *		uint32 magic, uint32 number of content pages, uint64 least key,
@@ -90,13 +86,13 @@
 #define SNARF_SAMPLE_BITS	512
 #define SNARF_NO_SAMPLE		0xFFF
 
-/* Codes: up to SNARF_MAX_LOW the number of low bits of Elias-Fano or Golomb. */
+/* Codes: up to SNARF_MAX_LOW the number of low bits of Elias-Fano. */
 #define SNARF_MAX_LOW		61
 #define SNARF_CODE_RUN		62
 #define SNARF_CODE_BITMAP	63
 
-/* In a page's shift: its blocks are Golomb-coded. */
-#define SNARF_GOLOMB		128
+/* A page's greatest shift. */
+#define SNARF_MAX_SHIFT		63
 
 /* Position = distance. */
 #define SNARF_EXACT_SCALE	0xFFFF
@@ -142,7 +138,6 @@ typedef struct SnarfPage
 	uint64_t	rank;			/* keys of the pages written before */
 	uint32_t	parts;			/* the last page was cut into at least */
 	unsigned	shift;			/* blocks begin at multiples of 2^shift */
-	bool		golomb;
 	uint8_t    *data;
 	uint32_t	data_len;
 	SnarfBlock *blocks;
@@ -156,7 +151,7 @@ extern uint32_t snarf_cut(const uint64_t *keys, uint32_t n, bool more,
 						  uint32_t min_keys, uint16_t *ends);
 
 /* snarf_page.c */
-extern SnarfPage *snarf_page_create(uint32_t page_size, bool golomb);
+extern SnarfPage *snarf_page_create(uint32_t page_size);
 extern void snarf_page_keep_data(SnarfPage *page);
 extern void snarf_page_reset(SnarfPage *page);
 extern void snarf_page_free(SnarfPage *page);
@@ -164,10 +159,5 @@ extern bool snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n);
 extern bool snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n);
 extern uint16_t snarf_choose_scale(uint64_t positions, uint64_t span);
 extern void snarf_page_write(SnarfPage *page, uint8_t *out);
-
-/* snarf_golomb.c */
-extern void snarf_golomb_choose(SnarfBlock *block, const uint64_t *keys);
-extern void snarf_golomb_encode(const SnarfBlock *block, const uint64_t *keys,
-								uint8_t *data);
 
 #endif							/* RANGEFILTER_SNARF_PAGE_H */

@@ -16,7 +16,6 @@
 #endif
 
 #include "filter/snarf.h"
-#include "filter/snarf_golomb.h"
 #include "filter/snarf_view.h"
 
 /*
@@ -177,18 +176,6 @@ query_elias_fano(const SnarfBlockView *block, uint64_t first, uint64_t last,
 		FILTER_YES : FILTER_NO;
 }
 
-/* Is a position coded by Golomb between first and last? */
-static BITS_INLINE FilterAnswer
-query_golomb(const SnarfBlockView *block, uint64_t first, uint64_t last)
-{
-	uint32_t	index;
-	uint64_t	position;
-
-	if (!snarf_golomb_find(block, first, &index, &position))
-		return FILTER_UNKNOWN;
-	return index < block->ncoded && position <= last ? FILTER_YES : FILTER_NO;
-}
-
 /*
  * Is a key after the block's first one at a distance from lo to hi?  Where
  * blocks begin before their first keys (shifted), or is the first one?
@@ -208,8 +195,6 @@ query_block(const SnarfBlockView *block, uint64_t lo, uint64_t hi,
 		return FILTER_YES;
 	if (block->code == SNARF_CODE_BITMAP)
 		return query_bitmap(block, first, last);
-	if (block->golomb)
-		return query_golomb(block, first, last);
 	return query_elias_fano(block, first, last, fast);
 }
 

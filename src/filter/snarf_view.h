@@ -50,7 +50,6 @@ typedef struct SnarfPageView
 	uint32_t	data_end;
 	uint32_t	width;
 	unsigned	shift;
-	bool		golomb;
 } SnarfPageView;
 
 /* A block's data as a query sees it. */
@@ -63,7 +62,6 @@ typedef struct SnarfBlockView
 	unsigned	code;
 	uint16_t	scale;
 	uint16_t	samples[2];
-	bool		golomb;			/* rather than Elias-Fano */
 } SnarfBlockView;
 
 /* Opens a root; false if it is damaged or of another version. */
@@ -103,7 +101,10 @@ snarf_find_page(const SnarfRoot *root, FilterReader *reader, uint64_t lo,
 							 position) && position->page < root->npages;
 }
 
-/* Opens a page; false if its directory does not fit it. */
+/*
+ * Opens a page; false if its directory does not fit it, or it is coded in a
+ * way that this version does not know.
+ */
 static BITS_INLINE bool
 snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
 {
@@ -120,12 +121,12 @@ snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
 	view->nblocks = bits_load16(trailer + 14);
 	view->data_end = bits_load16(trailer + 16);
 	view->width = trailer[18];
-	view->shift = trailer[20] & 63;
-	view->golomb = (trailer[20] & SNARF_GOLOMB) != 0;
+	view->shift = trailer[20];
 	view->limit = page + page_size;
 	directory = view->nblocks * (SNARF_META + view->width) - view->width;
 	if (bits_load16(trailer + 12) != SNARF_PAGE_MAGIC || view->nblocks == 0 ||
-		view->width > 8 || directory > page_size - SNARF_TRAILER ||
+		view->width > 8 || view->shift > SNARF_MAX_SHIFT ||
+		directory > page_size - SNARF_TRAILER ||
 		view->data_end > page_size - SNARF_TRAILER - directory)
 		return false;
 	view->metas = trailer - SNARF_META * view->nblocks;
@@ -205,7 +206,6 @@ snarf_open_block(const SnarfPageView *view, uint32_t index,
 	block->samples[0] = samples & 0xFFF;
 	block->samples[1] = (uint16_t) (samples >> 12);
 	block->limit = view->limit;
-	block->golomb = view->golomb;
 	return true;
 }
 

@@ -44,7 +44,6 @@ static const char usage[] =
 "Usage:\n"
 "  filterbench --keys FILE --queries FILE --width R --filter FILTER --bits B\n"
 "              [--suffix S] [--format u64|lines] [--ask both|points|ranges]\n"
-"              [--coding elias-fano|golomb]\n"
 "\n"
 "  --keys FILE      keys to build from; \"-\" is standard input\n"
 "  --queries FILE   what to ask for\n"
@@ -61,7 +60,6 @@ static const char usage[] =
 "  --format lines   files are byte strings k, one a line, in any order\n"
 "  --ask both       lines: ask for the point k and for the range from k to k\n"
 "                   with its last byte + 1 (default); points, ranges: only that\n"
-"  --coding C       how snarf codes blocks: elias-fano (default) or golomb\n"
 "  --help           this text\n"
 "\n"
 "Prints two lines of CSV, a header and the figures:\n"
@@ -96,7 +94,6 @@ static const char *const subject_names[] = {
 
 static const char *const suffix_names[] = {"none", "hash", "real", "mixed"};
 static const char *const format_names[] = {"u64", "lines"};
-static const char *const coding_names[] = {"elias-fano", "golomb"};
 
 enum
 {
@@ -116,7 +113,6 @@ typedef struct Options
 	int			suffix;			/* FilterSuffix */
 	int			format;			/* KeyFormat */
 	int			ask;
-	int			coding;			/* FilterCoding */
 } Options;
 
 /* One question; numbers use the first two fields. */
@@ -231,12 +227,11 @@ parse_options(int argc, char **argv)
 		{"suffix", required_argument, NULL, 's'},
 		{"format", required_argument, NULL, 'F'},
 		{"ask", required_argument, NULL, 'a'},
-		{"coding", required_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
 	};
 	Options		options = {NULL, NULL, 1, -1, DEFAULT_BITS, FILTER_SUFFIX_REAL,
-	FORMAT_U64, ASK_BOTH, FILTER_CODING_ELIAS_FANO};
+	FORMAT_U64, ASK_BOTH};
 	int			option;
 
 	opterr = 0;
@@ -268,9 +263,6 @@ parse_options(int argc, char **argv)
 				break;
 			case 'a':
 				options.ask = parse_name("ask", optarg, ask_names, 4);
-				break;
-			case 'c':
-				options.coding = parse_name("coding", optarg, coding_names, 2);
 				break;
 			case 'h':
 				fputs(usage, stdout);
@@ -419,7 +411,6 @@ choose_filter(const Bench *bench, FilterOptions *filter)
 	filter->bits_per_key = options->subject == EXACT ? LOSSLESS_BITS :
 		options->bits;
 	filter->suffix = (FilterSuffix) options->suffix;
-	filter->coding = (FilterCoding) options->coding;
 	filter->page_size = PAGE_CONTENT;
 	filter->root_max = FILTER_MAX_ROOT;
 	filter->nrows = keys->n;

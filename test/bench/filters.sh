@@ -58,7 +58,6 @@ measure_numbers()
 		measure "$set" like range surf "$bits" --width "$width"
 		measure "$set" like point bloom "$bits" --width 1
 	done
-	measure "$set" like 'range; Golomb coding' snarf 16 --width "$width" --coding golomb
 	measure "$set" like range exact 64 --width "$width"
 	measure "$set" like range minmax 16 --width "$width"
 	measure "$set" like range auto 16 --width "$width"

@@ -99,8 +99,6 @@ fuzz_keys(const uint8_t *data, size_t size)
 		return;
 	mark = take64(&data, &size);
 	keys = take_keys(data + 3, size - 3, data[0] % 64, &n);
-	numbers_coding = data[0] / 64 % 2 == 0 ? FILTER_CODING_ELIAS_FANO :
-		FILTER_CODING_GOLOMB;
 	numbers = build_rows(keys, n, n * (1 + data[1] / 64), 4 + data[2] % 61,
 						 page_sizes[data[1] % 4], 76 + data[2]);
 	for (i = 0; i < n; i++)

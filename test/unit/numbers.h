@@ -45,19 +45,6 @@ static const char *const distribution_names[] = {
 	"serial", "holes", "extremes", "duplicates", "exponential", "mixed"
 };
 
-/* How the next runs are coded. */
-static FilterCoding numbers_coding = FILTER_CODING_ELIAS_FANO;
-
-/* Runs a test once more, with Golomb-coded runs, as a test of its own. */
-#define GOLOMB(test) \
-	static void \
-	test##_golomb(void) \
-	{ \
-		numbers_coding = FILTER_CODING_GOLOMB; \
-		test(); \
-		numbers_coding = FILTER_CODING_ELIAS_FANO; \
-	}
-
 /* A run in memory with the keys it was built from. */
 typedef struct Numbers
 {
@@ -222,7 +209,6 @@ build_rows(uint64_t *keys, size_t n, uint64_t nrows, uint32_t bits_per_key,
 	options.page_size = page_size;
 	options.root_max = root_max;
 	options.nrows = nrows;
-	options.coding = numbers_coding;
 
 	build = filter_build_begin(&options);
 	for (i = 0; i < n; i++)

@@ -81,8 +81,6 @@ for filter in snarf surf exact auto bloom minmax; do
 		check "$filter, width $width" good keys=2900 queries=3000
 	done
 done
-run --keys keys --queries queries --width 100 --filter snarf --bits 12 --coding golomb
-check "Golomb" good filter=snarf keys=2900
 run --keys keys --queries keys --width 1 --filter exact --bits 1
 check "exact whatever it costs" good filter=exact empty_queries=0 fpr=0
 run --keys keys --queries queries --width 1 --filter snarf --bits 24

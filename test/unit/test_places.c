@@ -282,7 +282,6 @@ build_placed(uint64_t *keys, size_t n, uint32_t bits, uint32_t page_size)
 	options.page_size = page_size;
 	options.root_max = 200;
 	options.nrows = n;
-	options.coding = numbers_coding;
 	build = filter_build_begin(&options);
 	for (i = 0; i < n; i++)
 	{
@@ -373,8 +372,6 @@ test_rows_of_numbers(void)
 	}
 }
 
-GOLOMB(test_rows_of_numbers)
-
 int
 main(void)
 {
@@ -386,6 +383,5 @@ main(void)
 	RUN(test_no_use);
 	RUN(test_damage);
 	RUN(test_rows_of_numbers);
-	RUN(test_rows_of_numbers_golomb);
 	return unit_end();
 }

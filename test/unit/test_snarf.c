@@ -460,32 +460,6 @@ test_false_positive_law(void)
 	}
 }
 
-/*
- * What Golomb coding is for: fewer bits for the same rate.  Both rates are
- * those of pages of the same size.
- */
-static void
-test_golomb_is_smaller(void)
-{
-	double		rates[2];
-	int			coding;
-
-	for (coding = 0; coding < 2; coding++)
-	{
-		uint64_t   *keys = make_keys(UNIFORM, 200000);
-		Numbers		numbers;
-
-		numbers_coding = (FilterCoding) coding;
-		numbers = build_numbers(keys, 200000, 9, SERVER_PAGE, SERVER_ROOT);
-		CHECK(run_bits(&numbers) <= 9 * 200000, "%u pages", numbers.run.npages);
-		rates[coding] = false_positive_rate(&numbers, 1000, 400000);
-		free_numbers(&numbers);
-	}
-	numbers_coding = FILTER_CODING_ELIAS_FANO;
-	CHECK(rates[1] < rates[0] * 0.85, "%.5f, Elias-Fano %.5f", rates[1],
-		  rates[0]);
-}
-
 /* Half the keys are dense and need few bits; the others get the rest. */
 static void
 test_dense_keys_leave_their_bits(void)
@@ -527,18 +501,6 @@ test_pages_are_reproducible(void)
 	free_numbers(&numbers);
 }
 
-GOLOMB(test_few_keys)
-GOLOMB(test_distributions)
-GOLOMB(test_many_keys)
-GOLOMB(test_a_million_keys)
-GOLOMB(test_small_pages)
-GOLOMB(test_points_imply_ranges)
-GOLOMB(test_duplicates_are_dropped)
-GOLOMB(test_budget)
-GOLOMB(test_some_hundred_keys_are_exact)
-GOLOMB(test_dense_ids_are_cheap)
-GOLOMB(test_dense_keys_leave_their_bits)
-
 int
 main(void)
 {
@@ -559,17 +521,5 @@ main(void)
 	RUN(test_false_positive_law);
 	RUN(test_dense_keys_leave_their_bits);
 	RUN(test_pages_are_reproducible);
-	RUN(test_few_keys_golomb);
-	RUN(test_distributions_golomb);
-	RUN(test_many_keys_golomb);
-	RUN(test_a_million_keys_golomb);
-	RUN(test_small_pages_golomb);
-	RUN(test_points_imply_ranges_golomb);
-	RUN(test_duplicates_are_dropped_golomb);
-	RUN(test_budget_golomb);
-	RUN(test_some_hundred_keys_are_exact_golomb);
-	RUN(test_dense_ids_are_cheap_golomb);
-	RUN(test_golomb_is_smaller);
-	RUN(test_dense_keys_leave_their_bits_golomb);
 	return unit_end();
 }

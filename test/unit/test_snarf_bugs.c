@@ -166,14 +166,6 @@ test_bug_ranges_across_blocks(void)
 	free_numbers(&numbers);
 }
 
-GOLOMB(test_bug_largest_key_of_a_piece)
-GOLOMB(test_bug_low_end_of_a_block)
-GOLOMB(test_bug_duplicates)
-GOLOMB(test_bug_keys_over_2_60)
-GOLOMB(test_bug_doubles)
-GOLOMB(test_bug_outside_of_all_keys)
-GOLOMB(test_bug_ranges_across_blocks)
-
 int
 main(void)
 {
@@ -185,12 +177,5 @@ main(void)
 	RUN(test_bug_doubles);
 	RUN(test_bug_outside_of_all_keys);
 	RUN(test_bug_ranges_across_blocks);
-	RUN(test_bug_largest_key_of_a_piece_golomb);
-	RUN(test_bug_low_end_of_a_block_golomb);
-	RUN(test_bug_duplicates_golomb);
-	RUN(test_bug_keys_over_2_60_golomb);
-	RUN(test_bug_doubles_golomb);
-	RUN(test_bug_outside_of_all_keys_golomb);
-	RUN(test_bug_ranges_across_blocks_golomb);
 	return unit_end();
 }

@@ -164,10 +164,6 @@ test_missing_parts(void)
 	free_numbers(&numbers);
 }
 
-GOLOMB(test_exact_counts)
-GOLOMB(test_counts_at_the_ends)
-GOLOMB(test_error_of_counts)
-
 int
 main(void)
 {
@@ -177,8 +173,5 @@ main(void)
 	RUN(test_error_of_counts);
 	RUN(test_pages_read);
 	RUN(test_missing_parts);
-	RUN(test_exact_counts_golomb);
-	RUN(test_counts_at_the_ends_golomb);
-	RUN(test_error_of_counts_golomb);
 	return unit_end();
 }
