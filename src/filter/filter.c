@@ -180,27 +180,6 @@ filter_count_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	return known;
 }
 
-/* The range from prefix to the least string above all that begin so. */
-FilterByteRange
-filter_prefix_range(FilterBytes prefix, uint8_t *next)
-{
-	FilterByteRange range = {.lo = prefix,.hi_exclusive = true};
-	uint32_t	len = prefix.len;
-
-	/* No byte is above 0xFF: there the one before is increased. */
-	while (len > 0 && prefix.data[len - 1] == UINT8_MAX)
-		len--;
-	if (len > 0)
-	{
-		memcpy(next, prefix.data, len);
-		next[len - 1]++;
-	}
-	range.hi.data = next;
-	range.hi.len = len;
-	range.hi_unbounded = len == 0;
-	return range;
-}
-
 /* Is a key in the range of byte strings? */
 FilterAnswer
 filter_query_bytes(const uint8_t *root, uint32_t root_len,
@@ -242,32 +221,6 @@ filter_count_bytes(const uint8_t *root, uint32_t root_len,
 
 	*count = ranks.end - ranks.first;
 	return known;
-}
-
-/* Begins at the first key that may be at or above lo, or at the first. */
-FilterAnswer
-filter_cursor_seek(FilterCursor *cursor, const uint8_t *root,
-				   uint32_t root_len, FilterReader *reader,
-				   const FilterBytes *lo)
-{
-	cursor->root = root;
-	cursor->root_len = root_len;
-	cursor->reader = reader;
-	return surf_cursor_seek(cursor, lo);
-}
-
-/* Moves on to the next key. */
-FilterAnswer
-filter_cursor_next(FilterCursor *cursor)
-{
-	return surf_cursor_move(cursor, 1);
-}
-
-/* Moves back to the key before. */
-FilterAnswer
-filter_cursor_previous(FilterCursor *cursor)
-{
-	return surf_cursor_move(cursor, -1);
 }
 
 /* Reads a page of a run in memory; NULL past its end. */

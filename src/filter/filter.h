@@ -138,12 +138,6 @@ extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
 extern uint64_t filter_build_rank(const FilterBuild *build);
 extern void filter_run_free(FilterRun *run);
 
-/*
- * The range of all keys that begin with prefix.  Its right bound is written to
- * next, where there is room for as many bytes as prefix has.
- */
-extern FilterByteRange filter_prefix_range(FilterBytes prefix, uint8_t *next);
-
 /* Is a key in the range?  lo <= hi for numbers; both ends count. */
 extern FilterAnswer filter_query_u64(FilterKind kind,
 									 const uint8_t *root, uint32_t root_len,
@@ -186,40 +180,6 @@ extern bool filter_ranks_bytes(const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader,
 							   const FilterByteRange *range,
 							   FilterRanks *ranks);
-
-/*
- * A cursor over what a run has kept of byte strings, key after key in order.
- * It needs no memory but its own, and reads one content page at each step.
- * Keys that are cut to the same bytes are one.
- */
-typedef struct FilterCursor
-{
-	const uint8_t *root;		/* of the run; must stay */
-	uint32_t	root_len;
-	FilterReader *reader;
-	uint32_t	page;
-	int64_t		leaf;			/* in the page; one off either end is no key */
-
-	/* Where the cursor is on a key: */
-	uint64_t	rank;			/* how many keys come before */
-	uint32_t	len;			/* the key begins with so many bytes ... */
-	bool		whole;			/* ... and these are all it has */
-	uint8_t		bytes[FILTER_MAX_KEY];
-} FilterCursor;
-
-/*
- * Seeks the first key that may be at or above lo, the first of all if that is
- * NULL; moves to the next key, or to the one before.  FILTER_YES if the cursor
- * is on a key then.  FILTER_NO if it is behind the last key, or before the
- * first: it can still move the other way.  FILTER_UNKNOWN where pages are
- * damaged: then it must be set up anew.
- */
-extern FilterAnswer filter_cursor_seek(FilterCursor *cursor,
-									   const uint8_t *root, uint32_t root_len,
-									   FilterReader *reader,
-									   const FilterBytes *lo);
-extern FilterAnswer filter_cursor_next(FilterCursor *cursor);
-extern FilterAnswer filter_cursor_previous(FilterCursor *cursor);
 
 /* A reader over pages in memory, for tests, tools and benchmarks. */
 typedef struct FilterMemoryReader

@@ -63,9 +63,4 @@ extern bool surf_ranks(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, const FilterByteRange *range,
 					   FilterRanks *ranks);
 
-/* The cursor of filter.h: seeks, and moves by one key (step is 1 or -1). */
-extern FilterAnswer surf_cursor_seek(FilterCursor *cursor,
-									 const FilterBytes *lo);
-extern FilterAnswer surf_cursor_move(FilterCursor *cursor, int step);
-
 #endif							/* RANGEFILTER_SURF_H */

@@ -76,17 +76,6 @@ typedef struct SurfBits
 	uint64_t	words[SURF_BITS_WORDS];
 } SurfBits;
 
-/* Spells a key out of its code. */
-typedef struct SurfSpeller
-{
-	const SurfCode *code;
-	uint8_t    *bytes;			/* of the key, FILTER_MAX_KEY at most */
-	uint32_t	len;
-	bool		whole;			/* the end has been read */
-	uint64_t	bits;			/* those of no complete symbol, on top */
-	uint32_t	nbits;			/* fewer than a code has */
-} SurfSpeller;
-
 /*
  * Makes a table for symbols of these weights; 0 is for byte values that do
  * not occur.  out has SURF_CODE_MAX_SIZE bytes; returns the length.
@@ -112,12 +101,6 @@ extern void surf_bits_begin_like(SurfBits *bits, const SurfBits *other,
 
 /* Are all bits from pos on zero?  Codes the whole key. */
 extern bool surf_bits_are_zero(SurfBits *bits, uint32_t pos);
-
-/*
- * Reads the next n <= 32 bits, value, of a key's code; what follows its end is
- * left out.  False if they are no code.
- */
-extern bool surf_speller_add(SurfSpeller *speller, uint64_t value, uint32_t n);
 
 /* Length of the longest common prefix of two byte strings. */
 extern uint32_t surf_common_prefix(FilterBytes a, FilterBytes b);

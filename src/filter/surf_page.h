@@ -177,13 +177,6 @@ extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
 						   SurfBits *key, const uint64_t *hash,
 						   SurfWalk *walk, SurfSpot *spot);
 
-/*
- * Spells out what a leaf knows of its key behind the page's prefix.  False if
- * the page is damaged.
- */
-extern bool surf_page_spell(const SurfPage *page, FilterSuffix kind,
-							uint32_t leaf, SurfSpeller *speller);
-
 /* A key's hash: the same on all machines. */
 extern uint64_t surf_hash(FilterBytes key);
 

@@ -222,64 +222,6 @@ check_run(const FilterRun *run, uint32_t page_size, const FilterBytes *keys,
 	}
 }
 
-/* Walks over all keys, which the cursor must know in part and in order. */
-static void
-check_cursor(const FilterRun *run, uint32_t page_size, const FilterBytes *keys,
-			 size_t n)
-{
-	StrictReader reader;
-	FilterCursor cursor;
-	FilterAnswer answer;
-	uint64_t	rank = 0;
-	size_t		i = 0;
-
-	strict_reader_init(&reader, run->pages, run->npages, page_size);
-	answer = filter_cursor_seek(&cursor, run->root, run->root_len, &reader.reader,
-								NULL);
-	while (answer == FILTER_YES)
-	{
-		/* Several keys may be one, or one after they have been cut. */
-		while (i < n && (keys[i].len < cursor.len ||
-						 memcmp(keys[i].data, cursor.bytes, cursor.len) != 0))
-			i++;
-		if (i == n || cursor.rank != rank++ ||
-			(cursor.whole && keys[i].len != cursor.len))
-			abort();
-		reader.reads = 0;
-		answer = filter_cursor_next(&cursor);
-	}
-	if (answer != FILTER_NO || rank != run->nkeys)
-		abort();
-	while (rank > 0)
-	{
-		reader.reads = 0;
-		if (filter_cursor_previous(&cursor) != FILTER_YES || cursor.rank != --rank)
-			abort();
-	}
-	strict_reader_end(&reader);
-}
-
-/* Steps over damaged pages. */
-static void
-step_over(const FilterRun *run, uint32_t page_size, const FilterBytes *lo)
-{
-	StrictReader reader;
-	FilterCursor cursor;
-	int			i;
-
-	strict_reader_init(&reader, run->pages, run->npages, page_size);
-	filter_cursor_seek(&cursor, run->root, run->root_len, &reader.reader, lo);
-	for (i = 0; i < 20; i++)
-	{
-		if (i < 8)
-			filter_cursor_next(&cursor);
-		else
-			filter_cursor_previous(&cursor);
-	}
-	if (!strict_reader_end(&reader))
-		abort();
-}
-
 /* Writes the input over the run, and asks for nothing but to survive. */
 static void
 check_damaged(FilterRun *run, uint32_t page_size, const FilterBytes *keys,
@@ -310,8 +252,6 @@ check_damaged(FilterRun *run, uint32_t page_size, const FilterBytes *keys,
 		range.hi = keys[(i * 7 + 1) % n];
 		ask(run, page_size, &range);
 		count(run, page_size, &range, &counted);
-		if (i == n / 2)
-			step_over(run, page_size, n % 2 ? NULL : &keys[i]);
 	}
 }
 
@@ -334,7 +274,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	filter_build_end(build, &run);
 
 	check_run(&run, options.page_size, keys, n, &input);
-	check_cursor(&run, options.page_size, keys, n);
 	check_damaged(&run, options.page_size, keys, n, &input);
 
 	filter_run_free(&run);

@@ -387,59 +387,6 @@ test_coder(void)
 	}
 }
 
-/* Spells a key out of its code, in pieces of any length. */
-static void
-check_spelling(const SurfCode *code, FilterBytes key)
-{
-	uint8_t		bytes[FILTER_MAX_KEY];
-	SurfSpeller speller = {.code = code,.bytes = bytes};
-	static SurfBits bits;
-	uint32_t	end;
-	uint32_t	pos = 0;
-
-	surf_bits_begin(&bits, code, key, 0);
-	surf_bits_extend(&bits, UINT32_MAX);
-	end = bits.nbits + surf_code_end(code).len;
-	while (pos < end)
-	{
-		uint32_t	n = unit_random_below(33);
-
-		if (n > end - pos)
-			n = end - pos;
-		CHECK(!speller.whole, "the end at bit %u of %u", pos, end);
-		CHECK(surf_speller_add(&speller, n > 0 ? surf_bits_peek(&bits, pos) >> (64 - n) : 0, n),
-			  "no code at bit %u", pos);
-		pos += n;
-	}
-	CHECK(speller.whole && speller.len == key.len &&
-		  memcmp(bytes, key.data, key.len) == 0, "%u of %u bytes%s", speller.len,
-		  key.len, speller.whole ? ", whole" : "");
-}
-
-static void
-test_spelling(void)
-{
-	int			round;
-
-	for (round = 0; round < 200; round++)
-	{
-		uint64_t	weights[SURF_SYMBOLS];
-		uint8_t		table[SURF_CODE_MAX_SIZE];
-		SurfCode	code;
-		int			i;
-
-		make_weights(weights, 0);
-		code = open_code(round % 10 == 0 ? NULL : weights, table);
-		for (i = 0; i < 100; i++)
-		{
-			FilterBytes key = make_key((KeyKind) unit_random_below(KEY_KINDS), i);
-
-			check_spelling(&code, key);
-			free_bytes(key);
-		}
-	}
-}
-
 /* Hashes are stored: these must never change while the version is 1. */
 static void
 test_hash(void)
@@ -482,7 +429,6 @@ main(void)
 	RUN(test_codes_are_optimal);
 	RUN(test_order);
 	RUN(test_coder);
-	RUN(test_spelling);
 	RUN(test_hash);
 	return unit_end();
 }
