@@ -230,8 +230,12 @@ rf_codec_under(Oid type, Oid collation)
 	return collator == NULL ? codec : collated_codec(codec, collator);
 }
 
-Oid
-rf_codec_collation(const RfCodec *codec)
+/*
+ * The collation whose order a codec's keys have other than by chance, or
+ * InvalidOid for the order of bytes.
+ */
+static Oid
+codec_collation(const RfCodec *codec)
 {
 	return codec->collator == NULL ? InvalidOid : codec->collator->collation;
 }
@@ -268,7 +272,7 @@ rf_codec_ordered(const RfCodec *codec, Oid collation)
 	if (!codec->collatable)
 		return true;
 	return codec->collator != NULL ?
-		collation == rf_codec_collation(codec) : RF_COLLATES_AS_C(collation);
+		collation == codec_collation(codec) : RF_COLLATES_AS_C(collation);
 }
 
 /*
@@ -279,12 +283,16 @@ codec_equates(const RfCodec *codec, Oid collation)
 {
 	return !codec->collatable ||
 		(OidIsValid(collation) &&
-		 (collation == rf_codec_collation(codec) ||
+		 (collation == codec_collation(codec) ||
 		  get_collation_isdeterministic(collation)));
 }
 
-bool
-rf_codec_exact(const RfCodec *codec, const RfKey *key)
+/*
+ * Does this key stand for one value (and those equal to it) alone?  For keys
+ * by rf_encode_whole(), and by rf_encode() where they are not of full length.
+ */
+static bool
+codec_exact(const RfCodec *codec, const RfKey *key)
 {
 	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
 
@@ -318,7 +326,7 @@ place_value(const RfCodecEntry *entry, Oid type, Datum value, bool whole,
 		position->key.len = FILTER_MAX_KEY;
 		position->fit = RF_FIT_SHARED;
 	}
-	if (!rf_codec_exact(codec, &position->key))
+	if (!codec_exact(codec, &position->key))
 		position->fit = RF_FIT_SHARED;
 	return true;
 }

@@ -63,11 +63,6 @@ struct RfCodec
 };
 
 /*
- * The largest id of a codec in the table.  Those of rows are larger.
- */
-#define RF_MAX_CODEC_ID	0x7F
-
-/*
  * The codec of an operator class's input type, or NULL.  varchar and cidr,
  * whose operators are those of text and inet, get the codecs of these.
  */
@@ -79,12 +74,6 @@ extern const RfCodec *rf_codec_find(Oid type);
  * long as the process.
  */
 extern const RfCodec *rf_codec_under(Oid type, Oid collation);
-
-/*
- * The collation whose order a codec's keys have other than by chance, or
- * InvalidOid for the order of bytes.
- */
-extern Oid	rf_codec_collation(const RfCodec *codec);
 
 /*
  * For codecs of strings under collations of ICU.  Is the string in its key, so
@@ -145,12 +134,6 @@ extern RfKeySet *rf_codec_compare(const RfCodec *codec, Oid collation,
 extern RfKeySet *rf_codec_compare_whole(const RfCodec *codec, Oid collation,
 										int strategy, Oid righttype,
 										Datum value);
-
-/*
- * Does this key stand for one value (and those equal to it) alone?  For keys
- * by rf_encode_whole(), and by rf_encode() where they are not of full length.
- */
-extern bool rf_codec_exact(const RfCodec *codec, const RfKey *key);
 
 /*
  * The keys of strings that start with the given bytes (LIKE 'x%', ^@), which

@@ -42,8 +42,9 @@
 #define INTERVAL_KEY_LEN	(INTERVAL_DAY_BYTES + INTERVAL_TIME_BYTES)
 #define INTERVAL_DAY_BIAS	(INT64CONST(1) << (8 * INTERVAL_DAY_BYTES - 1))
 
-RfKey
-rf_bytes_key_whole(const void *data, Size len)
+/* A byte key that is a copy of these bytes. */
+static RfKey
+bytes_key_whole(const void *data, Size len)
 {
 	RfKey		key = {0};
 	uint8	   *copy = palloc(len);
@@ -57,7 +58,7 @@ rf_bytes_key_whole(const void *data, Size len)
 RfKey
 rf_bytes_key(const void *data, Size len)
 {
-	return rf_bytes_key_whole(data, Min(len, FILTER_MAX_KEY));
+	return bytes_key_whole(data, Min(len, FILTER_MAX_KEY));
 }
 
 /*
@@ -105,7 +106,7 @@ rf_encode_text_whole(Datum value)
 	struct varlena *string = PG_DETOAST_DATUM_PACKED(value);
 	RfKey		key;
 
-	key = rf_bytes_key_whole(VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string));
+	key = bytes_key_whole(VARDATA_ANY(string), VARSIZE_ANY_EXHDR(string));
 	string_release(string, value);
 	return key;
 }
@@ -154,8 +155,8 @@ rf_encode_bpchar_whole(Datum value)
 	struct varlena *string = PG_DETOAST_DATUM_PACKED(value);
 	RfKey		key;
 
-	key = rf_bytes_key_whole(VARDATA_ANY(string),
-							 length_without_blanks(string));
+	key = bytes_key_whole(VARDATA_ANY(string),
+						  length_without_blanks(string));
 	string_release(string, value);
 	return key;
 }

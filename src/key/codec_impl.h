@@ -122,9 +122,8 @@ extern char *rf_show_interval(const RfKey *key);
 
 extern bool rf_place_string(Oid type, Datum value, RfPosition *position);
 
-/* A byte key that is a copy of these bytes; cut at FILTER_MAX_KEY, or not. */
+/* A byte key that is a copy of these bytes, cut at FILTER_MAX_KEY. */
 extern RfKey rf_bytes_key(const void *data, Size len);
-extern RfKey rf_bytes_key_whole(const void *data, Size len);
 
 /* What to show of bytes that are not a key, as a damaged page may hold. */
 extern char *rf_show_raw(const RfKey *key);

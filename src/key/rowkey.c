@@ -45,7 +45,10 @@
 #define STRING_ESCAPE		0x01
 #define ESCAPED(byte)		((byte) + 1)
 
-/* The ids of codecs of rows begin here; another encoding, another number. */
+/*
+ * The ids of codecs of rows begin here; another encoding, another number.  Those
+ * of columns are 0x7F at most, so that row_codec_id() can sum them up.
+ */
 #define ROW_CODEC_ID		0x8000
 
 /* A codec of rows, once made. */
@@ -496,10 +499,11 @@ rf_row_get(const RfRowFormat *format, int column, const uint8 **at,
 }
 
 /*
- * Of a column that was cut, a string's first bytes are shown.
+ * The key of a row as text, (1,abc,NULL), palloc'd; dots where it was cut: of a
+ * column that was, a string's first bytes are shown.  Never raises an error.
  */
-char *
-rf_row_show(const RfRowFormat *format, const RfKey *row)
+static char *
+row_show(const RfRowFormat *format, const RfKey *row)
 {
 	const uint8 *at = row->data;
 	const uint8 *end = row->data + row->len;
@@ -622,6 +626,6 @@ rf_encode_row(const RfCodec *codec, const Datum *values, const bool *isnull,
 char *
 rf_show_key(const RfCodec *codec, const RfKey *key)
 {
-	return codec->row != NULL ? rf_row_show(codec->row, key) :
+	return codec->row != NULL ? row_show(codec->row, key) :
 		codec->show(key);
 }

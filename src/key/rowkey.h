@@ -87,12 +87,6 @@ extern RfRowPart rf_row_get(const RfRowFormat *format, int column,
 							const uint8 **at, const uint8 *end, RfKey *key);
 
 /*
- * The key of a row as text, (1,abc,NULL), palloc'd; dots where it was cut.
- * Never raises an error.
- */
-extern char *rf_row_show(const RfRowFormat *format, const RfKey *key);
-
-/*
  * The codec of rows of up to RF_MAX_COLUMNS columns, ascending and NULLs last,
  * whose keys are cut; of one column, its own.  It lives as long as the process.
  */

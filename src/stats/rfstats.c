@@ -42,13 +42,15 @@ static double sample_rate = 0.05;
 static HTAB *local_counts = NULL;
 static TimestampTz last_flush = 0;
 
+static void flush_counts(bool force);
+
 /*
  * before_shmem_exit callback.
  */
 static void
 flush_at_exit(int code, Datum arg)
 {
-	rf_stats_flush(true);
+	flush_counts(true);
 }
 
 /*
@@ -152,8 +154,8 @@ flush_to_shared(TimestampTz now)
  * Passes on what has been counted: at once where forced to, else if the last
  * time is long enough ago and nobody is in the way.
  */
-void
-rf_stats_flush(bool force)
+static void
+flush_counts(bool force)
 {
 	TimestampTz now;
 
@@ -194,7 +196,7 @@ transaction_ends(XactEvent event, void *arg)
 		last_flush = GetCurrentTimestamp();
 	}
 	else
-		rf_stats_flush(false);
+		flush_counts(false);
 }
 
 /*
@@ -204,7 +206,7 @@ transaction_ends(XactEvent event, void *arg)
 void
 rf_stats_read(Oid index, RfCounts *counts)
 {
-	rf_stats_flush(true);
+	flush_counts(true);
 	if (rf_have_shared_stats())
 		rf_read_shared_counts(index, counts);
 	else
@@ -221,7 +223,7 @@ rf_stats_reset(Oid index)
 	HASH_SEQ_STATUS status;
 	RfCountsEntry *entry;
 
-	rf_stats_flush(true);
+	flush_counts(true);
 	if (rf_have_shared_stats())
 	{
 		rf_reset_shared_counts(index);

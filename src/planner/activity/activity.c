@@ -49,7 +49,7 @@ typedef enum RfWatchPrivate
 	RF_WATCH_DONE				/* Boolean */
 } RfWatchPrivate;
 
-const CustomScanMethods rf_watch_methods = {
+static const CustomScanMethods watch_methods = {
 	.CustomName = "Range Filter Watch",
 	.CreateCustomScanState = rf_create_guard_state
 };
@@ -175,7 +175,7 @@ rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning)
 	if (leaves == NIL)
 		return;
 	watch = makeNode(CustomScan);
-	watch->methods = &rf_watch_methods;
+	watch->methods = &watch_methods;
 	watch->scan.plan.parallel_safe = false;
 	watch->custom_private = list_make3(leaves, indexes, makeBoolean(false));
 	stmt->subplans = lappend(stmt->subplans, watch);
@@ -192,7 +192,7 @@ find_watch(const PlannedStmt *stmt)
 		CustomScan *plan = list_nth(stmt->subplans, i);
 
 		if (plan != NULL && IsA(plan, CustomScan) &&
-			plan->methods == &rf_watch_methods)
+			plan->methods == &watch_methods)
 			return boolVal(list_nth(plan->custom_private, RF_WATCH_DONE)) ?
 				NULL : plan;
 	}
@@ -357,7 +357,7 @@ void
 rf_init_activity(void)
 {
 	rf_stats_collect = rf_collect_counts;
-	RegisterCustomScanMethods(&rf_watch_methods);
+	RegisterCustomScanMethods(&watch_methods);
 	previous_hook = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
 }

@@ -129,7 +129,6 @@ extern Buffer rf_delta_reserve(Relation index, GenericXLogState *state,
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
 						 Buffer *buffers);
-extern int	rf_keys_of_page(Page page, RfKeyKind kind);
 
 /* rfsegment.c */
 extern RfAnswer rf_segment_ask(const RfSegment *segment, RfKeyKind kind,

@@ -24,8 +24,8 @@
 /*
  * How many keys does a delta page hold?
  */
-int
-rf_keys_of_page(Page page, RfKeyKind kind)
+static int
+keys_of_page(Page page, RfKeyKind kind)
 {
 	int			used = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
 
@@ -122,7 +122,7 @@ rf_compare_offsets(const void *a, const void *b, void *arg)
 static void
 rf_delta_sort(Page page, RfKeyKind kind)
 {
-	int			nkeys = rf_keys_of_page(page, kind);
+	int			nkeys = keys_of_page(page, kind);
 
 	if (kind == RF_KEY_U64)
 		qsort(RfPageGetContent(page), nkeys, sizeof(uint64), rf_compare_u64);
@@ -140,7 +140,7 @@ rf_delta_keys_ok(Page page, RfKeyKind kind)
 {
 	RfKey		key = {0};
 
-	for (int i = 0; i < rf_keys_of_page(page, kind); i++)
+	for (int i = 0; i < keys_of_page(page, kind); i++)
 		if (!rf_delta_key(page, kind, i, &key))
 			return false;
 	return true;
@@ -160,7 +160,7 @@ rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 		header->pd_lower >= RF_PAGE_HEADER &&
 		header->pd_lower <= header->pd_upper &&
 		header->pd_upper <= header->pd_special &&
-		rf_keys_of_page(page, kind) == (int) slot->nkeys;
+		keys_of_page(page, kind) == (int) slot->nkeys;
 }
 
 /*
@@ -211,7 +211,7 @@ static RfAnswer
 rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
 {
 	int			low = 0;
-	int			high = rf_keys_of_page(page, kind);
+	int			high = keys_of_page(page, kind);
 	RfKey		key = {0};
 
 	while (low < high)
@@ -238,7 +238,7 @@ rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
 static RfAnswer
 rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 {
-	int			nkeys = rf_keys_of_page(page, kind);
+	int			nkeys = keys_of_page(page, kind);
 	RfKey		key = {0};
 
 	if (RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED)
@@ -316,7 +316,7 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 		UnlockReleaseBuffer(buffer);
 		if (!rf_delta_page_ok(copy.data, kind, meta, &meta->delta[i]))
 			continue;
-		for (int j = 0; j < rf_keys_of_page(copy.data, kind); j++)
+		for (int j = 0; j < keys_of_page(copy.data, kind); j++)
 			if (rf_delta_key(copy.data, kind, j, &key))
 				visit(arg, kind, &key);
 	}

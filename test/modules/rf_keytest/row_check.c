@@ -100,6 +100,17 @@ rf_row_key(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(key_bytea(&key));
 }
 
+/*
+ * A key of rows of this format as text.
+ */
+static text *
+show_row(const RfRowFormat *format, const RfKey *key)
+{
+	RfCodec		codec = {.row = format};
+
+	return cstring_to_text(rf_show_key(&codec, key));
+}
+
 Datum
 rf_row_show_sql(PG_FUNCTION_ARGS)
 {
@@ -109,7 +120,7 @@ rf_row_show_sql(PG_FUNCTION_ARGS)
 	take_row(fcinfo, PG_GETARG_BOOL(0), text_to_cstring(PG_GETARG_TEXT_PP(1)),
 			 2, &row);
 	key = row_key(&row);
-	PG_RETURN_TEXT_P(cstring_to_text(rf_row_show(&row.format, &key)));
+	PG_RETURN_TEXT_P(show_row(&row.format, &key));
 }
 
 Datum
@@ -123,7 +134,7 @@ rf_row_show_bytes(PG_FUNCTION_ARGS)
 	key.data = memcpy(palloc(VARSIZE_ANY_EXHDR(bytes)), VARDATA_ANY(bytes),
 					  VARSIZE_ANY_EXHDR(bytes));
 	key.len = VARSIZE_ANY_EXHDR(bytes);
-	PG_RETURN_TEXT_P(cstring_to_text(rf_row_show(&row.format, &key)));
+	PG_RETURN_TEXT_P(show_row(&row.format, &key));
 }
 
 /*
