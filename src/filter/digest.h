@@ -64,30 +64,6 @@ extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
-/* Has the filter certainly no key in [lo, hi]? */
-static inline bool
-filter_digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
-{
-	uint64_t	first;
-	uint64_t	last;
-	uint64_t	word;
-
-	if (lo > digest->max || hi < digest->min || lo > hi)
-		return true;
-	first = lo > digest->min ? (lo - digest->min) / digest->width : 0;
-	if (lo == hi)
-		return (digest->bits[first / 64] >> first % 64 & 1) == 0;
-	last = ((hi < digest->max ? hi : digest->max) - digest->min) /
-		digest->width;
-	word = digest->bits[first / 64] >> first % 64 << first % 64;
-	for (first /= 64; first < last / 64; word = digest->bits[++first])
-	{
-		if (word != 0)
-			return false;
-	}
-	return word << (63 - last % 64) == 0;
-}
-
 /*
  * Makes a digest of this frame number column, below FILTER_DIGESTS, of those
  * side by side in rows.

@@ -25,6 +25,7 @@
 #include "planner/gate/gate.h"
 #include "stats/stats.h"
 #include "storage/lwlock.h"
+#include "utils/inval.h"
 #include "utils/snapmgr.h"
 
 /* The innermost call under way; an error goes back to that of its catcher. */
@@ -44,47 +45,23 @@ bool		rf_suppress_guesses = false;
 static planner_hook_type previous_hook = NULL;
 
 /*
- * Takes down how many transactions have ended, and how much this backend has done:
- * the sum of two numbers that only grow is the same only if both are.  To be
- * called before summaries are looked at.
- */
-void
-rf_clock_read(RfClock *clock)
-{
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
-	clock->completions = RF_TRANSAM->xactCompletionCount;
-	LWLockRelease(ProcArrayLock);
-	clock->own = rf_inserts + rf_changes();
-}
-
-/*
- * Has nothing become visible to any snapshot since the clock was read?  Then
- * summaries looked at right after that are as good as if read now.  No
- * transaction with an id has ended, this backend has inserted nothing, and it has
+ * To be called before summaries are looked at: as long as it says the same, nothing
+ * has become visible to any snapshot, and they are as good as if read now.  No
+ * transaction with an id has ended, this backend has put no row into indexes, and it has
  * seen no relation change: its own commands may rewrite a table, which builds
  * indexes without inserting into any.  (To be in the same command is not enough: rows an
- * INSERT has put in place so far are seen by queries of its triggers.)
+ * INSERT has put in place so far are seen by queries of its triggers.)  All three are
+ * counts, which never go back, so their sum is the same only if each of them is.
  */
-bool
-rf_clock_quiet(const RfClock *then)
+RfClock
+rf_clock_read(void)
 {
-	RfClock		now;
+	uint64		completions;
 
-	rf_clock_read(&now);
-	return now.completions == then->completions &&
-		now.own == then->own;
-}
-
-/*
- * Sets a clock back to when both it and the other one were read.  Where they
- * differ that is long ago, as far as rf_clock_quiet() is concerned.
- */
-void
-rf_clock_merge(RfClock *clock, const RfClock *other)
-{
-	if (clock->completions != other->completions ||
-		clock->own != other->own)
-		clock->completions = 0;
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	completions = RF_TRANSAM->xactCompletionCount;
+	LWLockRelease(ProcArrayLock);
+	return completions + rf_inserts + rf_changes();
 }
 
 /*
@@ -206,10 +183,16 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 	planning->cursor_options = cursor_options;
 	planning->in_recovery = RecoveryInProgress() ||
 		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
-	rf_clock_read(&planning->clock);
-	if (planning->in_recovery)
-		planning->clock.completions = 0;
-	planning->started = planning->clock;
+	if (!planning->in_recovery)
+		planning->started = rf_clock_read();
+	planning->clock = planning->started;
+
+	/*
+	 * Of most indexes no lock will be taken.  One that is about to go has been
+	 * declared not valid before anybody's rows pass it by: who reads this
+	 * after the clock knows, or these rows' transaction ends later.
+	 */
+	AcceptInvalidationMessages();
 	planning->guess = rf_begin_guessing();
 	planning->watch = rf_stats_sample();
 }

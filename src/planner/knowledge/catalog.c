@@ -449,7 +449,7 @@ collect_counts(RfTable *table)
 	{
 		RfIndex    *index = &table->indexes[i];
 
-		rf_roll_counts(index);
+		rf_collect_denials(index);
 		for (int j = 0; index->mapped && j < index->nleaves; j++)
 		{
 			RfLeaf	   *leaf = &index->leaves[j];

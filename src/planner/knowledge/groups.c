@@ -3,26 +3,23 @@
  * groups.c
  *	  Digests of a table's partitions, side by side.
  *
- * Who asks a thousand digests waits a thousand times for memory.  Where the
- * partitions' keys span about the same numbers, and are about as many, their
- * digests can have the same intervals.  Then 64 of them lie side by side, a word
- * for each interval, and a look at one word asks them all.  Partitions that do
- * not fit keep digests of their own.
+ * Who asks a thousand copies waits a thousand times for memory.  Where the
+ * partitions' keys span about the same numbers, and are about as many, digests of
+ * their filters can have the same intervals.  Then 64 of them lie side by side, a word
+ * for each interval, and a look at one word asks them all.
  *
- * A partition's place in a group is that among its index's leaves.  What is in
- * a column counts only as long as the leaf says so (RfDigest.grouped_at), and
- * only for answers that were read after it was put there.
- *
- * Groups are shared by all sessions where there is memory for that
- * (rangefilter/probe/rfdigests.c); what others have put into them is adopted, if it
- * is of what this session would ask.  Else a session has groups of its own.
+ * A partition's place in a group is that among its index's leaves.  Groups are shared by
+ * all sessions where there is memory for that, else a session has its own
+ * (rangefilter/probe/rfdigests.c).  What a column says of itself is compared with
+ * what this session knows of the leaf: a column of the same index and file is as
+ * good as a copy.  Which are is remembered for the whole group while nothing changes.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "planner/planning/planning.h"
-#include "utils/inval.h"
+#include "port/pg_bitutils.h"
 
 /* A group with fewer leaves would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
@@ -31,17 +28,13 @@
 #define OUTLIERS		16
 
 /*
- * Groups have up to so many times the intervals of a digest of its own, if those of
- * the index then take no more than half of the room.
+ * Groups have up to so many times the intervals that would do, if those of the index then
+ * take no more than half of the room.
  */
-#define FINER_OWN		2
-#define FINER_SHARED	4
+#define FINER			4
 
 /* More intervals no digest has. */
 #define MOST_INTERVALS	(1 << 20)
-
-/* See planner.h.  Not 0, which in RfDigest.grouped_at means never. */
-uint64		rf_digests_grouped = 1;
 
 static int
 compare_numbers(const void *a, const void *b)
@@ -107,13 +100,12 @@ choose_span(FilterDigest *frame, const RfSpan *spans, int n)
 
 /*
  * Chooses intervals that suit most leaves of a group; none (nbits = 0) where
- * that is not possible.  room is that for all groups of the index, and finer
- * how many times the intervals of a digest of its own there may be.
+ * that is not possible.
  */
 static void
-choose_frame(FilterDigest *frame, const RfIndex *index, int number, Size room,
-			 int finer)
+choose_frame(FilterDigest *frame, const RfIndex *index, int number)
 {
+	Size		room = rf_digests_room();
 	RfSpan		spans[FILTER_DIGESTS];
 	int			n = read_spans(index, number, spans);
 	uint64		nkeys = 0;
@@ -125,7 +117,7 @@ choose_frame(FilterDigest *frame, const RfIndex *index, int number, Size room,
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
 	frame->nbits = rf_digest_bits(nkeys / n);
-	for (; finer > 1; finer /= 2)
+	for (int finer = FINER; finer > 1; finer /= 2)
 	{
 		if (2 * filter_digest_size(frame->nbits) * index->nleaves <= room / 2 &&
 			2 * frame->nbits <= MOST_INTERVALS)
@@ -139,334 +131,304 @@ choose_frame(FilterDigest *frame, const RfIndex *index, int number, Size room,
 }
 
 /*
- * Makes room for the roll of an index's leaves; there is none on it.
+ * Has the groups of an index, which are empty, or those that others have made.
  */
-static void
-make_roll(RfRoll *roll, const RfIndex *index, int ngroups,
-		  MemoryContext context)
+void
+rf_need_groups(RfTable *table, RfIndex *index)
 {
-	roll->oids = MemoryContextAlloc(context,
-									(index->nleaves + 1) * sizeof(Oid));
-	for (int i = 0; i < index->nleaves; i++)
-		roll->oids[i] = index->leaves[i].leaf;
-	roll->leaves = MemoryContextAllocZero(context,
-										  (ngroups + 1) * sizeof(uint64));
-	roll->tallies = MemoryContextAllocZero(context,
-										   (ngroups + 1) * sizeof(RfTally));
-}
+	int			n;
 
-/*
- * How many groups the leaves of an index make.
- */
-static int
-count_groups(const RfIndex *index)
-{
-	return (index->nleaves + FILTER_DIGESTS - FEWEST_LEAVES) / FILTER_DIGESTS;
-}
-
-/*
- * Makes room for the groups of an index, which are empty.
- */
-static RfGroups *
-make_groups(const RfIndex *index, MemoryContext context)
-{
-	int			n = count_groups(index);
-	RfGroups   *groups = MemoryContextAllocZero(context,
-												offsetof(RfGroups, groups) +
-												(n + 1) * sizeof(RfGroup));
-
-	groups->n = n;
-	make_roll(&groups->roll, index, n, context);
-	return groups;
-}
-
-/*
- * What a column of a shared group says becomes what this session knows of the
- * leaf's index, if it is so now; clock was read before.  Else the leaf is in no
- * group.
- */
-static void
-adopt_column(RfTable *table, RfLeaf *leaf, const RfColumn *column,
-			 const RfClock *clock)
-{
-	if (column->index != leaf->index || column->slot == 0 ||
-		column->slot != rf_read_slot(leaf->index) ||
-		!rf_leaf_is_located(leaf) ||
-		!RF_SAME_RELFILE(column->locator, leaf->locator))
-	{
-		if (leaf->digest.grouped_at != 0)
-			rf_roll_changes++;
-		leaf->digest.grouped_at = 0;
+	if (index->groups != NULL)
 		return;
+	if (!index->mapped)
+		rf_map_leaves(table, index);
+	n = (index->nleaves + FILTER_DIGESTS - FEWEST_LEAVES) / FILTER_DIGESTS;
+	index->groups = MemoryContextAlloc(table->context,
+									   offsetof(RfGroups, groups) +
+									   (n + 1) * sizeof(RfGroup) +
+									   (index->nleaves + 1) * sizeof(Oid));
+	index->groups->n = n;
+	index->groups->oids = (Oid *) &index->groups->groups[n + 1];
+	for (int i = 0; i < index->nleaves; i++)
+		index->groups->oids[i] = index->leaves[i].leaf;
+	for (int i = 0; i < n; i++)
+	{
+		RfGroup    *group = &index->groups->groups[i];
+
+		memset(group, 0, offsetof(RfGroup, view));
+		(void) rf_digests_view(index->oid, i, &group->view);
 	}
-	if (leaf->digest.stamp.identity != column->stamp.identity ||
-		leaf->digest.stamp.changes != column->stamp.changes)
-		rf_forget_copy(table, leaf);
-	else if (leaf->digest.grouped_at != 0 && leaf->slot == column->slot)
-		return;					/* it is adopted */
-	leaf->digest.stamp = column->stamp;
-	leaf->digest.grouped_at = ++rf_digests_grouped;
-	leaf->slot = column->slot;
-	leaf->clock = *clock;
-	rf_roll_changes++;
 	table->has_copies = true;
 }
 
 /*
- * Looks at a shared group and adopts what is in it.  clock was read before.
+ * Throws away what is known of groups of an index, and groups of the session's own.
  */
-static void
-adopt_group(RfTable *table, RfIndex *index, int number, const RfClock *clock)
+void
+rf_forget_groups(RfIndex *index)
 {
-	RfColumn	columns[FILTER_DIGESTS];
-	RfDigestView *view = &index->groups->groups[number].view;
-
-	/*
-	 * Nobody locks the indexes.  One that is about to go has been declared
-	 * not valid before anybody's rows pass it by: who reads this after the
-	 * clock knows, or these rows' transaction ends later.
-	 */
-	AcceptInvalidationMessages();
-	if (!rf_digests_view(index->oid, number, view, columns))
-		memset(columns, 0, sizeof(columns));
-	for (int i = 0; i < count_leaves(index, number); i++)
-		adopt_column(table, &index->leaves[number * FILTER_DIGESTS + i],
-					 &columns[i], clock);
-}
-
-/*
- * Has others' digests of an index's leaves adopted, if there are any.  Only once:
- * later it is rf_digest_place() that finds them.
- */
-static void
-look_for_groups(RfTable *table, RfIndex *index, const RfClock *clock)
-{
-	RfColumn	columns[FILTER_DIGESTS];
-	RfDigestView view;
-	bool		found = false;
-
-	if (index->looked || rf_cache_size == 0 || rf_digests_room() == 0)
+	if (index->groups == NULL)
 		return;
-	if (!index->mapped)
-		rf_map_leaves(table, index);
-	for (int i = 0; !found && i < count_groups(index); i++)
-		found = rf_digests_view(index->oid, i, &view, columns);
-	index->looked = true;
-	if (!found)
-		return;
-	index->groups = make_groups(index, table->context);
+	rf_collect_denials(index);
 	for (int i = 0; i < index->groups->n; i++)
-		adopt_group(table, index, i, clock);
+		rf_digests_forget(index->oid, i);
+	pfree(index->groups);
+	index->groups = NULL;
 }
 
 /*
- * Is a shared group's frame one for what its leaves were once?  It is if the leaf
+ * Finds out which columns of a group are of the leaves' indexes, in the files where
+ * these are, and which of them are true now; unless nothing has changed since this was
+ * found out the last time.  now is the clock; invalidations were absorbed since.
+ */
+static void
+find_current(RfIndex *index, int number, RfClock now)
+{
+	RfGroup    *group = &index->groups->groups[number];
+	uint64		moves = rf_read_moves();
+	uint64		as_of = moves != 0 ? moves : now;
+
+	if (group->as_of == as_of && group->changes == rf_changes())
+		return;
+
+	/* Before what they count is looked at. */
+	group->as_of = as_of;
+	group->changes = rf_changes();
+	group->current = group->certain = 0;
+	for (int i = 0; i < count_leaves(index, number); i++)
+	{
+		RfLeaf	   *leaf = &index->leaves[number * FILTER_DIGESTS + i];
+		const RfColumn *column = &group->view.columns[i];
+		uint64		bit = UINT64CONST(1) << i;
+
+		if (column->index != leaf->index || !rf_leaf_is_located(leaf) ||
+			!RF_SAME_RELFILE(column->locator, leaf->locator))
+			continue;
+		if (column->slot == rf_leaf_number(leaf, now))
+			group->certain |= bit;
+
+		/* Without change counters only a look at the index tells. */
+		if (moves == 0 || (group->certain & bit) != 0)
+			group->current |= bit;
+	}
+}
+
+/*
+ * Has a view of a group that is of now, and which of its columns are current.  False
+ * where there is no group.
+ */
+static bool
+look_at_group(RfIndex *index, int number, RfClock now)
+{
+	RfGroup    *group = &index->groups->groups[number];
+
+	if (group->view.group == NULL || !rf_digests_unchanged(&group->view))
+	{
+		group->as_of = 0;
+		if (!rf_digests_view(index->oid, number, &group->view))
+		{
+			group->current = group->certain = 0;
+			return false;
+		}
+	}
+	find_current(index, number, now);
+	return true;
+}
+
+/*
+ * Can groups be asked about a set?
+ */
+bool
+rf_may_ask_groups(const RfKeySet *set)
+{
+	return set->kind == RF_KEY_U64 && !set->nulls && set->nranges > 0;
+}
+
+/*
+ * Which columns of a group deny that there is a key of the set?  What each is of
+ * says the group's view, which of them count its current and certain.  None, if
+ * the group changes meanwhile.
+ */
+uint64
+rf_ask_group(RfIndex *index, int number, const RfKeySet *set, RfClock now)
+{
+	const RfGroup *group = &index->groups->groups[number];
+	uint64		maybe = 0;
+
+	if (group->view.group == NULL || !look_at_group(index, number, now))
+		return 0;
+	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
+		maybe |= filter_digests_ask(&group->view.frame, group->view.rows,
+									set->ranges[i].lo.num,
+									set->ranges[i].hi.num);
+	rf_digests_used(&group->view);
+	return rf_digests_unchanged(&group->view) ? ~maybe : 0;
+}
+
+/*
+ * The group a leaf has a column in, or NULL; *column is its number.
+ */
+static RfGroup *
+group_of(const RfIndex *index, const RfLeaf *leaf, int *column)
+{
+	int			position = leaf - index->leaves;
+
+	*column = position % FILTER_DIGESTS;
+	if (index->groups == NULL ||
+		position / FILTER_DIGESTS >= index->groups->n)
+		return NULL;
+	return &index->groups->groups[position / FILTER_DIGESTS];
+}
+
+/*
+ * May a digest of a leaf's index be put into its group, where there is none that
+ * is current?
+ */
+bool
+rf_may_be_grouped(const RfIndex *index, const RfLeaf *leaf)
+{
+	int			column;
+	const RfGroup *group = group_of(index, leaf, &column);
+
+	return group != NULL && (group->current >> column & 1) == 0;
+}
+
+/*
+ * Is a group's frame one for what its leaves were once?  It is if the leaf
  * does not fit, and most others are not in the group.
  */
 static bool
 is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 {
-	const RfDigestView *view = &index->groups->groups[number].view;
-	int			n = count_leaves(index, number);
-	int			grouped = 0;
+	const RfGroup *group = &index->groups->groups[number];
 	RfSpan		span;
 
-	if (leaf->copy == NULL || !rf_copy_span(leaf->copy, &span) ||
-		rf_span_fits(&span, &view->frame))
-		return false;
-	for (int i = 0; i < n; i++)
-		grouped += index->leaves[number * FILTER_DIGESTS + i].digest.grouped_at != 0;
-	return grouped < n / 4;
+	return rf_copy_span(leaf->copy, &span) &&
+		!rf_span_fits(&span, &group->view.frame) &&
+		pg_popcount64(group->current) < count_leaves(index, number) / 4;
 }
 
 /*
- * rf_digest_place() in a shared group.
+ * Sees to it that there is a group for a digest of a leaf's index.  False if
+ * there can be none.
  */
-static void
-place_shared(RfTable *table, RfIndex *index, RfLeaf *leaf, int number,
-			 RfDigestPlace *place)
+static bool
+need_group(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 {
 	RfGroup    *group = &index->groups->groups[number];
 	FilterDigest frame;
 
-	if (group->view.group == NULL || !rf_digests_unchanged(&group->view))
-		adopt_group(table, index, number, &rf_planning->started);
-	if (group->view.group == NULL || is_outdated(index, number, leaf))
-	{
-		choose_frame(&frame, index, number, rf_digests_room(), FINER_SHARED);
-		if (frame.nbits == 0)
-			return;
-		rf_digests_make(index->oid, number, &frame, &group->view);
-		adopt_group(table, index, number, &rf_planning->started);
-	}
-	if (group->view.group == NULL)
-		return;
-	place->view = &group->view;
-	place->frame = &group->view.frame;
-	place->what.index = leaf->index;
-	place->what.locator = leaf->locator;
-	place->what.slot = leaf->slot;
-	place->what.stamp = leaf->digest.stamp;
+	if (rf_digests_room() == 0)
+		return false;
+	if (look_at_group(index, number, now) && !is_outdated(index, number, leaf))
+		return true;
+	choose_frame(&frame, index, number);
+	if (frame.nbits == 0)
+		return false;
+	rf_digests_make(index->oid, number, &frame, &group->view);
+	return look_at_group(index, number, now);
 }
 
 /*
- * rf_digest_place() in a group of the session's own.
- */
-static void
-place_own(RfIndex *index, int number, RfCopySlot *slot, RfDigestPlace *place)
-{
-	RfGroup    *group = &index->groups->groups[number];
-	Size		size;
-
-	if (!group->framed)
-		choose_frame(&group->frame, index, number, slot->limit, FINER_OWN);
-	group->framed = true;
-	if (group->frame.nbits == 0)
-		return;
-	size = group->frame.nbits * sizeof(uint64);
-	if (group->rows == NULL && !rf_copies_full(*slot->used + size, slot->limit))
-	{
-		group->rows = MemoryContextAllocExtended(slot->context, size,
-												 MCXT_ALLOC_HUGE |
-												 MCXT_ALLOC_ZERO);
-		*slot->used += size;
-	}
-	place->rows = group->rows;
-	place->frame = &group->frame;
-}
-
-/*
- * Where a digest of a leaf's index, one that can be made, is to be put; slot is that
- * of its copy.  Neither rows nor view: it has no place in a group.  Somebody else
- * may have made it: then the leaf is in its group afterwards.
+ * Puts a digest of a leaf's copy into the group, if there is a group and the digest
+ * fits, and if nobody else has done so.  The index is locked, and located.
  */
 void
-rf_digest_place(RfTable *table, RfIndex *index, RfLeaf *leaf, RfCopySlot *slot,
-				RfDigestPlace *place)
+rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 {
-	int			position = leaf - index->leaves;
-	int			number = position / FILTER_DIGESTS;
+	int			column;
+	RfGroup    *group = group_of(index, leaf, &column);
+	FilterDigest digest;
+	RfColumn	what;
 
-	memset(place, 0, sizeof(*place));
-	if (index->groups == NULL)
-		index->groups = make_groups(index, slot->context);
-	if (number >= index->groups->n)
+	if (!need_group(index, group - index->groups->groups, leaf, now))
+	{
+		(void) rf_copy_digest(leaf->copy, &leaf->locator, NULL, NULL);
 		return;
-	if (rf_digests_room() > 0 && index->groups->groups[number].rows == NULL)
-		place_shared(table, index, leaf, number, place);
-
-	/* A group is the one or the other: it is asked in one place. */
-	if (index->groups->groups[number].view.group == NULL)
-		place_own(index, number, slot, place);
-	place->column = position % FILTER_DIGESTS;
-	place->now = ++rf_digests_grouped;
+	}
+	if ((group->current >> column & 1) != 0 ||
+		!rf_copy_digest(leaf->copy, &leaf->locator, &group->view.frame,
+						&digest))
+		return;
+	memset(&what, 0, sizeof(what));
+	what.index = leaf->index;
+	what.locator = leaf->locator;
+	what.slot = leaf->true_at;
+	what.stamp = rf_copy_stamp(leaf->copy);
+	rf_digests_put(&group->view, &digest, column, &what);
+	group->as_of = 0;
+	pfree(digest.bits);
 }
 
 /*
- * Throws the groups of an index away, after its leaves' copies.
+ * A leaf's index has been looked at, at its locator, if it has one: see
+ * rf_leaf_checked().  What is found out is known to this session alone.
  */
 void
-rf_forget_groups(RfIndex *index, Size *used)
+rf_column_checked(RfIndex *index, const RfLeaf *leaf, const RfStamp *stamp,
+				  uint64 number)
 {
-	RfGroups   *groups = index->groups;
+	int			i;
+	RfGroup    *group = group_of(index, leaf, &i);
+	RfColumn   *column;
 
-	index->looked = false;
-	if (groups == NULL)
+	if (group == NULL || group->view.group == NULL)
 		return;
-	rf_roll_counts(index);
-	for (int i = 0; i < groups->n; i++)
+	column = &group->view.columns[i];
+	if (column->index != leaf->index)
+		return;
+	if (!rf_same_stamp(&column->stamp, stamp))
+		column->index = InvalidOid;
+	else if (column->slot != number ||
+			 !RF_SAME_RELFILE(column->locator, leaf->locator))
 	{
-		if (groups->groups[i].rows != NULL)
+		column->slot = number;
+		column->locator = leaf->locator;
+	}
+	else
+		return;
+	group->as_of = 0;
+}
+
+/*
+ * Counts a question and a NO for each leaf of a group whose bit is set.  If that
+ * are most, it is counted for all, and taken back from the others.
+ */
+void
+rf_count_denials(RfIndex *index, int number, uint64 denied)
+{
+	RfLeaf	   *leaves = &index->leaves[number * FILTER_DIGESTS];
+	uint64		others = ~denied &
+	(PG_UINT64_MAX >> (FILTER_DIGESTS - count_leaves(index, number)));
+	bool		most = pg_popcount64(others) < pg_popcount64(denied);
+	uint32		one = most ? -1 : 1;
+
+	if (most)
+		index->groups->groups[number].denials++;
+	for (uint64 bits = most ? others : denied; bits != 0; bits &= bits - 1)
+	{
+		RfLeaf	   *leaf = &leaves[pg_rightmost_one_pos64(bits)];
+
+		leaf->probes += one;
+		leaf->skips += one;
+	}
+}
+
+/*
+ * Moves what was counted for groups to their leaves.
+ */
+void
+rf_collect_denials(RfIndex *index)
+{
+	for (int i = 0; index->groups != NULL && i < index->groups->n; i++)
+	{
+		RfGroup    *group = &index->groups->groups[i];
+
+		for (int j = 0; j < count_leaves(index, i); j++)
 		{
-			*used -= groups->groups[i].frame.nbits * sizeof(uint64);
-			pfree(groups->groups[i].rows);
+			index->leaves[i * FILTER_DIGESTS + j].probes += group->denials;
+			index->leaves[i * FILTER_DIGESTS + j].skips += group->denials;
 		}
+		group->denials = 0;
 	}
-	pfree(groups->roll.oids);
-	pfree(groups->roll.leaves);
-	pfree(groups->roll.tallies);
-	pfree(groups);
-	index->groups = NULL;
-}
-
-/*
- * Which leaves of a group certainly have no key of the set, if they are in it.
- */
-static uint64
-ask_rows(const FilterDigest *frame, const uint64 *rows, const RfKeySet *set)
-{
-	uint64		maybe = 0;
-
-	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
-		maybe |= filter_digests_ask(frame, rows, set->ranges[i].lo.num,
-									set->ranges[i].hi.num);
-	return ~maybe;
-}
-
-/*
- * The same of a shared group, which is adopted anew if it has changed.  None,
- * if it changes meanwhile.
- */
-static uint64
-ask_shared(RfTable *table, RfIndex *index, int number, const RfKeySet *set,
-		   const RfClock *clock)
-{
-	const RfDigestView *view = &index->groups->groups[number].view;
-	uint64		denied;
-
-	if (!rf_digests_unchanged(view))
-		adopt_group(table, index, number, clock);
-	if (view->group == NULL)
-		return 0;
-	denied = ask_rows(&view->frame, view->rows, set);
-	rf_digests_used(view);
-	return rf_digests_unchanged(view) ? denied : 0;
-}
-
-/*
- * rf_ask_groups() for one set.
- */
-static void
-ask_probe(RfTable *table, RfCond *cond, const RfClock *clock)
-{
-	const RfGroups *groups;
-
-	if (cond->set->kind != RF_KEY_U64 || cond->set->nulls ||
-		cond->set->nranges == 0)
-		return;
-	if (cond->index->groups == NULL)
-		look_for_groups(table, cond->index, clock);
-	groups = cond->index->groups;
-	if (groups == NULL)
-		return;
-	cond->denied = palloc0((groups->n + 1) * sizeof(uint64));
-	for (int i = 0; i < groups->n; i++)
-	{
-		const RfGroup *group = &groups->groups[i];
-
-		Assert(group->view.group == NULL || group->rows == NULL);
-		if (group->view.group != NULL)
-			cond->denied[i] = ask_shared(table, cond->index, i, cond->set,
-										 clock);
-		else if (group->rows != NULL)
-			cond->denied[i] = ask_rows(&group->frame, group->rows, cond->set);
-	}
-
-	/* Digests adopted above were so before they were asked. */
-	cond->denied_at = rf_digests_grouped;
-}
-
-/*
- * Asks all groups about the sets of a condition, for rf_group_denies().  clock was
- * read before.
- */
-void
-rf_ask_groups(RfTable *table, RfCond *cond, const RfClock *clock)
-{
-	ListCell   *cell;
-
-	foreach(cell, cond->args)
-		rf_ask_groups(table, lfirst(cell), clock);
-	if (cond->kind == RF_COND_PROBE)
-		ask_probe(table, cond, clock);
 }

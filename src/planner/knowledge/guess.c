@@ -5,10 +5,10 @@
  *
  * What the planner finds out is a guess that the guard checks when the plan
  * is executed.  So it may as well be found out from copies of the summaries
- * (rfcopy.c), without locking and opening a thousand indexes.  Each copy
- * remembers when it was last found to be true: if no transaction has ended
- * since then, the guard need not look either.  Where a copy does not say NO,
- * the index itself is asked.
+ * (rfcopy.c), without locking and opening a thousand indexes.  With each goes a
+ * number as of which it was true: the index's change counter, or, where there are none,
+ * the clock.  While that is the same the copy is true now, and the guard
+ * need not look either.  Where a copy does not say NO, the index itself is asked.
  *
  * The room for copies is bounded.  When it is full, those of the table that
  * has not been asked for the longest time go.  Within a table the first ones
@@ -24,16 +24,11 @@
 /* Few copies are larger than this. */
 #define ENOUGH	1024
 
-int			rf_cache_size = 8192;
-
 /* One planning makes digests of about so many keys, some 0.2 ms. */
 #define DIGEST_KEYS_AT_ONCE	40000
 
 /* Of how many the planning under way may still make some. */
 static int64 digest_keys_left = 0;
-
-/* Bytes in use for copies. */
-static Size copies_used = 0;
 
 /* Plannings so far. */
 static uint64 plannings = 0;
@@ -56,47 +51,38 @@ rf_begin_guessing(void)
 }
 
 /*
- * Where the copy of a leaf's index is to be kept, and how large it may be.
+ * Where the copy of a leaf's index is to be kept.
  */
 void
 rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
 {
 	slot->copy = &leaf->copy;
-	slot->digest = &leaf->digest;
 	slot->context = table->context;
-	slot->used = &copies_used;
-	slot->limit = (Size) rf_cache_size * 1024;
-	slot->ungrouped = &rf_roll_changes;
-	slot->kept = false;
-}
-
-/*
- * The index of a leaf has been asked, and a copy of it kept or not.  read_slot is
- * what rf_read_slot() said before.
- */
-void
-rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot,
-			 uint64 read_slot)
-{
-	if (slot->kept)
-	{
-		rf_leaf_is_true(leaf, &rf_planning->started, read_slot);
-		table->has_copies = true;
-	}
-	else
-		rf_copy_forget(slot);
 }
 
 /*
  * Throws a leaf's copy away.
  */
-void
-rf_forget_copy(RfTable *table, RfLeaf *leaf)
+static void
+forget_copy(RfTable *table, RfLeaf *leaf)
 {
 	RfCopySlot	slot;
 
 	rf_copy_slot(table, leaf, &slot);
 	rf_copy_forget(&slot);
+}
+
+/*
+ * The number by which it will be known whether what is now read from a leaf's index
+ * is still so: while this function returns the same, it is.  To be called
+ * before that is read.  now is the clock.
+ */
+uint64
+rf_leaf_number(const RfLeaf *leaf, RfClock now)
+{
+	uint64		slot = rf_read_slot(leaf->index);
+
+	return slot != 0 ? slot : now;
 }
 
 /*
@@ -110,24 +96,24 @@ rf_table_asked(RfTable *table)
 
 /*
  * Does the copy of a leaf's index deny that there is a key of the condition's
- * set?  Sets the stamp of what was copied, and sees to it that the plan's clock says when
- * it was true.
+ * set?  Sets the stamp of what was copied.  If it is not certain that the copy is true
+ * now, the plan's clock says so, and a guard will look.
  */
 bool
 rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond, bool in_recovery,
 		 RfStamp *stamp)
 {
+	bool		same = leaf->true_at == rf_leaf_number(leaf, rf_planning->started);
+
 	rf_table_asked(table);
-	if (!rf_leaf_is_known(leaf) || !rf_planning->guess ||
-		leaf->slot != rf_read_slot(leaf->index))
+	if (leaf->copy == NULL || !rf_planning->guess ||
+		(!same && rf_read_moves() != 0) ||
+		rf_copy_probe(leaf->copy, cond->set, in_recovery, stamp) != RF_NO)
 		return false;
-	if (!in_recovery && (rf_group_denies(cond, leaf) ||
-						 rf_digest_denies(&leaf->digest, cond->set)))
-		*stamp = leaf->digest.stamp;
-	else if (leaf->copy == NULL ||
-			 rf_copy_probe(leaf->copy, cond->set, in_recovery, stamp) != RF_NO)
-		return false;
-	rf_clock_merge(&rf_planning->clock, &leaf->clock);
+
+	/* Change counters do not tell of other files. */
+	if (!same || (rf_read_moves() != 0 && !rf_leaf_is_located(leaf)))
+		rf_planning->clock = 0;
 	return true;
 }
 
@@ -135,13 +121,13 @@ rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond, bool in_recovery,
  * Should a digest be made now of what a leaf's copy is asked about?
  */
 bool
-rf_digest_is_due(const RfLeaf *leaf)
+rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
 {
 	uint64		keys;
 
 	if (digest_keys_left <= 0 || leaf->copy == NULL ||
-		leaf->digest.filter.bits != NULL || leaf->digest.grouped_at != 0 ||
-		leaf->slot != rf_read_slot(leaf->index))
+		(rf_read_moves() != 0 && leaf->true_at != rf_read_slot(leaf->index)) ||
+		!rf_may_be_grouped(index, leaf))
 		return false;
 	keys = rf_copy_wants_digest(leaf->copy);
 	digest_keys_left -= keys;
@@ -149,7 +135,8 @@ rf_digest_is_due(const RfLeaf *leaf)
 }
 
 /*
- * Throws away all copies of a table's indexes.
+ * Throws away all copies of a table's indexes, and the digests that are the session's
+ * own.
  */
 void
 rf_forget_copies(RfTable *table)
@@ -159,8 +146,8 @@ rf_forget_copies(RfTable *table)
 		RfIndex    *index = &table->indexes[i];
 
 		for (int j = 0; index->mapped && j < index->nleaves; j++)
-			rf_forget_copy(table, &index->leaves[j]);
-		rf_forget_groups(index, &copies_used);
+			forget_copy(table, &index->leaves[j]);
+		rf_forget_groups(index);
 	}
 	table->has_copies = false;
 }
@@ -173,7 +160,7 @@ rf_make_room(const RfTable *table)
 {
 	RfTable    *victim;
 
-	while (copies_used + ENOUGH > (Size) rf_cache_size * 1024 &&
+	while (rf_cache_used + ENOUGH > (Size) rf_cache_size * 1024 &&
 		   (victim = rf_least_asked_table(table)) != NULL)
 		rf_forget_copies(victim);
 }
@@ -186,28 +173,33 @@ rf_make_room(const RfTable *table)
 bool
 rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip)
 {
-	return rf_leaf_is_known(leaf) && leaf->slot != 0 &&
-		leaf->slot == rf_read_slot(leaf->index) &&
-		leaf->digest.stamp.identity == skip->stamp.identity &&
-		leaf->digest.stamp.changes == skip->stamp.changes &&
-		rf_leaf_is_located(leaf);
+	RfStamp		stamp;
+
+	if (leaf->copy == NULL || leaf->true_at == 0 ||
+		leaf->true_at != rf_read_slot(leaf->index))
+		return false;
+	stamp = rf_copy_stamp(leaf->copy);
+	return rf_same_stamp(&stamp, &skip->stamp) && rf_leaf_is_located(leaf);
 }
 
 /*
- * A guard has compared a NO's stamp with that of the leaf's index, and it was
- * the same or another.  clock and read_slot were read before that.
+ * A leaf's index has been looked at, and had this stamp; number is what
+ * rf_leaf_number() said before.  What is known of the index is true as of then, or
+ * is of the past.
  */
 void
-rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
-				 const RfClock *clock, uint64 read_slot, bool same)
+rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
+				const RfStamp *stamp, uint64 number)
 {
-	if (!rf_leaf_is_known(leaf))
-		return;
-	if (same && leaf->digest.stamp.identity == skip->stamp.identity &&
-		leaf->digest.stamp.changes == skip->stamp.changes)
+	if (leaf->copy != NULL)
 	{
-		rf_leaf_is_true(leaf, clock, read_slot);
+		RfStamp		copied = rf_copy_stamp(leaf->copy);
+
+		if (rf_same_stamp(&copied, stamp))
+			leaf->true_at = number;
+		else
+			forget_copy(table, leaf);
+		table->has_copies = true;
 	}
-	else
-		rf_forget_copy(table, leaf);
+	rf_column_checked(index, leaf, stamp, number);
 }

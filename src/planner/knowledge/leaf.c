@@ -125,8 +125,7 @@ has_stamp(const RfAsked *asked, const RfStamp *expected)
 		!rf_read_stamp_by_file(&asked->leaf->locator, asked->codec,
 							   asked->leaf->copy, &stamp))
 		return false;
-	return stamp.identity == expected->identity &&
-		stamp.changes == expected->changes;
+	return rf_same_stamp(&stamp, expected);
 }
 
 /*
@@ -159,11 +158,11 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
  * Asks the index of a leaf, and keeps a copy of it for the next time.
  */
 static RfAnswer
-ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
-		  RfStamp *stamp)
+ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
+		  bool in_recovery, RfStamp *stamp)
 {
 	uint64		before = rf_changes();
-	uint64		read_slot = rf_read_slot(leaf->index);
+	uint64		number = rf_leaf_number(leaf, rf_planning->started);
 	bool		stale = false;
 	RfAnswer	answer = RF_UNKNOWN;
 	RfAsked		asked;
@@ -175,15 +174,16 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
 			rf_table_suspect(table);
 		return RF_UNKNOWN;
 	}
-	asked.codec = cond->index->codec;
-	if (asked.relation == NULL || rf_index_fits(cond->index, asked.relation))
+	asked.codec = index->codec;
+	if (asked.relation == NULL || rf_index_fits(index, asked.relation))
 	{
 		if (asked.relation != NULL)
 			rf_leaf_locate(leaf, asked.relation, before);
 		rf_make_room(table);
 		rf_copy_slot(table, leaf, &slot);
-		answer = ask(&asked, cond->set, in_recovery, stamp, &slot);
-		rf_copy_kept(table, leaf, &slot, read_slot);
+		memset(stamp, 0, sizeof(*stamp));
+		answer = ask(&asked, set, in_recovery, stamp, &slot);
+		rf_leaf_checked(table, index, leaf, stamp, number);
 	}
 	unlock_index(&asked);
 	return answer;
@@ -194,25 +194,15 @@ ask_index(RfTable *table, const RfCond *cond, RfLeaf *leaf, bool in_recovery,
  * opened.
  */
 static void
-make_digest(RfTable *table, RfIndex *index, RfLeaf *leaf)
+make_digest(RfIndex *index, RfLeaf *leaf)
 {
 	bool		stale = false;
 	RfAsked		asked;
-	RfCopySlot	slot;
-	RfDigestPlace place;
 
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 		return;
-	if (asked.relation == NULL && leaf->copy != NULL)
-	{
-		rf_copy_slot(table, leaf, &slot);
-		rf_digest_place(table, index, leaf, &slot, &place);
-
-		/* That may have brought one that somebody else has made. */
-		if (leaf->copy != NULL && leaf->digest.grouped_at == 0)
-			rf_copy_digest(&slot, &leaf->locator, &place);
-		rf_roll_changes += leaf->digest.grouped_at != 0;
-	}
+	if (asked.relation == NULL)
+		rf_put_digest(index, leaf, rf_planning->started);
 	unlock_index(&asked);
 }
 
@@ -269,10 +259,11 @@ leaf_denies(const RfCond *cond, void *arg)
 	if (entry == NULL)
 		return false;
 	entry->probes++;
-	if (rf_digest_is_due(entry))
-		make_digest(leaf->table, cond->index, entry);
+	if (rf_digest_is_due(cond->index, entry))
+		make_digest(cond->index, entry);
 	if (!rf_guess(leaf->table, entry, cond, leaf->in_recovery, &stamp) &&
-		ask_index(leaf->table, cond, entry, leaf->in_recovery, &stamp) != RF_NO)
+		ask_index(leaf->table, cond->index, entry, cond->set,
+				  leaf->in_recovery, &stamp) != RF_NO)
 		return false;
 	entry->skips++;
 	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &stamp);
@@ -295,33 +286,32 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 
 /*
  * Is a NO still one, by a locked index?  Sets the skip's stamp to the one this
- * was found out for.  table is the entry the leaf is in, if it is known.
+ * was found out for.  leaf is what is known of the index, or NULL.
  */
 static bool
-still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
-			 const RfRecheck *recheck)
+still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
+			 RfLeaf *leaf, RfSkip *skip, const RfRecheck *recheck)
 {
-	RfStamp		stamp;
+	RfStamp		stamp = {0, 0};
 	RfKeySet  **set = &recheck->sets[skip->probe];
-	uint64		read_slot = rf_read_slot(skip->index);
-	bool		same;
+	uint64		number = leaf != NULL ?
+	rf_leaf_number(leaf, recheck->clock) : 0;
+	bool		holds = true;
 
 	/* Before anything is read (R5). */
 	if (recheck->serializable != NULL)
 		PredicateLockRelation(asked->relation, recheck->serializable);
 
-	same = recheck->trust_stamps && has_stamp(asked, &skip->stamp);
+	if (!recheck->trust_stamps || !has_stamp(asked, &skip->stamp))
+	{
+		if (*set == NULL)
+			*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
+		holds = ask(asked, *set, recheck->in_recovery, &stamp, NULL) == RF_NO;
+		skip->stamp = stamp;
+	}
 	if (leaf != NULL)
-		rf_guess_checked(table, leaf, skip, &recheck->clock, read_slot,
-						 same);
-	if (same)
-		return true;
-	if (*set == NULL)
-		*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
-	if (ask(asked, *set, recheck->in_recovery, &stamp, NULL) != RF_NO)
-		return false;
-	skip->stamp = stamp;
-	return true;
+		rf_leaf_checked(table, index, leaf, &skip->stamp, number);
+	return holds;
 }
 
 /*
@@ -330,7 +320,7 @@ still_denied(const RfAsked *asked, RfTable *table, RfLeaf *leaf, RfSkip *skip,
  */
 static RfLeaf *
 known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
-		   const RfIndex **found)
+		   RfIndex **found)
 {
 	for (int i = 0; table != NULL && i < table->nindexes; i++)
 	{
@@ -356,7 +346,7 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 {
 	RfTable    *table = rf_known_table(skip->table);
 	RfAsked		asked = {0};
-	const RfIndex *index = NULL;
+	RfIndex    *index = NULL;
 	RfLeaf	   *leaf = known_leaf(table, skip, recheck, &index);
 	uint64		before = rf_changes();
 	bool		stale = false;
@@ -367,10 +357,7 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 		asked.codec = index->codec;
 	if (!lock_table && !recheck->in_recovery && leaf != NULL &&
 		rf_guess_is_true(leaf, skip))
-	{
-		rf_leaf_is_true(leaf, &recheck->clock, leaf->slot);
 		return true;
-	}
 	if (lock_table &&
 		!ConditionalLockRelationOid(skip->leaf, AccessShareLock))
 		return false;
@@ -383,7 +370,7 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 		if (asked.relation != NULL && leaf != NULL &&
 			rf_index_fits(index, asked.relation))
 			rf_leaf_locate(leaf, asked.relation, before);
-		holds = still_denied(&asked, table, leaf, skip, recheck);
+		holds = still_denied(&asked, table, index, leaf, skip, recheck);
 		unlock_index(&asked);
 	}
 	if (lock_table)

@@ -15,7 +15,7 @@
  *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
  *	  leaf.c		opens a partition's index and asks it
  *	  guess.c		asks the copy of an index this backend has kept
- *	  groups.c		asks digests of many partitions at once
+ *	  groups.c		digests of many partitions, side by side
  *	  bulk.c		leaves out all that these deny, and checks them, at once
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		ExecutorStart_hook: plans again where it does not
@@ -44,9 +44,6 @@
 #include "utils/guc.h"
 #include "utils/snapshot.h"
 
-/* rangefilter.cache_size (kB) */
-extern int	rf_cache_size;
-
 /* rangefilter.estimate_rows */
 extern bool rf_estimate_rows;
 
@@ -64,32 +61,24 @@ typedef struct RfTrack
 	uint64		changed_at;		/* what rf_changes() said then */
 } RfTrack;
 
-/* When summaries were looked at; see rf_clock_quiet. */
-typedef struct RfClock
-{
-	uint64		completions;	/* transactions that ended so far; 0: unknown */
-	uint64		own;			/* rows this backend gave to indexes so far,
-								 * and rf_changes() */
-} RfClock;
-
 /*
- * The index of a leaf partition, and this backend's copy of it.  What every
- * planning looks at comes first.
+ * When summaries were looked at: a number that moves whenever something may have
+ * become visible.  0: not known, which no clock ever says.  See plan.c.
  */
+typedef uint64 RfClock;
+
+/* The index of a leaf partition, and this backend's copy of it. */
 typedef struct RfLeaf
 {
 	Oid			leaf;
 	Oid			index;
 	RfCopy	   *copy;			/* or NULL */
+	uint64		true_at;		/* when the copy was: see rf_leaf_number() */
 	uint32		probes;			/* since these were last collected ... */
-	uint32		skips;			/* ... and those answered NO */
-	RfClock		clock;			/* read before the copy was last found true
-								 * ... */
-	uint64		slot;			/* ... and rf_read_slot() before that */
-	RfDigest	digest;			/* goes with the copy */
+	uint32		skips;			/* ... and those answered NO; with
+								 * RfGroup.denials, modulo 2^32 */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
 	bool		located;
-	bool		on_roll;		/* see bulk.c */
 	uint64		located_at;		/* rf_changes() before locator was read, or
 								 * when it was still true */
 	RfTrack    *track;
@@ -135,8 +124,7 @@ typedef struct RfIndex
 	RfLeaf	   *leaves;			/* in the order of the table's partitions */
 	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves; NULL
 										 * until it is needed */
-	struct RfGroups *groups;	/* of leaves' digests; NULL: none yet */
-	bool		looked;			/* for shared ones */
+	struct RfGroups *groups;	/* of leaves' digests; NULL: not looked for */
 } RfIndex;
 
 /* A partitioned table; stays in memory while anything is being planned. */
@@ -194,16 +182,6 @@ extern void rf_map_leaves(RfTable *table, RfIndex *index);
 extern bool rf_leaf_is_located(RfLeaf *leaf);
 extern void rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when);
 
-/*
- * Is something known of the leaf's index, as of its clock and slot: by a copy, or
- * by a digest that somebody else has made of one?
- */
-static inline bool
-rf_leaf_is_known(const RfLeaf *leaf)
-{
-	return leaf->copy != NULL || leaf->digest.grouped_at != 0;
-}
-
 /* ---- match.c ---- */
 
 typedef enum RfCondKind
@@ -226,7 +204,8 @@ typedef struct RfCond
 	bytea	   *flat;			/* the set, serialized */
 	int			probe;			/* its number in the planning's list */
 	uint64	   *denied;			/* by groups, a bit for each leaf, or NULL */
-	uint64		denied_at;		/* rf_digests_grouped then */
+	bool		certain;		/* ... as of when planning started */
+	struct RfBulk *bulk;		/* those of them that are left out, or NULL */
 	List	   *args;			/* RF_COND_AND, RF_COND_OR */
 } RfCond;
 
@@ -360,7 +339,7 @@ typedef struct RfPlanning
 	bool		in_recovery;
 	bool		guess;			/* may ask copies */
 	RfClock		started;		/* before anything was read */
-	RfClock		clock;			/* when all NOs were true */
+	RfClock		clock;			/* when all NOs were true: then, or 0 */
 	MemoryContext context;		/* the caller's */
 	PlannerGlobal *glob;
 	uint32		mark;			/* in the plan until it is finished; 0: none */
@@ -384,102 +363,64 @@ extern void rf_init_plan(void);
 extern PlannedStmt *rf_plan(Query *parse, const char *query_string,
 							int cursor_options, ParamListInfo bound_params);
 extern void rf_mark_plan(PlannerInfo *root);
-extern void rf_clock_read(RfClock *clock);
-extern bool rf_clock_quiet(const RfClock *then);
-extern void rf_clock_merge(RfClock *clock, const RfClock *other);
+extern RfClock rf_clock_read(void);
 
 /* ---- guess.c ---- */
 
 extern bool rf_begin_guessing(void);
 extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 					 bool in_recovery, RfStamp *stamp);
-extern bool rf_digest_is_due(const RfLeaf *leaf);
+extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_make_room(const RfTable *table);
 extern void rf_table_asked(RfTable *table);
 extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
-extern void rf_copy_kept(RfTable *table, RfLeaf *leaf, RfCopySlot *slot,
-						 uint64 read_slot);
-extern void rf_forget_copy(RfTable *table, RfLeaf *leaf);
 extern void rf_forget_copies(RfTable *table);
+extern uint64 rf_leaf_number(const RfLeaf *leaf, RfClock now);
 extern bool rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip);
-extern void rf_guess_checked(RfTable *table, RfLeaf *leaf, const RfSkip *skip,
-							 const RfClock *clock, uint64 read_slot,
-							 bool same);
-
-/* ---- bulk.c ---- */
-
-/* Counters of 64 leaves. */
-#define RF_TALLY_PLANES	8
-typedef struct RfTally
-{
-	uint64		planes[RF_TALLY_PLANES];
-} RfTally;
-
-/* Leaves of an index that groups may speak for. */
-typedef struct RfRoll
-{
-	uint64		changes;		/* rf_roll_changes, ... */
-	uint64		moves;			/* ... rf_read_moves() ... */
-	uint64		located_at;		/* ... and rf_changes(), when it was made */
-	RfClock		clock;			/* read before its leaves' copies were last
-								 * found true */
-	Oid		   *oids;			/* the tables of all leaves, in order */
-	uint64	   *leaves;			/* a bit for each leaf */
-	RfTally    *tallies;		/* one for each group; not yet counted at
-								 * leaves */
-} RfRoll;
-
-/* Moves when a roll should be made anew: leaves of groups came, went, or changed. */
-extern uint64 rf_roll_changes;
-
-extern Bitmapset *rf_deny_in_bulk(RfTable *table, const RfPass *pass,
-								  const RfCond *cond, Bitmapset *rest);
-extern bool rf_recheck_bulk(const RfBulk *bulk, RfRecheck *recheck);
-extern void rf_roll_counts(RfIndex *index);
-extern void rf_leaf_is_true(RfLeaf *leaf, const RfClock *clock,
-							uint64 read_slot);
+extern void rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
+							const RfStamp *stamp, uint64 number);
 
 /* ---- groups.c ---- */
 
-/* Digests of 64 leaves: shared ones, or this session's own, or none yet. */
+/*
+ * Digests of 64 leaves.  current and certain are what they were while two numbers
+ * stay: nothing has changed since.
+ */
 typedef struct RfGroup
 {
-	RfDigestView view;			/* of the shared ones */
-	uint64	   *rows;			/* own ones, or NULL ... */
-	FilterDigest frame;			/* ... and their frame, if nbits are not 0 */
-	bool		framed;			/* frame has been looked for */
+	uint64		as_of;			/* rf_read_moves(), or the clock where there
+								 * are no change counters; 0: look again */
+	uint64		changes;		/* rf_changes() */
+	uint64		current;		/* leaves that may be guessed by their columns */
+	uint64		certain;		/* ... and of which these are true now */
+	uint32		denials;		/* in bulk, not yet counted at leaves */
+	RfDigestView view;
 } RfGroup;
 
-/* Digests of an index's leaves. */
 typedef struct RfGroups
 {
 	int			n;
-	RfRoll		roll;
+	Oid		   *oids;			/* the tables of all leaves, in order */
 	RfGroup		groups[FLEXIBLE_ARRAY_MEMBER];
 } RfGroups;
 
-/* Moves when a digest comes to a group. */
-extern uint64 rf_digests_grouped;
+extern bool rf_may_ask_groups(const RfKeySet *set);
+extern void rf_need_groups(RfTable *table, RfIndex *index);
+extern uint64 rf_ask_group(RfIndex *index, int number, const RfKeySet *set,
+						   RfClock now);
+extern bool rf_may_be_grouped(const RfIndex *index, const RfLeaf *leaf);
+extern void rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
+extern void rf_column_checked(RfIndex *index, const RfLeaf *leaf,
+							  const RfStamp *stamp, uint64 number);
+extern void rf_count_denials(RfIndex *index, int number, uint64 denied);
+extern void rf_collect_denials(RfIndex *index);
+extern void rf_forget_groups(RfIndex *index);
 
-extern void rf_digest_place(RfTable *table, RfIndex *index, RfLeaf *leaf,
-							RfCopySlot *slot, RfDigestPlace *place);
-extern void rf_forget_groups(RfIndex *index, Size *used);
-extern void rf_ask_groups(RfTable *table, RfCond *cond, const RfClock *now);
+/* ---- bulk.c ---- */
 
-/*
- * Does what rf_ask_groups() read deny that the leaf's index has a key of the set?
- * The leaf is one of the index's.
- */
-static inline bool
-rf_group_denies(const RfCond *cond, const RfLeaf *leaf)
-{
-	int			position = leaf - cond->index->leaves;
-
-	return cond->denied != NULL && leaf->digest.grouped_at != 0 &&
-		leaf->digest.grouped_at <= cond->denied_at &&
-		(cond->denied[position / FILTER_DIGESTS] >>
-		 position % FILTER_DIGESTS & 1) != 0;
-}
+extern Bitmapset *rf_deny_in_bulk(RfTable *table, RfPass *pass,
+								  Bitmapset *rest);
+extern bool rf_recheck_bulk(const RfBulk *bulk, RfRecheck *recheck);
 
 /* ---- skip.c ---- */
 

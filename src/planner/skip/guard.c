@@ -318,18 +318,18 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 		snapshot->takenDuringRecovery;
 	recheck.trust_stamps = state->in_recovery || !recheck.in_recovery;
 	if (!IsolationIsSerializable() && !recheck.in_recovery &&
-		rf_clock_quiet(&state->clock))
+		rf_clock_read() == state->clock)
 		return true;
 
 	scratch = AllocSetContextCreate(CurrentMemoryContext,
 									"rangefilter guard",
 									ALLOCSET_SMALL_SIZES);
 	old = MemoryContextSwitchTo(scratch);
-	rf_clock_read(&recheck.clock);
-	if (recheck.in_recovery)
-		recheck.clock.completions = 0;
-	else
+	if (!recheck.in_recovery)
+	{
+		recheck.clock = rf_clock_read();
 		state->in_recovery = false;
+	}
 
 	/* What rf_guess_is_true() goes by. */
 	AcceptInvalidationMessages();

@@ -250,10 +250,7 @@ ask_leaves(RfTable *table, RfPass *pass)
 	table->has_counts = true;
 	rf_stats_pending = true;
 	if (rf_planning->guess && !rf_planning->in_recovery)
-	{
-		rf_ask_groups(table, pass->match.cond, &rf_planning->started);
-		rest = rf_deny_in_bulk(table, pass, pass->match.cond, rest);
-	}
+		rest = rf_deny_in_bulk(table, pass, rest);
 	while ((i = bms_next_member(rest, i)) >= 0)
 	{
 		MemoryContext old;

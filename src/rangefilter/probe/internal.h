@@ -24,6 +24,10 @@ extern void rf_copy_hints(const RfCopy *copy, RfFile *file);
 /* rfdigests.c; rangefilter.shared_cache_size (kB) */
 extern int	rf_shared_cache_size;
 
+/* Where sessions share digests, so many are taken to ask as often as this one. */
+#define RF_DIGEST_SHARERS	10
+
+extern int	rf_digests_sharers(void);
 extern Size rf_digests_memory(void);
 extern void rf_start_digests(void);
 extern void rf_init_digests(void);

@@ -33,17 +33,16 @@ typedef struct RfStamp
  */
 typedef struct RfCopy RfCopy;
 
-/* Goes with a copy, and often spares asking it. */
-typedef struct RfDigest
+static inline bool
+rf_same_stamp(const RfStamp *a, const RfStamp *b)
 {
-	RfStamp		stamp;			/* of the copy */
-	uint64		grouped_at;		/* not 0: it is in an RfDigestPlace, since ... */
-	FilterDigest filter;		/* bits are NULL: there is none of its own */
-} RfDigest;
+	return a->identity == b->identity && a->changes == b->changes;
+}
 
 /*
- * What the digest in a column of a shared group says it is of: an index, in a
- * file, with this stamp when rf_read_slot() said slot.
+ * What the digest in a column of a group says it is of: an index, in a file, with
+ * this stamp when rf_read_slot() said slot.  Where there are no such numbers, slot is
+ * another one that tells a time, which is for the caller to choose.
  */
 typedef struct RfColumn
 {
@@ -53,38 +52,27 @@ typedef struct RfColumn
 	RfStamp		stamp;
 } RfColumn;
 
-/* How a session sees a shared group. */
-typedef struct RfSharedGroup RfSharedGroup;
+/* How a session sees a group. */
+typedef struct RfDigestGroup RfDigestGroup;
 typedef struct RfDigestView
 {
-	RfSharedGroup *group;		/* or NULL */
+	RfDigestGroup *group;		/* or NULL; then the rest means nothing */
 	uint64		writes;			/* number of its state then */
 	FilterDigest frame;
 	const uint64 *rows;
+	RfColumn	columns[FILTER_DIGESTS];
 } RfDigestView;
 
-/* Where a digest is put beside others: nowhere if both rows and view are NULL. */
-typedef struct RfDigestPlace
-{
-	const FilterDigest *frame;
-	uint64	   *rows;			/* the session's own */
-	RfDigestView *view;
-	RfColumn	what;			/* with view */
-	int			column;
-	uint64		now;			/* for grouped_at */
-} RfDigestPlace;
-
-/* Where a copy is kept, and how much room there is. */
+/* Where a copy is kept. */
 typedef struct RfCopySlot
 {
 	RfCopy	  **copy;			/* NULL: none yet */
-	RfDigest   *digest;			/* goes with the copy */
 	MemoryContext context;		/* where copies are allocated */
-	Size	   *used;			/* bytes all copies take ... */
-	Size		limit;			/* ... and may take */
-	uint64	   *ungrouped;		/* counts digests that left their places */
-	bool		kept;			/* out: there is a copy of what was just read */
 } RfCopySlot;
+
+/* rangefilter.cache_size (kB), and bytes in use for copies and own digests. */
+extern int	rf_cache_size;
+extern Size rf_cache_used;
 
 /*
  * Reads the stamp of an open index.  False where it cannot be had (empty or
@@ -125,16 +113,23 @@ extern bool rf_read_stamp_by_file(const RfRelFile *locator,
 extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
 							  bool in_recovery, RfStamp *stamp);
 
+/* The stamp of what was copied. */
+extern RfStamp rf_copy_stamp(const RfCopy *copy);
+
 /*
  * Is it time to make a digest of what the copy is asked about, since it is asked
  * so often?  0: no; else the number of keys, some nanoseconds each.
- * rf_copy_digest() does so if there is room, with the index locked and at locator.
- * It reads all of the filter.  The digest is put into its place, if it has one and fits
- * its frame.
  */
 extern uint64 rf_copy_wants_digest(const RfCopy *copy);
-extern void rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator,
-						   const RfDigestPlace *place);
+
+/*
+ * Makes a digest with a frame, if that suits, of an index that is locked and in this
+ * file; its bits are allocated in the current context.  It reads all of the filter.
+ * Where it fails, or frame is NULL since there is none, nobody wants one for
+ * a while.
+ */
+extern bool rf_copy_digest(RfCopy *copy, const RfRelFile *locator,
+						   const FilterDigest *frame, FilterDigest *digest);
 
 /*
  * What a digest of the copy would span, and of how many keys.  False where there
@@ -156,17 +151,17 @@ extern uint32 rf_digest_bits(uint64 nkeys);
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *frame);
 
 /*
- * Groups of digests in shared memory (rfdigests.c).  How many bytes there are for
- * them: 0 if the server has not loaded the library, or is in recovery.
+ * Groups of digests (rfdigests.c): in shared memory, or the session's own where the
+ * server has not loaded the library.  How many bytes there are for them: 0 in
+ * recovery.
  */
 extern Size rf_digests_room(void);
 
 /*
- * Looks at the shared group of the leaves of a partitioned index from
- * FILTER_DIGESTS * number on, and sets its columns.  False: there is none.
+ * Looks at the group of the leaves of a partitioned index from
+ * FILTER_DIGESTS * number on.  False: there is none.
  */
-extern bool rf_digests_view(Oid index, int number, RfDigestView *view,
-							RfColumn *columns);
+extern bool rf_digests_view(Oid index, int number, RfDigestView *view);
 
 /*
  * Makes one without digests, if there is room: where there is none, or, if it is
@@ -188,24 +183,14 @@ extern void rf_digests_used(const RfDigestView *view);
  * Puts a digest with the group's frame into a column, unless the group is not as it
  * was.  The view is then one of the new state.
  */
-extern bool rf_digests_put(RfDigestView *view, const FilterDigest *digest,
+extern void rf_digests_put(RfDigestView *view, const FilterDigest *digest,
 						   int number, const RfColumn *column);
+
+/* Throws a group away that is the session's own; of shared ones none. */
+extern void rf_digests_forget(Oid index, int number);
 extern void rf_digests_usage(int64 *columns, int64 *bytes);
 
-/* Should digests take no more room: copies may take all of it, limit. */
-static inline bool
-rf_copies_full(Size used, Size limit)
-{
-	return used > limit - limit / 16;
-}
-
-/*
- * Does a digest deny that there is a key of the set?  So does the summary with its
- * stamp, except on standbys.
- */
-extern bool rf_digest_denies(const RfDigest *digest, const RfKeySet *set);
-
-/* Throws a copy away, and its digest. */
+/* Throws a copy away. */
 extern void rf_copy_forget(RfCopySlot *slot);
 
 /*

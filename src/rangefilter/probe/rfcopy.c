@@ -32,22 +32,25 @@
 #define RF_DIGEST_KEYS_PER_QUESTION	100
 #define RF_DIGEST_QUESTIONS			10
 
-/* Where sessions share digests, so many are taken to ask as often. */
-#define RF_DIGEST_SHARERS			10
-
 /* Bits of a digest for each key: three quarters of absent points are denied. */
 #define RF_DIGEST_BITS		3
 
 /* More keys take longer than one query should. */
 #define RF_DIGEST_MAX_KEYS	100000
 
+/* However often there was none to be had, it is tried again. */
+#define RF_DIGEST_MOST_FAILED		16
+
+int			rf_cache_size = 8192;
+Size		rf_cache_used = 0;
+
 struct RfCopy
 {
 	RfFile		file;
 	Size		size;			/* of all this */
 	Size		head;			/* of the metapage's fields kept */
-	uint32		asked;			/* questions since making a digest was last
-								 * thought of */
+	uint32		asked;			/* questions since a digest was last tried */
+	uint32		failed;			/* so often there was none to be had */
 	/* These and the directory follow, MAXALIGNed. */
 };
 
@@ -85,20 +88,23 @@ rf_head_size(const RfMetaData *meta)
 void
 rf_copy_forget(RfCopySlot *slot)
 {
-	if (slot->digest->grouped_at != 0)
-		(*slot->ungrouped)++;
-	slot->digest->grouped_at = 0;
 	if (*slot->copy == NULL)
 		return;
-	if (slot->digest->filter.bits != NULL)
-	{
-		*slot->used -= filter_digest_size(slot->digest->filter.nbits);
-		pfree(slot->digest->filter.bits);
-		slot->digest->filter.bits = NULL;
-	}
-	*slot->used -= (*slot->copy)->size;
+	rf_cache_used -= (*slot->copy)->size;
 	pfree(*slot->copy);
 	*slot->copy = NULL;
+}
+
+/*
+ * See probe.h.
+ */
+RfStamp
+rf_copy_stamp(const RfCopy *copy)
+{
+	const RfMetaData *meta = rf_copy_meta(copy);
+	RfStamp		stamp = {meta->identity, meta->changes};
+
+	return stamp;
 }
 
 /*
@@ -114,64 +120,40 @@ rf_copy_is_current(const RfCopy *copy, const RfMetaData *meta)
 }
 
 /*
- * Is what is known the digest alone, which others have made, and is it one of this
- * state of the metapage?
- */
-static bool
-rf_digest_is_current(const RfCopySlot *slot, const RfMetaData *meta)
-{
-	return slot->digest->grouped_at != 0 &&
-		slot->digest->stamp.identity == meta->identity &&
-		slot->digest->stamp.changes == meta->changes;
-}
-
-/*
  * Keeps a copy of the metapage, whose lock the caller holds, or brings an
- * older one up to date; slot->kept tells.  None is kept of what would only say UNKNOWN, or
- * where the pages are in local buffers.
+ * older one up to date; else there is none afterwards.  None is kept of what would only
+ * say UNKNOWN, or where the pages are in local buffers, or if there is no room.
  */
 void
 rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 {
 	const RfMetaData *meta = rf_page_meta(page);
-	RfCopy	   *copy = *slot->copy;
 
-	if (copy != NULL ? !rf_copy_is_current(copy, meta) :
-		!rf_digest_is_current(slot, meta))
-	{
+	if (*slot->copy != NULL && !rf_copy_is_current(*slot->copy, meta))
 		rf_copy_forget(slot);
-		copy = NULL;
-	}
-	if (copy == NULL)
+	if (*slot->copy == NULL)
 	{
 		Size		head = rf_head_size(meta);
 		Size		size = MAXALIGN(sizeof(RfCopy)) + head +
 		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
+		RfCopy	   *copy;
 
 		if ((meta->flags & RF_UNCERTAIN_FLAGS) ||
-			(file->index != NULL && RelationUsesLocalBuffers(file->index)))
+			(file->index != NULL && RelationUsesLocalBuffers(file->index)) ||
+			rf_cache_used + size > (Size) rf_cache_size * 1024)
 			return;
-		if (*slot->used + size > slot->limit)
-		{
-			/* Then the digest has to do. */
-			slot->kept = slot->digest->grouped_at != 0;
-			return;
-		}
 		copy = MemoryContextAlloc(slot->context, size);
 		copy->size = size;
 		copy->head = head;
-		copy->asked = 0;
+		copy->asked = copy->failed = 0;
 		memcpy(rf_copy_meta(copy), meta, head);
 		rf_copy_bare_segments(rf_copy_segments(copy), meta);
-		*slot->used += size;
+		rf_cache_used += size;
 		*slot->copy = copy;
-		slot->digest->stamp.identity = meta->identity;
-		slot->digest->stamp.changes = meta->changes;
 	}
-	copy->file = *file;
-	copy->file.index = NULL;
-	copy->file.locked = false;
-	slot->kept = true;
+	(*slot->copy)->file = *file;
+	(*slot->copy)->file.index = NULL;
+	(*slot->copy)->file.locked = false;
 }
 
 /*
@@ -184,23 +166,6 @@ rf_copy_hints(const RfCopy *copy, RfFile *file)
 		return;
 	file->meta_buffer = copy->file.meta_buffer;
 	memcpy(file->buffers, copy->file.buffers, sizeof(file->buffers));
-}
-
-/*
- * See probe.h.
- */
-bool
-rf_digest_denies(const RfDigest *digest, const RfKeySet *set)
-{
-	if (digest->filter.bits == NULL || set->kind != RF_KEY_U64 || set->nulls)
-		return false;
-	for (int i = 0; i < set->nranges; i++)
-	{
-		if (!filter_digest_denies(&digest->filter, set->ranges[i].lo.num,
-								  set->ranges[i].hi.num))
-			return false;
-	}
-	return true;
 }
 
 /*
@@ -270,10 +235,11 @@ rf_copy_wants_digest(const RfCopy *copy)
 	RfSpan		span;
 
 	/* Only questions to a single segment are counted. */
-	if (copy->asked < RF_DIGEST_QUESTIONS || !rf_copy_span(copy, &span) ||
-		span.nkeys > (uint64) (copy->asked - RF_DIGEST_QUESTIONS) *
-		RF_DIGEST_KEYS_PER_QUESTION *
-		(rf_digests_room() > 0 ? RF_DIGEST_SHARERS : 1))
+	if (copy->asked >> copy->failed < RF_DIGEST_QUESTIONS ||
+		!rf_copy_span(copy, &span) ||
+		span.nkeys > (uint64) ((copy->asked >> copy->failed) -
+							   RF_DIGEST_QUESTIONS) *
+		RF_DIGEST_KEYS_PER_QUESTION * rf_digests_sharers())
 		return 0;
 	return span.nkeys;
 }
@@ -291,84 +257,35 @@ rf_span_fits(const RfSpan *span, const FilterDigest *frame)
 }
 
 /*
- * Makes a digest of the copy's only segment, whose bits are allocated here, if
- * that is possible.
+ * See probe.h.
  */
-static bool
-rf_make_digest(const RfCopy *copy, const RfRelFile *locator,
-			   MemoryContext context, FilterDigest *digest)
+bool
+rf_copy_digest(RfCopy *copy, const RfRelFile *locator,
+			   const FilterDigest *frame, FilterDigest *digest)
 {
 	const RfMetaData *meta = rf_copy_meta(copy);
 	const RfSegment *segment = rf_copy_segments(copy);
 	RfRunReader reader;
 	RfFile		file;
+	RfSpan		span;
 	bool		made;
 
-	digest->bits = MemoryContextAlloc(context,
-									  filter_digest_size(digest->nbits));
+	/* If this fails, not soon again. */
+	copy->asked = 0;
+	copy->failed = Min(copy->failed + 1, RF_DIGEST_MOST_FAILED);
+	if (frame == NULL || !rf_copy_span(copy, &span) ||
+		!rf_span_fits(&span, frame))
+		return false;
+	*digest = *frame;
+	digest->bits = palloc(filter_digest_size(digest->nbits));
 	rf_locked_file(&file, locator, copy);
 	rf_run_reader_begin(&reader, &file, meta, segment);
 	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
 							  segment->root_len, &reader.reader);
 	rf_run_reader_end(&reader);
-	if (!made)
-	{
+	if (made)
+		copy->failed = 0;
+	else
 		pfree(digest->bits);
-		digest->bits = NULL;
-	}
 	return made;
-}
-
-/*
- * Puts a digest of the copy into a place, if it fits.
- */
-static bool
-rf_group_digest(RfCopySlot *slot, const RfRelFile *locator,
-				const RfDigestPlace *place)
-{
-	FilterDigest digest = *place->frame;
-	RfSpan		span;
-
-	if (!rf_copy_span(*slot->copy, &span) ||
-		!rf_span_fits(&span, place->frame) ||
-		!rf_make_digest(*slot->copy, locator, CurrentMemoryContext, &digest))
-		return false;
-	if (place->rows != NULL)
-		filter_digest_put(place->rows, &digest, place->column);
-
-	/* If somebody else has been putting one there meanwhile, another time. */
-	if (place->rows != NULL ||
-		rf_digests_put(place->view, &digest, place->column, &place->what))
-		slot->digest->grouped_at = place->now;
-	pfree(digest.bits);
-	return true;
-}
-
-/*
- * See probe.h.
- */
-void
-rf_copy_digest(RfCopySlot *slot, const RfRelFile *locator,
-			   const RfDigestPlace *place)
-{
-	RfCopy	   *copy = *slot->copy;
-	FilterDigest digest = {
-		.nbits = rf_digest_bits(rf_copy_segments(copy)->nkeys)
-	};
-	Size		size = filter_digest_size(digest.nbits);
-
-	/* If this fails, not soon again.  Copies are to have room left. */
-	copy->asked = 0;
-	if (slot->digest->filter.bits != NULL || slot->digest->grouped_at != 0)
-		return;
-	if ((place->rows != NULL || place->view != NULL) &&
-		rf_group_digest(slot, locator, place))
-		return;
-	if (rf_copies_full(*slot->used + size, slot->limit))
-		return;
-	if (rf_make_digest(copy, locator, slot->context, &digest))
-	{
-		slot->digest->filter = digest;
-		*slot->used += size;
-	}
 }

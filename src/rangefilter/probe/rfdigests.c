@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * rfdigests.c
- *	  Groups of digests in shared memory, where the server loaded the library.
+ *	  Groups of digests: in shared memory, where the server loaded the library, else
+ *	  the session's own.
  *
  * A group is 64 columns of bits, for the digests of 64 indexes; probe.h has what
  * goes with a column.  Any session may put a digest into a column, and all
@@ -14,6 +15,9 @@
  *
  * Bits are in an area in which room is made by throwing away groups that nobody
  * has asked for some time.  Who still reads there finds the number changed.
+ *
+ * Groups of a session's own are the same, but for the memory, which is of
+ * rangefilter.cache_size, and for the lock: nobody else is there.
  *
  * A group may be wrong about nothing, but may be of the past: whose digest a
  * column is, of which file, and at what time, is for those to look at who want to
@@ -39,6 +43,9 @@
 /* Groups there can be at a time. */
 #define GROUPS	1024
 
+/* A session has room for its own ones if there are so many bytes for each. */
+#define BYTES_PER_OWN_GROUP	(64 * 1024)
+
 /* Seconds: groups asked for later than this ago are not thrown away ... */
 #define IN_USE	10
 
@@ -59,11 +66,11 @@ typedef struct GroupKey
 	int			number;
 } GroupKey;
 
-struct RfSharedGroup
+struct RfDigestGroup
 {
 	pg_atomic_uint64 writes;
 	pg_atomic_uint64 used_at;	/* second */
-	dsa_pointer memory;
+	dsa_pointer memory;			/* of shared ones */
 	uint64	   *rows;
 	FilterDigest frame;
 	RfColumn	columns[FILTER_DIGESTS];
@@ -72,15 +79,23 @@ struct RfSharedGroup
 /* Keys are apart from groups, to be looked through fast. */
 typedef struct DigestStore
 {
-	LWLock	   *lock;
+	LWLock	   *lock;			/* NULL: this is the session's own */
 	Size		size;			/* of the area behind this */
+	int			ngroups;
 	GroupKey	keys[GROUPS];
-	RfSharedGroup groups[GROUPS];
+	RfDigestGroup groups[FLEXIBLE_ARRAY_MEMBER];
 } DigestStore;
+
+#define STORE_SIZE(ngroups) \
+	CACHELINEALIGN(offsetof(DigestStore, groups) + \
+				   (ngroups) * sizeof(RfDigestGroup))
 
 int			rf_shared_cache_size = 65536;
 
 static DigestStore *store = NULL;
+
+/* Of the session's own store. */
+static MemoryContext own_context = NULL;
 
 static object_access_hook_type previous_access = NULL;
 
@@ -90,7 +105,7 @@ static Size area_size;
 static void *
 area_place(void)
 {
-	return (char *) store + CACHELINEALIGN(sizeof(DigestStore));
+	return (char *) store + STORE_SIZE(GROUPS);
 }
 
 /*
@@ -103,7 +118,24 @@ rf_digests_memory(void)
 	if (area_size < LEAST_MEMORY)
 		return 0;
 	RequestNamedLWLockTranche(LOCK_NAME, 1);
-	return CACHELINEALIGN(sizeof(DigestStore)) + area_size + PG_CACHE_LINE_SIZE;
+	return STORE_SIZE(GROUPS) + area_size + PG_CACHE_LINE_SIZE;
+}
+
+/*
+ * A new store is empty.
+ */
+static void
+clear_store(int ngroups)
+{
+	store->lock = NULL;
+	store->size = 0;
+	store->ngroups = ngroups;
+	for (int i = 0; i < ngroups; i++)
+	{
+		store->keys[i].index = InvalidOid;
+		pg_atomic_init_u64(&store->groups[i].writes, 0);
+		pg_atomic_init_u64(&store->groups[i].used_at, 0);
+	}
 }
 
 /*
@@ -119,18 +151,13 @@ rf_start_digests(void)
 	if (area_size < LEAST_MEMORY)
 		return;
 	store = ShmemInitStruct("rangefilter digests",
-							CACHELINEALIGN(sizeof(DigestStore)) + area_size,
+							STORE_SIZE(GROUPS) + area_size,
 							&found);
 	if (found)
 		return;
+	clear_store(GROUPS);
 	store->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
 	store->size = area_size;
-	for (int i = 0; i < GROUPS; i++)
-	{
-		store->keys[i].index = InvalidOid;
-		pg_atomic_init_u64(&store->groups[i].writes, 0);
-		pg_atomic_init_u64(&store->groups[i].used_at, 0);
-	}
 	area = dsa_create_in_place(area_place(), area_size, store->lock->tranche,
 							   NULL);
 	dsa_pin(area);
@@ -157,22 +184,73 @@ attach_area(void)
 	return area;
 }
 
+static bool
+is_shared(void)
+{
+	return store != NULL && store->lock != NULL;
+}
+
+/*
+ * How many sessions a digest is of use to.
+ */
+int
+rf_digests_sharers(void)
+{
+	return is_shared() ? RF_DIGEST_SHARERS : 1;
+}
+
 /*
  * See probe.h.
  */
 Size
 rf_digests_room(void)
 {
-	return store != NULL && !RecoveryInProgress() ? store->size : 0;
+	if (RecoveryInProgress())
+		return 0;
+	return is_shared() ? store->size : (Size) rf_cache_size * 1024;
+}
+
+/*
+ * Makes the session's own store, if there is none.  It takes a twentieth of the room.
+ */
+static void
+need_store(void)
+{
+	int			ngroups = Min(GROUPS, (Size) rf_cache_size * 1024 /
+							  BYTES_PER_OWN_GROUP);
+
+	if (store != NULL)
+		return;
+	if (own_context == NULL)
+		own_context = AllocSetContextCreate(TopMemoryContext,
+											"rangefilter digests",
+											ALLOCSET_DEFAULT_SIZES);
+	store = MemoryContextAllocZero(own_context, STORE_SIZE(ngroups));
+	clear_store(ngroups);
+	rf_cache_used += STORE_SIZE(ngroups);
+}
+
+static void
+lock_store(LWLockMode mode)
+{
+	if (store->lock != NULL)
+		LWLockAcquire(store->lock, mode);
+}
+
+static void
+unlock_store(void)
+{
+	if (store->lock != NULL)
+		LWLockRelease(store->lock);
 }
 
 /*
  * The group with this key, or NULL.  The lock is held.
  */
-static RfSharedGroup *
+static RfDigestGroup *
 find_group(Oid index, int number)
 {
-	for (int i = 0; i < GROUPS; i++)
+	for (int i = 0; i < store->ngroups; i++)
 	{
 		if (store->keys[i].index == index && store->keys[i].number == number &&
 			store->keys[i].database == MyDatabaseId)
@@ -192,15 +270,66 @@ this_second(void)
  * Nothing in between may fail.
  */
 static void
-begin_change(RfSharedGroup *group)
+begin_change(RfDigestGroup *group)
 {
 	(void) pg_atomic_fetch_add_u64(&group->writes, 1);
 }
 
 static void
-end_change(RfSharedGroup *group)
+end_change(RfDigestGroup *group)
 {
 	(void) pg_atomic_fetch_add_u64(&group->writes, 1);
+}
+
+/*
+ * Would a session's own digests take room that copies are to have left?
+ */
+static bool
+is_too_much(Size size)
+{
+	Size		limit = rf_digests_room();
+
+	return rf_cache_used + size > limit - limit / 16;
+}
+
+/*
+ * Memory for the bits of a group, set to 0.  False where there is no room.
+ */
+static bool
+allocate_rows(RfDigestGroup *group, Size size)
+{
+	if (is_shared())
+	{
+		group->memory = dsa_allocate_extended(attach_area(), size,
+											  DSA_ALLOC_HUGE |
+											  DSA_ALLOC_NO_OOM | DSA_ALLOC_ZERO);
+		if (!DsaPointerIsValid(group->memory))
+			return false;
+		group->rows = dsa_get_address(attach_area(), group->memory);
+		return true;
+	}
+	if (is_too_much(size))
+		return false;
+	group->rows = MemoryContextAllocExtended(own_context, size,
+											 MCXT_ALLOC_HUGE |
+											 MCXT_ALLOC_NO_OOM |
+											 MCXT_ALLOC_ZERO);
+	if (group->rows == NULL)
+		return false;
+	rf_cache_used += size;
+	return true;
+}
+
+static void
+free_rows(RfDigestGroup *group)
+{
+	if (is_shared())
+		dsa_free(attach_area(), group->memory);
+	else
+	{
+		pfree(group->rows);
+		rf_cache_used -= group->frame.nbits * sizeof(uint64);
+	}
 }
 
 /*
@@ -209,13 +338,13 @@ end_change(RfSharedGroup *group)
 static void
 free_group(int i)
 {
-	RfSharedGroup *group = &store->groups[i];
+	RfDigestGroup *group = &store->groups[i];
 
 	begin_change(group);
 	store->keys[i].index = InvalidOid;
 	memset(group->columns, 0, sizeof(group->columns));
 	end_change(group);
-	dsa_free(attach_area(), group->memory);
+	free_rows(group);
 }
 
 /*
@@ -228,7 +357,7 @@ free_oldest_group(void)
 	int			oldest = -1;
 	uint64		used_at = 0;
 
-	for (int i = 0; i < GROUPS; i++)
+	for (int i = 0; i < store->ngroups; i++)
 	{
 		uint64		when = pg_atomic_read_u64(&store->groups[i].used_at);
 
@@ -251,25 +380,20 @@ free_oldest_group(void)
 static int
 allocate_group(Size words)
 {
-	dsa_pointer memory = InvalidDsaPointer;
 	int			i = 0;
 
 	/* Nothing should go for what will not fit. */
-	if (words * sizeof(uint64) > store->size / 2)
+	if (words * sizeof(uint64) > rf_digests_room() / 2)
 		return -1;
-	while (i < GROUPS && OidIsValid(store->keys[i].index))
+	while (i < store->ngroups && OidIsValid(store->keys[i].index))
 		i++;
-	if (i == GROUPS && (i = free_oldest_group()) < 0)
+	if (i == store->ngroups && (i = free_oldest_group()) < 0)
 		return -1;
-	while (!DsaPointerIsValid(memory))
+	while (!allocate_rows(&store->groups[i], words * sizeof(uint64)))
 	{
-		memory = dsa_allocate_extended(attach_area(), words * sizeof(uint64),
-									   DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM |
-									   DSA_ALLOC_ZERO);
-		if (!DsaPointerIsValid(memory) && free_oldest_group() < 0)
+		if (free_oldest_group() < 0)
 			return -1;
 	}
-	store->groups[i].memory = memory;
 	return i;
 }
 
@@ -281,11 +405,13 @@ rf_digests_make(Oid index, int number, const FilterDigest *frame,
 				const RfDigestView *old)
 {
 	int			i;
-	RfSharedGroup *group;
+	RfDigestGroup *group;
 
 	/* Before the lock: this may fail. */
-	(void) attach_area();
-	LWLockAcquire(store->lock, LW_EXCLUSIVE);
+	need_store();
+	if (is_shared())
+		(void) attach_area();
+	lock_store(LW_EXCLUSIVE);
 	group = find_group(index, number);
 	if (group != NULL && group == old->group &&
 		pg_atomic_read_u64(&group->writes) == old->writes)
@@ -297,7 +423,6 @@ rf_digests_make(Oid index, int number, const FilterDigest *frame,
 	{
 		group = &store->groups[i];
 		begin_change(group);
-		group->rows = dsa_get_address(attach_area(), group->memory);
 		group->frame = *frame;
 		group->frame.bits = NULL;
 		memset(group->columns, 0, sizeof(group->columns));
@@ -307,27 +432,30 @@ rf_digests_make(Oid index, int number, const FilterDigest *frame,
 		pg_atomic_write_u64(&group->used_at, this_second());
 		end_change(group);
 	}
-	LWLockRelease(store->lock);
+	unlock_store();
 }
 
 /*
  * See probe.h.
  */
 bool
-rf_digests_view(Oid index, int number, RfDigestView *view, RfColumn *columns)
+rf_digests_view(Oid index, int number, RfDigestView *view)
 {
-	RfSharedGroup *group;
+	RfDigestGroup *group;
 
-	LWLockAcquire(store->lock, LW_SHARED);
+	view->group = NULL;
+	if (store == NULL)
+		return false;
+	lock_store(LW_SHARED);
 	group = find_group(index, number);
 	if (group != NULL)
 	{
 		view->writes = pg_atomic_read_u64(&group->writes);
 		view->rows = group->rows;
 		view->frame = group->frame;
-		memcpy(columns, group->columns, sizeof(group->columns));
+		memcpy(view->columns, group->columns, sizeof(group->columns));
 	}
-	LWLockRelease(store->lock);
+	unlock_store();
 	view->group = group;
 	return group != NULL;
 }
@@ -362,25 +490,38 @@ rf_digests_used(const RfDigestView *view)
 /*
  * See probe.h.
  */
-bool
+void
 rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 			   const RfColumn *column)
 {
-	RfSharedGroup *group = view->group;
-	bool		same;
+	RfDigestGroup *group = view->group;
 
-	LWLockAcquire(store->lock, LW_EXCLUSIVE);
-	same = pg_atomic_read_u64(&group->writes) == view->writes;
-	if (same)
+	lock_store(LW_EXCLUSIVE);
+	if (pg_atomic_read_u64(&group->writes) == view->writes)
 	{
 		begin_change(group);
 		filter_digest_put(group->rows, digest, number);
 		group->columns[number] = *column;
 		end_change(group);
 		view->writes = pg_atomic_read_u64(&group->writes);
+		view->columns[number] = *column;
 	}
-	LWLockRelease(store->lock);
-	return same;
+	unlock_store();
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_digests_forget(Oid index, int number)
+{
+	RfDigestGroup *group;
+
+	if (store == NULL || is_shared())
+		return;
+	group = find_group(index, number);
+	if (group != NULL)
+		free_group(group - store->groups);
 }
 
 /*
@@ -392,14 +533,14 @@ static void
 forget_database(Oid database)
 {
 	(void) attach_area();
-	LWLockAcquire(store->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < GROUPS; i++)
+	lock_store(LW_EXCLUSIVE);
+	for (int i = 0; i < store->ngroups; i++)
 	{
 		if (OidIsValid(store->keys[i].index) &&
 			store->keys[i].database == database)
 			free_group(i);
 	}
-	LWLockRelease(store->lock);
+	unlock_store();
 }
 
 /*
@@ -412,7 +553,7 @@ object_accessed(ObjectAccessType access, Oid class, Oid object, int sub,
 	if (previous_access)
 		previous_access(access, class, object, sub, arg);
 	if (access == OAT_POST_CREATE && class == DatabaseRelationId &&
-		store != NULL)
+		is_shared())
 		forget_database(object);
 }
 
@@ -427,17 +568,17 @@ rf_init_digests(void)
 }
 
 /*
- * How many columns there are in groups of this database that nothing has made
+ * How many columns there are in shared groups of this database that nothing has made
  * outdated, and bytes they take.
  */
 void
 rf_digests_usage(int64 *columns, int64 *bytes)
 {
 	*columns = *bytes = 0;
-	if (store == NULL)
+	if (!is_shared())
 		return;
-	LWLockAcquire(store->lock, LW_SHARED);
-	for (int i = 0; i < GROUPS; i++)
+	lock_store(LW_SHARED);
+	for (int i = 0; i < store->ngroups; i++)
 	{
 		if (!OidIsValid(store->keys[i].index) ||
 			store->keys[i].database != MyDatabaseId)
@@ -451,5 +592,5 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 				column->slot == rf_read_slot(column->index);
 		}
 	}
-	LWLockRelease(store->lock);
+	unlock_store();
 }
