@@ -195,7 +195,7 @@ typedef struct RfGateIndex
 	Relation	relation;		/* NULL: not open */
 	uint32		asked;			/* so often */
 	RfCounts   *counts;
-	RfImage    *image;			/* NULL: there is none */
+	RfCopy	   *copy;			/* NULL: there is none */
 } RfGateIndex;
 
 /*
@@ -252,7 +252,7 @@ typedef struct RfGateState
 	bool		current_values; /* datums are those of this scan */
 	MemoryContext context;		/* holds datums and cond */
 	MemoryContext scratch;
-	MemoryContext images;
+	MemoryContext copies;		/* of indexes */
 	Size		budget;			/* what these may still take */
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */

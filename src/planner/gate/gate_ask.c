@@ -323,14 +323,18 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	*counts = index->counts;
 	if (++index->asked == 2)
 	{
-		MemoryContext old = MemoryContextSwitchTo(gate->images);
+		MemoryContext old = MemoryContextSwitchTo(gate->copies);
 
-		index->image = rf_image_make(index->relation, in_recovery,
-									 &gate->budget);
+		index->copy = rf_copy_make(index->relation, set->kind, &gate->budget);
 		MemoryContextSwitchTo(old);
 	}
-	if (index->image != NULL)
-		return rf_image_probe(index->image, index->relation, set);
+	if (index->copy != NULL)
+	{
+		RfAnswer	answer = rf_copy_probe(index->copy, set, in_recovery, &stamp);
+
+		if (answer != RF_UNKNOWN)
+			return answer;
+	}
 	return rf_probe(index->relation, set, in_recovery, &stamp, NULL);
 }
 

@@ -146,8 +146,8 @@ init_question(RfGateState *gate, CustomScan *plan)
 										  ALLOCSET_SMALL_SIZES);
 	if (gate->repeated)
 	{
-		gate->images = AllocSetContextCreate(CurrentMemoryContext,
-											 "rangefilter gate images",
+		gate->copies = AllocSetContextCreate(CurrentMemoryContext,
+											 "rangefilter gate copies",
 											 ALLOCSET_DEFAULT_SIZES);
 		gate->budget = get_hash_memory_limit();
 	}

@@ -33,6 +33,14 @@ typedef enum RfAnswer
 /* Pages whose buffers are remembered: pinning those again needs no look-up. */
 #define RF_RECENT_PAGES	8
 
+/* Copies of pages of runs, which never change, in memory that is counted. */
+typedef struct RfKeptPages
+{
+	Size	   *budget;			/* bytes that may still be allocated */
+	BlockNumber nblocks;
+	uint8	   *pages[FLEXIBLE_ARRAY_MEMBER];	/* contents; NULL: none yet */
+} RfKeptPages;
+
 /* How the pages of an index are read. */
 typedef struct RfFile
 {
@@ -43,6 +51,7 @@ typedef struct RfFile
 	Buffer		meta_buffer;	/* where the metapage was last seen */
 	Buffer		buffers[RF_RECENT_PAGES];	/* likewise other pages, by block
 											 * modulo their number */
+	RfKeptPages *kept;			/* of a copy; or NULL */
 } RfFile;
 
 /* What a backend remembers of an open index; in rd_amcache. */
@@ -86,7 +95,6 @@ extern void rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags);
 extern void rf_set_directory(Page page, uint32 len);
 extern Size rf_bare_meta_size(const RfMetaData *meta);
 extern uint32 rf_copy_bare_segments(RfSegment *to, const RfMetaData *from);
-extern void rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from);
 extern bool rf_has_nulls(const RfMetaData *meta);
 extern bool rf_any_nulls(const RfMetaData *meta, const RfSegment *segment);
 

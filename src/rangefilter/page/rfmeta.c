@@ -420,7 +420,7 @@ rf_bare_segment_length(const RfSegment *segment)
 }
 
 /*
- * The size of a copy of the metapage's content made by rf_copy_bare_meta().
+ * How long the metapage's content is without what rf_copy_bare_segments() leaves out.
  */
 Size
 rf_bare_meta_size(const RfMetaData *meta)
@@ -460,18 +460,6 @@ rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
 		segment = rf_next_segment(segment);
 	}
 	return total;
-}
-
-/*
- * The same for all of the metapage's content.
- */
-void
-rf_copy_bare_meta(RfMetaData *to, const RfMetaData *from)
-{
-	memcpy(to, from, MAXALIGN(sizeof(RfMetaData)));
-	to->directory_len =
-		rf_copy_bare_segments(unconstify(RfSegment *, rf_first_segment(to)),
-							  from);
 }
 
 /*

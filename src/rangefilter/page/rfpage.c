@@ -138,27 +138,62 @@ rf_pin_block(RfFile *file, BlockNumber block)
 }
 
 /*
+ * The place for a block's content among those kept of a file, or NULL.
+ */
+static uint8 **
+rf_kept_page(const RfFile *file, BlockNumber block)
+{
+	return file->kept != NULL && block < file->kept->nblocks ?
+		&file->kept->pages[block] : NULL;
+}
+
+/*
+ * Keeps the content of a page, if there is room, and returns it.
+ */
+static const uint8 *
+rf_keep_page(const RfFile *file, BlockNumber block, const uint8 *content)
+{
+	uint8	  **place = rf_kept_page(file, block);
+
+	if (place == NULL || RF_PAGE_CONTENT > *file->kept->budget)
+		return content;
+	*file->kept->budget -= RF_PAGE_CONTENT;
+	*place = MemoryContextAlloc(GetMemoryChunkContext(file->kept),
+								RF_PAGE_CONTENT);
+	memcpy(*place, content, RF_PAGE_CONTENT);
+	return *place;
+}
+
+/*
  * FilterReader callback: share-locks page pageno of the run, releasing the
- * page read before.  NULL where the page is not what the directory says.
+ * page read before; or says where it is kept.  NULL where the page is not what
+ * the directory says.
  */
 static const uint8 *
 rf_read_run_page(FilterReader *self, uint32_t pageno)
 {
 	RfRunReader *reader = (RfRunReader *) self;
+	BlockNumber block = reader->run_block + pageno;
+	uint8	  **kept;
 	Page		page;
 
 	rf_run_reader_end(reader);
-	if (pageno >= reader->reader.npages ||
-		!rf_block_exists(reader->file, reader->run_block + pageno))
+	if (pageno >= reader->reader.npages)
 		return NULL;
-	reader->buffer = rf_pin_block(reader->file, reader->run_block + pageno);
+	kept = rf_kept_page(reader->file, block);
+	if (kept != NULL && *kept != NULL)
+		return *kept;
+	if (!rf_block_exists(reader->file, block))
+		return NULL;
+	reader->buffer = rf_pin_block(reader->file, block);
 	if (!BufferIsValid(reader->buffer))
 		return NULL;
 	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(reader->buffer);
 	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
 		return NULL;
-	return (const uint8 *) RfPageGetContent(page);
+	return rf_keep_page(reader->file, block,
+						(const uint8 *) RfPageGetContent(page));
 }
 
 /*

@@ -27,9 +27,9 @@ typedef struct RfStamp
 } RfStamp;
 
 /*
- * A backend's copy of an index's metapage, to guess by.  What such a copy says
- * was true when its stamp was read; whether it still is, is for the caller to
- * find out.
+ * A backend's copy of an index's metapage, to be asked in its place.  What such a copy
+ * says was true when its stamp was read; whether it still is, is for the caller to
+ * find out, if it matters.
  */
 typedef struct RfCopy RfCopy;
 
@@ -112,6 +112,14 @@ extern bool rf_read_stamp_by_file(const RfRelFile *locator,
  */
 extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
 							  bool in_recovery, RfStamp *stamp);
+
+/*
+ * Makes a copy for those who ask it many times, of an open index whose keys are of this
+ * kind: in the current context, with copies of the run's pages as they are read.  That
+ * takes from *budget (bytes), which must outlive it.  NULL where there can be
+ * none.  While it is in use the caller keeps the index locked and open.
+ */
+extern RfCopy *rf_copy_make(Relation index, RfKeyKind kind, Size *budget);
 
 /* The stamp of what was copied. */
 extern RfStamp rf_copy_stamp(const RfCopy *copy);
@@ -214,20 +222,6 @@ typedef struct RfShares
 extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
 							   RfKeySet **sets, int nsets, RfShares *shares,
 							   double *share);
-
-/*
- * A summary kept in memory, in the current context, for those who ask it many
- * times: what it denies is not in the index as of the moment it was made.  It
- * grows as it is asked, and takes from *budget (bytes), which must outlive it.
- * NULL where there can be none.  While it is in use the caller keeps the index
- * locked and open.  in_recovery: as for rf_probe().
- */
-typedef struct RfImage RfImage;
-
-extern RfImage *rf_image_make(Relation index, bool in_recovery,
-							  Size *budget);
-extern RfAnswer rf_image_probe(RfImage *image, Relation index,
-							   const RfKeySet *set);
 
 /* Shared memory, if the server loads the library; called once, when it is loaded. */
 extern void rf_init_shared(void);

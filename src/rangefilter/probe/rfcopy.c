@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfcopy.c
- *	  Copies of metapages that a backend keeps, to guess by.
+ *	  Copies of metapages that a backend keeps, and asks in place of the indexes.
  *
  * A planner that asks a thousand indexes spends most of its time on locking
  * and opening them and on their metapages.  With a copy of the metapage and the
@@ -12,8 +12,10 @@
  * answer is what the index would have answered when the copy was made, or
  * RF_UNKNOWN.
  *
- * A NO by a copy is worth what its stamp is worth: it must be checked before
- * rows are left out because of it.
+ * A planner's NO by a copy is worth what its stamp is worth: it must be checked before
+ * rows are left out because of it.  A gate makes copies when its query has its snapshot:
+ * what they deny is good for that snapshot, however much is inserted later.  It keeps
+ * copies of the run's pages, too, and asks the index where one is not there any more.
  *
  *-------------------------------------------------------------------------
  */
@@ -120,6 +122,32 @@ rf_copy_is_current(const RfCopy *copy, const RfMetaData *meta)
 }
 
 /*
+ * How large a copy of a metapage is.
+ */
+static Size
+rf_copy_size(const RfMetaData *meta)
+{
+	return MAXALIGN(sizeof(RfCopy)) + rf_head_size(meta) +
+		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
+}
+
+/*
+ * Copies a metapage, whose lock the caller holds.  The copy's file is not set.
+ */
+static RfCopy *
+rf_copy_meta_to(MemoryContext context, const RfMetaData *meta)
+{
+	RfCopy	   *copy = MemoryContextAlloc(context, rf_copy_size(meta));
+
+	copy->size = rf_copy_size(meta);
+	copy->head = rf_head_size(meta);
+	copy->asked = copy->failed = 0;
+	memcpy(rf_copy_meta(copy), meta, copy->head);
+	rf_copy_bare_segments(rf_copy_segments(copy), meta);
+	return copy;
+}
+
+/*
  * Keeps a copy of the metapage, whose lock the caller holds, or brings an
  * older one up to date; else there is none afterwards.  None is kept of what would only
  * say UNKNOWN, or where the pages are in local buffers, or if there is no room.
@@ -133,27 +161,66 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 		rf_copy_forget(slot);
 	if (*slot->copy == NULL)
 	{
-		Size		head = rf_head_size(meta);
-		Size		size = MAXALIGN(sizeof(RfCopy)) + head +
-		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
-		RfCopy	   *copy;
-
 		if ((meta->flags & RF_UNCERTAIN_FLAGS) ||
 			(file->index != NULL && RelationUsesLocalBuffers(file->index)) ||
-			rf_cache_used + size > (Size) rf_cache_size * 1024)
+			rf_cache_used + rf_copy_size(meta) > (Size) rf_cache_size * 1024)
 			return;
-		copy = MemoryContextAlloc(slot->context, size);
-		copy->size = size;
-		copy->head = head;
-		copy->asked = copy->failed = 0;
-		memcpy(rf_copy_meta(copy), meta, head);
-		rf_copy_bare_segments(rf_copy_segments(copy), meta);
-		rf_cache_used += size;
-		*slot->copy = copy;
+		*slot->copy = rf_copy_meta_to(slot->context, meta);
+		rf_cache_used += (*slot->copy)->size;
 	}
 	(*slot->copy)->file = *file;
 	(*slot->copy)->file.index = NULL;
 	(*slot->copy)->file.locked = false;
+}
+
+/*
+ * Before which block all runs of a metapage end.
+ */
+static BlockNumber
+rf_end_of_runs(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	BlockNumber end = 0;
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		end = Max(end, segment->run_block + segment->npages);
+		segment = rf_next_segment(segment);
+	}
+	return end;
+}
+
+/*
+ * See probe.h.  Summaries with keys in the delta have no such copy, since pages of
+ * a delta do change.
+ */
+RfCopy *
+rf_copy_make(Relation index, RfKeyKind kind, Size *budget)
+{
+	Buffer		buffer = rf_try_read_meta(index);
+	const RfMetaData *meta;
+	BlockNumber nblocks;
+	Size		size;
+	RfCopy	   *copy = NULL;
+
+	if (!BufferIsValid(buffer))
+		return NULL;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	nblocks = rf_end_of_runs(meta);
+	size = offsetof(RfKeptPages, pages) + nblocks * sizeof(uint8 *);
+	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0 && meta->ndelta == 0 &&
+		rf_index_codec(index)->kind == kind &&
+		rf_copy_size(meta) + size <= *budget)
+	{
+		copy = rf_copy_meta_to(CurrentMemoryContext, meta);
+		copy->file = *rf_file(index);
+		copy->file.kept = palloc0(size);
+		copy->file.kept->budget = budget;
+		copy->file.kept->nblocks = nblocks;
+		*budget -= copy->size + size;
+	}
+	UnlockReleaseBuffer(buffer);
+	return copy;
 }
 
 /*
