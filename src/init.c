@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "planner/planning/planning.h"
+#include "planner/hooks.h"
 #include "rangefilter/page/options.h"
 #include "rangefilter/probe/probe.h"
 #include "stats/stats.h"

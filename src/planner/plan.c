@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan.c
- *	  planner_hook: every call of the planner, and what it may do.
+ *	  Every call of the planner, and what it may do.
  *
  * A skip is a guess until the executor has its snapshot, so a plan that relies
  * on one must come with the means to make another.  Planning scribbles on the
@@ -22,47 +22,16 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
-#include "planner/gate/gate.h"
+#include "planner/hooks.h"
+#include "planner/join_filter/join_filter.h"
 #include "stats/stats.h"
 #include "storage/lwlock.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
 
-/* The innermost call under way; an error goes back to that of its catcher. */
-RfPlanning *rf_planning = NULL;
-
-/* Planning again after guesses kept failing; after one has. */
-bool		rf_suppress_skips = false;
-bool		rf_suppress_guesses = false;
-
-/* No catalog cache; see rf_mark_plan(). */
-#define RF_MARK_CACHE	(-1)
-
 /* A mark is no QuerySource there is, and a number. */
 #define RF_QUERY_MARK	0x40000000
 #define RF_QUERY_SERIAL	0x3fffffff
-
-static planner_hook_type previous_hook = NULL;
-
-/*
- * To be called before summaries are looked at: as long as it says the same, nothing
- * has become visible to any snapshot, and they are as good as if read now.  No
- * transaction with an id has ended, this backend has put no row into indexes, and it has
- * seen no relation change: its own commands may rewrite a table, which builds
- * indexes without inserting into any.  (To be in the same command is not enough: rows an
- * INSERT has put in place so far are seen by queries of its triggers.)  All three are
- * counts, which never go back, so their sum is the same only if each of them is.
- */
-RfClock
-rf_clock_read(void)
-{
-	uint64		completions;
-
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
-	completions = RF_TRANSAM->xactCompletionCount;
-	LWLockRelease(ProcArrayLock);
-	return completions + rf_inserts + rf_changes();
-}
 
 /*
  * Does one entry of a range table hold something that could be skipped?
@@ -188,9 +157,9 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 	planning->clock = planning->started;
 
 	/*
-	 * Of most indexes no lock will be taken.  One that is about to go has been
-	 * declared not valid before anybody's rows pass it by: who reads this
-	 * after the clock knows, or these rows' transaction ends later.
+	 * Of most indexes no lock will be taken.  One that is about to go has
+	 * been declared not valid before anybody's rows pass it by: who reads
+	 * this after the clock knows, or these rows' transaction ends later.
 	 */
 	AcceptInvalidationMessages();
 	planning->guess = rf_begin_guessing();
@@ -212,27 +181,6 @@ mark_query(Query *parse)
 		parse->querySource = (QuerySource) (RF_QUERY_MARK |
 											(++serial & RF_QUERY_SERIAL));
 	return source;
-}
-
-/*
- * The plan that is being made will not be right before it is finished.  A mark
- * says so that is like no other: among the items that invalidate a plan, as one of
- * a catalog cache that there is not.
- */
-void
-rf_mark_plan(PlannerInfo *root)
-{
-	PlanInvalItem *item;
-
-	if (rf_planning->marked == root->glob)
-		return;
-	if (rf_planning->mark == 0)
-		rf_planning->mark = pg_prng_uint32(&pg_global_prng_state) | 1;
-	rf_planning->marked = root->glob;
-	item = makeNode(PlanInvalItem);
-	item->cacheId = RF_MARK_CACHE;
-	item->hashValue = rf_planning->mark;
-	root->glob->invalItems = lappend(root->glob->invalItems, item);
 }
 
 /*
@@ -264,11 +212,11 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
 }
 
 /*
- * planner_hook
+ * Has a query planned by next, and finishes the plan: planner_hook.
  */
 PlannedStmt *
-rf_plan(Query *parse, const char *query_string, int cursor_options,
-		ParamListInfo bound_params)
+rf_plan(planner_hook_type next, Query *parse, const char *query_string,
+		int cursor_options, ParamListInfo bound_params)
 {
 	RfPlanning	planning = {.outer = rf_planning,.parse = parse,
 	.context = CurrentMemoryContext};
@@ -287,12 +235,7 @@ rf_plan(Query *parse, const char *query_string, int cursor_options,
 	rf_planning = &planning;
 	PG_TRY();
 	{
-		if (previous_hook)
-			result = previous_hook(parse, query_string, cursor_options,
-								   bound_params);
-		else
-			result = standard_planner(parse, query_string, cursor_options,
-									  bound_params);
+		result = next(parse, query_string, cursor_options, bound_params);
 	}
 	PG_FINALLY();
 	{
@@ -307,17 +250,8 @@ rf_plan(Query *parse, const char *query_string, int cursor_options,
 	{
 		rf_attach_guard(result, &planning);
 		rf_finish_gates(result, &planning);
+		rf_feed_gates(result, &planning);
 		rf_attach_watch(result, &planning);
 	}
 	return result;
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_plan(void)
-{
-	previous_hook = planner_hook;
-	planner_hook = rf_plan;
 }

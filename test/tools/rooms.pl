@@ -16,8 +16,8 @@ use warnings;
 use File::Basename qw(dirname basename);
 use File::Find;
 
-my $MAX_FILES = 35;
-my $MAX_RING = 21;
+my $MAX_FILES = 16;
+my $MAX_RING = 6;
 
 my $show = @ARGV && $ARGV[0] eq '--show';
 my $problems = 0;

@@ -104,7 +104,7 @@ check_random(Numbers *numbers, const FilterDigest *digest)
 	}
 	for (i = 0; i < (int) numbers->n; i++)
 		CHECK(!digest_denies(digest, numbers->keys[i],
-									numbers->keys[i]),
+							 numbers->keys[i]),
 			  "key %" PRIu64, numbers->keys[i]);
 }
 

@@ -49,9 +49,26 @@ typedef enum RfWatchPrivate
 	RF_WATCH_DONE				/* Boolean */
 } RfWatchPrivate;
 
+static const CustomExecMethods watch_exec_methods = {
+	.CustomName = "Range Filter Watch",
+	RF_INERT_METHODS
+};
+
+/*
+ * CreateCustomScanState of the list.
+ */
+static Node *
+create_watch_state(CustomScan *watch)
+{
+	CustomScanState *state = makeNode(CustomScanState);
+
+	state->methods = &watch_exec_methods;
+	return (Node *) state;
+}
+
 static const CustomScanMethods watch_methods = {
 	.CustomName = "Range Filter Watch",
-	.CreateCustomScanState = rf_create_guard_state
+	.CreateCustomScanState = create_watch_state
 };
 
 /* What became of one of the tables. */
@@ -71,8 +88,6 @@ typedef struct RfWatchContext
 	RfWatched  *tables;			/* by leaf */
 	int			n;
 } RfWatchContext;
-
-static ExecutorEnd_hook_type previous_hook = NULL;
 
 /*
  * A pass over a table's partitions begins: may their scans be watched?
@@ -335,19 +350,15 @@ count_scans(QueryDesc *desc, CustomScan *watch)
 }
 
 /*
- * ExecutorEnd_hook
+ * A plan ends: counts what its scans found, if they were watched.
  */
-static void
-executor_end(QueryDesc *desc)
+void
+rf_watch_end(QueryDesc *desc)
 {
 	CustomScan *watch = find_watch(desc->plannedstmt);
 
 	if (watch != NULL && desc->planstate->instrument != NULL)
 		count_scans(desc, watch);
-	if (previous_hook)
-		previous_hook(desc);
-	else
-		standard_ExecutorEnd(desc);
 }
 
 /*
@@ -358,6 +369,4 @@ rf_init_activity(void)
 {
 	rf_stats_collect = rf_collect_counts;
 	RegisterCustomScanMethods(&watch_methods);
-	previous_hook = ExecutorEnd_hook;
-	ExecutorEnd_hook = executor_end;
 }

@@ -20,7 +20,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "planner/gate/gate.h"
+#include "planner/condition/parameter.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 

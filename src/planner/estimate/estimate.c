@@ -32,7 +32,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "planner/estimate/estimate.h"
-#include "planner/gate/gate.h"
+#include "planner/condition/parameter.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -70,8 +70,6 @@ typedef struct RfCountRel
 	RfMadeUp	made_up;		/* ... and gets these statistics */
 } RfCountRel;
 
-static get_relation_stats_hook_type previous_relation_hook = NULL;
-static get_index_stats_hook_type previous_index_hook = NULL;
 
 /* The column whose statistics are being tried, and what they say. */
 static RelOptInfo *tried_rel = NULL;
@@ -345,9 +343,9 @@ is_column(const RfIndexColumn *column, AttrNumber attno, Node *expr)
  * The statistics of a subquery's column are looked for in its own planning, but
  * with the relation of the query above, which is none of that planning's.
  */
-static bool
-supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
-			 VariableStatData *vardata)
+bool
+rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
+				VariableStatData *vardata)
 {
 	RelOptInfo *rel = vardata->rel;
 	RfCountRel *counted;
@@ -370,41 +368,4 @@ supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
 		return false;
 	supply(vardata, &counted->made_up);
 	return true;
-}
-
-/*
- * get_relation_stats_hook
- */
-static bool
-relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
-			   VariableStatData *vardata)
-{
-	return supply_stats(root, attno, NULL, vardata) ||
-		(previous_relation_hook &&
-		 previous_relation_hook(root, rte, attno, vardata));
-}
-
-/*
- * get_index_stats_hook: core has found that an index, ours or another, has an
- * expression of a clause as its column.
- */
-static bool
-index_stats(PlannerInfo *root, Oid indexid, AttrNumber column,
-			VariableStatData *vardata)
-{
-	return supply_stats(root, 0, vardata->var, vardata) ||
-		(previous_index_hook &&
-		 previous_index_hook(root, indexid, column, vardata));
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_estimate(void)
-{
-	previous_relation_hook = get_relation_stats_hook;
-	get_relation_stats_hook = relation_stats;
-	previous_index_hook = get_index_stats_hook;
-	get_index_stats_hook = index_stats;
 }

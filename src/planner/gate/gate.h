@@ -27,52 +27,9 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
+#include "planner/condition/parameter.h"
 #include "planner/planning/planning.h"
 #include "stats/stats.h"
-
-/* ---- gate_match.c ---- */
-
-/*
- * How the value that fills a hole comes from that of its expression.  Values
- * of the types a stable operator compares are converted by the session's time
- * zone; see RF_ZONE_MARGIN.
- */
-typedef enum RfConversion
-{
-	RF_AS_IS,
-	RF_TIMESTAMP_TO_TZ,
-	RF_DATE_TO_TZ,
-	RF_TZ_TO_TIMESTAMP_LOW,		/* not above any local time it may equal */
-	RF_TZ_TO_TIMESTAMP_HIGH		/* not below any ... */
-} RfConversion;
-
-/*
- * What one relation's indexes can be asked at execution.  The clauses are in
- * terms of the indexes: varno 1 and attribute n for the nth of the expressions
- * that are key columns, and holes for values.  So they are equal for members of
- * one table, whatever their columns' numbers.
- */
-typedef struct RfGateShape
-{
-	List	   *clauses;
-	List	   *opclasses;		/* per index two lists: integers, which keys
-								 * its columns are; OIDs, per column operator
-								 * family, input type, collation */
-	List	   *values;			/* expressions, one per hole */
-	List	   *conversions;	/* RfConversion, one per hole */
-	List	   *indexes;		/* OIDs */
-	List	   *keys;			/* the keys as expressions, varno 1 */
-} RfGateShape;
-
-extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
-						  List *clauses, RfGateShape *shape);
-extern Node *rf_gate_key(const RfRelIndex *index, int column);
-extern List *rf_gate_opclasses(const RfRelIndex *index);
-extern RfTable *rf_gate_table(List *opclasses);
-extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
-										   Oid opno);
-extern bool rf_gate_fill(List **clauses, const Datum *values,
-						 const bool *nulls);
 
 /* ---- gate_path.c, gate_cost.c ---- */
 
@@ -94,7 +51,8 @@ typedef struct RfGateRel
 	List	   *indexes;		/* RfRelIndex */
 } RfGateRel;
 
-extern void rf_init_gate_path(void);
+extern void rf_add_gates(PlannerInfo *root, RelOptInfo *rel,
+						 RangeTblEntry *rte);
 extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
@@ -102,7 +60,6 @@ extern bool rf_gate_is_secured(const RelOptInfo *rel);
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);
 extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
-extern void rf_init_gate_cost(void);
 
 /* ---- gate_plan.c ---- */
 
@@ -129,52 +86,19 @@ extern const CustomPathMethods rf_gate_path_methods;
 extern const CustomScanMethods rf_gate_methods;
 
 extern bool rf_is_gate(const Plan *plan);
-extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
 extern void rf_gate_set_private(CustomScan *gate, RfGatePrivate field,
 								void *value);
 extern CustomScan *rf_make_gate(const Plan *plan, List *plans,
 								List *scan_tlist);
 extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
-/* ---- gate_join.c, gate_offer.c ---- */
+/* ---- gate_exec.c, gate_ask.c, gate_feed.c ---- */
 
 /* Of a hash table with more rows, values are not collected. */
 #define RF_FEED_MAX_ROWS 10000
 
 /* More distinct values are not asked for. */
 #define RF_FEED_MAX_VALUES 1000
-
-/*
- * A key of a join, on its way down: all the values that rows need be returned
- * for by some plan.
- */
-typedef struct RfOffer
-{
-	int			join;			/* plan_node_id */
-	int			key;			/* number of the hash clause */
-	OpExpr	   *clause;			/* values on the right */
-	Oid			array;			/* type of an array of the values */
-	Node	   *expr;			/* what is compared; OUTER_VAR is the output
-								 * of the plan */
-} RfOffer;
-
-/* Finishing the plan of a statement. */
-typedef struct RfFeeding
-{
-	PlannedStmt *stmt;
-	RfPlanning *planning;
-	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
-} RfFeeding;
-
-extern void rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning);
-extern Plan *rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers);
-extern const RfGateRel *rf_find_gate_rel(RfFeeding *feeding,
-										 const RangeTblEntry *rte);
-extern bool rf_is_fed_scan(const Plan *plan);
-extern List *rf_scan_tlist(Plan *plan);
-extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
-
-/* ---- gate_exec.c, gate_ask.c, gate_feed.c ---- */
 
 typedef struct RfGateMember
 {

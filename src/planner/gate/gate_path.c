@@ -52,8 +52,6 @@
 /* So many parameterizations get a sequential scan. */
 #define RF_MAX_PARAMETERIZATIONS 4
 
-static set_rel_pathlist_hook_type previous_hook = NULL;
-
 /*
  * Takes down which rangefilter indexes (RfRelIndex, at least one) a member of an
  * append relation has.
@@ -694,16 +692,13 @@ has_join_gate(RelOptInfo *rel)
 }
 
 /*
- * set_rel_pathlist_hook
+ * Adds gates to the paths of a relation: set_rel_pathlist_hook.
  */
-static void
-set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
-			 RangeTblEntry *rte)
+void
+rf_add_gates(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
 	List	   *infos = NIL;
 
-	if (previous_hook)
-		previous_hook(root, rel, rti, rte);
 	if (!may_gate(root, rel, rte))
 		return;
 	if (rf_gate_is_secured(rel))
@@ -714,14 +709,4 @@ set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	wrap_paths(root, rel, &infos);
 	if (rte->tablesample == NULL && !has_join_gate(rel))
 		add_parameterized_paths(root, rel, &infos);
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_gate_path(void)
-{
-	previous_hook = set_rel_pathlist_hook;
-	set_rel_pathlist_hook = set_pathlist;
 }

@@ -24,25 +24,6 @@
 #include "planner/gate/gate.h"
 
 /*
- * The outermost relation a member belongs to, by way of relations alone.
- */
-Index
-rf_outermost_relation(PlannerInfo *root, Index rti)
-{
-	for (;;)
-	{
-		AppendRelInfo *appinfo = root->append_rel_array ?
-		root->append_rel_array[rti] : NULL;
-
-		if (appinfo == NULL ||
-			root->simple_rte_array[appinfo->parent_relid]->rtekind !=
-			RTE_RELATION)
-			return rti;
-		rti = appinfo->parent_relid;
-	}
-}
-
-/*
  * PlanCustomPath
  */
 static Plan *
@@ -396,6 +377,4 @@ rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning)
 		stmt->planTree = finish_plan(stmt->planTree);
 		finish_plans(stmt->subplans);
 	}
-	if (planning->gate_rels != NULL && planning->may_gate)
-		rf_feed_gates(stmt, planning);
 }

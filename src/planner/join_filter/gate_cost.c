@@ -29,7 +29,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
-#include "planner/gate/gate.h"
+#include "planner/join_filter/join_filter.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
@@ -40,8 +40,6 @@ typedef struct RfJoinKey
 	Oid			opno;
 	double		values;			/* expected on the other side */
 } RfJoinKey;
-
-static set_join_pathlist_hook_type previous_hook = NULL;
 
 static Node *
 strip_relabel(Node *node)
@@ -246,19 +244,18 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 }
 
 /*
- * set_join_pathlist_hook.  Called once for two relations and a type of join, in
- * this order, so no path is made cheaper twice.
+ * Makes joins cheaper that hand their values on: set_join_pathlist_hook.  Called
+ * once for two relations and a type of join, in this order, so no path is made
+ * cheaper twice.
  */
-static void
-set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
-				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
+void
+rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
+				 RelOptInfo *inner, JoinType jointype)
 {
 	List	   *paths;
 	List	   *partial_paths;
 	ListCell   *cell;
 
-	if (previous_hook)
-		previous_hook(root, joinrel, outer, inner, jointype, extra);
 	if (rf_planning == NULL || !rf_planning->may_gate ||
 		rf_planning->gate_rels == NULL || !rf_is_ours(root) ||
 		!is_parent(root, outer))
@@ -276,14 +273,4 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 		add_path(joinrel, lfirst(cell));
 	foreach(cell, partial_paths)
 		add_partial_path(joinrel, lfirst(cell));
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_gate_cost(void)
-{
-	previous_hook = set_join_pathlist_hook;
-	set_join_pathlist_hook = set_join_pathlist;
 }

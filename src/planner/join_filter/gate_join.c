@@ -31,7 +31,7 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
-#include "planner/gate/gate.h"
+#include "planner/join_filter/join_filter.h"
 #include "utils/lsyscache.h"
 
 static Plan *feed_plan(RfFeeding *feeding, Plan *plan, List *offers);
@@ -361,6 +361,8 @@ rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning)
 {
 	RfFeeding	feeding = {.stmt = stmt,.planning = planning};
 
+	if (planning->gate_rels == NULL || !planning->may_gate)
+		return;
 	stmt->planTree = feed_plan(&feeding, stmt->planTree, NIL);
 	feed_plans(&feeding, stmt->subplans, NIL, true);
 }

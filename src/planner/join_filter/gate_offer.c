@@ -17,7 +17,7 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "parser/parsetree.h"
-#include "planner/gate/gate.h"
+#include "planner/join_filter/join_filter.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 

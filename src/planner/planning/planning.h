@@ -38,16 +38,17 @@
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
+#include "optimizer/planner.h"
 #include "partitioning/partdefs.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "utils/guc.h"
+#include "utils/selfuncs.h"
 #include "utils/snapshot.h"
 
 /* rangefilter.estimate_rows */
 extern bool rf_estimate_rows;
 
-extern void rf_init_planner(void);
 
 /* ---- catalog.c ---- */
 
@@ -359,10 +360,25 @@ extern RfPlanning *rf_planning;
 extern bool rf_suppress_skips;
 extern bool rf_suppress_guesses;
 
-extern void rf_init_plan(void);
-extern PlannedStmt *rf_plan(Query *parse, const char *query_string,
-							int cursor_options, ParamListInfo bound_params);
+extern bool rf_is_ours(PlannerInfo *root);
+extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
 extern void rf_mark_plan(PlannerInfo *root);
+
+/* In the PlanInvalItem that rf_mark_plan() adds; no catalog cache has this number. */
+#define RF_MARK_CACHE	(-1)
+
+/* ---- inert.c ---- */
+
+extern void rf_inert_begin(CustomScanState *node, EState *estate, int eflags);
+extern TupleTableSlot *rf_inert_exec(CustomScanState *node);
+extern void rf_inert_end(CustomScanState *node);
+extern void rf_inert_rescan(CustomScanState *node);
+
+#define RF_INERT_METHODS \
+	.BeginCustomScan = rf_inert_begin, \
+	.ExecCustomScan = rf_inert_exec, \
+	.EndCustomScan = rf_inert_end, \
+	.ReScanCustomScan = rf_inert_rescan
 extern RfClock rf_clock_read(void);
 
 /* ---- guess.c ---- */
@@ -424,8 +440,8 @@ extern bool rf_recheck_bulk(const RfBulk *bulk, RfRecheck *recheck);
 
 /* ---- skip.c ---- */
 
-extern void rf_init_skip(void);
-extern bool rf_is_ours(PlannerInfo *root);
+extern void rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel);
+
 
 /* ---- guard.c ---- */
 
@@ -466,11 +482,14 @@ extern void rf_invalidate_plans(uint32 hash);
 
 /* ---- replan.c ---- */
 
-extern void rf_init_replan(void);
+extern MemoryContext rf_replan(QueryDesc *desc, int eflags,
+							   planner_hook_type make_plan);
+
 
 /* ---- estimate.c ---- */
 
-extern void rf_init_estimate(void);
+extern bool rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
+							VariableStatData *vardata);
 extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel,
 							 List *indexes);
 
@@ -482,6 +501,7 @@ extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf,
 						  int position);
 extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_watch_start(QueryDesc *desc, int eflags);
+extern void rf_watch_end(QueryDesc *desc);
 
 /* ---- secured.c ---- */
 

@@ -21,7 +21,7 @@
 
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "planner/gate/gate.h"
+#include "planner/planning/planning.h"
 #include "utils/acl.h"
 #include "utils/rls.h"
 

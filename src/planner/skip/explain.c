@@ -327,38 +327,9 @@ explain_guard(CustomScanState *node, List *ancestors, ExplainState *es)
 		ExplainCloseGroup("Tables", "Tables", false, es);
 }
 
-/*
- * The rest of a CustomScan's methods.  The executor starts and ends all
- * subplans of a plan, but nobody asks the guard for rows.
- */
-static void
-begin_guard(CustomScanState *node, EState *estate, int eflags)
-{
-}
-
-static TupleTableSlot *
-exec_guard(CustomScanState *node)
-{
-	elog(ERROR, "a range filter's guard cannot be executed");
-	return NULL;				/* keep compiler quiet */
-}
-
-static void
-end_guard(CustomScanState *node)
-{
-}
-
-static void
-rescan_guard(CustomScanState *node)
-{
-}
-
 static const CustomExecMethods guard_exec_methods = {
 	.CustomName = "Range Filter",
-	.BeginCustomScan = begin_guard,
-	.ExecCustomScan = exec_guard,
-	.EndCustomScan = end_guard,
-	.ReScanCustomScan = rescan_guard,
+	RF_INERT_METHODS,
 	.ExplainCustomScan = explain_guard
 };
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * replan.c
- *	  ExecutorStart_hook: a plan whose guard does not hold is made anew.
+ *	  A plan whose guard does not hold when it is started is made anew.
  *
  * By then core has locked what the plan names and has taken the snapshot.
  * Planning again locks further partitions after the snapshot, which core
@@ -19,7 +19,7 @@
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
-#include "planner/gate/gate.h"
+#include "planner/planning/planning.h"
 #include "tcop/pquery.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
@@ -31,8 +31,6 @@
  * it is passed by.
  */
 #define RF_MAX_GUESSES 3
-
-static ExecutorStart_hook_type previous_hook = NULL;
 
 /*
  * Was the active snapshot taken for this statement and nothing else?
@@ -81,10 +79,11 @@ refresh_snapshot(QueryDesc *desc)
 }
 
 /*
- * Plans the Query of a guard once more, for the nth time.
+ * Plans the Query of a guard once more, by make_plan.  Skips nothing where told so.
  */
 static PlannedStmt *
-plan_query(QueryDesc *desc, CustomScan *guard, int eflags, int guess)
+plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
+		   planner_hook_type make_plan)
 {
 	Query	   *query = copyObject(list_nth_node(Query, guard->custom_private,
 												 RF_GUARD_QUERY));
@@ -92,7 +91,6 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, int guess)
 												 RF_GUARD_CURSOR_OPTIONS));
 	bool		outer = rf_suppress_skips;
 	bool		outer_guesses = rf_suppress_guesses;
-	planner_hook_type make_plan = guess <= RF_MAX_GUESSES + 1 ? planner : rf_plan;
 	PlannedStmt *stmt;
 
 	/* A cursor made scrollable by what its plan could do. */
@@ -101,7 +99,7 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, int guess)
 
 	PG_TRY();
 	{
-		rf_suppress_skips = outer || guess > RF_MAX_GUESSES;
+		rf_suppress_skips = outer || !skip;
 		rf_suppress_guesses = true;
 		stmt = make_plan(query, desc->sourceText, cursor_options, desc->params);
 	}
@@ -120,7 +118,8 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, int guess)
  * the plan is in, a child of the current one.
  */
 static MemoryContext
-plan_again(QueryDesc *desc, CustomScan *guard, int eflags)
+plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
+		   planner_hook_type make_plan)
 {
 	PlannedStmt *original = desc->plannedstmt;
 	bool		fresh = snapshot_is_ours(desc, original);
@@ -137,7 +136,10 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags)
 	}
 	for (int guess = 1;; guess++)
 	{
-		PlannedStmt *stmt = plan_query(desc, guard, eflags, guess);
+		PlannedStmt *stmt = plan_query(desc, guard, eflags,
+									   guess <= RF_MAX_GUESSES,
+									   guess <= RF_MAX_GUESSES + 1 ?
+									   planner : make_plan);
 		CustomScan *new_guard = rf_find_guard(stmt);
 
 		if (fresh)
@@ -157,44 +159,23 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags)
 }
 
 /*
- * ExecutorStart_hook.  Workers run plans of their own too, but none of those
- * has skipped anything.
+ * Sees to it that a plan about to be started leaves out nothing that the
+ * QueryDesc's snapshot needs: plans its query again where its guard does not hold,
+ * by make_plan the last time.  Returns the memory context the new plan is in, or
+ * NULL.  Workers run plans of their own too, but none of those has skipped anything.
  */
-static void
-executor_start(QueryDesc *desc, int eflags)
+MemoryContext
+rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
 {
 	CustomScan *guard = NULL;
-	MemoryContext context = NULL;
 
 	if (!IsParallelWorker())
 		guard = rf_find_guard(desc->plannedstmt);
-	if (guard != NULL &&
-		(!rf_enable || !rf_guard_holds(guard, desc->snapshot)))
-	{
-		/* The next execution of a cached plan had better not get here. */
-		rf_invalidate_plans(intVal(list_nth(guard->custom_private,
-											RF_GUARD_HASH)));
-		context = plan_again(desc, guard, eflags);
-	}
+	if (guard == NULL || (rf_enable && rf_guard_holds(guard, desc->snapshot)))
+		return NULL;
 
-	rf_watch_start(desc, eflags);
-	if (previous_hook)
-		previous_hook(desc, eflags);
-	else
-		standard_ExecutorStart(desc, eflags);
-	rf_feed_link(desc);
-
-	/* The plan goes when the executor ends. */
-	if (context != NULL)
-		MemoryContextSetParent(context, desc->estate->es_query_cxt);
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_replan(void)
-{
-	previous_hook = ExecutorStart_hook;
-	ExecutorStart_hook = executor_start;
+	/* The next execution of a cached plan had better not get here. */
+	rf_invalidate_plans(intVal(list_nth(guard->custom_private,
+										RF_GUARD_HASH)));
+	return plan_again(desc, guard, eflags, make_plan);
 }

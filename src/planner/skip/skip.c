@@ -32,142 +32,11 @@
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "partitioning/partdesc.h"
-#include "planner/gate/gate.h"
+#include "planner/planning/planning.h"
 #include "stats/stats.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "wormhole/am/wormhole.h"
-
-static get_relation_info_hook_type previous_hook = NULL;
-
-/*
- * Is this one of our indexes, and would a scan of it be of no use, or tell of
- * rows that are hidden?
- */
-static bool
-is_scanless(PlannerInfo *root, const IndexOptInfo *index)
-{
-	Relation	relation;
-	bool		scanless;
-
-	if (index->amcostestimate != rf_costestimate)
-		return false;
-	if (!rf_enable || rf_is_secured(root, index->rel->relid))
-		return true;
-	relation = index_open(index->indexoid, NoLock);
-	scanless = !rf_has_places(relation);
-	index_close(relation, NoLock);
-	return scanless;
-}
-
-/*
- * What is kept of an index; NULL where it is not one of ours, or one that nobody
- * can ask.
- */
-static RfRelIndex *
-describe_index(const IndexOptInfo *info)
-{
-	RfRelIndex *index;
-	ListCell   *expr = list_head(info->indexprs);
-
-	if (info->amcostestimate != rf_costestimate ||
-		info->nkeycolumns > RF_MAX_COLUMNS)
-		return NULL;
-	index = palloc0(offsetof(RfRelIndex, columns) +
-					info->nkeycolumns * sizeof(RfIndexColumn));
-	index->oid = info->indexoid;
-	index->varno = info->rel->relid;
-	index->predicate = copyObject(info->indpred);
-	index->ncolumns = info->nkeycolumns;
-	for (int c = 0; c < index->ncolumns; c++)
-	{
-		RfIndexColumn *column = &index->columns[c];
-
-		column->attno = info->indexkeys[c];
-		if (column->attno == 0)
-		{
-			Node	   *key = lfirst(expr);
-
-			while (IsA(key, RelabelType))
-				key = (Node *) ((RelabelType *) key)->arg;
-			column->expr = copyObject(key);
-			expr = lnext(info->indexprs, expr);
-		}
-		if (column->attno < 0 ||
-			!rf_describe_key(column, info->opfamily[c], info->opcintype[c],
-							 info->indexcollations[c]))
-			return NULL;
-	}
-	return index;
-}
-
-/*
- * Takes down which rangefilter indexes a relation has, before they are hidden
- * from the planner: for gates of members, and for estimates.
- */
-static void
-note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
-{
-	List	   *indexes = NIL;
-	ListCell   *cell;
-
-	foreach(cell, rel->indexlist)
-	{
-		RfRelIndex *index = describe_index(lfirst_node(IndexOptInfo, cell));
-
-		if (index != NULL)
-			indexes = lappend(indexes, index);
-	}
-	if (indexes == NIL || !rf_is_ours(root))
-		return;
-	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
-		rf_gate_note_indexes(root, rel, indexes);
-	if (!inhparent)
-		rf_estimate_note(root, rel, indexes);
-}
-
-/*
- * Where rangefilter indexes offer no scans the planner need not think about
- * them.  Those on expressions stay, for the statistics they carry.  Wormhole
- * indexes that cannot be used would only raise errors.
- */
-static void
-drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
-{
-	ListCell   *cell;
-
-	foreach(cell, rel->indexlist)
-	{
-		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
-		bool		scanless = is_scanless(root, index);
-
-		if (scanless)
-			index->amhasgetbitmap = false;
-		if ((scanless && index->indexprs == NIL) || wh_is_unusable(index))
-			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
-	}
-}
-
-/*
- * Is this part of the planning of the Query we have a copy of?  Not where
- * somebody called standard_planner() past our planner_hook.  Nor where a hook
- * below ours plans in memory of its own: what is taken down here is needed until
- * ours returns, and that memory may be gone by then.
- *
- * Where the planner goes on with a copy of its own, that has the mark plan.c has
- * put into the Query.
- */
-bool
-rf_is_ours(PlannerInfo *root)
-{
-	if (root->planner_cxt != rf_planning->context)
-		return false;
-	while (root->parent_root != NULL)
-		root = root->parent_root;
-	return root->parse == rf_planning->parse ||
-		(RF_PLANNER_COPIES_QUERY &&
-		 root->parse->querySource == rf_planning->parse->querySource);
-}
 
 /*
  * The range table index of the outermost partitioned table that a partitioned
@@ -381,22 +250,17 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 }
 
 /*
- * get_relation_info_hook
+ * A member of a table gets its RelOptInfo.  Leaves members out, if it is the first
+ * of a partitioned table's.
  */
-static void
-relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+void
+rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel)
 {
 	AppendRelInfo *appinfo;
 	RelOptInfo *parent;
 	MemoryContext old;
 
-	if (previous_hook)
-		previous_hook(root, relid, inhparent, rel);
-	if (rf_planning != NULL)
-		note_indexes(root, rel, inhparent);
-	drop_useless_indexes(root, rel);
-
-	if (rf_planning == NULL || rf_planning->saved == NULL ||
+	if (rf_planning->saved == NULL ||
 		rel->reloptkind != RELOPT_OTHER_MEMBER_REL)
 		return;
 	appinfo = root->append_rel_array[rel->relid];
@@ -411,14 +275,4 @@ relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
 	old = MemoryContextSwitchTo(rf_planning->context);
 	skip_members(root, parent, rel, relid);
 	MemoryContextSwitchTo(old);
-}
-
-/*
- * Called once, when the library is loaded.
- */
-void
-rf_init_skip(void)
-{
-	previous_hook = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
 }

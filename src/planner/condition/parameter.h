@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * parameter.h
+ *	  Conditions on values that are known only at execution.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_PARAMETER_H
+#define RANGEFILTER_PARAMETER_H
+
+#include "postgres.h"
+
+#include "planner/planning/planning.h"
+
+/*
+ * How the value that fills a hole comes from that of its expression.  Values
+ * of the types a stable operator compares are converted by the session's time
+ * zone; see RF_ZONE_MARGIN.
+ */
+typedef enum RfConversion
+{
+	RF_AS_IS,
+	RF_TIMESTAMP_TO_TZ,
+	RF_DATE_TO_TZ,
+	RF_TZ_TO_TIMESTAMP_LOW,		/* not above any local time it may equal */
+	RF_TZ_TO_TIMESTAMP_HIGH		/* not below any ... */
+} RfConversion;
+
+/*
+ * What one relation's indexes can be asked at execution.  The clauses are in
+ * terms of the indexes: varno 1 and attribute n for the nth of the expressions
+ * that are key columns, and holes for values.  So they are equal for members of
+ * one table, whatever their columns' numbers.
+ */
+typedef struct RfGateShape
+{
+	List	   *clauses;
+	List	   *opclasses;		/* per index two lists: integers, which keys
+								 * its columns are; OIDs, per column operator
+								 * family, input type, collation */
+	List	   *values;			/* expressions, one per hole */
+	List	   *conversions;	/* RfConversion, one per hole */
+	List	   *indexes;		/* OIDs */
+	List	   *keys;			/* the keys as expressions, varno 1 */
+} RfGateShape;
+
+extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
+						  List *clauses, RfGateShape *shape);
+extern Node *rf_gate_key(const RfRelIndex *index, int column);
+extern List *rf_gate_opclasses(const RfRelIndex *index);
+extern RfTable *rf_gate_table(List *opclasses);
+extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
+										   Oid opno);
+extern bool rf_gate_fill(List **clauses, const Datum *values,
+						 const bool *nulls);
+
+#endif							/* RANGEFILTER_PARAMETER_H */

@@ -1,0 +1,225 @@
+/*-------------------------------------------------------------------------
+ *
+ * hooks.c
+ *	  The planner part's settings, and every hook of the planner and the executor
+ *	  that is installed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "nodes/extensible.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planner.h"
+#include "planner/gate/gate.h"
+#include "planner/hooks.h"
+#include "planner/join_filter/join_filter.h"
+#include "utils/selfuncs.h"
+
+/* What was in the hooks before; NULL where there was nothing. */
+static struct
+{
+	planner_hook_type planner;
+	get_relation_info_hook_type relation_info;
+	get_relation_stats_hook_type relation_stats;
+	get_index_stats_hook_type index_stats;
+	set_rel_pathlist_hook_type rel_pathlist;
+	set_join_pathlist_hook_type join_pathlist;
+	ExecutorStart_hook_type executor_start;
+	ExecutorEnd_hook_type executor_end;
+}			previous;
+
+/*
+ * Plans that the setting can change are made anew the next time.  Only flags
+ * are set, so it does not matter when this is called.
+ */
+static void
+enable_changed(bool value, void *extra)
+{
+	if (value != rf_enable)
+		rf_invalidate_plans(RF_ENABLE_HASH);
+}
+
+/*
+ * planner_hook
+ */
+static PlannedStmt *
+next_planner(Query *parse, const char *query_string, int cursor_options,
+			 ParamListInfo bound_params)
+{
+	return (previous.planner ? previous.planner : standard_planner)
+		(parse, query_string, cursor_options, bound_params);
+}
+
+static PlannedStmt *
+plan(Query *parse, const char *query_string, int cursor_options,
+	 ParamListInfo bound_params)
+{
+	return rf_plan(next_planner, parse, query_string, cursor_options,
+				   bound_params);
+}
+
+/*
+ * get_relation_info_hook
+ */
+static void
+relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+{
+	if (previous.relation_info)
+		previous.relation_info(root, relid, inhparent, rel);
+	rf_relation_info(root, relid, inhparent, rel);
+}
+
+/*
+ * get_relation_stats_hook
+ */
+static bool
+relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
+			   VariableStatData *vardata)
+{
+	return rf_supply_stats(root, attno, NULL, vardata) ||
+		(previous.relation_stats &&
+		 previous.relation_stats(root, rte, attno, vardata));
+}
+
+/*
+ * get_index_stats_hook: core has found that an index, ours or another, has an
+ * expression of a clause as its column.
+ */
+static bool
+index_stats(PlannerInfo *root, Oid indexid, AttrNumber column,
+			VariableStatData *vardata)
+{
+	return rf_supply_stats(root, 0, vardata->var, vardata) ||
+		(previous.index_stats &&
+		 previous.index_stats(root, indexid, column, vardata));
+}
+
+/*
+ * set_rel_pathlist_hook
+ */
+static void
+set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
+				 RangeTblEntry *rte)
+{
+	if (previous.rel_pathlist)
+		previous.rel_pathlist(root, rel, rti, rte);
+	rf_add_gates(root, rel, rte);
+}
+
+/*
+ * set_join_pathlist_hook
+ */
+static void
+set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
+				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
+{
+	if (previous.join_pathlist)
+		previous.join_pathlist(root, joinrel, outer, inner, jointype, extra);
+	rf_cheapen_joins(root, joinrel, outer, inner, jointype);
+}
+
+/*
+ * ExecutorStart_hook
+ */
+static void
+executor_start(QueryDesc *desc, int eflags)
+{
+	MemoryContext context = rf_replan(desc, eflags, plan);
+
+	rf_watch_start(desc, eflags);
+	if (previous.executor_start)
+		previous.executor_start(desc, eflags);
+	else
+		standard_ExecutorStart(desc, eflags);
+	rf_feed_link(desc);
+
+	/* A plan made anew goes when the executor ends. */
+	if (context != NULL)
+		MemoryContextSetParent(context, desc->estate->es_query_cxt);
+}
+
+/*
+ * ExecutorEnd_hook
+ */
+static void
+executor_end(QueryDesc *desc)
+{
+	rf_watch_end(desc);
+	if (previous.executor_end)
+		previous.executor_end(desc);
+	else
+		standard_ExecutorEnd(desc);
+}
+
+/*
+ * Puts our functions in front of what was there.
+ */
+static void
+install_hooks(void)
+{
+	previous.planner = planner_hook;
+	planner_hook = plan;
+	previous.relation_info = get_relation_info_hook;
+	get_relation_info_hook = relation_info;
+	previous.relation_stats = get_relation_stats_hook;
+	get_relation_stats_hook = relation_stats;
+	previous.index_stats = get_index_stats_hook;
+	get_index_stats_hook = index_stats;
+	previous.rel_pathlist = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = set_rel_pathlist;
+	previous.join_pathlist = set_join_pathlist_hook;
+	set_join_pathlist_hook = set_join_pathlist;
+	previous.executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
+	previous.executor_end = ExecutorEnd_hook;
+	ExecutorEnd_hook = executor_end;
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_planner(void)
+{
+	DefineCustomBoolVariable("rangefilter.enable",
+							 "Lets the planner skip partitions by their range filters.",
+							 NULL,
+							 &rf_enable,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 enable_changed,
+							 NULL);
+	DefineCustomIntVariable("rangefilter.cache_size",
+							"How much memory a session uses to remember range filters.",
+							"Queries over many partitions are planned faster if "
+							"it has room for about a kilobyte per partition.",
+							&rf_cache_size,
+							8192,
+							0,
+							MAX_KILOBYTES,
+							PGC_USERSET,
+							GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL,
+							NULL,
+							NULL);
+	DefineCustomBoolVariable("rangefilter.estimate_rows",
+							 "Lets the planner estimate rows by counting keys in range filters.",
+							 NULL,
+							 &rf_estimate_rows,
+							 true,
+							 PGC_USERSET,
+							 GUC_EXPLAIN,
+							 NULL,
+							 NULL,
+							 NULL);
+	RegisterCustomScanMethods(&rf_guard_methods);
+	RegisterCustomScanMethods(&rf_gate_methods);
+	rf_init_catalog();
+	rf_init_activity();
+	install_hooks();
+}

@@ -1,0 +1,138 @@
+/*-------------------------------------------------------------------------
+ *
+ * relation.c
+ *	  The indexes of a relation, when the planner looks it up.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "optimizer/plancat.h"
+#include "planner/gate/gate.h"
+#include "planner/hooks.h"
+#include "wormhole/am/wormhole.h"
+
+/*
+ * Is this one of our indexes, and would a scan of it be of no use, or tell of
+ * rows that are hidden?
+ */
+static bool
+is_scanless(PlannerInfo *root, const IndexOptInfo *index)
+{
+	Relation	relation;
+	bool		scanless;
+
+	if (index->amcostestimate != rf_costestimate)
+		return false;
+	if (!rf_enable || rf_is_secured(root, index->rel->relid))
+		return true;
+	relation = index_open(index->indexoid, NoLock);
+	scanless = !rf_has_places(relation);
+	index_close(relation, NoLock);
+	return scanless;
+}
+
+/*
+ * What is kept of an index; NULL where it is not one of ours, or one that nobody
+ * can ask.
+ */
+static RfRelIndex *
+describe_index(const IndexOptInfo *info)
+{
+	RfRelIndex *index;
+	ListCell   *expr = list_head(info->indexprs);
+
+	if (info->amcostestimate != rf_costestimate ||
+		info->nkeycolumns > RF_MAX_COLUMNS)
+		return NULL;
+	index = palloc0(offsetof(RfRelIndex, columns) +
+					info->nkeycolumns * sizeof(RfIndexColumn));
+	index->oid = info->indexoid;
+	index->varno = info->rel->relid;
+	index->predicate = copyObject(info->indpred);
+	index->ncolumns = info->nkeycolumns;
+	for (int c = 0; c < index->ncolumns; c++)
+	{
+		RfIndexColumn *column = &index->columns[c];
+
+		column->attno = info->indexkeys[c];
+		if (column->attno == 0)
+		{
+			Node	   *key = lfirst(expr);
+
+			while (IsA(key, RelabelType))
+				key = (Node *) ((RelabelType *) key)->arg;
+			column->expr = copyObject(key);
+			expr = lnext(info->indexprs, expr);
+		}
+		if (column->attno < 0 ||
+			!rf_describe_key(column, info->opfamily[c], info->opcintype[c],
+							 info->indexcollations[c]))
+			return NULL;
+	}
+	return index;
+}
+
+/*
+ * Takes down which rangefilter indexes a relation has, before they are hidden
+ * from the planner: for gates of members, and for estimates.
+ */
+static void
+note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
+{
+	List	   *indexes = NIL;
+	ListCell   *cell;
+
+	foreach(cell, rel->indexlist)
+	{
+		RfRelIndex *index = describe_index(lfirst_node(IndexOptInfo, cell));
+
+		if (index != NULL)
+			indexes = lappend(indexes, index);
+	}
+	if (indexes == NIL || !rf_is_ours(root))
+		return;
+	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
+		rf_gate_note_indexes(root, rel, indexes);
+	if (!inhparent)
+		rf_estimate_note(root, rel, indexes);
+}
+
+/*
+ * Where rangefilter indexes offer no scans the planner need not think about
+ * them.  Those on expressions stay, for the statistics they carry.  Wormhole
+ * indexes that cannot be used would only raise errors.
+ */
+static void
+drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
+{
+	ListCell   *cell;
+
+	foreach(cell, rel->indexlist)
+	{
+		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
+		bool		scanless = is_scanless(root, index);
+
+		if (scanless)
+			index->amhasgetbitmap = false;
+		if ((scanless && index->indexprs == NIL) || wh_is_unusable(index))
+			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
+	}
+}
+
+/*
+ * A relation has been looked up: get_relation_info_hook.  Takes down which of our
+ * indexes it has, takes those away that the planner has no use for, and leaves
+ * members out.
+ */
+void
+rf_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
+				 RelOptInfo *rel)
+{
+	if (rf_planning != NULL)
+		note_indexes(root, rel, inhparent);
+	drop_useless_indexes(root, rel);
+	if (rf_planning != NULL)
+		rf_skip_members(root, relid, rel);
+}
