@@ -12,7 +12,7 @@ FAILURES=()
 
 # Regression tests in which planning is of no interest (a pattern), and those that
 # have the same plans where another module's planner hook returns copies to ours.
-NOT_PLANNING='wormhole_(ascending|build|hint|scan|tuples)'
+NOT_PLANNING='wormhole_(ascending|build|hint|scan|tuples)|advise|choice|maintenance|summarize'
 BELOW_NEIGHBOUR='estimate|explain|gate|located|multicolumn|skipping'
 
 count_passed()
