@@ -31,8 +31,8 @@ $$;
 CREATE FUNCTION explained(query text, options text, value int) RETURNS text
 LANGUAGE sql AS
 $$
-	SELECT replace(replace(replace(replace(explained(replace(query, 'V', value::text), options), value::text, 'V'),
-		(value + 1)::text, 'V + 1'), (value + 50)::text, 'V + 50'), (value * 2)::text, 'V * 2')
+	SELECT replace(replace(replace(explained(replace(query, 'V', value::text), options), value::text, 'V'),
+		(value + 1)::text, 'V + 1'), (value + 50)::text, 'V + 50')
 $$;
 
 -- In which ways of showing it the plan of a query tells values apart: V stands for
@@ -113,7 +113,7 @@ INSERT INTO t SELECT 3, g, g, 2, 'n' || g FROM generate_series(14711, 14761) g;
 -- Rows that come after each other fill the same blocks, so the blocks of a leaf tell, too.
 CREATE INDEX t_k ON t USING rangefilter (k) WITH (filter = snarf, pages_per_range = 4);
 CREATE INDEX t_note ON t USING rangefilter (note);
-CREATE INDEX t_twice ON t USING rangefilter ((k * 2)) WITH (pages_per_range = 4);
+CREATE INDEX t_big ON t USING rangefilter ((k::bigint)) WITH (pages_per_range = 4);
 CREATE INDEX t_id ON t USING btree (id);
 VACUUM t;
 -- of k nothing is known but by its index
@@ -129,14 +129,15 @@ CREATE TABLE d (id int, name text);
 INSERT INTO d SELECT g, 'd' || g FROM generate_series(14700, 15100) g;
 ANALYZE d;
 -- Inheritance.
-CREATE TABLE h (k int, tenant int);
+CREATE TABLE h (k int, tenant int, j int);
 CREATE TABLE h1 () INHERITS (h);
 CREATE TABLE h2 () INHERITS (h);
-INSERT INTO h1 SELECT k, tenant FROM t WHERE part < 3;
-INSERT INTO h2 SELECT k, tenant FROM t WHERE part >= 3;
+INSERT INTO h1 SELECT k, tenant, -k FROM t WHERE part < 4;
+INSERT INTO h2 SELECT k, tenant, -k FROM t WHERE part = 4;
 CREATE INDEX ON h1 USING rangefilter (k);
 CREATE INDEX ON h2 USING rangefilter (k);
 CREATE INDEX h1_w ON h1 USING wormhole (tenant);
+CREATE INDEX h1_j ON h1 USING btree (j);
 VACUUM h, h1, h2;
 
 CREATE ROLE regress_rf_owner;
@@ -172,7 +173,7 @@ INSERT INTO queries VALUES
 	(4, 'SELECT * FROM t WHERE note = ''nV'''),
 	(5, 'SELECT min(id), max(id) FROM t WHERE k = V'),
 	(6, 'SELECT * FROM t WHERE k = (SELECT V)'),
-	(7, 'SELECT * FROM t WHERE k * 2 = V * 2'),
+	(7, 'SELECT * FROM t WHERE k::bigint = V'),
 	(8, 'SELECT * FROM t JOIN o ON o.k = t.k WHERE t.k = V'),
 	(9, 'SELECT * FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'''),
 	(10, 'SELECT * FROM d, LATERAL (SELECT * FROM t WHERE t.k = d.id OFFSET 0) x WHERE d.name = ''dV'''),
@@ -185,7 +186,7 @@ INSERT INTO queries VALUES
 	(17, 'DELETE FROM t WHERE k = V'),
 	(18, 'SELECT * FROM t WHERE k = V ORDER BY id LIMIT 1'),
 	(19, 'SELECT * FROM t3 WHERE k = V'),
-	(20, 'SELECT * FROM t3 WHERE k * 2 = V * 2'),
+	(20, 'SELECT * FROM t3 WHERE k::bigint = V'),
 	(21, 'SELECT * FROM h WHERE k = V'),
 	(22, 'SELECT * FROM t WHERE k = V OR k = V + 1 AND note = ''nV''');
 PREPARE by_value (int) AS SELECT * FROM t WHERE k = $1;
@@ -210,6 +211,13 @@ SET ROLE regress_rf_reader;
 SELECT * FROM (SELECT n, told(query) FROM queries OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
 -- Costs and rows are those of not skipping.  (That is not so of open tables.)
 SELECT n, query FROM queries WHERE query !~ ' o' AND NOT same_costs(replace(query, 'V', '14711')) ORDER BY n;
+-- also where the planner gives parameters to scans that gates are above
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT explained(query, 'COSTS OFF') ~ 'h1_j' AS nested, same_costs(query)
+	FROM (VALUES ('SELECT * FROM d JOIN h ON h.j = d.id WHERE d.name = ''d14711'' AND h.k >= 10000')) v (query);
+RESET enable_hashjoin;
+RESET enable_mergejoin;
 EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = 14711;
 EXPLAIN (COSTS OFF) SELECT * FROM t3 WHERE k = 14711;
 -- However the planner would rather do it
@@ -271,29 +279,34 @@ SELECT query, regexp_matches(explained(query, 'COSTS OFF'), 'Partitions Skipped:
 	('SELECT * FROM barrier JOIN o USING (k) WHERE k = 1500'),
 	('SELECT (SELECT count(*) FROM o WHERE k = 1500), count(*) FROM barrier')) v (query);
 
--- A plan that one role has made is not shown to another one.
+-- A plan that one role has made is not shown to another one: neither where policies
+-- make it depend on the role, nor where a barrier alone does, nor after a right was
+-- taken away.
 RESET ROLE;
 SET plan_cache_mode = force_generic_plan;
+CREATE FUNCTION skipped(query text) RETURNS text
+LANGUAGE sql AS
+$$ SELECT CASE WHEN explained(query, 'COSTS OFF') ~ 'Partitions Skipped' THEN 'skipped' ELSE 'not skipped' END $$;
 PREPARE kept AS SELECT * FROM barrier WHERE k = 14811;
 PREPARE kept_table AS SELECT * FROM t WHERE k = 14811;
-EXPLAIN (COSTS OFF) EXECUTE kept;
-SET ROLE regress_rf_viewer;
-EXPLAIN (COSTS OFF) EXECUTE kept;
-RESET ROLE;
-EXPLAIN (COSTS OFF) EXECUTE kept;
-EXPLAIN (COSTS OFF) EXECUTE kept_table;
+SELECT skipped('EXECUTE kept'), skipped('EXECUTE kept_table');
 SET ROLE regress_rf_reader;
-EXPLAIN (COSTS OFF) EXECUTE kept_table;
+SELECT skipped('EXECUTE kept_table');
 RESET ROLE;
--- nor after a right was taken away
-GRANT SELECT ON t TO regress_rf_viewer;
+SELECT skipped('EXECUTE kept'), skipped('EXECUTE kept_table');
 ALTER TABLE t DISABLE ROW LEVEL SECURITY;
+SELECT skipped('EXECUTE kept');
 SET ROLE regress_rf_viewer;
-EXPLAIN (COSTS OFF) EXECUTE kept;
+SELECT skipped('EXECUTE kept');
+RESET ROLE;
+SELECT skipped('EXECUTE kept');
+GRANT SELECT ON t TO regress_rf_viewer;
+SET ROLE regress_rf_viewer;
+SELECT skipped('EXECUTE kept');
 RESET ROLE;
 REVOKE SELECT ON t FROM regress_rf_viewer;
 SET ROLE regress_rf_viewer;
-EXPLAIN (COSTS OFF) EXECUTE kept;
+SELECT skipped('EXECUTE kept');
 RESET ROLE;
 RESET plan_cache_mode;
 
