@@ -20,7 +20,7 @@
 #ifndef RANGEFILTER_DIGEST_H
 #define RANGEFILTER_DIGEST_H
 
-#include "filter/filter.h"
+#include "filter/run.h"
 
 typedef struct FilterDigest
 {

@@ -14,7 +14,7 @@
 #ifndef RANGEFILTER_FENCE_H
 #define RANGEFILTER_FENCE_H
 
-#include "filter/filter.h"
+#include "filter/run.h"
 
 /* The smallest root_max (and page_size) a tree of fences can do with. */
 #define FENCE_MIN_ROOT 48

@@ -28,7 +28,7 @@
 #ifndef RANGEFILTER_LEADING_H
 #define RANGEFILTER_LEADING_H
 
-#include "filter/filter.h"
+#include "filter/run.h"
 
 /* Tells this root from that of a SuRF. */
 #define LEADING_ROOT_MAGIC		0x5D

@@ -34,7 +34,7 @@
 #ifndef RANGEFILTER_PLACES_H
 #define RANGEFILTER_PLACES_H
 
-#include "filter/filter.h"
+#include "filter/run.h"
 
 /* The smallest page. */
 #define PLACES_MIN_PAGE 128

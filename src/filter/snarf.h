@@ -11,7 +11,7 @@
 #ifndef RANGEFILTER_SNARF_H
 #define RANGEFILTER_SNARF_H
 
-#include "filter/filter.h"
+#include "filter/run.h"
 
 typedef struct SnarfBuild SnarfBuild;
 

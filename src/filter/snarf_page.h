@@ -67,7 +67,7 @@
 #define RANGEFILTER_SNARF_PAGE_H
 
 #include "filter/bits.h"
-#include "filter/filter.h"
+#include "filter/run.h"
 
 #define SNARF_ROOT_MAGIC	0x33464e53	/* "SNF3" */
 #define SNARF_ROOT_HEADER	28

@@ -32,7 +32,7 @@
 #ifndef RANGEFILTER_SURF_H
 #define RANGEFILTER_SURF_H
 
-#include "filter/filter.h"
+#include "filter/run.h"
 
 typedef struct SurfBuild SurfBuild;
 

@@ -25,7 +25,7 @@
 #define RANGEFILTER_SURF_CODE_H
 
 #include "filter/bits.h"
-#include "filter/filter.h"
+#include "filter/run.h"
 
 /* No code is longer, in bits. */
 #define SURF_CODE_BITS 15

@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * run.h
+ *	  Runs of filters: the types that all filters and their callers share.
+ *
+ * Plain C: nothing here knows PostgreSQL.  A filter is a *run*: a sequence of
+ * equal-sized pages that hold the coded keys, and a small *root*, the top of
+ * a tree of fences that leads from a key to the one page that covers it.
+ * Every page is self-contained, so a query reads few pages and decodes
+ * nothing: the layout in memory is the layout on disk.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_RUN_H
+#define RANGEFILTER_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Keys are at most this long; longer ones are cut by whoever encodes them. */
+#define FILTER_MAX_KEY 1000
+
+/* The largest root filter_build_end() returns, in bytes. */
+#define FILTER_MAX_ROOT 2500
+
+typedef enum FilterKind
+{
+	FILTER_KIND_SNARF = 1,		/* piecewise-linear model + Elias-Fano blocks */
+	FILTER_KIND_EXACT = 2,		/* lossless Elias-Fano blocks */
+	FILTER_KIND_SURF = 3		/* succinct tries over byte strings */
+} FilterKind;
+
+typedef enum FilterSuffix
+{
+	FILTER_SUFFIX_NONE = 0,
+	FILTER_SUFFIX_HASH = 1,
+	FILTER_SUFFIX_REAL = 2,
+	FILTER_SUFFIX_MIXED = 3
+} FilterSuffix;
+
+typedef enum FilterAnswer
+{
+	FILTER_NO = 0,				/* certain */
+	FILTER_YES = 1,				/* may be wrong */
+	FILTER_UNKNOWN = 2			/* pages are damaged or missing */
+} FilterAnswer;
+
+/* A byte-string key: compared as memcmp does, a prefix before its extensions. */
+typedef struct FilterBytes
+{
+	const uint8_t *data;
+	uint32_t	len;
+} FilterBytes;
+
+/*
+ * A closed range of byte strings, either end of which may be open.  With
+ * hi_exclusive the key hi itself is outside.
+ */
+typedef struct FilterByteRange
+{
+	FilterBytes lo;
+	FilterBytes hi;
+	bool		lo_unbounded;
+	bool		hi_unbounded;
+	bool		hi_exclusive;
+} FilterByteRange;
+
+/*
+ * How a query reads the run.  read_page returns page_size bytes of page
+ * pageno, valid until the next call only (the caller may hold just one page
+ * at a time), or NULL where the page cannot be had: the query then answers
+ * FILTER_UNKNOWN.
+ */
+typedef struct FilterReader
+{
+	const uint8_t *(*read_page) (struct FilterReader *self, uint32_t pageno);
+	uint32_t	npages;
+	uint32_t	page_size;		/* content bytes of a page */
+} FilterReader;
+
+/* What the user asked for. */
+typedef struct FilterOptions
+{
+	bool		surf;			/* byte strings, in tries */
+	bool		leading;		/* byte strings, by their leading 64 bits
+								 * behind what they share; neither: 64-bit
+								 * numbers */
+	uint32_t	bits_per_key;	/* budget per distinct key for all pages */
+	FilterSuffix suffix;		/* SuRF only */
+	uint32_t	page_size;		/* content bytes of a page, a multiple of 8 */
+	uint32_t	root_max;		/* root may be this large, <= FILTER_MAX_ROOT */
+	uint64_t	nrows;			/* rows, duplicates included */
+	FilterBytes shared;			/* leading: what all keys begin with, or less;
+								 * kept by the caller */
+} FilterOptions;
+
+/* A finished run.  pages and root are allocated by filter_alloc(). */
+typedef struct FilterRun
+{
+	FilterKind	kind;
+	uint64_t	nkeys;			/* distinct keys */
+	uint8_t    *pages;
+	uint32_t	npages;
+	uint8_t    *root;
+	uint32_t	root_len;
+} FilterRun;
+
+extern void filter_run_free(FilterRun *run);
+
+/*
+ * The ranks from first on and before end.  No key of the range asked for has
+ * another rank.  The ranks of a range include those of every point in it.
+ */
+typedef struct FilterRanks
+{
+	uint64_t	first;
+	uint64_t	end;
+} FilterRanks;
+
+/* A reader over pages in memory, for tests, tools and benchmarks. */
+typedef struct FilterMemoryReader
+{
+	FilterReader reader;		/* must be first */
+	const uint8_t *pages;
+} FilterMemoryReader;
+
+extern void filter_memory_reader_init(FilterMemoryReader *reader,
+									  const uint8_t *pages, uint32_t npages,
+									  uint32_t page_size);
+
+/* memcmp order with shorter first: < 0, 0, > 0. */
+extern int	filter_bytes_compare(FilterBytes a, FilterBytes b);
+
+#endif							/* RANGEFILTER_RUN_H */
