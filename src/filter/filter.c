@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "filter/leading.h"
-#include "filter/port.h"
-#include "filter/snarf.h"
-#include "filter/surf.h"
+#include "filter/snarf/leading.h"
+#include "filter/base/port.h"
+#include "filter/snarf/snarf.h"
+#include "filter/surf/surf.h"
 
 /* A build of any filter: exactly one of these is set. */
 struct FilterBuild

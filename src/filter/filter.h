@@ -14,7 +14,7 @@
 #ifndef RANGEFILTER_FILTER_H
 #define RANGEFILTER_FILTER_H
 
-#include "filter/run.h"
+#include "filter/base/run.h"
 
 typedef struct FilterBuild FilterBuild;
 

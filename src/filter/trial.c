@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-#include "filter/bits.h"
-#include "filter/leading.h"
-#include "filter/port.h"
-#include "filter/surf.h"
+#include "filter/base/bits.h"
+#include "filter/snarf/leading.h"
+#include "filter/base/port.h"
+#include "filter/surf/surf.h"
 #include "filter/trial.h"
 
 #define MAX_SAMPLE (TRIAL_GROUPS * TRIAL_GROUP_KEYS)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "baseline.h"
-#include "filter/bits.h"
+#include "filter/base/bits.h"
 #include "keyfile.h"
 
 /* See baseline.h. */

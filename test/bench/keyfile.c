@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/bits.h"
+#include "filter/base/bits.h"
 #include "keyfile.h"
 
 /* Prints a message behind the program's name, and ends the program. */

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/leading.h"
-#include "filter/port.h"
+#include "filter/snarf/leading.h"
+#include "filter/base/port.h"
 #include "strict_reader.h"
 
 #define MAX_KEYS 24

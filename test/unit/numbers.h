@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "filter/snarf_view.h"
+#include "filter/snarf/snarf_view.h"
 #include "strict_reader.h"
 #include "unit.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "filter/places.h"
+#include "filter/places/places.h"
 #include "unit.h"
 
 /* Pages of places, each in memory of just its size. */

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "filter/bits.h"
+#include "filter/base/bits.h"
 #include "unit.h"
 
 /* A random word of random density. */

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "filter/digest.h"
+#include "filter/snarf/digest.h"
 #include "numbers.h"
 
 static bool

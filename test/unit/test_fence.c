@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include "filter/bits.h"
-#include "filter/fence.h"
-#include "filter/port.h"
+#include "filter/base/bits.h"
+#include "filter/base/fence.h"
+#include "filter/base/port.h"
 #include "strict_reader.h"
 #include "unit.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "byte_keys.h"
-#include "filter/leading.h"
+#include "filter/snarf/leading.h"
 #include "filter/trial.h"
 
 /* Options for keys that all begin as these do, to whatever length said. */

@@ -6,7 +6,7 @@
  *-------------------------------------------------------------------------
  */
 #include "byte_keys.h"
-#include "filter/leading.h"
+#include "filter/snarf/leading.h"
 #include "placed.h"
 
 #define NRANGES 100

@@ -11,7 +11,7 @@
 #define BITS_PORTABLE
 #define snarf_query snarf_query_portable
 
-#include "filter/snarf_query.c"
+#include "filter/snarf/snarf_query.c"
 
 #include "numbers.h"
 

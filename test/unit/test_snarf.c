@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "filter/snarf_page.h"
+#include "filter/snarf/snarf_page.h"
 #include "numbers.h"
 
 /*

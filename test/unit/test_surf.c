@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "byte_keys.h"
-#include "filter/surf_page.h"
+#include "filter/surf/surf_page.h"
 
 /*
  * Checks a YES for point: then every range that holds it is answered YES,

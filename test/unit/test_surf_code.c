@@ -6,8 +6,8 @@
  *-------------------------------------------------------------------------
  */
 #include "byte_keys.h"
-#include "filter/surf_wide.h"
-#include "filter/surf_page.h"
+#include "filter/surf/surf_wide.h"
+#include "filter/surf/surf_page.h"
 
 /* Random weights; about so many percent of the bytes have none. */
 static void

@@ -39,10 +39,10 @@
 #define surf_writer_cut surf_writer_cut_portable
 #define surf_writer_lay_out surf_writer_lay_out_portable
 
-#include "filter/surf_build.c"
-#include "filter/surf_cut.c"
-#include "filter/surf_emit.c"
-#include "filter/surf_write.c"
+#include "filter/surf/surf_build.c"
+#include "filter/surf/surf_cut.c"
+#include "filter/surf/surf_emit.c"
+#include "filter/surf/surf_write.c"
 
 #include "byte_keys.h"
 

@@ -19,8 +19,8 @@
  */
 #include "postgres.h"
 
-#include "filter/bits.h"
-#include "filter/places.h"
+#include "filter/base/bits.h"
+#include "filter/places/places.h"
 #include "optimizer/plancat.h"
 #include "rangefilter/page/options.h"
 #include "rangefilter/page/page.h"

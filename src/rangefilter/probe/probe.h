@@ -9,7 +9,7 @@
 #define RANGEFILTER_PROBE_H
 
 #include "compat.h"
-#include "filter/digest.h"
+#include "filter/snarf/digest.h"
 #include "key/codec.h"
 #include "key/keyset.h"
 #include "rangefilter/page/page.h"

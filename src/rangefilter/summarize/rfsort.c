@@ -11,8 +11,8 @@
 #include "postgres.h"
 
 #include "commands/progress.h"
-#include "filter/leading.h"
-#include "filter/places.h"
+#include "filter/snarf/leading.h"
+#include "filter/places/places.h"
 #include "filter/trial.h"
 #include "miscadmin.h"
 #include "pgstat.h"

@@ -1,0 +1,711 @@
+/*-------------------------------------------------------------------------
+ *
+ * fence.c
+ *	  Fences: a tree of separator keys that leads to a run's content pages.
+ *
+ * A node of the tree, be it the root or a fence page, covers consecutive
+ * children: content pages at level 0, nodes of the next lower level above.
+ * Its first child needs no separator, whoever comes to the node belongs
+ * there or further right.  The others' separators share a prefix, which is
+ * stored once, and are found by their "heads", the next four bytes as a
+ * number: only among equal heads are bytes compared.  Little-endian:
+ *
+ *		 0	uint8	magic
+ *		 1	uint8	level
+ *		 2	uint16	number of children, n + 1
+ *		 4	uint16	length of the common prefix
+ *		 6	uint16	limit: longer separators are cut ones, see below
+ *		 8	uint32	page number of the first child
+ *		12	uint32	heads[n]
+ *			uint16	ends[n], where each suffix ends in the bytes below
+ *			bytes	common prefix
+ *			bytes	suffixes (what follows the common prefix), concatenated
+ *
+ * Two children must fit any node, or the tree would not get narrower towards
+ * the root.  A separator too long for that is cut to limit + 1 bytes.  Keys
+ * that start with such a cut separator may be on either side of the real one:
+ * they are sent to the left page, with range_crosses set.
+ *
+ * Level by level the tree shrinks at least by half, and a child's level is
+ * checked to be one below its parent's: a walk ends, whatever the bytes say.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/base/bits.h"
+#include "filter/base/fence.h"
+#include "filter/base/port.h"
+
+#define FENCE_MAGIC		0xFE
+#define FENCE_HEADER	12
+
+/* Bytes a separator takes besides its own: head and end. */
+#define FENCE_PER_ENTRY 6
+
+/*
+ * So few heads are all compared, which the processor does side by side; the
+ * steps of a binary search wait for each other.
+ */
+#define LINEAR_SEARCH 8
+
+/* How far from its guessed place a head of a number is looked for. */
+#define GUESS_WINDOW 4
+
+/* A child of the level being built and the separator before it. */
+typedef struct FenceEntry
+{
+	size_t		offset;			/* of the separator in FenceBuild.bytes */
+	uint32_t	len;
+} FenceEntry;
+
+struct FenceBuild
+{
+	uint32_t	page_size;
+	uint32_t	root_max;
+	uint32_t	limit;			/* longer separators are cut */
+	FenceEntry *entries;
+	uint32_t	nentries;
+	uint32_t	max_entries;
+	uint8_t    *bytes;
+	size_t		nbytes;
+	size_t		max_bytes;
+};
+
+/* A node opened for searching; everything points into its page. */
+typedef struct FenceNode
+{
+	const uint8_t *heads;
+	const uint8_t *ends;
+	const uint8_t *prefix;
+	const uint8_t *suffixes;
+	uint32_t	suffixes_len;
+	uint32_t	nseparators;
+	uint32_t	prefix_len;
+	uint32_t	limit;
+	uint32_t	level;
+	uint32_t	first_child;
+} FenceNode;
+
+/* Begins a tree of fences; sizes in bytes. */
+FenceBuild *
+fence_build_begin(uint32_t page_size, uint32_t root_max)
+{
+	FenceBuild *fences = filter_alloc(sizeof(FenceBuild));
+	uint32_t	space = page_size < root_max ? page_size : root_max;
+
+	if (space < FENCE_MIN_ROOT)
+		filter_fail("page or root too small for fences");
+	fences->page_size = page_size;
+	fences->root_max = root_max;
+	fences->limit = space - FENCE_HEADER - FENCE_PER_ENTRY - 1;
+	if (fences->limit > FILTER_MAX_KEY)
+		fences->limit = FILTER_MAX_KEY;
+
+	/* Here, as pages may be added in memory contexts that do not last. */
+	fences->max_entries = 64;
+	fences->entries = filter_alloc(fences->max_entries * sizeof(FenceEntry));
+	fences->max_bytes = 512;
+	fences->bytes = filter_alloc(fences->max_bytes);
+	return fences;
+}
+
+/* Length of the longest common prefix of two byte strings. */
+static uint32_t
+common_prefix(FilterBytes a, FilterBytes b)
+{
+	uint32_t	max = a.len < b.len ? a.len : b.len;
+	uint32_t	len = 0;
+
+	while (len < max && a.data[len] == b.data[len])
+		len++;
+	return len;
+}
+
+/* Notes that a page starts between two keys. */
+void
+fence_add_page(FenceBuild *fences, FilterBytes prev_last, FilterBytes first)
+{
+	FenceEntry *entry;
+	uint32_t	len = 0;
+
+	if (fences->nentries > 0)
+	{
+		/* The shortest prefix of first that is above prev_last. */
+		len = common_prefix(prev_last, first) + 1;
+		if (len > first.len)
+			filter_fail("pages of a run are not in order");
+		if (len > fences->limit)
+			len = fences->limit + 1;
+	}
+
+	if (fences->nentries == fences->max_entries)
+	{
+		fences->max_entries *= 2;
+		fences->entries = filter_realloc(fences->entries,
+										 fences->max_entries * sizeof(FenceEntry));
+	}
+	if (fences->nbytes + len > fences->max_bytes)
+	{
+		fences->max_bytes = fences->max_bytes * 2 + len;
+		fences->bytes = filter_realloc(fences->bytes, fences->max_bytes);
+	}
+
+	entry = &fences->entries[fences->nentries++];
+	entry->offset = fences->nbytes;
+	entry->len = len;
+	if (len > 0)
+		memcpy(fences->bytes + fences->nbytes, first.data, len);
+	fences->nbytes += len;
+}
+
+static FilterBytes
+entry_bytes(const FenceBuild *fences, uint32_t i)
+{
+	FilterBytes result;
+
+	result.data = fences->bytes + fences->entries[i].offset;
+	result.len = fences->entries[i].len;
+	return result;
+}
+
+/*
+ * How many entries from start on fit a node of so many bytes.  Sets the
+ * length of the prefix their separators share and the size of the node.
+ */
+static uint32_t
+node_fill(const FenceBuild *fences, uint32_t start, uint32_t space,
+		  uint32_t *prefix_len, uint32_t *size)
+{
+	uint32_t	n = 1;			/* entries taken, the first without separator */
+	uint32_t	prefix = 0;
+	uint32_t	total = 0;		/* bytes of all separators taken */
+
+	*size = FENCE_HEADER;
+	while (start + n < fences->nentries && n < UINT16_MAX)
+	{
+		FilterBytes last = entry_bytes(fences, start + n);
+		uint32_t	new_prefix = last.len;
+		uint32_t	new_size;
+
+		if (n > 1)
+		{
+			new_prefix = common_prefix(entry_bytes(fences, start + 1), last);
+			if (new_prefix > prefix)
+				new_prefix = prefix;
+		}
+		new_size = FENCE_HEADER + n * FENCE_PER_ENTRY +
+			total + last.len - (n - 1) * new_prefix;
+		if (new_size > space)
+			break;
+		total += last.len;
+		prefix = new_prefix;
+		*size = new_size;
+		n++;
+	}
+	*prefix_len = prefix;
+	return n;
+}
+
+/* The first four bytes, padded with zeros, as a number. */
+static inline uint32_t
+head_of(const uint8_t *data, uint32_t len)
+{
+	uint32_t	head = 0;
+	uint32_t	i;
+
+	if (len >= 4)
+		return __builtin_bswap32(bits_load32(data));
+	for (i = 0; i < 4; i++)
+		head = head << 8 | (i < len ? data[i] : 0);
+	return head;
+}
+
+/* Writes a node of n entries from start on. */
+static void
+node_write(const FenceBuild *fences, uint8_t *node, uint32_t start, uint32_t n,
+		   uint32_t prefix_len, uint32_t level, uint32_t first_child)
+{
+	uint8_t    *heads = node + FENCE_HEADER;
+	uint8_t    *ends = heads + 4 * (n - 1);
+	uint8_t    *prefix = ends + 2 * (n - 1);
+	uint8_t    *suffixes = prefix + prefix_len;
+	uint32_t	end = 0;
+	uint32_t	i;
+
+	node[0] = FENCE_MAGIC;
+	node[1] = (uint8_t) level;
+	bits_store16(node + 2, (uint16_t) n);
+	bits_store16(node + 4, (uint16_t) prefix_len);
+	bits_store16(node + 6, (uint16_t) fences->limit);
+	bits_store32(node + 8, first_child);
+
+	for (i = 0; i < n - 1; i++)
+	{
+		FilterBytes separator = entry_bytes(fences, start + 1 + i);
+		const uint8_t *suffix = separator.data + prefix_len;
+		uint32_t	len = separator.len - prefix_len;
+
+		if (i == 0)
+			memcpy(prefix, separator.data, prefix_len);
+		bits_store32(heads + 4 * i, head_of(suffix, len));
+		memcpy(suffixes + end, suffix, len);
+		end += len;
+		bits_store16(ends + 2 * i, (uint16_t) end);
+	}
+}
+
+/*
+ * Writes one level as fence pages behind *npages pages and makes the new
+ * nodes the entries of the next level up.
+ */
+static void
+write_level(FenceBuild *fences, uint32_t level, uint32_t first_child,
+			uint8_t **pages, uint32_t *npages)
+{
+	uint32_t	nnodes = 0;
+	uint32_t	start = 0;
+
+	while (start < fences->nentries)
+	{
+		uint32_t	prefix_len;
+		uint32_t	size;
+		uint32_t	n = node_fill(fences, start, fences->page_size,
+								  &prefix_len, &size);
+		uint8_t    *page;
+
+		*pages = filter_realloc(*pages,
+								((size_t) *npages + 1) * fences->page_size);
+		page = *pages + (size_t) *npages * fences->page_size;
+		memset(page, 0, fences->page_size);
+		node_write(fences, page, start, n, prefix_len, level,
+				   first_child + start);
+		(*npages)++;
+
+		/* Entries before start are done with, so this overwrites none. */
+		fences->entries[nnodes++] = fences->entries[start];
+		start += n;
+	}
+	fences->nentries = nnodes;
+}
+
+/* Ends the build: fence pages as far as needed, and the root. */
+void
+fence_build_end(FenceBuild *fences, uint8_t **pages, uint32_t *npages,
+				uint8_t **root, uint32_t *root_len)
+{
+	uint32_t	level = 0;
+	uint32_t	first_child = 0;
+	uint32_t	prefix_len;
+	uint32_t	size;
+
+	*root = NULL;
+	*root_len = 0;
+	if (fences->nentries > 0)
+	{
+		while (node_fill(fences, 0, fences->root_max, &prefix_len, &size) <
+			   fences->nentries)
+		{
+			uint32_t	next_child = *npages;
+
+			write_level(fences, level, first_child, pages, npages);
+			first_child = next_child;
+			level++;
+		}
+		*root = filter_alloc(size);
+		*root_len = size;
+		node_write(fences, *root, 0, fences->nentries, prefix_len, level,
+				   first_child);
+	}
+
+	filter_free(fences->entries);
+	filter_free(fences->bytes);
+	filter_free(fences);
+}
+
+/* The most fence pages that npages content pages can need. */
+uint32_t
+fence_pages_bound(uint32_t npages, uint32_t page_size, uint32_t root_max,
+				  uint32_t max_separator)
+{
+	uint32_t	per_entry = FENCE_PER_ENTRY + max_separator;
+	uint32_t	in_root = 1 + (root_max - FENCE_HEADER) / per_entry;
+	uint32_t	in_page = 1 + (page_size - FENCE_HEADER) / per_entry;
+	uint32_t	width = npages;
+	uint32_t	total = 0;
+
+	/* A separator too long for this formula is cut: two always fit. */
+	if (in_root < 2)
+		in_root = 2;
+	if (in_page < 2)
+		in_page = 2;
+	while (width > in_root)
+	{
+		width = width / in_page + (width % in_page != 0);
+		total += width;
+	}
+	return total;
+}
+
+/* Opens a node of len bytes; false if its layout does not fit them. */
+static bool
+node_open(FenceNode *node, const uint8_t *data, uint32_t len)
+{
+	uint32_t	n;
+	uint32_t	used;
+
+	if (len < FENCE_HEADER || data[0] != FENCE_MAGIC)
+		return false;
+	n = bits_load16(data + 2);
+	if (n == 0)
+		return false;
+	node->nseparators = n - 1;
+	node->level = data[1];
+	node->prefix_len = bits_load16(data + 4);
+	node->limit = bits_load16(data + 6);
+	node->first_child = bits_load32(data + 8);
+
+	used = FENCE_HEADER + FENCE_PER_ENTRY * node->nseparators +
+		node->prefix_len;
+	if (used > len)
+		return false;
+	node->heads = data + FENCE_HEADER;
+	node->ends = node->heads + 4 * node->nseparators;
+	node->prefix = node->ends + 2 * node->nseparators;
+	node->suffixes = node->prefix + node->prefix_len;
+	node->suffixes_len = len - used;
+	return true;
+}
+
+/* Gets the suffix of separator i; false if it is not within the node. */
+static inline bool
+node_suffix(const FenceNode *node, uint32_t i, FilterBytes *suffix)
+{
+	uint32_t	start = i > 0 ? bits_load16(node->ends + 2 * (i - 1)) : 0;
+	uint32_t	end = bits_load16(node->ends + 2 * i);
+
+	if (start > end || end > node->suffixes_len)
+		return false;
+	suffix->data = node->suffixes + start;
+	suffix->len = end - start;
+	return true;
+}
+
+/*
+ * Compares a key with the common prefix: < 0 or > 0 if the key is below or
+ * above everything that starts so, else 0 and *rest is what follows in key.
+ */
+static inline int
+prefix_compare(const FenceNode *node, const FilterBytes *key, FilterBytes *rest)
+{
+	uint32_t	len = node->prefix_len;
+
+	if (len > 0)
+	{
+		uint32_t	common = key->len < len ? key->len : len;
+		int			order = common > 0 ? memcmp(key->data, node->prefix, common) : 0;
+
+		if (order != 0)
+			return order;
+		if (key->len < len)
+			return -1;
+	}
+	rest->data = key->data + len;
+	rest->len = key->len - len;
+	return 0;
+}
+
+/* How many of the n heads are below head. */
+static inline uint32_t
+heads_below(const uint8_t *heads, uint32_t n, uint32_t head)
+{
+	uint32_t	base = 0;
+
+	/* A mask, as a branch would be mispredicted half the time. */
+	while (n > LINEAR_SEARCH)
+	{
+		uint32_t	half = n / 2;
+		bool		below = bits_load32(heads + 4 * (base + half - 1)) < head;
+
+		base += half & (0 - (uint32_t) below);
+		n -= half;
+	}
+	for (heads += 4 * base; n > 0; n--, heads += 4)
+		base += bits_load32(heads) < head;
+	return base;
+}
+
+/* Is separator i a cut one that key starts with?  rest is key's suffix. */
+static bool
+is_cut_prefix(const FenceNode *node, uint32_t i, FilterBytes rest)
+{
+	FilterBytes suffix;
+
+	if (!node_suffix(node, i, &suffix))
+		return false;
+	return node->prefix_len + suffix.len > node->limit &&
+		suffix.len <= rest.len &&
+		memcmp(suffix.data, rest.data, suffix.len) == 0;
+}
+
+/*
+ * Finds the child that covers key: sets *child to the number of separators
+ * that are certainly <= key.  False if the node is damaged.
+ */
+static bool
+node_search(const FenceNode *node, const FilterBytes *key, uint32_t *child)
+{
+	FilterBytes rest;
+	FilterBytes suffix;
+	uint32_t	head;
+	uint32_t	lower;
+	uint32_t	upper;
+	int			order;
+
+	*child = 0;
+	if (node->nseparators == 0)
+		return true;
+	order = prefix_compare(node, key, &rest);
+	if (order != 0)
+	{
+		*child = order > 0 ? node->nseparators : 0;
+		return true;
+	}
+
+	/* Below lower are smaller heads, from upper on greater ones. */
+	head = head_of(rest.data, rest.len);
+	lower = heads_below(node->heads, node->nseparators, head);
+	upper = lower;
+	if (head == UINT32_MAX)
+		upper = node->nseparators;
+	else if (lower < node->nseparators &&
+			 bits_load32(node->heads + 4 * lower) == head)
+		upper = heads_below(node->heads, node->nseparators, head + 1);
+
+	while (lower < upper)
+	{
+		uint32_t	middle = lower + (upper - lower) / 2;
+
+		if (!node_suffix(node, middle, &suffix))
+			return false;
+		if (filter_bytes_compare(suffix, rest) <= 0)
+			lower = middle + 1;
+		else
+			upper = middle;
+	}
+	while (lower > 0 && is_cut_prefix(node, lower - 1, rest))
+		lower--;
+	*child = lower;
+	return true;
+}
+
+/*
+ * Is separator i within hi?  Sets *within; false if the node is damaged.
+ */
+static bool
+separator_within(const FenceNode *node, uint32_t i, const FilterBytes *hi,
+				 bool hi_exclusive, bool *within)
+{
+	FilterBytes rest;
+	FilterBytes suffix;
+	int			order = prefix_compare(node, hi, &rest);
+
+	if (order == 0)
+	{
+		uint32_t	hi_head = head_of(rest.data, rest.len);
+		uint32_t	head = bits_load32(node->heads + 4 * i);
+
+		order = (hi_head > head) - (hi_head < head);
+		if (order == 0)
+		{
+			if (!node_suffix(node, i, &suffix))
+				return false;
+			order = filter_bytes_compare(rest, suffix);
+		}
+	}
+	*within = order > 0 || (order == 0 && !hi_exclusive);
+	return true;
+}
+
+/*
+ * Goes from a node to a child: sets *pageno, and opens it unless it is a
+ * content page.  False if it is not there or damaged.
+ */
+static inline bool
+node_descend(FenceNode *node, FilterReader *reader, uint32_t child,
+			 uint32_t *pageno)
+{
+	const uint8_t *page;
+	uint32_t	level = node->level;
+
+	if (node->first_child >= reader->npages ||
+		child >= reader->npages - node->first_child)
+		return false;
+	*pageno = node->first_child + child;
+	if (level == 0)
+		return true;
+	page = reader->read_page(reader, *pageno);
+	return page != NULL && node_open(node, page, reader->page_size) &&
+		node->level == level - 1;
+}
+
+/* Finds the content page that covers lo, see fence.h. */
+bool
+fence_find(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+		   const FilterBytes *lo, const FilterBytes *hi, bool hi_exclusive,
+		   FencePosition *position)
+{
+	FenceNode	node;
+	uint32_t	level;
+
+	position->range_crosses = false;
+	position->guess = FENCE_NO_GUESS;
+	if (!node_open(&node, root, root_len))
+		return false;
+	do
+	{
+		uint32_t	child = 0;
+
+		level = node.level;
+		if (lo != NULL && !node_search(&node, lo, &child))
+			return false;
+
+		/*
+		 * The last child's right neighbour is under the next node, so there
+		 * the answer found further up holds.
+		 */
+		if (child < node.nseparators)
+		{
+			if (hi == NULL)
+				position->range_crosses = true;
+			else if (!separator_within(&node, child, hi, hi_exclusive,
+									   &position->range_crosses))
+				return false;
+		}
+		if (!node_descend(&node, reader, child, &position->page))
+			return false;
+	} while (level > 0);
+	return true;
+}
+
+/*
+ * How many of the n heads are below head, looking first where it would be if
+ * they were spread evenly.  Mostly they are, as pages have about the same
+ * number of keys: then that is right to within a place or two.
+ */
+static inline uint32_t
+heads_below_guessed(const uint8_t *heads, uint32_t n, uint32_t head)
+{
+	uint32_t	least = bits_load32(heads);
+	uint32_t	most = bits_load32(heads + 4 * (n - 1));
+
+	if (n > 4 * GUESS_WINDOW && head > least && head < most)
+	{
+		uint32_t	from = (uint32_t) ((uint64_t) (head - least) * (n - 1) /
+									   (most - least));
+		uint32_t	below = 0;
+		uint32_t	i;
+
+		from = from < GUESS_WINDOW ? 0 : from - GUESS_WINDOW;
+		if (from > n - 2 * GUESS_WINDOW)
+			from = n - 2 * GUESS_WINDOW;
+#pragma GCC unroll 8
+		for (i = 0; i < 2 * GUESS_WINDOW; i++)
+			below += bits_load32(heads + 4 * (from + i)) < head;
+
+		/* Neither none nor all: the place is among these. */
+		if (below > 0 && below < 2 * GUESS_WINDOW)
+			return from + below;
+	}
+	return heads_below(heads, n, head);
+}
+
+/*
+ * node_search() and separator_within() for numbers, by the heads alone.
+ * False if these do not tell, or the node is damaged.
+ */
+static inline bool
+node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
+				   uint32_t *child, FencePosition *position)
+{
+	uint32_t	n = node->nseparators;
+	uint32_t	prefix_bits = 8 * node->prefix_len;
+	uint64_t	prefix;
+	uint64_t	head;
+	uint64_t	hi_head;
+	uint64_t	next;
+
+	position->guess = FENCE_NO_GUESS;
+	*child = 0;
+	if (n == 0)
+		return true;
+	if (prefix_bits > 56)
+		return false;
+
+	/* The load ends where the prefix does, it begins within the node. */
+	prefix = __builtin_bswap64(bits_load64(node->prefix + node->prefix_len - 8)) &
+		bits_mask(prefix_bits);
+	if (lo >> 1 >> (63 - prefix_bits) != prefix)
+		return false;
+	head = lo << prefix_bits >> 32;
+	hi_head = UINT64_MAX;
+	if (hi >> 1 >> (63 - prefix_bits) == prefix)
+		hi_head = hi << prefix_bits >> 32;
+
+	*child = heads_below_guessed(node->heads, n, (uint32_t) head);
+	if (*child == n)
+		return true;
+	next = bits_load32(node->heads + 4 * *child);
+	if (next == head || next == hi_head)
+		return false;
+	position->range_crosses = next < hi_head;
+	if (*child > 0)
+	{
+		uint64_t	last = bits_load32(node->heads + 4 * (*child - 1));
+
+		/* Damaged heads may be in any order. */
+		if (last < head && head < next)
+			position->guess = (uint32_t) (((head - last) << 16) / (next - last));
+	}
+	return true;
+}
+
+/* Finds the content page that covers the number lo, see fence.h. */
+bool
+fence_find_number(const uint8_t *root, uint32_t root_len,
+				  FilterReader *reader, uint64_t lo, uint64_t hi,
+				  FencePosition *position)
+{
+	FenceNode	node;
+	uint32_t	level;
+
+	position->range_crosses = false;
+	if (!node_open(&node, root, root_len))
+		return false;
+	do
+	{
+		uint32_t	child;
+
+		level = node.level;
+		if (!node_search_number(&node, lo, hi, &child, position))
+		{
+			uint8_t		lo_bytes[8];
+			uint8_t		hi_bytes[8];
+			FilterBytes lo_key = {lo_bytes, 8};
+			FilterBytes hi_key = {hi_bytes, 8};
+
+			/* Big-endian, so that they sort as the numbers do. */
+			bits_store64(lo_bytes, __builtin_bswap64(lo));
+			bits_store64(hi_bytes, __builtin_bswap64(hi));
+			return fence_find(root, root_len, reader, &lo_key, &hi_key, false,
+							  position);
+		}
+		if (!node_descend(&node, reader, child, &position->page))
+			return false;
+	} while (level > 0);
+	return true;
+}

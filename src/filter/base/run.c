@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * run.c
+ *	  Runs in memory, and the order of byte strings.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/base/port.h"
+#include "filter/base/run.h"
+
+/* Frees what a run holds. */
+void
+filter_run_free(FilterRun *run)
+{
+	filter_free(run->pages);
+	filter_free(run->root);
+	memset(run, 0, sizeof(FilterRun));
+}
+
+/* Reads a page of a run in memory; NULL past its end. */
+static const uint8_t *
+memory_read_page(FilterReader *self, uint32_t pageno)
+{
+	FilterMemoryReader *reader = (FilterMemoryReader *) self;
+
+	if (pageno >= self->npages)
+		return NULL;
+	return reader->pages + (size_t) pageno * self->page_size;
+}
+
+/* Sets up a reader over pages that the caller keeps. */
+void
+filter_memory_reader_init(FilterMemoryReader *reader, const uint8_t *pages,
+						  uint32_t npages, uint32_t page_size)
+{
+	reader->reader.read_page = memory_read_page;
+	reader->reader.npages = npages;
+	reader->reader.page_size = page_size;
+	reader->pages = pages;
+}
+
+/* memcmp order with shorter first: < 0, 0, > 0. */
+int
+filter_bytes_compare(FilterBytes a, FilterBytes b)
+{
+	uint32_t	common = a.len < b.len ? a.len : b.len;
+	int			order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+
+	if (order != 0)
+		return order;
+	return (a.len > b.len) - (a.len < b.len);
+}

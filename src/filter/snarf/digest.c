@@ -1,0 +1,251 @@
+/*-------------------------------------------------------------------------
+ *
+ * digest.c
+ *	  Making digests of SNARF runs; digest.h says what they are.
+ *
+ * A block codes positions, which its model (snarf_position) finds for numbers:
+ * position p stands for those at distances from p * 2^(e + 11) / c up to less
+ * than (p + 1) * 2^(e + 11) / c, with e the scale's exponent and c = 1024 + its
+ * mantissa.  So the intervals a position touches follow from it by a
+ * multiplication; here with FRACTION bits behind the point, the first one
+ * rounded down, the last one up.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/snarf/digest.h"
+#include "filter/snarf/snarf_view.h"
+
+#define FRACTION 40
+
+/* More bits of positions would be rounded too far: lower ones are dropped. */
+#define POSITION_BITS	32
+
+/* All intervals, times 2^FRACTION: three times that is still a number. */
+#define MAX_BITS		(1U << 20)
+#define MAX_STEP		((uint64_t) MAX_BITS << FRACTION)
+
+/* A block on its way into a digest. */
+typedef struct BlockDigest
+{
+	FilterDigest *digest;
+	bool		exact;			/* positions are distances */
+	uint64_t	begin;			/* of the block, less the digest's min */
+	uint64_t	last;			/* interval of the last key it may have */
+	uint64_t	start;			/* where begin is, in intervals ... */
+	uint64_t	step;			/* ... and how long a position is ... */
+	unsigned	dropped;		/* ... less so many bits */
+} BlockDigest;
+
+static inline void
+mark(FilterDigest *digest, uint64_t interval)
+{
+	digest->bits[interval / 64] |= UINT64_C(1) << interval % 64;
+}
+
+/* Marks intervals, those of them up to the last one of the block. */
+static inline void
+mark_all(BlockDigest *at, uint64_t first, uint64_t last)
+{
+	if (last > at->last)
+		last = at->last;
+	if (first > last)
+		first = last;
+	for (; first <= last; first++)
+		mark(at->digest, first);
+}
+
+/* Marks the intervals of a position. */
+static inline void
+mark_position(BlockDigest *at, uint64_t position)
+{
+	uint64_t	first;
+
+	if (at->exact)
+	{
+		first = (at->begin + position) / at->digest->width;
+		mark_all(at, first, first);
+		return;
+	}
+	position >>= at->dropped;
+	mark_all(at, (at->start + position * at->step) >> FRACTION,
+			 (at->start + 1 + (position + 1) * (at->step + 1)) >> FRACTION);
+}
+
+/*
+ * Finds out how long a position is.  The last key is no further than distance
+ * from the block's begin.
+ */
+static void
+set_step(BlockDigest *at, uint16_t scale, uint64_t distance)
+{
+	uint64_t	width = at->digest->width;
+	unsigned	bits = bits_width(snarf_position(distance, scale));
+	unsigned	__int128 step;
+
+	at->exact = scale == SNARF_EXACT_SCALE;
+	if (at->exact)
+		return;
+	at->dropped = bits > POSITION_BITS ? bits - POSITION_BITS : 0;
+	step = (unsigned __int128) 1 << ((scale & 63) + at->dropped + 11 + FRACTION);
+	step /= (unsigned __int128) (1024 + (scale >> 6)) * width;
+
+	/* Only the first position can be longer than all intervals. */
+	at->step = step < MAX_STEP ? (uint64_t) step : MAX_STEP;
+	at->start = (uint64_t) (((unsigned __int128) at->begin << FRACTION) / width);
+}
+
+/* Marks the positions of a bitmap. */
+static void
+digest_bitmap(BlockDigest *at, const SnarfBlockView *block)
+{
+	uint64_t	nbits = (uint64_t) (block->end - block->data) * 8;
+	uint64_t	pos = 0;
+
+	while ((pos = snarf_next_bit(block->data, nbits, pos, true)) < nbits)
+		mark_position(at, pos++);
+}
+
+/* Marks positions coded by Elias-Fano; false if the block is damaged. */
+static bool
+digest_elias_fano(BlockDigest *at, const SnarfBlockView *block)
+{
+	unsigned	width = block->code;
+	uint32_t	low_bytes = snarf_low_bytes(block->ncoded, width);
+	const uint8_t *high = block->data + low_bytes;
+	uint32_t	index = 0;
+	uint64_t	nbits;
+	uint64_t	pos;
+
+	if (low_bytes > block->end - block->data)
+		return false;
+	nbits = (uint64_t) (block->end - high) * 8;
+	for (pos = 0; pos < nbits; pos += 64)
+	{
+		uint64_t	word = bits_load64(high + (pos >> 3));
+
+		if (nbits - pos < 64)
+			word &= bits_mask((unsigned) (nbits - pos));
+		for (; word != 0; word &= word - 1, index++)
+		{
+			if (index >= block->ncoded)
+				return false;
+			mark_position(at, (pos + bits_lowest(word) - index) << width |
+						  bits_read(block->data, (uint64_t) index * width,
+									width));
+		}
+	}
+	return index == block->ncoded;
+}
+
+/*
+ * Puts a block into the digest.  Its keys are from begin on, and not above
+ * limit.
+ */
+static bool
+digest_block(FilterDigest *digest, const SnarfPageView *view,
+			 const SnarfBlockView *block, uint64_t begin, uint64_t limit)
+{
+	BlockDigest at = {.digest = digest};
+	uint64_t	first;
+
+	if (begin < digest->min || begin > limit || limit > digest->max)
+		return false;
+	at.begin = begin - digest->min;
+	at.last = (limit - digest->min) / digest->width;
+	first = at.begin / digest->width;
+	mark(digest, first);
+	if (block->code == SNARF_CODE_RUN)
+	{
+		if (block->scale < limit - begin)
+			limit = begin + block->scale;
+		mark_all(&at, first, (limit - digest->min) / digest->width);
+		return true;
+	}
+	set_step(&at, block->scale, limit - begin);
+
+	/* Where blocks begin before their first keys, these are at position 0. */
+	if (view->shift > 0)
+		mark_position(&at, 0);
+	if (block->code != SNARF_CODE_BITMAP)
+		return digest_elias_fano(&at, block);
+	digest_bitmap(&at, block);
+	return true;
+}
+
+/*
+ * Puts a page into the digest; false if it is damaged.  The run has no keys above
+ * max.
+ */
+static bool
+digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size,
+			uint64_t max)
+{
+	SnarfPageView view;
+	uint32_t	i;
+
+	if (!snarf_open_page(&view, page, page_size))
+		return false;
+	for (i = 0; i < view.nblocks; i++)
+	{
+		SnarfBlockView block;
+		uint64_t	limit = max;
+
+		if (i + 1 < view.nblocks)
+			limit = view.base + snarf_block_begin(&view, i + 1) - 1;
+		if (!snarf_open_block(&view, i, &block) ||
+			!digest_block(digest, &view, &block,
+						  view.base + snarf_block_begin(&view, i), limit))
+			return false;
+	}
+	return true;
+}
+
+/* See digest.h. */
+bool
+filter_digest_make(FilterDigest *digest, FilterKind kind,
+				   const uint8_t *root_data, uint32_t root_len,
+				   FilterReader *reader)
+{
+	SnarfRoot	root;
+	uint32_t	i;
+
+	if ((kind != FILTER_KIND_SNARF && kind != FILTER_KIND_EXACT) ||
+		!snarf_open_root(&root, root_data, root_len, reader) ||
+		root.npages == 0 || root.max < root.min ||
+		digest->nbits < 2 || digest->nbits > MAX_BITS)
+		return false;
+	if (digest->width == 0)
+		filter_digest_frame(digest, root.min, root.max);
+	if (root.min < digest->min || root.max > digest->max)
+		return false;
+	memset(digest->bits, 0, filter_digest_size(digest->nbits));
+	for (i = 0; i < root.npages; i++)
+	{
+		const uint8_t *page = reader->read_page(reader, i);
+
+		if (page == NULL || !digest_page(digest, page, reader->page_size,
+										 root.max))
+			return false;
+	}
+	return true;
+}
+
+/* See digest.h. */
+void
+filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column)
+{
+	uint32_t	i;
+
+	for (i = 0; i < digest->nbits; i++)
+	{
+		uint64_t	bit = digest->bits[i / 64] >> i % 64 & 1;
+
+		rows[i] = (rows[i] & ~(UINT64_C(1) << column)) | bit << column;
+	}
+}

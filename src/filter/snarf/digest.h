@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * digest.h
+ *	  A coarse picture of a filter of numbers, for those who ask many filters.
+ *
+ * The numbers from the filter's least key to its greatest are cut into
+ * intervals of one width; a bit for each says whether the filter may hold a
+ * key there.  What a digest denies the filter denies, too, so that its NO is
+ * as good, at the cost of one bit looked at and no page read.
+ *
+ * A filter's YES to a point may be what an insert relied on, true or not.  So
+ * a bit is set for all that the filter says YES to, not only for its keys.
+ *
+ * Digests with the same intervals (a frame: a digest without bits) can be kept
+ * side by side, 64 in an array of words, one for each interval, in which each
+ * has one bit.  Then all are asked at once.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_DIGEST_H
+#define RANGEFILTER_DIGEST_H
+
+#include "filter/base/run.h"
+
+typedef struct FilterDigest
+{
+	uint64_t	min;			/* the filter has no keys below ... */
+	uint64_t	max;			/* ... or above */
+	uint64_t	width;			/* of an interval; 0: not known yet */
+	uint64_t   *bits;			/* kept by the caller */
+	uint32_t	nbits;
+} FilterDigest;
+
+/* Bytes that the bits take. */
+static inline size_t
+filter_digest_size(uint32_t nbits)
+{
+	return ((size_t) nbits + 63) / 64 * sizeof(uint64_t);
+}
+
+/* Digests side by side. */
+#define FILTER_DIGESTS 64
+
+/* More intervals take longer than to ask each filter. */
+#define FILTER_DIGEST_MANY 256
+
+/* Gives a digest whose nbits are set a span, and intervals. */
+static inline void
+filter_digest_frame(FilterDigest *digest, uint64_t min, uint64_t max)
+{
+	digest->min = min;
+	digest->max = max;
+	digest->width = (max - min) / digest->nbits + 1;
+}
+
+/*
+ * Makes the digest of a run in *digest, whose bits and nbits are set.  It spans
+ * the run unless a frame was given to it before.  False
+ * where there can be none: fewer than two bits or more than a million; a run
+ * that has keys outside the frame; a filter of bytes; pages that cannot be read
+ * or are damaged.
+ */
+extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
+							   const uint8_t *root, uint32_t root_len,
+							   FilterReader *reader);
+
+/*
+ * Makes a digest of this frame number column, below FILTER_DIGESTS, of those
+ * side by side in rows.
+ */
+extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
+							  unsigned column);
+
+/*
+ * Which of the digests side by side do not deny that there is a key in [lo, hi]?
+ * All, also where that is too long to look for.
+ */
+static inline uint64_t
+filter_digests_ask(const FilterDigest *frame, const uint64_t *rows,
+				   uint64_t lo, uint64_t hi)
+{
+	uint64_t	first;
+	uint64_t	last;
+	uint64_t	maybe = 0;
+
+	if (lo > frame->max || hi < frame->min || lo > hi)
+		return 0;
+	first = lo > frame->min ? (lo - frame->min) / frame->width : 0;
+	if (lo == hi)
+		return rows[first];
+	last = ((hi < frame->max ? hi : frame->max) - frame->min) / frame->width;
+	if (last - first >= FILTER_DIGEST_MANY)
+		return UINT64_MAX;
+	for (; first <= last; first++)
+		maybe |= rows[first];
+	return maybe;
+}
+
+#endif							/* RANGEFILTER_DIGEST_H */

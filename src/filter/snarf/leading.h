@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * leading.h
+ *	  SNARF over byte strings: their leading 64 bits, taken as numbers.
+ *
+ * Where keys are told apart by few bytes that are spread evenly (uuids, say),
+ * SNARF codes them better than any trie: the number of a key is made of the
+ * eight bytes, the first one highest, that follow what all keys share; shorter
+ * keys are filled up with zeros.  Numbers never decrease as keys increase.
+ * Keys of the same number cannot be told apart.
+ *
+ * As with all filters, FILTER_YES for a point implies FILTER_YES for every
+ * range that holds it: all keys below an end that is itself left out have
+ * numbers below the end's, wherever that is made use of.
+ *
+ * Root:
+ *
+ *		0	uint8	magic
+ *		1	uint8	version
+ *		2	uint16	length of what all keys begin with
+ *		4	bytes	what all keys begin with
+ *			bytes	root of the SNARF
+ *
+ * filter.c and trial.c are the only callers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_LEADING_H
+#define RANGEFILTER_LEADING_H
+
+#include "filter/base/run.h"
+
+/* Tells this root from that of a SuRF. */
+#define LEADING_ROOT_MAGIC		0x5D
+#define LEADING_ROOT_VERSION	1
+#define LEADING_ROOT_HEADER		4
+
+/* What all keys begin with is cut to this length. */
+#define LEADING_MAX_SHARED		256
+
+typedef struct LeadingBuild LeadingBuild;
+
+extern LeadingBuild *leading_build_begin(const FilterOptions *options);
+extern void leading_measure(LeadingBuild *build, FilterBytes key);
+extern void leading_measure_end(LeadingBuild *build);
+extern void leading_add(LeadingBuild *build, FilterBytes key);
+
+/* Distinct numbers of this pass so far. */
+extern uint64_t leading_build_keys(const LeadingBuild *build);
+
+/* Lowers bits_per_key before leading_measure_end(). */
+extern void leading_build_limit(LeadingBuild *build, uint32_t bits_per_key);
+
+/* Fills *run, its kind included, and frees build. */
+extern void leading_build_end(LeadingBuild *build, FilterRun *run);
+
+/* Is this the root of such a run? */
+extern bool leading_is_root(const uint8_t *root, uint32_t root_len);
+
+extern FilterAnswer leading_query(const uint8_t *root, uint32_t root_len,
+								  FilterReader *reader,
+								  const FilterByteRange *range);
+
+/*
+ * The ranks of what may be in the range, as filter_ranks_bytes(); keys of one
+ * number are one.  estimate: as for snarf_ranks().
+ */
+extern bool leading_ranks(const uint8_t *root, uint32_t root_len,
+						  FilterReader *reader, const FilterByteRange *range,
+						  bool estimate, FilterRanks *ranks);
+
+#endif							/* RANGEFILTER_LEADING_H */

@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf.h
+ *	  SNARF: range filters over 64-bit numbers.
+ *
+ * See snarf_page.h for the coding and the page layout.  filter.c is the
+ * only caller; everybody else goes through filter.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SNARF_H
+#define RANGEFILTER_SNARF_H
+
+#include "filter/base/run.h"
+
+typedef struct SnarfBuild SnarfBuild;
+
+extern SnarfBuild *snarf_build_begin(const FilterOptions *options);
+extern void snarf_measure(SnarfBuild *build, uint64_t key);
+extern void snarf_measure_end(SnarfBuild *build);
+extern void snarf_add(SnarfBuild *build, uint64_t key);
+
+/* Distinct keys of this pass so far. */
+extern uint64_t snarf_build_keys(const SnarfBuild *build);
+
+/* Lowers bits_per_key before snarf_measure_end(). */
+extern void snarf_build_limit(SnarfBuild *build, uint32_t bits_per_key);
+
+/* Fills *run, its kind included, and frees build. */
+extern void snarf_build_end(SnarfBuild *build, FilterRun *run);
+
+extern FilterAnswer snarf_query(const uint8_t *root, uint32_t root_len,
+								FilterReader *reader,
+								uint64_t lo, uint64_t hi);
+
+/*
+ * The ranks of the keys that may be in [lo, hi].  With estimate they are as
+ * many as filter_count_u64() says, but need not be those.
+ */
+extern bool snarf_ranks(const uint8_t *root, uint32_t root_len,
+						FilterReader *reader, uint64_t lo, uint64_t hi,
+						bool estimate, FilterRanks *ranks);
+
+#endif							/* RANGEFILTER_SNARF_H */

@@ -1,0 +1,234 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf_count.c
+ *	  About how many keys of a SNARF run are in a range.
+ *
+ * Each page knows how many keys are in the pages before, each block how many
+ * it has.  So for either end of the range the way to its page is walked and
+ * the keys below are counted within one block; no other content is read.
+ *
+ * The count is exact for exact blocks.  In a lossy one it takes in every key
+ * that might be in the range: too many are counted, never too few, and only
+ * such keys as share their position with an end of the range without being in
+ * it.  That is one key in 2^(b-2) ends of ranges or so at b bits a key, and
+ * fewer than SNARF_BLOCK_KEYS at each end whatever the keys are.  Where keys
+ * have so few bits that a lossy block is a bitmap, which does not tell how
+ * many keys a position has, the keys are taken to be spread evenly over the
+ * positions that have any: there the error has the same bound, both ways.
+ *
+ * The count is 0 where, and only where, a query answers NO.
+ *
+ * Who wants to know which keys these may be gets their ranks, from the first
+ * one that may be in the range to the last one.  These are never too few;
+ * bitmaps that do not tell say the most there can be.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include "filter/snarf/snarf.h"
+#include "filter/snarf/snarf_view.h"
+
+/* What of a rank is wanted where it is not known. */
+typedef enum RankWanted
+{
+	RANK_ESTIMATE,
+	RANK_AT_LEAST,				/* no more keys than there are */
+	RANK_AT_MOST				/* no fewer */
+} RankWanted;
+
+/* The keys of a block, its first one included. */
+static inline uint32_t
+block_keys(const SnarfBlockView *block)
+{
+	return 1 + (block->code == SNARF_CODE_RUN ? block->scale : block->ncoded);
+}
+
+/* The bits set among the first n; n is within the block's data. */
+static uint32_t
+count_ones(const uint8_t *bits, uint64_t n)
+{
+	uint32_t	count = 0;
+	uint64_t	pos;
+
+	for (pos = 0; pos + 64 <= n; pos += 64)
+		count += bits_count(bits_load64(bits + (pos >> 3)));
+	if (pos < n)
+		count += bits_count(bits_load64(bits + (pos >> 3)) &
+							bits_mask((unsigned) (n - pos)));
+	return count;
+}
+
+/*
+ * How many keys coded in a bitmap have a position below limit?  Where keys
+ * share positions that is not known: an estimate, or what is certain.
+ */
+static bool
+rank_bitmap(const SnarfBlockView *block, uint64_t limit, RankWanted wanted,
+			uint32_t *rank)
+{
+	uint64_t	nbits = (uint64_t) (block->end - block->data) * 8;
+	uint32_t	taken = count_ones(block->data, nbits);
+	uint32_t	below;
+
+	if (taken == 0 || taken > block->ncoded)
+		return false;
+	if (limit > nbits)
+		limit = nbits;
+	below = count_ones(block->data, limit);
+	if (wanted == RANK_ESTIMATE || taken == block->ncoded)
+		*rank = below * block->ncoded / taken;
+	else if (wanted == RANK_AT_LEAST)
+		*rank = below;
+	else
+		*rank = block->ncoded - (taken - below);
+	return true;
+}
+
+/* How many keys coded by Elias-Fano have a position below limit? */
+static bool
+rank_elias_fano(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
+{
+	unsigned	width = block->code;
+	uint32_t	low_bytes = snarf_low_bytes(block->ncoded, width);
+	const uint8_t *bits = block->data + low_bytes;
+	uint64_t	high = limit >> width;
+	uint64_t	nbits;
+	uint64_t	start;
+	uint64_t	end;
+
+	if (low_bytes > block->end - block->data)
+		return false;
+	nbits = (uint64_t) (block->end - bits) * 8;
+	start = snarf_find_high(block, bits, nbits, high, false);
+	*rank = block->ncoded;
+	if (start == nbits)
+		return true;
+	end = snarf_next_bit(bits, nbits, start, false);
+	if (end - high > block->ncoded)
+		return false;
+	*rank = snarf_lower_bound(block->data, width, (uint32_t) (start - high),
+							  (uint32_t) (end - high),
+							  limit & bits_mask(width));
+	return true;
+}
+
+/*
+ * How many of a block's keys after its first one are at a smaller distance
+ * than this one, or at this one too?
+ */
+static bool
+rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
+			  RankWanted wanted, uint32_t *rank)
+{
+	uint64_t	limit;
+
+	*rank = 0;
+	if (distance == 0 || block_keys(block) == 1)
+		return true;
+	if (block->code == SNARF_CODE_RUN)
+	{
+		limit = inclusive ? distance : distance - 1;
+		*rank = limit < block->scale ? (uint32_t) limit : block->scale;
+		return true;
+	}
+	limit = snarf_position(distance, block->scale);
+	if (inclusive)
+	{
+		if (limit == UINT64_MAX)
+		{
+			*rank = block->ncoded;
+			return true;
+		}
+		limit++;
+	}
+	if (block->code == SNARF_CODE_BITMAP)
+		return rank_bitmap(block, limit, wanted, rank);
+	return rank_elias_fano(block, limit, rank);
+}
+
+/*
+ * How many keys of the run, up to the end of this page, are below key, or
+ * equal to it?  False if the page is damaged.
+ */
+static bool
+rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
+			 RankWanted wanted, uint64_t *rank)
+{
+	SnarfBlockView block;
+	uint64_t	begin;
+	uint64_t	distance;
+	uint32_t	index;
+	uint32_t	in_block;
+	uint32_t	i;
+
+	*rank = view->rank;
+	if (key < view->base)
+		return true;
+	index = snarf_find_block(view, key, &begin);
+	if (!snarf_open_block(view, index, &block))
+		return false;
+	distance = key - view->base - begin;
+	if (view->shift > 0 && !inclusive &&
+		snarf_position(distance, block.scale) == 0)
+	{
+		/* Some keys of the block before may be at or above this one. */
+		if (index == 0)
+			return true;
+		index--;
+		if (!snarf_open_block(view, index, &block))
+			return false;
+		distance = key - view->base - snarf_block_begin(view, index);
+	}
+	for (i = 0; i < index; i++)
+	{
+		SnarfBlockView earlier;
+
+		if (!snarf_open_block(view, i, &earlier))
+			return false;
+		*rank += block_keys(&earlier);
+	}
+	if (!rank_in_block(&block, distance, inclusive, wanted, &in_block))
+		return false;
+	*rank += in_block;
+	if (inclusive || distance > 0)
+		(*rank)++;				/* the block's first key */
+	return true;
+}
+
+/* The same, counting from the page that covers the key. */
+static bool
+rank_in_run(const SnarfRoot *root, FilterReader *reader, uint64_t key,
+			bool inclusive, RankWanted wanted, uint64_t *rank)
+{
+	FencePosition position;
+	SnarfPageView view;
+	const uint8_t *page;
+
+	if (!snarf_find_page(root, reader, key, key, &position))
+		return false;
+	page = reader->read_page(reader, position.page);
+	return page != NULL && snarf_open_page(&view, page, reader->page_size) &&
+		rank_in_page(&view, key, inclusive, wanted, rank);
+}
+
+/* The ranks of the keys in [lo, hi], see snarf.h. */
+bool
+snarf_ranks(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
+			uint64_t lo, uint64_t hi, bool estimate, FilterRanks *ranks)
+{
+	RankWanted	least = estimate ? RANK_ESTIMATE : RANK_AT_LEAST;
+	RankWanted	most = estimate ? RANK_ESTIMATE : RANK_AT_MOST;
+	SnarfRoot	root;
+
+	ranks->first = ranks->end = 0;
+	if (!snarf_open_root(&root, root_data, root_len, reader))
+		return false;
+	if (!snarf_root_meets(&root, lo, hi))
+		return true;
+	return rank_in_run(&root, reader, lo, false, least, &ranks->first) &&
+		rank_in_run(&root, reader, hi, true, most, &ranks->end) &&
+		ranks->end >= ranks->first;
+}

@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * snarf_cut.c
+ *	  Where the blocks of a SNARF page begin and end.
+ *
+ * A block is well used when its keys are spread evenly.  A large gap within a
+ * block, or a part much denser than the rest, spends bits on telling where no
+ * keys are: what a block costs when coded exactly measures that, in both kinds
+ * of run.  (Coded exactly it is the size; coded lossily a bit of it that is
+ * not there is a bit of resolution lost.)  A block is cut in two as long as
+ * that costs less, the new block's directory entry included; candidates are
+ * the largest gap and the middle.  The idea of choosing partitions by their
+ * cost is that of partitioned Elias-Fano indexes (Ottaviano and Venturini,
+ * SIGIR 2014), done greedily.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include "filter/snarf/snarf_page.h"
+
+/* What snarf_cut() works on. */
+typedef struct Cutting
+{
+	const uint64_t *keys;
+	uint32_t	min_keys;
+	uint16_t   *ends;
+	uint32_t	nends;
+} Cutting;
+
+/*
+ * Bits that the keys after the first of a block take when coded exactly;
+ * span is the distance from the block's first to its last key.
+ */
+uint64_t
+snarf_exact_bits(uint64_t ncoded, uint64_t span)
+{
+	uint64_t	ratio;
+	unsigned	low;
+	uint64_t	bits;
+
+	if (span == ncoded)
+		return 0;
+	ratio = span / ncoded;
+	low = ratio == 0 ? 0 : bits_log2(ratio);
+	bits = ncoded * (low + 1) + (span >> low);
+	return bits < span ? bits : span;
+}
+
+static uint64_t
+block_bits(const uint64_t *keys, uint32_t from, uint32_t to)
+{
+	if (to - from == 1)
+		return 0;
+	return snarf_exact_bits(to - from - 1, keys[to - 1] - keys[from]);
+}
+
+/* The start, in [from + 1, to), of the part after the largest gap. */
+static uint32_t
+largest_gap(const uint64_t *keys, uint32_t from, uint32_t to)
+{
+	uint64_t	largest = 0;
+	uint32_t	at = from;
+	uint32_t	i;
+
+	for (i = from; i < to; i++)
+	{
+		uint64_t	gap = keys[i] - keys[i - 1];
+		bool		larger = gap > largest;
+
+		/* Selected, not branched on: this loop is a good part of a build. */
+		at = larger ? i : at;
+		largest = larger ? gap : largest;
+	}
+	return at;
+}
+
+/*
+ * Cuts keys [from, to) as far as it pays and notes the ends of the blocks.
+ * Every cut saves at least SNARF_BLOCK_BITS, so the depth is bounded by the
+ * bits of a block, and small in practice.
+ */
+static void
+cut_range(Cutting *cutting, uint32_t from, uint32_t to)
+{
+	const uint64_t *keys = cutting->keys;
+	uint32_t	min_keys = cutting->min_keys;
+
+	for (;;)
+	{
+		uint64_t	whole = block_bits(keys, from, to);
+		uint64_t	best = whole;
+		uint32_t	candidates[2];
+		uint32_t	cut = to;
+		int			i;
+
+		if (whole <= SNARF_BLOCK_BITS || to - from < 2 * min_keys)
+			break;
+		candidates[0] = largest_gap(keys, from + min_keys, to - min_keys + 1);
+		candidates[1] = from + (to - from) / 2;
+		for (i = 0; i < 2; i++)
+		{
+			uint64_t	left = block_bits(keys, from, candidates[i]);
+			uint64_t	right = block_bits(keys, candidates[i], to);
+
+			if (left + right + SNARF_BLOCK_BITS < best)
+			{
+				best = left + right + SNARF_BLOCK_BITS;
+				cut = candidates[i];
+			}
+		}
+		if (cut == to)
+			break;
+		cut_range(cutting, from, cut);
+		from = cut;
+	}
+	cutting->ends[cutting->nends++] = (uint16_t) to;
+}
+
+/*
+ * Cuts n <= SNARF_BLOCK_KEYS ascending distinct keys into blocks of at least
+ * min_keys (but for the last): returns their number and sets their ends.
+ * Where more keys follow, a last block of several is left out, it may go on.
+ */
+uint32_t
+snarf_cut(const uint64_t *keys, uint32_t n, bool more, uint32_t min_keys,
+		  uint16_t *ends)
+{
+	Cutting		cutting;
+
+	cutting.keys = keys;
+	cutting.min_keys = min_keys > 0 ? min_keys : 1;
+	cutting.ends = ends;
+	cutting.nends = 0;
+	cut_range(&cutting, 0, n);
+	if (more && cutting.nends > 1)
+		cutting.nends--;
+	return cutting.nends;
+}

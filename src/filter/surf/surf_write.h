@@ -1,0 +1,76 @@
+/*-------------------------------------------------------------------------
+ *
+ * surf_write.h
+ *	  Writing content pages of SuRF.
+ *
+ * The writer takes keys until there are surely enough of them for a page, then
+ * finds out how many fit, writes these, and keeps the others for the next page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SURF_WRITE_H
+#define RANGEFILTER_SURF_WRITE_H
+
+#include "filter/surf/surf_coder.h"
+#include "filter/surf/surf_page.h"
+
+typedef struct SurfWriter SurfWriter;
+
+/* Begins a writer of pages of so many bytes. */
+extern SurfWriter *surf_writer_begin(uint32_t page_size, FilterSuffix kind,
+									 uint32_t max_suffix);
+extern void surf_writer_free(SurfWriter *writer);
+
+/* How many leaves have been added, and not written yet. */
+extern uint32_t surf_writer_leaves(const SurfWriter *writer);
+
+/* The key of leaf i of these. */
+extern FilterBytes surf_writer_key(const SurfWriter *writer, uint32_t i);
+
+/*
+ * In how many bytes are the first n leaves' keys new?  That of leaf n is known,
+ * or these are all.
+ */
+extern uint64_t surf_writer_new_bytes(const SurfWriter *writer, uint32_t n);
+
+/*
+ * Adds leaves for all keys of a batch.  If there are leaves, or were in a page
+ * before, then coder has coded the last one's key last.
+ */
+extern void surf_writer_add(SurfWriter *writer, SurfCoder *coder,
+							SurfBatch *batch);
+
+/* The last leaf is that of the last key, which the coder has coded last. */
+extern void surf_writer_last(SurfWriter *writer, const SurfCoder *coder);
+
+/* Are there probably enough leaves for a page, or as many as there may be? */
+extern bool surf_writer_is_full(const SurfWriter *writer);
+
+/*
+ * Decides how many leaves the page takes if it shall have suffixes of
+ * suffix_256 / 256 bits on average: at least one.  If all fit, and they are not
+ * the last ones, that is put off: returns 0.
+ */
+extern uint32_t surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
+								uint32_t suffix_256, bool last);
+
+/* Bits that nodes over so many leaves take, as surf_writer_fit() returned. */
+extern uint64_t surf_writer_node_bits(const SurfWriter *writer);
+
+/* Bits that nodes over all leaves would take. */
+extern uint64_t surf_writer_count_bits(SurfWriter *writer);
+
+/* The most bits that a key has behind its leaf: longer suffixes are in vain. */
+extern uint32_t surf_writer_longest_rest(const SurfWriter *writer);
+
+/*
+ * Writes the page, before which the run has rank leaves, and keeps the leaves
+ * that did not fit.  page is zeroed and has 8 bytes of room behind it.
+ */
+extern void surf_writer_end(SurfWriter *writer, const SurfCoder *coder,
+							uint64_t rank, uint8_t *page);
+
+/* Empties the writer. */
+extern void surf_writer_reset(SurfWriter *writer);
+
+#endif							/* RANGEFILTER_SURF_WRITE_H */
