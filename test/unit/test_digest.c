@@ -21,6 +21,8 @@ make_digest(Numbers *numbers, uint32_t nbits)
 {
 	FilterDigest digest = {.nbits = nbits};
 
+	filter_digest_frame(&digest, numbers->keys[0],
+						numbers->keys[numbers->n - 1]);
 	digest.bits = malloc(filter_digest_size(nbits));
 	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
 	return digest;

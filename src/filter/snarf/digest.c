@@ -220,8 +220,6 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 		root.npages == 0 || root.max < root.min ||
 		digest->nbits < 2 || digest->nbits > MAX_BITS)
 		return false;
-	if (digest->width == 0)
-		filter_digest_frame(digest, root.min, root.max);
 	if (root.min < digest->min || root.max > digest->max)
 		return false;
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));

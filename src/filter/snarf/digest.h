@@ -26,7 +26,7 @@ typedef struct FilterDigest
 {
 	uint64_t	min;			/* the filter has no keys below ... */
 	uint64_t	max;			/* ... or above */
-	uint64_t	width;			/* of an interval; 0: not known yet */
+	uint64_t	width;			/* of an interval */
 	uint64_t   *bits;			/* kept by the caller */
 	uint32_t	nbits;
 } FilterDigest;
@@ -54,11 +54,10 @@ filter_digest_frame(FilterDigest *digest, uint64_t min, uint64_t max)
 }
 
 /*
- * Makes the digest of a run in *digest, whose bits and nbits are set.  It spans
- * the run unless a frame was given to it before.  False
- * where there can be none: fewer than two bits or more than a million; a run
- * that has keys outside the frame; a filter of bytes; pages that cannot be read
- * or are damaged.
+ * Makes the digest of a run in *digest, which has a frame, and room for bits.  False
+ * where there can be none: fewer than two bits or more than a million; a run that
+ * has keys outside the frame; a filter of bytes; pages that cannot be read or are
+ * damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,

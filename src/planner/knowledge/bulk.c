@@ -29,6 +29,15 @@ has_same_order(const RfIndex *index, PartitionDesc partdesc)
 }
 
 /*
+ * Can groups be asked about a set?
+ */
+static bool
+is_askable(const RfKeySet *set)
+{
+	return set->kind == RF_KEY_U64 && !set->nulls && set->nranges > 0;
+}
+
+/*
  * Asks the groups of an index about a condition's set.  What they deny is
  * known of the state of now: should they change, it remains so.
  */
@@ -37,7 +46,7 @@ ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc)
 {
 	RfIndex    *index = cond->index;
 
-	if (!rf_may_ask_groups(cond->set) || rf_cache_size == 0)
+	if (!is_askable(cond->set) || rf_cache_size == 0)
 		return;
 	rf_need_groups(table, index);
 	if (!has_same_order(index, partdesc))

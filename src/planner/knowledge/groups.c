@@ -236,15 +236,6 @@ look_at_group(RfIndex *index, int number, RfClock now)
 }
 
 /*
- * Can groups be asked about a set?
- */
-bool
-rf_may_ask_groups(const RfKeySet *set)
-{
-	return set->kind == RF_KEY_U64 && !set->nulls && set->nranges > 0;
-}
-
-/*
  * Which columns of a group deny that there is a key of the set?  What each is of
  * says the group's view, which of them count its current and certain.  None, if
  * the group changes meanwhile.

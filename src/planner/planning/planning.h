@@ -420,7 +420,6 @@ typedef struct RfGroups
 	RfGroup		groups[FLEXIBLE_ARRAY_MEMBER];
 } RfGroups;
 
-extern bool rf_may_ask_groups(const RfKeySet *set);
 extern void rf_need_groups(RfTable *table, RfIndex *index);
 extern uint64 rf_ask_group(RfIndex *index, int number, const RfKeySet *set,
 						   RfClock now);
