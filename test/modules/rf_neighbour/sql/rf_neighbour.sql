@@ -27,7 +27,8 @@ INSERT INTO question VALUES
 (6, 'SELECT k FROM t WHERE k BETWEEN 4071 AND 4080'),
 (7, 'SELECT k FROM t WHERE k = (SELECT 4071) AND n > 3'),
 (8, 'SELECT d.id, l.n FROM d, LATERAL (SELECT n FROM t WHERE k = d.id LIMIT 1) l WHERE d.site = ''Oslo'''),
-(9, 'SELECT t.k FROM t LEFT JOIN d ON t.n = d.id WHERE k < (SELECT 3)');
+(9, 'SELECT t.k FROM t LEFT JOIN d ON t.n = d.id WHERE k < (SELECT 3)'),
+(10, 'SELECT a.site FROM d a LEFT JOIN d b ON a.id = b.id WHERE a.id = 2077');
 
 CREATE FUNCTION result(query text) RETURNS text LANGUAGE plpgsql AS
 $$
@@ -119,16 +120,16 @@ SELECT count(*) FILTER (WHERE filters(query)) > 5 AS with_filters FROM question;
 RESET rf_neighbour.plan_twice;
 -- what it keeps has none
 SET rf_neighbour.keep_plans = on;
-SELECT count(*) FROM t WHERE k = 4071;
-INSERT INTO t VALUES (0, 4071, 0, 'new');
-SELECT count(*) FROM t WHERE k = 4071;
-SELECT count(*) FROM t WHERE k = (SELECT 4071);
-SELECT count(*) FROM t WHERE k = (SELECT 4071);
+SELECT count(*) FROM t WHERE k = 3033;
+INSERT INTO t VALUES (1, 3033, 0, 'new');
+SELECT count(*) FROM t WHERE k = 3033;
+SELECT part, k FROM t WHERE k = (SELECT 2077);
+SELECT part, k FROM t WHERE k = (SELECT 2077);
 -- nothing in these is ours
 SELECT count(*) FROM d;
 SELECT count(*) FROM d;
 RESET rf_neighbour.keep_plans;
-SELECT count(*) FROM t WHERE k = 4071;
+SELECT count(*) FROM t WHERE k = 3033;
 DROP TABLE t, d, question;
 DROP FUNCTION result, wrong, filters;
 DROP EXTENSION rangefilter;
