@@ -32,7 +32,7 @@
 #define surf_writer_longest_rest surf_writer_longest_rest_portable
 #define surf_writer_end surf_writer_end_portable
 #define surf_writer_reset surf_writer_reset_portable
-#define surf_writer_drop surf_writer_drop_portable
+#define surf_writer_emit surf_writer_emit_portable
 #define surf_writer_find surf_writer_find_portable
 #define surf_writer_sum surf_writer_sum_portable
 #define surf_writer_choose surf_writer_choose_portable

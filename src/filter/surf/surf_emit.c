@@ -355,7 +355,7 @@ surf_writer_lay_out(SurfWriter *writer, const SurfCoder *coder, uint32_t n)
 	layout->nleaves = n;
 	layout->prefix_len = uppermost == 0 ? writer->leaves[0].len :
 		writer->leaves[uppermost].common;
-	layout->prefix_bits = code_length(coder, surf_writer_key(writer, 0),
+	layout->prefix_bits = code_length(coder, leaf_key(writer, 0),
 									  layout->prefix_len);
 	layout->base = uppermost == 0 ? layout->prefix_bits :
 		writer->own[uppermost] - 1u;
@@ -390,7 +390,7 @@ put_header(const SurfWriter *writer, uint64_t rank, uint8_t *page)
 	bits_store16(page + 12, (uint16_t) get_record(writer, record + layout->prefix_bits,
 												  lead_bits));
 	bits_store64(page + 14, rank);
-	memcpy(page + SURF_PAGE_HEADER, surf_writer_key(writer, 0).data,
+	memcpy(page + SURF_PAGE_HEADER, leaf_key(writer, 0).data,
 		   layout->prefix_len);
 }
 
@@ -509,15 +509,13 @@ put_content_portable(const SurfWriter *writer, uint8_t *page)
 	put_nodes(writer, page);
 }
 
-/* Writes the page, see surf_write.h. */
+/* Writes the page, see surf_write_impl.h. */
 void
-surf_writer_end(SurfWriter *writer, const SurfCoder *coder, uint64_t rank,
-				uint8_t *page)
+surf_writer_emit(const SurfWriter *writer, uint64_t rank, uint8_t *page)
 {
 	put_header(writer, rank, page);
 	if (BITS_CPU_IS_FAST())
 		put_content_fast(writer, page);
 	else
 		put_content_portable(writer, page);
-	surf_writer_drop(writer, coder, writer->layout.nleaves);
 }

@@ -93,9 +93,7 @@ surf_writer_node_bits(const SurfWriter *writer)
 FilterBytes
 surf_writer_key(const SurfWriter *writer, uint32_t i)
 {
-	FilterBytes key = {writer->keys + writer->leaves[i].key, writer->leaves[i].len};
-
-	return key;
+	return leaf_key(writer, i);
 }
 
 /* See surf_write.h. */
@@ -351,8 +349,8 @@ keep_records(SurfWriter *writer, const SurfCoder *coder, FilterBytes key)
 }
 
 /* Takes the first n leaves away: the next one is the first of a page. */
-void
-surf_writer_drop(SurfWriter *writer, const SurfCoder *coder, uint32_t n)
+static void
+drop_leaves(SurfWriter *writer, const SurfCoder *coder, uint32_t n)
 {
 	uint32_t	rest = writer->nleaves - n;
 	uint32_t	from;
@@ -377,7 +375,16 @@ surf_writer_drop(SurfWriter *writer, const SurfCoder *coder, uint32_t n)
 	memmove(writer->keys, writer->keys + from, writer->nkeys);
 	for (i = 0; i < rest; i++)
 		writer->leaves[i].key -= from;
-	keep_records(writer, coder, surf_writer_key(writer, 0));
+	keep_records(writer, coder, leaf_key(writer, 0));
+}
+
+/* Writes the page, see surf_write.h. */
+void
+surf_writer_end(SurfWriter *writer, const SurfCoder *coder, uint64_t rank,
+				uint8_t *page)
+{
+	surf_writer_emit(writer, rank, page);
+	drop_leaves(writer, coder, writer->layout.nleaves);
 }
 
 /* Ends the last leaf, see surf_write.h. */

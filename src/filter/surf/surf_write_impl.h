@@ -151,9 +151,12 @@ extern SurfSum surf_writer_cut(SurfWriter *writer, uint32_t n,
 extern bool surf_writer_lay_out(SurfWriter *writer, const SurfCoder *coder,
 								uint32_t n);
 
-/* Takes the first n leaves away: the next one is the first of a page. */
-extern void surf_writer_drop(SurfWriter *writer, const SurfCoder *coder,
-							 uint32_t n);
+/*
+ * Writes the page as laid out, before which the run has rank leaves.  page is
+ * as for surf_writer_end().
+ */
+extern void surf_writer_emit(const SurfWriter *writer, uint64_t rank,
+							 uint8_t *page);
 
 /*
  * Bits that a page with so many leaves keeps free for heads and starts of
@@ -163,6 +166,15 @@ static inline uint32_t
 surf_parts_reserve(uint32_t nleaves)
 {
 	return nleaves / 4;
+}
+
+/* The key of leaf i. */
+static BITS_INLINE FilterBytes
+leaf_key(const SurfWriter *writer, uint32_t i)
+{
+	FilterBytes key = {writer->keys + writer->leaves[i].key, writer->leaves[i].len};
+
+	return key;
 }
 
 /* Bits of nodes with skips of that width. */
