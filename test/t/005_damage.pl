@@ -235,7 +235,7 @@ sub in_places
 	};
 }
 
-# The same for places on pages of the run, and for the filter before them.  Offsets of src/filter/places.h: magic
+# The same for places on pages of the run, and for the filter before them.  Offsets of src/filter/places/places.h: magic
 # 0, ranges 4, first rank 8, keys 16, bits of a mask 20, entries' start 24 and
 # length 26, numbers of keys from 28 on.
 my @impossible_places = (

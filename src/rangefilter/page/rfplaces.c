@@ -3,7 +3,7 @@
  * rfplaces.c
  *	  Where in the heap the keys of a segment are.
  *
- * A segment may have places (filter/places.h) beside its filter: for each key
+ * A segment may have places (filter/places/places.h) beside its filter: for each key
  * the ranges of heap blocks that hold it, all ranges being of the same number
  * of blocks.  They are either in the segment's directory entry, in what room
  * there is on the metapage, or on the last pages of its run.
