@@ -13,9 +13,16 @@
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
+#include "planner/activity/activity.h"
+#include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
 #include "planner/join_filter/join_filter.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/skip/skip.h"
+#include "rangefilter/probe/probe.h"
+#include "rangefilter/rangefilter.h"
+#include "utils/guc.h"
 #include "utils/selfuncs.h"
 
 /* What was in the hooks before; NULL where there was nothing. */

@@ -8,9 +8,15 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "key/rowkey.h"
 #include "optimizer/plancat.h"
+#include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/planning/planning.h"
+#include "planner/skip/skip.h"
+#include "rangefilter/rangefilter.h"
 #include "wormhole/am/wormhole.h"
 
 /*

@@ -16,12 +16,15 @@
  */
 #include "postgres.h"
 
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
-#include "planner/planning/planning.h"
+#include "planner/condition/condition.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/question.h"
 #include "rewrite/rewriteManip.h"
 
 /* What matching a clause needs to know. */

@@ -10,7 +10,7 @@
 
 #include "postgres.h"
 
-#include "planner/planning/planning.h"
+#include "planner/condition/condition.h"
 
 /*
  * How the value that fills a hole comes from that of its expression.  Values

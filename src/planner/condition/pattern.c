@@ -13,7 +13,8 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
-#include "planner/planning/planning.h"
+#include "planner/condition/condition.h"
+#include "planner/knowledge/knowledge.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * estimate.h
- *	  Interfaces between the parts of the row estimates.
+ *	  Row estimates by counting keys in summaries.
  *
- *	  estimate.c		the planner's hooks, and how estimates get to it
+ *	  estimate.c		how estimates get to the planner
  *	  estimate_index.c	what one index counts
  *
  *-------------------------------------------------------------------------
@@ -13,7 +13,16 @@
 
 #include "postgres.h"
 
-#include "planner/planning/planning.h"
+#include "planner/knowledge/knowledge.h"
+#include "utils/selfuncs.h"
+
+/* rangefilter.estimate_rows */
+extern bool rf_estimate_rows;
+
+extern bool rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
+							VariableStatData *vardata);
+extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel,
+							 List *indexes);
 
 /* So many clauses that one index knows of are estimated. */
 #define RF_MAX_COUNTED_CLAUSES 8

@@ -8,12 +8,8 @@
  * it computes the values its conditions compare with, asks each member's index,
  * and starts only the scans of members that may hold a match.
  *
- *	  gate_match.c	conditions with holes for the values; filling these
- *	  gate_path.c	set_rel_pathlist_hook: gates above members' paths, costs
- *	  gate_cost.c	set_join_pathlist_hook: joins that close gates
+ *	  gate_path.c	gates above members' paths, costs
  *	  gate_plan.c	from path to plan; one gate for an Append of gates
- *	  gate_join.c	gates that hash joins give their values to
- *	  gate_offer.c	what a join offers as conditions of a gate
  *	  gate_exec.c	execution
  *	  gate_ask.c	asking a member's index
  *	  gate_feed.c	the values of a hash join
@@ -31,7 +27,7 @@
 #include "planner/planning/planning.h"
 #include "stats/stats.h"
 
-/* ---- gate_path.c, gate_cost.c ---- */
+/* ---- gate_path.c ---- */
 
 /*
  * Costs in units of cpu_operator_cost: asking an index once, when it has to be

@@ -28,7 +28,9 @@
 #include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
+#include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
+#include "stats/stats.h"
 #include "utils/memutils.h"
 
 /*

@@ -21,7 +21,10 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
+#include "planner/condition/condition.h"
+#include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
+#include "planner/planning/planning.h"
 
 /*
  * PlanCustomPath

@@ -29,7 +29,11 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "planner/condition/parameter.h"
+#include "planner/gate/gate.h"
 #include "planner/join_filter/join_filter.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/planning/planning.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 

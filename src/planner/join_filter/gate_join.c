@@ -31,7 +31,9 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "planner/gate/gate.h"
 #include "planner/join_filter/join_filter.h"
+#include "planner/planning/planning.h"
 #include "utils/lsyscache.h"
 
 static Plan *feed_plan(RfFeeding *feeding, Plan *plan, List *offers);

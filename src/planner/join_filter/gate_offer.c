@@ -17,7 +17,11 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "parser/parsetree.h"
+#include "planner/condition/condition.h"
+#include "planner/condition/parameter.h"
+#include "planner/gate/gate.h"
 #include "planner/join_filter/join_filter.h"
+#include "planner/knowledge/knowledge.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 

@@ -14,8 +14,11 @@
 
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
 #include "port/pg_bitutils.h"
+#include "rangefilter/probe/probe.h"
 
 /*
  * Are the table's partitions, by number, the leaves of the index?

@@ -9,7 +9,7 @@
 
 #include "access/transam.h"
 #include "compat.h"
-#include "planner/planning/planning.h"
+#include "planner/knowledge/knowledge.h"
 #include "rangefilter/page/shared.h"
 #include "storage/lwlock.h"
 

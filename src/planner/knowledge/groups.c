@@ -18,8 +18,10 @@
  */
 #include "postgres.h"
 
-#include "planner/planning/planning.h"
+#include "planner/knowledge/knowledge.h"
 #include "port/pg_bitutils.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
 
 /* A group with fewer leaves would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)

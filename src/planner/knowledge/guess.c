@@ -19,7 +19,12 @@
  */
 #include "postgres.h"
 
+#include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
 
 /* Few copies are larger than this. */
 #define ENOUGH	1024

@@ -32,7 +32,7 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
-#include "planner/planning/planning.h"
+#include "planner/knowledge/knowledge.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"

@@ -20,6 +20,8 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "planner/planning/planning.h"
+#include "planner/skip/skip.h"
+#include "rangefilter/rangefilter.h"
 #include "tcop/pquery.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"

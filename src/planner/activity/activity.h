@@ -1,0 +1,24 @@
+/*-------------------------------------------------------------------------
+ *
+ * activity.h
+ *	  Watching the scans of some queries, for the view rangefilter_activity.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_ACTIVITY_H
+#define RANGEFILTER_ACTIVITY_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+#include "planner/knowledge/knowledge.h"
+
+extern void rf_init_activity(void);
+extern void rf_watch_pass(RfPass *pass, RelOptInfo *parent);
+extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf,
+						  int position);
+extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
+extern void rf_watch_start(QueryDesc *desc, int eflags);
+extern void rf_watch_end(QueryDesc *desc);
+
+#endif							/* RANGEFILTER_ACTIVITY_H */

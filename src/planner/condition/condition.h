@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * condition.h
+ *	  From SQL clauses to sets of keys.
+ *
+ *	  match.c		a table's restrictions as conditions on its indexes
+ *	  clause.c		one clause on one index as a set of keys
+ *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
+ *	  parameter.c	conditions on values known only at execution: see parameter.h
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_CONDITION_H
+#define RANGEFILTER_CONDITION_H
+
+#include "postgres.h"
+
+#include "planner/knowledge/knowledge.h"
+
+/* ---- match.c ---- */
+
+extern List *rf_usable_clauses(RelOptInfo *rel, List *restrictions);
+extern bool rf_match_clauses(List *clauses, Index varno, RfTable *table,
+							 RfMatch *match);
+extern bool rf_clause_known(Node *clause, Index varno, RfTable *table);
+extern bool rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match);
+extern bool rf_same_cond(const RfCond *a, const RfCond *b);
+extern List *rf_cond_indexes(const RfCond *cond);
+
+/* ---- clause.c, pattern.c ---- */
+
+/*
+ * A hole stands in a clause for a value that is not known yet; its paramid is
+ * its number.  A Param of this kind is in no clause that has been planned.
+ */
+static inline bool
+rf_is_hole(const Node *node)
+{
+	return IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_SUBLINK;
+}
+
+extern RfKeySet *rf_clause_set(const RfIndexColumn *column, Index varno,
+							   Node *key, Node *clause);
+extern RfKeySet *rf_pattern_set(const RfIndexColumn *column, Oid function,
+								Oid collation, Datum pattern);
+extern bool rf_prefix_fits(const RfIndexColumn *column, Oid function,
+						   Oid collation);
+extern RfKeySet *rf_within_range_set(const RfIndexColumn *column, Oid type,
+									 Datum value);
+
+#endif							/* RANGEFILTER_CONDITION_H */

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * question.h
+ *	  What the indexes of a table's partitions are asked, and their denials that a
+ *	  plan relies on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_QUESTION_H
+#define RANGEFILTER_QUESTION_H
+
+#include "postgres.h"
+
+#include "nodes/pathnodes.h"
+#include "partitioning/partdefs.h"
+#include "planner/planning/planning.h"
+#include "rangefilter/probe/probe.h"
+#include "utils/snapshot.h"
+
+struct RfIndex;
+
+typedef enum RfCondKind
+{
+	RF_COND_PROBE,				/* ask one index for a set of keys */
+	RF_COND_AND,
+	RF_COND_OR
+} RfCondKind;
+
+/* RfCond.column where the set is one of an index's keys */
+#define RF_WHOLE_KEY	(-1)
+
+/* A condition every row the query wants from a partition satisfies. */
+typedef struct RfCond
+{
+	RfCondKind	kind;
+	struct RfIndex *index;		/* RF_COND_PROBE */
+	int			column;			/* while matching: whose keys the set has */
+	RfKeySet   *set;
+	bytea	   *flat;			/* the set, serialized */
+	int			probe;			/* its number in the planning's list */
+	uint64	   *denied;			/* by groups, a bit for each leaf, or NULL */
+	bool		certain;		/* ... as of when planning started */
+	struct RfBulk *bulk;		/* those of them that are left out, or NULL */
+	List	   *args;			/* RF_COND_AND, RF_COND_OR */
+} RfCond;
+
+/* What of a table's restrictions its indexes can answer. */
+typedef struct RfMatch
+{
+	RfCond	   *cond;
+	List	   *clauses;		/* the clauses used, for EXPLAIN */
+} RfMatch;
+
+/* One NO a plan relies on; part of a guard's state. */
+typedef struct RfSkip
+{
+	Oid			table;			/* the partitioned table */
+	Oid			leaf;			/* the partition */
+	Oid			index;			/* its index */
+	int32		probe;			/* number of the set of keys asked for */
+	RfStamp		stamp;			/* of the summary that said NO */
+} RfSkip;
+
+/*
+ * NOs of many leaves of one index to the same set of keys; part of a guard's
+ * state, too.  A bit for each leaf, by its place in the index's entry, which
+ * is that of a table with this serial.
+ */
+typedef struct RfBulk
+{
+	Oid			table;			/* the partitioned table */
+	Oid			index;			/* the partitioned index */
+	uint64		serial;
+	int32		probe;			/* number of the set of keys asked for */
+	int32		nwords;
+	uint64		leaves[FLEXIBLE_ARRAY_MEMBER];
+} RfBulk;
+
+#define RF_BULK_SIZE(nwords) \
+	(offsetof(RfBulk, leaves) + (nwords) * sizeof(uint64))
+
+/* The NOs of one pass over a table's partitions. */
+typedef struct RfSkips
+{
+	MemoryContext context;
+	int			n;
+	int			size;
+	RfSkip	   *skips;
+	List	   *bulks;			/* RfBulk */
+} RfSkips;
+
+/* How NOs given earlier are checked. */
+typedef struct RfRecheck
+{
+	const bytea **flat;			/* the sets of keys, by number */
+	RfKeySet  **sets;			/* the same, once used; else NULL */
+	bool		trust_stamps;	/* the same stamp means still NO */
+	bool		in_recovery;
+	Snapshot	serializable;	/* not NULL: take predicate locks for it */
+	RfClock		clock;			/* read before anything is checked */
+	int			position;		/* where the next leaf is likely to be */
+} RfRecheck;
+
+/* One partitioned table met in planning, and what was skipped there. */
+typedef struct RfPass
+{
+	PlannerInfo *root;
+	Index		top_rti;		/* of the outermost partitioned table above */
+	Oid			relid;
+	PartitionDesc partdesc;		/* maps excluded to partitions */
+	RfMatch		match;			/* cond is NULL: nothing could be asked */
+	Bitmapset  *leaves;			/* leaf members partition pruning had left */
+	Bitmapset  *excluded;		/* those of them left out */
+	RfSkips    *skips;			/* shared with a pass that asked the same */
+
+	/* See activity.c. */
+	bool		watched;
+	Index		varno;			/* of the partitioned table in ... */
+	List	   *others;			/* ... conditions no index was asked for */
+	List	   *kept_leaves;	/* OIDs of leaves ... */
+	List	   *kept_indexes;	/* ... and of their indexes */
+} RfPass;
+
+#endif							/* RANGEFILTER_QUESTION_H */

@@ -1,0 +1,82 @@
+/*-------------------------------------------------------------------------
+ *
+ * skip.h
+ *	  Leaving partitions out of a plan while it is made, and checking that when it
+ *	  is started.
+ *
+ *	  skip.c		takes partitions out of the plan
+ *	  guard.c		what a plan relies on, and whether that still holds
+ *	  replan.c		plans again where it does not
+ *	  explain.c		what EXPLAIN shows of a guard
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_SKIP_H
+#define RANGEFILTER_SKIP_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+#include "nodes/plannodes.h"
+#include "optimizer/planner.h"
+#include "planner/knowledge/question.h"
+
+/* ---- skip.c ---- */
+
+extern void rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel);
+
+
+/* ---- guard.c ---- */
+
+/*
+ * What a plan relies on: custom_private of a CustomScan that is never run.
+ * The state is written to when a check found that it still holds; this does
+ * not change what the plan means, it only makes the next check cheaper.
+ */
+typedef enum RfGuardPrivate
+{
+	RF_GUARD_QUERY,				/* Query, as given to the planner */
+	RF_GUARD_CURSOR_OPTIONS,	/* Integer */
+	RF_GUARD_HASH,				/* Integer: of its PlanInvalItem */
+	RF_GUARD_PROBES,			/* List of Const: sets of keys, bytea */
+	RF_GUARD_STATE,				/* Const: RfGuardState */
+	RF_GUARD_TABLES				/* List, one per table: see explain.c */
+} RfGuardPrivate;
+
+typedef struct RfGuardState
+{
+	RfClock		clock;			/* before the summaries were last read */
+	bool		in_recovery;	/* NOs are good for a standby's snapshots */
+	int32		nskips;
+	int32		nbulks;			/* these follow skips */
+	RfSkip		skips[FLEXIBLE_ARRAY_MEMBER];
+} RfGuardState;
+
+extern const CustomScanMethods rf_guard_methods;
+
+extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
+extern CustomScan *rf_find_guard(const PlannedStmt *stmt);
+extern bool rf_guard_holds(CustomScan *guard, Snapshot snapshot);
+extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
+extern void rf_invalidate_plans(uint32 hash);
+
+/* The PlanInvalItem of every plan that rangefilter.enable can change. */
+#define RF_ENABLE_HASH	0x72666567
+
+/* ---- replan.c ---- */
+
+extern MemoryContext rf_replan(QueryDesc *desc, int eflags,
+							   planner_hook_type make_plan);
+
+
+/* ---- explain.c ---- */
+
+struct ExplainState;
+
+extern char *rf_relation_names(List *oids, bool qualified);
+extern void rf_explain_counts(double skipped, double considered,
+							  struct ExplainState *es);
+extern List *rf_explain_tables(PlannerGlobal *glob, List *passes);
+extern Node *rf_create_guard_state(CustomScan *guard);
+
+#endif							/* RANGEFILTER_SKIP_H */
