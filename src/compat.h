@@ -12,6 +12,10 @@
 
 #include "postgres.h"
 
+#if (PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000) && !defined(RF_ANY_VERSION)
+#error "rangefilter has been tested on PostgreSQL 15 to 18 only; define RF_ANY_VERSION to try another version"
+#endif
+
 /* Until 16 postgres.h says how varlenas are laid out. */
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"

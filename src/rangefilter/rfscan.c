@@ -444,7 +444,7 @@ rf_scan_info(Relation index, BlockNumber heap_blocks, RfScanInfo *info)
 }
 
 /*
- * See probe.h.
+ * See rangefilter.h.
  */
 bool
 rf_has_places(Relation index)

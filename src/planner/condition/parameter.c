@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * gate_match.c
+ * parameter.c
  *	  Conditions with holes for values that are known only at execution.
  *
  * Where a clause compares an index's key with something that is no constant

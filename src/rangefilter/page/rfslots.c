@@ -67,7 +67,7 @@ rf_move_stamp(Relation index, RfMetaData *meta)
 }
 
 /*
- * See probe.h.
+ * See shared.h.
  */
 uint64
 rf_read_slot(Oid index)
@@ -84,7 +84,7 @@ rf_read_slot(Oid index)
 }
 
 /*
- * See probe.h.
+ * See shared.h.
  */
 uint64
 rf_read_moves(void)
