@@ -19,6 +19,7 @@
 #include "catalog/pg_class.h"
 #include "common/pg_prng.h"
 #include "compat.h"
+#include "core/core.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
@@ -34,10 +35,6 @@
 #include "storage/lwlock.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
-
-/* A mark is no QuerySource there is, and a number. */
-#define RF_QUERY_MARK	0x40000000
-#define RF_QUERY_SERIAL	0x3fffffff
 
 /*
  * Does one entry of a range table hold something that could be skipped?
@@ -173,23 +170,6 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 }
 
 /*
- * Marks a Query as the one that is planned now, in a field that matters to the
- * parser and the rewriter only, and that the planner copies with the rest when
- * it goes on with a copy.  Returns what was in the field.
- */
-static QuerySource
-mark_query(Query *parse)
-{
-	static uint32 serial = 0;
-	QuerySource source = parse->querySource;
-
-	if (RF_PLANNER_COPIES_QUERY)
-		parse->querySource = (QuerySource) (RF_QUERY_MARK |
-											(++serial & RF_QUERY_SERIAL));
-	return source;
-}
-
-/*
  * Is this the plan that was made just now?  A hook below ours may return another
  * one that it has kept.  Then that must not be one of ours: what was left out of
  * it nobody would check any more.  Takes the mark away.
@@ -237,7 +217,7 @@ rf_plan(planner_hook_type next, Query *parse, const char *query_string,
 		begin_skipping(&planning, cursor_options);
 
 	planning.may_gate = may_gate(cursor_options);
-	source = mark_query(parse);
+	source = rf_core_mark_query(parse);
 	rf_planning = &planning;
 	PG_TRY();
 	{

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "core/core.h"
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
@@ -159,27 +160,22 @@ Bitmapset *
 rf_deny_in_bulk(RfTable *table, RfPass *pass, Bitmapset *rest)
 {
 	RfCond	   *cond = pass->match.cond;
+	int			nwords = rf_core_count_words(rest);
 
 	/* Sets of leaves are sets of partitions, word by word. */
-	if (BITS_PER_BITMAPWORD != FILTER_DIGESTS || rest == NULL)
+	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "groups are words");
+	if (nwords == 0)
 		return rest;
 	ask_groups(table, cond, pass->partdesc);
 	rf_table_asked(table);
-	for (int i = 0; i < rest->nwords; i++)
+	for (int i = 0; i < nwords; i++)
 	{
-		uint64		denied = find_denied(cond, i, rest->words[i]);
+		uint64		denied = find_denied(cond, i, rf_core_bits(rest, i));
 
 		note_denied(table, pass->skips, cond, i, denied);
-		rest->words[i] &= ~denied;
+		rf_core_clear_bits(rest, i, denied);
 	}
-
-	/* Core wants the last word to have members. */
-	while (rest != NULL && rest->words[rest->nwords - 1] == 0)
-	{
-		if (--rest->nwords == 0)
-			rest = NULL;
-	}
-	return rest;
+	return rf_core_trim(rest);
 }
 
 /*

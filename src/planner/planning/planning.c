@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "common/pg_prng.h"
-#include "compat.h"
+#include "core/core.h"
 #include "planner/planning/planning.h"
 
 /* The innermost call under way; an error goes back to that of its catcher. */
@@ -34,9 +34,7 @@ rf_is_ours(PlannerInfo *root)
 		return false;
 	while (root->parent_root != NULL)
 		root = root->parent_root;
-	return root->parse == rf_planning->parse ||
-		(RF_PLANNER_COPIES_QUERY &&
-		 root->parse->querySource == rf_planning->parse->querySource);
+	return rf_core_is_marked(root->parse, rf_planning->parse);
 }
 
 /*

@@ -15,16 +15,14 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/xact.h"
+#include "core/core.h"
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "planner/planning/planning.h"
 #include "planner/skip/skip.h"
 #include "rangefilter/rangefilter.h"
-#include "tcop/pquery.h"
 #include "utils/memutils.h"
-#include "utils/portal.h"
 #include "utils/snapmgr.h"
 
 /*
@@ -33,52 +31,6 @@
  * it is passed by.
  */
 #define RF_MAX_GUESSES 3
-
-/*
- * Was the active snapshot taken for this statement and nothing else?
- *
- * READ COMMITTED only.  It must be referenced by nobody but the snapshot stack
- * and this QueryDesc: that leaves out snapshots inherited from a calling query
- * and those a cursor or EXECUTE got from its portal.  Nor may it be the one a
- * portal keeps for its utility command, or what planning uses.
- *
- * To replace it, it must also have been pushed by the current subtransaction,
- * or the stack would not be unwound properly.  Snapshots do not tell.  A
- * portal's own statement has one of its own; else only the top level is sure.
- */
-static bool
-snapshot_is_ours(QueryDesc *desc, PlannedStmt *stmt)
-{
-	Snapshot	snapshot = desc->snapshot;
-
-	if (IsolationUsesXactSnapshot() || IsInParallelMode() ||
-		rf_planning != NULL || desc->crosscheck_snapshot != InvalidSnapshot ||
-		!ActiveSnapshotSet() || GetActiveSnapshot() != snapshot ||
-		snapshot->active_count != 1 || snapshot->regd_count != 1)
-		return false;
-	if (ActivePortal != NULL)
-	{
-		if (ActivePortal->portalSnapshot == snapshot)
-			return false;
-		if (list_member_ptr(ActivePortal->stmts, stmt))
-			return list_length(ActivePortal->stmts) == 1;
-	}
-	return GetCurrentTransactionNestLevel() == 1;
-}
-
-/*
- * Gives the statement a new snapshot, active and registered as the old was.
- */
-static void
-refresh_snapshot(QueryDesc *desc)
-{
-	Snapshot	fresh = RegisterSnapshot(GetTransactionSnapshot());
-
-	PopActiveSnapshot();
-	UnregisterSnapshot(desc->snapshot);
-	PushActiveSnapshot(fresh);
-	desc->snapshot = fresh;
-}
 
 /*
  * Plans the Query of a guard once more, by make_plan.  Skips nothing where told so.
@@ -124,7 +76,7 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
 		   planner_hook_type make_plan)
 {
 	PlannedStmt *original = desc->plannedstmt;
-	bool		fresh = snapshot_is_ours(desc, original);
+	bool		fresh = rf_planning == NULL && rf_core_owns_snapshot(desc);
 	bool		pushed = false;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "rangefilter plan",
@@ -145,7 +97,7 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
 		CustomScan *new_guard = rf_find_guard(stmt);
 
 		if (fresh)
-			refresh_snapshot(desc);
+			rf_core_refresh_snapshot(desc);
 		if (new_guard == NULL || rf_guard_holds(new_guard, desc->snapshot))
 		{
 			stmt->queryId = original->queryId;

@@ -27,6 +27,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "core/core.h"
 #include "miscadmin.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
@@ -200,25 +201,6 @@ make_pass(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 }
 
 /*
- * Takes members out: the first one, whose RelOptInfo this is, by making it
- * dummy, the others by deleting them before they are reached.
- */
-static void
-exclude_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
-				const Bitmapset *excluded)
-{
-	Bitmapset  *others = bms_copy(excluded);
-
-	if (bms_is_member(first, excluded))
-	{
-		mark_dummy_rel(first_rel);
-		others = bms_del_member(others, first);
-	}
-	parent->live_parts = bms_del_members(parent->live_parts, others);
-	bms_free(others);
-}
-
-/*
  * Deals with all members of a partitioned table, which the planner has locked,
  * when the first of them gets its RelOptInfo.
  */
@@ -239,16 +221,16 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 	{
 		/* Of a parent core has found to be empty nothing is scanned. */
 		if (IS_DUMMY_REL(parent))
-			exclude_members(parent, rel, first,
-							live_leaves(parent, partdesc));
+			(void) rf_core_drop_members(parent, rel, first,
+										live_leaves(parent, partdesc));
 		else
 		{
 			pass = make_pass(root, parent, RelationGetRelid(relation),
 							 partdesc);
-			rf_planning->passes = lappend(rf_planning->passes, pass);
 			if (pass->excluded != NULL)
 				rf_mark_plan(root);
-			exclude_members(parent, rel, first, pass->excluded);
+			if (rf_core_drop_members(parent, rel, first, pass->excluded))
+				rf_planning->passes = lappend(rf_planning->passes, pass);
 		}
 	}
 	table_close(relation, NoLock);

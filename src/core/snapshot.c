@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot.c
+ *	  Replacing the snapshot of a statement that is about to be started.
+ *
+ * What is expected of core: a statement's own snapshot is the active one, pushed
+ * once, and registered once by its QueryDesc.  Where it is referenced in another
+ * way it is not the statement's own.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "core/core.h"
+#include "tcop/pquery.h"
+#include "utils/portal.h"
+#include "utils/snapmgr.h"
+
+/*
+ * Was the active snapshot taken for this statement and nothing else?
+ *
+ * READ COMMITTED only.  It must be referenced by nobody but the snapshot stack
+ * and this QueryDesc: that leaves out snapshots inherited from a calling query
+ * and those a cursor or EXECUTE got from its portal.  Nor may it be the one a
+ * portal keeps for its utility command.
+ *
+ * To replace it, it must also have been pushed by the current subtransaction,
+ * or the stack would not be unwound properly.  Snapshots do not tell.  A
+ * portal's own statement has one of its own; else only the top level is sure.
+ */
+bool
+rf_core_owns_snapshot(const QueryDesc *desc)
+{
+	Snapshot	snapshot = desc->snapshot;
+
+	if (IsolationUsesXactSnapshot() || IsInParallelMode() ||
+		desc->crosscheck_snapshot != InvalidSnapshot ||
+		!ActiveSnapshotSet() || GetActiveSnapshot() != snapshot ||
+		snapshot->active_count != 1 || snapshot->regd_count != 1)
+		return false;
+	if (ActivePortal != NULL)
+	{
+		if (ActivePortal->portalSnapshot == snapshot)
+			return false;
+		if (list_member_ptr(ActivePortal->stmts, desc->plannedstmt))
+			return list_length(ActivePortal->stmts) == 1;
+	}
+	return GetCurrentTransactionNestLevel() == 1;
+}
+
+/*
+ * Gives the statement a new snapshot, active and registered as the old was, which
+ * was its own.
+ */
+void
+rf_core_refresh_snapshot(QueryDesc *desc)
+{
+	Snapshot	fresh = RegisterSnapshot(GetTransactionSnapshot());
+
+	PopActiveSnapshot();
+	UnregisterSnapshot(desc->snapshot);
+	PushActiveSnapshot(fresh);
+	desc->snapshot = fresh;
+}
