@@ -490,6 +490,33 @@ wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
 }
 
 /*
+ * A scan of its own beside the one below a gate: whoever changes or frees the paths
+ * in a relation's list does not touch that one.  NULL for kinds of scans that the
+ * planner cannot give parameters to.
+ */
+static Path *
+copy_scan(const Path *scan)
+{
+	Size		size;
+
+	switch (nodeTag(scan))
+	{
+		case T_Path:
+			size = sizeof(Path);
+			break;
+		case T_IndexPath:
+			size = sizeof(IndexPath);
+			break;
+		case T_BitmapHeapPath:
+			size = sizeof(BitmapHeapPath);
+			break;
+		default:
+			return NULL;
+	}
+	return memcpy(palloc(size), scan, size);
+}
+
+/*
  * Replaces a relation's paths by gates above them.
  *
  * An unparameterized sequential scan is kept behind the others.  The planner
@@ -520,9 +547,8 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 	}
 	if (spare != NULL)
 	{
-		Path	   *last = makeNode(Path);
+		Path	   *last = copy_scan(spare);
 
-		*last = *spare;
 		last->startup_cost += ask_cost;
 		last->total_cost += ask_cost;
 		rel->pathlist = lappend(rel->pathlist, last);
@@ -536,20 +562,27 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 /*
  * The same for a relation of which rows are hidden (secured.c): gates take the
  * places of scans in the lists and cost the same, so the planner decides as if
- * there were none.  Of equal paths it takes the first; the scans follow, for it to
- * give parameters to.
+ * there were none.  Of equal paths it takes the first; copies of the scans follow,
+ * for it to give parameters to.
  */
 static void
 wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
 {
-	List	   *scans = list_copy(rel->pathlist);
+	List	   *scans = NIL;
 	ListCell   *cell;
 
 	foreach(cell, rel->pathlist)
-		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
+	{
+		Path	   *path = lfirst(cell);
+		Path	   *scan;
+
+		lfirst(cell) = wrap_path(root, rel, path, infos);
+		if (lfirst(cell) != path && (scan = copy_scan(path)) != NULL)
+			scans = lappend(scans, scan);
+	}
 	foreach(cell, rel->partial_pathlist)
 		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
-	rel->pathlist = list_concat_unique_ptr(rel->pathlist, scans);
+	rel->pathlist = list_concat(rel->pathlist, scans);
 }
 
 /*
