@@ -231,4 +231,24 @@ EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k < 'z';
 SELECT * FROM v2 WHERE k < 'z' ORDER BY k;
 SELECT rangefilter_may_contain('v1_k_idx', 'a', 'az'), rangefilter_may_contain('v1_k_idx', 'z', 'zz');
 
+-- Where ICU's sort keys and comparison may differ, keys are bytes: no ranges,
+-- no wormhole, and nothing at all where equal strings may differ in bytes.
+CREATE COLLATION rf_backwards (provider = icu, locale = 'fr-CA');
+CREATE COLLATION rf_shifted (provider = icu, locale = 'en-u-ka-shifted');
+CREATE COLLATION rf_blanks (provider = icu, locale = 'en-u-ka-shifted', deterministic = false);
+CREATE TABLE b (p int, k text COLLATE rf_backwards, s text COLLATE rf_shifted, n text COLLATE rf_blanks) PARTITION BY LIST (p);
+CREATE TABLE b0 PARTITION OF b FOR VALUES IN (0);
+CREATE TABLE b1 PARTITION OF b FOR VALUES IN (1);
+INSERT INTO b SELECT 0, U&'2\010d\200b\0301', U&'%\feff\0301' FROM generate_series(1, 3);
+INSERT INTO b SELECT 1, U&'2\010d\200b', '%' FROM generate_series(1, 3);
+CREATE INDEX b_k ON b USING rangefilter (k);
+CREATE INDEX b_s ON b USING rangefilter (s);
+SELECT count(*) FROM b WHERE k > U&'2\010d\200b';
+SELECT count(*) FROM b WHERE k < U&'2\010d\200b\0301';
+SELECT count(*) FROM b WHERE s > '%';
+SELECT 'range', plan($$SELECT * FROM b WHERE k > 'x'$$);
+SELECT 'equal', plan($$SELECT * FROM b WHERE k = 'x'$$);
+CREATE INDEX ON b USING rangefilter (n);
+CREATE INDEX ON b0 USING wormhole (k);
+CREATE INDEX ON b0 USING wormhole (n);
 DROP SCHEMA rf_icu CASCADE;

@@ -227,7 +227,11 @@ rf_codec_under(Oid type, Oid collation)
 		RF_COLLATES_AS_C(collation))
 		return codec;
 	collator = rf_collator_find(collation);
-	return collator == NULL ? codec : collated_codec(codec, collator);
+	if (collator != NULL)
+		return collated_codec(codec, collator);
+
+	/* Bytes tell equal strings only under a deterministic collation. */
+	return get_collation_isdeterministic(collation) ? codec : NULL;
 }
 
 /*

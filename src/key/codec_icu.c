@@ -211,8 +211,26 @@ may_be_icu(Oid collation)
 }
 
 /*
- * The collator of a collation, or NULL where its provider is not ICU.  It
- * lives as long as the process.
+ * Do sort keys order strings as the collator compares them?  ICU says so, and errs
+ * where accents are compared from the end (fr-CA) or where punctuation is "shifted" to a
+ * level behind the others: characters that count for nothing, such as U+200B, then
+ * change either comparison or key.  PostgreSQL goes by the comparison.
+ */
+static bool
+keys_agree(const UCollator *ucol)
+{
+	UErrorCode	status = U_ZERO_ERROR;
+	bool		agree = ucol_getAttribute(ucol, UCOL_FRENCH_COLLATION,
+										  &status) == UCOL_OFF &&
+	ucol_getAttribute(ucol, UCOL_ALTERNATE_HANDLING,
+					  &status) == UCOL_NON_IGNORABLE;
+
+	return agree && U_SUCCESS(status);
+}
+
+/*
+ * The collator of a collation, or NULL where its provider is not ICU, or where keys
+ * made by it would not order strings as it does.  It lives as long as the process.
  */
 const RfCollator *
 rf_collator_find(Oid collation)
@@ -230,7 +248,8 @@ rf_collator_find(Oid collation)
 	if (!may_be_icu(collation))
 		return NULL;
 	locale = pg_newlocale_from_collation(collation);
-	if (!locale || locale->provider != COLLPROVIDER_ICU)
+	if (!locale || locale->provider != COLLPROVIDER_ICU ||
+		!keys_agree(locale->info.icu.ucol))
 		return NULL;
 	found.collation = collation;
 	found.deterministic = get_collation_isdeterministic(collation);

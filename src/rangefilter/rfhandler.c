@@ -76,6 +76,13 @@ rf_check_column(Relation index, int column, bool may_notice)
 	const RfCodec *codec = rf_codec_under(index->rd_opcintype[column],
 										  collation);
 
+	if (codec == NULL && rf_codec_find(index->rd_opcintype[column]) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("rangefilter indexes cannot use collation \"%s\"",
+						get_collation_name(collation)),
+				 errdetail("ICU's sort keys do not always agree with how this nondeterministic collation compares strings."),
+				 errhint("Use a nondeterministic collation without \"ka-shifted\" and without backwards comparison of accents.")));
 	if (codec == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

@@ -18,6 +18,7 @@
 #include "compat.h"
 #include "key/codec_impl.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/datum.h"
 #include "utils/inet.h"
 #include "utils/uuid.h"
@@ -80,6 +81,14 @@ make_cache(Relation index)
 
 		column->codec = rf_codec_under(index->rd_opcintype[i],
 									   index->rd_indcollation[i]);
+		if (column->codec == NULL &&
+			rf_codec_find(index->rd_opcintype[i]) != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("wormhole indexes cannot use collation \"%s\"",
+							get_collation_name(index->rd_indcollation[i])),
+					 errdetail("ICU's sort keys do not always agree with how this nondeterministic collation compares strings."),
+					 errhint("Use a nondeterministic collation without \"ka-shifted\" and without backwards comparison of accents, or a btree.")));
 		if (column->codec == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),

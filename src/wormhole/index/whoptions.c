@@ -110,7 +110,7 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("wormhole indexes do not support collation \"%s\"",
 						get_collation_name(collation)),
-				 errdetail("Keys are kept as bytes, which do not sort as this collation of the operating system's does."),
+				 errdetail("Keys are kept as bytes, which do not sort as this collation does."),
 				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index.")));
 	}
 	if (!RF_ON_CONFLICT_BY_ANY && index_info->ii_Unique &&

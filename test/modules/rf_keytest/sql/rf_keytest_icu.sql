@@ -20,17 +20,17 @@ DO $$ BEGIN
 END $$;
 SELECT setseed(:seed);
 
--- Locales with orders of their own, and attributes of all kinds
+-- Locales with orders of their own, and attributes of all kinds but shifted
+-- punctuation and accents compared backwards, for which ICU's keys are not used
 CREATE TABLE orders (c name, locale text, deterministic boolean);
 INSERT INTO orders VALUES
 	('und', 'und', true), ('de', 'de', true), ('phonebook', 'de-u-co-phonebk', true),
 	('sv', 'sv', true), ('cs', 'cs', true), ('es', 'es-u-co-trad', true), ('ja', 'ja', true),
-	('numeric', 'en-u-kn-true', true), ('shifted', 'en-u-ka-shifted', true),
+	('numeric', 'en-u-kn-true', true),
 	('upper', 'und-u-kf-upper', true), ('letters', 'und-u-ks-level1', true),
-	('case', 'und-u-ks-level1-kc-true', true), ('four', 'en-u-ka-shifted-ks-level4', true),
-	('backwards', 'fr-CA', true), ('identical', 'und-u-ks-identic', true),
+	('case', 'und-u-ks-level1-kc-true', true), ('identical', 'und-u-ks-identic', true),
 	('level1', 'und-u-ks-level1', false), ('level2', 'und-u-ks-level2', false),
-	('numbers', 'en-u-kn-true', false), ('blanks', 'en-u-ka-shifted', false);
+	('numbers', 'en-u-kn-true', false);
 DO $$
 DECLARE
 	o record;
