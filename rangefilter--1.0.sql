@@ -405,6 +405,13 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_shared_cache() IS
 	'how many indexes of the database sessions remember in shared memory, and in how many bytes';
 
+CREATE FUNCTION rangefilter_session_cache(OUT what text, OUT entries bigint, OUT bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION rangefilter_session_cache() IS
+	'what this session remembers, and in how many bytes';
+
 CREATE FUNCTION rangefilter_advise("table" regclass, "column" name,
 	OUT worthwhile boolean,
 	OUT advice text,

@@ -217,7 +217,7 @@ may_be_icu(Oid collation)
  * change either comparison or key.  PostgreSQL goes by the comparison.
  */
 static bool
-keys_agree(const UCollator *ucol)
+keys_agree(const UCollator * ucol)
 {
 	UErrorCode	status = U_ZERO_ERROR;
 	bool		agree = ucol_getAttribute(ucol, UCOL_FRENCH_COLLATION,

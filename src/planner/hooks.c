@@ -20,8 +20,8 @@
 #include "planner/join_filter/join_filter.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/skip/skip.h"
-#include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
+#include "stats/session.h"
 #include "utils/guc.h"
 #include "utils/selfuncs.h"
 
@@ -204,7 +204,7 @@ rf_init_planner(void)
 	DefineCustomIntVariable("rangefilter.cache_size",
 							"How much memory a session uses to remember range filters.",
 							"Queries over many partitions are planned faster if "
-							"it has room for about a kilobyte per partition.",
+							"it has room for about 1.5 kilobytes per partition.",
 							&rf_cache_size,
 							8192,
 							0,

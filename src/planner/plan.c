@@ -210,8 +210,8 @@ rf_plan(planner_hook_type next, Query *parse, const char *query_string,
 	bool		candidate;
 	QuerySource source;
 
-	if (planning.outer == NULL)
-		rf_free_retired_tables();
+	if (planning.outer == NULL && !rf_guard_checking)
+		rf_trim_tables();
 	candidate = is_candidate(parse);
 	if (candidate && may_skip(parse, cursor_options))
 		begin_skipping(&planning, cursor_options);

@@ -5,9 +5,13 @@
  *
  * Counting must cost next to nothing, since a thousand partitions are asked in
  * half a millisecond.  So nothing shared is touched then.  An entry of the
- * table here never goes away, so that those who ask can keep a pointer to it;
- * the planner counts where it keeps what it knows of a partition anyway, and
- * has these numbers collected before they are passed on.
+ * table here stays until the transaction ends, so that those who ask can keep a
+ * pointer to it; the planner counts where it keeps what it knows of a partition
+ * anyway, and has these numbers collected before they are passed on.
+ *
+ * When there are many entries, some go at the end of a transaction: where there is
+ * shared memory all of them, once they are passed on, else those of indexes that were
+ * dropped.
  *
  * Counters are lost where a backend crashes, and so are those of all when one
  * does: like core's statistics they tell what usually happens, not more.
@@ -21,13 +25,25 @@
 #include "common/pg_prng.h"
 #include "miscadmin.h"
 #include "rangefilter/page/page.h"
+#include "stats/session.h"
 #include "stats/stats.h"
 #include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+/* An entry takes some 80 bytes, its place in the table a few more. */
+#define RF_COUNTS_SIZE		160
+
+/* No limit is lower. */
+#define RF_COUNTS_FEW		64
 
 /* Milliseconds between two flushes. */
 #define RF_FLUSH_INTERVAL	1000
+
+/* Where most indexes are there: between two looks whether they are. */
+#define RF_ROOM_INTERVAL	10000
 
 typedef struct RfCountsEntry
 {
@@ -40,6 +56,15 @@ void		(*rf_stats_collect) (void) = NULL;
 
 static double sample_rate = 0.05;
 static HTAB *local_counts = NULL;
+static MemoryContext counts_context = NULL;
+
+/* Moves when entries go. */
+static uint64 entries_gone = 1;
+
+/* When it was last looked which are of dropped indexes; most were not. */
+static TimestampTz last_room = 0;
+static bool mostly_alive = false;
+
 static TimestampTz last_flush = 0;
 
 static void flush_counts(bool force);
@@ -67,24 +92,50 @@ register_exit(void)
 }
 
 /*
+ * How many indexes the backend may have counters of from one transaction to the next:
+ * they take about a quarter of what it may remember.
+ */
+static int
+max_entries(void)
+{
+	Size		n = rf_session_limit() / 4 / RF_COUNTS_SIZE;
+
+	return Max(RF_COUNTS_FEW, Min(n, RF_STATS_MAX));
+}
+
+/*
+ * Makes a table.
+ */
+static HTAB *
+make_table(void)
+{
+	HASHCTL		control;
+
+	if (counts_context == NULL)
+		counts_context = AllocSetContextCreate(rf_session_context(),
+											   "rangefilter counters",
+											   ALLOCSET_SMALL_SIZES);
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(RfCountsEntry);
+	control.hcxt = counts_context;
+	return hash_create("rangefilter counters", RF_COUNTS_FEW, &control,
+					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/*
  * Makes the backend's table.
  */
 static void
 make_local_counts(void)
 {
-	HASHCTL		control;
-
-	memset(&control, 0, sizeof(control));
-	control.keysize = sizeof(Oid);
-	control.entrysize = sizeof(RfCountsEntry);
-	local_counts = hash_create("rangefilter counters", 256, &control,
-							   HASH_ELEM | HASH_BLOBS);
+	local_counts = make_table();
 	register_exit();
 }
 
 /*
- * The counters of an index; they stay where they are.  If there are too many
- * already, counters that nobody reads.
+ * The counters of an index; they stay where they are in this transaction.  If there
+ * are too many already, counters that nobody reads.
  */
 RfCounts *
 rf_stats_counts(Oid index)
@@ -113,8 +164,11 @@ rf_index_counts(Relation index)
 {
 	RfCache    *cache = rf_cache(index);
 
-	if (cache->counts == NULL)
+	if (cache->counts == NULL || cache->counts_made != entries_gone)
+	{
 		cache->counts = rf_stats_counts(RelationGetRelid(index));
+		cache->counts_made = entries_gone;
+	}
 	return cache->counts;
 }
 
@@ -178,6 +232,82 @@ flush_counts(bool force)
 }
 
 /*
+ * Forgets counters of indexes that are gone, and some others if there are too many.
+ * The rest go to a new table, since one does not shrink.  In a transaction: it reads
+ * the catalogs.
+ */
+static void
+forget_dropped(void)
+{
+	HTAB	   *table = make_table();
+	int			max = max_entries();
+	int			alive = 0;
+	HASH_SEQ_STATUS status;
+	RfCountsEntry *entry;
+
+	hash_seq_init(&status, local_counts);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(entry->index)))
+			continue;
+		if (alive++ < max)
+			*(RfCountsEntry *) hash_search(table, &entry->index, HASH_ENTER,
+										   NULL) = *entry;
+	}
+	mostly_alive = alive > hash_get_num_entries(local_counts) / 2;
+	last_room = GetCurrentTimestamp();
+	hash_destroy(local_counts);
+	local_counts = table;
+}
+
+/*
+ * Should some counters go?  To look which takes a while, so not always as soon as it could be
+ * of use.
+ */
+static bool
+is_full(void)
+{
+	int			n = local_counts != NULL ? hash_get_num_entries(local_counts) : 0;
+
+	return n >= max_entries() / 2 &&
+		(!mostly_alive || n > 2 * max_entries() ||
+		 TimestampDifferenceExceeds(last_room, GetCurrentTimestamp(),
+									RF_ROOM_INTERVAL));
+}
+
+/*
+ * Makes room for counters of other indexes, at the end of a transaction, when nobody
+ * has a pointer to them but relation cache entries.
+ */
+static void
+make_room(void)
+{
+	if (!is_full())
+		return;
+	entries_gone++;
+	if (!rf_have_shared_stats())
+		forget_dropped();
+	else
+	{
+		rf_stats_pending = true;
+		flush_counts(true);
+		hash_destroy(local_counts);
+		local_counts = NULL;
+	}
+}
+
+/*
+ * Counters kept, and bytes they take.
+ */
+void
+rf_stats_usage(int64 *entries, int64 *bytes)
+{
+	*entries = local_counts != NULL ? hash_get_num_entries(local_counts) : 0;
+	*bytes = counts_context != NULL ?
+		MemoryContextMemAllocated(counts_context, true) : 0;
+}
+
+/*
  * Transaction callback.  Before the end, where an error does no harm; what is
  * counted in a transaction that fails is passed on by the next one.
  *
@@ -197,6 +327,7 @@ transaction_ends(XactEvent event, void *arg)
 	}
 	else
 		flush_counts(false);
+	make_room();
 }
 
 /*

@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(136);
+SELECT plan(142);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -31,6 +31,11 @@ SELECT has_function('rangefilter_advise', ARRAY['regclass', 'name']);
 SELECT has_function('rangefilter_shared_cache', ARRAY[]::name[]);
 SELECT results_eq('SELECT indexes, bytes FROM rangefilter_shared_cache()', 'VALUES (0::bigint, 0::bigint)',
 	'nothing is shared where the server has not loaded the library');
+SELECT has_function('rangefilter_session_cache', ARRAY[]::name[]);
+SELECT function_returns('rangefilter_session_cache', 'setof record');
+SELECT bag_eq('SELECT what FROM rangefilter_session_cache()',
+	$$ VALUES ('tables'), ('copies'), ('digests'), ('tracks'), ('counters'), ('wormhole hints') $$,
+	'what a session keeps');
 SELECT function_returns('rangefilter_status', 'setof rangefilter_status_row');
 SELECT function_returns('rangefilter_may_contain', 'boolean');
 SELECT function_returns('rangefilter_partitions', 'setof regclass');
@@ -44,12 +49,13 @@ SELECT bag_eq(
 	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
 		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict'),
 		('rangefilter_advise strict'), ('rangefilter_index_activity strict'), ('rangefilter_activity_reset'),
-		('rangefilter_shared_cache strict') $$,
+		('rangefilter_shared_cache strict'), ('rangefilter_session_cache strict') $$,
 	'no other functions; NULL bounds and no index have a meaning');
 -- What they say changes with the data.
 SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
 	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify,
-	rangefilter_index_activity,rangefilter_activity_reset,rangefilter_advise,rangefilter_shared_cache}'::name[]) f;
+	rangefilter_index_activity,rangefilter_activity_reset,rangefilter_advise,rangefilter_shared_cache,
+	rangefilter_session_cache}'::name[]) f;
 SELECT is_empty($$ SELECT proname FROM pg_proc
 	WHERE proname LIKE 'rangefilter\_%' AND proparallel = 's' AND prorettype <> 'index_am_handler'::regtype $$,
 	'none runs in a parallel worker');

@@ -19,7 +19,7 @@
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
 #include "port/pg_bitutils.h"
-#include "rangefilter/probe/probe.h"
+#include "stats/session.h"
 
 /*
  * Are the table's partitions, by number, the leaves of the index?
@@ -167,7 +167,6 @@ rf_deny_in_bulk(RfTable *table, RfPass *pass, Bitmapset *rest)
 	if (nwords == 0)
 		return rest;
 	ask_groups(table, cond, pass->partdesc);
-	rf_table_asked(table);
 	for (int i = 0; i < nwords; i++)
 	{
 		uint64		denied = find_denied(cond, i, rf_core_bits(rest, i));

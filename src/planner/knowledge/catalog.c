@@ -15,7 +15,9 @@
  * map may still name an index that is gone (REINDEX CONCURRENTLY of one
  * partition); rf_table_suspect() is called by those who notice.  Entries may
  * become invalid while they are read, because taking a lock does that.  They
- * are freed only before the next planning that is not nested in another one.
+ * are freed only before the next planning that is not nested in another one: then
+ * those that are not valid go, which those of dropped tables are, and as many
+ * of the others as it takes to keep rangefilter.cache_size.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +32,9 @@
 #include "key/rowkey.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
+#include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
+#include "stats/session.h"
 #include "stats/stats.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
@@ -39,9 +43,6 @@
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 
-/* Memory is taken for no fewer tracks. */
-#define SOME_TRACKS	16
-
 /* Table -> its entry. */
 typedef struct RfTableEntry
 {
@@ -49,33 +50,27 @@ typedef struct RfTableEntry
 	RfTable    *table;			/* NULL while none is known */
 } RfTableEntry;
 
-/* Index -> its track. */
-typedef struct RfTrackEntry
-{
-	Oid			index;			/* hash key */
-	char		status;
-	RfTrack    *track;
-} RfTrackEntry;
-
-#define SH_PREFIX rf_trackmap
-#define SH_ELEMENT_TYPE RfTrackEntry
-#define SH_KEY_TYPE Oid
-#define SH_KEY index
-#define SH_HASH_KEY(tb, key) murmurhash32(key)
-#define SH_EQUAL(tb, a, b) ((a) == (b))
-#define SH_SCOPE static inline
-#define SH_DECLARE
-#define SH_DEFINE
-#include "lib/simplehash.h"
-
 static HTAB *tables = NULL;
-static struct rf_trackmap_hash *tracks = NULL;
-static RfTrack *spare_tracks = NULL;
-static int	nspare_tracks = 0;
 static RfTable *retired = NULL;
+static bool any_invalid = false;	/* of the tables */
 static uint64 entries_made = 0;
-static uint64 changes = 0;		/* relcache invalidations seen */
-static uint64 all_changed = 0;	/* the last one that was for everything */
+static uint64 growth = 0;		/* moves when entries take more memory */
+static uint64 asked = 0;		/* times an entry was looked for */
+static uint64 plannings = 0;
+
+static void tell_usage(RfUsage *usage);
+
+/*
+ * Marks an entry invalid.
+ */
+static void
+invalidate(RfTable *table)
+{
+	if (table == NULL)
+		return;
+	table->valid = false;
+	any_invalid = true;
+}
 
 /*
  * Marks the entry of a table invalid, if there is one.
@@ -85,8 +80,22 @@ invalidate_table(Oid relid)
 {
 	RfTableEntry *entry = hash_search(tables, &relid, HASH_FIND, NULL);
 
-	if (entry != NULL && entry->table != NULL)
-		entry->table->valid = false;
+	if (entry != NULL)
+		invalidate(entry->table);
+}
+
+/*
+ * Marks all entries invalid.
+ */
+static void
+invalidate_all(void)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+		invalidate(entry->table);
 }
 
 /*
@@ -95,100 +104,39 @@ invalidate_table(Oid relid)
 static void
 relation_changed(Datum arg, Oid relid)
 {
-	changes++;
+	Oid			table = rf_note_change(relid);
+
+	if (tables == NULL)
+		return;
 	if (!OidIsValid(relid))
-	{
-		HASH_SEQ_STATUS status;
-		RfTableEntry *entry;
-
-		all_changed = changes;
-		hash_seq_init(&status, tables);
-		while ((entry = hash_seq_search(&status)) != NULL)
-		{
-			if (entry->table != NULL)
-				entry->table->valid = false;
-		}
-	}
+		invalidate_all();
 	else
-	{
-		RfTrackEntry *entry = rf_trackmap_lookup(tracks, relid);
-
-		if (entry != NULL)
-			entry->track->changed_at = changes;
-		invalidate_table(entry != NULL && OidIsValid(entry->track->relid) ?
-						 entry->track->relid : relid);
-	}
+		invalidate_table(table);
 }
 
 /*
- * How many invalidations this backend has seen.
- */
-uint64
-rf_changes(void)
-{
-	return changes;
-}
-
-/*
- * Has memory for at least so many more tracks, in one piece.
+ * Makes the map of tables.
  */
 static void
-reserve_tracks(int n)
+make_map(void)
 {
-	if (nspare_tracks >= n)
-		return;
-	n = Max(n, SOME_TRACKS);
-	spare_tracks = MemoryContextAllocHuge(TopMemoryContext,
-										  n * sizeof(RfTrack));
-	nspare_tracks = n;
+	HASHCTL		control;
+
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(RfTableEntry);
+	control.hcxt = rf_session_context();
+	tables = hash_create("rangefilter tables", 32, &control,
+						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
 
 /*
- * These indexes will be tracked.  For a thousand that were not, growing bit by
- * bit would take most of the time.
+ * Entries take more memory than they did.
  */
 void
-rf_expect_tracks(const List *indexes)
+rf_tables_grew(void)
 {
-	uint64		members = tracks->members;
-	ListCell   *cell;
-
-	foreach(cell, indexes)
-		members += rf_trackmap_lookup(tracks, lfirst_oid(cell)) == NULL;
-	reserve_tracks(members - tracks->members);
-	if (members > tracks->grow_threshold)
-		rf_trackmap_grow(tracks, members + members / 4);
-}
-
-/*
- * Begins to take notice when an index changes, if that is not done already.
- * Tracks are never freed.
- */
-RfTrack *
-rf_track(Oid index)
-{
-	RfTrackEntry *entry;
-	bool		found;
-
-	/* Memory first, lest there be an entry without a track. */
-	reserve_tracks(1);
-	entry = rf_trackmap_insert(tracks, index, &found);
-	if (!found)
-	{
-		entry->track = &spare_tracks[--nspare_tracks];
-		entry->track->relid = InvalidOid;
-		entry->track->changed_at = 0;
-	}
-	return entry->track;
-}
-
-/*
- * Has what is tracked not changed since rf_changes() said when?
- */
-bool
-rf_unchanged(const RfTrack *track, uint64 when)
-{
-	return track->changed_at <= when && all_changed <= when;
+	growth++;
 }
 
 /*
@@ -197,14 +145,7 @@ rf_unchanged(const RfTrack *track, uint64 when)
 void
 rf_init_catalog(void)
 {
-	HASHCTL		control;
-
-	memset(&control, 0, sizeof(control));
-	control.keysize = sizeof(Oid);
-	control.entrysize = sizeof(RfTableEntry);
-	tables = hash_create("rangefilter tables", 32, &control,
-						 HASH_ELEM | HASH_BLOBS);
-	tracks = rf_trackmap_create(TopMemoryContext, SOME_TRACKS, NULL);
+	rf_tell_usage = tell_usage;
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 }
 
@@ -309,7 +250,7 @@ add_index(RfTable *table, Oid oid)
 		if (describe_index(relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
 		MemoryContextSwitchTo(old);
-		rf_track(oid)->relid = table->relid;
+		rf_track(table, oid)->relid = table->relid;
 	}
 	relation_close(relation, AccessShareLock);
 	return true;
@@ -354,6 +295,31 @@ fill_table(RfTable *table)
 }
 
 /*
+ * Replaces an entry.  It may be in use, so it is freed later.
+ */
+static void
+retire(RfTableEntry *entry)
+{
+	RfTable    *table = entry->table;
+
+	if (table == NULL)
+		return;
+	entry->table = NULL;
+	table->next_retired = retired;
+	retired = table;
+}
+
+/*
+ * Takes note that an entry was looked for.
+ */
+static RfTable *
+note_asked(RfTable *table)
+{
+	table->last_asked = ++asked;
+	return table;
+}
+
+/*
  * The entry of a partitioned table, made where there is no valid one.  The
  * caller has locked the table.  Never NULL.
  */
@@ -365,33 +331,35 @@ rf_find_table(Oid relid)
 	MemoryContext context;
 	bool		found;
 
+	if (tables == NULL)
+		make_map();
 	entry = hash_search(tables, &relid, HASH_ENTER, &found);
 	if (!found)
 		entry->table = NULL;
 	table = entry->table;
 	if (table != NULL && table->valid && table->complete)
-		return table;
-
-	if (table != NULL)
 	{
-		entry->table = NULL;
-		table->next_retired = retired;
-		retired = table;
+		table->planned_at = plannings;
+		return note_asked(table);
 	}
-	context = AllocSetContextCreate(CacheMemoryContext,
+
+	retire(entry);
+	context = AllocSetContextCreate(rf_session_context(),
 									"rangefilter table",
 									ALLOCSET_SMALL_SIZES);
 	table = MemoryContextAllocZero(context, sizeof(RfTable));
 	table->relid = relid;
 	table->context = context;
-	table->built_at = changes;
+	table->built_at = rf_changes();
 	table->serial = ++entries_made;
+	growth++;
+	table->planned_at = plannings;
 
 	/* In place before anything is read, to see what changes meanwhile. */
 	table->valid = true;
 	entry->table = table;
 	fill_table(table);
-	return table;
+	return note_asked(table);
 }
 
 /*
@@ -423,9 +391,10 @@ rf_least_asked_table(const RfTable *except)
 RfTable *
 rf_known_table(Oid relid)
 {
-	RfTableEntry *entry = hash_search(tables, &relid, HASH_FIND, NULL);
+	RfTableEntry *entry = tables != NULL ?
+	hash_search(tables, &relid, HASH_FIND, NULL) : NULL;
 
-	return entry != NULL ? entry->table : NULL;
+	return entry != NULL && entry->table != NULL ? note_asked(entry->table) : NULL;
 }
 
 /*
@@ -435,8 +404,8 @@ rf_known_table(Oid relid)
 void
 rf_table_suspect(RfTable *table)
 {
-	if (table->built_at != changes)
-		table->valid = false;
+	if (table->built_at != rf_changes())
+		invalidate(table);
 }
 
 /*
@@ -477,6 +446,8 @@ rf_collect_counts(void)
 	HASH_SEQ_STATUS status;
 	RfTableEntry *entry;
 
+	if (tables == NULL)
+		return;
 	hash_seq_init(&status, tables);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
@@ -488,18 +459,213 @@ rf_collect_counts(void)
 }
 
 /*
- * Frees the entries that were replaced.  Nothing may be in planning.
+ * Frees an entry that nobody can find any more.  Returns how many bytes that gives.
  */
-void
-rf_free_retired_tables(void)
+static Size
+free_table(RfTable *table)
+{
+	Size		size = MemoryContextMemAllocated(table->context, true);
+
+	collect_counts(table);
+	rf_forget_copies(table);
+	rf_release_tracks(table);
+	MemoryContextDelete(table->context);
+	return size;
+}
+
+/*
+ * Frees the entries that were replaced.
+ */
+static void
+free_retired(void)
 {
 	while (retired != NULL)
 	{
 		RfTable    *table = retired;
 
 		retired = table->next_retired;
-		collect_counts(table);
-		rf_forget_copies(table);
-		MemoryContextDelete(table->context);
+		(void) free_table(table);
 	}
+}
+
+/*
+ * Retires those that are not valid any more.
+ */
+static void
+retire_invalid(void)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	any_invalid = false;
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->table != NULL && entry->table->valid)
+			continue;
+		retire(entry);
+		hash_search(tables, &entry->relid, HASH_REMOVE, NULL);
+	}
+}
+
+/*
+ * Forgets the copies of all tables' indexes, and memory for digests of the session's
+ * own.  No entry is retired.
+ */
+static void
+forget_all_copies(void)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->table != NULL)
+		{
+			collect_counts(entry->table);
+			rf_forget_copies(entry->table);
+		}
+	}
+	rf_digests_forget_own();
+}
+
+/* qsort(): the one that was not asked for the longest time comes first. */
+static int
+compare_asked(const void *a, const void *b)
+{
+	const RfTable *x = *(RfTable *const *) a;
+	const RfTable *y = *(RfTable *const *) b;
+
+	return (x->last_asked > y->last_asked) - (x->last_asked < y->last_asked);
+}
+
+/*
+ * Frees entries until so many bytes are free again.  Those of the last planning's
+ * tables stay: else each planning would make them anew.
+ */
+static void
+free_least_asked(Size excess)
+{
+	int			n = 0;
+	RfTable   **victims = palloc(hash_get_num_entries(tables) *
+								 sizeof(RfTable *) + 1);
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+	Size		freed = 0;
+
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->table != NULL && entry->table->planned_at != plannings)
+			victims[n++] = entry->table;
+	}
+	qsort(victims, n, sizeof(RfTable *), compare_asked);
+	for (int i = 0; i < n && freed < excess; i++)
+	{
+		hash_search(tables, &victims[i]->relid, HASH_REMOVE, NULL);
+		freed += free_table(victims[i]);
+	}
+	pfree(victims);
+}
+
+/*
+ * Frees what is too much, and an eighth more.  Copies go as well if entries have
+ * grown over the room that these took.
+ */
+static void
+free_excess(Size used, Size limit)
+{
+	free_least_asked(used - limit + limit / 8);
+	if (rf_cache_used > 0 && rf_session_measure() > limit + limit / 8)
+		forget_all_copies();
+}
+
+/*
+ * Measures what the session keeps, if it may be more than it was, and frees what
+ * is too much.  What is left is for copies.
+ */
+static void
+keep_limit(void)
+{
+	static uint64 seen_growth = 0;
+	static Size seen_copies = 0;
+	static int	seen_size = 0;
+	Size		limit = rf_session_limit();
+	Size		used;
+
+	if (growth == seen_growth && rf_cache_used == seen_copies &&
+		rf_cache_size == seen_size)
+		return;
+
+	/* How many groups there can be is another number now. */
+	if (rf_cache_size != seen_size && seen_size != 0)
+		forget_all_copies();
+	used = rf_session_measure();
+	if (used > limit)
+	{
+		free_excess(used, limit);
+		used = rf_session_measure();
+	}
+	seen_growth = used > limit ? 0 : growth;
+	seen_copies = rf_cache_used;
+	seen_size = rf_cache_size;
+}
+
+/*
+ * A planning begins that is not nested in another one; no guard is being checked,
+ * and so no entry is in use.
+ */
+void
+rf_trim_tables(void)
+{
+	if (tables == NULL)
+		return;
+	if (any_invalid)
+		retire_invalid();
+	if (retired != NULL)
+		free_retired();
+	keep_limit();
+	rf_shrink_tracks();
+	plannings++;
+}
+
+/*
+ * Adds what is kept for the leaves of an index.
+ */
+static void
+add_index_usage(const RfIndex *index, RfUsage *usage)
+{
+	for (int i = 0; index->mapped && i < index->nleaves; i++)
+	{
+		const RfLeaf *leaf = &index->leaves[i];
+
+		if (leaf->copy != NULL)
+		{
+			usage->copies++;
+			usage->copy_bytes += GetMemoryChunkSpace(leaf->copy);
+		}
+	}
+}
+
+/*
+ * Counts what is kept.
+ */
+static void
+tell_usage(RfUsage *usage)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	memset(usage, 0, sizeof(*usage));
+	if (tables == NULL)
+		return;
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		usage->tables += entry->table != NULL;
+		for (int i = 0; entry->table != NULL && i < entry->table->nindexes; i++)
+			add_index_usage(&entry->table->indexes[i], usage);
+	}
+	rf_tracks_usage(&usage->tracks, &usage->track_bytes);
 }

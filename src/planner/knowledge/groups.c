@@ -22,6 +22,7 @@
 #include "port/pg_bitutils.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
+#include "stats/session.h"
 
 /* A group with fewer leaves would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
@@ -145,10 +146,11 @@ rf_need_groups(RfTable *table, RfIndex *index)
 	if (!index->mapped)
 		rf_map_leaves(table, index);
 	n = (index->nleaves + FILTER_DIGESTS - FEWEST_LEAVES) / FILTER_DIGESTS;
-	index->groups = MemoryContextAlloc(table->context,
+	index->groups = MemoryContextAlloc(rf_copies_context(table),
 									   offsetof(RfGroups, groups) +
 									   (n + 1) * sizeof(RfGroup) +
 									   (index->nleaves + 1) * sizeof(Oid));
+	rf_cache_used += GetMemoryChunkSpace(index->groups);
 	index->groups->n = n;
 	index->groups->oids = (Oid *) &index->groups->groups[n + 1];
 	for (int i = 0; i < index->nleaves; i++)
@@ -174,6 +176,7 @@ rf_forget_groups(RfIndex *index)
 	rf_collect_denials(index);
 	for (int i = 0; i < index->groups->n; i++)
 		rf_digests_forget(index->oid, i);
+	rf_cache_used -= GetMemoryChunkSpace(index->groups);
 	pfree(index->groups);
 	index->groups = NULL;
 }

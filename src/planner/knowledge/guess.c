@@ -25,6 +25,7 @@
 #include "rangefilter/page/page.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
+#include "stats/session.h"
 
 /* Few copies are larger than this. */
 #define ENOUGH	1024
@@ -34,9 +35,6 @@
 
 /* Of how many the planning under way may still make some. */
 static int64 digest_keys_left = 0;
-
-/* Plannings so far. */
-static uint64 plannings = 0;
 
 /*
  * Starts the planning of a query.  May it ask copies?  Not where this backend
@@ -49,10 +47,23 @@ rf_begin_guessing(void)
 	static uint64 keys_seen = 0;
 	bool		unchanged = keys_seen == rf_keys_written;
 
-	plannings++;
 	digest_keys_left = DIGEST_KEYS_AT_ONCE;
 	keys_seen = rf_keys_written;
 	return unchanged && !rf_suppress_guesses;
+}
+
+/*
+ * Where copies of a table's indexes are allocated, and what goes with them: apart from
+ * what stays, to be given back when they go.
+ */
+MemoryContext
+rf_copies_context(RfTable *table)
+{
+	if (table->copies == NULL)
+		table->copies = AllocSetContextCreate(table->context,
+											  "rangefilter copies",
+											  ALLOCSET_SMALL_SIZES);
+	return table->copies;
 }
 
 /*
@@ -62,7 +73,7 @@ void
 rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot)
 {
 	slot->copy = &leaf->copy;
-	slot->context = table->context;
+	slot->context = rf_copies_context(table);
 }
 
 /*
@@ -91,15 +102,6 @@ rf_leaf_number(const RfLeaf *leaf, RfClock now)
 }
 
 /*
- * The planning under way asks copies of a table's indexes.
- */
-void
-rf_table_asked(RfTable *table)
-{
-	table->last_asked = plannings;
-}
-
-/*
  * Does the copy of a leaf's index deny that there is a key of the condition's
  * set?  Sets the stamp of what was copied.  If it is not certain that the copy is true
  * now, the plan's clock says so, and a guard will look.
@@ -110,7 +112,6 @@ rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond, bool in_recovery,
 {
 	bool		same = leaf->true_at == rf_leaf_number(leaf, rf_planning->started);
 
-	rf_table_asked(table);
 	if (leaf->copy == NULL || !rf_planning->guess ||
 		(!same && rf_read_moves() != 0) ||
 		rf_copy_probe(leaf->copy, cond->set, in_recovery, stamp) != RF_NO)
@@ -154,6 +155,9 @@ rf_forget_copies(RfTable *table)
 			forget_copy(table, &index->leaves[j]);
 		rf_forget_groups(index);
 	}
+	if (table->copies != NULL)
+		MemoryContextDelete(table->copies);
+	table->copies = NULL;
 	table->has_copies = false;
 }
 
@@ -165,7 +169,7 @@ rf_make_room(const RfTable *table)
 {
 	RfTable    *victim;
 
-	while (rf_cache_used + ENOUGH > (Size) rf_cache_size * 1024 &&
+	while (rf_cache_used + ENOUGH > rf_cache_limit() &&
 		   (victim = rf_least_asked_table(table)) != NULL)
 		rf_forget_copies(victim);
 }

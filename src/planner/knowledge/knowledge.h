@@ -6,6 +6,7 @@
  *
  *	  catalog.c		which rangefilter indexes a partitioned table has
  *	  leafmap.c		the index of each leaf, and where its file is
+ *	  track.c		when the last invalidation for an index came
  *	  guess.c		asking the cached metapage of a leaf's index
  *	  groups.c		digests of many partitions, side by side
  *	  bulk.c		leaving out all that these deny, and checking it, at once
@@ -31,7 +32,9 @@ struct RfGroups;
 /* Notes when an index, partitioned or not, changed. */
 typedef struct RfTrack
 {
+	Oid			index;
 	Oid			relid;			/* table whose entry depends on it, or none */
+	int			users;			/* entries that hold it, repeated ones counted */
 	uint64		changed_at;		/* what rf_changes() said then */
 } RfTrack;
 
@@ -108,8 +111,11 @@ typedef struct RfTable
 	RfIndex    *indexes;
 	bool		has_copies;		/* of its indexes */
 	bool		has_counts;		/* leaves have been counted at */
-	uint64		last_asked;		/* number of the planning */
+	List	   *tracks;			/* held, of its indexes and theirs */
+	uint64		last_asked;		/* when it was last looked for, ... */
+	uint64		planned_at;		/* ... and the planning that did so */
 	MemoryContext context;
+	MemoryContext copies;		/* of its indexes; below context, or NULL */
 	struct RfTable *next_retired;
 } RfTable;
 
@@ -121,12 +127,20 @@ extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 extern RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
 extern void rf_table_suspect(RfTable *table);
-extern void rf_free_retired_tables(void);
+extern void rf_trim_tables(void);
+extern void rf_tables_grew(void);
 extern void rf_collect_counts(void);
+
+/* ---- track.c ---- */
+
+extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);
-extern void rf_expect_tracks(const List *indexes);
-extern RfTrack *rf_track(Oid index);
 extern bool rf_unchanged(const RfTrack *track, uint64 when);
+extern void rf_expect_tracks(const List *indexes);
+extern RfTrack *rf_track(RfTable *table, Oid index);
+extern void rf_release_tracks(RfTable *table);
+extern void rf_shrink_tracks(void);
+extern void rf_tracks_usage(int64 *entries, int64 *bytes);
 
 /* ---- leafmap.c ---- */
 
@@ -173,7 +187,7 @@ extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 					 bool in_recovery, RfStamp *stamp);
 extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_make_room(const RfTable *table);
-extern void rf_table_asked(RfTable *table);
+extern MemoryContext rf_copies_context(RfTable *table);
 extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
 extern void rf_forget_copies(RfTable *table);
 extern uint64 rf_leaf_number(const RfLeaf *leaf, RfClock now);

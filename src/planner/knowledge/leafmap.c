@@ -235,6 +235,7 @@ map_positions(RfTable *table, RfIndex *index)
 			entry->position = i;
 	}
 	index->positions = positions;
+	rf_tables_grew();
 }
 
 /*
@@ -312,7 +313,7 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 	for (int i = 0; i < n; i++)
 	{
 		index->leaves[i].index = list_nth_oid(children, i);
-		index->leaves[i].track = rf_track(index->leaves[i].index);
+		index->leaves[i].track = rf_track(table, index->leaves[i].index);
 	}
 	read_leaves(index, index->leaves, n);
 	order_leaves(table, index);

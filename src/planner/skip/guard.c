@@ -34,6 +34,8 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+bool		rf_guard_checking = false;
+
 const CustomScanMethods rf_guard_methods = {
 	.CustomName = "Range Filter",
 	.CreateCustomScanState = rf_create_guard_state
@@ -266,7 +268,8 @@ rf_find_guard(const PlannedStmt *stmt)
 }
 
 /*
- * Goes through all NOs.
+ * Goes through all NOs.  Indexes that are opened for this may have functions, which
+ * may have plans made.
  */
 static bool
 check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
@@ -311,6 +314,7 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 	MemoryContext scratch;
 	MemoryContext old;
 	RfRecheck	recheck = {0};
+	bool		outer = rf_guard_checking;
 	bool		holds;
 
 	if (snapshot == InvalidSnapshot)
@@ -336,7 +340,16 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 
 	/* What rf_guess_is_true() goes by. */
 	AcceptInvalidationMessages();
-	holds = check_skips(guard, state, &recheck);
+	PG_TRY();
+	{
+		rf_guard_checking = true;
+		holds = check_skips(guard, state, &recheck);
+	}
+	PG_FINALLY();
+	{
+		rf_guard_checking = outer;
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);
 

@@ -56,6 +56,7 @@ extern const CustomScanMethods rf_guard_methods;
 
 extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
 extern CustomScan *rf_find_guard(const PlannedStmt *stmt);
+extern bool rf_guard_checking;	/* entries of tables are in use */
 extern bool rf_guard_holds(CustomScan *guard, Snapshot snapshot);
 extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
 extern void rf_invalidate_plans(uint32 hash);

@@ -59,7 +59,8 @@ typedef struct RfCache
 {
 	RfFile		file;
 	const RfCodec *codec;
-	struct RfCounts *counts;	/* see rf_index_counts(); or NULL */
+	struct RfCounts *counts;	/* see rf_index_counts(); or NULL ... */
+	uint64		counts_made;	/* ... and when */
 
 	/*
 	 * The tail was seen open from heap block open_start on when this

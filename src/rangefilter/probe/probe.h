@@ -70,10 +70,6 @@ typedef struct RfCopySlot
 	MemoryContext context;		/* where copies are allocated */
 } RfCopySlot;
 
-/* rangefilter.cache_size (kB), and bytes in use for copies and own digests. */
-extern int	rf_cache_size;
-extern Size rf_cache_used;
-
 /*
  * Reads the stamp of an open index.  False where it cannot be had (empty or
  * damaged file).  Takes and releases a share lock on the metapage.
@@ -196,7 +192,16 @@ extern void rf_digests_put(RfDigestView *view, const FilterDigest *digest,
 
 /* Throws a group away that is the session's own; of shared ones none. */
 extern void rf_digests_forget(Oid index, int number);
+
+/*
+ * Throws away all memory for groups of the session's own, which nobody may have a view
+ * of any more.
+ */
+extern void rf_digests_forget_own(void);
+
+/* How many columns there are, and bytes: shared ones, and the session's own. */
 extern void rf_digests_usage(int64 *columns, int64 *bytes);
+extern void rf_digests_own_usage(int64 *columns, int64 *bytes);
 
 /* Throws a copy away. */
 extern void rf_copy_forget(RfCopySlot *slot);

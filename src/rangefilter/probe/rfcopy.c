@@ -24,6 +24,7 @@
 #include "compat.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
+#include "stats/session.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -43,13 +44,9 @@
 /* However often there was none to be had, it is tried again. */
 #define RF_DIGEST_MOST_FAILED		16
 
-int			rf_cache_size = 8192;
-Size		rf_cache_used = 0;
-
 struct RfCopy
 {
 	RfFile		file;
-	Size		size;			/* of all this */
 	Size		head;			/* of the metapage's fields kept */
 	uint32		asked;			/* questions since a digest was last tried */
 	uint32		failed;			/* so often there was none to be had */
@@ -92,7 +89,7 @@ rf_copy_forget(RfCopySlot *slot)
 {
 	if (*slot->copy == NULL)
 		return;
-	rf_cache_used -= (*slot->copy)->size;
+	rf_cache_used -= GetMemoryChunkSpace(*slot->copy);
 	pfree(*slot->copy);
 	*slot->copy = NULL;
 }
@@ -139,7 +136,6 @@ rf_copy_meta_to(MemoryContext context, const RfMetaData *meta)
 {
 	RfCopy	   *copy = MemoryContextAlloc(context, rf_copy_size(meta));
 
-	copy->size = rf_copy_size(meta);
 	copy->head = rf_head_size(meta);
 	copy->asked = copy->failed = 0;
 	memcpy(rf_copy_meta(copy), meta, copy->head);
@@ -163,10 +159,10 @@ rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot)
 	{
 		if ((meta->flags & RF_UNCERTAIN_FLAGS) ||
 			(file->index != NULL && RelationUsesLocalBuffers(file->index)) ||
-			rf_cache_used + rf_copy_size(meta) > (Size) rf_cache_size * 1024)
+			rf_cache_used + rf_copy_size(meta) > rf_cache_limit())
 			return;
 		*slot->copy = rf_copy_meta_to(slot->context, meta);
-		rf_cache_used += (*slot->copy)->size;
+		rf_cache_used += GetMemoryChunkSpace(*slot->copy);
 	}
 	(*slot->copy)->file = *file;
 	(*slot->copy)->file.index = NULL;
@@ -217,7 +213,7 @@ rf_copy_make(Relation index, RfKeyKind kind, Size *budget)
 		copy->file.kept = palloc0(size);
 		copy->file.kept->budget = budget;
 		copy->file.kept->nblocks = nblocks;
-		*budget -= copy->size + size;
+		*budget -= rf_copy_size(meta) + size;
 	}
 	UnlockReleaseBuffer(buffer);
 	return copy;

@@ -34,6 +34,7 @@
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/internal.h"
+#include "stats/session.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
@@ -207,27 +208,7 @@ rf_digests_room(void)
 {
 	if (RecoveryInProgress())
 		return 0;
-	return is_shared() ? store->size : (Size) rf_cache_size * 1024;
-}
-
-/*
- * Makes the session's own store, if there is none.  It takes a twentieth of the room.
- */
-static void
-need_store(void)
-{
-	int			ngroups = Min(GROUPS, (Size) rf_cache_size * 1024 /
-							  BYTES_PER_OWN_GROUP);
-
-	if (store != NULL)
-		return;
-	if (own_context == NULL)
-		own_context = AllocSetContextCreate(TopMemoryContext,
-											"rangefilter digests",
-											ALLOCSET_DEFAULT_SIZES);
-	store = MemoryContextAllocZero(own_context, STORE_SIZE(ngroups));
-	clear_store(ngroups);
-	rf_cache_used += STORE_SIZE(ngroups);
+	return is_shared() ? store->size : rf_cache_limit();
 }
 
 static void
@@ -293,6 +274,32 @@ is_too_much(Size size)
 }
 
 /*
+ * Makes the session's own store, if there is none.  It takes a twentieth of the room.
+ * False where there is too little.
+ */
+static bool
+need_store(void)
+{
+	int			ngroups = Min(GROUPS,
+							  rf_session_limit() / BYTES_PER_OWN_GROUP);
+
+	if (store != NULL)
+		return true;
+	if (ngroups == 0 || is_too_much(STORE_SIZE(ngroups)))
+		return false;
+
+	/* Of small sizes: so what is freed is not kept for others. */
+	if (own_context == NULL)
+		own_context = AllocSetContextCreate(rf_session_context(),
+											"rangefilter digests",
+											ALLOCSET_SMALL_SIZES);
+	store = MemoryContextAllocZero(own_context, STORE_SIZE(ngroups));
+	clear_store(ngroups);
+	rf_cache_used += GetMemoryChunkSpace(store);
+	return true;
+}
+
+/*
  * Memory for the bits of a group, set to 0.  False where there is no room.
  */
 static bool
@@ -316,7 +323,7 @@ allocate_rows(RfDigestGroup *group, Size size)
 											 MCXT_ALLOC_ZERO);
 	if (group->rows == NULL)
 		return false;
-	rf_cache_used += size;
+	rf_cache_used += GetMemoryChunkSpace(group->rows);
 	return true;
 }
 
@@ -327,8 +334,8 @@ free_rows(RfDigestGroup *group)
 		dsa_free(attach_area(), group->memory);
 	else
 	{
+		rf_cache_used -= GetMemoryChunkSpace(group->rows);
 		pfree(group->rows);
-		rf_cache_used -= group->frame.nbits * sizeof(uint64);
 	}
 }
 
@@ -408,7 +415,8 @@ rf_digests_make(Oid index, int number, const FilterDigest *frame,
 	RfDigestGroup *group;
 
 	/* Before the lock: this may fail. */
-	need_store();
+	if (!need_store())
+		return;
 	if (is_shared())
 		(void) attach_area();
 	lock_store(LW_EXCLUSIVE);
@@ -525,6 +533,24 @@ rf_digests_forget(Oid index, int number)
 }
 
 /*
+ * See probe.h.
+ */
+void
+rf_digests_forget_own(void)
+{
+	if (store == NULL || is_shared())
+		return;
+	for (int i = 0; i < store->ngroups; i++)
+	{
+		if (OidIsValid(store->keys[i].index))
+			free_group(i);
+	}
+	rf_cache_used -= GetMemoryChunkSpace(store);
+	store = NULL;
+	MemoryContextReset(own_context);
+}
+
+/*
  * Throws away what is there for a database with this OID, which is just being
  * created: it would be of one that had the OID before.  Its files may have the same
  * names, if it is a copy of a copy.
@@ -593,4 +619,21 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 		}
 	}
 	unlock_store();
+}
+
+/*
+ * The same of groups of the session's own, current or not; the bytes are all they take.
+ */
+void
+rf_digests_own_usage(int64 *columns, int64 *bytes)
+{
+	*columns = 0;
+	*bytes = own_context == NULL ? 0 :
+		MemoryContextMemAllocated(own_context, true);
+	for (int i = 0; store != NULL && !is_shared() && i < store->ngroups; i++)
+	{
+		for (int j = 0; OidIsValid(store->keys[i].index) && j < FILTER_DIGESTS;
+			 j++)
+			*columns += OidIsValid(store->groups[i].columns[j].index);
+	}
 }

@@ -34,7 +34,7 @@ void
 wh_init(void)
 {
 	wh_init_options();
-	wh_init_shared_hints();
+	wh_init_hints();
 }
 
 /*

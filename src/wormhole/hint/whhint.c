@@ -15,9 +15,12 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
+#include "stats/session.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 #include "wormhole/hint/whhint_impl.h"
 
 /* Steps to the right before the directory is asked instead. */
@@ -25,6 +28,9 @@
 
 /* After so many lookups, a backend asks whether others have a trie. */
 #define LOOK_AROUND	256
+
+/* So many hints are kept, whatever they are of. */
+#define FEW_HINTS		64
 
 /* Of so many tries half must be right, or else there is a pause. */
 #define TRIAL			1024
@@ -330,4 +336,61 @@ wh_hint_status(Relation index, WhHintCounts *counts, Size *size)
 	*counts = hint->counts;
 	*size = hint->present ? hint->size : 0;
 	wh_share_counts(hint, counts);
+}
+
+/*
+ * How many hints this backend has, and bytes they and remembered buffers take.
+ */
+static void
+tell_hints(int64 *entries, int64 *bytes)
+{
+	*entries = hints != NULL ? hash_get_num_entries(hints) : 0;
+	*bytes = hints_size + *entries * sizeof(WhHint) + wh_recent_size();
+}
+
+/*
+ * Forgets hints of indexes that are gone.  Only relation cache entries point to
+ * hints, and those of indexes that are gone are gone, or nobody can open them.
+ */
+static void
+forget_dropped(void)
+{
+	HASH_SEQ_STATUS all;
+	WhHint	   *hint;
+
+	hash_seq_init(&all, hints);
+	while ((hint = hash_seq_search(&all)) != NULL)
+	{
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(hint->relid)))
+			continue;
+		wh_forget_trie(hint);
+		hash_search(hints, &hint->relid, HASH_REMOVE, NULL);
+	}
+}
+
+/*
+ * Transaction callback: before the end, when catalogs can be read and no index is being
+ * used.  Looks for hints to be forgotten when these may be half of all.
+ */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	static int64 enough = FEW_HINTS;
+
+	if ((event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE) ||
+		hints == NULL || hash_get_num_entries(hints) < enough)
+		return;
+	forget_dropped();
+	enough = 2 * hash_get_num_entries(hints) + FEW_HINTS;
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+wh_init_hints(void)
+{
+	rf_tell_hints = tell_hints;
+	RegisterXactCallback(transaction_ends, NULL);
+	wh_init_shared_hints();
 }

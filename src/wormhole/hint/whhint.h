@@ -32,8 +32,6 @@ extern Buffer wh_step(Relation index, BlockNumber block, const WhKey *key,
 
 /* whhint.c */
 extern void wh_hint_status(Relation index, WhHintCounts *counts, Size *size);
-
-/* whshared.c */
-extern void wh_init_shared_hints(void);
+extern void wh_init_hints(void);
 
 #endif							/* RANGEFILTER_WHHINT_H */

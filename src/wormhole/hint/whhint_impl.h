@@ -77,8 +77,8 @@ typedef struct WhTrie
 } WhTrie;
 
 /*
- * A backend's view of an index's hint.  Never freed once made, so caches may
- * point to it.
+ * A backend's view of an index's hint.  Not freed before the index is dropped, so
+ * caches may point to it.
  */
 typedef struct WhHint
 {
@@ -117,6 +117,7 @@ extern Buffer wh_hint_find(Relation index, const WhKey *key, WhSide side,
 extern void wh_note_descent(Relation index);
 
 /* whshared.c */
+extern void wh_init_shared_hints(void);
 extern bool wh_attach_shared(WhHint *hint, uint64 identity);
 extern bool wh_shared_is_current(const WhHint *hint);
 extern bool wh_share_trie(WhHint *hint);

@@ -108,6 +108,15 @@ make_table(void)
 }
 
 /*
+ * Bytes that remembered buffers take.
+ */
+Size
+wh_recent_size(void)
+{
+	return recent == NULL ? 0 : (recent_mask + (Size) 1) * sizeof(Buffer);
+}
+
+/*
  * Pins a block.
  */
 Buffer

@@ -92,6 +92,7 @@ extern void wh_report_damage(Relation index, BlockNumber block);
 extern void wh_report_version(Relation index, BlockNumber block, int version);
 extern Page wh_check_page(Relation index, Buffer buffer);
 extern Buffer wh_pin(Relation index, BlockNumber block);
+extern Size wh_recent_size(void);
 extern Buffer wh_read(Relation index, BlockNumber block, int lockmode);
 extern Buffer wh_new_buffer(Relation index);
 

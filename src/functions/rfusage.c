@@ -1,0 +1,64 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfusage.c
+ *	  rangefilter_session_cache(): what a session keeps from query to query.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "funcapi.h"
+#include "rangefilter/probe/probe.h"
+#include "stats/session.h"
+#include "stats/stats.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(rangefilter_session_cache);
+
+/*
+ * Adds a row to the result.
+ */
+static void
+add_row(ReturnSetInfo *result, const char *what, int64 entries, int64 bytes)
+{
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+
+	values[0] = CStringGetTextDatum(what);
+	values[1] = Int64GetDatum(entries);
+	values[2] = Int64GetDatum(bytes);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/*
+ * rangefilter_session_cache() returns a row for each kind of things that this session
+ * keeps: how many, and how many bytes they take.  What tables take is all that is not
+ * counted elsewhere.
+ */
+Datum
+rangefilter_session_cache(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	RfUsage		usage;
+	int64		digests;
+	int64		digest_bytes;
+	int64		counters;
+	int64		counter_bytes;
+	int64		hints;
+	int64		hint_bytes;
+
+	InitMaterializedSRF(fcinfo, 0);
+	rf_tell_usage(&usage);
+	rf_digests_own_usage(&digests, &digest_bytes);
+	rf_stats_usage(&counters, &counter_bytes);
+	rf_tell_hints(&hints, &hint_bytes);
+	add_row(result, "tables", usage.tables,
+			rf_session_used() - usage.copy_bytes - digest_bytes -
+			usage.track_bytes - counter_bytes);
+	add_row(result, "copies", usage.copies, usage.copy_bytes);
+	add_row(result, "digests", digests, digest_bytes);
+	add_row(result, "tracks", usage.tracks, usage.track_bytes);
+	add_row(result, "counters", counters, counter_bytes);
+	add_row(result, "wormhole hints", hints, hint_bytes);
+	return (Datum) 0;
+}

@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * session.h
+ *	  What a session remembers from one query to the next: its memory and its limit.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef STATS_SESSION_H
+#define STATS_SESSION_H
+
+#include "postgres.h"
+
+/* rangefilter.cache_size (kB) */
+extern int	rf_cache_size;
+
+/* Bytes in use for what can be forgotten at any time: copies and digests. */
+extern Size rf_cache_used;
+
+extern MemoryContext rf_session_context(void);
+extern Size rf_session_used(void);
+extern Size rf_session_limit(void);
+extern Size rf_session_measure(void);
+extern Size rf_cache_limit(void);
+
+/* What the session keeps of tables, and how many bytes that takes. */
+typedef struct RfUsage
+{
+	int64		tables;
+	int64		copies;
+	int64		copy_bytes;
+	int64		tracks;
+	int64		track_bytes;
+} RfUsage;
+
+/* Those who know, in rooms above; set when the library is loaded. */
+extern void (*rf_tell_usage) (RfUsage *usage);
+extern void (*rf_tell_hints) (int64 *entries, int64 *bytes);
+
+#endif							/* STATS_SESSION_H */
