@@ -13,6 +13,7 @@
 #include "rangefilter/page/shared.h"
 #include "storage/lmgr.h"
 #include "storage/smgr.h"
+#include "utils/memutils.h"
 
 /*
  * Initializes a page of the given kind.  Content starts empty: pd_lower is
