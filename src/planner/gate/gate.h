@@ -22,6 +22,7 @@
 
 #include "postgres.h"
 
+#include "executor/execdesc.h"
 #include "nodes/extensible.h"
 #include "planner/condition/parameter.h"
 #include "planner/planning/planning.h"

@@ -23,6 +23,7 @@
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
 #include "stats/session.h"
+#include "utils/memutils.h"
 
 /* A group with fewer leaves would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)

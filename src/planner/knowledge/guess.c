@@ -26,6 +26,7 @@
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
 #include "stats/session.h"
+#include "utils/memutils.h"
 
 /* Few copies are larger than this. */
 #define ENOUGH	1024
