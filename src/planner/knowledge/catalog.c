@@ -56,7 +56,8 @@ static bool any_invalid = false;	/* of the tables */
 static uint64 entries_made = 0;
 static uint64 growth = 0;		/* moves when entries take more memory */
 static uint64 asked = 0;		/* times an entry was looked for */
-static uint64 plannings = 0;
+static uint64 plannings = 0;	/* that looked for an entry */
+static bool another_planning = false;	/* since the last of these began */
 
 static void tell_usage(RfUsage *usage);
 
@@ -320,6 +321,19 @@ note_asked(RfTable *table)
 }
 
 /*
+ * The same, by a planning.
+ */
+static RfTable *
+note_planned(RfTable *table)
+{
+	if (another_planning)
+		plannings++;
+	another_planning = false;
+	table->planned_at = plannings;
+	return note_asked(table);
+}
+
+/*
  * The entry of a partitioned table, made where there is no valid one.  The
  * caller has locked the table.  Never NULL.
  */
@@ -338,10 +352,7 @@ rf_find_table(Oid relid)
 		entry->table = NULL;
 	table = entry->table;
 	if (table != NULL && table->valid && table->complete)
-	{
-		table->planned_at = plannings;
-		return note_asked(table);
-	}
+		return note_planned(table);
 
 	retire(entry);
 	context = AllocSetContextCreate(rf_session_context(),
@@ -353,13 +364,12 @@ rf_find_table(Oid relid)
 	table->built_at = rf_changes();
 	table->serial = ++entries_made;
 	growth++;
-	table->planned_at = plannings;
 
 	/* In place before anything is read, to see what changes meanwhile. */
 	table->valid = true;
 	entry->table = table;
 	fill_table(table);
-	return note_asked(table);
+	return note_planned(table);
 }
 
 /*
@@ -627,7 +637,7 @@ rf_trim_tables(void)
 		free_retired();
 	keep_limit();
 	rf_shrink_tracks();
-	plannings++;
+	another_planning = true;
 }
 
 /*
