@@ -12,6 +12,7 @@
 #	make bench-blocks		heap blocks read by bitmap scans, beside BRIN
 #	make bench-joins		joins into 100 and 1,000 partitions
 #	make bench-tpc			TPC-DS and TPC-H over partitions, with skipping and without
+#	make bench-writes		what writes cost, and what is skipped while they go on
 #	make bench-estimates	row estimates of the planner
 #	make bench-wormhole		btree, hash and wormhole side by side
 #	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
@@ -73,7 +74,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -91,7 +92,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-estimates bench-wormhole fuzz format format-check typedefs
+.PHONY: demo test stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs
 
 demo:
 	@bash test/demo/demo.sh
@@ -123,6 +124,9 @@ bench-joins:
 
 bench-tpc:
 	@bash test/bench/tpc.sh
+
+bench-writes:
+	@bash test/bench/writes.sh
 
 bench-estimates:
 	@bash test/bench/estimates.sh
