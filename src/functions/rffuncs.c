@@ -255,7 +255,7 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 {
 	RfOpenIndex open;
 	RfKeySet   *set;
-	RfStamp		stamp;
+	RfSummaryVersion version;
 	bool		result = true;
 
 	if (!rf_try_open_index(leaf, AccessShareLock, &open))
@@ -270,7 +270,7 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 		result = rf_probe(open.index, set,
 						  RecoveryInProgress() ||
 						  GetActiveSnapshot()->takenDuringRecovery,
-						  &stamp, NULL) != RF_NO;
+						  &version, NULL) != RF_NO;
 	}
 	rf_close_index(&open, false);
 	return result;
@@ -447,7 +447,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	RfVerify   *verify = (RfVerify *) arg;
 	RfRange		range = {.lo = tuple->key,.hi = tuple->key};
 	RfKeySet	set = {0};
-	RfStamp		stamp;
+	RfSummaryVersion version;
 
 	if (!tuple->settled)
 		return;
@@ -456,7 +456,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	set.nranges = tuple->isnull ? 0 : 1;
 	set.ranges = &range;
 	verify->nrows++;
-	if (rf_probe(verify->open->index, &set, false, &stamp, NULL) != RF_NO &&
+	if (rf_probe(verify->open->index, &set, false, &version, NULL) != RF_NO &&
 		rf_scan_visits(verify->open->index, &set,
 					   ItemPointerGetBlockNumber(&tuple->tid)))
 		return;

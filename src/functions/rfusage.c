@@ -53,11 +53,11 @@ rangefilter_session_cache(PG_FUNCTION_ARGS)
 	rf_stats_usage(&counters, &counter_bytes);
 	rf_tell_hints(&hints, &hint_bytes);
 	add_row(result, "tables", usage.tables,
-			rf_session_used() - usage.copy_bytes - digest_bytes -
-			usage.track_bytes - counter_bytes);
-	add_row(result, "copies", usage.copies, usage.copy_bytes);
+			rf_session_used() - usage.cached_meta_bytes - digest_bytes -
+			usage.inval_bytes - counter_bytes);
+	add_row(result, "copies", usage.cached_metas, usage.cached_meta_bytes);
 	add_row(result, "digests", digests, digest_bytes);
-	add_row(result, "tracks", usage.tracks, usage.track_bytes);
+	add_row(result, "tracks", usage.invals, usage.inval_bytes);
 	add_row(result, "counters", counters, counter_bytes);
 	add_row(result, "wormhole hints", hints, hint_bytes);
 	return (Datum) 0;

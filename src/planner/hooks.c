@@ -141,7 +141,7 @@ executor_start(QueryDesc *desc, int eflags)
 		previous.executor_start(desc, eflags);
 	else
 		standard_ExecutorStart(desc, eflags);
-	rf_feed_link(desc);
+	rf_join_filters_link(desc);
 
 	/* A plan made anew goes when the executor ends. */
 	if (context != NULL)

@@ -165,7 +165,7 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 	 * this after the clock knows, or these rows' transaction ends later.
 	 */
 	AcceptInvalidationMessages();
-	planning->guess = rf_begin_guessing();
+	planning->cached_probes = rf_begin_cached_probes();
 	planning->watch = rf_stats_sample();
 }
 
@@ -236,7 +236,7 @@ rf_plan(planner_hook_type next, Query *parse, const char *query_string,
 	{
 		rf_attach_guard(result, &planning);
 		rf_finish_gates(result, &planning);
-		rf_feed_gates(result, &planning);
+		rf_push_join_filters(result, &planning);
 		rf_attach_watch(result, &planning);
 	}
 	return result;

@@ -45,10 +45,10 @@ extern bool rf_insert(Relation index, Datum *values, bool *isnull,
 					  IndexUniqueCheck check_unique, bool index_unchanged,
 					  IndexInfo *index_info);
 
-/* rfwinnow.c */
+/* rfrecheck.c */
 
 /* The look into blocks of a table before they go into a bitmap. */
-typedef struct RfWinnow
+typedef struct RfBlockRecheck
 {
 	Relation	heap;			/* NULL: there is none */
 	AttrNumber	column;			/* of the table */
@@ -56,11 +56,11 @@ typedef struct RfWinnow
 	const RfKeySet *set;		/* what is looked for */
 	int			looked;			/* blocks */
 	int			kept;			/* of these, with a match */
-} RfWinnow;
+} RfBlockRecheck;
 
-extern void rf_winnow_begin(RfWinnow *winnow, Relation index, Relation heap,
-							const RfKeySet *set);
-extern bool rf_winnow_keeps(RfWinnow *winnow, BlockNumber block);
+extern void rf_block_recheck_begin(RfBlockRecheck *recheck, Relation index, Relation heap,
+								   const RfKeySet *set);
+extern bool rf_block_recheck_keeps(RfBlockRecheck *recheck, BlockNumber block);
 
 /* rfscan.c */
 typedef struct RfScanInfo

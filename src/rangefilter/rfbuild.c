@@ -49,7 +49,7 @@ rf_write_empty(Relation index)
 	rf_init_meta_page(GenericXLogRegisterBuffer(state, buffer,
 												GENERIC_XLOG_FULL_IMAGE),
 					  rf_index_codec(index), 0);
-	rf_advance_slot(RelationGetRelid(index));
+	rf_advance_change_counter(RelationGetRelid(index));
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }

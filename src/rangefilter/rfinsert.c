@@ -55,7 +55,7 @@ rf_lasting_segment(const RfMetaData *meta, BlockNumber heap_block)
 typedef enum RfCover
 {
 	RF_COVERED,					/* nothing */
-	RF_LOOSEN,					/* its segment has it, but in other places */
+	RF_MAKE_IMPRECISE,			/* its segment has it, but in other places */
 	RF_MISSING
 } RfCover;
 
@@ -78,7 +78,7 @@ rf_segment_covers(Relation index, const RfMetaData *meta,
 		return RF_MISSING;
 	return rf_key_is_placed(rf_file(index), meta, segment, new->kind,
 							&new->key, new->heap_block) ?
-		RF_COVERED : RF_LOOSEN;
+		RF_COVERED : RF_MAKE_IMPRECISE;
 }
 
 /*
@@ -118,18 +118,18 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 }
 
 /*
- * Makes the range of the key's block loose.  The caller holds the metapage
- * exclusively.  The stamp stays: what the summary denies is the same.
+ * Makes the range of the key's block imprecise.  The caller holds the metapage
+ * exclusively.  The version stays: what the summary denies is the same.
  */
 static void
-rf_loosen(Relation index, Buffer meta_buffer, const RfNewKey *new)
+rf_make_imprecise(Relation index, Buffer meta_buffer, const RfNewKey *new)
 {
 	GenericXLogState *state = GenericXLogStart(index);
 	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
 	RfSegment  *segment = unconstify(RfSegment *,
 									 rf_segment_of_block(meta, new->heap_block));
 
-	segment->loose |= rf_loose_bit(segment, new->heap_block);
+	segment->imprecise |= rf_imprecise_bit(segment, new->heap_block);
 	GenericXLogFinish(state);
 }
 
@@ -152,7 +152,7 @@ rf_note_loss(RfMetaData *meta, bool in_tail)
 /*
  * Writes the key, or what stands for it.  A key does not go among those of
  * another version of its collation.  The caller holds the metapage
- * exclusively; the stamp moves in the same WAL record.
+ * exclusively; the version moves in the same WAL record.
  */
 static void
 rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
@@ -162,7 +162,7 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
 
-	rf_move_stamp(index, meta);
+	rf_move_version(index, meta);
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
 		(in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS))
 		rf_note_loss(meta, in_tail);
@@ -235,8 +235,8 @@ rf_insert_key(Relation index, Buffer buffer, const RfNewKey *new)
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	rf_check_meta(index, buffer);
 	cover = rf_cover(index, rf_page_meta(BufferGetPage(buffer)), new);
-	if (cover == RF_LOOSEN)
-		rf_loosen(index, buffer, new);
+	if (cover == RF_MAKE_IMPRECISE)
+		rf_make_imprecise(index, buffer, new);
 	else if (cover == RF_MISSING)
 		rf_write_key(index, buffer, new);
 }

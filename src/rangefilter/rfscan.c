@@ -3,10 +3,10 @@
  * rfscan.c
  *	  Bitmap scans: the heap blocks that may hold rows of a condition.
  *
- * A bitmap is made when a scan starts, thus with its snapshot taken; a summary
- * read then covers all rows the snapshot sees (src/README.md).  Whole blocks
- * go into the bitmap, of which some are looked into before (rfwinnow.c), and the
- * executor checks their rows.
+ * A bitmap is made when a scan starts, thus with its snapshot taken; a
+ * summary read then covers all rows the snapshot sees (src/README.md).  Whole
+ * blocks go into the bitmap, of which some are looked into before
+ * (rfrecheck.c), and the executor checks their rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,8 +47,8 @@ typedef struct RfStretch
 typedef struct RfBitmap
 {
 	TIDBitmap  *bitmap;
-	RfWinnow	winnow;
-	int64		told;			/* blocks by the summary */
+	RfBlockRecheck recheck;
+	int64		candidates;		/* blocks by the summary */
 } RfBitmap;
 
 /* What a scan finds: stretches in ascending order. */
@@ -245,10 +245,10 @@ rf_add_blocks(RfBitmap *result, BlockNumber start, BlockNumber end)
 	for (BlockNumber block = start; block < end; block++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (rf_winnow_keeps(&result->winnow, block))
+		if (rf_block_recheck_keeps(&result->recheck, block))
 			tbm_add_page(result->bitmap, block);
 	}
-	result->told += end - start;
+	result->candidates += end - start;
 }
 
 /*
@@ -299,16 +299,16 @@ rf_find(RfFound *found, IndexScanDesc scan, const RfKeySet *set,
 {
 	Relation	index = scan->indexRelation;
 	Buffer		buffer = rf_try_read_meta(index);
-	bool		told = false;
+	bool		known = false;
 
 	if (BufferIsValid(buffer))
 	{
-		told = rf_find_blocks(found, index, rf_page_meta(BufferGetPage(buffer)),
-							  set, scan->xs_snapshot->takenDuringRecovery ||
-							  RecoveryInProgress(), heap_blocks);
+		known = rf_find_blocks(found, index, rf_page_meta(BufferGetPage(buffer)),
+							   set, scan->xs_snapshot->takenDuringRecovery ||
+							   RecoveryInProgress(), heap_blocks);
 		UnlockReleaseBuffer(buffer);
 	}
-	if (!told)
+	if (!known)
 		rf_find_everything(found, heap_blocks);
 }
 
@@ -331,7 +331,7 @@ rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
 	else
 	{
 		rf_find(&found, scan, set, heap_blocks);
-		rf_winnow_begin(&result->winnow, index, heap, set);
+		rf_block_recheck_begin(&result->recheck, index, heap, set);
 	}
 	for (int i = 0; i < found.n; i++)
 	{
@@ -346,7 +346,7 @@ rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
 			rf_add_found(result, stretch);
 	}
 	if (rf_enable)
-		rf_count_bitmap(index, heap_blocks, result->told);
+		rf_count_bitmap(index, heap_blocks, result->candidates);
 }
 
 /*
@@ -373,7 +373,7 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	table_close(heap, NoLock);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(scratch);
-	return result.told * RF_ROWS_PER_BLOCK;
+	return result.candidates * RF_ROWS_PER_BLOCK;
 }
 
 /*
@@ -434,7 +434,7 @@ rf_scan_info(Relation index, BlockNumber heap_blocks, RfScanInfo *info)
 			info->nranges += nranges;
 			info->known_blocks += (BlockNumber)
 				((double) (segment->end - segment->start) *
-				 (nranges - rf_loose_count(segment)) / nranges);
+				 (nranges - rf_imprecise_count(segment)) / nranges);
 		}
 		segment = rf_next_segment(segment);
 	}

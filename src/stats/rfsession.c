@@ -3,11 +3,11 @@
  * rfsession.c
  *	  The memory in which a session remembers things from one query to the next.
  *
- * All of it is below one context, so that it can be measured: what the planner
- * part knows of tables and their indexes (planner/knowledge/), digests of the
- * session's own (rangefilter/probe/rfdigests.c), and counters (rfstats.c).
- * rangefilter.cache_size is for all of it together.  Copies and digests have what the
- * rest leaves.
+ * All of it is below one context, so that it can be measured: what the
+ * planner part knows of tables and their indexes (planner/knowledge/),
+ * digests of the session's own (rangefilter/probe/rfdigests.c), and counters
+ * (rfstats.c).  rangefilter.cache_size is for all of it together.  Cached
+ * metapages and digests have what the rest leaves.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +23,10 @@ void		(*rf_tell_hints) (int64 *entries, int64 *bytes) = NULL;
 
 static MemoryContext session = NULL;
 
-/* Bytes in use for what is neither copy nor digest, when that was last measured. */
+/*
+ * Bytes in use for what is neither cached metapage nor digest, when that was
+ * last measured.
+ */
 static Size others_used = 0;
 
 /*
@@ -58,8 +61,8 @@ rf_session_limit(void)
 }
 
 /*
- * The same as rf_session_used(); what copies and digests leave of that is
- * what they cannot have until this is called again.
+ * The same as rf_session_used(); what cached metapages and digests leave of
+ * that is what they cannot have until this is called again.
  */
 Size
 rf_session_measure(void)
@@ -71,7 +74,7 @@ rf_session_measure(void)
 }
 
 /*
- * Bytes that may be in use for copies and digests.
+ * Bytes that may be in use for cached metapages and digests.
  */
 Size
 rf_cache_limit(void)

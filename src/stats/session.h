@@ -13,7 +13,10 @@
 /* rangefilter.cache_size (kB) */
 extern int	rf_cache_size;
 
-/* Bytes in use for what can be forgotten at any time: copies and digests. */
+/*
+ * Bytes in use for what can be forgotten at any time: cached metapages and
+ * digests.
+ */
 extern Size rf_cache_used;
 
 extern MemoryContext rf_session_context(void);
@@ -26,10 +29,10 @@ extern Size rf_cache_limit(void);
 typedef struct RfUsage
 {
 	int64		tables;
-	int64		copies;
-	int64		copy_bytes;
-	int64		tracks;
-	int64		track_bytes;
+	int64		cached_metas;
+	int64		cached_meta_bytes;
+	int64		invals;
+	int64		inval_bytes;
 } RfUsage;
 
 /* Those who know, in rooms above; set when the library is loaded. */

@@ -21,8 +21,8 @@ make_digest(Numbers *numbers, uint32_t nbits)
 {
 	FilterDigest digest = {.nbits = nbits};
 
-	filter_digest_frame(&digest, numbers->keys[0],
-						numbers->keys[numbers->n - 1]);
+	filter_digest_set_buckets(&digest, numbers->keys[0],
+							  numbers->keys[numbers->n - 1]);
 	digest.bits = malloc(filter_digest_size(nbits));
 	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
 	return digest;
@@ -52,23 +52,23 @@ digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
 	return word << (63 - last % 64) == 0;
 }
 
-/* A frame that spans more than the keys do, by chance a little or much. */
+/* Buckets that spans more than the keys do, by chance a little or much. */
 static FilterDigest
-make_frame(const Numbers *numbers, uint32_t nbits)
+make_buckets(const Numbers *numbers, uint32_t nbits)
 {
-	FilterDigest frame = {.nbits = nbits};
+	FilterDigest buckets = {.nbits = nbits};
 	uint64_t	min = numbers->keys[0];
 	uint64_t	below = random_magnitude();
 	uint64_t	above = random_magnitude();
 
-	filter_digest_frame(&frame, min - (below < min ? below : min),
-						add_capped(numbers->keys[numbers->n - 1], above));
-	return frame;
+	filter_digest_set_buckets(&buckets, min - (below < min ? below : min),
+							  add_capped(numbers->keys[numbers->n - 1], above));
+	return buckets;
 }
 
-/* Bits that are not set stand for intervals the filter denies. */
+/* Bits that are not set stand for buckets the filter denies. */
 static void
-check_intervals(Numbers *numbers, const FilterDigest *digest)
+check_buckets(Numbers *numbers, const FilterDigest *digest)
 {
 	uint64_t	last = (digest->max - digest->min) / digest->width;
 	uint64_t	i;
@@ -136,7 +136,7 @@ test_denials(void)
 				{
 					FilterDigest digest = make_digest(&numbers, nbits);
 
-					check_intervals(&numbers, &digest);
+					check_buckets(&numbers, &digest);
 					check_random(&numbers, &digest);
 					free(digest.bits);
 				}
@@ -146,11 +146,11 @@ test_denials(void)
 	}
 }
 
-/* Digests with wider frames, too; in a row of others that ask alike. */
+/* Digests with wider buckets, too; in a row of others that ask alike. */
 static void
-check_framed(Numbers *numbers, uint32_t nbits)
+check_same_buckets(Numbers *numbers, uint32_t nbits)
 {
-	FilterDigest digest = make_frame(numbers, nbits);
+	FilterDigest digest = make_buckets(numbers, nbits);
 	uint64_t   *rows = malloc(nbits * sizeof(uint64_t));
 	unsigned	column = (unsigned) unit_random_below(FILTER_DIGESTS);
 	uint64_t	others = ~(UINT64_C(1) << column);
@@ -158,7 +158,7 @@ check_framed(Numbers *numbers, uint32_t nbits)
 
 	digest.bits = malloc(filter_digest_size(nbits));
 	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
-	check_intervals(numbers, &digest);
+	check_buckets(numbers, &digest);
 	check_random(numbers, &digest);
 
 	for (i = 0; i < nbits; i++)
@@ -180,7 +180,7 @@ check_framed(Numbers *numbers, uint32_t nbits)
 }
 
 static void
-test_framed(void)
+test_same_buckets(void)
 {
 	int			distribution;
 	int			i;
@@ -192,7 +192,7 @@ test_framed(void)
 
 		unit_case(distribution_names[distribution]);
 		for (i = 0; i < 20; i++)
-			check_framed(&numbers, 2 + (uint32_t) unit_random_below(12000));
+			check_same_buckets(&numbers, 2 + (uint32_t) unit_random_below(12000));
 		free_numbers(&numbers);
 	}
 }
@@ -201,14 +201,14 @@ test_framed(void)
 static void
 test_rows(void)
 {
-	FilterDigest frame = {.nbits = 1000};
+	FilterDigest buckets = {.nbits = 1000};
 	FilterDigest full;
 	uint64_t	bits[16];
 	uint64_t	rows[1000] = {0};
 	unsigned	i;
 
-	filter_digest_frame(&frame, 1000, 1999);
-	full = frame;
+	filter_digest_set_buckets(&buckets, 1000, 1999);
+	full = buckets;
 	full.bits = bits;
 	for (i = 0; i < FILTER_DIGESTS; i++)
 	{
@@ -221,29 +221,29 @@ test_rows(void)
 	memset(bits, 0, sizeof(bits));
 	filter_digest_put(rows, &full, 7);
 	CHECK(rows[7] == 0 && rows[8] == 256, "column made anew");
-	CHECK(filter_digests_ask(&frame, rows, 1005, 1008) == 0x160, "range");
-	CHECK(filter_digests_ask(&frame, rows, 0, 1001) == 3, "from below");
-	CHECK(filter_digests_ask(&frame, rows, 1063, UINT64_MAX) == UINT64_MAX,
+	CHECK(filter_digests_ask(&buckets, rows, 1005, 1008) == 0x160, "range");
+	CHECK(filter_digests_ask(&buckets, rows, 0, 1001) == 3, "from below");
+	CHECK(filter_digests_ask(&buckets, rows, 1063, UINT64_MAX) == UINT64_MAX,
 		  "too long");
-	CHECK(filter_digests_ask(&frame, rows, 1950, UINT64_MAX) == 0, "to the end");
-	CHECK(filter_digests_ask(&frame, rows, 0, 999) == 0, "below");
-	CHECK(filter_digests_ask(&frame, rows, 2000, 2000) == 0, "above");
+	CHECK(filter_digests_ask(&buckets, rows, 1950, UINT64_MAX) == 0, "to the end");
+	CHECK(filter_digests_ask(&buckets, rows, 0, 999) == 0, "below");
+	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 0, "above");
 }
 
-/* No digest of a run with keys outside the frame. */
+/* No digest of a run with keys outside the buckets. */
 static void
-test_narrow_frame(void)
+test_narrow_buckets(void)
 {
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 700), 700, 14,
 										SERVER_PAGE, SERVER_ROOT);
 	uint64_t	bits[16];
 	FilterDigest digest = {.nbits = 1000,.bits = bits};
 
-	filter_digest_frame(&digest, numbers.keys[0] + 1, UINT64_MAX);
+	filter_digest_set_buckets(&digest, numbers.keys[0] + 1, UINT64_MAX);
 	CHECK(!try_digest(&numbers.run, &numbers.reader.reader, &digest), "least");
-	filter_digest_frame(&digest, 0, numbers.keys[699] - 1);
+	filter_digest_set_buckets(&digest, 0, numbers.keys[699] - 1);
 	CHECK(!try_digest(&numbers.run, &numbers.reader.reader, &digest), "greatest");
-	filter_digest_frame(&digest, numbers.keys[0], numbers.keys[699]);
+	filter_digest_set_buckets(&digest, numbers.keys[0], numbers.keys[699]);
 	CHECK(try_digest(&numbers.run, &numbers.reader.reader, &digest), "all");
 	free_numbers(&numbers);
 }
@@ -326,9 +326,9 @@ main(void)
 {
 	unit_begin("digest");
 	RUN(test_denials);
-	RUN(test_framed);
+	RUN(test_same_buckets);
 	RUN(test_rows);
-	RUN(test_narrow_frame);
+	RUN(test_narrow_buckets);
 	RUN(test_share_denied);
 	RUN(test_refused);
 	RUN(test_damage);

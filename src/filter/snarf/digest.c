@@ -3,11 +3,11 @@
  * digest.c
  *	  Making digests of SNARF runs; digest.h says what they are.
  *
- * A block codes positions, which its model (snarf_position) finds for numbers:
- * position p stands for those at distances from p * 2^(e + 11) / c up to less
- * than (p + 1) * 2^(e + 11) / c, with e the scale's exponent and c = 1024 + its
- * mantissa.  So the intervals a position touches follow from it by a
- * multiplication; here with FRACTION bits behind the point, the first one
+ * A block codes positions, which its model (snarf_position) finds for
+ * numbers: position p stands for those at distances from p * 2^(e + 11) / c
+ * up to less than (p + 1) * 2^(e + 11) / c, with e the scale's exponent and c
+ * = 1024 + its mantissa.  So the buckets a position touches follow from it by
+ * a multiplication; here with FRACTION bits behind the point, the first one
  * rounded down, the last one up.
  *
  *-------------------------------------------------------------------------
@@ -26,7 +26,7 @@
 /* More bits of positions would be rounded too far: lower ones are dropped. */
 #define POSITION_BITS	32
 
-/* All intervals, times 2^FRACTION: three times that is still a number. */
+/* All buckets, times 2^FRACTION: three times that is still a number. */
 #define MAX_BITS		(1U << 20)
 #define MAX_STEP		((uint64_t) MAX_BITS << FRACTION)
 
@@ -36,8 +36,8 @@ typedef struct BlockDigest
 	FilterDigest *digest;
 	bool		exact;			/* positions are distances */
 	uint64_t	begin;			/* of the block, less the digest's min */
-	uint64_t	last;			/* interval of the last key it may have */
-	uint64_t	start;			/* where begin is, in intervals ... */
+	uint64_t	last;			/* bucket of the last key it may have */
+	uint64_t	start;			/* where begin is, in buckets ... */
 	uint64_t	step;			/* ... and how long a position is ... */
 	unsigned	dropped;		/* ... less so many bits */
 } BlockDigest;
@@ -48,7 +48,7 @@ mark(FilterDigest *digest, uint64_t interval)
 	digest->bits[interval / 64] |= UINT64_C(1) << interval % 64;
 }
 
-/* Marks intervals, those of them up to the last one of the block. */
+/* Marks buckets, those of them up to the last one of the block. */
 static inline void
 mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 {
@@ -60,7 +60,7 @@ mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 		mark(at->digest, first);
 }
 
-/* Marks the intervals of a position. */
+/* Marks the buckets of a position. */
 static inline void
 mark_position(BlockDigest *at, uint64_t position)
 {
@@ -95,7 +95,7 @@ set_step(BlockDigest *at, uint16_t scale, uint64_t distance)
 	step = (unsigned __int128) 1 << ((scale & 63) + at->dropped + 11 + FRACTION);
 	step /= (unsigned __int128) (1024 + (scale >> 6)) * width;
 
-	/* Only the first position can be longer than all intervals. */
+	/* Only the first position can be longer than all buckets. */
 	at->step = step < MAX_STEP ? (uint64_t) step : MAX_STEP;
 	at->start = (uint64_t) (((unsigned __int128) at->begin << FRACTION) / width);
 }

@@ -4,15 +4,15 @@
  *	  A coarse picture of a filter of numbers, for those who ask many filters.
  *
  * The numbers from the filter's least key to its greatest are cut into
- * intervals of one width; a bit for each says whether the filter may hold a
+ * buckets of one width; a bit for each says whether the filter may hold a
  * key there.  What a digest denies the filter denies, too, so that its NO is
  * as good, at the cost of one bit looked at and no page read.
  *
  * A filter's YES to a point may be what an insert relied on, true or not.  So
  * a bit is set for all that the filter says YES to, not only for its keys.
  *
- * Digests with the same intervals (a frame: a digest without bits) can be kept
- * side by side, 64 in an array of words, one for each interval, in which each
+ * Digests with the same buckets (buckets: a digest without bits) can be kept
+ * side by side, 64 in an array of words, one for each bucket, in which each
  * has one bit.  Then all are asked at once.
  *
  *-------------------------------------------------------------------------
@@ -26,7 +26,7 @@ typedef struct FilterDigest
 {
 	uint64_t	min;			/* the filter has no keys below ... */
 	uint64_t	max;			/* ... or above */
-	uint64_t	width;			/* of an interval */
+	uint64_t	width;			/* of a bucket */
 	uint64_t   *bits;			/* kept by the caller */
 	uint32_t	nbits;
 } FilterDigest;
@@ -41,12 +41,12 @@ filter_digest_size(uint32_t nbits)
 /* Digests side by side. */
 #define FILTER_DIGESTS 64
 
-/* More intervals take longer than to ask each filter. */
+/* More buckets take longer than to ask each filter. */
 #define FILTER_DIGEST_MANY 256
 
-/* Gives a digest whose nbits are set a span, and intervals. */
+/* Gives a digest whose nbits are set a span, and buckets. */
 static inline void
-filter_digest_frame(FilterDigest *digest, uint64_t min, uint64_t max)
+filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
 {
 	digest->min = min;
 	digest->max = max;
@@ -54,18 +54,18 @@ filter_digest_frame(FilterDigest *digest, uint64_t min, uint64_t max)
 }
 
 /*
- * Makes the digest of a run in *digest, which has a frame, and room for bits.  False
- * where there can be none: fewer than two bits or more than a million; a run that
- * has keys outside the frame; a filter of bytes; pages that cannot be read or are
- * damaged.
+ * Makes the digest of a run in *digest, which has buckets, and room for bits.
+ * False where there can be none: fewer than two bits or more than a million;
+ * a run that has keys outside the buckets; a filter of bytes; pages that
+ * cannot be read or are damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
 /*
- * Makes a digest of this frame number column, below FILTER_DIGESTS, of those
- * side by side in rows.
+ * Makes a digest of these buckets number column, below FILTER_DIGESTS, of
+ * those side by side in rows.
  */
 extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
 							  unsigned column);
@@ -75,19 +75,19 @@ extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
  * All, also where that is too long to look for.
  */
 static inline uint64_t
-filter_digests_ask(const FilterDigest *frame, const uint64_t *rows,
+filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,
 				   uint64_t lo, uint64_t hi)
 {
 	uint64_t	first;
 	uint64_t	last;
 	uint64_t	maybe = 0;
 
-	if (lo > frame->max || hi < frame->min || lo > hi)
+	if (lo > buckets->max || hi < buckets->min || lo > hi)
 		return 0;
-	first = lo > frame->min ? (lo - frame->min) / frame->width : 0;
+	first = lo > buckets->min ? (lo - buckets->min) / buckets->width : 0;
 	if (lo == hi)
 		return rows[first];
-	last = ((hi < frame->max ? hi : frame->max) - frame->min) / frame->width;
+	last = ((hi < buckets->max ? hi : buckets->max) - buckets->min) / buckets->width;
 	if (last - first >= FILTER_DIGEST_MANY)
 		return UINT64_MAX;
 	for (; first <= last; first++)

@@ -93,23 +93,23 @@ typedef struct RfWatchContext
 } RfWatchContext;
 
 /*
- * A pass over a table's partitions begins: may their scans be watched?
+ * An expansion over a table's partitions begins: may their scans be watched?
  */
 void
-rf_watch_pass(RfPass *pass, RelOptInfo *parent)
+rf_watch_expansion(RfExpansion *expansion, RelOptInfo *parent)
 {
 	ListCell   *cell;
 
-	if (!rf_planning->watch || pass->match.cond->kind != RF_COND_PROBE)
+	if (!rf_planning->watch || expansion->match.cond->kind != RF_COND_PROBE)
 		return;
-	pass->watched = true;
-	pass->varno = parent->relid;
+	expansion->watched = true;
+	expansion->varno = parent->relid;
 	foreach(cell, parent->baserestrictinfo)
 	{
 		Node	   *clause = (Node *) lfirst_node(RestrictInfo, cell)->clause;
 
-		if (!list_member_ptr(pass->match.clauses, clause))
-			pass->others = lappend(pass->others, clause);
+		if (!list_member_ptr(expansion->match.clauses, clause))
+			expansion->others = lappend(expansion->others, clause);
 	}
 }
 
@@ -117,17 +117,17 @@ rf_watch_pass(RfPass *pass, RelOptInfo *parent)
  * A partition is kept.
  */
 void
-rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf, int position)
+rf_watch_leaf(RfTable *table, RfExpansion *expansion, Oid leaf, int position)
 {
 	RfLeaf	   *entry;
 
-	if (!pass->watched)
+	if (!expansion->watched)
 		return;
-	entry = rf_find_leaf(table, pass->match.cond->index, leaf, position);
+	entry = rf_find_leaf(table, expansion->match.cond->index, leaf, position);
 	if (entry == NULL)
 		return;
-	pass->kept_leaves = lappend_oid(pass->kept_leaves, leaf);
-	pass->kept_indexes = lappend_oid(pass->kept_indexes, entry->index);
+	expansion->kept_leaves = lappend_oid(expansion->kept_leaves, leaf);
+	expansion->kept_indexes = lappend_oid(expansion->kept_indexes, entry->index);
 }
 
 /*
@@ -135,36 +135,36 @@ rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf, int position)
  * the partition, by its bounds?  The planner has locked both tables.
  */
 static bool
-others_follow(const RfPass *pass, Relation parent, Oid oid)
+others_follow(const RfExpansion *expansion, Relation parent, Oid oid)
 {
 	Relation	leaf;
 	List	   *bounds;
 	List	   *others;
 
-	if (pass->others == NIL)
+	if (expansion->others == NIL)
 		return true;
 	leaf = table_open(oid, NoLock);
 	bounds = (List *) expression_planner((Expr *) RelationGetPartitionQual(leaf));
-	others = map_partition_varattnos(copyObject(pass->others), pass->varno,
+	others = map_partition_varattnos(copyObject(expansion->others), expansion->varno,
 									 leaf, parent);
-	ChangeVarNodes((Node *) others, pass->varno, 1, 0);
+	ChangeVarNodes((Node *) others, expansion->varno, 1, 0);
 	table_close(leaf, NoLock);
 	return predicate_implied_by(others, bounds, false);
 }
 
 /*
- * Adds to the lists what of a pass is to be watched.
+ * Adds to the lists what of an expansion is to be watched.
  */
 static void
-watch_kept(const RfPass *pass, List **leaves, List **indexes)
+watch_kept(const RfExpansion *expansion, List **leaves, List **indexes)
 {
-	Relation	parent = table_open(pass->relid, NoLock);
+	Relation	parent = table_open(expansion->relid, NoLock);
 	ListCell   *leaf;
 	ListCell   *index;
 
-	forboth(leaf, pass->kept_leaves, index, pass->kept_indexes)
+	forboth(leaf, expansion->kept_leaves, index, expansion->kept_indexes)
 	{
-		if (!others_follow(pass, parent, lfirst_oid(leaf)))
+		if (!others_follow(expansion, parent, lfirst_oid(leaf)))
 			continue;
 		*leaves = lappend_oid(*leaves, lfirst_oid(leaf));
 		*indexes = lappend_oid(*indexes, lfirst_oid(index));
@@ -185,9 +185,9 @@ rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning)
 
 	if (!planning->watch || stmt->parallelModeNeeded)
 		return;
-	foreach(cell, planning->passes)
+	foreach(cell, planning->expansions)
 	{
-		if (((RfPass *) lfirst(cell))->watched)
+		if (((RfExpansion *) lfirst(cell))->watched)
 			watch_kept(lfirst(cell), &leaves, &indexes);
 	}
 	if (leaves == NIL)

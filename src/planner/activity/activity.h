@@ -14,8 +14,8 @@
 #include "planner/knowledge/knowledge.h"
 
 extern void rf_init_activity(void);
-extern void rf_watch_pass(RfPass *pass, RelOptInfo *parent);
-extern void rf_watch_leaf(RfTable *table, RfPass *pass, Oid leaf,
+extern void rf_watch_expansion(RfExpansion *expansion, RelOptInfo *parent);
+extern void rf_watch_leaf(RfTable *table, RfExpansion *expansion, Oid leaf,
 						  int position);
 extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_watch_start(QueryDesc *desc, int eflags);

@@ -7,8 +7,8 @@
  * that are immutable.  Where nothing can be said the result is NULL.
  *
  * A gate asks beforehand whether it could ask once the values are known.  In
- * its clauses holes stand for them; all that can be said of those is that they
- * are not NULL, as the operators are strict.
+ * its clauses run-time parameters stand for them; all that can be said of
+ * those is that they are not NULL, as the operators are strict.
  *
  * Collations: an ordering operator must have the index's collation.  Equality
  * need not: under every deterministic collation it is equality of the bytes,
@@ -53,21 +53,22 @@ strip_relabel(Node *node)
 }
 
 /*
- * Is this something to compare with: a constant other than NULL, or a hole?
+ * Is this something to compare with: a constant other than NULL, or a
+ * run-time parameter?
  */
 static bool
 is_value(Node *node)
 {
 	if (IsA(node, Const))
 		return !((Const *) node)->constisnull;
-	return rf_is_hole(node);
+	return rf_is_runtime_param(node);
 }
 
 /*
- * What can be said of a key compared with a hole.
+ * What can be said of a key compared with a run-time parameter.
  */
 static RfKeySet *
-hole_set(const RfIndexColumn *column, const RfOperator *op)
+param_set(const RfIndexColumn *column, const RfOperator *op)
 {
 	bool		usable;
 
@@ -182,7 +183,7 @@ op_expr_set(const RfIndexColumn *column, Index varno, Node *key, OpExpr *expr)
 	if (!resolve_operator(column, opno, expr->inputcollid, &op))
 		return NULL;
 	if (!IsA(right, Const))
-		return hole_set(column, &op);
+		return param_set(column, &op);
 	constant = (Const *) right;
 	return operator_set(column, &op, constant->consttype,
 						constant->constvalue);
@@ -248,7 +249,7 @@ array_expr_set(const RfIndexColumn *column, Index varno, Node *key,
 		!resolve_operator(column, expr->opno, expr->inputcollid, &op))
 		return NULL;
 	if (!IsA(array, Const))
-		return hole_set(column, &op);
+		return param_set(column, &op);
 	return any_element_set(column, &op,
 						   DatumGetArrayTypeP(((Const *) array)->constvalue));
 }

@@ -30,11 +30,12 @@ extern List *rf_cond_indexes(const RfCond *cond);
 /* ---- clause.c, pattern.c ---- */
 
 /*
- * A hole stands in a clause for a value that is not known yet; its paramid is
- * its number.  A Param of this kind is in no clause that has been planned.
+ * A run-time parameter stands in a clause for a value that is not known yet;
+ * its paramid is its number.  A Param of this kind is in no clause that has
+ * been planned.
  */
 static inline bool
-rf_is_hole(const Node *node)
+rf_is_runtime_param(const Node *node)
 {
 	return IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_SUBLINK;
 }

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * parameter.c
- *	  Conditions with holes for values that are known only at execution.
+ *	  Conditions with run-time parameters for values that are known only at execution.
  *
  * Where a clause compares an index's key with something that is no constant
- * and does not depend on the relation's rows, a hole takes that one's place,
- * and its expression is remembered.  At execution the holes are filled with
- * constants, and match.c does with the clauses what it does while planning.
+ * and does not depend on the relation's rows, a run-time parameter takes that
+ * one's place, and its expression is remembered.  At execution the run-time
+ * parameters are filled with constants, and match.c does with the clauses
+ * what it does while planning.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,8 +32,8 @@
 /* Varno of what is in a clause but no key. */
 #define RF_OTHER_VARNO	2
 
-/* Making clauses with holes for one relation. */
-typedef struct RfHoleContext
+/* Making clauses with run-time parameters for one relation. */
+typedef struct RfParamContext
 {
 	PlannerInfo *root;
 	RelOptInfo *rel;
@@ -40,9 +41,9 @@ typedef struct RfHoleContext
 	Node	  **keys;			/* in terms of the relation */
 	RfTable    *table;			/* in terms of the shape */
 	RfGateShape *shape;
-} RfHoleContext;
+} RfParamContext;
 
-/* Filling the holes. */
+/* Filling the run-time parameters. */
 typedef struct RfFillContext
 {
 	const Datum *values;
@@ -139,7 +140,7 @@ rf_gate_key(const RfRelIndex *index, int column)
  * Is this key number i?
  */
 static bool
-is_key(RfHoleContext *context, int i, Node *node)
+is_key(RfParamContext *context, int i, Node *node)
 {
 	Node	   *key = context->keys[i];
 
@@ -157,7 +158,7 @@ is_key(RfHoleContext *context, int i, Node *node)
 static Node *
 rename_keys(Node *node, void *arg)
 {
-	RfHoleContext *context = arg;
+	RfParamContext *context = arg;
 
 	if (node == NULL)
 		return NULL;
@@ -181,7 +182,7 @@ rename_keys(Node *node, void *arg)
  * Can this be computed before the relation is scanned, once for the scan?
  */
 static bool
-is_early_value(RfHoleContext *context, Node *node)
+is_early_value(RfParamContext *context, Node *node)
 {
 	return !bms_overlap(pull_varnos(context->root, node),
 						context->rel->relids) &&
@@ -189,30 +190,31 @@ is_early_value(RfHoleContext *context, Node *node)
 }
 
 /*
- * A hole of a type, to be filled with a value.
+ * A run-time parameter of a type, to be filled with a value.
  */
 static Node *
-make_hole(RfHoleContext *context, Node *value, Oid type,
-		  RfConversion conversion)
+make_param(RfParamContext *context, Node *value, Oid type,
+		   RfConversion conversion)
 {
 	RfGateShape *shape = context->shape;
-	Param	   *hole = makeNode(Param);
+	Param	   *param = makeNode(Param);
 
-	hole->paramkind = PARAM_SUBLINK;
-	hole->paramid = list_length(shape->values);
-	hole->paramtype = type;
-	hole->paramtypmod = -1;
-	hole->paramcollid = exprCollation(value);
+	param->paramkind = PARAM_SUBLINK;
+	param->paramid = list_length(shape->values);
+	param->paramtype = type;
+	param->paramtypmod = -1;
+	param->paramcollid = exprCollation(value);
 	shape->values = lappend(shape->values, value);
 	shape->conversions = lappend_int(shape->conversions, conversion);
-	return (Node *) hole;
+	return (Node *) param;
 }
 
 /*
- * "key <operator of strategy> hole", both sides of the given types.
+ * "key <operator of strategy> run-time parameter", both sides of the given
+ * types.
  */
 static Node *
-make_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
+make_comparison(RfParamContext *context, const RfIndexColumn *column, Node *key,
 				int strategy, Node *value, Oid type, RfConversion conversion)
 {
 	Oid			opno = get_opfamily_member(column->opfamily, column->opcintype,
@@ -221,8 +223,8 @@ make_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
 	if (!OidIsValid(opno))
 		return NULL;
 	return (Node *) make_opclause(opno, BOOLOID, false, (Expr *) key,
-								  (Expr *) make_hole(context, value, type,
-													 conversion),
+								  (Expr *) make_param(context, value, type,
+													  conversion),
 								  InvalidOid, InvalidOid);
 }
 
@@ -232,7 +234,7 @@ make_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
  * is the local time, bounds that lie far enough outward take its place.
  */
 static Node *
-make_zone_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *key,
+make_zone_comparison(RfParamContext *context, const RfIndexColumn *column, Node *key,
 					 int strategy, Node *value, Oid type)
 {
 	bool		below = strategy <= BTEqualStrategyNumber;
@@ -263,7 +265,7 @@ make_zone_comparison(RfHoleContext *context, const RfIndexColumn *column, Node *
  * stands for it; else NULL, too.
  */
 static Node *
-match_zone_comparison(RfHoleContext *context, OpExpr *expr)
+match_zone_comparison(RfParamContext *context, OpExpr *expr)
 {
 	Oid			opno = expr->opno;
 	Node	   *left = linitial(expr->args);
@@ -302,10 +304,10 @@ match_zone_comparison(RfHoleContext *context, OpExpr *expr)
 }
 
 /*
- * The arguments of an operator or function, with holes.
+ * The arguments of an operator or function, with run-time parameters.
  */
 static List *
-make_arguments(RfHoleContext *context, List *args)
+make_arguments(RfParamContext *context, List *args)
 {
 	List	   *result = NIL;
 	ListCell   *cell;
@@ -315,7 +317,7 @@ make_arguments(RfHoleContext *context, List *args)
 		Node	   *arg = lfirst(cell);
 
 		if (!IsA(arg, Const) && is_early_value(context, arg))
-			arg = make_hole(context, arg, exprType(arg), RF_AS_IS);
+			arg = make_param(context, arg, exprType(arg), RF_AS_IS);
 		else
 			arg = rename_keys(arg, context);
 		result = lappend(result, arg);
@@ -324,10 +326,10 @@ make_arguments(RfHoleContext *context, List *args)
 }
 
 /*
- * A clause that is neither AND nor OR, with holes.
+ * A clause that is neither AND nor OR, with run-time parameters.
  */
 static Node *
-make_simple_clause(RfHoleContext *context, Node *clause)
+make_simple_clause(RfParamContext *context, Node *clause)
 {
 	List	  **args;
 	Node	   *result;
@@ -356,13 +358,14 @@ make_simple_clause(RfHoleContext *context, Node *clause)
 	return result;
 }
 
-static Node *make_clause(RfHoleContext *context, Node *clause);
+static Node *make_clause(RfParamContext *context, Node *clause);
 
 /*
- * AND or OR with holes.  Under AND, what no index knows of is left out.
+ * AND or OR with run-time parameters.  Under AND, what no index knows of is
+ * left out.
  */
 static Node *
-make_bool_clause(RfHoleContext *context, BoolExpr *expr)
+make_bool_clause(RfParamContext *context, BoolExpr *expr)
 {
 	List	   *args = NIL;
 	ListCell   *cell;
@@ -380,10 +383,10 @@ make_bool_clause(RfHoleContext *context, BoolExpr *expr)
 }
 
 /*
- * A clause with holes; NULL if no index knows of it.
+ * A clause with run-time parameters; NULL if no index knows of it.
  */
 static Node *
-make_clause(RfHoleContext *context, Node *clause)
+make_clause(RfParamContext *context, Node *clause)
 {
 	RfGateShape *shape = context->shape;
 	int			nvalues = list_length(shape->values);
@@ -415,7 +418,7 @@ make_clause(RfHoleContext *context, Node *clause)
  * The number of a key, which is added to the others where it is a new one.
  */
 static int
-key_number(RfHoleContext *context, Node *key)
+key_number(RfParamContext *context, Node *key)
 {
 	for (int i = 0; i < context->nkeys; i++)
 	{
@@ -430,7 +433,7 @@ key_number(RfHoleContext *context, Node *key)
  * Adds an index to the shape, its columns to the keys.
  */
 static void
-add_index(RfHoleContext *context, const RfRelIndex *index)
+add_index(RfParamContext *context, const RfRelIndex *index)
 {
 	RfGateShape *shape = context->shape;
 	List	   *keys = NIL;
@@ -449,7 +452,7 @@ static void
 fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 		   RfGateShape *shape, List **used)
 {
-	RfHoleContext context = {0};
+	RfParamContext context = {0};
 	List	   *oids = NIL;
 	RfMatch		match;
 	ListCell   *cell;
@@ -529,18 +532,18 @@ rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 }
 
 /*
- * A constant in place of a hole.
+ * A constant in place of a run-time parameter.
  */
 static Node *
-fill_hole(Param *hole, RfFillContext *context)
+fill_param(Param *param, RfFillContext *context)
 {
 	int16		typlen;
 	bool		typbyval;
 
-	get_typlenbyval(hole->paramtype, &typlen, &typbyval);
-	return (Node *) makeConst(hole->paramtype, -1, hole->paramcollid, typlen,
-							  context->values[hole->paramid],
-							  context->nulls[hole->paramid], typbyval);
+	get_typlenbyval(param->paramtype, &typlen, &typbyval);
+	return (Node *) makeConst(param->paramtype, -1, param->paramcollid, typlen,
+							  context->values[param->paramid],
+							  context->nulls[param->paramid], typbyval);
 }
 
 static Node *fill_clause(Node *clause, RfFillContext *context);
@@ -567,8 +570,8 @@ fill_bool_clause(BoolExpr *expr, RfFillContext *context)
 }
 
 /*
- * The arguments of an operator or function with holes filled.  *has_null: one
- * of them with NULL.
+ * The arguments of an operator or function with run-time parameters filled.
+ * *has_null: one of them with NULL.
  */
 static List *
 fill_arguments(List *args, RfFillContext *context, bool *has_null)
@@ -580,10 +583,10 @@ fill_arguments(List *args, RfFillContext *context, bool *has_null)
 	{
 		Node	   *arg = lfirst(cell);
 
-		if (rf_is_hole(arg))
+		if (rf_is_runtime_param(arg))
 		{
 			*has_null = *has_null || context->nulls[((Param *) arg)->paramid];
-			arg = fill_hole((Param *) arg, context);
+			arg = fill_param((Param *) arg, context);
 		}
 		result = lappend(result, arg);
 	}
@@ -591,8 +594,8 @@ fill_arguments(List *args, RfFillContext *context, bool *has_null)
 }
 
 /*
- * A clause with its holes filled; NULL if it can never be true, which is so
- * where a strict function gets a NULL.
+ * A clause with its run-time parameters filled; NULL if it can never be true,
+ * which is so where a strict function gets a NULL.
  */
 static Node *
 fill_clause(Node *clause, RfFillContext *context)
@@ -641,7 +644,8 @@ fill_clause(Node *clause, RfFillContext *context)
 }
 
 /*
- * Fills the holes of a list of clauses.  False if one can never be true.
+ * Fills the run-time parameters of a list of clauses.  False if one can never
+ * be true.
  */
 bool
 rf_gate_fill(List **clauses, const Datum *values, const bool *nulls)

@@ -13,9 +13,9 @@
 #include "planner/condition/condition.h"
 
 /*
- * How the value that fills a hole comes from that of its expression.  Values
- * of the types a stable operator compares are converted by the session's time
- * zone; see RF_ZONE_MARGIN.
+ * How the value that fills a run-time parameter comes from that of its
+ * expression.  Values of the types a stable operator compares are converted
+ * by the session's time zone; see RF_ZONE_MARGIN.
  */
 typedef enum RfConversion
 {
@@ -28,9 +28,9 @@ typedef enum RfConversion
 
 /*
  * What one relation's indexes can be asked at execution.  The clauses are in
- * terms of the indexes: varno 1 and attribute n for the nth of the expressions
- * that are key columns, and holes for values.  So they are equal for members of
- * one table, whatever their columns' numbers.
+ * terms of the indexes: varno 1 and attribute n for the nth of the
+ * expressions that are key columns, and run-time parameters for values.  So
+ * they are equal for members of one table, whatever their columns' numbers.
  */
 typedef struct RfGateShape
 {
@@ -38,8 +38,8 @@ typedef struct RfGateShape
 	List	   *opclasses;		/* per index two lists: integers, which keys
 								 * its columns are; OIDs, per column operator
 								 * family, input type, collation */
-	List	   *values;			/* expressions, one per hole */
-	List	   *conversions;	/* RfConversion, one per hole */
+	List	   *values;			/* expressions, one per run-time parameter */
+	List	   *conversions;	/* RfConversion, one per run-time parameter */
 	List	   *indexes;		/* OIDs */
 	List	   *keys;			/* the keys as expressions, varno 1 */
 } RfGateShape;

@@ -5,14 +5,14 @@
  *
  * A gate is a CustomScan above the scan of one member of an append relation,
  * or above those of many: it then replaces the Append.  When its scan begins
- * it computes the values its conditions compare with, asks each member's index,
- * and starts only the scans of members that may hold a match.
+ * it computes the values its conditions compare with, asks each member's
+ * index, and starts only the scans of members that may hold a match.
  *
  *	  gate_path.c	gates above members' paths, costs
  *	  gate_plan.c	from path to plan; one gate for an Append of gates
  *	  gate_exec.c	execution
  *	  gate_ask.c	asking a member's index
- *	  gate_feed.c	the values of a hash join
+ *	  gate_join_values.c	the values of a hash join
  *	  gate_explain.c	EXPLAIN
  *
  *-------------------------------------------------------------------------
@@ -60,7 +60,10 @@ extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
 
 /* ---- gate_plan.c ---- */
 
-/* custom_private of a gate.  custom_exprs are the values that fill holes. */
+/*
+ * custom_private of a gate.  custom_exprs are the values that fill run-time
+ * parameters.
+ */
 typedef enum RfGatePrivate
 {
 	RF_GATE_CLAUSES,			/* see RfGateShape */
@@ -74,9 +77,10 @@ typedef enum RfGatePrivate
 	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
 	RF_GATE_SECURED,			/* Boolean: see secured.c */
 	RF_GATE_CONDITIONS,			/* Integer: so many has the scan below */
-	RF_GATE_FEEDS				/* per hole a join fills, integers: its
-								 * plan_node_id, number of its hash clause,
-								 * and number of the hole */
+	RF_GATE_JOIN_FILTERS		/* per run-time parameter a join fills,
+								 * integers: its plan_node_id, number of its
+								 * hash clause, and number of the run-time
+								 * parameter */
 } RfGatePrivate;
 
 extern const CustomPathMethods rf_gate_path_methods;
@@ -89,13 +93,13 @@ extern CustomScan *rf_make_gate(const Plan *plan, List *plans,
 								List *scan_tlist);
 extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
-/* ---- gate_exec.c, gate_ask.c, gate_feed.c ---- */
+/* ---- gate_exec.c, gate_ask.c, gate_join_values.c ---- */
 
 /* Of a hash table with more rows, values are not collected. */
-#define RF_FEED_MAX_ROWS 10000
+#define RF_JOIN_MAX_ROWS 10000
 
 /* More distinct values are not asked for. */
-#define RF_FEED_MAX_VALUES 1000
+#define RF_JOIN_MAX_VALUES 1000
 
 typedef struct RfGateMember
 {
@@ -116,14 +120,14 @@ typedef struct RfGateIndex
 	Relation	relation;		/* NULL: not open */
 	uint32		asked;			/* so often */
 	RfCounts   *counts;
-	RfCopy	   *copy;			/* NULL: there is none */
+	RfCachedMeta *cached;		/* NULL: there is none */
 } RfGateIndex;
 
 /*
  * The values of one key of a join.  In the executor's memory for a query; a hash
  * table goes before that does.
  */
-typedef struct RfFeed
+typedef struct RfJoinSource
 {
 	struct HashJoinState *join;
 	int			key;
@@ -136,17 +140,17 @@ typedef struct RfFeed
 	uint64		version;		/* of the array ... */
 	bool		known;			/* ... if there is one */
 	Datum		array;
-} RfFeed;
+} RfJoinSource;
 
-/* A hole that a join fills. */
-typedef struct RfGateFeed
+/* A run-time parameter that a join fills. */
+typedef struct RfGateJoinFilter
 {
 	int			join;			/* plan_node_id */
 	int			key;			/* number of the hash clause */
-	int			hole;
-	RfFeed	   *feed;			/* NULL: not found */
+	int			param;
+	RfJoinSource *source;		/* NULL: not found */
 	uint64		version;		/* of the values, 0: they are not known */
-} RfGateFeed;
+} RfGateJoinFilter;
 
 typedef struct RfGateState
 {
@@ -164,16 +168,16 @@ typedef struct RfGateState
 	/* The question. */
 	bool		repeated;		/* rescans may ask for something else */
 	Bitmapset  *params;			/* PARAM_EXEC it depends on */
-	List	   *values;			/* ExprStates, one per hole */
+	List	   *values;			/* ExprStates, one per run-time parameter */
 	RfTable    *table;			/* describes the members' indexes */
-	int			nfeeds;
-	RfGateFeed *feeds;
+	int			nfilters;
+	RfGateJoinFilter *filters;
 	Datum	   *datums;
 	bool	   *nulls;
 	bool		current_values; /* datums are those of this scan */
 	MemoryContext context;		/* holds datums and cond */
 	MemoryContext scratch;
-	MemoryContext copies;		/* of indexes */
+	MemoryContext metacache;	/* of indexes */
 	Size		budget;			/* what these may still take */
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */
@@ -194,13 +198,13 @@ extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);
-extern void rf_feed_init(RfGateState *gate, CustomScan *plan);
-extern void rf_feed_link(QueryDesc *desc);
-extern bool rf_feed_read(RfGateState *gate);
-extern void rf_feed_fill(const RfGateState *gate, List **clauses,
-						 Datum *values, bool *nulls);
-extern List *rf_feed_own_clauses(const RfGateState *gate, List *clauses);
-extern Cost rf_feed_cost(const RfCond *cond);
+extern void rf_join_filters_init(RfGateState *gate, CustomScan *plan);
+extern void rf_join_filters_link(QueryDesc *desc);
+extern bool rf_join_filters_read(RfGateState *gate);
+extern void rf_join_filters_fill(const RfGateState *gate, List **clauses,
+								 Datum *values, bool *nulls);
+extern List *rf_gate_own_clauses(const RfGateState *gate, List *clauses);
+extern Cost rf_join_filters_cost(const RfCond *cond);
 
 /* ---- gate_explain.c ---- */
 

@@ -191,16 +191,16 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 	}
 	if (gate->open)
 		return;
-	rf_feed_fill(gate, &clauses, converted, isnull);
+	rf_join_filters_fill(gate, &clauses, converted, isnull);
 	gate->never = !rf_gate_fill(&clauses, converted, isnull);
 	if (!gate->never)
 	{
 		if (rf_match_clauses(clauses, 1, gate->table, &match))
 		{
 			gate->cond = match.cond;
-			if (gate->nfeeds > 0)
-				gate->cost = rf_feed_cost(match.cond);
-			gate->watchable = gate->watch && gate->nfeeds == 0 &&
+			if (gate->nfilters > 0)
+				gate->cost = rf_join_filters_cost(match.cond);
+			gate->watchable = gate->watch && gate->nfilters == 0 &&
 				match.cond->kind == RF_COND_PROBE &&
 				list_length(match.clauses) == intVal(list_nth(plan->custom_private,
 															  RF_GATE_CONDITIONS));
@@ -238,7 +238,7 @@ rf_gate_prepare(RfGateState *gate)
 	datums = palloc((n + 1) * sizeof(Datum));
 	nulls = palloc((n + 1) * sizeof(bool));
 	compute_values(gate, datums, nulls);
-	same = rf_feed_read(gate);
+	same = rf_join_filters_read(gate);
 	if (!same || !same_values(gate, plan->custom_exprs, datums, nulls))
 	{
 		make_question(gate, plan, datums, nulls);
@@ -280,7 +280,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 {
 	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
 	Relation	relation = open_index(gate, member, i);
-	RfStamp		stamp;
+	RfSummaryVersion version;
 	RfAnswer	answer;
 
 	if (relation == NULL)
@@ -291,7 +291,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 		PredicateLockRelation(relation, snapshot);
 	answer = rf_probe(relation, set,
 					  RecoveryInProgress() || snapshot->takenDuringRecovery,
-					  &stamp, NULL);
+					  &version, NULL);
 	*counts = rf_index_counts(relation);
 	relation_close(relation, AccessShareLock);
 	return answer;
@@ -310,7 +310,7 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	bool		in_recovery = RecoveryInProgress() ||
 	snapshot->takenDuringRecovery;
 	RfGateIndex *index;
-	RfStamp		stamp;
+	RfSummaryVersion version;
 
 	if (member->indexes == NULL)
 		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
@@ -331,19 +331,19 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	*counts = index->counts;
 	if (++index->asked == 2)
 	{
-		MemoryContext old = MemoryContextSwitchTo(gate->copies);
+		MemoryContext old = MemoryContextSwitchTo(gate->metacache);
 
-		index->copy = rf_copy_make(index->relation, set->kind, &gate->budget);
+		index->cached = rf_cached_meta_make(index->relation, set->kind, &gate->budget);
 		MemoryContextSwitchTo(old);
 	}
-	if (index->copy != NULL)
+	if (index->cached != NULL)
 	{
-		RfAnswer	answer = rf_copy_probe(index->copy, set, in_recovery, &stamp);
+		RfAnswer	answer = rf_cached_meta_probe(index->cached, set, in_recovery, &version);
 
 		if (answer != RF_UNKNOWN)
 			return answer;
 	}
-	return rf_probe(index->relation, set, in_recovery, &stamp, NULL);
+	return rf_probe(index->relation, set, in_recovery, &version, NULL);
 }
 
 /* Whose indexes are asked. */

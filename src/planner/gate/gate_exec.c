@@ -137,7 +137,7 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->values = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
 	gate->table = rf_gate_table(list_nth(plan->custom_private,
 										 RF_GATE_OPCLASSES));
-	rf_feed_init(gate, plan);
+	rf_join_filters_init(gate, plan);
 	gate->datums = palloc0((nvalues + 1) * sizeof(Datum));
 	gate->nulls = palloc0((nvalues + 1) * sizeof(bool));
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,
@@ -148,9 +148,9 @@ init_question(RfGateState *gate, CustomScan *plan)
 										  ALLOCSET_SMALL_SIZES);
 	if (gate->repeated)
 	{
-		gate->copies = AllocSetContextCreate(CurrentMemoryContext,
-											 "rangefilter gate copies",
-											 ALLOCSET_DEFAULT_SIZES);
+		gate->metacache = AllocSetContextCreate(CurrentMemoryContext,
+												"rangefilter gate copies",
+												ALLOCSET_DEFAULT_SIZES);
 		gate->budget = get_hash_memory_limit();
 	}
 }
@@ -163,7 +163,7 @@ init_question(RfGateState *gate, CustomScan *plan)
 static void
 start_explained(RfGateState *gate, int eflags)
 {
-	bool		ask = !gate->repeated && gate->nfeeds == 0 &&
+	bool		ask = !gate->repeated && gate->nfilters == 0 &&
 	!RF_EXPLAIN_GENERIC(eflags) && !gate->secured;
 
 	if (ask)
@@ -312,7 +312,7 @@ rescan_gate(CustomScanState *node)
 	gate->current = 0;
 	gate->entered = false;
 	gate->scan++;
-	if (gate->nfeeds > 0 || bms_overlap(changed, gate->params))
+	if (gate->nfilters > 0 || bms_overlap(changed, gate->params))
 		gate->current_values = false;
 	if (!bms_is_subset(changed, gate->changed))
 	{

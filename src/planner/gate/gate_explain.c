@@ -26,7 +26,7 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
-/* Turning conditions with holes into what a user wrote. */
+/* Turning conditions with run-time parameters into what a user wrote. */
 typedef struct RfShowContext
 {
 	List	   *values;
@@ -44,7 +44,7 @@ restore_clause(Node *node, void *arg)
 
 	if (node == NULL)
 		return NULL;
-	if (rf_is_hole(node))
+	if (rf_is_runtime_param(node))
 		return copyObject(list_nth(context->values,
 								   ((Param *) node)->paramid));
 	if (IsA(node, Var))
@@ -87,20 +87,20 @@ show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
 {
 	List	   *texts = NIL;
 
-	for (int i = 0; i < gate->nfeeds; i++)
+	for (int i = 0; i < gate->nfilters; i++)
 	{
-		const RfFeed *feed = gate->feeds[i].feed;
+		const RfJoinSource *source = gate->filters[i].source;
 		HashJoin   *plan;
 		List	   *context;
 
-		if (feed == NULL)
+		if (source == NULL)
 			continue;
-		plan = (HashJoin *) feed->join->js.ps.plan;
+		plan = (HashJoin *) source->join->js.ps.plan;
 		context = set_deparse_context_plan(es->deparse_cxt, &plan->join.plan,
 										   ancestors);
 		texts = lappend(texts,
 						deparse_expression(list_nth(plan->hashclauses,
-													feed->key),
+													source->key),
 										   context, true, false));
 	}
 	if (texts != NIL)
@@ -196,7 +196,7 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Filter Index",
 						rf_relation_names(asked_indexes(plan), es->verbose),
 						es);
-	clauses = rf_feed_own_clauses(gate, clauses);
+	clauses = rf_gate_own_clauses(gate, clauses);
 	if (clauses != NIL)
 		ExplainPropertyText("Skip Cond",
 							condition_text(plan, clauses, ancestors, es), es);

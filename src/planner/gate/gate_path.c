@@ -271,7 +271,7 @@ count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
 		opno = ((ScalarArrayOpExpr *) clause)->opno;
 		args = ((ScalarArrayOpExpr *) clause)->args;
 		array = lsecond(args);
-		if (rf_is_hole(array))
+		if (rf_is_runtime_param(array))
 			array = list_nth(shape->values, ((Param *) array)->paramid);
 		n = RF_ESTIMATE_ARRAY_LENGTH(root, array);
 	}
@@ -332,7 +332,8 @@ opening_probability(PlannerInfo *root, RelOptInfo *rel,
 }
 
 /*
- * Do clauses with holes depend on a value that differs from scan to scan?
+ * Do clauses with run-time parameters depend on a value that differs from
+ * scan to scan?
  */
 static bool
 has_repeated_value(Node *node, void *context)

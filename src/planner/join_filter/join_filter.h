@@ -4,9 +4,9 @@
  *	  Join filters: gates that are asked for the values in the hash table of a join
  *	  above.
  *
- *	  gate_join.c	what hash joins of a finished plan offer to the scans below
- *	  gate_offer.c	an offer as a condition of a gate
- *	  gate_cost.c	what a hash join saves by it
+ *	  join_pushdown.c	what hash joins of a finished plan offer to the scans below
+ *	  join_condition.c	a join filter as a condition of a gate
+ *	  join_cost.c	what a hash join saves by it
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
  * A key of a join, on its way down: all the values that rows need be returned
  * for by some plan.
  */
-typedef struct RfOffer
+typedef struct RfJoinFilter
 {
 	int			join;			/* plan_node_id */
 	int			key;			/* number of the hash clause */
@@ -29,29 +29,29 @@ typedef struct RfOffer
 	Oid			array;			/* type of an array of the values */
 	Node	   *expr;			/* what is compared; OUTER_VAR is the output
 								 * of the plan */
-} RfOffer;
+} RfJoinFilter;
 
 /* Finishing the plan of a statement. */
-typedef struct RfFeeding
+typedef struct RfPushdown
 {
 	PlannedStmt *stmt;
 	RfPlanning *planning;
 	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
-} RfFeeding;
+} RfPushdown;
 
-/* ---- gate_cost.c ---- */
+/* ---- join_cost.c ---- */
 
 extern void rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel,
 							 RelOptInfo *outer, RelOptInfo *inner,
 							 JoinType jointype);
 
-/* ---- gate_join.c, gate_offer.c ---- */
+/* ---- join_pushdown.c, join_condition.c ---- */
 
-extern void rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning);
-extern Plan *rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers);
-extern const RfGateRel *rf_find_gate_rel(RfFeeding *feeding,
+extern void rf_push_join_filters(PlannedStmt *stmt, RfPlanning *planning);
+extern Plan *rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters);
+extern const RfGateRel *rf_find_gate_rel(RfPushdown *pushdown,
 										 const RangeTblEntry *rte);
-extern bool rf_is_fed_scan(const Plan *plan);
+extern bool rf_is_filterable_scan(const Plan *plan);
 extern List *rf_scan_tlist(Plan *plan);
 extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
 

@@ -251,7 +251,7 @@ add_index(RfTable *table, Oid oid)
 		if (describe_index(relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
 		MemoryContextSwitchTo(old);
-		rf_track(table, oid)->relid = table->relid;
+		rf_hold_inval_record(table, oid)->relid = table->relid;
 	}
 	relation_close(relation, AccessShareLock);
 	return true;
@@ -373,8 +373,8 @@ rf_find_table(Oid relid)
 }
 
 /*
- * The table, other than the one given, whose copies have not been asked for
- * the longest time; NULL where no other has any.
+ * The table, other than the one given, whose cached metapages have not been
+ * asked for the longest time; NULL where no other has any.
  */
 RfTable *
 rf_least_asked_table(const RfTable *except)
@@ -388,7 +388,7 @@ rf_least_asked_table(const RfTable *except)
 	{
 		RfTable    *table = entry->table;
 
-		if (table != NULL && table != except && table->has_copies &&
+		if (table != NULL && table != except && table->has_cached_metas &&
 			(least == NULL || table->last_asked < least->last_asked))
 			least = table;
 	}
@@ -477,8 +477,8 @@ free_table(RfTable *table)
 	Size		size = MemoryContextMemAllocated(table->context, true);
 
 	collect_counts(table);
-	rf_forget_copies(table);
-	rf_release_tracks(table);
+	rf_forget_cached_metas(table);
+	rf_release_inval_records(table);
 	MemoryContextDelete(table->context);
 	return size;
 }
@@ -519,11 +519,11 @@ retire_invalid(void)
 }
 
 /*
- * Forgets the copies of all tables' indexes, and memory for digests of the session's
- * own.  No entry is retired.
+ * Forgets the cached metapages of all tables' indexes, and memory for digests
+ * of the session's own.  No entry is retired.
  */
 static void
-forget_all_copies(void)
+forget_all_cached_metas(void)
 {
 	HASH_SEQ_STATUS status;
 	RfTableEntry *entry;
@@ -534,7 +534,7 @@ forget_all_copies(void)
 		if (entry->table != NULL)
 		{
 			collect_counts(entry->table);
-			rf_forget_copies(entry->table);
+			rf_forget_cached_metas(entry->table);
 		}
 	}
 	rf_digests_forget_own();
@@ -580,37 +580,37 @@ free_least_asked(Size excess)
 }
 
 /*
- * Frees what is too much, and an eighth more.  Copies go as well if entries have
- * grown over the room that these took.
+ * Frees what is too much, and an eighth more.  Cached metapages go as well if
+ * entries have grown over the room that these took.
  */
 static void
 free_excess(Size used, Size limit)
 {
 	free_least_asked(used - limit + limit / 8);
 	if (rf_cache_used > 0 && rf_session_measure() > limit + limit / 8)
-		forget_all_copies();
+		forget_all_cached_metas();
 }
 
 /*
- * Measures what the session keeps, if it may be more than it was, and frees what
- * is too much.  What is left is for copies.
+ * Measures what the session keeps, if it may be more than it was, and frees
+ * what is too much.  What is left is for cached metapages.
  */
 static void
 keep_limit(void)
 {
 	static uint64 seen_growth = 0;
-	static Size seen_copies = 0;
+	static Size seen_cached = 0;
 	static int	seen_size = 0;
 	Size		limit = rf_session_limit();
 	Size		used;
 
-	if (growth == seen_growth && rf_cache_used == seen_copies &&
+	if (growth == seen_growth && rf_cache_used == seen_cached &&
 		rf_cache_size == seen_size)
 		return;
 
-	/* How many groups there can be is another number now. */
+	/* How many matrices there can be is another number now. */
 	if (rf_cache_size != seen_size && seen_size != 0)
-		forget_all_copies();
+		forget_all_cached_metas();
 	used = rf_session_measure();
 	if (used > limit)
 	{
@@ -618,7 +618,7 @@ keep_limit(void)
 		used = rf_session_measure();
 	}
 	seen_growth = used > limit ? 0 : growth;
-	seen_copies = rf_cache_used;
+	seen_cached = rf_cache_used;
 	seen_size = rf_cache_size;
 }
 
@@ -636,7 +636,7 @@ rf_trim_tables(void)
 	if (retired != NULL)
 		free_retired();
 	keep_limit();
-	rf_shrink_tracks();
+	rf_shrink_inval_records();
 	another_planning = true;
 }
 
@@ -650,10 +650,10 @@ add_index_usage(const RfIndex *index, RfUsage *usage)
 	{
 		const RfLeaf *leaf = &index->leaves[i];
 
-		if (leaf->copy != NULL)
+		if (leaf->cached != NULL)
 		{
-			usage->copies++;
-			usage->copy_bytes += GetMemoryChunkSpace(leaf->copy);
+			usage->cached_metas++;
+			usage->cached_meta_bytes += GetMemoryChunkSpace(leaf->cached);
 		}
 	}
 }
@@ -677,5 +677,5 @@ tell_usage(RfUsage *usage)
 		for (int i = 0; entry->table != NULL && i < entry->table->nindexes; i++)
 			add_index_usage(&entry->table->indexes[i], usage);
 	}
-	rf_tracks_usage(&usage->tracks, &usage->track_bytes);
+	rf_inval_records_usage(&usage->invals, &usage->inval_bytes);
 }

@@ -6,10 +6,10 @@
  *
  *	  catalog.c		which rangefilter indexes a partitioned table has
  *	  leafmap.c		the index of each leaf, and where its file is
- *	  track.c		when the last invalidation for an index came
- *	  guess.c		asking the cached metapage of a leaf's index
- *	  groups.c		digests of many partitions, side by side
- *	  bulk.c		leaving out all that these deny, and checking it, at once
+ *	  invalidation.c		when the last invalidation for an index came
+ *	  cached_probe.c		asking the cached metapage of a leaf's index
+ *	  digest_matrix.c		digests of many partitions, side by side
+ *	  denied_set.c		leaving out all that these deny, and checking it, at once
  *	  leaf.c		asking the index of one leaf
  *	  clock.c		whether anything can have become visible
  *
@@ -27,32 +27,33 @@
 /* ---- catalog.c ---- */
 
 struct rf_leafmap_hash;
-struct RfGroups;
+struct RfMatrixStates;
 
 /* Notes when an index, partitioned or not, changed. */
-typedef struct RfTrack
+typedef struct RfInvalRecord
 {
 	Oid			index;
 	Oid			relid;			/* table whose entry depends on it, or none */
 	int			users;			/* entries that hold it, repeated ones counted */
 	uint64		changed_at;		/* what rf_changes() said then */
-} RfTrack;
+} RfInvalRecord;
 
 /* The index of a leaf partition, and this backend's copy of it. */
 typedef struct RfLeaf
 {
 	Oid			leaf;
 	Oid			index;
-	RfCopy	   *copy;			/* or NULL */
-	uint64		true_at;		/* when the copy was: see rf_leaf_number() */
+	RfCachedMeta *cached;		/* or NULL */
+	uint64		validity;		/* when the cached metapage was: see
+								 * rf_leaf_validity() */
 	uint32		probes;			/* since these were last collected ... */
 	uint32		skips;			/* ... and those answered NO; with
-								 * RfGroup.denials, modulo 2^32 */
+								 * RfMatrixState.denials, modulo 2^32 */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
 	bool		located;
 	uint64		located_at;		/* rf_changes() before locator was read, or
 								 * when it was still true */
-	RfTrack    *track;
+	RfInvalRecord *inval;
 } RfLeaf;
 
 /* A key column of an index. */
@@ -95,7 +96,8 @@ typedef struct RfIndex
 	RfLeaf	   *leaves;			/* in the order of the table's partitions */
 	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves; NULL
 										 * until it is needed */
-	struct RfGroups *groups;	/* of leaves' digests; NULL: not looked for */
+	struct RfMatrixStates *matrices;	/* of leaves' digests; NULL: not
+										 * looked for */
 } RfIndex;
 
 /* A partitioned table; stays in memory while anything is being planned. */
@@ -109,13 +111,13 @@ typedef struct RfTable
 	bool		candidate;		/* it or one of its members may have indexes */
 	int			nindexes;
 	RfIndex    *indexes;
-	bool		has_copies;		/* of its indexes */
+	bool		has_cached_metas;	/* of its indexes */
 	bool		has_counts;		/* leaves have been counted at */
-	List	   *tracks;			/* held, of its indexes and theirs */
+	List	   *invals;			/* held, of its indexes and theirs */
 	uint64		last_asked;		/* when it was last looked for, ... */
 	uint64		planned_at;		/* ... and the planning that did so */
 	MemoryContext context;
-	MemoryContext copies;		/* of its indexes; below context, or NULL */
+	MemoryContext metacache;	/* of its indexes; below context, or NULL */
 	struct RfTable *next_retired;
 } RfTable;
 
@@ -131,16 +133,16 @@ extern void rf_trim_tables(void);
 extern void rf_tables_grew(void);
 extern void rf_collect_counts(void);
 
-/* ---- track.c ---- */
+/* ---- invalidation.c ---- */
 
 extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);
-extern bool rf_unchanged(const RfTrack *track, uint64 when);
-extern void rf_expect_tracks(const List *indexes);
-extern RfTrack *rf_track(RfTable *table, Oid index);
-extern void rf_release_tracks(RfTable *table);
-extern void rf_shrink_tracks(void);
-extern void rf_tracks_usage(int64 *entries, int64 *bytes);
+extern bool rf_unchanged(const RfInvalRecord *inval, uint64 when);
+extern void rf_expect_inval_records(const List *indexes);
+extern RfInvalRecord *rf_hold_inval_record(RfTable *table, Oid index);
+extern void rf_release_inval_records(RfTable *table);
+extern void rf_shrink_inval_records(void);
+extern void rf_inval_records_usage(int64 *entries, int64 *bytes);
 
 /* ---- leafmap.c ---- */
 
@@ -180,60 +182,60 @@ extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
-/* ---- guess.c ---- */
+/* ---- cached_probe.c ---- */
 
-extern bool rf_begin_guessing(void);
-extern bool rf_guess(RfTable *table, RfLeaf *leaf, const RfCond *cond,
-					 bool in_recovery, RfStamp *stamp);
+extern bool rf_begin_cached_probes(void);
+extern bool rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
+							bool in_recovery, RfSummaryVersion *version);
 extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_make_room(const RfTable *table);
-extern MemoryContext rf_copies_context(RfTable *table);
-extern void rf_copy_slot(RfTable *table, RfLeaf *leaf, RfCopySlot *slot);
-extern void rf_forget_copies(RfTable *table);
-extern uint64 rf_leaf_number(const RfLeaf *leaf, RfClock now);
-extern bool rf_guess_is_true(RfLeaf *leaf, const RfSkip *skip);
+extern MemoryContext rf_metacache_context(RfTable *table);
+extern void rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref);
+extern void rf_forget_cached_metas(RfTable *table);
+extern uint64 rf_leaf_validity(const RfLeaf *leaf, RfClock now);
+extern bool rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip);
 extern void rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
-							const RfStamp *stamp, uint64 number);
+							const RfSummaryVersion *version, uint64 number);
 
-/* ---- groups.c ---- */
+/* ---- digest_matrix.c ---- */
 
 /*
  * Digests of 64 leaves.  current and certain are what they were while two numbers
  * stay: nothing has changed since.
  */
-typedef struct RfGroup
+typedef struct RfMatrixState
 {
-	uint64		as_of;			/* rf_read_moves(), or the clock where there
+	uint64		checked_at;		/* rf_read_moves(), or the clock where there
 								 * are no change counters; 0: look again */
 	uint64		changes;		/* rf_changes() */
 	uint64		current;		/* leaves that may be guessed by their columns */
 	uint64		certain;		/* ... and of which these are true now */
-	uint32		denials;		/* in bulk, not yet counted at leaves */
+	uint32		denials;		/* by matrix, not yet counted at leaves */
 	RfDigestView view;
-} RfGroup;
+} RfMatrixState;
 
-typedef struct RfGroups
+typedef struct RfMatrixStates
 {
 	int			n;
 	Oid		   *oids;			/* the tables of all leaves, in order */
-	RfGroup		groups[FLEXIBLE_ARRAY_MEMBER];
-} RfGroups;
+	RfMatrixState states[FLEXIBLE_ARRAY_MEMBER];
+} RfMatrixStates;
 
-extern void rf_need_groups(RfTable *table, RfIndex *index);
-extern uint64 rf_ask_group(RfIndex *index, int number, const RfKeySet *set,
-						   RfClock now);
-extern bool rf_may_be_grouped(const RfIndex *index, const RfLeaf *leaf);
+extern void rf_need_matrices(RfTable *table, RfIndex *index);
+extern uint64 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set,
+							RfClock now);
+extern bool rf_may_have_column(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 extern void rf_column_checked(RfIndex *index, const RfLeaf *leaf,
-							  const RfStamp *stamp, uint64 number);
+							  const RfSummaryVersion *version, uint64 number);
 extern void rf_count_denials(RfIndex *index, int number, uint64 denied);
 extern void rf_collect_denials(RfIndex *index);
-extern void rf_forget_groups(RfIndex *index);
+extern void rf_forget_matrices(RfIndex *index);
 
-/* ---- bulk.c ---- */
+/* ---- denied_set.c ---- */
 
-extern Bitmapset *rf_deny_in_bulk(RfTable *table, RfPass *pass,
-								  Bitmapset *rest);
-extern bool rf_recheck_bulk(const RfBulk *bulk, RfRecheck *recheck);
+extern Bitmapset *rf_deny_leaves(RfTable *table, RfExpansion *expansion,
+								 Bitmapset *rest);
+extern bool rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck);
 
 #endif							/* RANGEFILTER_KNOWLEDGE_H */

@@ -109,28 +109,28 @@ lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
  */
 static RfAnswer
 ask(const RfAsked *asked, const RfKeySet *set, bool in_recovery,
-	RfStamp *stamp, RfCopySlot *slot)
+	RfSummaryVersion *version, RfCachedMetaRef *ref)
 {
 	return asked->relation != NULL ?
-		rf_probe(asked->relation, set, in_recovery, stamp, slot) :
+		rf_probe(asked->relation, set, in_recovery, version, ref) :
 		rf_probe_by_file(&asked->leaf->locator, asked->codec, set,
-						 in_recovery, stamp, slot);
+						 in_recovery, version, ref);
 }
 
 /*
- * Is the stamp of a locked index still this one?
+ * Is the version of a locked index still this one?
  */
 static bool
-has_stamp(const RfAsked *asked, const RfStamp *expected)
+has_version(const RfAsked *asked, const RfSummaryVersion *expected)
 {
-	RfStamp		stamp;
+	RfSummaryVersion version;
 
 	if (asked->relation != NULL ?
-		!rf_read_stamp(asked->relation, &stamp) :
-		!rf_read_stamp_by_file(&asked->leaf->locator, asked->codec,
-							   asked->leaf->copy, &stamp))
+		!rf_read_version(asked->relation, &version) :
+		!rf_read_version_by_file(&asked->leaf->locator, asked->codec,
+								 asked->leaf->cached, &version))
 		return false;
-	return rf_same_stamp(&stamp, expected);
+	return rf_same_version(&version, expected);
 }
 
 /*
@@ -138,7 +138,7 @@ has_stamp(const RfAsked *asked, const RfStamp *expected)
  */
 static void
 add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
-		 const RfStamp *stamp)
+		 const RfSummaryVersion *version)
 {
 	RfSkip	   *skip;
 
@@ -156,7 +156,7 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 	skip->leaf = leaf->leaf;
 	skip->index = leaf->index;
 	skip->probe = probe;
-	skip->stamp = *stamp;
+	skip->version = *version;
 }
 
 /*
@@ -164,14 +164,14 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
  */
 static RfAnswer
 ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
-		  bool in_recovery, RfStamp *stamp)
+		  bool in_recovery, RfSummaryVersion *version)
 {
 	uint64		before = rf_changes();
-	uint64		number = rf_leaf_number(leaf, rf_planning->started);
+	uint64		validity = rf_leaf_validity(leaf, rf_planning->started);
 	bool		stale = false;
 	RfAnswer	answer = RF_UNKNOWN;
 	RfAsked		asked;
-	RfCopySlot	slot;
+	RfCachedMetaRef ref;
 
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 	{
@@ -185,10 +185,10 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 		if (asked.relation != NULL)
 			rf_leaf_locate(leaf, asked.relation, before);
 		rf_make_room(table);
-		rf_copy_slot(table, leaf, &slot);
-		memset(stamp, 0, sizeof(*stamp));
-		answer = ask(&asked, set, in_recovery, stamp, &slot);
-		rf_leaf_checked(table, index, leaf, stamp, number);
+		rf_cached_meta_ref(table, leaf, &ref);
+		memset(version, 0, sizeof(*version));
+		answer = ask(&asked, set, in_recovery, version, &ref);
+		rf_leaf_checked(table, index, leaf, version, validity);
 	}
 	unlock_index(&asked);
 	return answer;
@@ -256,7 +256,7 @@ leaf_denies(const RfCond *cond, void *arg)
 {
 	const RfCandidate *leaf = arg;
 	RfLeaf	   *entry;
-	RfStamp		stamp;
+	RfSummaryVersion version;
 
 	if (rf_keyset_is_empty(cond->set))
 		return true;
@@ -266,12 +266,12 @@ leaf_denies(const RfCond *cond, void *arg)
 	entry->probes++;
 	if (rf_digest_is_due(cond->index, entry))
 		make_digest(cond->index, entry);
-	if (!rf_guess(leaf->table, entry, cond, leaf->in_recovery, &stamp) &&
+	if (!rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version) &&
 		ask_index(leaf->table, cond->index, entry, cond->set,
-				  leaf->in_recovery, &stamp) != RF_NO)
+				  leaf->in_recovery, &version) != RF_NO)
 		return false;
 	entry->skips++;
-	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &stamp);
+	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &version);
 	return true;
 }
 
@@ -290,32 +290,32 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 }
 
 /*
- * Is a NO still one, by a locked index?  Sets the skip's stamp to the one this
- * was found out for.  leaf is what is known of the index, or NULL.
+ * Is a NO still one, by a locked index?  Sets the skip's version to the one
+ * this was found out for.  leaf is what is known of the index, or NULL.
  */
 static bool
 still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
 			 RfLeaf *leaf, RfSkip *skip, const RfRecheck *recheck)
 {
-	RfStamp		stamp = {0, 0};
+	RfSummaryVersion version = {0, 0};
 	RfKeySet  **set = &recheck->sets[skip->probe];
-	uint64		number = leaf != NULL ?
-	rf_leaf_number(leaf, recheck->clock) : 0;
+	uint64		validity = leaf != NULL ?
+	rf_leaf_validity(leaf, recheck->clock) : 0;
 	bool		holds = true;
 
 	/* Before anything is read (R5). */
 	if (recheck->serializable != NULL)
 		PredicateLockRelation(asked->relation, recheck->serializable);
 
-	if (!recheck->trust_stamps || !has_stamp(asked, &skip->stamp))
+	if (!recheck->trust_versions || !has_version(asked, &skip->version))
 	{
 		if (*set == NULL)
 			*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
-		holds = ask(asked, *set, recheck->in_recovery, &stamp, NULL) == RF_NO;
-		skip->stamp = stamp;
+		holds = ask(asked, *set, recheck->in_recovery, &version, NULL) == RF_NO;
+		skip->version = version;
 	}
 	if (leaf != NULL)
-		rf_leaf_checked(table, index, leaf, &skip->stamp, number);
+		rf_leaf_checked(table, index, leaf, &skip->version, validity);
 	return holds;
 }
 
@@ -361,7 +361,7 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 	if (leaf != NULL)
 		asked.codec = index->codec;
 	if (!lock_table && !recheck->in_recovery && leaf != NULL &&
-		rf_guess_is_true(leaf, skip))
+		rf_cached_no_holds(leaf, skip))
 		return true;
 	if (lock_table &&
 		!ConditionalLockRelationOid(skip->leaf, AccessShareLock))

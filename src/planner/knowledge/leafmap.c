@@ -3,19 +3,19 @@
  * leafmap.c
  *	  The index of each leaf partition, and where its file is.
  *
- * A backend that asks a thousand indexes for the first time would spend most of
- * its time on making relation cache entries.  What a probe needs of them is
- * little: that the index can be used, and the locator of its file.  Both are read
- * here for all members at once, by one scan of pg_index and one of pg_class,
- * which follow the order of OIDs and take a new start where they meet too many
- * others.
+ * A backend that asks a thousand indexes for the first time would spend most
+ * of its time on making relation cache entries.  What a probe needs of them
+ * is little: that the index can be used, and the locator of its file.  Both
+ * are read here for all members at once, by one scan of pg_index and one of
+ * pg_class, which follow the order of OIDs and take a new start where they
+ * meet too many others.
  *
- * What was read is good as a relation cache entry is: whoever changes it sends
- * an invalidation, which arrives at the latest when the index is locked.  So it
- * counts only under that lock, and only if the index's track (catalog.c) says
- * that nothing came since before the catalogs were read.  Else, and for indexes
- * that are not permanent or differ from their parent in anything that matters,
- * the relation cache is used.
+ * What was read is good as a relation cache entry is: whoever changes it
+ * sends an invalidation, which arrives at the latest when the index is
+ * locked.  So it counts only under that lock, and only if the index's
+ * invalidation record (catalog.c) says that nothing came since before the
+ * catalogs were read.  Else, and for indexes that are not permanent or differ
+ * from their parent in anything that matters, the relation cache is used.
  *
  *-------------------------------------------------------------------------
  */
@@ -309,11 +309,11 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	index->nleaves = n;
 	index->positions = NULL;
-	rf_expect_tracks(children);
+	rf_expect_inval_records(children);
 	for (int i = 0; i < n; i++)
 	{
 		index->leaves[i].index = list_nth_oid(children, i);
-		index->leaves[i].track = rf_track(table, index->leaves[i].index);
+		index->leaves[i].inval = rf_hold_inval_record(table, index->leaves[i].index);
 	}
 	read_leaves(index, index->leaves, n);
 	order_leaves(table, index);
@@ -340,16 +340,17 @@ rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 }
 
 /*
- * Is the index, which the caller has locked, where the leaf's locator says, and
- * can it be used?  If so, that is now known of a later time; tracks lie all over
- * memory, so a guard would rather not look at ten thousand.
+ * Is the index, which the caller has locked, where the leaf's locator says,
+ * and can it be used?  If so, that is now known of a later time; invalidation
+ * records lie all over memory, so a guard would rather not look at ten
+ * thousand.
  */
 bool
 rf_leaf_is_located(RfLeaf *leaf)
 {
 	if (!leaf->located || leaf->located_at == rf_changes())
 		return leaf->located;
-	if (!rf_unchanged(leaf->track, leaf->located_at))
+	if (!rf_unchanged(leaf->inval, leaf->located_at))
 		return false;
 	leaf->located_at = rf_changes();
 	return true;

@@ -38,9 +38,10 @@ typedef struct RfCond
 	RfKeySet   *set;
 	bytea	   *flat;			/* the set, serialized */
 	int			probe;			/* its number in the planning's list */
-	uint64	   *denied;			/* by groups, a bit for each leaf, or NULL */
+	uint64	   *denied;			/* by matrices, a bit for each leaf, or NULL */
 	bool		certain;		/* ... as of when planning started */
-	struct RfBulk *bulk;		/* those of them that are left out, or NULL */
+	struct RfDeniedSet *denied_set; /* those of them that are left out, or
+									 * NULL */
 	List	   *args;			/* RF_COND_AND, RF_COND_OR */
 } RfCond;
 
@@ -58,7 +59,7 @@ typedef struct RfSkip
 	Oid			leaf;			/* the partition */
 	Oid			index;			/* its index */
 	int32		probe;			/* number of the set of keys asked for */
-	RfStamp		stamp;			/* of the summary that said NO */
+	RfSummaryVersion version;	/* of the summary that said NO */
 } RfSkip;
 
 /*
@@ -66,7 +67,7 @@ typedef struct RfSkip
  * state, too.  A bit for each leaf, by its place in the index's entry, which
  * is that of a table with this serial.
  */
-typedef struct RfBulk
+typedef struct RfDeniedSet
 {
 	Oid			table;			/* the partitioned table */
 	Oid			index;			/* the partitioned index */
@@ -74,19 +75,19 @@ typedef struct RfBulk
 	int32		probe;			/* number of the set of keys asked for */
 	int32		nwords;
 	uint64		leaves[FLEXIBLE_ARRAY_MEMBER];
-} RfBulk;
+} RfDeniedSet;
 
-#define RF_BULK_SIZE(nwords) \
-	(offsetof(RfBulk, leaves) + (nwords) * sizeof(uint64))
+#define RF_DENIED_SET_SIZE(nwords) \
+	(offsetof(RfDeniedSet, leaves) + (nwords) * sizeof(uint64))
 
-/* The NOs of one pass over a table's partitions. */
+/* The NOs of one expansion over a table's partitions. */
 typedef struct RfSkips
 {
 	MemoryContext context;
 	int			n;
 	int			size;
 	RfSkip	   *skips;
-	List	   *bulks;			/* RfBulk */
+	List	   *denied_sets;	/* RfDeniedSet */
 } RfSkips;
 
 /* How NOs given earlier are checked. */
@@ -94,7 +95,7 @@ typedef struct RfRecheck
 {
 	const bytea **flat;			/* the sets of keys, by number */
 	RfKeySet  **sets;			/* the same, once used; else NULL */
-	bool		trust_stamps;	/* the same stamp means still NO */
+	bool		trust_versions; /* the same version means still NO */
 	bool		in_recovery;
 	Snapshot	serializable;	/* not NULL: take predicate locks for it */
 	RfClock		clock;			/* read before anything is checked */
@@ -102,7 +103,7 @@ typedef struct RfRecheck
 } RfRecheck;
 
 /* One partitioned table met in planning, and what was skipped there. */
-typedef struct RfPass
+typedef struct RfExpansion
 {
 	PlannerInfo *root;
 	Index		top_rti;		/* of the outermost partitioned table above */
@@ -111,7 +112,8 @@ typedef struct RfPass
 	RfMatch		match;			/* cond is NULL: nothing could be asked */
 	Bitmapset  *leaves;			/* leaf members partition pruning had left */
 	Bitmapset  *excluded;		/* those of them left out */
-	RfSkips    *skips;			/* shared with a pass that asked the same */
+	RfSkips    *skips;			/* shared with an expansion that asked the
+								 * same */
 
 	/* See activity.c. */
 	bool		watched;
@@ -119,6 +121,6 @@ typedef struct RfPass
 	List	   *others;			/* ... conditions no index was asked for */
 	List	   *kept_leaves;	/* OIDs of leaves ... */
 	List	   *kept_indexes;	/* ... and of their indexes */
-} RfPass;
+} RfExpansion;
 
 #endif							/* RANGEFILTER_QUESTION_H */

@@ -16,7 +16,7 @@ RfPlanning *rf_planning = NULL;
 
 /* Planning again after guesses kept failing; after one has. */
 bool		rf_suppress_skips = false;
-bool		rf_suppress_guesses = false;
+bool		rf_suppress_cached_probes = false;
 
 /*
  * Is this part of the planning of the Query we have a copy of?  Not where

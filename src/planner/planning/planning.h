@@ -33,14 +33,14 @@ typedef struct RfPlanning
 	Query	   *saved;			/* ... and a copy; NULL: do not skip */
 	int			cursor_options;
 	bool		in_recovery;
-	bool		guess;			/* may ask copies */
+	bool		cached_probes;	/* may ask cached metapages */
 	RfClock		started;		/* before anything was read */
 	RfClock		clock;			/* when all NOs were true: then, or 0 */
 	MemoryContext context;		/* the caller's */
 	PlannerGlobal *glob;
 	uint32		mark;			/* in the plan until it is finished; 0: none */
 	PlannerGlobal *marked;		/* its planner; a hook may call more than one */
-	List	   *passes;			/* RfPass */
+	List	   *expansions;		/* RfExpansion */
 	List	   *probes;			/* bytea: sets of keys asked for */
 	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
@@ -53,7 +53,7 @@ typedef struct RfPlanning
 
 extern RfPlanning *rf_planning;
 extern bool rf_suppress_skips;
-extern bool rf_suppress_guesses;
+extern bool rf_suppress_cached_probes;
 
 extern bool rf_is_ours(PlannerInfo *root);
 extern Index rf_outermost_relation(PlannerInfo *root, Index rti);

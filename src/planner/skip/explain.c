@@ -62,45 +62,45 @@ rename_vars(Node *node, void *context)
 }
 
 /*
- * Was this pass made in planning an index scan for MIN or MAX, which the
+ * Was this expansion made in planning an index scan for MIN or MAX, which the
  * planner may or may not prefer?  For that it plans a copy of the query, one
  * level down.  Something else's look would only make EXPLAIN less precise.
  */
 static bool
-is_minmax_pass(RfPass *pass)
+is_minmax_expansion(RfExpansion *expansion)
 {
-	PlannerInfo *parent = pass->root->parent_root;
+	PlannerInfo *parent = expansion->root->parent_root;
 	TargetEntry *target;
 	RangeTblEntry *rte;
 
 	if (parent == NULL || !parent->parse->hasAggs ||
-		pass->root->parse->hasAggs || pass->root->processed_tlist == NIL ||
-		pass->top_rti > list_length(parent->parse->rtable))
+		expansion->root->parse->hasAggs || expansion->root->processed_tlist == NIL ||
+		expansion->top_rti > list_length(parent->parse->rtable))
 		return false;
-	target = linitial(pass->root->processed_tlist);
-	rte = rt_fetch(pass->top_rti, parent->parse->rtable);
+	target = linitial(expansion->root->processed_tlist);
+	rte = rt_fetch(expansion->top_rti, parent->parse->rtable);
 	return target->resname != NULL &&
 		strcmp(target->resname, "agg_target") == 0 &&
-		rte->relid == pass->root->simple_rte_array[pass->top_rti]->relid;
+		rte->relid == expansion->root->simple_rte_array[expansion->top_rti]->relid;
 }
 
 /*
- * Should a pass be left out, since the table's scan that is in the plan is
- * shown by another?
+ * Should an expansion be left out, since the table's scan that is in the plan
+ * is shown by another?
  */
 static bool
-is_hidden_alternative(PlannerGlobal *glob, List *passes, RfPass *pass)
+is_hidden_alternative(PlannerGlobal *glob, List *expansions, RfExpansion *expansion)
 {
 	ListCell   *cell;
 
-	if (is_minmax_pass(pass))
-		return !list_member_ptr(glob->subroots, pass->root);
-	foreach(cell, passes)
+	if (is_minmax_expansion(expansion))
+		return !list_member_ptr(glob->subroots, expansion->root);
+	foreach(cell, expansions)
 	{
-		RfPass	   *other = lfirst(cell);
+		RfExpansion *other = lfirst(cell);
 
-		if (other->root->parent_root == pass->root &&
-			other->top_rti == pass->top_rti && is_minmax_pass(other) &&
+		if (other->root->parent_root == expansion->root &&
+			other->top_rti == expansion->top_rti && is_minmax_expansion(other) &&
 			list_member_ptr(glob->subroots, other->root))
 			return true;
 	}
@@ -108,30 +108,30 @@ is_hidden_alternative(PlannerGlobal *glob, List *passes, RfPass *pass)
 }
 
 /*
- * The entry for a table: that of its first pass, which is that of the
+ * The entry for a table: that of its first expansion, which is that of the
  * outermost level, with the counts of all.  NIL if nothing was skipped.
  */
 static List *
-make_entry(List *passes, RfPass *first)
+make_entry(List *expansions, RfExpansion *first)
 {
 	RangeTblEntry *rte = first->root->simple_rte_array[first->top_rti];
-	RfPass	   *matched = NULL;
+	RfExpansion *matched = NULL;
 	List	   *clauses;
 	List	   *entry;
 	int			skipped = 0;
 	int			considered = 0;
 	ListCell   *cell;
 
-	foreach(cell, passes)
+	foreach(cell, expansions)
 	{
-		RfPass	   *pass = lfirst(cell);
+		RfExpansion *expansion = lfirst(cell);
 
-		if (pass->root != first->root || pass->top_rti != first->top_rti)
+		if (expansion->root != first->root || expansion->top_rti != first->top_rti)
 			continue;
-		if (matched == NULL && pass->match.cond != NULL)
-			matched = pass;
-		skipped += bms_num_members(pass->excluded);
-		considered += bms_num_members(pass->leaves);
+		if (matched == NULL && expansion->match.cond != NULL)
+			matched = expansion;
+		skipped += bms_num_members(expansion->excluded);
+		considered += bms_num_members(expansion->leaves);
 	}
 	if (skipped == 0)
 		return NIL;
@@ -149,47 +149,47 @@ make_entry(List *passes, RfPass *first)
 }
 
 /*
- * Has a pass over the same table come before?
+ * Has an expansion over the same table come before?
  */
 static bool
-seen_before(List *passes, RfPass *pass)
+seen_before(List *expansions, RfExpansion *expansion)
 {
 	ListCell   *cell;
 
-	foreach(cell, passes)
+	foreach(cell, expansions)
 	{
-		RfPass	   *other = lfirst(cell);
+		RfExpansion *other = lfirst(cell);
 
-		if (other == pass)
+		if (other == expansion)
 			return false;
-		if (other->root == pass->root && other->top_rti == pass->top_rti)
+		if (other->root == expansion->root && other->top_rti == expansion->top_rti)
 			return true;
 	}
 	return false;
 }
 
 /*
- * The entries for the passes that are part of a plan.
+ * The entries for the expansions that are part of a plan.
  */
 List *
-rf_explain_tables(PlannerGlobal *glob, List *passes)
+rf_explain_tables(PlannerGlobal *glob, List *expansions)
 {
 	List	   *entries = NIL;
 	ListCell   *cell;
 
-	foreach(cell, passes)
+	foreach(cell, expansions)
 	{
-		RfPass	   *pass = lfirst(cell);
+		RfExpansion *expansion = lfirst(cell);
 		List	   *entry;
 
-		if (is_hidden_alternative(glob, passes, pass) ||
-			seen_before(passes, pass))
+		if (is_hidden_alternative(glob, expansions, expansion) ||
+			seen_before(expansions, expansion))
 			continue;
-		entry = make_entry(passes, pass);
+		entry = make_entry(expansions, expansion);
 
 		/* MIN and MAX of the same table need be shown only once. */
 		if (entry != NIL &&
-			!(is_minmax_pass(pass) && list_member(entries, entry)))
+			!(is_minmax_expansion(expansion) && list_member(entries, entry)))
 			entries = lappend(entries, entry);
 	}
 	return entries;

@@ -9,10 +9,10 @@
  * not get it with the leader's plan.
  *
  * It holds if every NO that planning was given is one again, for the snapshot
- * the plan is about to run with (R3).  A summary whose stamp is unchanged need
- * not be asked.  Nothing at all need be looked at when no transaction has
- * ended since; except under SERIALIZABLE, where each execution must take its
- * predicate locks before it relies on a summary (R5).
+ * the plan is about to run with (R3).  A summary whose version is unchanged
+ * need not be asked.  Nothing at all need be looked at when no transaction
+ * has ended since; except under SERIALIZABLE, where each execution must take
+ * its predicate locks before it relies on a summary (R5).
  *
  *-------------------------------------------------------------------------
  */
@@ -63,59 +63,59 @@ is_discarded(const PlannedStmt *stmt, PlannerGlobal *glob, PlannerInfo *root)
 }
 
 /*
- * The passes that are part of the plan; none where none of them took partitions
- * out of it.
+ * The expansions that are part of the plan; none where none of them took
+ * partitions out of it.
  */
 static List *
-used_passes(const PlannedStmt *stmt, RfPlanning *planning)
+used_expansions(const PlannedStmt *stmt, RfPlanning *planning)
 {
 	List	   *used = NIL;
 	bool		skipped = false;
 	ListCell   *cell;
 
-	foreach(cell, planning->passes)
+	foreach(cell, planning->expansions)
 	{
-		RfPass	   *pass = lfirst(cell);
+		RfExpansion *expansion = lfirst(cell);
 
-		if (is_discarded(stmt, planning->glob, pass->root))
+		if (is_discarded(stmt, planning->glob, expansion->root))
 			continue;
-		used = lappend(used, pass);
-		skipped = skipped || pass->excluded != NULL;
+		used = lappend(used, expansion);
+		skipped = skipped || expansion->excluded != NULL;
 	}
 	return skipped ? used : NIL;
 }
 
 /*
- * The NOs of some passes, with what else a check needs, in one piece.
+ * The NOs of some expansions, with what else a check needs, in one piece.
  */
 static Const *
-make_state(RfPlanning *planning, List *passes)
+make_state(RfPlanning *planning, List *expansions)
 {
 	List	   *lists = NIL;
-	List	   *bulks = NIL;
+	List	   *denied_sets = NIL;
 	int			n = 0;
 	Size		size;
 	RfGuardState *state;
 	char	   *end;
 	ListCell   *cell;
 
-	foreach(cell, passes)
+	foreach(cell, expansions)
 	{
-		RfPass	   *pass = lfirst(cell);
+		RfExpansion *expansion = lfirst(cell);
 
-		if (pass->skips != NULL)
-			lists = list_append_unique_ptr(lists, pass->skips);
+		if (expansion->skips != NULL)
+			lists = list_append_unique_ptr(lists, expansion->skips);
 	}
 	foreach(cell, lists)
 	{
 		RfSkips    *skips = lfirst(cell);
 
 		n += skips->n;
-		bulks = list_concat(bulks, skips->bulks);
+		denied_sets = list_concat(denied_sets, skips->denied_sets);
 	}
 	size = offsetof(RfGuardState, skips) + n * sizeof(RfSkip);
-	foreach(cell, bulks)
-		size += RF_BULK_SIZE(((RfBulk *) lfirst(cell))->nwords);
+	foreach(cell, denied_sets)
+		size += RF_DENIED_SET_SIZE(((RfDeniedSet *) lfirst(cell))->nwords);
 	if (size > INT_MAX)
 		elog(ERROR, "too many partitions to skip");
 	state = MemoryContextAllocHuge(CurrentMemoryContext, size);
@@ -132,13 +132,13 @@ make_state(RfPlanning *planning, List *passes)
 		state->nskips += skips->n;
 	}
 	end = (char *) &state->skips[n];
-	state->nbulks = list_length(bulks);
-	foreach(cell, bulks)
+	state->ndenied_sets = list_length(denied_sets);
+	foreach(cell, denied_sets)
 	{
-		RfBulk	   *bulk = lfirst(cell);
+		RfDeniedSet *denied_set = lfirst(cell);
 
-		memcpy(end, bulk, RF_BULK_SIZE(bulk->nwords));
-		end += RF_BULK_SIZE(bulk->nwords);
+		memcpy(end, denied_set, RF_DENIED_SET_SIZE(denied_set->nwords));
+		end += RF_DENIED_SET_SIZE(denied_set->nwords);
 	}
 
 	/* A constant of fixed length is copied as it is, and aligned. */
@@ -223,11 +223,11 @@ void
 rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
 {
 	CustomScan *guard;
-	List	   *passes;
+	List	   *expansions;
 	uint32		hash;
 
-	passes = used_passes(stmt, planning);
-	if (passes == NIL)
+	expansions = used_expansions(stmt, planning);
+	if (expansions == NIL)
 		return;
 
 	hash = next_hash();
@@ -242,9 +242,9 @@ rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
 	guard->custom_private = lappend(guard->custom_private,
 									make_probes(planning));
 	guard->custom_private = lappend(guard->custom_private,
-									make_state(planning, passes));
+									make_state(planning, expansions));
 	guard->custom_private = lappend(guard->custom_private,
-									rf_explain_tables(planning->glob, passes));
+									rf_explain_tables(planning->glob, expansions));
 	stmt->subplans = lappend(stmt->subplans, guard);
 	make_init_plan(stmt);
 	rf_add_inval_item(stmt, hash);
@@ -276,7 +276,7 @@ check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
 {
 	List	   *probes = list_nth(guard->custom_private, RF_GUARD_PROBES);
 	int			nprobes = list_length(probes);
-	const RfBulk *bulk = (const RfBulk *) &state->skips[state->nskips];
+	const RfDeniedSet *denied_set = (const RfDeniedSet *) &state->skips[state->nskips];
 
 	recheck->flat = palloc((nprobes + 1) * sizeof(bytea *));
 	recheck->sets = palloc0((nprobes + 1) * sizeof(RfKeySet *));
@@ -292,11 +292,11 @@ check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
 		if (!rf_recheck_skip(&state->skips[i], recheck))
 			return false;
 	}
-	for (int i = 0; i < state->nbulks; i++)
+	for (int i = 0; i < state->ndenied_sets; i++)
 	{
-		if (!rf_recheck_bulk(bulk, recheck))
+		if (!rf_recheck_denied_set(denied_set, recheck))
 			return false;
-		bulk = (const RfBulk *) &bulk->leaves[bulk->nwords];
+		denied_set = (const RfDeniedSet *) &denied_set->leaves[denied_set->nwords];
 	}
 	return true;
 }
@@ -323,7 +323,7 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 		recheck.serializable = snapshot;
 	recheck.in_recovery = RecoveryInProgress() ||
 		snapshot->takenDuringRecovery;
-	recheck.trust_stamps = state->in_recovery || !recheck.in_recovery;
+	recheck.trust_versions = state->in_recovery || !recheck.in_recovery;
 	if (!IsolationIsSerializable() && !recheck.in_recovery &&
 		rf_clock_read() == state->clock)
 		return true;
@@ -338,7 +338,7 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 		state->in_recovery = false;
 	}
 
-	/* What rf_guess_is_true() goes by. */
+	/* What rf_cached_no_holds() goes by. */
 	AcceptInvalidationMessages();
 	PG_TRY();
 	{

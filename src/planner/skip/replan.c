@@ -30,7 +30,7 @@
  * above ours that returns a plan it has kept does not hear of that; once more, and
  * it is passed by.
  */
-#define RF_MAX_GUESSES 3
+#define RF_MAX_ATTEMPTS 3
 
 /*
  * Plans the Query of a guard once more, by make_plan.  Skips nothing where told so.
@@ -44,7 +44,7 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
 	int			cursor_options = intVal(list_nth(guard->custom_private,
 												 RF_GUARD_CURSOR_OPTIONS));
 	bool		outer = rf_suppress_skips;
-	bool		outer_guesses = rf_suppress_guesses;
+	bool		outer_cached_probes = rf_suppress_cached_probes;
 	PlannedStmt *stmt;
 
 	/* A cursor made scrollable by what its plan could do. */
@@ -54,13 +54,13 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
 	PG_TRY();
 	{
 		rf_suppress_skips = outer || !skip;
-		rf_suppress_guesses = true;
+		rf_suppress_cached_probes = true;
 		stmt = make_plan(query, desc->sourceText, cursor_options, desc->params);
 	}
 	PG_FINALLY();
 	{
 		rf_suppress_skips = outer;
-		rf_suppress_guesses = outer_guesses;
+		rf_suppress_cached_probes = outer_cached_probes;
 	}
 	PG_END_TRY();
 	return stmt;
@@ -88,11 +88,11 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
 		PushActiveSnapshot(desc->snapshot);
 		pushed = true;
 	}
-	for (int guess = 1;; guess++)
+	for (int attempt = 1;; attempt++)
 	{
 		PlannedStmt *stmt = plan_query(desc, guard, eflags,
-									   guess <= RF_MAX_GUESSES,
-									   guess <= RF_MAX_GUESSES + 1 ?
+									   attempt <= RF_MAX_ATTEMPTS,
+									   attempt <= RF_MAX_ATTEMPTS + 1 ?
 									   planner : make_plan);
 		CustomScan *new_guard = rf_find_guard(stmt);
 

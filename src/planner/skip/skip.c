@@ -64,26 +64,26 @@ top_partitioned(PlannerInfo *root, Index rti)
 }
 
 /*
- * An earlier pass that asked the same of the same partitions, or NULL.  MIN
- * and MAX, for example, are planned twice.  A partition descriptor means something
- * as long as the planner keeps it, which it does until it is done: a hook below
- * ours may have the query planned twice.
+ * An earlier expansion that asked the same of the same partitions, or NULL.
+ * MIN and MAX, for example, are planned twice.  A partition descriptor means
+ * something as long as the planner keeps it, which it does until it is done:
+ * a hook below ours may have the query planned twice.
  */
-static RfPass *
-find_same_pass(const RfPass *pass)
+static RfExpansion *
+find_same_expansion(const RfExpansion *expansion)
 {
 	ListCell   *cell;
 
-	foreach(cell, rf_planning->passes)
+	foreach(cell, rf_planning->expansions)
 	{
-		RfPass	   *other = lfirst(cell);
+		RfExpansion *other = lfirst(cell);
 
-		if (other->relid == pass->relid &&
-			other->root->glob == pass->root->glob &&
-			other->partdesc == pass->partdesc &&
+		if (other->relid == expansion->relid &&
+			other->root->glob == expansion->root->glob &&
+			other->partdesc == expansion->partdesc &&
 			other->match.cond != NULL &&
-			bms_equal(other->leaves, pass->leaves) &&
-			rf_same_cond(other->match.cond, pass->match.cond))
+			bms_equal(other->leaves, expansion->leaves) &&
+			rf_same_cond(other->match.cond, expansion->match.cond))
 			return other;
 	}
 	return NULL;
@@ -110,22 +110,22 @@ number_probes(RfCond *cond)
  * Finds out which leaves can be left out.
  */
 static void
-ask_leaves(RfTable *table, RfPass *pass)
+ask_leaves(RfTable *table, RfExpansion *expansion)
 {
 	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
 												  "rangefilter probes",
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
-	Bitmapset  *rest = bms_copy(pass->leaves);
+	Bitmapset  *rest = bms_copy(expansion->leaves);
 
-	pass->skips = palloc0(sizeof(RfSkips));
-	pass->skips->context = CurrentMemoryContext;
-	pass->excluded = bms_copy(pass->leaves);
-	number_probes(pass->match.cond);
+	expansion->skips = palloc0(sizeof(RfSkips));
+	expansion->skips->context = CurrentMemoryContext;
+	expansion->excluded = bms_copy(expansion->leaves);
+	number_probes(expansion->match.cond);
 	table->has_counts = true;
 	rf_stats_pending = true;
-	if (rf_planning->guess && !rf_planning->in_recovery)
-		rest = rf_deny_in_bulk(table, pass, rest);
+	if (rf_planning->cached_probes && !rf_planning->in_recovery)
+		rest = rf_deny_leaves(table, expansion, rest);
 	while ((i = bms_next_member(rest, i)) >= 0)
 	{
 		MemoryContext old;
@@ -133,19 +133,19 @@ ask_leaves(RfTable *table, RfPass *pass)
 
 		CHECK_FOR_INTERRUPTS();
 		old = MemoryContextSwitchTo(scratch);
-		excluded = rf_exclude_leaf(table, pass->match.cond,
-								   pass->partdesc->oids[i], i,
-								   rf_planning->in_recovery, pass->skips);
+		excluded = rf_exclude_leaf(table, expansion->match.cond,
+								   expansion->partdesc->oids[i], i,
+								   rf_planning->in_recovery, expansion->skips);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(scratch);
 		if (!excluded)
 		{
-			pass->excluded = bms_del_member(pass->excluded, i);
-			rf_watch_leaf(table, pass, pass->partdesc->oids[i], i);
+			expansion->excluded = bms_del_member(expansion->excluded, i);
+			rf_watch_leaf(table, expansion, expansion->partdesc->oids[i], i);
 		}
 	}
-	if (bms_is_empty(pass->excluded))
-		pass->excluded = NULL;
+	if (bms_is_empty(expansion->excluded))
+		expansion->excluded = NULL;
 	MemoryContextDelete(scratch);
 }
 
@@ -171,33 +171,33 @@ live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
 /*
  * What the indexes of a partitioned table say about its live leaves.
  */
-static RfPass *
-make_pass(PlannerInfo *root, RelOptInfo *parent, Oid relid,
-		  PartitionDesc partdesc)
+static RfExpansion *
+make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
+			   PartitionDesc partdesc)
 {
-	RfPass	   *pass = palloc0(sizeof(RfPass));
+	RfExpansion *expansion = palloc0(sizeof(RfExpansion));
 	RfTable    *table = rf_find_table(relid);
-	RfPass	   *same;
+	RfExpansion *same;
 
-	pass->root = root;
-	pass->top_rti = top_partitioned(root, parent->relid);
-	pass->relid = relid;
-	pass->partdesc = partdesc;
-	pass->leaves = live_leaves(parent, partdesc);
-	if (!rf_match(parent, table, &pass->match))
-		return pass;
-	same = find_same_pass(pass);
+	expansion->root = root;
+	expansion->top_rti = top_partitioned(root, parent->relid);
+	expansion->relid = relid;
+	expansion->partdesc = partdesc;
+	expansion->leaves = live_leaves(parent, partdesc);
+	if (!rf_match(parent, table, &expansion->match))
+		return expansion;
+	same = find_same_expansion(expansion);
 	if (same != NULL)
 	{
-		pass->skips = same->skips;
-		pass->excluded = same->excluded;
+		expansion->skips = same->skips;
+		expansion->excluded = same->excluded;
 	}
 	else
 	{
-		rf_watch_pass(pass, parent);
-		ask_leaves(table, pass);
+		rf_watch_expansion(expansion, parent);
+		ask_leaves(table, expansion);
 	}
-	return pass;
+	return expansion;
 }
 
 /*
@@ -211,7 +211,7 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 	Relation	relation;
 	PartitionDesc partdesc;
 	int			first = bms_next_member(parent->live_parts, -1);
-	RfPass	   *pass;
+	RfExpansion *expansion;
 
 	relation = table_open(root->simple_rte_array[parent->relid]->relid,
 						  NoLock);
@@ -225,12 +225,12 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 										live_leaves(parent, partdesc));
 		else
 		{
-			pass = make_pass(root, parent, RelationGetRelid(relation),
-							 partdesc);
-			if (pass->excluded != NULL)
+			expansion = make_expansion(root, parent, RelationGetRelid(relation),
+									   partdesc);
+			if (expansion->excluded != NULL)
 				rf_mark_plan(root);
-			if (rf_core_drop_members(parent, rel, first, pass->excluded))
-				rf_planning->passes = lappend(rf_planning->passes, pass);
+			if (rf_core_drop_members(parent, rel, first, expansion->excluded))
+				rf_planning->expansions = lappend(rf_planning->expansions, expansion);
 		}
 	}
 	table_close(relation, NoLock);

@@ -48,7 +48,7 @@ typedef struct RfGuardState
 	RfClock		clock;			/* before the summaries were last read */
 	bool		in_recovery;	/* NOs are good for a standby's snapshots */
 	int32		nskips;
-	int32		nbulks;			/* these follow skips */
+	int32		ndenied_sets;	/* these follow skips */
 	RfSkip		skips[FLEXIBLE_ARRAY_MEMBER];
 } RfGuardState;
 
@@ -77,7 +77,7 @@ struct ExplainState;
 extern char *rf_relation_names(List *oids, bool qualified);
 extern void rf_explain_counts(double skipped, double considered,
 							  struct ExplainState *es);
-extern List *rf_explain_tables(PlannerGlobal *glob, List *passes);
+extern List *rf_explain_tables(PlannerGlobal *glob, List *expansions);
 extern Node *rf_create_guard_state(CustomScan *guard);
 
 #endif							/* RANGEFILTER_SKIP_H */

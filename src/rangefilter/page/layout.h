@@ -113,7 +113,7 @@ typedef struct RfMetaData
 	uint16		version;
 	uint16		codec_id;		/* encoding of the keys, RfCodec.id */
 	uint64		identity;		/* drawn at random by every build */
-	uint64		changes;		/* see RfStamp */
+	uint64		changes;		/* see RfSummaryVersion */
 	uint32		generation;		/* summarizes finished */
 	uint32		flags;
 	BlockNumber summarized;		/* segments cover heap blocks before this */
@@ -167,14 +167,14 @@ typedef struct RfSegment
 	uint32		range_blocks;	/* places tell ranges of so many heap blocks
 								 * apart; 0: there are no places */
 	uint32		place_pages;	/* the run's last pages have places */
-	uint64		loose;			/* ranges that may hold any of the keys: a bit
+	uint64		imprecise;		/* ranges that may hold any of the keys: a bit
 								 * each, or for groups of ranges */
 	uint16		places_len;		/* bytes of places in the entry instead */
 	uint16		unused[3];
 } RfSegment;
 
-/* Bits in RfSegment.loose. */
-#define RF_LOOSE_BITS 64
+/* Bits in RfSegment.imprecise. */
+#define RF_IMPRECISE_BITS 64
 
 /* The largest entry there can be, but for places. */
 #define RF_MAX_SEGMENT_SIZE \

@@ -172,8 +172,8 @@ extern uint32 rf_places_room(void);
 extern uint64 rf_most_placed_rows(void);
 extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
 extern uint32 rf_range_count(const RfSegment *segment);
-extern uint32 rf_loose_count(const RfSegment *segment);
-extern uint64 rf_loose_bit(const RfSegment *segment, BlockNumber heap_block);
+extern uint32 rf_imprecise_count(const RfSegment *segment);
+extern uint64 rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block);
 extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
 							  const RfSegment *segment, const RfKeySet *set,
 							  uint64 *ranges);

@@ -3,17 +3,17 @@
  * rfplaces.c
  *	  Where in the heap the keys of a segment are.
  *
- * A segment may have places (filter/places/places.h) beside its filter: for each key
- * the ranges of heap blocks that hold it, all ranges being of the same number
- * of blocks.  They are either in the segment's directory entry, in what room
- * there is on the metapage, or on the last pages of its run.
+ * A segment may have places (filter/places/places.h) beside its filter: for
+ * each key the ranges of heap blocks that hold it, all ranges being of the
+ * same number of blocks.  They are either in the segment's directory entry,
+ * in what room there is on the metapage, or on the last pages of its run.
  *
  * Whoever asks for places and cannot be told gets all ranges.
  *
  * An insert into a block of the segment whose key the filter has, but not
- * there, makes the block's range *loose*: any of the segment's keys may be in it
- * from now on.  That happens once for a range, so that it costs nothing to
- * update rows again and again; the next summarize makes it good.
+ * there, makes the block's range *imprecise*: any of the segment's keys may
+ * be in it from now on.  That happens once for a range, so that it costs
+ * nothing to update rows again and again; the next summarize makes it good.
  *
  *-------------------------------------------------------------------------
  */
@@ -153,41 +153,41 @@ rf_range_count(const RfSegment *segment)
 }
 
 /*
- * The bit in a segment's loose that stands for the range of a heap block.
+ * The bit in a segment's imprecise that stands for the range of a heap block.
  */
 uint64
-rf_loose_bit(const RfSegment *segment, BlockNumber heap_block)
+rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block)
 {
 	uint32		range = (heap_block - segment->start) / segment->range_blocks;
-	uint32		group = (rf_range_count(segment) + RF_LOOSE_BITS - 1) /
-	RF_LOOSE_BITS;
+	uint32		group = (rf_range_count(segment) + RF_IMPRECISE_BITS - 1) /
+	RF_IMPRECISE_BITS;
 
 	return UINT64CONST(1) << (range / group);
 }
 
 /*
- * How many of a segment's ranges are loose?
+ * How many of a segment's ranges are imprecise?
  */
 uint32
-rf_loose_count(const RfSegment *segment)
+rf_imprecise_count(const RfSegment *segment)
 {
-	uint32		group = (rf_range_count(segment) + RF_LOOSE_BITS - 1) /
-	RF_LOOSE_BITS;
+	uint32		group = (rf_range_count(segment) + RF_IMPRECISE_BITS - 1) /
+	RF_IMPRECISE_BITS;
 
-	return Min(bits_count(segment->loose) * group, rf_range_count(segment));
+	return Min(bits_count(segment->imprecise) * group, rf_range_count(segment));
 }
 
 /*
- * Sets the bits of loose ranges.
+ * Sets the bits of imprecise ranges.
  */
 static void
-rf_add_loose(const RfSegment *segment, uint64 *ranges)
+rf_add_imprecise(const RfSegment *segment, uint64 *ranges)
 {
 	uint32		nranges = rf_range_count(segment);
-	uint32		group = (nranges + RF_LOOSE_BITS - 1) / RF_LOOSE_BITS;
+	uint32		group = (nranges + RF_IMPRECISE_BITS - 1) / RF_IMPRECISE_BITS;
 
 	for (uint32 range = 0; range < nranges; range++)
-		if (segment->loose >> (range / group) & 1)
+		if (segment->imprecise >> (range / group) & 1)
 			ranges[range / 64] |= UINT64CONST(1) << (range % 64);
 }
 
@@ -311,8 +311,8 @@ rf_collect_places(RfFile *file, const RfMetaData *meta,
 			known = answer == RF_NO;
 	}
 	rf_run_reader_end(&reader);
-	if (known && segment->loose != 0)
-		rf_add_loose(segment, ranges);
+	if (known && segment->imprecise != 0)
+		rf_add_imprecise(segment, ranges);
 	return known;
 }
 
@@ -360,7 +360,7 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 	bool		placed;
 
 	if (segment->range_blocks == 0 ||
-		(segment->loose & rf_loose_bit(segment, heap_block)) != 0)
+		(segment->imprecise & rf_imprecise_bit(segment, heap_block)) != 0)
 		return true;
 	rf_run_reader_begin(&reader, file, meta, segment);
 	placed = rf_range_ranks(segment, kind, &range, &reader.reader,

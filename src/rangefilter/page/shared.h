@@ -18,34 +18,35 @@
 #include "utils/relcache.h"
 
 /* Some ten thousand partitions should not often meet. */
-#define RF_SLOTS	4096
+#define RF_CHANGE_COUNTERS	4096
 
 /* 256 kB: some pages of each of ten thousand indexes. */
 #define RF_HINTS	65536
 
 typedef struct RfShared
 {
-	pg_atomic_uint64 slots[RF_SLOTS];
-	pg_atomic_uint64 moves;		/* counts what all slots count */
+	pg_atomic_uint64 counters[RF_CHANGE_COUNTERS];
+	pg_atomic_uint64 moves;		/* counts what all of them count */
 	pg_atomic_uint32 hints[RF_HINTS];
 } RfShared;
 
 /* NULL where the server has not loaded the library. */
 extern RfShared *rf_shared;
 
-/* ---- rfslots.c ---- */
+/* ---- rfcounters.c ---- */
 
-extern void rf_advance_slot(Oid index);
-extern void rf_move_stamp(Relation index, RfMetaData *meta);
+extern void rf_advance_change_counter(Oid index);
+extern void rf_move_version(Relation index, RfMetaData *meta);
 
 /*
- * A number that moves with the stamp of an index, and maybe at other times.  What
- * is read from the index after the number, be it by a copy or another process,
- * stays true as long as the number is the same; but for changes of which file the
- * index is, about which invalidations tell, too.  0 where there are no such
- * numbers: the server has not preloaded the library, or is in recovery.
+ * A number that moves with the version of an index, and maybe at other times.
+ * What is read from the index after the number, be it by a cached metapage or
+ * another process, stays true as long as the number is the same; but for
+ * changes of which file the index is, about which invalidations tell, too.  0
+ * where there are no such numbers: the server has not preloaded the library,
+ * or is in recovery.
  */
-extern uint64 rf_read_slot(Oid index);
+extern uint64 rf_read_change_counter(Oid index);
 
 /*
  * A number that moves after any of those has.  So if all of them were read after
@@ -62,7 +63,7 @@ extern uint64 rf_inserts;
 
 /*
  * How many keys this backend has written to deltas so far: where the number
- * has changed, copies may lack what this transaction inserted.
+ * has changed, cached metapages may lack what this transaction inserted.
  */
 extern uint64 rf_keys_written;
 

@@ -12,14 +12,14 @@
 
 /* rfprobe.c */
 extern void rf_locked_file(RfFile *file, const RfRelFile *locator,
-						   const RfCopy *copy);
+						   const RfCachedMeta *cached);
 extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 							   const RfSegment *segment, const RfKeySet *set,
 							   bool in_recovery);
 
-/* rfcopy.c */
-extern void rf_copy_keep(const RfFile *file, Page page, RfCopySlot *slot);
-extern void rf_copy_hints(const RfCopy *copy, RfFile *file);
+/* rfmetacache.c */
+extern void rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref);
+extern void rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file);
 
 /* rfdigests.c; rangefilter.shared_cache_size (kB) */
 extern int	rf_shared_cache_size;

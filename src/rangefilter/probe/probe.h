@@ -20,74 +20,75 @@
  * The state of a summary.  While it is the same, every NO stays a NO: each
  * change that could turn one into something else moves it.
  */
-typedef struct RfStamp
+typedef struct RfSummaryVersion
 {
 	uint64		identity;		/* drawn at random by every build */
 	uint64		changes;		/* drawn at random by every change */
-} RfStamp;
+} RfSummaryVersion;
 
 /*
- * A backend's copy of an index's metapage, to be asked in its place.  What such a copy
- * says was true when its stamp was read; whether it still is, is for the caller to
- * find out, if it matters.
+ * A backend's cached metapage of an index, to be asked in its place.  What
+ * such a cached metapage says was true when its version was read; whether it
+ * still is, is for the caller to find out, if it matters.
  */
-typedef struct RfCopy RfCopy;
+typedef struct RfCachedMeta RfCachedMeta;
 
 static inline bool
-rf_same_stamp(const RfStamp *a, const RfStamp *b)
+rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
 {
 	return a->identity == b->identity && a->changes == b->changes;
 }
 
 /*
- * What the digest in a column of a group says it is of: an index, in a file, with
- * this stamp when rf_read_slot() said slot.  Where there are no such numbers, slot is
- * another one that tells a time, which is for the caller to choose.
+ * What the digest in a column of a matrix says it is of: an index, in a file,
+ * with this version when rf_read_change_counter() said validity.  Where there
+ * are no such numbers, validity is another one that tells a time, which is
+ * for the caller to choose.
  */
-typedef struct RfColumn
+typedef struct RfDigestColumn
 {
 	Oid			index;			/* InvalidOid: the column is empty */
 	RfRelFile	locator;
-	uint64		slot;			/* never 0 */
-	RfStamp		stamp;
-} RfColumn;
+	uint64		validity;		/* never 0 */
+	RfSummaryVersion version;
+} RfDigestColumn;
 
-/* How a session sees a group. */
-typedef struct RfDigestGroup RfDigestGroup;
+/* How a session sees a matrix. */
+typedef struct RfDigestMatrix RfDigestMatrix;
 typedef struct RfDigestView
 {
-	RfDigestGroup *group;		/* or NULL; then the rest means nothing */
+	RfDigestMatrix *matrix;		/* or NULL; then the rest means nothing */
 	uint64		writes;			/* number of its state then */
-	FilterDigest frame;
+	FilterDigest buckets;
 	const uint64 *rows;
-	RfColumn	columns[FILTER_DIGESTS];
+	RfDigestColumn columns[FILTER_DIGESTS];
 } RfDigestView;
 
-/* Where a copy is kept. */
-typedef struct RfCopySlot
+/* Where a cached metapage is kept. */
+typedef struct RfCachedMetaRef
 {
-	RfCopy	  **copy;			/* NULL: none yet */
-	MemoryContext context;		/* where copies are allocated */
-} RfCopySlot;
+	RfCachedMeta **cached;		/* NULL: none yet */
+	MemoryContext context;		/* where cached metapages are allocated */
+} RfCachedMetaRef;
 
 /*
- * Reads the stamp of an open index.  False where it cannot be had (empty or
+ * Reads the version of an open index.  False where it cannot be had (empty or
  * damaged file).  Takes and releases a share lock on the metapage.
  */
-extern bool rf_read_stamp(Relation index, RfStamp *stamp);
+extern bool rf_read_version(Relation index, RfSummaryVersion *version);
 
 /*
  * May a row version of the indexed table have a key in the set?  The caller
- * holds at least AccessShareLock on the index.  *stamp is what was read before
- * anything else; it is set unless the answer is RF_UNKNOWN.  in_recovery: the
- * snapshot the answer is for was, or may have been, taken during recovery.
- * Damaged or unreadable pages give RF_UNKNOWN.  If slot is not NULL, a copy of
- * what was asked is kept there or brought up to date, room permitting; an older
- * one does not stay.
+ * holds at least AccessShareLock on the index.  *version is what was read
+ * before anything else; it is set unless the answer is RF_UNKNOWN.
+ * in_recovery: the snapshot the answer is for was, or may have been, taken
+ * during recovery.  Damaged or unreadable pages give RF_UNKNOWN.  If ref is
+ * not NULL, a cached metapage of what was asked is kept there or brought up
+ * to date, room permitting; an older one does not stay.
  */
 extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
-									 bool in_recovery, RfStamp *stamp,
-									 RfCopySlot *slot);
+									 bool in_recovery, RfSummaryVersion *version,
+									 RfCachedMetaRef *ref);
 
 /*
  * The same for an index that is locked but not open, by the locator of its file.
@@ -96,48 +97,50 @@ extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
  */
 extern RfAnswer rf_probe_by_file(const RfRelFile *locator,
 								 const RfCodec *codec, const RfKeySet *set,
-								 bool in_recovery, RfStamp *stamp,
-								 RfCopySlot *slot);
-extern bool rf_read_stamp_by_file(const RfRelFile *locator,
-								  const RfCodec *codec, const RfCopy *copy,
-								  RfStamp *stamp);
+								 bool in_recovery, RfSummaryVersion *version,
+								 RfCachedMetaRef *ref);
+extern bool rf_read_version_by_file(const RfRelFile *locator,
+									const RfCodec *codec, const RfCachedMeta *cached,
+									RfSummaryVersion *version);
 
 /*
- * The same by a copy, without opening or locking the index: RF_UNKNOWN also
- * where a page it needs is not where it was.
+ * The same by a cached metapage, without opening or locking the index:
+ * RF_UNKNOWN also where a page it needs is not where it was.
  */
-extern RfAnswer rf_copy_probe(RfCopy *copy, const RfKeySet *set,
-							  bool in_recovery, RfStamp *stamp);
+extern RfAnswer rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set,
+									 bool in_recovery, RfSummaryVersion *version);
 
 /*
- * Makes a copy for those who ask it many times, of an open index whose keys are of this
- * kind: in the current context, with copies of the run's pages as they are read.  That
- * takes from *budget (bytes), which must outlive it.  NULL where there can be
- * none.  While it is in use the caller keeps the index locked and open.
+ * Makes a cached metapage for those who ask it many times, of an open index
+ * whose keys are of this kind: in the current context, with copies of the
+ * run's pages as they are read.  That takes from *budget (bytes), which must
+ * outlive it.  NULL where there can be none.  While it is in use the caller
+ * keeps the index locked and open.
  */
-extern RfCopy *rf_copy_make(Relation index, RfKeyKind kind, Size *budget);
+extern RfCachedMeta *rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget);
 
-/* The stamp of what was copied. */
-extern RfStamp rf_copy_stamp(const RfCopy *copy);
+/* The version of what was copied. */
+extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 
 /*
- * Is it time to make a digest of what the copy is asked about, since it is asked
- * so often?  0: no; else the number of keys, some nanoseconds each.
+ * Is it time to make a digest of what the cached metapage is asked about,
+ * since it is asked so often?  0: no; else the number of keys, some
+ * nanoseconds each.
  */
-extern uint64 rf_copy_wants_digest(const RfCopy *copy);
+extern uint64 rf_cached_meta_wants_digest(const RfCachedMeta *cached);
 
 /*
- * Makes a digest with a frame, if that suits, of an index that is locked and in this
- * file; its bits are allocated in the current context.  It reads all of the filter.
- * Where it fails, or frame is NULL since there is none, nobody wants one for
- * a while.
+ * Makes a digest with buckets, if that suits, of an index that is locked and
+ * in this file; its bits are allocated in the current context.  It reads all
+ * of the filter.  Where it fails, or buckets is NULL since there is none,
+ * nobody wants one for a while.
  */
-extern bool rf_copy_digest(RfCopy *copy, const RfRelFile *locator,
-						   const FilterDigest *frame, FilterDigest *digest);
+extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
+								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * What a digest of the copy would span, and of how many keys.  False where there
- * can be none.
+ * What a digest of the cached metapage would span, and of how many keys.
+ * False where there can be none.
  */
 typedef struct RfSpan
 {
@@ -146,23 +149,23 @@ typedef struct RfSpan
 	uint64		nkeys;
 } RfSpan;
 
-extern bool rf_copy_span(const RfCopy *copy, RfSpan *span);
+extern bool rf_cached_meta_span(const RfCachedMeta *cached, RfSpan *span);
 
 /* How many bits a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
 
-/* Is what has this span well served by a digest with the frame? */
-extern bool rf_span_fits(const RfSpan *span, const FilterDigest *frame);
+/* Is what has this span well served by a digest with the buckets? */
+extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*
- * Groups of digests (rfdigests.c): in shared memory, or the session's own where the
- * server has not loaded the library.  How many bytes there are for them: 0 in
- * recovery.
+ * Digest matrices (rfdigests.c): in shared memory, or the session's own where
+ * the server has not loaded the library.  How many bytes there are for them:
+ * 0 in recovery.
  */
 extern Size rf_digests_room(void);
 
 /*
- * Looks at the group of the leaves of a partitioned index from
+ * Looks at the matrix of the leaves of a partitioned index from
  * FILTER_DIGESTS * number on.  False: there is none.
  */
 extern bool rf_digests_view(Oid index, int number, RfDigestView *view);
@@ -171,31 +174,31 @@ extern bool rf_digests_view(Oid index, int number, RfDigestView *view);
  * Makes one without digests, if there is room: where there is none, or, if it is
  * still as it was when old was made, instead of it.
  */
-extern void rf_digests_make(Oid index, int number, const FilterDigest *frame,
+extern void rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 							const RfDigestView *old);
 
 /*
- * Is the group as it was when it was looked at?  If so, what was read of its rows
- * between then and now is of that state.
+ * Is the matrix as it was when it was looked at?  If so, what was read of its
+ * rows between then and now is of that state.
  */
 extern bool rf_digests_unchanged(const RfDigestView *view);
 
-/* The group is asked, so it should stay. */
+/* The matrix is asked, so it should stay. */
 extern void rf_digests_used(const RfDigestView *view);
 
 /*
- * Puts a digest with the group's frame into a column, unless the group is not as it
- * was.  The view is then one of the new state.
+ * Puts a digest with the matrix's buckets into a column, unless the matrix is
+ * not as it was.  The view is then one of the new state.
  */
 extern void rf_digests_put(RfDigestView *view, const FilterDigest *digest,
-						   int number, const RfColumn *column);
+						   int number, const RfDigestColumn *column);
 
-/* Throws a group away that is the session's own; of shared ones none. */
+/* Throws a matrix away that is the session's own; of shared ones none. */
 extern void rf_digests_forget(Oid index, int number);
 
 /*
- * Throws away all memory for groups of the session's own, which nobody may have a view
- * of any more.
+ * Throws away all memory for matrices of the session's own, which nobody may
+ * have a view of any more.
  */
 extern void rf_digests_forget_own(void);
 
@@ -203,8 +206,8 @@ extern void rf_digests_forget_own(void);
 extern void rf_digests_usage(int64 *columns, int64 *bytes);
 extern void rf_digests_own_usage(int64 *columns, int64 *bytes);
 
-/* Throws a copy away. */
-extern void rf_copy_forget(RfCopySlot *slot);
+/* Throws a cached metapage away. */
+extern void rf_cached_meta_forget(RfCachedMetaRef *ref);
 
 /*
  * What the segments of an index have, all together.  Keys in several segments

@@ -1,27 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * rfdigests.c
- *	  Groups of digests: in shared memory, where the server loaded the library, else
+ *	  Digest matrices: in shared memory, where the server loaded the library, else
  *	  the session's own.
  *
- * A group is 64 columns of bits, for the digests of 64 indexes; probe.h has what
- * goes with a column.  Any session may put a digest into a column, and all
- * may read.
+ * A matrix is 64 columns of bits, for the digests of 64 indexes; probe.h has
+ * what goes with a column.  Any session may put a digest into a column, and
+ * all may read.
  *
- * A lock is for finding groups and for those who change one.  Who asks takes none:
- * each group has a number that is odd while the group is being changed and
- * another one afterwards.  What was read while it stayed what it was, when the
- * group's columns were looked at under the lock, is what these columns say.
+ * A lock is for finding matrices and for those who change one.  Who asks
+ * takes none: each matrix has a number that is odd while the matrix is being
+ * changed and another one afterwards.  What was read while it stayed what it
+ * was, when the matrix's columns were looked at under the lock, is what these
+ * columns say.
  *
- * Bits are in an area in which room is made by throwing away groups that nobody
- * has asked for some time.  Who still reads there finds the number changed.
+ * Bits are in an area in which room is made by throwing away matrices that
+ * nobody has asked for some time.  Who still reads there finds the number
+ * changed.
  *
- * Groups of a session's own are the same, but for the memory, which is of
+ * Matrices of a session's own are the same, but for the memory, which is of
  * rangefilter.cache_size, and for the lock: nobody else is there.
  *
- * A group may be wrong about nothing, but may be of the past: whose digest a
- * column is, of which file, and at what time, is for those to look at who want to
- * rely on it.
+ * A matrix may be wrong about nothing, but may be of the past: whose digest a
+ * column is, of which file, and at what time, is for those to look at who
+ * want to rely on it.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,16 +43,16 @@
 #include "utils/dsa.h"
 #include "utils/memutils.h"
 
-/* Groups there can be at a time. */
-#define GROUPS	1024
+/* Matrices there can be at a time. */
+#define MATRICES	1024
 
 /* A session has room for its own ones if there are so many bytes for each. */
-#define BYTES_PER_OWN_GROUP	(64 * 1024)
+#define BYTES_PER_OWN_MATRIX	(64 * 1024)
 
-/* Seconds: groups asked for later than this ago are not thrown away ... */
+/* Seconds: matrices asked for later than this ago are not thrown away ... */
 #define IN_USE	10
 
-/* ... and that a group was asked for is not noted more often. */
+/* ... and that a matrix was asked for is not noted more often. */
 #define NOTE_USE	2
 
 /* Less is not worth the trouble. */
@@ -59,37 +61,37 @@
 /* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
 #define LOCK_NAME	"rangefilter_digests"
 
-/* Whose a group is: that of an index's leaves from 64 * number on. */
-typedef struct GroupKey
+/* Whose a matrix is: that of an index's leaves from 64 * number on. */
+typedef struct MatrixKey
 {
 	Oid			database;
-	Oid			index;			/* partitioned; InvalidOid: the group is free */
+	Oid			index;			/* partitioned; InvalidOid: the matrix is free */
 	int			number;
-} GroupKey;
+} MatrixKey;
 
-struct RfDigestGroup
+struct RfDigestMatrix
 {
 	pg_atomic_uint64 writes;
 	pg_atomic_uint64 used_at;	/* second */
 	dsa_pointer memory;			/* of shared ones */
 	uint64	   *rows;
-	FilterDigest frame;
-	RfColumn	columns[FILTER_DIGESTS];
+	FilterDigest buckets;
+	RfDigestColumn columns[FILTER_DIGESTS];
 };
 
-/* Keys are apart from groups, to be looked through fast. */
+/* Keys are apart from matrices, to be looked through fast. */
 typedef struct DigestStore
 {
 	LWLock	   *lock;			/* NULL: this is the session's own */
 	Size		size;			/* of the area behind this */
-	int			ngroups;
-	GroupKey	keys[GROUPS];
-	RfDigestGroup groups[FLEXIBLE_ARRAY_MEMBER];
+	int			nmatrices;
+	MatrixKey	keys[MATRICES];
+	RfDigestMatrix matrices[FLEXIBLE_ARRAY_MEMBER];
 } DigestStore;
 
-#define STORE_SIZE(ngroups) \
-	CACHELINEALIGN(offsetof(DigestStore, groups) + \
-				   (ngroups) * sizeof(RfDigestGroup))
+#define STORE_SIZE(nmatrices) \
+	CACHELINEALIGN(offsetof(DigestStore, matrices) + \
+				   (nmatrices) * sizeof(RfDigestMatrix))
 
 int			rf_shared_cache_size = 65536;
 
@@ -106,7 +108,7 @@ static Size area_size;
 static void *
 area_place(void)
 {
-	return (char *) store + STORE_SIZE(GROUPS);
+	return (char *) store + STORE_SIZE(MATRICES);
 }
 
 /*
@@ -119,23 +121,23 @@ rf_digests_memory(void)
 	if (area_size < LEAST_MEMORY)
 		return 0;
 	RequestNamedLWLockTranche(LOCK_NAME, 1);
-	return STORE_SIZE(GROUPS) + area_size + PG_CACHE_LINE_SIZE;
+	return STORE_SIZE(MATRICES) + area_size + PG_CACHE_LINE_SIZE;
 }
 
 /*
  * A new store is empty.
  */
 static void
-clear_store(int ngroups)
+clear_store(int nmatrices)
 {
 	store->lock = NULL;
 	store->size = 0;
-	store->ngroups = ngroups;
-	for (int i = 0; i < ngroups; i++)
+	store->nmatrices = nmatrices;
+	for (int i = 0; i < nmatrices; i++)
 	{
 		store->keys[i].index = InvalidOid;
-		pg_atomic_init_u64(&store->groups[i].writes, 0);
-		pg_atomic_init_u64(&store->groups[i].used_at, 0);
+		pg_atomic_init_u64(&store->matrices[i].writes, 0);
+		pg_atomic_init_u64(&store->matrices[i].used_at, 0);
 	}
 }
 
@@ -152,11 +154,11 @@ rf_start_digests(void)
 	if (area_size < LEAST_MEMORY)
 		return;
 	store = ShmemInitStruct("rangefilter digests",
-							STORE_SIZE(GROUPS) + area_size,
+							STORE_SIZE(MATRICES) + area_size,
 							&found);
 	if (found)
 		return;
-	clear_store(GROUPS);
+	clear_store(MATRICES);
 	store->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
 	store->size = area_size;
 	area = dsa_create_in_place(area_place(), area_size, store->lock->tranche,
@@ -226,16 +228,16 @@ unlock_store(void)
 }
 
 /*
- * The group with this key, or NULL.  The lock is held.
+ * The matrix with this key, or NULL.  The lock is held.
  */
-static RfDigestGroup *
-find_group(Oid index, int number)
+static RfDigestMatrix *
+find_matrix(Oid index, int number)
 {
-	for (int i = 0; i < store->ngroups; i++)
+	for (int i = 0; i < store->nmatrices; i++)
 	{
 		if (store->keys[i].index == index && store->keys[i].number == number &&
 			store->keys[i].database == MyDatabaseId)
-			return &store->groups[i];
+			return &store->matrices[i];
 	}
 	return NULL;
 }
@@ -247,23 +249,24 @@ this_second(void)
 }
 
 /*
- * Begins to change a group; the lock is held exclusively, until end_change().
+ * Begins to change a matrix; the lock is held exclusively, until end_change().
  * Nothing in between may fail.
  */
 static void
-begin_change(RfDigestGroup *group)
+begin_change(RfDigestMatrix *matrix)
 {
-	(void) pg_atomic_fetch_add_u64(&group->writes, 1);
+	(void) pg_atomic_fetch_add_u64(&matrix->writes, 1);
 }
 
 static void
-end_change(RfDigestGroup *group)
+end_change(RfDigestMatrix *matrix)
 {
-	(void) pg_atomic_fetch_add_u64(&group->writes, 1);
+	(void) pg_atomic_fetch_add_u64(&matrix->writes, 1);
 }
 
 /*
- * Would a session's own digests take room that copies are to have left?
+ * Would a session's own digests take room that cached metapages are to have
+ * left?
  */
 static bool
 is_too_much(Size size)
@@ -280,12 +283,12 @@ is_too_much(Size size)
 static bool
 need_store(void)
 {
-	int			ngroups = Min(GROUPS,
-							  rf_session_limit() / BYTES_PER_OWN_GROUP);
+	int			nmatrices = Min(MATRICES,
+								rf_session_limit() / BYTES_PER_OWN_MATRIX);
 
 	if (store != NULL)
 		return true;
-	if (ngroups == 0 || is_too_much(STORE_SIZE(ngroups)))
+	if (nmatrices == 0 || is_too_much(STORE_SIZE(nmatrices)))
 		return false;
 
 	/* Of small sizes: so what is freed is not kept for others. */
@@ -293,80 +296,80 @@ need_store(void)
 		own_context = AllocSetContextCreate(rf_session_context(),
 											"rangefilter digests",
 											ALLOCSET_SMALL_SIZES);
-	store = MemoryContextAllocZero(own_context, STORE_SIZE(ngroups));
-	clear_store(ngroups);
+	store = MemoryContextAllocZero(own_context, STORE_SIZE(nmatrices));
+	clear_store(nmatrices);
 	rf_cache_used += GetMemoryChunkSpace(store);
 	return true;
 }
 
 /*
- * Memory for the bits of a group, set to 0.  False where there is no room.
+ * Memory for the bits of a matrix, set to 0.  False where there is no room.
  */
 static bool
-allocate_rows(RfDigestGroup *group, Size size)
+allocate_rows(RfDigestMatrix *matrix, Size size)
 {
 	if (is_shared())
 	{
-		group->memory = dsa_allocate_extended(attach_area(), size,
-											  DSA_ALLOC_HUGE |
-											  DSA_ALLOC_NO_OOM | DSA_ALLOC_ZERO);
-		if (!DsaPointerIsValid(group->memory))
+		matrix->memory = dsa_allocate_extended(attach_area(), size,
+											   DSA_ALLOC_HUGE |
+											   DSA_ALLOC_NO_OOM | DSA_ALLOC_ZERO);
+		if (!DsaPointerIsValid(matrix->memory))
 			return false;
-		group->rows = dsa_get_address(attach_area(), group->memory);
+		matrix->rows = dsa_get_address(attach_area(), matrix->memory);
 		return true;
 	}
 	if (is_too_much(size))
 		return false;
-	group->rows = MemoryContextAllocExtended(own_context, size,
-											 MCXT_ALLOC_HUGE |
-											 MCXT_ALLOC_NO_OOM |
-											 MCXT_ALLOC_ZERO);
-	if (group->rows == NULL)
+	matrix->rows = MemoryContextAllocExtended(own_context, size,
+											  MCXT_ALLOC_HUGE |
+											  MCXT_ALLOC_NO_OOM |
+											  MCXT_ALLOC_ZERO);
+	if (matrix->rows == NULL)
 		return false;
-	rf_cache_used += GetMemoryChunkSpace(group->rows);
+	rf_cache_used += GetMemoryChunkSpace(matrix->rows);
 	return true;
 }
 
 static void
-free_rows(RfDigestGroup *group)
+free_rows(RfDigestMatrix *matrix)
 {
 	if (is_shared())
-		dsa_free(attach_area(), group->memory);
+		dsa_free(attach_area(), matrix->memory);
 	else
 	{
-		rf_cache_used -= GetMemoryChunkSpace(group->rows);
-		pfree(group->rows);
+		rf_cache_used -= GetMemoryChunkSpace(matrix->rows);
+		pfree(matrix->rows);
 	}
 }
 
 /*
- * Throws a group away.  The lock is held exclusively.
+ * Throws a matrix away.  The lock is held exclusively.
  */
 static void
-free_group(int i)
+free_matrix(int i)
 {
-	RfDigestGroup *group = &store->groups[i];
+	RfDigestMatrix *matrix = &store->matrices[i];
 
-	begin_change(group);
+	begin_change(matrix);
 	store->keys[i].index = InvalidOid;
-	memset(group->columns, 0, sizeof(group->columns));
-	end_change(group);
-	free_rows(group);
+	memset(matrix->columns, 0, sizeof(matrix->columns));
+	end_change(matrix);
+	free_rows(matrix);
 }
 
 /*
- * Throws the group away that nobody has asked for the longest time, and returns its
- * number; -1 where all are in use.
+ * Throws the matrix away that nobody has asked for the longest time, and
+ * returns its number; -1 where all are in use.
  */
 static int
-free_oldest_group(void)
+free_oldest_matrix(void)
 {
 	int			oldest = -1;
 	uint64		used_at = 0;
 
-	for (int i = 0; i < store->ngroups; i++)
+	for (int i = 0; i < store->nmatrices; i++)
 	{
-		uint64		when = pg_atomic_read_u64(&store->groups[i].used_at);
+		uint64		when = pg_atomic_read_u64(&store->matrices[i].used_at);
 
 		if (OidIsValid(store->keys[i].index) && (oldest < 0 || when < used_at))
 		{
@@ -376,29 +379,29 @@ free_oldest_group(void)
 	}
 	if (oldest < 0 || used_at + IN_USE > this_second())
 		return -1;
-	free_group(oldest);
+	free_matrix(oldest);
 	return oldest;
 }
 
 /*
- * The number of a free group, with memory for so many words, set to 0, or -1.  The
- * lock is held exclusively.
+ * The number of a free matrix, with memory for so many words, set to 0, or
+ * -1.  The lock is held exclusively.
  */
 static int
-allocate_group(Size words)
+allocate_matrix(Size words)
 {
 	int			i = 0;
 
 	/* Nothing should go for what will not fit. */
 	if (words * sizeof(uint64) > rf_digests_room() / 2)
 		return -1;
-	while (i < store->ngroups && OidIsValid(store->keys[i].index))
+	while (i < store->nmatrices && OidIsValid(store->keys[i].index))
 		i++;
-	if (i == store->ngroups && (i = free_oldest_group()) < 0)
+	if (i == store->nmatrices && (i = free_oldest_matrix()) < 0)
 		return -1;
-	while (!allocate_rows(&store->groups[i], words * sizeof(uint64)))
+	while (!allocate_rows(&store->matrices[i], words * sizeof(uint64)))
 	{
-		if (free_oldest_group() < 0)
+		if (free_oldest_matrix() < 0)
 			return -1;
 	}
 	return i;
@@ -408,11 +411,11 @@ allocate_group(Size words)
  * See probe.h.
  */
 void
-rf_digests_make(Oid index, int number, const FilterDigest *frame,
+rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 				const RfDigestView *old)
 {
 	int			i;
-	RfDigestGroup *group;
+	RfDigestMatrix *matrix;
 
 	/* Before the lock: this may fail. */
 	if (!need_store())
@@ -420,25 +423,25 @@ rf_digests_make(Oid index, int number, const FilterDigest *frame,
 	if (is_shared())
 		(void) attach_area();
 	lock_store(LW_EXCLUSIVE);
-	group = find_group(index, number);
-	if (group != NULL && group == old->group &&
-		pg_atomic_read_u64(&group->writes) == old->writes)
+	matrix = find_matrix(index, number);
+	if (matrix != NULL && matrix == old->matrix &&
+		pg_atomic_read_u64(&matrix->writes) == old->writes)
 	{
-		free_group(group - store->groups);
-		group = NULL;
+		free_matrix(matrix - store->matrices);
+		matrix = NULL;
 	}
-	if (group == NULL && (i = allocate_group(frame->nbits)) >= 0)
+	if (matrix == NULL && (i = allocate_matrix(buckets->nbits)) >= 0)
 	{
-		group = &store->groups[i];
-		begin_change(group);
-		group->frame = *frame;
-		group->frame.bits = NULL;
-		memset(group->columns, 0, sizeof(group->columns));
+		matrix = &store->matrices[i];
+		begin_change(matrix);
+		matrix->buckets = *buckets;
+		matrix->buckets.bits = NULL;
+		memset(matrix->columns, 0, sizeof(matrix->columns));
 		store->keys[i].database = MyDatabaseId;
 		store->keys[i].index = index;
 		store->keys[i].number = number;
-		pg_atomic_write_u64(&group->used_at, this_second());
-		end_change(group);
+		pg_atomic_write_u64(&matrix->used_at, this_second());
+		end_change(matrix);
 	}
 	unlock_store();
 }
@@ -449,23 +452,23 @@ rf_digests_make(Oid index, int number, const FilterDigest *frame,
 bool
 rf_digests_view(Oid index, int number, RfDigestView *view)
 {
-	RfDigestGroup *group;
+	RfDigestMatrix *matrix;
 
-	view->group = NULL;
+	view->matrix = NULL;
 	if (store == NULL)
 		return false;
 	lock_store(LW_SHARED);
-	group = find_group(index, number);
-	if (group != NULL)
+	matrix = find_matrix(index, number);
+	if (matrix != NULL)
 	{
-		view->writes = pg_atomic_read_u64(&group->writes);
-		view->rows = group->rows;
-		view->frame = group->frame;
-		memcpy(view->columns, group->columns, sizeof(group->columns));
+		view->writes = pg_atomic_read_u64(&matrix->writes);
+		view->rows = matrix->rows;
+		view->buckets = matrix->buckets;
+		memcpy(view->columns, matrix->columns, sizeof(matrix->columns));
 	}
 	unlock_store();
-	view->group = group;
-	return group != NULL;
+	view->matrix = matrix;
+	return matrix != NULL;
 }
 
 /*
@@ -478,7 +481,7 @@ rf_digests_unchanged(const RfDigestView *view)
 
 	/* Between what the caller has read of the rows and what it will read. */
 	pg_read_barrier();
-	writes = pg_atomic_read_u64(&view->group->writes);
+	writes = pg_atomic_read_u64(&view->matrix->writes);
 	pg_read_barrier();
 	return writes == view->writes;
 }
@@ -491,8 +494,8 @@ rf_digests_used(const RfDigestView *view)
 {
 	uint64		now = this_second();
 
-	if (pg_atomic_read_u64(&view->group->used_at) + NOTE_USE < now)
-		pg_atomic_write_u64(&view->group->used_at, now);
+	if (pg_atomic_read_u64(&view->matrix->used_at) + NOTE_USE < now)
+		pg_atomic_write_u64(&view->matrix->used_at, now);
 }
 
 /*
@@ -500,18 +503,18 @@ rf_digests_used(const RfDigestView *view)
  */
 void
 rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
-			   const RfColumn *column)
+			   const RfDigestColumn *column)
 {
-	RfDigestGroup *group = view->group;
+	RfDigestMatrix *matrix = view->matrix;
 
 	lock_store(LW_EXCLUSIVE);
-	if (pg_atomic_read_u64(&group->writes) == view->writes)
+	if (pg_atomic_read_u64(&matrix->writes) == view->writes)
 	{
-		begin_change(group);
-		filter_digest_put(group->rows, digest, number);
-		group->columns[number] = *column;
-		end_change(group);
-		view->writes = pg_atomic_read_u64(&group->writes);
+		begin_change(matrix);
+		filter_digest_put(matrix->rows, digest, number);
+		matrix->columns[number] = *column;
+		end_change(matrix);
+		view->writes = pg_atomic_read_u64(&matrix->writes);
 		view->columns[number] = *column;
 	}
 	unlock_store();
@@ -523,13 +526,13 @@ rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 void
 rf_digests_forget(Oid index, int number)
 {
-	RfDigestGroup *group;
+	RfDigestMatrix *matrix;
 
 	if (store == NULL || is_shared())
 		return;
-	group = find_group(index, number);
-	if (group != NULL)
-		free_group(group - store->groups);
+	matrix = find_matrix(index, number);
+	if (matrix != NULL)
+		free_matrix(matrix - store->matrices);
 }
 
 /*
@@ -540,10 +543,10 @@ rf_digests_forget_own(void)
 {
 	if (store == NULL || is_shared())
 		return;
-	for (int i = 0; i < store->ngroups; i++)
+	for (int i = 0; i < store->nmatrices; i++)
 	{
 		if (OidIsValid(store->keys[i].index))
-			free_group(i);
+			free_matrix(i);
 	}
 	rf_cache_used -= GetMemoryChunkSpace(store);
 	store = NULL;
@@ -560,11 +563,11 @@ forget_database(Oid database)
 {
 	(void) attach_area();
 	lock_store(LW_EXCLUSIVE);
-	for (int i = 0; i < store->ngroups; i++)
+	for (int i = 0; i < store->nmatrices; i++)
 	{
 		if (OidIsValid(store->keys[i].index) &&
 			store->keys[i].database == database)
-			free_group(i);
+			free_matrix(i);
 	}
 	unlock_store();
 }
@@ -594,8 +597,8 @@ rf_init_digests(void)
 }
 
 /*
- * How many columns there are in shared groups of this database that nothing has made
- * outdated, and bytes they take.
+ * How many columns there are in shared matrices of this database that nothing
+ * has made outdated, and bytes they take.
  */
 void
 rf_digests_usage(int64 *columns, int64 *bytes)
@@ -604,25 +607,26 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 	if (!is_shared())
 		return;
 	lock_store(LW_SHARED);
-	for (int i = 0; i < store->ngroups; i++)
+	for (int i = 0; i < store->nmatrices; i++)
 	{
 		if (!OidIsValid(store->keys[i].index) ||
 			store->keys[i].database != MyDatabaseId)
 			continue;
-		*bytes += store->groups[i].frame.nbits * sizeof(uint64);
+		*bytes += store->matrices[i].buckets.nbits * sizeof(uint64);
 		for (int j = 0; j < FILTER_DIGESTS; j++)
 		{
-			const RfColumn *column = &store->groups[i].columns[j];
+			const RfDigestColumn *column = &store->matrices[i].columns[j];
 
 			*columns += OidIsValid(column->index) &&
-				column->slot == rf_read_slot(column->index);
+				column->validity == rf_read_change_counter(column->index);
 		}
 	}
 	unlock_store();
 }
 
 /*
- * The same of groups of the session's own, current or not; the bytes are all they take.
+ * The same of matrices of the session's own, current or not; the bytes are
+ * all they take.
  */
 void
 rf_digests_own_usage(int64 *columns, int64 *bytes)
@@ -630,10 +634,10 @@ rf_digests_own_usage(int64 *columns, int64 *bytes)
 	*columns = 0;
 	*bytes = own_context == NULL ? 0 :
 		MemoryContextMemAllocated(own_context, true);
-	for (int i = 0; store != NULL && !is_shared() && i < store->ngroups; i++)
+	for (int i = 0; store != NULL && !is_shared() && i < store->nmatrices; i++)
 	{
 		for (int j = 0; OidIsValid(store->keys[i].index) && j < FILTER_DIGESTS;
 			 j++)
-			*columns += OidIsValid(store->groups[i].columns[j].index);
+			*columns += OidIsValid(store->matrices[i].columns[j].index);
 	}
 }

@@ -11,10 +11,10 @@
 #include "rangefilter/probe/internal.h"
 
 /*
- * Reads the stamp of an index by its file.
+ * Reads the version of an index by its file.
  */
 static bool
-rf_stamp_of(RfFile *file, const RfCodec *codec, RfStamp *stamp)
+rf_version_of(RfFile *file, const RfCodec *codec, RfSummaryVersion *version)
 {
 	Buffer		buffer = rf_try_read_meta_of(file, codec);
 	const RfMetaData *meta;
@@ -22,8 +22,8 @@ rf_stamp_of(RfFile *file, const RfCodec *codec, RfStamp *stamp)
 	if (!BufferIsValid(buffer))
 		return false;
 	meta = rf_page_meta(BufferGetPage(buffer));
-	stamp->identity = meta->identity;
-	stamp->changes = meta->changes;
+	version->identity = meta->identity;
+	version->changes = meta->changes;
 	UnlockReleaseBuffer(buffer);
 	return true;
 }
@@ -32,41 +32,41 @@ rf_stamp_of(RfFile *file, const RfCodec *codec, RfStamp *stamp)
  * See probe.h.
  */
 bool
-rf_read_stamp(Relation index, RfStamp *stamp)
+rf_read_version(Relation index, RfSummaryVersion *version)
 {
-	return rf_stamp_of(rf_file(index), rf_index_codec(index), stamp);
+	return rf_version_of(rf_file(index), rf_index_codec(index), version);
 }
 
 /*
  * The file of an index that is locked but not open.
  */
 void
-rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCopy *copy)
+rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCachedMeta *cached)
 {
 	memset(file, 0, sizeof(RfFile));
 	file->locked = true;
 	file->locator = *locator;
-	if (copy != NULL)
-		rf_copy_hints(copy, file);
+	if (cached != NULL)
+		rf_cached_meta_hints(cached, file);
 }
 
 /*
  * See probe.h.
  */
 bool
-rf_read_stamp_by_file(const RfRelFile *locator, const RfCodec *codec,
-					  const RfCopy *copy, RfStamp *stamp)
+rf_read_version_by_file(const RfRelFile *locator, const RfCodec *codec,
+						const RfCachedMeta *cached, RfSummaryVersion *version)
 {
 	RfFile		file;
 
-	rf_locked_file(&file, locator, copy);
-	return rf_stamp_of(&file, codec, stamp);
+	rf_locked_file(&file, locator, cached);
+	return rf_version_of(&file, codec, version);
 }
 
 /*
- * Probes the state on a metapage that is share-locked, or on a copy.  Of meta
- * nothing behind its delta slots in use is looked at; the directory is where
- * segment points.
+ * Probes the state on a metapage that is share-locked, or on a cached
+ * metapage.  Of meta nothing behind its delta slots in use is looked at; the
+ * directory is where segment points.
  */
 RfAnswer
 rf_probe_state(RfFile *file, const RfMetaData *meta,
@@ -99,7 +99,7 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
  */
 static RfAnswer
 rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
-			bool in_recovery, RfStamp *stamp, RfCopySlot *slot)
+			bool in_recovery, RfSummaryVersion *version, RfCachedMetaRef *ref)
 {
 	Buffer		buffer = rf_try_read_meta_of(file, codec);
 	const RfMetaData *meta;
@@ -108,14 +108,14 @@ rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
 	if (!BufferIsValid(buffer))
 		return RF_UNKNOWN;
 	meta = rf_page_meta(BufferGetPage(buffer));
-	stamp->identity = meta->identity;
-	stamp->changes = meta->changes;
+	version->identity = meta->identity;
+	version->changes = meta->changes;
 	if (set->kind == codec->kind)
 	{
 		answer = rf_probe_state(file, meta, rf_first_segment(meta), set,
 								in_recovery);
-		if (slot != NULL)
-			rf_copy_keep(file, BufferGetPage(buffer), slot);
+		if (ref != NULL)
+			rf_cached_meta_keep(file, BufferGetPage(buffer), ref);
 	}
 	UnlockReleaseBuffer(buffer);
 	return answer;
@@ -126,10 +126,10 @@ rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
  */
 RfAnswer
 rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
-		 RfStamp *stamp, RfCopySlot *slot)
+		 RfSummaryVersion *version, RfCachedMetaRef *ref)
 {
 	return rf_probe_of(rf_file(index), rf_index_codec(index), set,
-					   in_recovery, stamp, slot);
+					   in_recovery, version, ref);
 }
 
 /*
@@ -137,11 +137,11 @@ rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
  */
 RfAnswer
 rf_probe_by_file(const RfRelFile *locator, const RfCodec *codec,
-				 const RfKeySet *set, bool in_recovery, RfStamp *stamp,
-				 RfCopySlot *slot)
+				 const RfKeySet *set, bool in_recovery, RfSummaryVersion *version,
+				 RfCachedMetaRef *ref)
 {
 	RfFile		file;
 
-	rf_locked_file(&file, locator, slot != NULL ? *slot->copy : NULL);
-	return rf_probe_of(&file, codec, set, in_recovery, stamp, slot);
+	rf_locked_file(&file, locator, ref != NULL ? *ref->cached : NULL);
+	return rf_probe_of(&file, codec, set, in_recovery, version, ref);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfshared.c
- *	  Shared memory, where the server loaded the library: see rfslots.c,
+ *	  Shared memory, where the server loaded the library: see rfcounters.c,
  *	  rfhints.c and rfdigests.c.
  *
  *-------------------------------------------------------------------------
@@ -45,8 +45,8 @@ start_memory(void)
 		previous_startup();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	rf_shared = ShmemInitStruct("rangefilter", sizeof(RfShared), &found);
-	for (int i = 0; i < RF_SLOTS && !found; i++)
-		pg_atomic_init_u64(&rf_shared->slots[i], 1);
+	for (int i = 0; i < RF_CHANGE_COUNTERS && !found; i++)
+		pg_atomic_init_u64(&rf_shared->counters[i], 1);
 	if (!found)
 		pg_atomic_init_u64(&rf_shared->moves, 1);
 	for (int i = 0; i < RF_HINTS && !found; i++)

@@ -56,13 +56,13 @@ rf_delta_keys(const RfMetaData *meta)
  * be better, any?  VACUUM reads no large heap anew for that.
  */
 static bool
-rf_is_too_loose(const RfSegment *segment, RfSummarizeMode mode)
+rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
 {
-	if (segment->loose == 0)
+	if (segment->imprecise == 0)
 		return false;
 	return mode == RF_SUMMARIZE_ASKED ||
 		(segment->end <= RF_SINGLE_SEGMENT_BLOCKS &&
-		 2 * rf_loose_count(segment) >= rf_range_count(segment));
+		 2 * rf_imprecise_count(segment) >= rf_range_count(segment));
 }
 
 /*
@@ -92,7 +92,7 @@ rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
 	for (int i = 0; i < meta->nsegments; i++)
 	{
 		summarized += segment->nrows;
-		if (rf_is_too_loose(segment, mode))
+		if (rf_is_too_imprecise(segment, mode))
 			return true;
 		segment = rf_next_segment(segment);
 	}
@@ -185,7 +185,7 @@ rf_change_collators(Relation index, RfMetaData *meta)
 	Assert(meta->nretired == meta->ndelta);
 	meta->collators = rf_index_codec(index)->collators;
 	meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
-	rf_move_stamp(index, meta);
+	rf_move_version(index, meta);
 }
 
 /*
@@ -287,7 +287,7 @@ rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
 }
 
 /*
- * Step 3.  The stamp moves: the new filter may say YES to keys the old ones
+ * Step 3.  The version moves: the new filter may say YES to keys the old ones
  * denied, and inserts of such keys will leave no trace.
  *
  * The announcement must still be ours.  An index expression may call
@@ -322,7 +322,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	meta->summarized = work->end;
 	meta->summarized_at = GetCurrentTimestamp();
 	meta->generation++;
-	rf_move_stamp(index, meta);
+	rf_move_version(index, meta);
 
 	/* Where the table is empty, the first row is new, and tells nothing. */
 	if (work->end > 0)

@@ -42,8 +42,8 @@ PG_FUNCTION_INFO_V1(rf_spoil_hints);
 PG_FUNCTION_INFO_V1(rf_hold_digests);
 
 typedef RfAnswer (*ProbeFunction) (Relation index, const RfKeySet *set,
-								   bool in_recovery, RfStamp *stamp,
-								   RfCopySlot *slot);
+								   bool in_recovery, RfSummaryVersion *version,
+								   RfCachedMetaRef *slot);
 
 typedef struct Probes
 {
@@ -95,16 +95,16 @@ probe_once(Probes *probes, int64 i)
 	int			at = i % probes->nindexes;
 	Relation	index = probes->indexes[at];
 	RfKeySet	set = {.kind = probes->kind,.nranges = 1};
-	RfStamp		stamp;
+	RfSummaryVersion version;
 	RfAnswer	answer;
 
 	set.ranges = &probes->ranges[i % probes->nranges];
 	if (index != NULL)
-		return probes->probe(index, &set, false, &stamp, NULL);
+		return probes->probe(index, &set, false, &version, NULL);
 	if (!ConditionalLockRelationOid(probes->oids[at], AccessShareLock))
 		elog(ERROR, "index %u is locked", probes->oids[at]);
 	index = RelationIdGetRelation(probes->oids[at]);
-	answer = probes->probe(index, &set, false, &stamp, NULL);
+	answer = probes->probe(index, &set, false, &version, NULL);
 	relation_close(index, AccessShareLock);
 	return answer;
 }

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * gate_offer.c
+ * join_condition.c
  *	  What a join offers, as conditions of a gate.
  *
- * An offer that comes to the scans of a gate's members is about a column of
- * theirs, or an expression.  For those that are keys of indexes, the indexes are
- * added to what the gate asks, and "key = ANY (values)" to its conditions.  The
- * indexes are chosen by the first member that has any; of the others, what is
- * like these is asked.
+ * A join filter that comes to the scans of a gate's members is about a column
+ * of theirs, or an expression.  For those that are keys of indexes, the
+ * indexes are added to what the gate asks, and "key = ANY (values)" to its
+ * conditions.  The indexes are chosen by the first member that has any; of
+ * the others, what is like these is asked.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,22 +36,22 @@ typedef struct RfNamedRel
 } RfNamedRel;
 
 /* The scan of a member. */
-typedef struct RfFedScan
+typedef struct RfFilteredScan
 {
 	Index		rti;
 	Oid			relid;
 	const RfGateRel *rel;		/* NULL: it has no indexes */
-	Node	  **exprs;			/* per offer, or NULL */
-} RfFedScan;
+	Node	  **exprs;			/* per join filter, or NULL */
+} RfFilteredScan;
 
-/* An index, with columns that there are offers for. */
-typedef struct RfFedIndex
+/* An index, with columns that there are join filters for. */
+typedef struct RfFilteredIndex
 {
-	List	   *keys;			/* per column number of the offer, or -1 */
+	List	   *keys;			/* per column number of the join filter, or -1 */
 	List	   *oids;			/* per column operator family, input type,
 								 * collation */
-	int			nfed;			/* leading columns that have one */
-} RfFedIndex;
+	int			nfiltered;		/* leading columns that have one */
+} RfFilteredIndex;
 
 /* Replacing Vars. */
 typedef struct RfReplacement
@@ -108,11 +108,11 @@ rf_replace_vars(Node *expr, int varno, List *tlist)
  * The member that an entry of the plan's range table is, if it has indexes.
  */
 const RfGateRel *
-rf_find_gate_rel(RfFeeding *feeding, const RangeTblEntry *rte)
+rf_find_gate_rel(RfPushdown *pushdown, const RangeTblEntry *rte)
 {
 	RfNamedRel *named;
 
-	if (feeding->rels == NULL)
+	if (pushdown->rels == NULL)
 	{
 		HASHCTL		control;
 		HASH_SEQ_STATUS scan;
@@ -122,18 +122,18 @@ rf_find_gate_rel(RfFeeding *feeding, const RangeTblEntry *rte)
 		control.keysize = sizeof(Alias *);
 		control.entrysize = sizeof(RfNamedRel);
 		control.hcxt = CurrentMemoryContext;
-		feeding->rels = hash_create("rangefilter members", 64, &control,
-									HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-		hash_seq_init(&scan, feeding->planning->gate_rels);
+		pushdown->rels = hash_create("rangefilter members", 64, &control,
+									 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+		hash_seq_init(&scan, pushdown->planning->gate_rels);
 		while ((rel = hash_seq_search(&scan)) != NULL)
 		{
 			RangeTblEntry *known = rel->root->simple_rte_array[rel->rel->relid];
 
-			named = hash_search(feeding->rels, &known->eref, HASH_ENTER, NULL);
+			named = hash_search(pushdown->rels, &known->eref, HASH_ENTER, NULL);
 			named->rel = rel;
 		}
 	}
-	named = hash_search(feeding->rels, &rte->eref, HASH_FIND, NULL);
+	named = hash_search(pushdown->rels, &rte->eref, HASH_FIND, NULL);
 	return named != NULL ? named->rel : NULL;
 }
 
@@ -141,7 +141,7 @@ rf_find_gate_rel(RfFeeding *feeding, const RangeTblEntry *rte)
  * Is this the scan of a table, of the kinds that can be left out?
  */
 bool
-rf_is_fed_scan(const Plan *plan)
+rf_is_filterable_scan(const Plan *plan)
 {
 	switch (nodeTag(plan))
 	{
@@ -183,29 +183,29 @@ rf_scan_tlist(Plan *plan)
 }
 
 /*
- * What the offers are about in a scan.
+ * What the join filters are about in a scan.
  */
 static void
-read_scan(RfFeeding *feeding, Plan *plan, List *offers, RfFedScan *scan)
+read_scan(RfPushdown *pushdown, Plan *plan, List *filters, RfFilteredScan *scan)
 {
 	RangeTblEntry *rte;
 	List	   *tlist;
 	ListCell   *cell;
 
 	memset(scan, 0, sizeof(*scan));
-	if (!rf_is_fed_scan(plan))
+	if (!rf_is_filterable_scan(plan))
 		return;
 	scan->rti = ((Scan *) plan)->scanrelid;
-	rte = rt_fetch(scan->rti, feeding->stmt->rtable);
+	rte = rt_fetch(scan->rti, pushdown->stmt->rtable);
 	scan->relid = rte->relid;
-	scan->rel = rf_find_gate_rel(feeding, rte);
+	scan->rel = rf_find_gate_rel(pushdown, rte);
 	if (scan->rel == NULL)
 		return;
-	scan->exprs = palloc(list_length(offers) * sizeof(Node *));
+	scan->exprs = palloc(list_length(filters) * sizeof(Node *));
 	tlist = rf_scan_tlist(plan);
-	foreach(cell, offers)
+	foreach(cell, filters)
 	{
-		Node	   *expr = rf_replace_vars(((RfOffer *) lfirst(cell))->expr, OUTER_VAR,
+		Node	   *expr = rf_replace_vars(((RfJoinFilter *) lfirst(cell))->expr, OUTER_VAR,
 										   tlist);
 
 		while (expr != NULL && IsA(expr, RelabelType))
@@ -215,13 +215,13 @@ read_scan(RfFeeding *feeding, Plan *plan, List *offers, RfFedScan *scan)
 }
 
 /*
- * Is this column of an index what an offer is about?
+ * Is this column of an index what a join filter is about?
  */
 static bool
-is_column(const RfFedScan *scan, int offer, const RfRelIndex *index,
+is_column(const RfFilteredScan *scan, int filter, const RfRelIndex *index,
 		  int column)
 {
-	Node	   *expr = scan->exprs[offer];
+	Node	   *expr = scan->exprs[filter];
 	Node	   *key = index->columns[column].expr;
 
 	if (expr == NULL)
@@ -239,25 +239,25 @@ is_column(const RfFedScan *scan, int offer, const RfRelIndex *index,
 /*
  * Describes an index.
  */
-static RfFedIndex *
-describe_index(const RfFedScan *scan, int noffers, const RfRelIndex *index)
+static RfFilteredIndex *
+describe_index(const RfFilteredScan *scan, int nfilters, const RfRelIndex *index)
 {
-	RfFedIndex *fed = palloc0(sizeof(RfFedIndex));
+	RfFilteredIndex *filtered = palloc0(sizeof(RfFilteredIndex));
 
 	for (int c = 0; c < index->ncolumns; c++)
 	{
-		int			offer = 0;
+		int			filter = 0;
 
-		while (offer < noffers && !is_column(scan, offer, index, c))
-			offer++;
-		if (offer == noffers)
-			offer = -1;
-		else if (fed->nfed == c)
-			fed->nfed++;
-		fed->keys = lappend_int(fed->keys, offer);
+		while (filter < nfilters && !is_column(scan, filter, index, c))
+			filter++;
+		if (filter == nfilters)
+			filter = -1;
+		else if (filtered->nfiltered == c)
+			filtered->nfiltered++;
+		filtered->keys = lappend_int(filtered->keys, filter);
 	}
-	fed->oids = rf_gate_opclasses(index);
-	return fed;
+	filtered->oids = rf_gate_opclasses(index);
+	return filtered;
 }
 
 /*
@@ -265,10 +265,10 @@ describe_index(const RfFedScan *scan, int noffers, const RfRelIndex *index)
  * it has fewer that do not.
  */
 static bool
-is_better(const RfFedIndex *a, const RfFedIndex *b)
+is_better(const RfFilteredIndex *a, const RfFilteredIndex *b)
 {
-	if (b == NULL || a->nfed != b->nfed)
-		return b == NULL || a->nfed > b->nfed;
+	if (b == NULL || a->nfiltered != b->nfiltered)
+		return b == NULL || a->nfiltered > b->nfiltered;
 	return list_length(a->keys) < list_length(b->keys);
 }
 
@@ -277,29 +277,29 @@ is_better(const RfFedIndex *a, const RfFedIndex *b)
  * first of one.
  */
 static List *
-choose_indexes(const RfFedScan *scan, int noffers)
+choose_indexes(const RfFilteredScan *scan, int nfilters)
 {
 	List	   *chosen = NIL;
 	Bitmapset  *covered = NULL;
 
 	for (;;)
 	{
-		RfFedIndex *best = NULL;
+		RfFilteredIndex *best = NULL;
 		ListCell   *cell;
 
 		foreach(cell, scan->rel->indexes)
 		{
 			const RfRelIndex *index = lfirst(cell);
-			RfFedIndex *fed = describe_index(scan, noffers, index);
+			RfFilteredIndex *filtered = describe_index(scan, nfilters, index);
 
-			if (index->predicate == NIL && fed->nfed > 0 &&
-				!bms_is_member(linitial_int(fed->keys), covered) &&
-				is_better(fed, best))
-				best = fed;
+			if (index->predicate == NIL && filtered->nfiltered > 0 &&
+				!bms_is_member(linitial_int(filtered->keys), covered) &&
+				is_better(filtered, best))
+				best = filtered;
 		}
 		if (best == NULL)
 			return chosen;
-		for (int c = 0; c < best->nfed; c++)
+		for (int c = 0; c < best->nfiltered; c++)
 			covered = bms_add_member(covered, list_nth_int(best->keys, c));
 		chosen = lappend(chosen, best);
 	}
@@ -309,21 +309,21 @@ choose_indexes(const RfFedScan *scan, int noffers)
  * The index of a scan that is like one of another scan, or InvalidOid.
  */
 static Oid
-find_index(const RfFedScan *scan, const RfFedIndex *like)
+find_index(const RfFilteredScan *scan, const RfFilteredIndex *like)
 {
 	ListCell   *cell;
 
 	foreach(cell, scan->rel->indexes)
 	{
 		const RfRelIndex *index = lfirst(cell);
-		RfFedIndex *fed = describe_index(scan, 0, index);
-		bool		same = index->predicate == NIL && equal(fed->oids, like->oids);
+		RfFilteredIndex *filtered = describe_index(scan, 0, index);
+		bool		same = index->predicate == NIL && equal(filtered->oids, like->oids);
 
 		for (int c = 0; same && c < index->ncolumns; c++)
 		{
-			int			offer = list_nth_int(like->keys, c);
+			int			filter = list_nth_int(like->keys, c);
 
-			same = offer < 0 || is_column(scan, offer, index, c);
+			same = filter < 0 || is_column(scan, filter, index, c);
 		}
 		if (same)
 			return index->oid;
@@ -332,24 +332,24 @@ find_index(const RfFedScan *scan, const RfFedIndex *like)
 }
 
 /*
- * Offers about the same expression as an earlier one stand for that, in the
- * scan the indexes are chosen for.  So they must in any other.
+ * Join filters about the same expression as an earlier one stand for that, in
+ * the scan the indexes are chosen for.  So they must in any other.
  */
 static int
-first_like(const RfFedScan *scan, int offer)
+first_like(const RfFilteredScan *scan, int filter)
 {
-	for (int i = 0; i < offer; i++)
+	for (int i = 0; i < filter; i++)
 	{
-		if (equal(scan->exprs[i], scan->exprs[offer]))
+		if (equal(scan->exprs[i], scan->exprs[filter]))
 			return i;
 	}
-	return offer;
+	return filter;
 }
 
 static bool
-is_alike(const RfFedScan *scan, const RfFedScan *model, int noffers)
+is_alike(const RfFilteredScan *scan, const RfFilteredScan *model, int nfilters)
 {
-	for (int i = 0; i < noffers; i++)
+	for (int i = 0; i < nfilters; i++)
 	{
 		int			first = first_like(model, i);
 
@@ -364,16 +364,16 @@ is_alike(const RfFedScan *scan, const RfFedScan *model, int noffers)
  * Adds indexes to what a gate knows of.  Their columns get numbers of their own.
  */
 static List *
-add_opclasses(CustomScan *gate, List *indexes, int first_key, int noffers)
+add_opclasses(CustomScan *gate, List *indexes, int first_key, int nfilters)
 {
 	List	   *opclasses = list_copy(list_nth(gate->custom_private,
 											   RF_GATE_OPCLASSES));
-	int			unused = first_key + noffers;
+	int			unused = first_key + nfilters;
 	ListCell   *cell;
 
 	foreach(cell, indexes)
 	{
-		RfFedIndex *index = lfirst(cell);
+		RfFilteredIndex *index = lfirst(cell);
 		List	   *keys = NIL;
 		ListCell   *key;
 
@@ -386,36 +386,36 @@ add_opclasses(CustomScan *gate, List *indexes, int first_key, int noffers)
 }
 
 /*
- * "key = ANY (hole)"
+ * "key = ANY (param)"
  */
 static Node *
-make_condition(const RfOffer *offer, int key, Node *expr, int number)
+make_condition(const RfJoinFilter *filter, int key, Node *expr, int number)
 {
 	ScalarArrayOpExpr *condition = makeNode(ScalarArrayOpExpr);
-	Param	   *hole = makeNode(Param);
+	Param	   *param = makeNode(Param);
 
-	hole->paramkind = PARAM_SUBLINK;
-	hole->paramid = number;
-	hole->paramtype = offer->array;
-	hole->paramtypmod = -1;
-	hole->paramcollid = offer->clause->inputcollid;
-	condition->opno = offer->clause->opno;
+	param->paramkind = PARAM_SUBLINK;
+	param->paramid = number;
+	param->paramtype = filter->array;
+	param->paramtypmod = -1;
+	param->paramcollid = filter->clause->inputcollid;
+	condition->opno = filter->clause->opno;
 	condition->opfuncid = get_opcode(condition->opno);
 	condition->useOr = true;
-	condition->inputcollid = offer->clause->inputcollid;
+	condition->inputcollid = filter->clause->inputcollid;
 	condition->args = list_make2(makeVar(1, key + 1, exprType(expr), -1,
-										 exprCollation(expr), 0), hole);
+										 exprCollation(expr), 0), param);
 	condition->location = -1;
 	return (Node *) condition;
 }
 
 /*
- * Adds to a gate's conditions those that the offers make, as far as its indexes
- * know of them.  False if there are none.
+ * Adds to a gate's conditions those that the join filters make, as far as its
+ * indexes know of them.  False if there are none.
  */
 static bool
-add_conditions(RfFeeding *feeding, CustomScan *gate, List *offers,
-			   const RfFedScan *model, List *opclasses, int first_key)
+add_conditions(RfPushdown *pushdown, CustomScan *gate, List *filters,
+			   const RfFilteredScan *model, List *opclasses, int first_key)
 {
 	RfTable    *table = rf_gate_table(opclasses);
 	List	   *clauses = list_copy(list_nth(gate->custom_private,
@@ -423,35 +423,35 @@ add_conditions(RfFeeding *feeding, CustomScan *gate, List *offers,
 	List	   *conversions = list_copy(list_nth(gate->custom_private,
 												 RF_GATE_CONVERSIONS));
 	List	   *exprs = list_copy(gate->custom_exprs);
-	List	   *feeds = NIL;
+	List	   *join_filters = NIL;
 	ListCell   *cell;
 
-	foreach(cell, offers)
+	foreach(cell, filters)
 	{
-		RfOffer    *offer = lfirst(cell);
+		RfJoinFilter *filter = lfirst(cell);
 		int			i = foreach_current_index(cell);
-		int			hole = list_length(exprs);
+		int			param = list_length(exprs);
 		Node	   *condition;
 
 		if (model->exprs[i] == NULL)
 			continue;
-		condition = make_condition(offer, first_key + first_like(model, i),
-								   model->exprs[i], hole);
+		condition = make_condition(filter, first_key + first_like(model, i),
+								   model->exprs[i], param);
 		if (!rf_clause_known(condition, 1, table))
 			continue;
 		clauses = lappend(clauses, condition);
 		conversions = lappend_int(conversions, RF_AS_IS);
-		exprs = lappend(exprs, makeNullConst(offer->array, -1,
-											 offer->clause->inputcollid));
-		feeds = lappend(feeds, list_make3_int(offer->join, offer->key, hole));
+		exprs = lappend(exprs, makeNullConst(filter->array, -1,
+											 filter->clause->inputcollid));
+		join_filters = lappend(join_filters, list_make3_int(filter->join, filter->key, param));
 	}
-	if (feeds == NIL)
+	if (join_filters == NIL)
 		return false;
 	gate->custom_exprs = exprs;
 	rf_gate_set_private(gate, RF_GATE_OPCLASSES, opclasses);
 	rf_gate_set_private(gate, RF_GATE_CLAUSES, clauses);
 	rf_gate_set_private(gate, RF_GATE_CONVERSIONS, conversions);
-	rf_gate_set_private(gate, RF_GATE_FEEDS, feeds);
+	rf_gate_set_private(gate, RF_GATE_JOIN_FILTERS, join_filters);
 	return true;
 }
 
@@ -459,7 +459,7 @@ add_conditions(RfFeeding *feeding, CustomScan *gate, List *offers,
  * A member's table and indexes with those it has of the new ones.
  */
 static List *
-add_indexes(List *oids, int nold, const RfFedScan *scan, List *indexes)
+add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
 {
 	List	   *added = NIL;
 	bool		found = false;
@@ -487,8 +487,8 @@ add_indexes(List *oids, int nold, const RfFedScan *scan, List *indexes)
  * Lets a gate know which indexes its members have.
  */
 static void
-add_members(RfFeeding *feeding, CustomScan *gate, const RfFedScan *scans,
-			const RfFedScan *model, List *indexes, int nold, int noffers,
+add_members(RfPushdown *pushdown, CustomScan *gate, const RfFilteredScan *scans,
+			const RfFilteredScan *model, List *indexes, int nold, int nfilters,
 			bool secured)
 {
 	List	   *members = list_copy(list_nth(gate->custom_private,
@@ -499,10 +499,10 @@ add_members(RfFeeding *feeding, CustomScan *gate, const RfFedScan *scans,
 
 	foreach(cell, members)
 	{
-		const RfFedScan *scan = &scans[foreach_current_index(cell)];
+		const RfFilteredScan *scan = &scans[foreach_current_index(cell)];
 		List	   *usable = indexes;
 
-		if (scan->rel == NULL || !is_alike(scan, model, noffers))
+		if (scan->rel == NULL || !is_alike(scan, model, nfilters))
 			usable = NIL;
 		else
 		{
@@ -527,18 +527,19 @@ add_members(RfFeeding *feeding, CustomScan *gate, const RfFedScan *scans,
 }
 
 /*
- * Offers whose operators might tell of rows that are hidden are of no use (R6).
+ * Join filters whose operators might tell of rows that are hidden are of no
+ * use (R6).
  */
 static void
-drop_leaky(List *offers, RfFedScan *scans, int nscans)
+drop_leaky(List *filters, RfFilteredScan *scans, int nscans)
 {
 	ListCell   *cell;
 
-	foreach(cell, offers)
+	foreach(cell, filters)
 	{
-		RfOffer    *offer = lfirst(cell);
+		RfJoinFilter *filter = lfirst(cell);
 
-		if (get_func_leakproof(get_opcode(offer->clause->opno)))
+		if (get_func_leakproof(get_opcode(filter->clause->opno)))
 			continue;
 		for (int i = 0; i < nscans; i++)
 		{
@@ -553,36 +554,36 @@ drop_leaky(List *offers, RfFedScan *scans, int nscans)
  * is in terms of, or NULL if its members' indexes know of none.
  */
 Plan *
-rf_feed_gate(RfFeeding *feeding, CustomScan *gate, List *offers)
+rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 {
 	int			n = list_length(gate->custom_plans);
-	int			noffers = list_length(offers);
+	int			nfilters = list_length(filters);
 	int			first_key = list_length(list_nth(gate->custom_private,
 												 RF_GATE_KEYS));
 	int			nold = list_length(list_nth(gate->custom_private,
 											RF_GATE_OPCLASSES));
-	RfFedScan  *scans = palloc(n * sizeof(RfFedScan));
+	RfFilteredScan *scans = palloc(n * sizeof(RfFilteredScan));
 	bool		secured = false;
 
 	for (int i = 0; i < n; i++)
 	{
-		read_scan(feeding, list_nth(gate->custom_plans, i), offers, &scans[i]);
+		read_scan(pushdown, list_nth(gate->custom_plans, i), filters, &scans[i]);
 		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
 	}
 	if (secured)
-		drop_leaky(offers, scans, n);
+		drop_leaky(filters, scans, n);
 	for (int i = 0; i < n; i++)
 	{
 		List	   *indexes = scans[i].rel != NULL ?
-		choose_indexes(&scans[i], noffers) : NIL;
+		choose_indexes(&scans[i], nfilters) : NIL;
 
 		if (indexes != NIL &&
-			add_conditions(feeding, gate, offers, &scans[i],
-						   add_opclasses(gate, indexes, first_key, noffers),
+			add_conditions(pushdown, gate, filters, &scans[i],
+						   add_opclasses(gate, indexes, first_key, nfilters),
 						   first_key))
 		{
-			add_members(feeding, gate, scans, &scans[i], indexes, nold,
-						noffers, secured);
+			add_members(pushdown, gate, scans, &scans[i], indexes, nold,
+						nfilters, secured);
 			return list_nth(gate->custom_plans, i);
 		}
 	}

@@ -1,20 +1,20 @@
 /*-------------------------------------------------------------------------
  *
- * gate_cost.c
+ * join_cost.c
  *	  set_join_pathlist_hook: what joins cost whose values close gates.
  *
- * A hash join that gives its values to the scans on its outer side (gate_join.c)
- * does not read all of that side.  Gates for it are made when the plan is
- * finished, so no path's cost tells; the planner would take parallel workers, or
- * another order of joins, to read faster what is not read at all.  So a hash join
- * over the members of a table is made cheaper by what it is expected to leave out of
- * them.
+ * A hash join that gives its values to the scans on its outer side
+ * (join_pushdown.c) does not read all of that side.  Gates for it are made
+ * when the plan is finished, so no path's cost tells; the planner would take
+ * parallel workers, or another order of joins, to read faster what is not
+ * read at all.  So a hash join over the members of a table is made cheaper by
+ * what it is expected to leave out of them.
  *
- * A member is expected to be read with the probability that it holds one of the
- * values, taken to be independent; for one value that is the member's share of
- * distinct values, as for other gates (gate_path.c).  Where core finds
- * another path cheaper than the join as it was, there is nothing left to be made
- * cheaper: that path is a good one, too.
+ * A member is expected to be read with the probability that it holds one of
+ * the values, taken to be independent; for one value that is the member's
+ * share of distinct values, as for other gates (gate_path.c).  Where core
+ * finds another path cheaper than the join as it was, there is nothing left
+ * to be made cheaper: that path is a good one, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,10 +58,10 @@ strip_relabel(Node *node)
  */
 static bool
 read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
-			const RelOptInfo *fed, const Path *known, RfJoinKey *key)
+			const RelOptInfo *filtered, const Path *known, RfJoinKey *key)
 {
 	OpExpr	   *clause = (OpExpr *) rinfo->clause;
-	bool		left = bms_is_subset(rinfo->left_relids, fed->relids);
+	bool		left = bms_is_subset(rinfo->left_relids, filtered->relids);
 	Node	   *compared;
 	Node	   *value;
 
@@ -70,14 +70,14 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 	compared = strip_relabel(left ? linitial(clause->args) :
 							 lsecond(clause->args));
 	value = left ? lsecond(clause->args) : linitial(clause->args);
-	if (!IsA(compared, Var) || ((Var *) compared)->varno != fed->relid ||
-		((Var *) compared)->varattno <= 0 || rf_is_secured(root, fed->relid))
+	if (!IsA(compared, Var) || ((Var *) compared)->varno != filtered->relid ||
+		((Var *) compared)->varattno <= 0 || rf_is_secured(root, filtered->relid))
 		return false;
 	key->column = (Var *) compared;
 	key->opno = clause->opno;
 	key->values = estimate_num_groups(root, list_make1(value), known->rows,
 									  NULL, NULL);
-	return key->values <= RF_FEED_MAX_VALUES;
+	return key->values <= RF_JOIN_MAX_VALUES;
 }
 
 /*
@@ -156,26 +156,26 @@ is_parent(PlannerInfo *root, const RelOptInfo *rel)
 
 /*
  * The outer side of a hash join if it is given the values of the inner one, as
- * gate_join.c and gate_feed.c see it; else NULL.
+ * join_pushdown.c and gate_join_values.c see it; else NULL.
  */
 static Path *
-fed_path(PlannerInfo *root, const HashPath *hash)
+filtered_path(PlannerInfo *root, const HashPath *hash)
 {
 	const JoinPath *join = &hash->jpath;
-	Path	   *fed = join->outerjoinpath;
+	Path	   *filtered = join->outerjoinpath;
 
 	if (RF_IS_DISABLED(&join->path) || join->path.parallel_aware ||
 		!RF_DROPS_OUTER(join->jointype) || hash->num_batches != 1)
 		return NULL;
-	return is_parent(root, fed->parent) &&
-		join->innerjoinpath->rows <= RF_FEED_MAX_ROWS ? fed : NULL;
+	return is_parent(root, filtered->parent) &&
+		join->innerjoinpath->rows <= RF_JOIN_MAX_ROWS ? filtered : NULL;
 }
 
 /*
  * What a hash join is expected to save by gates on this side.
  */
 static Cost
-saved_cost(PlannerInfo *root, const HashPath *hash, const Path *fed)
+saved_cost(PlannerInfo *root, const HashPath *hash, const Path *filtered)
 {
 	List	   *clauses = hash->path_hashclauses;
 	RfJoinKey  *keys = palloc(list_length(clauses) * sizeof(RfJoinKey));
@@ -184,23 +184,23 @@ saved_cost(PlannerInfo *root, const HashPath *hash, const Path *fed)
 	List	   *scans;
 	ListCell   *cell;
 
-	if (IsA(fed, AppendPath))
-		scans = ((const AppendPath *) fed)->subpaths;
-	else if (IsA(fed, MergeAppendPath))
-		scans = ((const MergeAppendPath *) fed)->subpaths;
+	if (IsA(filtered, AppendPath))
+		scans = ((const AppendPath *) filtered)->subpaths;
+	else if (IsA(filtered, MergeAppendPath))
+		scans = ((const MergeAppendPath *) filtered)->subpaths;
 	else
 		return 0;
 	foreach(cell, clauses)
 		nkeys += read_clause(root, lfirst_node(RestrictInfo, cell),
-							 fed->parent, hash->jpath.innerjoinpath,
+							 filtered->parent, hash->jpath.innerjoinpath,
 							 &keys[nkeys]);
 	if (nkeys == 0)
 		return 0;
 
 	/* Rows that are not read are not looked up in the hash table either. */
-	cost = fed->total_cost - fed->startup_cost +
-		cpu_operator_cost * list_length(clauses) * fed->rows;
-	return (1 - remaining_cost(root, fed->parent->relid, scans, keys, nkeys)) *
+	cost = filtered->total_cost - filtered->startup_cost +
+		cpu_operator_cost * list_length(clauses) * filtered->rows;
+	return (1 - remaining_cost(root, filtered->parent->relid, scans, keys, nkeys)) *
 		cost;
 }
 
@@ -232,15 +232,15 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 	foreach(cell, paths)
 	{
 		HashPath   *join = lfirst(cell);
-		Path	   *fed;
+		Path	   *filtered;
 		Cost		saved;
 
 		if (!IsA(join, HashPath) ||
 			join->jpath.jointype != jointype ||
 			join->jpath.outerjoinpath->parent != outer ||
 			join->jpath.innerjoinpath->parent != inner ||
-			(fed = fed_path(root, join)) == NULL ||
-			(saved = saved_cost(root, join, fed)) <= 0)
+			(filtered = filtered_path(root, join)) == NULL ||
+			(saved = saved_cost(root, join, filtered)) <= 0)
 			continue;
 		result = lappend(result, cheaper_copy(join, saved));
 	}

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * gate_join.c
+ * join_pushdown.c
  *	  Gates that hash joins give their values to.
  *
  * A hash join has read its inner side before it needs the first row of its
@@ -8,13 +8,13 @@
  * the values of the inner side are all that the outer side's scans need look
  * for: a condition "key = ANY (values)" of a gate.
  *
- * Such gates are made when the plan is finished.  No path depends on them, and
- * they cost the planner a walk over the plan.  On the way down from a join,
- * what it compares is followed through the target lists of nodes that hand
- * rows on or join them, to scans of members that have an index for it.  Not
- * through nodes whose result is more than the sum of that of their rows (Limit,
- * aggregates), into the side of an outer join that may be filled with NULLs, or
- * into other processes.
+ * Such gates are made when the plan is finished.  No path depends on them,
+ * and they cost the planner a walk over the plan.  On the way down from a
+ * join, what it compares is followed through the target lists of nodes that
+ * hand rows on or join them, to scans of members that have an index for it.
+ * Not through nodes whose result is more than the sum of that of their rows
+ * (Limit, aggregates), into the side of an outer join that may be filled with
+ * NULLs, or into other processes.
  *
  * Nor through nodes that keep rows from one scan to the next (Sort, Material,
  * Memoize, Hash): the values may differ by then.
@@ -36,30 +36,30 @@
 #include "planner/planning/planning.h"
 #include "utils/lsyscache.h"
 
-static Plan *feed_plan(RfFeeding *feeding, Plan *plan, List *offers);
+static Plan *push_down(RfPushdown *pushdown, Plan *plan, List *filters);
 
 /*
- * The offers to a plan, passed on to the one of its inputs that its target list
- * refers to by varno.
+ * The join filters to a plan, passed on to the one of its inputs that its
+ * target list refers to by varno.
  */
 static List *
-pass_on(List *offers, List *tlist, int varno)
+pass_on(List *filters, List *tlist, int varno)
 {
 	List	   *result = NIL;
 	ListCell   *cell;
 
-	foreach(cell, offers)
+	foreach(cell, filters)
 	{
-		RfOffer    *offer = lfirst(cell);
-		Node	   *expr = rf_replace_vars(offer->expr, OUTER_VAR, tlist);
+		RfJoinFilter *filter = lfirst(cell);
+		Node	   *expr = rf_replace_vars(filter->expr, OUTER_VAR, tlist);
 
 		if (expr != NULL)
 			expr = rf_replace_vars(expr, varno, NIL);
 		if (expr != NULL)
 		{
-			RfOffer    *passed = palloc(sizeof(RfOffer));
+			RfJoinFilter *passed = palloc(sizeof(RfJoinFilter));
 
-			*passed = *offer;
+			*passed = *filter;
 			passed->expr = expr;
 			result = lappend(result, passed);
 		}
@@ -86,15 +86,15 @@ has_exec_param(Node *node, void *context)
  * in its table, so it must be sure to be the same then.
  */
 static List *
-join_offers(HashJoin *join)
+make_join_filters(HashJoin *join)
 {
 	Hash	   *hash = (Hash *) innerPlan(join);
-	List	   *offers = NIL;
+	List	   *filters = NIL;
 	ListCell   *cell;
 
 	if (join->join.plan.parallel_aware ||
 		!RF_DROPS_OUTER(join->join.jointype) ||
-		outerPlan(hash)->plan_rows > RF_FEED_MAX_ROWS)
+		outerPlan(hash)->plan_rows > RF_JOIN_MAX_ROWS)
 		return NIL;
 	foreach(cell, join->hashclauses)
 	{
@@ -102,21 +102,21 @@ join_offers(HashJoin *join)
 		int			key = foreach_current_index(cell);
 		Node	   *inner = list_nth(hash->hashkeys, key);
 		Oid			array = get_array_type(exprType(inner));
-		RfOffer    *offer;
+		RfJoinFilter *filter;
 
 		if (!IsA(clause, OpExpr) || !OidIsValid(array) ||
 			contain_volatile_functions(inner) || contain_subplans(inner) ||
 			has_exec_param(inner, NULL))
 			continue;
-		offer = palloc(sizeof(RfOffer));
-		offer->join = join->join.plan.plan_node_id;
-		offer->key = key;
-		offer->clause = clause;
-		offer->array = array;
-		offer->expr = linitial(clause->args);
-		offers = lappend(offers, offer);
+		filter = palloc(sizeof(RfJoinFilter));
+		filter->join = join->join.plan.plan_node_id;
+		filter->key = key;
+		filter->clause = clause;
+		filter->array = array;
+		filter->expr = linitial(clause->args);
+		filters = lappend(filters, filter);
 	}
-	return offers;
+	return filters;
 }
 
 /*
@@ -186,14 +186,14 @@ name_parents(Node *node, void *arg)
  * scans.
  */
 static void
-feed_plans(RfFeeding *feeding, List *plans, List *offers, bool scans)
+push_down_all(RfPushdown *pushdown, List *plans, List *filters, bool scans)
 {
 	ListCell   *cell;
 
 	foreach(cell, plans)
 	{
-		if (scans || !rf_is_fed_scan(lfirst(cell)))
-			lfirst(cell) = feed_plan(feeding, lfirst(cell), offers);
+		if (scans || !rf_is_filterable_scan(lfirst(cell)))
+			lfirst(cell) = push_down(pushdown, lfirst(cell), filters);
 	}
 }
 
@@ -220,26 +220,26 @@ is_replaceable(Append *append)
  * An Append: a gate takes its place, or its members get gates of their own.
  */
 static Plan *
-feed_append(RfFeeding *feeding, Append *append, List *offers)
+push_into_append(RfPushdown *pushdown, Append *append, List *filters)
 {
-	offers = pass_on(offers, append->plan.targetlist, OUTER_VAR);
-	if (offers != NIL && is_replaceable(append))
+	filters = pass_on(filters, append->plan.targetlist, OUTER_VAR);
+	if (filters != NIL && is_replaceable(append))
 	{
 		CustomScan *gate = make_gate(&append->plan, append->appendplans, NIL);
-		Plan	   *scan = rf_feed_gate(feeding, gate, offers);
+		Plan	   *scan = rf_add_join_filters(pushdown, gate, filters);
 
 		if (scan != NULL)
 		{
 			gate->custom_scan_tlist = (List *)
 				name_parents((Node *) rf_scan_tlist(scan),
-							 feeding->stmt);
+							 pushdown->stmt);
 			gate->custom_relids = bms_add_member(bms_copy(append->apprelids),
 												 ((Scan *) scan)->scanrelid);
-			feed_plans(feeding, gate->custom_plans, offers, false);
+			push_down_all(pushdown, gate->custom_plans, filters, false);
 			return &gate->scan.plan;
 		}
 	}
-	feed_plans(feeding, append->appendplans, offers, true);
+	push_down_all(pushdown, append->appendplans, filters, true);
 	return &append->plan;
 }
 
@@ -247,18 +247,18 @@ feed_append(RfFeeding *feeding, Append *append, List *offers)
  * A single scan: a gate above it.
  */
 static Plan *
-feed_scan(RfFeeding *feeding, Plan *plan, List *offers)
+push_into_scan(RfPushdown *pushdown, Plan *plan, List *filters)
 {
 	CustomScan *gate;
 	Index		rti = ((Scan *) plan)->scanrelid;
 	const RfGateRel *rel;
 
-	if (offers == NIL)
+	if (filters == NIL)
 		return plan;
 	gate = make_gate(plan, list_make1(plan), rf_scan_tlist(plan));
-	if (rf_feed_gate(feeding, gate, offers) == NULL)
+	if (rf_add_join_filters(pushdown, gate, filters) == NULL)
 		return plan;
-	rel = rf_find_gate_rel(feeding, rt_fetch(rti, feeding->stmt->rtable));
+	rel = rf_find_gate_rel(pushdown, rt_fetch(rti, pushdown->stmt->rtable));
 	gate->scan.plan.plan_node_id = rel->root->glob->lastPlanNodeId++;
 	gate->scan.plan.parallel_aware = false;
 	gate->scan.plan.qual = NIL;
@@ -283,20 +283,20 @@ keeps_outer(JoinType type)
  * Lets the inputs of a join have what it is offered, and what it offers itself.
  */
 static void
-feed_join(RfFeeding *feeding, Join *join, List *offers)
+push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 {
 	List	   *tlist = join->plan.targetlist;
 	List	   *outer = NIL;
 	List	   *inner = NIL;
 
 	if (keeps_outer(join->jointype))
-		outer = pass_on(offers, tlist, OUTER_VAR);
+		outer = pass_on(filters, tlist, OUTER_VAR);
 	if (IsA(join, NestLoop) && join->jointype == JOIN_INNER)
-		inner = pass_on(offers, tlist, INNER_VAR);
+		inner = pass_on(filters, tlist, INNER_VAR);
 	if (IsA(join, HashJoin))
-		outer = list_concat(outer, join_offers((HashJoin *) join));
-	join->plan.lefttree = feed_plan(feeding, join->plan.lefttree, outer);
-	join->plan.righttree = feed_plan(feeding, join->plan.righttree, inner);
+		outer = list_concat(outer, make_join_filters((HashJoin *) join));
+	join->plan.lefttree = push_down(pushdown, join->plan.lefttree, outer);
+	join->plan.righttree = push_down(pushdown, join->plan.righttree, inner);
 }
 
 /*
@@ -304,54 +304,54 @@ feed_join(RfFeeding *feeding, Join *join, List *offers)
  * offer them; returns what replaces the plan.
  */
 static Plan *
-feed_plan(RfFeeding *feeding, Plan *plan, List *offers)
+push_down(RfPushdown *pushdown, Plan *plan, List *filters)
 {
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
-	if (rf_is_fed_scan(plan))
-		return feed_scan(feeding, plan, offers);
+	if (rf_is_filterable_scan(plan))
+		return push_into_scan(pushdown, plan, filters);
 	switch (nodeTag(plan))
 	{
 		case T_HashJoin:
 		case T_NestLoop:
 		case T_MergeJoin:
-			feed_join(feeding, (Join *) plan, offers);
+			push_into_join(pushdown, (Join *) plan, filters);
 			return plan;
 		case T_Append:
-			return feed_append(feeding, (Append *) plan, offers);
+			return push_into_append(pushdown, (Append *) plan, filters);
 		case T_MergeAppend:
-			feed_plans(feeding, ((MergeAppend *) plan)->mergeplans,
-					   pass_on(offers, plan->targetlist, OUTER_VAR), true);
+			push_down_all(pushdown, ((MergeAppend *) plan)->mergeplans,
+						  pass_on(filters, plan->targetlist, OUTER_VAR), true);
 			return plan;
 		case T_SubqueryScan:
 			((SubqueryScan *) plan)->subplan =
-				feed_plan(feeding, ((SubqueryScan *) plan)->subplan,
-						  pass_on(offers, plan->targetlist,
+				push_down(pushdown, ((SubqueryScan *) plan)->subplan,
+						  pass_on(filters, plan->targetlist,
 								  ((SubqueryScan *) plan)->scan.scanrelid));
 			return plan;
 		case T_CustomScan:
 			if (!rf_is_gate(plan))
 			{
-				feed_plans(feeding, ((CustomScan *) plan)->custom_plans, NIL,
-						   true);
+				push_down_all(pushdown, ((CustomScan *) plan)->custom_plans, NIL,
+							  true);
 				return plan;
 			}
-			offers = pass_on(offers, plan->targetlist, INDEX_VAR);
-			if (offers != NIL)
-				(void) rf_feed_gate(feeding, (CustomScan *) plan, offers);
-			feed_plans(feeding, ((CustomScan *) plan)->custom_plans, offers,
-					   false);
+			filters = pass_on(filters, plan->targetlist, INDEX_VAR);
+			if (filters != NIL)
+				(void) rf_add_join_filters(pushdown, (CustomScan *) plan, filters);
+			push_down_all(pushdown, ((CustomScan *) plan)->custom_plans, filters,
+						  false);
 			return plan;
 		case T_Result:
-			offers = pass_on(offers, plan->targetlist, OUTER_VAR);
+			filters = pass_on(filters, plan->targetlist, OUTER_VAR);
 			break;
 		default:
-			offers = NIL;
+			filters = NIL;
 			break;
 	}
-	plan->lefttree = feed_plan(feeding, plan->lefttree, offers);
-	plan->righttree = feed_plan(feeding, plan->righttree, NIL);
+	plan->lefttree = push_down(pushdown, plan->lefttree, filters);
+	plan->righttree = push_down(pushdown, plan->righttree, NIL);
 	return plan;
 }
 
@@ -359,12 +359,12 @@ feed_plan(RfFeeding *feeding, Plan *plan, List *offers)
  * Called when a statement has been planned and its gates are finished.
  */
 void
-rf_feed_gates(PlannedStmt *stmt, RfPlanning *planning)
+rf_push_join_filters(PlannedStmt *stmt, RfPlanning *planning)
 {
-	RfFeeding	feeding = {.stmt = stmt,.planning = planning};
+	RfPushdown	pushdown = {.stmt = stmt,.planning = planning};
 
 	if (planning->gate_rels == NULL || !planning->may_gate)
 		return;
-	stmt->planTree = feed_plan(&feeding, stmt->planTree, NIL);
-	feed_plans(&feeding, stmt->subplans, NIL, true);
+	stmt->planTree = push_down(&pushdown, stmt->planTree, NIL);
+	push_down_all(&pushdown, stmt->subplans, NIL, true);
 }

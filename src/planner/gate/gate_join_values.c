@@ -1,0 +1,454 @@
+/*-------------------------------------------------------------------------
+ *
+ * gate_join_values.c
+ *	  The values a hash join gives to gates below its outer side.
+ *
+ * They are read from its hash table when a gate is asked for its first row,
+ * if the table is complete by then, all in memory and small.  Core would
+ * begin with a row of the outer side, to find out whether there is one at
+ * all, unless it knows from the scan before that there was; so we tell it
+ * that (which it forgets, like us, when it has read the outer side again).
+ *
+ * A gate looks at the table once in each scan.  Whatever makes a new table
+ * scans the outer side anew, so no gate goes on with the values of an old
+ * one.  Gates that the same join gives the same values share them; that the
+ * table has gone they learn from its memory context.
+ *
+ * Workers have hash tables of their own, from which their gates read.  Shared
+ * ones, of a Parallel Hash Join, are not read: rf_push_join_filters() makes
+ * no gate.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "core/core.h"
+#include "executor/executor.h"
+#include "executor/hashjoin.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
+#include "optimizer/optimizer.h"
+#include "planner/condition/condition.h"
+#include "planner/gate/gate.h"
+#include "planner/knowledge/question.h"
+#include "utils/array.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* A value, with a hash by which equal ones are brought together. */
+typedef struct RfJoinValue
+{
+	uint32		hash;
+	Datum		datum;
+} RfJoinValue;
+
+/* The values of some rows, while they are collected. */
+typedef struct RfJoinValues
+{
+	RfJoinSource *source;
+	RfJoinValue *values;
+	int			n;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	MemoryContext scratch;
+	MemoryContext old;
+} RfJoinValues;
+
+/* Bringing joins and gates together. */
+typedef struct RfLinking
+{
+	List	   *joins;			/* HashJoinStates above, the nearest first */
+	List	   *sources;		/* RfJoinSource made so far */
+} RfLinking;
+
+/* Has a gate been started that waits for a join's values? */
+static bool links_pending = false;
+
+/*
+ * What of a gate's plan is about joins.
+ */
+void
+rf_join_filters_init(RfGateState *gate, CustomScan *plan)
+{
+	List	   *filters = list_nth(plan->custom_private, RF_GATE_JOIN_FILTERS);
+	ListCell   *cell;
+
+	gate->nfilters = list_length(filters);
+	if (gate->nfilters == 0)
+		return;
+	gate->filters = palloc0(gate->nfilters * sizeof(RfGateJoinFilter));
+	foreach(cell, filters)
+	{
+		RfGateJoinFilter *filter = &gate->filters[foreach_current_index(cell)];
+
+		filter->join = linitial_int(lfirst(cell));
+		filter->key = lsecond_int(lfirst(cell));
+		filter->param = lthird_int(lfirst(cell));
+	}
+	links_pending = true;
+}
+
+/*
+ * A key of a join, for gates that may be given its values.  The expression is
+ * compiled for rows of any kind: in a hash table are minimal tuples, whatever the
+ * plan below returns.
+ */
+static RfJoinSource *
+make_source(HashJoinState *join, int key)
+{
+	EState	   *estate = join->js.ps.state;
+	Hash	   *hash = (Hash *) innerPlanState(join)->plan;
+	Expr	   *expr = list_nth(hash->hashkeys, key);
+	RfJoinSource *source = palloc0(sizeof(RfJoinSource));
+
+	source->join = join;
+	source->key = key;
+	source->type = exprType((Node *) expr);
+	source->value = ExecInitExpr(expr, NULL);
+	source->slot = ExecInitExtraTupleSlot(estate,
+										  join->hj_HashTupleSlot->tts_tupleDescriptor,
+										  &TTSOpsMinimalTuple);
+	source->econtext = CreateExprContext(estate);
+	source->context = AllocSetContextCreate(estate->es_query_cxt,
+											"rangefilter join values",
+											ALLOCSET_SMALL_SIZES);
+	return source;
+}
+
+/*
+ * The source for a key of a join, which is made if there is none yet.
+ */
+static RfJoinSource *
+get_source(HashJoinState *join, const RfGateJoinFilter *wanted, RfLinking *linking)
+{
+	RfJoinSource *source;
+	ListCell   *cell;
+
+	foreach(cell, linking->sources)
+	{
+		source = lfirst(cell);
+		if (source->join == join && source->key == wanted->key)
+			return source;
+	}
+	source = make_source(join, wanted->key);
+	linking->sources = lappend(linking->sources, source);
+	return source;
+}
+
+/*
+ * Gives a gate its joins.
+ */
+static void
+link_gate(RfGateState *gate, RfLinking *linking)
+{
+	for (int i = 0; i < gate->nfilters; i++)
+	{
+		RfGateJoinFilter *wanted = &gate->filters[i];
+		HashJoinState *join = NULL;
+		ListCell   *cell;
+
+		foreach(cell, linking->joins)
+		{
+			join = lfirst(cell);
+			if (join->js.ps.plan->plan_node_id == wanted->join)
+				break;
+			join = NULL;
+		}
+		if (join == NULL)
+			continue;
+		wanted->source = get_source(join, wanted, linking);
+
+		/* The hash table before the first row of the outer side. */
+		rf_core_hash_before_outer(join);
+	}
+}
+
+static bool
+link_node(PlanState *node, void *arg)
+{
+	RfLinking  *linking = arg;
+	bool		is_join = IsA(node, HashJoinState);
+
+	if (is_join)
+		linking->joins = lcons(node, linking->joins);
+	if (rf_is_gate(node->plan))
+		link_gate((RfGateState *) node, linking);
+	(void) planstate_tree_walker(node, link_node, arg);
+	if (is_join)
+		linking->joins = list_delete_first(linking->joins);
+	return false;
+}
+
+/*
+ * Called when a plan has been started.  A gate that is not found here stays
+ * without values.
+ */
+void
+rf_join_filters_link(QueryDesc *desc)
+{
+	RfLinking	linking = {0};
+	MemoryContext old;
+
+	if (!links_pending)
+		return;
+	links_pending = false;
+	old = MemoryContextSwitchTo(desc->estate->es_query_cxt);
+	(void) link_node(desc->planstate, &linking);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Called when the memory of a hash table goes.
+ */
+static void
+forget_table(void *arg)
+{
+	((RfJoinSource *) arg)->table = NULL;
+}
+
+static int
+compare_values(const void *a, const void *b)
+{
+	uint32		x = ((const RfJoinValue *) a)->hash;
+	uint32		y = ((const RfJoinValue *) b)->hash;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Begins to collect values of so many rows; end_values() ends it.
+ */
+static void
+begin_values(RfJoinSource *source, int rows, RfJoinValues *values)
+{
+	get_typlenbyvalalign(source->type, &values->typlen, &values->typbyval,
+						 &values->typalign);
+	values->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"rangefilter join rows",
+											ALLOCSET_DEFAULT_SIZES);
+	values->old = MemoryContextSwitchTo(values->scratch);
+	values->values = palloc((rows + 1) * sizeof(RfJoinValue));
+	values->n = 0;
+	values->source = source;
+}
+
+/*
+ * RfCoreRow: adds the value of a row, if it is not NULL.
+ */
+static void
+add_value(void *arg, MinimalTuple row)
+{
+	RfJoinValues *values = arg;
+	RfJoinSource *source = values->source;
+	ExprContext *econtext = source->econtext;
+	RfJoinValue *added = &values->values[values->n];
+	bool		isnull;
+	Datum		value;
+
+	ResetExprContext(econtext);
+	ExecStoreMinimalTuple(row, source->slot, false);
+	econtext->ecxt_outertuple = source->slot;
+	econtext->ecxt_innertuple = source->slot;
+	value = ExecEvalExprSwitchContext(source->value, econtext, &isnull);
+	if (isnull)
+		return;
+	added->datum = datumCopy(value, values->typbyval, values->typlen);
+	added->hash = datum_image_hash(value, values->typbyval, values->typlen);
+	values->n++;
+}
+
+/*
+ * Makes an array of the distinct ones of some values.  False if they are too
+ * many.
+ */
+static bool
+make_array(RfJoinSource *source, RfJoinValues *values)
+{
+	Datum	   *datums = palloc((RF_JOIN_MAX_VALUES + 1) * sizeof(Datum));
+	RfJoinValue *last = NULL;
+	int			ndistinct = 0;
+	MemoryContext old;
+
+	qsort(values->values, values->n, sizeof(RfJoinValue), compare_values);
+	for (int i = 0; i < values->n; i++)
+	{
+		RfJoinValue *value = &values->values[i];
+
+		if (last != NULL && value->hash == last->hash &&
+			datum_image_eq(value->datum, last->datum, values->typbyval,
+						   values->typlen))
+			continue;
+		if (ndistinct == RF_JOIN_MAX_VALUES)
+			return false;
+		datums[ndistinct++] = value->datum;
+		last = value;
+	}
+	old = MemoryContextSwitchTo(source->context);
+	source->array = PointerGetDatum(construct_array(datums, ndistinct, source->type,
+													values->typlen,
+													values->typbyval,
+													values->typalign));
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+/*
+ * Takes the values that were collected, unless they are too many or not all.
+ */
+static void
+end_values(RfJoinSource *source, RfJoinValues *values, bool complete)
+{
+	ExecClearTuple(source->slot);
+	MemoryContextReset(source->context);
+	source->version++;
+	source->known = complete && make_array(source, values);
+	MemoryContextSwitchTo(values->old);
+	MemoryContextDelete(values->scratch);
+}
+
+/*
+ * Reads a join's hash table, and has the source forget it when its memory
+ * goes.
+ */
+static void
+read_table(RfJoinSource *source)
+{
+	HashJoinTable table = source->join->hj_HashTable;
+	MemoryContextCallback *callback;
+	RfJoinValues values;
+	bool		complete;
+
+	callback = MemoryContextAllocZero(table->hashCxt,
+									  sizeof(MemoryContextCallback));
+	callback->func = forget_table;
+	callback->arg = source;
+	MemoryContextRegisterResetCallback(table->hashCxt, callback);
+	source->table = table;
+	source->known = false;
+	begin_values(source, (int) table->totalTuples, &values);
+	complete = rf_core_hash_read(source->join, add_value, &values);
+	end_values(source, &values, complete);
+}
+
+/*
+ * The version of a join's values, 0 where they are not known.
+ */
+static uint64
+current_version(RfJoinSource *source)
+{
+	HashJoinState *join = source->join;
+
+	if (!rf_core_hash_is_readable(join, RF_JOIN_MAX_ROWS))
+		return 0;
+	if (source->table != join->hj_HashTable)
+		read_table(source);
+
+	/* So that the next table is made before the outer side is read, too. */
+	rf_core_hash_before_outer(join);
+	return source->known ? source->version : 0;
+}
+
+/*
+ * Gets the values for a gate; true if they are the same as the last time.
+ */
+bool
+rf_join_filters_read(RfGateState *gate)
+{
+	bool		same = true;
+
+	for (int i = 0; i < gate->nfilters; i++)
+	{
+		RfGateJoinFilter *filter = &gate->filters[i];
+		uint64		version = filter->source != NULL ?
+		current_version(filter->source) : 0;
+
+		same = same && filter->version == version;
+		filter->version = version;
+	}
+	return same;
+}
+
+/*
+ * Which join, if any, fills the run-time parameter of a condition "key = ANY
+ * (param)"?
+ */
+static const RfGateJoinFilter *
+filter_of_condition(const RfGateState *gate, Node *clause)
+{
+	Node	   *array;
+
+	if (!IsA(clause, ScalarArrayOpExpr))
+		return NULL;
+	array = lsecond(((ScalarArrayOpExpr *) clause)->args);
+	for (int i = 0; i < gate->nfilters; i++)
+	{
+		if (rf_is_runtime_param(array) &&
+			((Param *) array)->paramid == gate->filters[i].param)
+			return &gate->filters[i];
+	}
+	return NULL;
+}
+
+/*
+ * Fills in the joins' values, and leaves out conditions on those not known.
+ */
+void
+rf_join_filters_fill(const RfGateState *gate, List **clauses, Datum *values,
+					 bool *nulls)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	if (gate->nfilters == 0)
+		return;
+	foreach(cell, *clauses)
+	{
+		const RfGateJoinFilter *filter = filter_of_condition(gate, lfirst(cell));
+
+		if (filter != NULL && filter->version == 0)
+			continue;
+		result = lappend(result, lfirst(cell));
+		if (filter != NULL)
+		{
+			values[filter->param] = filter->source->array;
+			nulls[filter->param] = false;
+		}
+	}
+	*clauses = result;
+}
+
+/*
+ * A gate's conditions without those on joins' values.
+ */
+List *
+rf_gate_own_clauses(const RfGateState *gate, List *clauses)
+{
+	List	   *result = NIL;
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		if (filter_of_condition(gate, lfirst(cell)) == NULL)
+			result = lappend(result, lfirst(cell));
+	}
+	return result;
+}
+
+/*
+ * What asking a member costs, in the planner's units.
+ */
+Cost
+rf_join_filters_cost(const RfCond *cond)
+{
+	Cost		cost = 0;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return cond->set->nranges * RF_ASK_VALUE_COST * cpu_operator_cost;
+	foreach(cell, cond->args)
+		cost += rf_join_filters_cost(lfirst(cell));
+	return cost;
+}

@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ *
+ * cached_probe.c
+ *	  Asking the cached metapage of an index this backend has kept.
+ *
+ * What the planner finds out is a guess that the guard checks when the plan
+ * is executed.  So it may as well be found out from cached metapages of the
+ * summaries (rfmetacache.c), without locking and opening a thousand indexes.
+ * With each goes a number as of which it was true: the index's change
+ * counter, or, where there are none, the clock.  While that is the same the
+ * cached metapage is true now, and the guard need not look either.  Where a
+ * cached metapage does not say NO, the index itself is asked.
+ *
+ * The room for cached metapages is bounded.  When it is full, those of the
+ * table that has not been asked for the longest time go.  Within a table the
+ * first ones stay: queries ask all partitions in turn, and dropping the
+ * eldest would always drop those asked next.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/question.h"
+#include "planner/planning/planning.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
+#include "stats/session.h"
+#include "utils/memutils.h"
+
+/* Few cached metapages are larger than this. */
+#define ENOUGH	1024
+
+/* One planning makes digests of about so many keys, some 0.2 ms. */
+#define DIGEST_KEYS_AT_ONCE	40000
+
+/* Of how many the planning under way may still make some. */
+static int64 digest_keys_left = 0;
+
+/*
+ * Starts the planning of a query.  May it ask cached metapages?  Not where
+ * this backend has put keys into deltas since the last time: the cached
+ * metapages lack them, and every guess that fails costs another planning.
+ */
+bool
+rf_begin_cached_probes(void)
+{
+	static uint64 keys_seen = 0;
+	bool		unchanged = keys_seen == rf_keys_written;
+
+	digest_keys_left = DIGEST_KEYS_AT_ONCE;
+	keys_seen = rf_keys_written;
+	return unchanged && !rf_suppress_cached_probes;
+}
+
+/*
+ * Where cached metapages of a table's indexes are allocated, and what goes
+ * with them: apart from what stays, to be given back when they go.
+ */
+MemoryContext
+rf_metacache_context(RfTable *table)
+{
+	if (table->metacache == NULL)
+		table->metacache = AllocSetContextCreate(table->context,
+												 "rangefilter copies",
+												 ALLOCSET_SMALL_SIZES);
+	return table->metacache;
+}
+
+/*
+ * Where the cached metapage of a leaf's index is to be kept.
+ */
+void
+rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref)
+{
+	ref->cached = &leaf->cached;
+	ref->context = rf_metacache_context(table);
+}
+
+/*
+ * Throws a leaf's cached metapage away.
+ */
+static void
+forget_cached_meta(RfTable *table, RfLeaf *leaf)
+{
+	RfCachedMetaRef ref;
+
+	rf_cached_meta_ref(table, leaf, &ref);
+	rf_cached_meta_forget(&ref);
+}
+
+/*
+ * The number by which it will be known whether what is now read from a leaf's index
+ * is still so: while this function returns the same, it is.  To be called
+ * before that is read.  now is the clock.
+ */
+uint64
+rf_leaf_validity(const RfLeaf *leaf, RfClock now)
+{
+	uint64		counter = rf_read_change_counter(leaf->index);
+
+	return counter != 0 ? counter : now;
+}
+
+/*
+ * Does the cached metapage of a leaf's index deny that there is a key of the
+ * condition's set?  Sets the version of what was copied.  If it is not
+ * certain that the cached metapage is true now, the plan's clock says so, and
+ * a guard will look.
+ */
+bool
+rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond, bool in_recovery,
+				RfSummaryVersion *version)
+{
+	bool		same = leaf->validity == rf_leaf_validity(leaf, rf_planning->started);
+
+	if (leaf->cached == NULL || !rf_planning->cached_probes ||
+		(!same && rf_read_moves() != 0) ||
+		rf_cached_meta_probe(leaf->cached, cond->set, in_recovery, version) != RF_NO)
+		return false;
+
+	/* Change counters do not tell of other files. */
+	if (!same || (rf_read_moves() != 0 && !rf_leaf_is_located(leaf)))
+		rf_planning->clock = 0;
+	return true;
+}
+
+/*
+ * Should a digest be made now of what a leaf's cached metapage is asked about?
+ */
+bool
+rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
+{
+	uint64		keys;
+
+	if (digest_keys_left <= 0 || leaf->cached == NULL ||
+		(rf_read_moves() != 0 && leaf->validity != rf_read_change_counter(leaf->index)) ||
+		!rf_may_have_column(index, leaf))
+		return false;
+	keys = rf_cached_meta_wants_digest(leaf->cached);
+	digest_keys_left -= keys;
+	return keys > 0;
+}
+
+/*
+ * Throws away all cached metapages of a table's indexes, and the digests that
+ * are the session's own.
+ */
+void
+rf_forget_cached_metas(RfTable *table)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		RfIndex    *index = &table->indexes[i];
+
+		for (int j = 0; index->mapped && j < index->nleaves; j++)
+			forget_cached_meta(table, &index->leaves[j]);
+		rf_forget_matrices(index);
+	}
+	if (table->metacache != NULL)
+		MemoryContextDelete(table->metacache);
+	table->metacache = NULL;
+	table->has_cached_metas = false;
+}
+
+/*
+ * Throws cached metapages of other tables away until there is room for one
+ * more.
+ */
+void
+rf_make_room(const RfTable *table)
+{
+	RfTable    *victim;
+
+	while (rf_cache_used + ENOUGH > rf_cache_limit() &&
+		   (victim = rf_least_asked_table(table)) != NULL)
+		rf_forget_cached_metas(victim);
+}
+
+/*
+ * Is the version of a NO still that of the leaf's index?  False also where
+ * that cannot be told without a look at the index.  Snapshot and invalidation
+ * messages are those of after the NO; src/README.md has the argument.
+ */
+bool
+rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip)
+{
+	RfSummaryVersion version;
+
+	if (leaf->cached == NULL || leaf->validity == 0 ||
+		leaf->validity != rf_read_change_counter(leaf->index))
+		return false;
+	version = rf_cached_meta_version(leaf->cached);
+	return rf_same_version(&version, &skip->version) && rf_leaf_is_located(leaf);
+}
+
+/*
+ * A leaf's index has been looked at, and had this version; validity is what
+ * rf_leaf_validity() said before.  What is known of the index is true as of
+ * then, or is of the past.
+ */
+void
+rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
+				const RfSummaryVersion *version, uint64 validity)
+{
+	if (leaf->cached != NULL)
+	{
+		RfSummaryVersion copied = rf_cached_meta_version(leaf->cached);
+
+		if (rf_same_version(&copied, version))
+			leaf->validity = validity;
+		else
+			forget_cached_meta(table, leaf);
+		table->has_cached_metas = true;
+	}
+	rf_column_checked(index, leaf, version, validity);
+}

@@ -1,0 +1,275 @@
+/*-------------------------------------------------------------------------
+ *
+ * denied_set.c
+ *	  Denying the partitions of a matrix all at once, and checking it so.
+ *
+ * Matrices (digest_matrix.c) tell by a look at one word which of 64 leaves'
+ * digests deny a key, and by another which of them can be relied on.  So
+ * planning and guard handle words instead of leaves.  Whatever matrices do
+ * not deny is asked as leaf.c and cached_probe.c do it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "core/core.h"
+#include "miscadmin.h"
+#include "partitioning/partdesc.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/question.h"
+#include "planner/planning/planning.h"
+#include "port/pg_bitutils.h"
+#include "stats/session.h"
+
+/*
+ * Are the table's partitions, by number, the leaves of the index?
+ */
+static bool
+has_same_order(const RfIndex *index, PartitionDesc partdesc)
+{
+	return partdesc->nparts == index->nleaves &&
+		memcmp(partdesc->oids, index->matrices->oids,
+			   index->nleaves * sizeof(Oid)) == 0;
+}
+
+/*
+ * Can matrices be asked about a set?
+ */
+static bool
+is_askable(const RfKeySet *set)
+{
+	return set->kind == RF_KEY_U64 && !set->nulls && set->nranges > 0;
+}
+
+/*
+ * Asks the matrices of an index about a condition's set.  What they deny is
+ * known of the state of now: should they change, it remains so.
+ */
+static void
+ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc)
+{
+	RfIndex    *index = cond->index;
+
+	if (!is_askable(cond->set) || rf_cache_size == 0)
+		return;
+	rf_need_matrices(table, index);
+	if (!has_same_order(index, partdesc))
+		return;
+	cond->denied = palloc((index->matrices->n + 1) * sizeof(uint64));
+	cond->certain = true;
+	for (int i = 0; i < index->matrices->n; i++)
+	{
+		const RfMatrixState *matrix = &index->matrices->states[i];
+
+		cond->denied[i] = rf_ask_matrix(index, i, cond->set,
+										rf_planning->started);
+		cond->denied[i] &= matrix->current;
+		if ((cond->denied[i] & ~matrix->certain) != 0)
+			cond->certain = false;
+	}
+}
+
+/*
+ * Asks all matrices about the sets of a condition.
+ */
+static void
+ask_matrices(RfTable *table, RfCond *cond, PartitionDesc partdesc)
+{
+	ListCell   *cell;
+
+	foreach(cell, cond->args)
+		ask_matrices(table, lfirst(cell), partdesc);
+	if (cond->kind == RF_COND_PROBE)
+		ask_probe(table, cond, partdesc);
+}
+
+/*
+ * Of which of some leaves of the matrices with this number is a condition
+ * denied?
+ */
+static uint64
+find_denied(const RfCond *cond, int number, uint64 leaves)
+{
+	uint64		denied = cond->kind == RF_COND_OR ? leaves : 0;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return cond->denied != NULL && number < cond->index->matrices->n ?
+			cond->denied[number] & leaves : 0;
+	foreach(cell, cond->args)
+	{
+		if (cond->kind == RF_COND_AND)
+			denied |= find_denied(lfirst(cell), number, leaves & ~denied);
+		else
+			denied = find_denied(lfirst(cell), number, denied);
+	}
+	return denied;
+}
+
+/*
+ * Adds to what an expansion relies on: the leaves of one index that denied a
+ * set of keys.
+ */
+static RfDeniedSet *
+make_denied_set(const RfTable *table, RfSkips *skips, const RfCond *cond)
+{
+	int			n = cond->index->matrices->n;
+	RfDeniedSet *denied_set = MemoryContextAllocZero(skips->context, RF_DENIED_SET_SIZE(n));
+
+	denied_set->table = table->relid;
+	denied_set->index = cond->index->oid;
+	denied_set->serial = table->serial;
+	denied_set->probe = cond->probe;
+	denied_set->nwords = n;
+	skips->denied_sets = lappend(skips->denied_sets, denied_set);
+	return denied_set;
+}
+
+/*
+ * Takes down what a condition's being denied of some leaves rests on: one denial
+ * under AND, all under OR.
+ */
+static void
+note_denied(const RfTable *table, RfSkips *skips, RfCond *cond, int number,
+			uint64 leaves)
+{
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE && leaves != 0)
+	{
+		if (cond->denied_set == NULL)
+			cond->denied_set = make_denied_set(table, skips, cond);
+		cond->denied_set->leaves[number] |= leaves;
+		rf_count_denials(cond->index, number, leaves);
+		if (!cond->certain)
+			rf_planning->clock = 0;
+	}
+	foreach(cell, cond->args)
+	{
+		uint64		denied = find_denied(lfirst(cell), number, leaves);
+
+		note_denied(table, skips, lfirst(cell), number, denied);
+		if (cond->kind == RF_COND_AND)
+			leaves &= ~denied;
+	}
+}
+
+/*
+ * Takes leaves that matrices deny out of rest, and returns it; what that
+ * rests on is added to the expansion's skips.
+ */
+Bitmapset *
+rf_deny_leaves(RfTable *table, RfExpansion *expansion, Bitmapset *rest)
+{
+	RfCond	   *cond = expansion->match.cond;
+	int			nwords = rf_core_count_words(rest);
+
+	/* Sets of leaves are sets of partitions, word by word. */
+	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "groups are words");
+	if (nwords == 0)
+		return rest;
+	ask_matrices(table, cond, expansion->partdesc);
+	for (int i = 0; i < nwords; i++)
+	{
+		uint64		denied = find_denied(cond, i, rf_core_bits(rest, i));
+
+		note_denied(table, expansion->skips, cond, i, denied);
+		rf_core_clear_bits(rest, i, denied);
+	}
+	return rf_core_trim(rest);
+}
+
+/*
+ * The index of a table with this OID, or NULL.
+ */
+static RfIndex *
+find_index(RfTable *table, Oid oid)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		if (table->indexes[i].oid == oid)
+			return &table->indexes[i];
+	}
+	return NULL;
+}
+
+/*
+ * The NO of one leaf of a denied set, as one that stands alone.  If its
+ * column denies it now, it is as good as the column's version; without a
+ * version, the index will have to be asked.
+ */
+static RfSkip
+one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index, int number, int bit,
+				  bool denied)
+{
+	const RfLeaf *leaf = &index->leaves[number * FILTER_DIGESTS + bit];
+	RfSkip		skip;
+
+	memset(&skip, 0, sizeof(skip));
+	skip.table = denied_set->table;
+	skip.leaf = leaf->leaf;
+	skip.index = leaf->index;
+	skip.probe = denied_set->probe;
+	if (denied &&
+		index->matrices->states[number].view.columns[bit].index == leaf->index)
+		skip.version = index->matrices->states[number].view.columns[bit].version;
+	return skip;
+}
+
+/*
+ * Do the NOs of a denied set to the set hold for leaves of one matrix?
+ * Columns that are certain to be true now need no further look; except in
+ * recovery, where a digest's NO does not do, and under SERIALIZABLE.
+ */
+static bool
+recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
+			   const RfKeySet *set, RfRecheck *recheck)
+{
+	uint64		left = denied_set->leaves[number];
+	uint64		denied = 0;
+
+	if (!recheck->in_recovery && index->matrices != NULL)
+	{
+		denied = rf_ask_matrix(index, number, set, recheck->clock);
+		if (recheck->serializable == NULL)
+			left &= ~(denied & index->matrices->states[number].certain);
+	}
+	for (; left != 0; left &= left - 1)
+	{
+		int			bit = pg_rightmost_one_pos64(left);
+		RfSkip		skip = one_of_denied_set(denied_set, index, number, bit,
+											 denied >> bit & 1);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!rf_recheck_skip(&skip, recheck))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Do the NOs of a denied set still hold?  Not if what it speaks of is not
+ * known any more, as after an attached partition.
+ */
+bool
+rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
+{
+	RfTable    *table = rf_known_table(denied_set->table);
+	RfIndex    *index;
+	RfKeySet  **set = &recheck->sets[denied_set->probe];
+
+	if (table == NULL || table->serial != denied_set->serial)
+		return false;
+	index = find_index(table, denied_set->index);
+	if (index == NULL)
+		elog(ERROR, "an index of table %u is gone from its entry", denied_set->table);
+	if (*set == NULL)
+		*set = rf_keyset_deserialize(recheck->flat[denied_set->probe]);
+	for (int i = 0; i < denied_set->nwords; i++)
+	{
+		if (denied_set->leaves[i] != 0 &&
+			!recheck_matrix(denied_set, index, i, *set, recheck))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,437 @@
+/*-------------------------------------------------------------------------
+ *
+ * digest_matrix.c
+ *	  Digests of a table's partitions, side by side.
+ *
+ * Who asks a thousand cached metapages waits a thousand times for memory.
+ * Where the partitions' keys span about the same numbers, and are about as
+ * many, digests of their filters can have the same buckets.  Then 64 of them
+ * lie side by side, a word for each bucket, and a look at one word asks them
+ * all.
+ *
+ * A partition's place in a matrix is that among its index's leaves.  Matrices
+ * are shared by all sessions where there is memory for that, else a session
+ * has its own (rangefilter/probe/rfdigests.c).  What a column says of itself
+ * is compared with what this session knows of the leaf: a column of the same
+ * index and file is as good as a cached metapage.  Which are is remembered
+ * for the whole matrix while nothing changes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "planner/knowledge/knowledge.h"
+#include "port/pg_bitutils.h"
+#include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
+#include "stats/session.h"
+#include "utils/memutils.h"
+
+/* A matrix with fewer leaves would waste memory. */
+#define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
+
+/* One of so many leaves may have keys far off. */
+#define OUTLIERS		16
+
+/*
+ * Matrices have up to so many times the buckets that would do, if those of
+ * the index then take no more than half of the room.
+ */
+#define FINER			4
+
+/* More buckets no digest has. */
+#define MOST_BUCKETS	(1 << 20)
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * How many leaves are in a matrix.
+ */
+static int
+count_leaves(const RfIndex *index, int number)
+{
+	return Min(FILTER_DIGESTS, index->nleaves - number * FILTER_DIGESTS);
+}
+
+/*
+ * Spans of a matrix's leaves that digests can be made of.  Returns how many.
+ */
+static int
+read_spans(const RfIndex *index, int number, RfSpan *spans)
+{
+	const RfLeaf *leaves = &index->leaves[number * FILTER_DIGESTS];
+	int			n = 0;
+
+	for (int i = 0; i < count_leaves(index, number); i++)
+	{
+		if (leaves[i].cached != NULL && rf_cached_meta_span(leaves[i].cached, &spans[n]))
+			n++;
+	}
+	return n;
+}
+
+/*
+ * Sets the buckets' span to that of all, except that it goes beyond what most
+ * have by an eighth at most.
+ */
+static void
+choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
+{
+	uint64		mins[FILTER_DIGESTS];
+	uint64		maxs[FILTER_DIGESTS];
+	uint64		low;
+	uint64		high;
+	uint64		margin;
+
+	for (int i = 0; i < n; i++)
+	{
+		mins[i] = spans[i].min;
+		maxs[i] = spans[i].max;
+	}
+	qsort(mins, n, sizeof(uint64), compare_numbers);
+	qsort(maxs, n, sizeof(uint64), compare_numbers);
+	low = mins[n / OUTLIERS];
+	high = Max(low, maxs[n - 1 - n / OUTLIERS]);
+	margin = (high - low) / 8;
+	filter_digest_set_buckets(buckets, low - Min(margin, low - mins[0]),
+							  high + Min(margin, Max(high, maxs[n - 1]) - high));
+}
+
+/*
+ * Chooses buckets that suit most leaves of a matrix; none (nbits = 0) where
+ * that is not possible.
+ */
+static void
+choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
+{
+	Size		room = rf_digests_room();
+	RfSpan		spans[FILTER_DIGESTS];
+	int			n = read_spans(index, number, spans);
+	uint64		nkeys = 0;
+	int			fit = 0;
+
+	memset(buckets, 0, sizeof(*buckets));
+	for (int i = 0; i < n; i++)
+		nkeys += spans[i].nkeys;
+	if (n < count_leaves(index, number) / 2 || nkeys < n)
+		return;
+	buckets->nbits = rf_digest_bits(nkeys / n);
+	for (int finer = FINER; finer > 1; finer /= 2)
+	{
+		if (2 * filter_digest_size(buckets->nbits) * index->nleaves <= room / 2 &&
+			2 * buckets->nbits <= MOST_BUCKETS)
+			buckets->nbits *= 2;
+	}
+	choose_span(buckets, spans, n);
+	for (int i = 0; i < n; i++)
+		fit += rf_span_fits(&spans[i], buckets);
+	if (fit < n - n / 4)
+		buckets->nbits = 0;
+}
+
+/*
+ * Has the matrices of an index, which are empty, or those that others have
+ * made.
+ */
+void
+rf_need_matrices(RfTable *table, RfIndex *index)
+{
+	int			n;
+
+	if (index->matrices != NULL)
+		return;
+	if (!index->mapped)
+		rf_map_leaves(table, index);
+	n = (index->nleaves + FILTER_DIGESTS - FEWEST_LEAVES) / FILTER_DIGESTS;
+	index->matrices = MemoryContextAlloc(rf_metacache_context(table),
+										 offsetof(RfMatrixStates, states) +
+										 (n + 1) * sizeof(RfMatrixState) +
+										 (index->nleaves + 1) * sizeof(Oid));
+	rf_cache_used += GetMemoryChunkSpace(index->matrices);
+	index->matrices->n = n;
+	index->matrices->oids = (Oid *) &index->matrices->states[n + 1];
+	for (int i = 0; i < index->nleaves; i++)
+		index->matrices->oids[i] = index->leaves[i].leaf;
+	for (int i = 0; i < n; i++)
+	{
+		RfMatrixState *matrix = &index->matrices->states[i];
+
+		memset(matrix, 0, offsetof(RfMatrixState, view));
+		(void) rf_digests_view(index->oid, i, &matrix->view);
+	}
+	table->has_cached_metas = true;
+}
+
+/*
+ * Throws away what is known of matrices of an index, and matrices of the
+ * session's own.
+ */
+void
+rf_forget_matrices(RfIndex *index)
+{
+	if (index->matrices == NULL)
+		return;
+	rf_collect_denials(index);
+	for (int i = 0; i < index->matrices->n; i++)
+		rf_digests_forget(index->oid, i);
+	rf_cache_used -= GetMemoryChunkSpace(index->matrices);
+	pfree(index->matrices);
+	index->matrices = NULL;
+}
+
+/*
+ * Finds out which columns of a matrix are of the leaves' indexes, in the
+ * files where these are, and which of them are true now; unless nothing has
+ * changed since this was found out the last time.  now is the clock;
+ * invalidations were absorbed since.
+ */
+static void
+find_current(RfIndex *index, int number, RfClock now)
+{
+	RfMatrixState *matrix = &index->matrices->states[number];
+	uint64		moves = rf_read_moves();
+	uint64		checked_at = moves != 0 ? moves : now;
+
+	if (matrix->checked_at == checked_at && matrix->changes == rf_changes())
+		return;
+
+	/* Before what they count is looked at. */
+	matrix->checked_at = checked_at;
+	matrix->changes = rf_changes();
+	matrix->current = matrix->certain = 0;
+	for (int i = 0; i < count_leaves(index, number); i++)
+	{
+		RfLeaf	   *leaf = &index->leaves[number * FILTER_DIGESTS + i];
+		const RfDigestColumn *column = &matrix->view.columns[i];
+		uint64		bit = UINT64CONST(1) << i;
+
+		if (column->index != leaf->index || !rf_leaf_is_located(leaf) ||
+			!RF_SAME_RELFILE(column->locator, leaf->locator))
+			continue;
+		if (column->validity == rf_leaf_validity(leaf, now))
+			matrix->certain |= bit;
+
+		/* Without change counters only a look at the index tells. */
+		if (moves == 0 || (matrix->certain & bit) != 0)
+			matrix->current |= bit;
+	}
+}
+
+/*
+ * Has a view of a matrix that is of now, and which of its columns are
+ * current.  False where there is no matrix.
+ */
+static bool
+look_at_matrix(RfIndex *index, int number, RfClock now)
+{
+	RfMatrixState *matrix = &index->matrices->states[number];
+
+	if (matrix->view.matrix == NULL || !rf_digests_unchanged(&matrix->view))
+	{
+		matrix->checked_at = 0;
+		if (!rf_digests_view(index->oid, number, &matrix->view))
+		{
+			matrix->current = matrix->certain = 0;
+			return false;
+		}
+	}
+	find_current(index, number, now);
+	return true;
+}
+
+/*
+ * Which columns of a matrix deny that there is a key of the set?  What each
+ * is of says the matrix's view, which of them count its current and certain.
+ * None, if the matrix changes meanwhile.
+ */
+uint64
+rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
+{
+	const RfMatrixState *matrix = &index->matrices->states[number];
+	uint64		maybe = 0;
+
+	if (matrix->view.matrix == NULL || !look_at_matrix(index, number, now))
+		return 0;
+	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
+		maybe |= filter_digests_ask(&matrix->view.buckets, matrix->view.rows,
+									set->ranges[i].lo.num,
+									set->ranges[i].hi.num);
+	rf_digests_used(&matrix->view);
+	return rf_digests_unchanged(&matrix->view) ? ~maybe : 0;
+}
+
+/*
+ * The matrix a leaf has a column in, or NULL; *column is its number.
+ */
+static RfMatrixState *
+matrix_of(const RfIndex *index, const RfLeaf *leaf, int *column)
+{
+	int			position = leaf - index->leaves;
+
+	*column = position % FILTER_DIGESTS;
+	if (index->matrices == NULL ||
+		position / FILTER_DIGESTS >= index->matrices->n)
+		return NULL;
+	return &index->matrices->states[position / FILTER_DIGESTS];
+}
+
+/*
+ * May a digest of a leaf's index be put into its matrix, where there is none
+ * that is current?
+ */
+bool
+rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
+{
+	int			column;
+	const RfMatrixState *matrix = matrix_of(index, leaf, &column);
+
+	return matrix != NULL && (matrix->current >> column & 1) == 0;
+}
+
+/*
+ * Is a matrix's buckets one for what its leaves were once?  It is if the leaf
+ * does not fit, and most others are not in the matrix.
+ */
+static bool
+is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
+{
+	const RfMatrixState *matrix = &index->matrices->states[number];
+	RfSpan		span;
+
+	return rf_cached_meta_span(leaf->cached, &span) &&
+		!rf_span_fits(&span, &matrix->view.buckets) &&
+		pg_popcount64(matrix->current) < count_leaves(index, number) / 4;
+}
+
+/*
+ * Sees to it that there is a matrix for a digest of a leaf's index.  False if
+ * there can be none.
+ */
+static bool
+need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
+{
+	RfMatrixState *matrix = &index->matrices->states[number];
+	FilterDigest buckets;
+
+	if (rf_digests_room() == 0)
+		return false;
+	if (look_at_matrix(index, number, now) && !is_outdated(index, number, leaf))
+		return true;
+	choose_buckets(&buckets, index, number);
+	if (buckets.nbits == 0)
+		return false;
+	rf_digests_make(index->oid, number, &buckets, &matrix->view);
+	return look_at_matrix(index, number, now);
+}
+
+/*
+ * Puts a digest of a leaf's cached metapage into the matrix, if there is a
+ * matrix and the digest fits, and if nobody else has done so.  The index is
+ * locked, and located.
+ */
+void
+rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
+{
+	int			column;
+	RfMatrixState *matrix = matrix_of(index, leaf, &column);
+	FilterDigest digest;
+	RfDigestColumn what;
+
+	if (!need_matrix(index, matrix - index->matrices->states, leaf, now))
+	{
+		(void) rf_cached_meta_digest(leaf->cached, &leaf->locator, NULL, NULL);
+		return;
+	}
+	if ((matrix->current >> column & 1) != 0 ||
+		!rf_cached_meta_digest(leaf->cached, &leaf->locator, &matrix->view.buckets,
+							   &digest))
+		return;
+	memset(&what, 0, sizeof(what));
+	what.index = leaf->index;
+	what.locator = leaf->locator;
+	what.validity = leaf->validity;
+	what.version = rf_cached_meta_version(leaf->cached);
+	rf_digests_put(&matrix->view, &digest, column, &what);
+	matrix->checked_at = 0;
+	pfree(digest.bits);
+}
+
+/*
+ * A leaf's index has been looked at, at its locator, if it has one: see
+ * rf_leaf_checked().  What is found out is known to this session alone.
+ */
+void
+rf_column_checked(RfIndex *index, const RfLeaf *leaf, const RfSummaryVersion *version,
+				  uint64 validity)
+{
+	int			i;
+	RfMatrixState *matrix = matrix_of(index, leaf, &i);
+	RfDigestColumn *column;
+
+	if (matrix == NULL || matrix->view.matrix == NULL)
+		return;
+	column = &matrix->view.columns[i];
+	if (column->index != leaf->index)
+		return;
+	if (!rf_same_version(&column->version, version))
+		column->index = InvalidOid;
+	else if (column->validity != validity ||
+			 !RF_SAME_RELFILE(column->locator, leaf->locator))
+	{
+		column->validity = validity;
+		column->locator = leaf->locator;
+	}
+	else
+		return;
+	matrix->checked_at = 0;
+}
+
+/*
+ * Counts a question and a NO for each leaf of a matrix whose bit is set.  If
+ * that are most, it is counted for all, and taken back from the others.
+ */
+void
+rf_count_denials(RfIndex *index, int number, uint64 denied)
+{
+	RfLeaf	   *leaves = &index->leaves[number * FILTER_DIGESTS];
+	uint64		others = ~denied &
+	(PG_UINT64_MAX >> (FILTER_DIGESTS - count_leaves(index, number)));
+	bool		most = pg_popcount64(others) < pg_popcount64(denied);
+	uint32		one = most ? -1 : 1;
+
+	if (most)
+		index->matrices->states[number].denials++;
+	for (uint64 bits = most ? others : denied; bits != 0; bits &= bits - 1)
+	{
+		RfLeaf	   *leaf = &leaves[pg_rightmost_one_pos64(bits)];
+
+		leaf->probes += one;
+		leaf->skips += one;
+	}
+}
+
+/*
+ * Moves what was counted for matrices to their leaves.
+ */
+void
+rf_collect_denials(RfIndex *index)
+{
+	for (int i = 0; index->matrices != NULL && i < index->matrices->n; i++)
+	{
+		RfMatrixState *matrix = &index->matrices->states[i];
+
+		for (int j = 0; j < count_leaves(index, i); j++)
+		{
+			index->leaves[i * FILTER_DIGESTS + j].probes += matrix->denials;
+			index->leaves[i * FILTER_DIGESTS + j].skips += matrix->denials;
+		}
+		matrix->denials = 0;
+	}
+}

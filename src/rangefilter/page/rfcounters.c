@@ -1,0 +1,100 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfcounters.c
+ *	  Counters of changes, in shared memory where the server loaded the library.
+ *
+ * Every index has a counter, which it may share with others; whoever moves
+ * its version (RfSummaryVersion) advances it.  So what was read from the
+ * index is still so if the counter is what it was before the reading: this
+ * takes no lock and no look at the index.
+ *
+ * A counter is advanced while the metapage is locked exclusively.  Whoever
+ * read the counter later than that, and then the metapage, which needs the
+ * lock, too, has seen the change; for all others the counter has moved.  A
+ * transaction's changes come before its commit, hence before any snapshot
+ * that sees its rows.
+ *
+ * WAL replay advances nothing.  So in recovery there are no counters; what was
+ * read then is not compared with them later.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "common/hashfn.h"
+#include "common/pg_prng.h"
+#include "miscadmin.h"
+#include "rangefilter/page/shared.h"
+#include "utils/rel.h"
+
+/*
+ * The counter of an index of this database.
+ */
+static inline pg_atomic_uint64 *
+rf_change_counter(Oid index)
+{
+	return &rf_shared->counters[(murmurhash32(index) ^ MyDatabaseId) % RF_CHANGE_COUNTERS];
+}
+
+/*
+ * The version of the index, whose metapage the caller has locked exclusively,
+ * moves.
+ */
+void
+rf_advance_change_counter(Oid index)
+{
+	if (rf_shared == NULL)
+		return;
+	(void) pg_atomic_fetch_add_u64(rf_change_counter(index), 1);
+
+	/* After it: see rf_read_moves(). */
+	(void) pg_atomic_fetch_add_u64(&rf_shared->moves, 1);
+}
+
+/*
+ * The version of the index moves; the caller has locked its metapage, meta,
+ * exclusively, and logs it.
+ *
+ * The new one is drawn at random.  A count would not do: a transaction may
+ * have the file copied (ALTER INDEX ...  SET TABLESPACE), change the copy and
+ * be rolled back.  Another change of the original would have the same number.
+ */
+void
+rf_move_version(Relation index, RfMetaData *meta)
+{
+	meta->changes = pg_prng_uint64(&pg_global_prng_state);
+	rf_advance_change_counter(RelationGetRelid(index));
+}
+
+/*
+ * See shared.h.
+ */
+uint64
+rf_read_change_counter(Oid index)
+{
+	uint64		counter;
+
+	if (rf_shared == NULL || RecoveryInProgress())
+		return 0;
+	counter = pg_atomic_read_u64(rf_change_counter(index));
+
+	/* What the caller reads now it must not have read already. */
+	pg_read_barrier();
+	return counter;
+}
+
+/*
+ * See shared.h.
+ */
+uint64
+rf_read_moves(void)
+{
+	uint64		moves;
+
+	if (rf_shared == NULL || RecoveryInProgress())
+		return 0;
+	moves = pg_atomic_read_u64(&rf_shared->moves);
+	pg_read_barrier();
+	return moves;
+}

@@ -1,0 +1,358 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfmetacache.c
+ *	  Metapages that a backend has cached, and asks in place of the indexes.
+ *
+ * A planner that asks a thousand indexes spends most of its time on locking
+ * and opening them and on their metapages.  With a cached metapage and the
+ * numbers of the buffers the other pages were last seen in, only these pages
+ * need to be visited.  Run pages do not change and say whose they are; one
+ * that now belongs to another run is as good as missing.  Pages of the delta
+ * are used only as long as they hold no more keys than the cached metapage
+ * says.  So the answer is what the index would have answered when the cached
+ * metapage was made, or RF_UNKNOWN.
+ *
+ * A planner's NO by a cached metapage is worth what its version is worth: it
+ * must be checked before rows are left out because of it.  A gate makes
+ * cached metapages when its query has its snapshot: what they deny is good
+ * for that snapshot, however much is inserted later.  It keeps copies of the
+ * run's pages, too, and asks the index where one is not there any more.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/probe/internal.h"
+#include "stats/session.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/*
+ * Asked once for so many keys of its filter, and a few times more, a cached
+ * metapage has paid for its digest: to make it takes about as long as that
+ * many questions.
+ */
+#define RF_DIGEST_KEYS_PER_QUESTION	100
+#define RF_DIGEST_QUESTIONS			10
+
+/* Bits of a digest for each key: three quarters of absent points are denied. */
+#define RF_DIGEST_BITS		3
+
+/* More keys take longer than one query should. */
+#define RF_DIGEST_MAX_KEYS	100000
+
+/* However often there was none to be had, it is tried again. */
+#define RF_DIGEST_MOST_FAILED		16
+
+struct RfCachedMeta
+{
+	RfFile		file;
+	Size		head;			/* of the metapage's fields kept */
+	uint32		asked;			/* questions since a digest was last tried */
+	uint32		failed;			/* so often there was none to be had */
+	/* These and the directory follow, MAXALIGNed. */
+};
+
+/*
+ * The metapage's fields: those before the delta slots, and the slots in use.
+ */
+static RfMetaData *
+rf_cached_meta_data(const RfCachedMeta *cached)
+{
+	return (RfMetaData *) ((char *) cached + MAXALIGN(sizeof(RfCachedMeta)));
+}
+
+/*
+ * The directory's segments.
+ */
+static RfSegment *
+rf_cached_meta_segments(const RfCachedMeta *cached)
+{
+	return (RfSegment *) ((char *) rf_cached_meta_data(cached) + cached->head);
+}
+
+/*
+ * How much of a metapage's fields is kept.
+ */
+static Size
+rf_head_size(const RfMetaData *meta)
+{
+	return MAXALIGN(offsetof(RfMetaData, delta) +
+					meta->ndelta * sizeof(RfDeltaSlot));
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_cached_meta_forget(RfCachedMetaRef *ref)
+{
+	if (*ref->cached == NULL)
+		return;
+	rf_cache_used -= GetMemoryChunkSpace(*ref->cached);
+	pfree(*ref->cached);
+	*ref->cached = NULL;
+}
+
+/*
+ * See probe.h.
+ */
+RfSummaryVersion
+rf_cached_meta_version(const RfCachedMeta *cached)
+{
+	const RfMetaData *meta = rf_cached_meta_data(cached);
+	RfSummaryVersion version = {meta->identity, meta->changes};
+
+	return version;
+}
+
+/*
+ * Is the cached metapage one of this state of the metapage?
+ */
+static bool
+rf_cached_meta_is_current(const RfCachedMeta *cached, const RfMetaData *meta)
+{
+	const RfMetaData *old = rf_cached_meta_data(cached);
+
+	return old->identity == meta->identity && old->changes == meta->changes &&
+		old->generation == meta->generation && old->flags == meta->flags;
+}
+
+/*
+ * How large a cached metapage is.
+ */
+static Size
+rf_cached_meta_size(const RfMetaData *meta)
+{
+	return MAXALIGN(sizeof(RfCachedMeta)) + rf_head_size(meta) +
+		rf_bare_meta_size(meta) - MAXALIGN(sizeof(RfMetaData));
+}
+
+/*
+ * Copies a metapage, whose lock the caller holds.  The cached metapage's file
+ * is not set.
+ */
+static RfCachedMeta *
+rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta)
+{
+	RfCachedMeta *cached = MemoryContextAlloc(context, rf_cached_meta_size(meta));
+
+	cached->head = rf_head_size(meta);
+	cached->asked = cached->failed = 0;
+	memcpy(rf_cached_meta_data(cached), meta, cached->head);
+	rf_copy_bare_segments(rf_cached_meta_segments(cached), meta);
+	return cached;
+}
+
+/*
+ * Keeps a cached metapage, whose lock the caller holds, or brings an older
+ * one up to date; else there is none afterwards.  None is kept of what would
+ * only say UNKNOWN, or where the pages are in local buffers, or if there is
+ * no room.
+ */
+void
+rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+
+	if (*ref->cached != NULL && !rf_cached_meta_is_current(*ref->cached, meta))
+		rf_cached_meta_forget(ref);
+	if (*ref->cached == NULL)
+	{
+		if ((meta->flags & RF_UNCERTAIN_FLAGS) ||
+			(file->index != NULL && RelationUsesLocalBuffers(file->index)) ||
+			rf_cache_used + rf_cached_meta_size(meta) > rf_cache_limit())
+			return;
+		*ref->cached = rf_cached_meta_allocate(ref->context, meta);
+		rf_cache_used += GetMemoryChunkSpace(*ref->cached);
+	}
+	(*ref->cached)->file = *file;
+	(*ref->cached)->file.index = NULL;
+	(*ref->cached)->file.locked = false;
+}
+
+/*
+ * Before which block all runs of a metapage end.
+ */
+static BlockNumber
+rf_end_of_runs(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	BlockNumber end = 0;
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		end = Max(end, segment->run_block + segment->npages);
+		segment = rf_next_segment(segment);
+	}
+	return end;
+}
+
+/*
+ * See probe.h.  Summaries with keys in the delta have no such cached
+ * metapage, since pages of a delta do change.
+ */
+RfCachedMeta *
+rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
+{
+	Buffer		buffer = rf_try_read_meta(index);
+	const RfMetaData *meta;
+	BlockNumber nblocks;
+	Size		size;
+	RfCachedMeta *cached = NULL;
+
+	if (!BufferIsValid(buffer))
+		return NULL;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	nblocks = rf_end_of_runs(meta);
+	size = offsetof(RfKeptPages, pages) + nblocks * sizeof(uint8 *);
+	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0 && meta->ndelta == 0 &&
+		rf_index_codec(index)->kind == kind &&
+		rf_cached_meta_size(meta) + size <= *budget)
+	{
+		cached = rf_cached_meta_allocate(CurrentMemoryContext, meta);
+		cached->file = *rf_file(index);
+		cached->file.kept = palloc0(size);
+		cached->file.kept->budget = budget;
+		cached->file.kept->nblocks = nblocks;
+		*budget -= rf_cached_meta_size(meta) + size;
+	}
+	UnlockReleaseBuffer(buffer);
+	return cached;
+}
+
+/*
+ * Tells a file where the cached metapage last saw its pages.
+ */
+void
+rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file)
+{
+	if (!RF_SAME_RELFILE(cached->file.locator, file->locator))
+		return;
+	file->meta_buffer = cached->file.meta_buffer;
+	memcpy(file->buffers, cached->file.buffers, sizeof(file->buffers));
+}
+
+/*
+ * Is it the filter that has to say whether the segment, one of numbers, holds a
+ * key of the set, and not its bounds?
+ */
+static bool
+rf_asks_filter(const RfSegment *segment, const RfKeySet *set)
+{
+	return set->kind == RF_KEY_U64 && set->nranges > 0 &&
+		set->ranges[set->nranges - 1].hi.num >= segment->min &&
+		set->ranges[0].lo.num <= segment->max;
+}
+
+/*
+ * See probe.h.
+ */
+RfAnswer
+rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery,
+					 RfSummaryVersion *version)
+{
+	const RfMetaData *meta = rf_cached_meta_data(cached);
+
+	if (meta->nsegments == 1 && rf_asks_filter(rf_cached_meta_segments(cached), set))
+		cached->asked++;
+	version->identity = meta->identity;
+	version->changes = meta->changes;
+	return rf_probe_state(&cached->file, meta, rf_cached_meta_segments(cached), set,
+						  in_recovery);
+}
+
+/*
+ * See probe.h.
+ */
+uint32
+rf_digest_bits(uint64 nkeys)
+{
+	return TYPEALIGN(64, RF_DIGEST_BITS * nkeys);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_cached_meta_span(const RfCachedMeta *cached, RfSpan *span)
+{
+	const RfMetaData *meta = rf_cached_meta_data(cached);
+	const RfSegment *segment = rf_cached_meta_segments(cached);
+
+	if (meta->nsegments != 1 || meta->ndelta != 0 ||
+		(segment->kind != FILTER_KIND_SNARF &&
+		 segment->kind != FILTER_KIND_EXACT) ||
+		segment->nkeys > RF_DIGEST_MAX_KEYS)
+		return false;
+	span->min = segment->min;
+	span->max = segment->max;
+	span->nkeys = segment->nkeys;
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+uint64
+rf_cached_meta_wants_digest(const RfCachedMeta *cached)
+{
+	RfSpan		span;
+
+	/* Only questions to a single segment are counted. */
+	if (cached->asked >> cached->failed < RF_DIGEST_QUESTIONS ||
+		!rf_cached_meta_span(cached, &span) ||
+		span.nkeys > (uint64) ((cached->asked >> cached->failed) -
+							   RF_DIGEST_QUESTIONS) *
+		RF_DIGEST_KEYS_PER_QUESTION * rf_digests_sharers())
+		return 0;
+	return span.nkeys;
+}
+
+/*
+ * See probe.h.  Not where it would be too narrow, or have too many keys, for
+ * the buckets to be of use.
+ */
+bool
+rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
+{
+	return span->min >= buckets->min && span->max <= buckets->max &&
+		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
+		rf_digest_bits(span->nkeys) <= 2 * buckets->nbits;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
+					  const FilterDigest *buckets, FilterDigest *digest)
+{
+	const RfMetaData *meta = rf_cached_meta_data(cached);
+	const RfSegment *segment = rf_cached_meta_segments(cached);
+	RfRunReader reader;
+	RfFile		file;
+	RfSpan		span;
+	bool		made;
+
+	/* If this fails, not soon again. */
+	cached->asked = 0;
+	cached->failed = Min(cached->failed + 1, RF_DIGEST_MOST_FAILED);
+	if (buckets == NULL || !rf_cached_meta_span(cached, &span) ||
+		!rf_span_fits(&span, buckets))
+		return false;
+	*digest = *buckets;
+	digest->bits = palloc(filter_digest_size(digest->nbits));
+	rf_locked_file(&file, locator, cached);
+	rf_run_reader_begin(&reader, &file, meta, segment);
+	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
+							  segment->root_len, &reader.reader);
+	rf_run_reader_end(&reader);
+	if (made)
+		cached->failed = 0;
+	else
+		pfree(digest->bits);
+	return made;
+}
