@@ -3,7 +3,7 @@
  * plan.c
  *	  Every call of the planner, and what it may do.
  *
- * A skip is a guess until the executor has its snapshot, so a plan that relies
+ * A skip is not certain until the executor has its snapshot, so a plan that relies
  * on one must come with the means to make another.  Planning scribbles on the
  * Query; hence a copy of it is kept, if there is something in it that could be
  * skipped.  Without the copy nothing is skipped: when the library is loaded in

@@ -11,7 +11,7 @@
  * A filter's YES to a point may be what an insert relied on, true or not.  So
  * a bit is set for all that the filter says YES to, not only for its keys.
  *
- * Digests with the same buckets (buckets: a digest without bits) can be kept
+ * Digests with the same buckets (given by a digest without bits) can be kept
  * side by side, 64 in an array of words, one for each bucket, in which each
  * has one bit.  Then all are asked at once.
  *

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * parameter.c
- *	  Conditions with run-time parameters for values that are known only at execution.
+ *	  Conditions with run-time parameters, whose values are known only at
+ *	  execution.
  *
  * Where a clause compares an index's key with something that is no constant
  * and does not depend on the relation's rows, a run-time parameter takes that

@@ -8,12 +8,12 @@
  * it computes the values its conditions compare with, asks each member's
  * index, and starts only the scans of members that may hold a match.
  *
- *	  gate_path.c	gates above members' paths, costs
- *	  gate_plan.c	from path to plan; one gate for an Append of gates
- *	  gate_exec.c	execution
- *	  gate_ask.c	asking a member's index
+ *	  gate_path.c		gates above members' paths, costs
+ *	  gate_plan.c		from path to plan; one gate for an Append of gates
+ *	  gate_exec.c		execution
+ *	  gate_ask.c			asking a member's index
  *	  gate_join_values.c	the values of a hash join
- *	  gate_explain.c	EXPLAIN
+ *	  gate_explain.c		EXPLAIN
  *
  *-------------------------------------------------------------------------
  */

@@ -333,12 +333,14 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	{
 		MemoryContext old = MemoryContextSwitchTo(gate->metacache);
 
-		index->cached = rf_cached_meta_make(index->relation, set->kind, &gate->budget);
+		index->cached = rf_cached_meta_make(index->relation, set->kind,
+											&gate->budget);
 		MemoryContextSwitchTo(old);
 	}
 	if (index->cached != NULL)
 	{
-		RfAnswer	answer = rf_cached_meta_probe(index->cached, set, in_recovery, &version);
+		RfAnswer	answer = rf_cached_meta_probe(index->cached, set, in_recovery,
+												  &version);
 
 		if (answer != RF_UNKNOWN)
 			return answer;

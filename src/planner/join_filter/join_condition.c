@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_condition.c
- *	  What a join offers, as conditions of a gate.
+ *	  Join filters as conditions of a gate.
  *
  * A join filter that comes to the scans of a gate's members is about a column
  * of theirs, or an expression.  For those that are keys of indexes, the
@@ -205,8 +205,8 @@ read_scan(RfPushdown *pushdown, Plan *plan, List *filters, RfFilteredScan *scan)
 	tlist = rf_scan_tlist(plan);
 	foreach(cell, filters)
 	{
-		Node	   *expr = rf_replace_vars(((RfJoinFilter *) lfirst(cell))->expr, OUTER_VAR,
-										   tlist);
+		RfJoinFilter *filter = lfirst(cell);
+		Node	   *expr = rf_replace_vars(filter->expr, OUTER_VAR, tlist);
 
 		while (expr != NULL && IsA(expr, RelabelType))
 			expr = (Node *) ((RelabelType *) expr)->arg;
@@ -443,7 +443,9 @@ add_conditions(RfPushdown *pushdown, CustomScan *gate, List *filters,
 		conversions = lappend_int(conversions, RF_AS_IS);
 		exprs = lappend(exprs, makeNullConst(filter->array, -1,
 											 filter->clause->inputcollid));
-		join_filters = lappend(join_filters, list_make3_int(filter->join, filter->key, param));
+		join_filters = lappend(join_filters, list_make3_int(filter->join,
+															filter->key,
+															param));
 	}
 	if (join_filters == NIL)
 		return false;

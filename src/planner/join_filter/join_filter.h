@@ -4,9 +4,9 @@
  *	  Join filters: gates that are asked for the values in the hash table of a join
  *	  above.
  *
- *	  join_pushdown.c	what hash joins of a finished plan offer to the scans below
+ *	  join_pushdown.c	pushes the join filters of a finished plan's hash joins down
  *	  join_condition.c	a join filter as a condition of a gate
- *	  join_cost.c	what a hash join saves by it
+ *	  join_cost.c		what a hash join saves by it
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "planner/gate/gate.h"
 
 /*
- * A key of a join, on its way down: all the values that rows need be returned
+ * A join filter on its way down, of one key of a join: all the values that rows need be returned
  * for by some plan.
  */
 typedef struct RfJoinFilter
@@ -48,7 +48,8 @@ extern void rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel,
 /* ---- join_pushdown.c, join_condition.c ---- */
 
 extern void rf_push_join_filters(PlannedStmt *stmt, RfPlanning *planning);
-extern Plan *rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters);
+extern Plan *rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate,
+								 List *filters);
 extern const RfGateRel *rf_find_gate_rel(RfPushdown *pushdown,
 										 const RangeTblEntry *rte);
 extern bool rf_is_filterable_scan(const Plan *plan);

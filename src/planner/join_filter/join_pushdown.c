@@ -39,7 +39,7 @@
 static Plan *push_down(RfPushdown *pushdown, Plan *plan, List *filters);
 
 /*
- * The join filters to a plan, passed on to the one of its inputs that its
+ * The join filters for a plan, passed on to the one of its inputs that its
  * target list refers to by varno.
  */
 static List *
@@ -81,7 +81,7 @@ has_exec_param(Node *node, void *context)
 }
 
 /*
- * What a hash join offers its outer side.  Nothing where it expects more values
+ * The join filters of a hash join, for its outer side.  Nothing where it expects more values
  * than are worth asking for.  What it hashes is computed once more from the rows
  * in its table, so it must be sure to be the same then.
  */
@@ -182,7 +182,7 @@ name_parents(Node *node, void *arg)
 }
 
 /*
- * Lets plans of a list have what they are offered, or those of them that are no
+ * Pushes join filters into plans of a list, or into those of them that are no
  * scans.
  */
 static void
@@ -280,7 +280,7 @@ keeps_outer(JoinType type)
 }
 
 /*
- * Lets the inputs of a join have what it is offered, and what it offers itself.
+ * Pushes join filters into the inputs of a join, its own ones, too.
  */
 static void
 push_into_join(RfPushdown *pushdown, Join *join, List *filters)
@@ -300,8 +300,8 @@ push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 }
 
 /*
- * Lets the scans in a plan have what the plan is offered, and what joins in it
- * offer them; returns what replaces the plan.
+ * Pushes join filters, and those of the joins in a plan, down to the plan's scans;
+ * returns what replaces the plan.
  */
 static Plan *
 push_down(RfPushdown *pushdown, Plan *plan, List *filters)

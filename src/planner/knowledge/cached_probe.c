@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * cached_probe.c
- *	  Asking the cached metapage of an index this backend has kept.
+ *	  Asking the cached metapage of an index, in place of the index.
  *
- * What the planner finds out is a guess that the guard checks when the plan
- * is executed.  So it may as well be found out from cached metapages of the
- * summaries (rfmetacache.c), without locking and opening a thousand indexes.
+ * What the planner finds out the guard checks when the plan is executed.  So
+ * it may as well be found out from cached metapages (rfmetacache.c), without
+ * locking and opening a thousand indexes.
  * With each goes a number as of which it was true: the index's change
  * counter, or, where there are none, the clock.  While that is the same the
  * cached metapage is true now, and the guard need not look either.  Where a
@@ -41,7 +41,7 @@ static int64 digest_keys_left = 0;
 /*
  * Starts the planning of a query.  May it ask cached metapages?  Not where
  * this backend has put keys into deltas since the last time: the cached
- * metapages lack them, and every guess that fails costs another planning.
+ * metapages lack them, and every guard that fails costs another planning.
  */
 bool
 rf_begin_cached_probes(void)
@@ -91,9 +91,9 @@ forget_cached_meta(RfTable *table, RfLeaf *leaf)
 }
 
 /*
- * The number by which it will be known whether what is now read from a leaf's index
- * is still so: while this function returns the same, it is.  To be called
- * before that is read.  now is the clock.
+ * The validity of what is now read from a leaf's index: while this function
+ * returns the same, that is still so.  To be called before it is read.  now is
+ * the clock.
  */
 uint64
 rf_leaf_validity(const RfLeaf *leaf, RfClock now)
@@ -110,14 +110,16 @@ rf_leaf_validity(const RfLeaf *leaf, RfClock now)
  * a guard will look.
  */
 bool
-rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond, bool in_recovery,
-				RfSummaryVersion *version)
+rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
+				bool in_recovery, RfSummaryVersion *version)
 {
-	bool		same = leaf->validity == rf_leaf_validity(leaf, rf_planning->started);
+	bool		same = leaf->validity ==
+	rf_leaf_validity(leaf, rf_planning->started);
 
 	if (leaf->cached == NULL || !rf_planning->cached_probes ||
 		(!same && rf_read_moves() != 0) ||
-		rf_cached_meta_probe(leaf->cached, cond->set, in_recovery, version) != RF_NO)
+		rf_cached_meta_probe(leaf->cached, cond->set, in_recovery,
+							 version) != RF_NO)
 		return false;
 
 	/* Change counters do not tell of other files. */
@@ -135,7 +137,8 @@ rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
 	uint64		keys;
 
 	if (digest_keys_left <= 0 || leaf->cached == NULL ||
-		(rf_read_moves() != 0 && leaf->validity != rf_read_change_counter(leaf->index)) ||
+		(rf_read_moves() != 0 &&
+		 leaf->validity != rf_read_change_counter(leaf->index)) ||
 		!rf_may_have_column(index, leaf))
 		return false;
 	keys = rf_cached_meta_wants_digest(leaf->cached);

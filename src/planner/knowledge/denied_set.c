@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * denied_set.c
- *	  Denying the partitions of a matrix all at once, and checking it so.
+ *	  Denying the partitions of a digest matrix all at once, and checking it so.
  *
  * Matrices (digest_matrix.c) tell by a look at one word which of 64 leaves'
  * digests deny a key, and by another which of them can be relied on.  So
@@ -114,7 +114,8 @@ static RfDeniedSet *
 make_denied_set(const RfTable *table, RfSkips *skips, const RfCond *cond)
 {
 	int			n = cond->index->matrices->n;
-	RfDeniedSet *denied_set = MemoryContextAllocZero(skips->context, RF_DENIED_SET_SIZE(n));
+	RfDeniedSet *denied_set = MemoryContextAllocZero(skips->context,
+													 RF_DENIED_SET_SIZE(n));
 
 	denied_set->table = table->relid;
 	denied_set->index = cond->index->oid;
@@ -165,7 +166,7 @@ rf_deny_leaves(RfTable *table, RfExpansion *expansion, Bitmapset *rest)
 	int			nwords = rf_core_count_words(rest);
 
 	/* Sets of leaves are sets of partitions, word by word. */
-	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "groups are words");
+	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "the columns of a matrix are the bits of a word");
 	if (nwords == 0)
 		return rest;
 	ask_matrices(table, cond, expansion->partdesc);
@@ -199,7 +200,8 @@ find_index(RfTable *table, Oid oid)
  * version, the index will have to be asked.
  */
 static RfSkip
-one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index, int number, int bit,
+one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
+				  int number, int bit,
 				  bool denied)
 {
 	const RfLeaf *leaf = &index->leaves[number * FILTER_DIGESTS + bit];

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * digest_matrix.c
- *	  Digests of a table's partitions, side by side.
+ *	  Digest matrices: digests of a table's partitions, side by side.
  *
  * Who asks a thousand cached metapages waits a thousand times for memory.
  * Where the partitions' keys span about the same numbers, and are about as
@@ -71,7 +71,8 @@ read_spans(const RfIndex *index, int number, RfSpan *spans)
 
 	for (int i = 0; i < count_leaves(index, number); i++)
 	{
-		if (leaves[i].cached != NULL && rf_cached_meta_span(leaves[i].cached, &spans[n]))
+		if (leaves[i].cached != NULL &&
+			rf_cached_meta_span(leaves[i].cached, &spans[n]))
 			n++;
 	}
 	return n;
@@ -296,8 +297,8 @@ rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
- * Is a matrix's buckets one for what its leaves were once?  It is if the leaf
- * does not fit, and most others are not in the matrix.
+ * Are a matrix's buckets those of what its leaves were once?  They are if the
+ * leaf does not fit, and most others are not in the matrix.
  */
 static bool
 is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
@@ -368,8 +369,8 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
  * rf_leaf_checked().  What is found out is known to this session alone.
  */
 void
-rf_column_checked(RfIndex *index, const RfLeaf *leaf, const RfSummaryVersion *version,
-				  uint64 validity)
+rf_column_checked(RfIndex *index, const RfLeaf *leaf,
+				  const RfSummaryVersion *version, uint64 validity)
 {
 	int			i;
 	RfMatrixState *matrix = matrix_of(index, leaf, &i);

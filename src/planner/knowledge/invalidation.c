@@ -79,7 +79,7 @@ rf_changes(void)
 }
 
 /*
- * Has what is tracked not changed since rf_changes() said when?
+ * Has what the record is of not changed since rf_changes() said when?
  */
 bool
 rf_unchanged(const RfInvalRecord *inval, uint64 when)
@@ -107,8 +107,8 @@ need_map(void)
 }
 
 /*
- * These indexes will be tracked.  For a thousand that were not, growing bit by
- * bit would take most of the time.
+ * These indexes will have invalidation records.  For a thousand that had none,
+ * growing bit by bit would take most of the time.
  */
 void
 rf_expect_inval_records(const List *indexes)
@@ -131,7 +131,8 @@ static RfInvalRecord *
 make_inval_record(Oid index)
 {
 	/* Memory first, lest there be an entry without an invalidation record. */
-	RfInvalRecord *inval = MemoryContextAllocZero(invals_slab, sizeof(RfInvalRecord));
+	RfInvalRecord *inval = MemoryContextAllocZero(invals_slab,
+												  sizeof(RfInvalRecord));
 	bool		found;
 
 	inval->index = index;

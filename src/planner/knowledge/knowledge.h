@@ -4,14 +4,14 @@
  *	  What a session, or the server, remembers of partitions: finding it, asking
  *	  it, and whether it is still true.
  *
- *	  catalog.c		which rangefilter indexes a partitioned table has
- *	  leafmap.c		the index of each leaf, and where its file is
- *	  invalidation.c		when the last invalidation for an index came
- *	  cached_probe.c		asking the cached metapage of a leaf's index
- *	  digest_matrix.c		digests of many partitions, side by side
+ *	  catalog.c			which rangefilter indexes a partitioned table has
+ *	  leafmap.c			the index of each leaf, and where its file is
+ *	  invalidation.c	when the last invalidation for an index came
+ *	  cached_probe.c	asking the cached metapage of a leaf's index
+ *	  digest_matrix.c	digests of many partitions, side by side
  *	  denied_set.c		leaving out all that these deny, and checking it, at once
- *	  leaf.c		asking the index of one leaf
- *	  clock.c		whether anything can have become visible
+ *	  leaf.c			asking the index of one leaf
+ *	  clock.c			whether anything can have become visible
  *
  *-------------------------------------------------------------------------
  */
@@ -38,13 +38,13 @@ typedef struct RfInvalRecord
 	uint64		changed_at;		/* what rf_changes() said then */
 } RfInvalRecord;
 
-/* The index of a leaf partition, and this backend's copy of it. */
+/* The index of a leaf partition, and this backend's cached metapage of it. */
 typedef struct RfLeaf
 {
 	Oid			leaf;
 	Oid			index;
 	RfCachedMeta *cached;		/* or NULL */
-	uint64		validity;		/* when the cached metapage was: see
+	uint64		validity;		/* of the cached metapage: see
 								 * rf_leaf_validity() */
 	uint32		probes;			/* since these were last collected ... */
 	uint32		skips;			/* ... and those answered NO; with
@@ -208,7 +208,7 @@ typedef struct RfMatrixState
 	uint64		checked_at;		/* rf_read_moves(), or the clock where there
 								 * are no change counters; 0: look again */
 	uint64		changes;		/* rf_changes() */
-	uint64		current;		/* leaves that may be guessed by their columns */
+	uint64		current;		/* leaves whose columns may be asked for them */
 	uint64		certain;		/* ... and of which these are true now */
 	uint32		denials;		/* by matrix, not yet counted at leaves */
 	RfDigestView view;
@@ -236,6 +236,7 @@ extern void rf_forget_matrices(RfIndex *index);
 
 extern Bitmapset *rf_deny_leaves(RfTable *table, RfExpansion *expansion,
 								 Bitmapset *rest);
-extern bool rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck);
+extern bool rf_recheck_denied_set(const RfDeniedSet *denied_set,
+								  RfRecheck *recheck);
 
 #endif							/* RANGEFILTER_KNOWLEDGE_H */

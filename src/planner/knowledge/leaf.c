@@ -160,7 +160,7 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 }
 
 /*
- * Asks the index of a leaf, and keeps a copy of it for the next time.
+ * Asks the index of a leaf, and caches its metapage for the next time.
  */
 static RfAnswer
 ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,

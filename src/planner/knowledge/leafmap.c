@@ -313,7 +313,8 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 	for (int i = 0; i < n; i++)
 	{
 		index->leaves[i].index = list_nth_oid(children, i);
-		index->leaves[i].inval = rf_hold_inval_record(table, index->leaves[i].index);
+		index->leaves[i].inval =
+			rf_hold_inval_record(table, index->leaves[i].index);
 	}
 	read_leaves(index, index->leaves, n);
 	order_leaves(table, index);

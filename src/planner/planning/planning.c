@@ -14,7 +14,7 @@
 /* The innermost call under way; an error goes back to that of its catcher. */
 RfPlanning *rf_planning = NULL;
 
-/* Planning again after guesses kept failing; after one has. */
+/* Planning again after guards kept failing; after one has. */
 bool		rf_suppress_skips = false;
 bool		rf_suppress_cached_probes = false;
 

@@ -74,7 +74,8 @@ is_minmax_expansion(RfExpansion *expansion)
 	RangeTblEntry *rte;
 
 	if (parent == NULL || !parent->parse->hasAggs ||
-		expansion->root->parse->hasAggs || expansion->root->processed_tlist == NIL ||
+		expansion->root->parse->hasAggs ||
+		expansion->root->processed_tlist == NIL ||
 		expansion->top_rti > list_length(parent->parse->rtable))
 		return false;
 	target = linitial(expansion->root->processed_tlist);

@@ -276,7 +276,8 @@ check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
 {
 	List	   *probes = list_nth(guard->custom_private, RF_GUARD_PROBES);
 	int			nprobes = list_length(probes);
-	const RfDeniedSet *denied_set = (const RfDeniedSet *) &state->skips[state->nskips];
+	const RfDeniedSet *denied_set =
+	(const RfDeniedSet *) &state->skips[state->nskips];
 
 	recheck->flat = palloc((nprobes + 1) * sizeof(bytea *));
 	recheck->sets = palloc0((nprobes + 1) * sizeof(RfKeySet *));

@@ -26,7 +26,7 @@
 #include "utils/snapmgr.h"
 
 /*
- * So often a guess may fail before nothing is skipped any more.  A planner hook
+ * So often a guard may fail before nothing is skipped any more.  A planner hook
  * above ours that returns a plan it has kept does not hear of that; once more, and
  * it is passed by.
  */

@@ -230,7 +230,8 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 			if (expansion->excluded != NULL)
 				rf_mark_plan(root);
 			if (rf_core_drop_members(parent, rel, first, expansion->excluded))
-				rf_planning->expansions = lappend(rf_planning->expansions, expansion);
+				rf_planning->expansions = lappend(rf_planning->expansions,
+												  expansion);
 		}
 	}
 	table_close(relation, NoLock);

@@ -5,7 +5,7 @@
  *	  places.
  *
  * Functions that read take an RfFile; that of an open index is rf_file().  Who passes
- * an RfMetaData holds at least a share lock on the metapage it is on, or has a copy.
+ * an RfMetaData holds at least a share lock on the metapage it is on, or has a copy of it.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,7 +51,7 @@ typedef struct RfFile
 	Buffer		meta_buffer;	/* where the metapage was last seen */
 	Buffer		buffers[RF_RECENT_PAGES];	/* likewise other pages, by block
 											 * modulo their number */
-	RfKeptPages *kept;			/* of a copy; or NULL */
+	RfKeptPages *kept;			/* of a cached metapage; or NULL */
 } RfFile;
 
 /* What a backend remembers of an open index; in rd_amcache. */

@@ -34,7 +34,8 @@
 static inline pg_atomic_uint64 *
 rf_change_counter(Oid index)
 {
-	return &rf_shared->counters[(murmurhash32(index) ^ MyDatabaseId) % RF_CHANGE_COUNTERS];
+	return &rf_shared->counters[(murmurhash32(index) ^ MyDatabaseId) %
+								RF_CHANGE_COUNTERS];
 }
 
 /*

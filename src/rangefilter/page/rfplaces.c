@@ -153,7 +153,7 @@ rf_range_count(const RfSegment *segment)
 }
 
 /*
- * The bit in a segment's imprecise that stands for the range of a heap block.
+ * The bit among a segment's imprecise ranges that stands for the range of a heap block.
  */
 uint64
 rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block)

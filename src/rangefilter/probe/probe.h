@@ -40,10 +40,10 @@ rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
 }
 
 /*
- * What the digest in a column of a matrix says it is of: an index, in a file,
- * with this version when rf_read_change_counter() said validity.  Where there
- * are no such numbers, validity is another one that tells a time, which is
- * for the caller to choose.
+ * What the digest in a column of a digest matrix says it is of: an index, in a
+ * file, with this version when rf_read_change_counter() said validity.  Where
+ * there are no change counters, validity is another number that tells a time,
+ * which is for the caller to choose.
  */
 typedef struct RfDigestColumn
 {
@@ -53,7 +53,7 @@ typedef struct RfDigestColumn
 	RfSummaryVersion version;
 } RfDigestColumn;
 
-/* How a session sees a matrix. */
+/* How a session sees a digest matrix. */
 typedef struct RfDigestMatrix RfDigestMatrix;
 typedef struct RfDigestView
 {
@@ -111,7 +111,7 @@ extern RfAnswer rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version);
 
 /*
- * Makes a cached metapage for those who ask it many times, of an open index
+ * Caches a metapage for those who ask it many times, of an open index
  * whose keys are of this kind: in the current context, with copies of the
  * run's pages as they are read.  That takes from *budget (bytes), which must
  * outlive it.  NULL where there can be none.  While it is in use the caller
@@ -154,7 +154,7 @@ extern bool rf_cached_meta_span(const RfCachedMeta *cached, RfSpan *span);
 /* How many bits a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
 
-/* Is what has this span well served by a digest with the buckets? */
+/* Is what has this span well served by a digest with these buckets? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*
