@@ -23,6 +23,7 @@
 #include "key/rowkey.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/predicate.h"
 
@@ -161,8 +162,15 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
+	RfSummaryVersion before = {meta->identity, meta->changes};
+	RfSummaryVersion after;
+	bool		known;
 
 	rf_move_version(index, meta);
+	after = (RfSummaryVersion)
+	{
+		meta->identity, meta->changes
+	};
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
 		(in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS))
 		rf_note_loss(meta, in_tail);
@@ -181,7 +189,10 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 		else if (in_tail)
 			meta->tail_keys++;
 	}
+	known = (meta->flags & RF_UNCERTAIN_FLAGS) == 0;
 	GenericXLogFinish(state);
+	if (known)
+		rf_digests_add(index, &before, &after, new->isnull || new->kind != RF_KEY_U64 ? NULL : &new->key.num);
 	rf_keys_written++;
 	for (int i = 0; i < 2; i++)
 		if (BufferIsValid(buffers[i]))

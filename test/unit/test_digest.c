@@ -146,12 +146,54 @@ test_denials(void)
 	}
 }
 
+/* Does column number column of some digests side by side deny [lo, hi]? */
+static bool
+column_denies(const FilterDigest *buckets, const uint64_t *rows, unsigned column,
+			  uint64_t lo, uint64_t hi)
+{
+	return (filter_digests_ask(buckets, rows, lo, hi) >> column & 1) == 0;
+}
+
+/*
+ * Keys that are added, anywhere, are denied no more: neither if they are added
+ * before the digest is put among others, nor afterwards.
+ */
+static void
+check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
+{
+	uint64_t	keys[40];
+	unsigned	i;
+
+	for (i = 0; i < 40; i++)
+	{
+		uint64_t	span = digest->max - digest->min;
+
+		keys[i] = unit_random_below(2) == 0 ? unit_random() :
+			add_capped(digest->min - (digest->min < span ? digest->min : span) / 8,
+					   unit_random_below(span < UINT64_MAX ? span + 1 : span));
+		if (i < 20)
+			filter_digest_add(digest, keys[i]);
+	}
+	filter_digest_put(rows, digest, column);
+	for (; i > 20; i--)
+		rows[filter_digests_word(digest, keys[i - 1])] |= UINT64_C(1) << column;
+	for (i = 0; i < 40; i++)
+	{
+		uint64_t	hi = add_capped(keys[i], unit_random_below(3 * digest->width));
+
+		CHECK(!column_denies(digest, rows, column, keys[i], keys[i]),
+			  "added %" PRIu64, keys[i]);
+		CHECK(!column_denies(digest, rows, column, keys[i], hi),
+			  "from added %" PRIu64 " to %" PRIu64, keys[i], hi);
+	}
+}
+
 /* Digests with wider buckets, too; in a row of others that ask alike. */
 static void
 check_same_buckets(Numbers *numbers, uint32_t nbits)
 {
 	FilterDigest digest = make_buckets(numbers, nbits);
-	uint64_t   *rows = malloc(nbits * sizeof(uint64_t));
+	uint64_t   *rows = malloc(filter_digests_words(nbits) * sizeof(uint64_t));
 	unsigned	column = (unsigned) unit_random_below(FILTER_DIGESTS);
 	uint64_t	others = ~(UINT64_C(1) << column);
 	uint32_t	i;
@@ -161,7 +203,7 @@ check_same_buckets(Numbers *numbers, uint32_t nbits)
 	check_buckets(numbers, &digest);
 	check_random(numbers, &digest);
 
-	for (i = 0; i < nbits; i++)
+	for (i = 0; i < filter_digests_words(nbits); i++)
 		rows[i] = unit_random();
 	filter_digest_put(rows, &digest, column);
 	for (i = 0; i < 2000; i++)
@@ -175,6 +217,7 @@ check_same_buckets(Numbers *numbers, uint32_t nbits)
 		CHECK(denied == digest_denies(&digest, lo, hi),
 			  "column %u, %" PRIu64 " to %" PRIu64, column, lo, hi);
 	}
+	check_added(&digest, rows, column);
 	free(rows);
 	free(digest.bits);
 }
@@ -204,12 +247,13 @@ test_rows(void)
 	FilterDigest buckets = {.nbits = 1000};
 	FilterDigest full;
 	uint64_t	bits[16];
-	uint64_t	rows[1000] = {0};
+	uint64_t	rows[1001] = {0};
 	unsigned	i;
 
 	filter_digest_set_buckets(&buckets, 1000, 1999);
 	full = buckets;
 	full.bits = bits;
+	full.outside = false;
 	for (i = 0; i < FILTER_DIGESTS; i++)
 	{
 		memset(bits, 0, sizeof(bits));
@@ -228,6 +272,12 @@ test_rows(void)
 	CHECK(filter_digests_ask(&buckets, rows, 1950, UINT64_MAX) == 0, "to the end");
 	CHECK(filter_digests_ask(&buckets, rows, 0, 999) == 0, "below");
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 0, "above");
+	filter_digest_add(&full, 2000);
+	filter_digest_put(rows, &full, 9);
+	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 512, "above, added");
+	CHECK(filter_digests_ask(&buckets, rows, 1950, 3000) == 512, "to above");
+	CHECK(filter_digests_ask(&buckets, rows, 0, 0) == 512, "below, the same word");
+	CHECK(filter_digests_ask(&buckets, rows, 1950, 1999) == 0, "not within");
 }
 
 /* No digest of a run with keys outside the buckets. */

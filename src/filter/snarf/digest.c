@@ -223,6 +223,7 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 	if (root.min < digest->min || root.max > digest->max)
 		return false;
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));
+	digest->outside = false;
 	for (i = 0; i < root.npages; i++)
 	{
 		const uint8_t *page = reader->read_page(reader, i);
@@ -246,4 +247,16 @@ filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column)
 
 		rows[i] = (rows[i] & ~(UINT64_C(1) << column)) | bit << column;
 	}
+	rows[i] = (rows[i] & ~(UINT64_C(1) << column)) |
+		(uint64_t) digest->outside << column;
+}
+
+/* See digest.h. */
+void
+filter_digest_add(FilterDigest *digest, uint64_t key)
+{
+	if (key < digest->min || key > digest->max)
+		digest->outside = true;
+	else
+		mark(digest, (key - digest->min) / digest->width);
 }

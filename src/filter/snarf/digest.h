@@ -13,7 +13,8 @@
  *
  * Digests with the same buckets (given by a digest without bits) can be kept
  * side by side, 64 in an array of words, one for each bucket, in which each
- * has one bit.  Then all are asked at once.
+ * has one bit.  Then all are asked at once.  A last word has a bit for each
+ * digest with keys that no bucket has.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,11 +25,12 @@
 
 typedef struct FilterDigest
 {
-	uint64_t	min;			/* the filter has no keys below ... */
-	uint64_t	max;			/* ... or above */
+	uint64_t	min;			/* the buckets begin here ... */
+	uint64_t	max;			/* ... and end here */
 	uint64_t	width;			/* of a bucket */
 	uint64_t   *bits;			/* kept by the caller */
 	uint32_t	nbits;
+	bool		outside;		/* there are keys below min or above max */
 } FilterDigest;
 
 /* Bytes that the bits take. */
@@ -38,8 +40,14 @@ filter_digest_size(uint32_t nbits)
 	return ((size_t) nbits + 63) / 64 * sizeof(uint64_t);
 }
 
-/* Digests side by side. */
+/* Digests side by side, and how many words they take. */
 #define FILTER_DIGESTS 64
+
+static inline size_t
+filter_digests_words(uint32_t nbits)
+{
+	return (size_t) nbits + 1;
+}
 
 /* More buckets take longer than to ask each filter. */
 #define FILTER_DIGEST_MANY 256
@@ -63,12 +71,24 @@ extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
+/* A key that the filter does not have is to be found by the digest, too. */
+extern void filter_digest_add(FilterDigest *digest, uint64_t key);
+
 /*
  * Makes a digest of these buckets number column, below FILTER_DIGESTS, of
  * those side by side in rows.
  */
 extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
 							  unsigned column);
+
+/* The word of those side by side that has a bit for a key. */
+static inline size_t
+filter_digests_word(const FilterDigest *buckets, uint64_t key)
+{
+	if (key < buckets->min || key > buckets->max)
+		return buckets->nbits;
+	return (key - buckets->min) / buckets->width;
+}
 
 /*
  * Which of the digests side by side do not deny that there is a key in [lo, hi]?
@@ -82,8 +102,12 @@ filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,
 	uint64_t	last;
 	uint64_t	maybe = 0;
 
-	if (lo > buckets->max || hi < buckets->min || lo > hi)
+	if (lo > hi)
 		return 0;
+	if (lo < buckets->min || hi > buckets->max)
+		maybe = rows[buckets->nbits];
+	if (lo > buckets->max || hi < buckets->min)
+		return maybe;
 	first = lo > buckets->min ? (lo - buckets->min) / buckets->width : 0;
 	if (lo == hi)
 		return rows[first];

@@ -234,7 +234,8 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 {
 	RfMatrixState *matrix = &index->matrices->states[number];
 
-	if (matrix->view.matrix == NULL || !rf_digests_unchanged(&matrix->view))
+	if (matrix->view.matrix == NULL || !rf_digests_unchanged(&matrix->view) ||
+		rf_digests_have_more(&matrix->view))
 	{
 		matrix->checked_at = 0;
 		if (!rf_digests_view(index->oid, number, &matrix->view))

@@ -17,8 +17,8 @@
 #include "storage/buf.h"
 #include "utils/relcache.h"
 
-/* Some ten thousand partitions should not often meet. */
-#define RF_CHANGE_COUNTERS	4096
+/* 512 kB: some thousand partitions hardly ever meet. */
+#define RF_CHANGE_COUNTERS	65536
 
 /* 256 kB: some pages of each of ten thousand indexes. */
 #define RF_HINTS	65536

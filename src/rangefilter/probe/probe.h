@@ -59,6 +59,7 @@ typedef struct RfDigestView
 {
 	RfDigestMatrix *matrix;		/* or NULL; then the rest means nothing */
 	uint64		writes;			/* number of its state then */
+	uint64		additions;		/* and how many keys had been added */
 	FilterDigest buckets;
 	const uint64 *rows;
 	RfDigestColumn columns[FILTER_DIGESTS];
@@ -182,6 +183,21 @@ extern void rf_digests_make(Oid index, int number, const FilterDigest *buckets,
  * rows between then and now is of that state.
  */
 extern bool rf_digests_unchanged(const RfDigestView *view);
+
+/*
+ * Have keys been added since the matrix was looked at?  Then some columns are
+ * of another version, and as true as before for the old one.
+ */
+extern bool rf_digests_have_more(const RfDigestView *view);
+
+/*
+ * A key was written to an index, NULL for one that is NULL.  Its metapage,
+ * which the caller holds locked exclusively, and has changed, had the version
+ * before, and has now the version after.  If the index has a shared digest, of
+ * that version, the key is added to it.
+ */
+extern void rf_digests_add(Relation index, const RfSummaryVersion *before,
+						   const RfSummaryVersion *after, const uint64 *key);
 
 /* The matrix is asked, so it should stay. */
 extern void rf_digests_used(const RfDigestView *view);

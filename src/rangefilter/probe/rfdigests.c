@@ -25,6 +25,11 @@
  * column is, of which file, and at what time, is for those to look at who
  * want to rely on it.
  *
+ * An insert that writes a key adds it to the digest of its index, while it
+ * has the metapage locked, so that shared digests do not become outdated by
+ * keys.  Bits are only added, so readers need not start again; but they look
+ * at the columns again, which say then that they are of the new version.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -33,6 +38,7 @@
 
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/internal.h"
@@ -61,6 +67,13 @@
 /* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
 #define LOCK_NAME	"rangefilter_digests"
 
+/*
+ * Where inserts look for the columns of indexes: at this many places, of which
+ * an index may use a few that follow each other.
+ */
+#define PLACES			65536
+#define PLACES_TRIED	4
+
 /* Whose a matrix is: that of an index's leaves from 64 * number on. */
 typedef struct MatrixKey
 {
@@ -72,6 +85,7 @@ typedef struct MatrixKey
 struct RfDigestMatrix
 {
 	pg_atomic_uint64 writes;
+	pg_atomic_uint64 additions; /* keys added by inserts */
 	pg_atomic_uint64 used_at;	/* second */
 	dsa_pointer memory;			/* of shared ones */
 	uint64	   *rows;
@@ -97,6 +111,9 @@ int			rf_shared_cache_size = 65536;
 
 static DigestStore *store = NULL;
 
+/* Of shared matrices: numbers of columns, or 0. */
+static uint32 *places = NULL;
+
 /* Of the session's own store. */
 static MemoryContext own_context = NULL;
 
@@ -121,7 +138,8 @@ rf_digests_memory(void)
 	if (area_size < LEAST_MEMORY)
 		return 0;
 	RequestNamedLWLockTranche(LOCK_NAME, 1);
-	return STORE_SIZE(MATRICES) + area_size + PG_CACHE_LINE_SIZE;
+	return STORE_SIZE(MATRICES) + area_size + PLACES * sizeof(uint32) +
+		2 * PG_CACHE_LINE_SIZE;
 }
 
 /*
@@ -137,6 +155,7 @@ clear_store(int nmatrices)
 	{
 		store->keys[i].index = InvalidOid;
 		pg_atomic_init_u64(&store->matrices[i].writes, 0);
+		pg_atomic_init_u64(&store->matrices[i].additions, 0);
 		pg_atomic_init_u64(&store->matrices[i].used_at, 0);
 	}
 }
@@ -156,9 +175,12 @@ rf_start_digests(void)
 	store = ShmemInitStruct("rangefilter digests",
 							STORE_SIZE(MATRICES) + area_size,
 							&found);
+	places = ShmemInitStruct("rangefilter columns", PLACES * sizeof(uint32),
+							 &found);
 	if (found)
 		return;
 	clear_store(MATRICES);
+	memset(places, 0, PLACES * sizeof(uint32));
 	store->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
 	store->size = area_size;
 	area = dsa_create_in_place(area_place(), area_size, store->lock->tranche,
@@ -430,7 +452,8 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		free_matrix(matrix - store->matrices);
 		matrix = NULL;
 	}
-	if (matrix == NULL && (i = allocate_matrix(buckets->nbits)) >= 0)
+	if (matrix == NULL &&
+		(i = allocate_matrix(filter_digests_words(buckets->nbits))) >= 0)
 	{
 		matrix = &store->matrices[i];
 		begin_change(matrix);
@@ -462,6 +485,7 @@ rf_digests_view(Oid index, int number, RfDigestView *view)
 	if (matrix != NULL)
 	{
 		view->writes = pg_atomic_read_u64(&matrix->writes);
+		view->additions = pg_atomic_read_u64(&matrix->additions);
 		view->rows = matrix->rows;
 		view->buckets = matrix->buckets;
 		memcpy(view->columns, matrix->columns, sizeof(matrix->columns));
@@ -489,6 +513,15 @@ rf_digests_unchanged(const RfDigestView *view)
 /*
  * See probe.h.
  */
+bool
+rf_digests_have_more(const RfDigestView *view)
+{
+	return pg_atomic_read_u64(&view->matrix->additions) != view->additions;
+}
+
+/*
+ * See probe.h.
+ */
 void
 rf_digests_used(const RfDigestView *view)
 {
@@ -496,6 +529,84 @@ rf_digests_used(const RfDigestView *view)
 
 	if (pg_atomic_read_u64(&view->matrix->used_at) + NOTE_USE < now)
 		pg_atomic_write_u64(&view->matrix->used_at, now);
+}
+
+/*
+ * A column's number in the whole store, from 1 on.
+ */
+static uint32
+column_number(const RfDigestMatrix *matrix, int number)
+{
+	return (matrix - store->matrices) * FILTER_DIGESTS + number + 1;
+}
+
+/*
+ * The column with a number, if it is that of an index in this file, else
+ * NULL.  The lock is held.
+ */
+static RfDigestColumn *
+column_of(uint32 number, Oid index, const RfRelFile *locator)
+{
+	RfDigestColumn *column;
+
+	if (number == 0)
+		return NULL;
+	column = &store->matrices[(number - 1) / FILTER_DIGESTS].columns[(number - 1) % FILTER_DIGESTS];
+	return column->index == index && RF_SAME_RELFILE(column->locator, *locator) ?
+		column : NULL;
+}
+
+/*
+ * The place at which an index's column is found, or is to be put: its own, else
+ * one whose column is of the past, else the first.  The lock is held.
+ */
+static uint32 *
+place_of(Oid index, const RfRelFile *locator)
+{
+	uint32		hash = murmurhash32(index);
+	uint32	   *best = &places[hash % PLACES];
+
+	for (int i = 0; i < PLACES_TRIED; i++)
+	{
+		uint32	   *place = &places[(hash + i) % PLACES];
+
+		if (column_of(*place, index, locator) != NULL)
+			return place;
+		if (*place == 0 && *best != 0)
+			best = place;
+	}
+	return best;
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_digests_add(Relation index, const RfSummaryVersion *before,
+			   const RfSummaryVersion *after, const uint64 *key)
+{
+	const RfRelFile *locator = &RF_RELFILE(index);
+	Oid			oid = RelationGetRelid(index);
+	uint32		number;
+	RfDigestColumn *column;
+
+	if (!is_shared())
+		return;
+	lock_store(LW_EXCLUSIVE);
+	number = *place_of(oid, locator);
+	column = column_of(number, oid, locator);
+	if (column != NULL && rf_same_version(&column->version, before))
+	{
+		RfDigestMatrix *matrix = &store->matrices[(number - 1) / FILTER_DIGESTS];
+
+		if (key != NULL)
+			matrix->rows[filter_digests_word(&matrix->buckets, *key)] |=
+				UINT64CONST(1) << (number - 1) % FILTER_DIGESTS;
+		column->version = *after;
+		column->validity = rf_read_change_counter(oid);
+		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
+	}
+	unlock_store();
 }
 
 /*
@@ -513,6 +624,8 @@ rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 		begin_change(matrix);
 		filter_digest_put(matrix->rows, digest, number);
 		matrix->columns[number] = *column;
+		if (is_shared())
+			*place_of(column->index, &column->locator) = column_number(matrix, number);
 		end_change(matrix);
 		view->writes = pg_atomic_read_u64(&matrix->writes);
 		view->columns[number] = *column;
@@ -612,7 +725,8 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 		if (!OidIsValid(store->keys[i].index) ||
 			store->keys[i].database != MyDatabaseId)
 			continue;
-		*bytes += store->matrices[i].buckets.nbits * sizeof(uint64);
+		*bytes += filter_digests_words(store->matrices[i].buckets.nbits) *
+			sizeof(uint64);
 		for (int j = 0; j < FILTER_DIGESTS; j++)
 		{
 			const RfDigestColumn *column = &store->matrices[i].columns[j];
