@@ -3,7 +3,7 @@
 # a lost row; REINDEX heals.
 #
 # Every case damages the index of a table of its own, so that one stop of the
-# server does for all.  Offsets are those of src/README.md.
+# server does for all.  Offsets are those of src/rangefilter/README.md.
 
 use strict;
 use warnings;
