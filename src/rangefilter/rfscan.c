@@ -4,7 +4,7 @@
  *	  Bitmap scans: the heap blocks that may hold rows of a condition.
  *
  * A bitmap is made when a scan starts, thus with its snapshot taken; a
- * summary read then covers all rows the snapshot sees (src/README.md).  Whole
+ * summary read then covers all rows the snapshot sees (R3).  Whole
  * blocks go into the bitmap, of which some are looked into before
  * (rfrecheck.c), and the executor checks their rows.
  *

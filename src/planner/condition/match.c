@@ -372,7 +372,7 @@ match_clause(RfMatchContext *context, Node *clause)
 
 /*
  * The clauses that may be used without telling what security barriers hide
- * (R6 in src/README.md).
+ * (R6 in ARCHITECTURE.md).
  */
 List *
 rf_usable_clauses(RelOptInfo *rel, List *restrictions)

@@ -4,7 +4,7 @@
  *	  What a gate asks, and a member's answer.
  *
  * What is asked is asked after the executor took its snapshot, so a NO needs no
- * further check (R3 in src/README.md).  And it stays one while the statement
+ * further check (R3 in ARCHITECTURE.md).  And it stays one while the statement
  * runs: keys of rows the snapshot sees do not leave a summary, and the table is
  * locked.  So a member is asked once for each question, and the question stays
  * the same while the values do.  Where a join gives many, it is not asked if a

@@ -184,7 +184,7 @@ rf_make_room(const RfTable *table)
 /*
  * Is the version of a NO still that of the leaf's index?  False also where
  * that cannot be told without a look at the index.  Snapshot and invalidation
- * messages are those of after the NO; src/README.md has the argument.
+ * messages are those of after the NO; planner/skip/README.md has the argument.
  */
 bool
 rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip)

@@ -9,7 +9,7 @@
  * it is a UNION ALL of tables as they are, which hides no row.)
  *
  * Of a table in such a place nothing may be planned by what its summaries say
- * (R6 in src/README.md): no partition is skipped, no key counted, no bitmap scan
+ * (R6 in ARCHITECTURE.md): no partition is skipped, no key counted, no bitmap scan
  * offered, no cost changed.  Its gates are closed only where nobody looks.
  *
  * A user who may read the whole table directly has nothing hidden from him.

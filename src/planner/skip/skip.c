@@ -11,7 +11,7 @@
  * live_parts what need not be scanned: the rest of the planner sees partitions
  * pruned as it prunes them itself.
  *
- * Rules, each for a reason (see src/README.md):
+ * Rules, each for a reason (see planner/README.md):
  *	- only leaves: a partitioned member must stay in the plan, or attaching a
  *	  partition below it would not invalidate the plan;
  *	- never the first member: the loop has read it.  It is marked dummy instead.

@@ -4,7 +4,7 @@
  *	  The pages of a rangefilter index.
  *
  * An index is a metapage (block 0), runs of filter pages and delta pages.
- * src/README.md explains how they stay right; the short form:
+ * src/rangefilter/README.md explains how they stay right; the short form:
  *
  *	- segments (in the metapage's directory) cover heap blocks
  *	  [0, summarized); each has a run, the filter of its keys;
