@@ -4,21 +4,22 @@
  *	  Which scans find nothing: watching some of the queries.
  *
  * A partition whose index did not say NO is scanned.  If that scan finds no
- * row, the partition might have been skipped: the filter was wrong, or knows
- * of rows that are gone or not visible, or was not up to date.  To see it, rows
- * must be counted scan by scan, which costs a little for each row.  So it is
- * done for a random share of queries (rangefilter.activity_sample_rate),
- * chosen when the query is planned, because that is when the index is asked.
- * The plan carries a list of what is to be watched; ExecutorStart switches the
- * counting of rows on, ExecutorEnd looks at the scans.  A plan that is kept is
- * watched once, like the question that led to it.
+ * row, a better filter would have skipped the partition: the filter was wrong,
+ * or covers rows that are gone or not visible, or was not up to date.  To find
+ * such scans, rows must be counted scan by scan, which costs a little for each
+ * row.  So it is done for a random share of queries
+ * (rangefilter.activity_sample_rate), chosen when the query is planned,
+ * because that is when the index is asked.  The plan carries a list of what is
+ * to be watched; ExecutorStart switches the counting of rows on, ExecutorEnd
+ * looks at the scans.  A plan that is executed many times is watched once,
+ * because its index was asked once.
  *
  * A scan that was started and returned nothing has been read to its end.  It
- * tells of the filter only if the filter was asked for all that the scan was to
- * find.  So a scan is watched if
- *	- one index was asked, and with it all conditions on the table, those apart
- *	  that follow from the partition's bounds;
- *	- it takes no values from outside, and is no sample;
+ * says something about the filter only if the filter was asked for all
+ * conditions of the scan.  So a scan is watched if
+ *	- one index was asked for all conditions on the table, except those that
+ *	  the partition's bounds imply;
+ *	- it uses no values from other parts of the query, and no TABLESAMPLE;
  *	- its table is in the plan only once;
  *	- the plan has no workers.
  *
@@ -74,7 +75,7 @@ static const CustomScanMethods watch_methods = {
 	.CreateCustomScanState = create_watch_state
 };
 
-/* What became of one of the tables. */
+/* What was found in one of the tables. */
 typedef struct RfWatched
 {
 	Oid			leaf;
@@ -153,7 +154,7 @@ others_follow(const RfExpansion *expansion, Relation parent, Oid oid)
 }
 
 /*
- * Adds to the lists what of an expansion is to be watched.
+ * Adds the partitions of an expansion that are to be watched to the lists.
  */
 static void
 watch_kept(const RfExpansion *expansion, List **leaves, List **indexes)
@@ -173,7 +174,7 @@ watch_kept(const RfExpansion *expansion, List **leaves, List **indexes)
 }
 
 /*
- * Has a plan that was chosen carry the list of what is to be watched.
+ * Attaches the list of partitions to be watched to a plan that was chosen.
  */
 void
 rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning)
@@ -241,8 +242,8 @@ compare_watched(const void *a, const void *b)
 }
 
 /*
- * The tables to be watched, sorted.  One that was asked about twice counts as
- * if it were scanned twice.
+ * The tables to be watched, sorted.  A table that was asked about twice counts
+ * as scanned twice, and so is not watched.
  */
 static void
 make_tables(CustomScan *watch, RfWatchContext *context)
@@ -267,8 +268,8 @@ make_tables(CustomScan *watch, RfWatchContext *context)
 }
 
 /*
- * Does a node use values from outside?  Parameters that only signal something,
- * as those for EvalPlanQual do, have no type.
+ * Does a node use values from other parts of the query?  Parameters that only
+ * signal a change, as those for EvalPlanQual, have no type.
  */
 static bool
 takes_values(PlanState *node, EState *estate)

@@ -3,17 +3,19 @@
  * clause.c
  *	  One clause on one index: the keys of the rows that satisfy it.
  *
- * Only what is known while planning is looked at: constants, and operators
- * that are immutable.  Where nothing can be said the result is NULL.
+ * Only constants and immutable operators are looked at: both are known while
+ * planning.  The result is NULL where the clause says nothing about the
+ * index's keys.
  *
- * A gate asks beforehand whether it could ask once the values are known.  In
- * its clauses run-time parameters stand for them; all that can be said of
- * those is that they are not NULL, as the operators are strict.
+ * A planner that makes a gate calls this with run-time parameters in place of
+ * the values, to see whether the index can be asked later.  All that is known
+ * of a run-time parameter is that it is not NULL, because the operators are
+ * strict.
  *
  * Collations: an ordering operator must have the index's collation.  Equality
- * need not: under every deterministic collation it is equality of the bytes,
- * and equal bytes have equal keys under whatever collation the index has.  So
- * "url = 'x'" is answerable by an index on url COLLATE "C".
+ * need not: under every deterministic collation it means equal bytes, and
+ * equal bytes have equal keys under every collation of the index.  So "url =
+ * 'x'" is answerable by an index on url COLLATE "C".
  *
  *-------------------------------------------------------------------------
  */
@@ -111,8 +113,8 @@ collation_fits(const RfIndexColumn *column, int strategy, Oid collation)
 }
 
 /*
- * Finds out what an operator, with the key on its left, means for the index.
- * False where it is only stable, or says nothing about the index.
+ * Finds the meaning of an operator for the index; the key is on its left.
+ * False if the operator is only stable, or says nothing about the index.
  */
 static bool
 resolve_operator(const RfIndexColumn *column, Oid opno, Oid collation,
@@ -255,7 +257,7 @@ array_expr_set(const RfIndexColumn *column, Index varno, Node *key,
 }
 
 /*
- * The keys that are this truth value, and NULL where wanted.
+ * The keys of this truth value, and NULL if nulls is set.
  */
 static RfKeySet *
 truth_set(const RfIndexColumn *column, bool value, bool nulls)
@@ -346,8 +348,8 @@ null_test_set(const RfIndexColumn *column, Index varno, Node *key, NullTest *tes
 }
 
 /*
- * The keys rows that satisfy a clause can have in an index, or NULL where the
- * clause says nothing about them.
+ * The keys that rows satisfying a clause can have in an index, or NULL (no
+ * set) if the clause says nothing about them.
  */
 RfKeySet *
 rf_clause_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause)

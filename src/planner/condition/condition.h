@@ -30,9 +30,9 @@ extern List *rf_cond_indexes(const RfCond *cond);
 /* ---- clause.c, pattern.c ---- */
 
 /*
- * A run-time parameter stands in a clause for a value that is not known yet;
- * its paramid is its number.  A Param of this kind is in no clause that has
- * been planned.
+ * Is this a run-time parameter?  It replaces a value that is not known yet;
+ * its paramid is its number.  No clause that has been planned contains Params
+ * of this kind.
  */
 static inline bool
 rf_is_runtime_param(const Node *node)

@@ -4,13 +4,13 @@
  *	  A table's restrictions as a condition on its rangefilter indexes.
  *
  * The result is a small tree: sets of keys to ask indexes for, under AND and
- * OR.  Under AND, what no index knows of is left out; under OR every arm must
- * be covered.  Sets for the same index are intersected or united at once, so
- * that "x > 1 AND x < 9" costs one probe per partition.
+ * OR.  Under AND, clauses that no index can answer are left out; under OR
+ * every arm must be answered.  Sets for the same index are intersected or
+ * united at once, so that "x > 1 AND x < 9" costs one probe per partition.
  *
- * Of an index on several columns, a clause says something of one column only.
- * What is said of each is collected as long as more may come, up to the next
- * OR or the end, and then made a set of keys of rows: settled.
+ * A clause is about one column of an index on several columns.  The sets of
+ * its columns are collected up to the next OR or the end of the clauses, and
+ * then joined to a set of keys of rows: settled.
  *
  *-------------------------------------------------------------------------
  */
@@ -80,8 +80,9 @@ same_keys(const RfCond *a, const RfCond *b)
 }
 
 /*
- * Takes the probes for keys of one kind out of a list of conditions and makes
- * them one.  In pairs, so that a thousand arms do not cost a million steps.
+ * Takes the probes for keys of one kind out of a list of conditions and merges
+ * them into one.  It merges them in pairs, so that a thousand arms do not cost
+ * a million steps.
  */
 static RfCond *
 merge_probes(RfCondKind kind, const RfCond *first, List **conds)
@@ -153,8 +154,8 @@ conjuncts(RfCond *cond)
 }
 
 /*
- * Joins what conditions say of the columns of one index, the first of which
- * is given, to a condition on its rows.
+ * Joins the conditions on columns of one index to a condition on its rows.
+ * first is one of them.
  */
 static RfCond *
 row_probe(RfMatchContext *context, RfCond *first, List *conds)
@@ -180,8 +181,8 @@ row_probe(RfMatchContext *context, RfCond *first, List *conds)
 }
 
 /*
- * A condition on rows only, for one that may be on columns too.  What says
- * nothing without a condition on the first column is left out; NULL where
+ * Makes a condition on rows from one that may also be on columns.  Conditions
+ * on columns are left out if there is none on the first column.  NULL if
  * nothing is left.
  */
 static RfCond *
@@ -204,8 +205,8 @@ settle(RfMatchContext *context, RfCond *cond)
 }
 
 /*
- * May this index be asked?  A partial one only where the query is about
- * nothing but its rows.
+ * May this index be asked?  A partial one only if the query's clauses imply
+ * its predicate.
  */
 static bool
 index_usable(RfMatchContext *context, int i)
@@ -225,8 +226,7 @@ index_usable(RfMatchContext *context, int i)
 }
 
 /*
- * The key expression of an index's column that is one, in terms of the
- * relation.
+ * The expression of an index's expression column, in terms of the relation.
  */
 static Node *
 column_key(RfMatchContext *context, int i, int column)
@@ -243,7 +243,8 @@ column_key(RfMatchContext *context, int i, int column)
 }
 
 /*
- * A clause that is neither AND nor OR: asks all indexes that know of it.
+ * A clause that is neither AND nor OR: makes a probe for each index that can
+ * answer it.
  */
 static RfCond *
 match_simple_clause(RfMatchContext *context, Node *clause)
@@ -271,7 +272,7 @@ match_simple_clause(RfMatchContext *context, Node *clause)
 }
 
 /*
- * AND: what no index knows of is left out.
+ * AND: arguments that no index can answer are left out.
  */
 static RfCond *
 match_and(RfMatchContext *context, List *args)
@@ -290,8 +291,9 @@ match_and(RfMatchContext *context, List *args)
 }
 
 /*
- * What all arms of an OR say of one and the same column: "b = 1 OR b = 2" is
- * of use where another clause tells a, and needs no arm to be of use alone.
+ * Conditions on columns that all arms of an OR are about.  With an index on
+ * (a, b), "b = 1 OR b = 2" is of use together with another clause on a,
+ * although none of its arms is of use alone.
  */
 static List *
 common_columns(List *arms)
@@ -324,7 +326,7 @@ common_columns(List *arms)
 }
 
 /*
- * OR: every arm must be covered.
+ * OR: every arm must be answered.
  */
 static RfCond *
 match_or(RfMatchContext *context, List *args)
@@ -371,8 +373,8 @@ match_clause(RfMatchContext *context, Node *clause)
 }
 
 /*
- * The clauses that may be used without telling what security barriers hide
- * (R6 in ARCHITECTURE.md).
+ * The clauses that may be used without revealing rows hidden by security
+ * barriers (R6 in ARCHITECTURE.md).
  */
 List *
 rf_usable_clauses(RelOptInfo *rel, List *restrictions)
@@ -406,7 +408,7 @@ flatten(RfCond *cond)
 }
 
 /*
- * Is there anything of a clause's condition in the one on rows?
+ * Was any part of a clause's condition used in the condition on rows?
  */
 static bool
 was_used(RfMatchContext *context, RfCond *cond)
@@ -425,8 +427,8 @@ was_used(RfMatchContext *context, RfCond *cond)
 }
 
 /*
- * What of some clauses about a relation the indexes of its table can answer;
- * false for nothing.
+ * Makes a condition from the clauses about a relation that the indexes of its
+ * table can answer.  False if they can answer none.
  */
 bool
 rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
@@ -469,8 +471,8 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 }
 
 /*
- * Does a clause, neither AND nor OR, tell anything of a column of an index?
- * None of the keys is an expression.
+ * Does a clause that is neither AND nor OR say anything about a column of an
+ * index?  None of the keys is an expression.
  */
 bool
 rf_clause_known(Node *clause, Index varno, RfTable *table)

@@ -4,11 +4,11 @@
  *	  Conditions with run-time parameters, whose values are known only at
  *	  execution.
  *
- * Where a clause compares an index's key with something that is no constant
- * and does not depend on the relation's rows, a run-time parameter takes that
- * one's place, and its expression is remembered.  At execution the run-time
- * parameters are filled with constants, and match.c does with the clauses
- * what it does while planning.
+ * A clause may compare an index's key with an expression that is not constant
+ * and does not depend on the relation's rows.  A run-time parameter then
+ * replaces the expression, and the expression is remembered.  At execution the
+ * run-time parameters are filled with constants, and match.c handles the
+ * clauses as it does while planning.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +30,7 @@
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
 
-/* Varno of what is in a clause but no key. */
+/* Varno of columns in a clause that are no keys. */
 #define RF_OTHER_VARNO	2
 
 /* Making clauses with run-time parameters for one relation. */
@@ -52,7 +52,8 @@ typedef struct RfFillContext
 } RfFillContext;
 
 /*
- * Describes indexes as match.c wants it: key number n is attribute n + 1.
+ * Describes indexes in the form that match.c expects: key number n is
+ * attribute n + 1.
  */
 RfTable *
 rf_gate_table(List *opclasses)
@@ -86,7 +87,7 @@ rf_gate_table(List *opclasses)
 }
 
 /*
- * Of each column of an index operator family, input type and collation.
+ * Operator family, input type and collation of each column of an index.
  */
 List *
 rf_gate_opclasses(const RfRelIndex *index)
@@ -103,8 +104,8 @@ rf_gate_opclasses(const RfRelIndex *index)
 }
 
 /*
- * A column that is key number key, of an index for which the operator is one of
- * its operator family's; NULL if there is none.
+ * A column of an index that is key number key and whose operator family has
+ * the operator; NULL if there is none.
  */
 const RfIndexColumn *
 rf_gate_column(const RfTable *table, int key, Oid opno)
@@ -154,7 +155,7 @@ is_key(RfParamContext *context, int i, Node *node)
 }
 
 /*
- * Puts keys in terms of the shape.
+ * Replaces keys by Vars of the shape.
  */
 static Node *
 rename_keys(Node *node, void *arg)
@@ -230,9 +231,10 @@ make_comparison(RfParamContext *context, const RfIndexColumn *column, Node *key,
 }
 
 /*
- * A comparison of a date or time with one in another kind of time zone, which
- * depends on the session's: the same with the value converted.  Where the key
- * is the local time, bounds that lie far enough outward take its place.
+ * Replaces a comparison between a timestamptz and a date or timestamp, which
+ * depends on the session's time zone.  If the key is a timestamptz, the value
+ * is converted.  If the key is a local time, bounds that are far enough
+ * outward replace the value.
  */
 static Node *
 make_zone_comparison(RfParamContext *context, const RfIndexColumn *column, Node *key,
@@ -262,8 +264,8 @@ make_zone_comparison(RfParamContext *context, const RfIndexColumn *column, Node 
 }
 
 /*
- * Is this a comparison whose operator is only stable?  Then NULL or what
- * stands for it; else NULL, too.
+ * The clause that replaces a comparison by an operator that is only stable;
+ * NULL if this is no such comparison, or nothing can replace it.
  */
 static Node *
 match_zone_comparison(RfParamContext *context, OpExpr *expr)
@@ -362,8 +364,8 @@ make_simple_clause(RfParamContext *context, Node *clause)
 static Node *make_clause(RfParamContext *context, Node *clause);
 
 /*
- * AND or OR with run-time parameters.  Under AND, what no index knows of is
- * left out.
+ * AND or OR with run-time parameters.  Under AND, arguments that no index can
+ * answer are left out.
  */
 static Node *
 make_bool_clause(RfParamContext *context, BoolExpr *expr)
@@ -384,7 +386,7 @@ make_bool_clause(RfParamContext *context, BoolExpr *expr)
 }
 
 /*
- * A clause with run-time parameters; NULL if no index knows of it.
+ * A clause with run-time parameters; NULL if no index can answer it.
  */
 static Node *
 make_clause(RfParamContext *context, Node *clause)
@@ -402,7 +404,7 @@ make_clause(RfParamContext *context, Node *clause)
 	{
 		result = make_simple_clause(context, clause);
 
-		/* Two bounds in place of an equality are about a key, anyway. */
+		/* The bounds that replace an equality are about a key in any case. */
 		if (!is_andclause(result) &&
 			!rf_clause_known(result, 1, context->table))
 			result = NULL;
@@ -416,7 +418,7 @@ make_clause(RfParamContext *context, Node *clause)
 }
 
 /*
- * The number of a key, which is added to the others where it is a new one.
+ * The number of a key.  A new key is added to the others.
  */
 static int
 key_number(RfParamContext *context, Node *key)
@@ -447,7 +449,8 @@ add_index(RfParamContext *context, const RfRelIndex *index)
 }
 
 /*
- * What can be asked of these indexes.  *used are those the clauses are about.
+ * Fills in what these indexes can be asked.  *used are the indexes that the
+ * clauses are about.
  */
 static void
 fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
@@ -514,8 +517,8 @@ usable_indexes(List *indexes, List *clauses)
 }
 
 /*
- * What can be asked at execution of a relation's indexes, which are those
- * rf_gate_indexes() gives.  False for nothing.
+ * Fills in what a relation's indexes, those of rf_gate_indexes(), can be asked
+ * at execution.  False if they can be asked nothing.
  */
 bool
 rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
@@ -572,7 +575,7 @@ fill_bool_clause(BoolExpr *expr, RfFillContext *context)
 
 /*
  * The arguments of an operator or function with run-time parameters filled.
- * *has_null: one of them with NULL.
+ * *has_null is set if one of them was filled with NULL.
  */
 static List *
 fill_arguments(List *args, RfFillContext *context, bool *has_null)
@@ -595,8 +598,8 @@ fill_arguments(List *args, RfFillContext *context, bool *has_null)
 }
 
 /*
- * A clause with its run-time parameters filled; NULL if it can never be true,
- * which is so where a strict function gets a NULL.
+ * A clause with its run-time parameters filled.  NULL if it can never be true,
+ * because a strict function gets a NULL.
  */
 static Node *
 fill_clause(Node *clause, RfFillContext *context)

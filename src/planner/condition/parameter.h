@@ -13,9 +13,9 @@
 #include "planner/condition/condition.h"
 
 /*
- * How the value that fills a run-time parameter comes from that of its
- * expression.  Values of the types a stable operator compares are converted
- * by the session's time zone; see RF_ZONE_MARGIN.
+ * How the value of a run-time parameter is made from the value of its
+ * expression.  For stable operators it is converted by the session's time
+ * zone; see RF_ZONE_MARGIN.
  */
 typedef enum RfConversion
 {
@@ -28,9 +28,9 @@ typedef enum RfConversion
 
 /*
  * What one relation's indexes can be asked at execution.  The clauses are in
- * terms of the indexes: varno 1 and attribute n for the nth of the
- * expressions that are key columns, and run-time parameters for values.  So
- * they are equal for members of one table, whatever their columns' numbers.
+ * terms of the indexes: the nth key expression is attribute n of varno 1, and
+ * run-time parameters replace values.  So members of one table have equal
+ * clauses, even if their columns have other numbers.
  */
 typedef struct RfGateShape
 {

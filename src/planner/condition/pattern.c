@@ -3,9 +3,9 @@
  * pattern.c
  *	  LIKE, prefixes, and ranges that contain a column, as sets of keys.
  *
- * LIKE and ^@ compare bytes under every deterministic collation.  So do the
- * keys of strings, but under collations of ICU, whose sort keys say nothing of
- * how strings begin.  The clause's collation need not be the index's.
+ * LIKE and ^@ compare bytes under every deterministic collation.  The keys of
+ * strings are their bytes, except under collations of ICU, whose sort keys do
+ * not tell how strings begin.  The clause's collation need not be the index's.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,8 +58,8 @@ string_set(const RfIndexColumn *column, StringInfo bytes)
 }
 
 /*
- * Is the string operator one for the index's strings, under collations whose
- * equality is that of bytes?
+ * Does the string operator apply to the index's strings, and do both
+ * collations equate strings by their bytes?
  */
 static bool
 pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
@@ -91,8 +91,8 @@ pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
 }
 
 /*
- * The same where nothing is known of the pattern, and it will hardly be one
- * without wildcards: can the index be asked for a prefix?
+ * Can the index be asked for a prefix?  For a pattern that is not known yet;
+ * it is assumed to have wildcards.
  */
 bool
 rf_prefix_fits(const RfIndexColumn *column, Oid function, Oid collation)
@@ -151,8 +151,8 @@ bound_set(const RfIndexColumn *column, Oid type, const RangeBound *bound)
 }
 
 /*
- * The keys of "key <@ range".  Only for the built-in range types: others may
- * sort as they like.
+ * The keys of "key <@ range".  Only for the built-in range types: other ones
+ * may have another order.
  */
 RfKeySet *
 rf_within_range_set(const RfIndexColumn *column, Oid type, Datum value)

@@ -3,22 +3,24 @@
  * estimate.c
  *	  The planner's row estimates for conditions on indexed columns.
  *
- * A range filter can count (rfestimate.c).  That beats the histogram where there
- * is none, where the range is narrower than one of its bins, for a value that is
- * not there, and for all ranges where keys hardly repeat.
+ * A range filter can count (rfestimate.c).  A count is better than the
+ * histogram where there is no histogram, for ranges narrower than one of its
+ * bins, for values that are not there, and for all ranges if keys hardly
+ * repeat.
  *
- * The planner multiplies a relation's size by the selectivity of its
- * restrictions, which it keeps in RestrictInfo.norm_selec once they are known.
- * So that is where estimates are put, clause by clause, before it looks: pairs of
- * bounds, other columns and join clauses are then dealt with as ever.  No hook is
- * called between the making of the restrictions and the sizing of the first
- * relation, but get_relation_stats_hook is when the first clause is estimated.
- * All relations' clauses are dealt with then.  Only that first clause itself is
- * under way already: it gets a made-up row of statistics with which core comes
- * to the number that is wanted.  What that row must say is found by trying.
+ * The planner multiplies a relation's size by the selectivities of its
+ * restrictions.  It keeps each of them in RestrictInfo.norm_selec and does not
+ * compute one that is there.  So estimates are put there, clause by clause,
+ * before the planner looks; it then handles pairs of bounds, other columns and
+ * join clauses as usual.  No hook is called between the making of the
+ * restrictions and the sizing of the first relation.  But
+ * get_relation_stats_hook is called while the first clause is estimated.  All
+ * relations' clauses are estimated then.  Core is already estimating that
+ * first clause: it gets a made-up row of statistics from which core computes
+ * the wanted number.  The content of that row is found by trying.
  *
- * Nothing here is needed for results to be right.  What cannot be had cheaply is
- * left to core.
+ * Results are right without all this.  Estimates that are not cheap are left
+ * to core.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,12 +43,13 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-/* So many relations are estimated, in one planning. */
+/* At most so many relations are estimated in one planning. */
 #define MAX_RELS 100
 
 /*
- * What is tried first in a made-up row (core rounds to whole numbers), and below
- * what selectivity a clause must then be one that divides by it.
+ * The number of distinct values that is tried first in a made-up row (core
+ * rounds to whole numbers).  If the selectivity is then below DIVIDED, core
+ * divides by this number for the clause.
  */
 #define TRIED_DISTINCT 1e6
 #define DIVIDED 1e-3
@@ -79,8 +82,9 @@ static const RfIndexColumn *tried_column;
 static RfMadeUp tried;
 
 /*
- * The relation, as the planner knows it now; NULL if it was removed, as one that
- * a left join needs not is, from PostgreSQL 16 on with its memory.
+ * The relation, as the planner knows it now.  NULL if the planner removed it
+ * because a left join does not need it; from PostgreSQL 16 on it also frees
+ * the relation.
  */
 static RelOptInfo *
 counted_rel(const RfCountRel *counted)
@@ -89,9 +93,9 @@ counted_rel(const RfCountRel *counted)
 }
 
 /*
- * Takes down which rangefilter indexes (RfRelIndex, at least one) a relation has
- * that can count.  Not where policies or security barriers hide rows: estimates
- * would tell of them.
+ * Remembers the rangefilter indexes (RfRelIndex, at least one) of a relation,
+ * for counting.  Not if policies or security barriers hide rows of it:
+ * estimates would reveal them.
  */
 void
 rf_estimate_note(PlannerInfo *root, RelOptInfo *rel, List *indexes)
@@ -111,7 +115,7 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 	{
 		RfRelIndex *index = lfirst(cell);
 
-		/* Those that know of combinations come first. */
+		/* Indexes on several columns come first: they count combinations. */
 		counted->indexes = index->ncolumns > 1 ?
 			lcons(index, counted->indexes) : lappend(counted->indexes, index);
 	}
@@ -150,7 +154,7 @@ supply(VariableStatData *vardata, const RfMadeUp *made_up)
 }
 
 /*
- * What core makes of a clause with statistics that are made up.
+ * The selectivity that core computes for a clause with made-up statistics.
  */
 static double
 try(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
@@ -174,10 +178,10 @@ try(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
 }
 
 /*
- * Finds statistics with which core gives a clause some selectivity, or nearly.
- * Equality divides by the number of distinct values, and does not say more than
- * one share of them; everything else multiplies by the share of values that are
- * not NULL, which can be above 1 here.
+ * Finds statistics with which core gives a clause about the wanted
+ * selectivity.  For equality core divides by the number of distinct values.
+ * For everything else it multiplies by the share of values that are not NULL,
+ * which may be above 1 here.
  */
 static bool
 find_made_up(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
@@ -203,8 +207,8 @@ find_made_up(RfCountRel *counted, const RfIndexColumn *column, Node *clause,
 }
 
 /*
- * The first clause of a relation that core does not know the selectivity of: if
- * it is just estimating the relation's clauses, that is the one.
+ * The first clause of a relation whose selectivity core does not know.  If
+ * core is estimating the relation's clauses now, it is estimating this one.
  */
 static RestrictInfo *
 first_unknown(RelOptInfo *rel)
@@ -253,9 +257,9 @@ estimate_by_index(RfCountRel *counted, const RfRelIndex *index,
 }
 
 /*
- * May clauses of this relation be estimated of which it is not certain that they
- * are restrictions?  The planner extracts some from join clauses with OR.  And
- * with extended statistics it does not begin with the first clause.
+ * Is it uncertain in which order core estimates the relation's clauses?  Core
+ * may begin with a clause that it extracted from a join clause with OR.  With
+ * extended statistics it does not begin with the first clause.
  */
 static bool
 order_unknown(const RelOptInfo *rel)
@@ -291,8 +295,9 @@ estimate_rel(RfCountRel *counted, bool under_way)
 }
 
 /*
- * Core estimates a clause on some relation.  Estimates what restrictions it has
- * not come to; returns the relation's entry, if it has one.
+ * Called while core estimates a clause on a relation.  Estimates the
+ * restrictions of all relations that core has not sized yet.  Returns the
+ * relation's entry, or NULL.
  */
 static RfCountRel *
 estimate_rels(PlannerInfo *root, const RelOptInfo *under_way)
@@ -340,10 +345,12 @@ is_column(const RfIndexColumn *column, AttrNumber attno, Node *expr)
 
 /*
  * Core looks for the statistics of a column or an expression of a relation.
- * Supplies them, if it is for the clause that is being tried or under way.
+ * Supplies made-up ones if core estimates the clause that is being tried or
+ * under way.
  *
- * The statistics of a subquery's column are looked for in its own planning, but
- * with the relation of the query above, which is none of that planning's.
+ * For a subquery's column, core looks during the planning of the subquery but
+ * passes the relation of the query above.  That relation is not one of this
+ * planning.
  */
 bool
 rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
@@ -363,7 +370,7 @@ rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
 		return false;
 	counted = estimate_rels(root, rel);
 
-	/* The clause is sure to be there until the relation has its size. */
+	/* Nobody frees the clause before the relation has its size. */
 	if (counted == NULL || counted->current == NULL || rel->rows != 0 ||
 		counted->current->norm_selec >= 0 ||
 		!is_column(counted->column, attno, expr))

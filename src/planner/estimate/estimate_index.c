@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
- * estimate_index.c
- *	  What share of a relation's rows the clauses let through that an index knows of.
+ * estimate_index.c What share of a relation's rows is let through by the
+ * clauses that an index can answer.
  *
- * The index counts keys (rfestimate.c).  What that says of rows depends on how many
- * rows keys have, which ANALYZE knows best, if anybody.
+ * The index counts keys (rfestimate.c).  The share of rows also depends on how
+ * many rows each key has.  ANALYZE tells this best.
  *
- * In an index on several columns a key is a row's, and of a column behind the
- * first one it is counted what share of the rows that the columns before it leave.
- * The planner multiplies selectivities; so the product is that of the combination,
- * however much the columns depend on each other.  The same with a partial index:
- * its keys are those of the rows of its predicate, and if other clauses imply that,
- * the share of the index's keys is what remains when these have been multiplied.  If
- * each of the clauses on the key implies it, no other row matters.  ANALYZE says
- * nothing of such parts of a table; so these are counted only where keys
- * hardly repeat, and a share of keys is one of rows.
+ * In an index on several columns each row is a key.  For a column behind the
+ * first one the index counts which share is left of the rows that the columns
+ * before it leave.  The planner multiplies selectivities, so the product is
+ * the share of the combination, even if the columns depend on each other.  A
+ * partial index has the keys of the rows of its predicate.  If other clauses
+ * imply the predicate, the share of the index's keys is multiplied with their
+ * selectivities, and the product is right again.  If each of the clauses on
+ * the key implies the predicate, rows outside the index do not count.  ANALYZE
+ * says nothing about such parts of a table.  So they are counted only if keys
+ * hardly repeat, since a share of keys is then a share of rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,16 +44,17 @@
 #include "utils/syscache.h"
 
 /*
- * Keys hardly repeat if they have fewer rows than this each: those that are not
- * among the most common values, or all of them if these are not known.
+ * Keys hardly repeat if they have fewer rows than this on average.  FEW_ROWS
+ * is for the keys that are not among the most common values, FEW_ROWS_UNKNOWN
+ * for all keys if the most common values are not known.
  */
 #define FEW_ROWS 2.0
 #define FEW_ROWS_UNKNOWN 1.1
 
-/* If most common values have less of the rows, they are none to speak of. */
+/* Most common values with a smaller share of the rows are ignored. */
 #define HARDLY_ANY 0.05
 
-/* So many of them are a few. */
+/* Up to so many most common values are few. */
 #define FEW_COMMON 50
 
 /* What ANALYZE says of a column. */
@@ -103,9 +105,9 @@ is_prefix_pattern(Const *pattern)
 }
 
 /*
- * Is a clause true for all rows that have keys of its set?  The sets of
- * patterns hold more keys than match.  (What is gained by rounding is not
- * counted.)  NULL tests are left to ANALYZE.
+ * Is a clause true for all rows that have keys of its set?  (Keys that
+ * rounding adds to the set are ignored.)  Not for patterns whose sets hold
+ * more keys than match.  NULL tests are left to ANALYZE.
  */
 static bool
 set_says_all(const RfIndexColumn *column, Node *clause)
@@ -136,7 +138,7 @@ set_says_all(const RfIndexColumn *column, Node *clause)
 }
 
 /*
- * Finds the clauses that an index knows of, without those that have been estimated.
+ * Finds the clauses that an index can answer and that have not been estimated.
  */
 static void
 find_clauses(RelOptInfo *rel, const RfRelIndex *index,
@@ -172,8 +174,8 @@ find_clauses(RelOptInfo *rel, const RfRelIndex *index,
 }
 
 /*
- * Adds the keys whose first columns are in some sets.  False where they cannot
- * be listed.
+ * Adds the set of keys whose first n columns are in the given sets.  False if
+ * rf_row_set() cannot use all of these.
  */
 static bool
 add_keys(RfCounting *counting, const RfCodec *codec, RfKeySet **columns, int n)
@@ -189,8 +191,9 @@ add_keys(RfCounting *counting, const RfCodec *codec, RfKeySet **columns, int n)
 }
 
 /*
- * Makes the sets of keys to be counted: for each clause on a column, and for all of
- * them, those that the columns before it leave.
+ * Makes the sets of keys to be counted: one for each clause on a column, and
+ * one for all clauses on the column.  Each set is restricted by the columns
+ * before it.
  */
 static void
 plan_counting(const RfCounted *counted, const RfCodec *codec,
@@ -226,8 +229,9 @@ plan_counting(const RfCounted *counted, const RfCodec *codec,
 }
 
 /*
- * Reads what ANALYZE says of an index's first column: keys, in the current
- * context.  Of an expression it is said of the index.
+ * Reads ANALYZE's statistics of an index's first column; the keys are in the
+ * current context.  Statistics of an expression are those of the index's
+ * column.
  */
 static void
 read_stats(Oid relid, const RfRelIndex *index, RfColumnStats *stats)
@@ -256,7 +260,7 @@ read_stats(Oid relid, const RfRelIndex *index, RfColumnStats *stats)
 		{
 			RfKey		key = rf_encode(column->codec, slot.values[i]);
 
-			/* The bytes may be those of the value, which is freed. */
+			/* The key's bytes may be the value's, which will be freed. */
 			if (column->codec->kind == RF_KEY_BYTES)
 				key.data = memcpy(palloc(key.len + 1), key.data, key.len);
 			stats->keys[i] = key;
@@ -269,9 +273,9 @@ read_stats(Oid relid, const RfRelIndex *index, RfColumnStats *stats)
 }
 
 /*
- * The share of a relation's rows that have keys of a set, the index having
- * counted some share.  The most common values have the shares ANALYZE found; the
- * others share what is left, each as much.
+ * The share of a relation's rows that have keys of a set, from the share of
+ * keys that the index counted.  The most common values have the shares that
+ * ANALYZE found.  All other keys have equal shares of the rest.
  */
 static double
 selectivity_of(const RfColumnStats *stats, const RfShares *shares,
@@ -298,14 +302,15 @@ selectivity_of(const RfColumnStats *stats, const RfShares *shares,
 }
 
 /*
- * Is what was counted better than what core would say?  all is the share of the
- * keys that all clauses together let through.
+ * Is the count better than core's estimate? all is the share of the keys that
+ * all clauses together let through.
  *
- * That a key is not there is always worth knowing.  Otherwise keys must have
- * about as many rows each.  Where ANALYZE found hardly any value to be more common
- * than others they do; and where keys hardly repeat, but for a few that it did find
- * (if these are many, others will be nearly as common).  If it never looked, a wide
- * range is counted all the same: it has keys of all sorts, and core knows nothing.
+ * It is if no key is there.  Otherwise keys must have about equal numbers of
+ * rows.  This is so if ANALYZE found hardly any value more common than others.
+ * It is also so if keys hardly repeat, except for a few that ANALYZE found.
+ * (If it found many, other keys are nearly as common.)  Without statistics a
+ * wide range is counted as well: it has rare and frequent keys, and core knows
+ * nothing.
  */
 static bool
 better_than_histogram(const RfColumnStats *stats, const RfShares *shares,
@@ -319,7 +324,7 @@ better_than_histogram(const RfColumnStats *stats, const RfShares *shares,
 		return all == 0 || all >= DEFAULT_RANGE_INEQ_SEL ||
 			rows < FEW_ROWS_UNKNOWN * keys;
 
-	/* Where the common values are all there are, nothing is missing. */
+	/* If most keys are common values, ANALYZE tells their numbers of rows. */
 	if (stats->ncommon * shares->key_share > 0.5)
 		return false;
 	return all == 0 || stats->common_share < HARDLY_ANY ||
@@ -327,9 +332,10 @@ better_than_histogram(const RfColumnStats *stats, const RfShares *shares,
 }
 
 /*
- * How much of the table is in a partial index: all of what the planner thinks of if
- * other clauses imply the predicate, a share if each of those on the key does.
- * Less than 0 where it is not implied.
+ * The factor by which the share of a partial index's keys is multiplied: 1 if
+ * other clauses imply the predicate, since the planner multiplies with their
+ * selectivities; the index's share of the table's rows if each of the clauses
+ * on the key implies it.  Less than 0 if it is not implied.
  */
 static double
 share_of_predicate(RelOptInfo *rel, const RfRelIndex *index,
@@ -352,8 +358,8 @@ share_of_predicate(RelOptInfo *rel, const RfRelIndex *index,
 }
 
 /*
- * Makes selectivities of shares of keys, for an index on several columns or a
- * partial one; drops clauses that cannot be told.
+ * Turns shares of keys into selectivities, for an index on several columns or
+ * a partial index.  Drops clauses that were not counted.
  */
 static bool
 estimate_product(RelOptInfo *rel, const RfRelIndex *index,
@@ -366,7 +372,7 @@ estimate_product(RelOptInfo *rel, const RfRelIndex *index,
 	double		rows = shares->rows;
 	int			n = 0;
 
-	/* In an index on several columns rows with NULL have keys. */
+	/* An index on several columns has keys for rows with NULL. */
 	if (index->ncolumns == 1 && factor == 1)
 	{
 		factor -= stats->nullfrac;
@@ -409,8 +415,9 @@ estimate_column(const RfCounting *counting, const RfShares *shares,
 }
 
 /*
- * Estimates the clauses of a relation that an index knows of and that have not
- * been estimated; done has been, too.  False for none.  In the current context.
+ * Estimates the clauses of a relation that an index can answer and that have
+ * not been estimated; done counts as estimated.  False if there are none.
+ * Allocates in the current context.
  */
 bool
 rf_count_clauses(PlannerInfo *root, RelOptInfo *rel, const RfRelIndex *index,
