@@ -39,8 +39,8 @@ static struct
 }			previous;
 
 /*
- * Plans that the setting can change are made anew the next time.  Only flags
- * are set, so it does not matter when this is called.
+ * Has plans that the setting can change made anew the next time.  Only sets
+ * flags, so it may be called at any time.
  */
 static void
 enable_changed(bool value, void *extra)
@@ -92,8 +92,8 @@ relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 }
 
 /*
- * get_index_stats_hook: core has found that an index, ours or another, has an
- * expression of a clause as its column.
+ * get_index_stats_hook: core has found an index, ours or another one, with the
+ * expression of a clause as a column.
  */
 static bool
 index_stats(PlannerInfo *root, Oid indexid, AttrNumber column,
@@ -162,7 +162,7 @@ executor_end(QueryDesc *desc)
 }
 
 /*
- * Puts our functions in front of what was there.
+ * Installs our functions in front of those that were in the hooks.
  */
 static void
 install_hooks(void)

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * plan.c
- *	  Every call of the planner, and what it may do.
+ *	  Wraps every call of the planner.
  *
- * A skip is not certain until the executor has its snapshot, so a plan that relies
- * on one must come with the means to make another.  Planning scribbles on the
- * Query; hence a copy of it is kept, if there is something in it that could be
- * skipped.  Without the copy nothing is skipped: when the library is loaded in
- * the middle of planning, for instance.
+ * A skip is not certain until the executor has its snapshot.  So a plan with
+ * skips carries what is needed to plan again: a copy of the Query, because
+ * planning scribbles on the Query itself.  The copy is made only if something
+ * in the Query could be skipped.  Nothing is skipped without the copy, for
+ * instance if the library is loaded in the middle of planning.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,8 +37,8 @@
 #include "utils/snapmgr.h"
 
 /*
- * Does one entry of a range table hold something that could be skipped?
- * Functions may, since SQL functions are inlined.
+ * Can something be skipped in one entry of a range table?  In functions, too,
+ * since SQL functions may be inlined.
  */
 static bool
 rte_holds_candidate(RangeTblEntry *rte)
@@ -51,8 +51,8 @@ rte_holds_candidate(RangeTblEntry *rte)
 }
 
 /*
- * Does a query hold anything that could be skipped, at any level?  Walks
- * expressions only where they have subqueries.
+ * Can something be skipped in a query, at any level?  Walks expressions only
+ * if they have subqueries.
  */
 static bool
 holds_candidate(Node *node, void *context)
@@ -104,7 +104,7 @@ locks_rows(Node *node, void *context)
 /*
  * May partitions be skipped in this query at all?  Not in a cursor that is
  * declared FOR UPDATE: an UPDATE ... WHERE CURRENT OF looks for each partition
- * in the cursor's plan.  Workers do not skip, since they would have to check.
+ * in the cursor's plan.  Not in workers, which have no guard.
  */
 static bool
 may_skip(Query *parse, int cursor_options)
@@ -146,7 +146,7 @@ is_candidate(Query *parse)
 }
 
 /*
- * Fills in what skip.c and guard.c need.
+ * Fills in the fields that skip.c and guard.c need.
  */
 static void
 begin_skipping(RfPlanning *planning, int cursor_options)
@@ -160,9 +160,10 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 	planning->clock = planning->started;
 
 	/*
-	 * Of most indexes no lock will be taken.  One that is about to go has
-	 * been declared not valid before anybody's rows pass it by: who reads
-	 * this after the clock knows, or these rows' transaction ends later.
+	 * Most indexes will not be locked.  An index that is being dropped is
+	 * declared not valid before any transaction inserts rows without it.  We
+	 * have read the clock already.  So either we see the invalidation now, or
+	 * those transactions end later and move the clock.
 	 */
 	AcceptInvalidationMessages();
 	planning->cached_probes = rf_begin_cached_probes();
@@ -170,9 +171,9 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 }
 
 /*
- * Is this the plan that was made just now?  A hook below ours may return another
- * one that it has kept.  Then that must not be one of ours: what was left out of
- * it nobody would check any more.  Takes the mark away.
+ * Was this plan made in this call of the planner?  A hook below ours may
+ * return a plan that it has kept.  If that plan has a mark of ours, it is an
+ * error: nobody would check the partitions left out of it.  Removes the mark.
  */
 static bool
 is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
@@ -198,7 +199,7 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
 }
 
 /*
- * Has a query planned by next, and finishes the plan: planner_hook.
+ * planner_hook: has a query planned by next, and finishes the plan.
  */
 PlannedStmt *
 rf_plan(planner_hook_type next, Query *parse, const char *query_string,

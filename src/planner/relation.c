@@ -20,8 +20,9 @@
 #include "wormhole/am/wormhole.h"
 
 /*
- * Is this one of our indexes, and would a scan of it be of no use, or tell of
- * rows that are hidden?
+ * Is this a rangefilter index that the planner must not scan: because
+ * rangefilter.enable is off, because the index has no places, or because the
+ * scan would reveal hidden rows?
  */
 static bool
 is_scanless(PlannerInfo *root, const IndexOptInfo *index)
@@ -40,8 +41,8 @@ is_scanless(PlannerInfo *root, const IndexOptInfo *index)
 }
 
 /*
- * What is kept of an index; NULL where it is not one of ours, or one that nobody
- * can ask.
+ * Describes a rangefilter index; NULL for other indexes, and for those that
+ * cannot be asked.
  */
 static RfRelIndex *
 describe_index(const IndexOptInfo *info)
@@ -81,8 +82,8 @@ describe_index(const IndexOptInfo *info)
 }
 
 /*
- * Takes down which rangefilter indexes a relation has, before they are hidden
- * from the planner: for gates of members, and for estimates.
+ * Remembers a relation's rangefilter indexes for gates and estimates, before
+ * they are removed from the planner's list.
  */
 static void
 note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
@@ -106,9 +107,9 @@ note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
 }
 
 /*
- * Where rangefilter indexes offer no scans the planner need not think about
- * them.  Those on expressions stay, for the statistics they carry.  Wormhole
- * indexes that cannot be used would only raise errors.
+ * Removes rangefilter indexes without scans from the planner's list.  Those on
+ * expressions stay, because they have statistics.  Also removes wormhole
+ * indexes that cannot be used: scans of them would raise errors.
  */
 static void
 drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
@@ -128,9 +129,9 @@ drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * A relation has been looked up: get_relation_info_hook.  Takes down which of our
- * indexes it has, takes those away that the planner has no use for, and leaves
- * members out.
+ * get_relation_info_hook: a relation has been looked up.  Remembers its
+ * rangefilter indexes, removes those of no use from the planner's list, and
+ * leaves members out of the plan.
  */
 void
 rf_relation_info(PlannerInfo *root, Oid relid, bool inhparent,

@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * catalog.c
- *	  Which rangefilter indexes a partitioned table has, remembered.
+ *	  The rangefilter indexes of partitioned tables, remembered by the session.
  *
- * Planning asks this of every partitioned table of every query, and then for
- * the index of each of its partitions.  So both are kept per backend: an entry
- * per partitioned table (also for those without such an index), and in it per
- * index a map from leaf table to leaf index, made from pg_inherits when first
- * needed (leafmap.c).  Indexes of sub-partitioned members are found in the entry of the
- * member, since every level is expanded on its own.
+ * Planning needs these indexes for every partitioned table of every query, and
+ * the index of each of its partitions.  So each backend keeps an entry for
+ * each partitioned table, also for those without such an index.  For each
+ * index the entry has a map from leaf table to leaf index, made from
+ * pg_inherits when it is first needed (leafmap.c).  A member that is
+ * partitioned itself has an entry of its own, since every level is expanded on
+ * its own.
  *
- * An entry is dropped when the relcache says that its table or one of its
- * partitioned indexes changed; attaching a partition or an index does.  The
- * map may still name an index that is gone (REINDEX CONCURRENTLY of one
- * partition); rf_table_suspect() is called by those who notice.  Entries may
- * become invalid while they are read, because taking a lock does that.  They
- * are freed only before the next planning that is not nested in another one: then
- * those that are not valid go, which those of dropped tables are, and as many
- * of the others as it takes to keep rangefilter.cache_size.
+ * An entry becomes invalid when a relcache invalidation comes for its table or
+ * one of its partitioned indexes; attaching a partition or an index sends one.
+ * The map may still name an index that is gone (REINDEX CONCURRENTLY of one
+ * partition).  Whoever notices this calls rf_table_suspect(). An entry may
+ * become invalid while it is read, because taking a lock processes
+ * invalidations.  Entries are freed only before the next planning that is not
+ * nested in another one: first those that are not valid, among them those of
+ * dropped tables, then as many others as rangefilter.cache_size requires.
  *
  *-------------------------------------------------------------------------
  */
@@ -132,7 +133,7 @@ make_map(void)
 }
 
 /*
- * Entries take more memory than they did.
+ * Notes that entries take more memory now.
  */
 void
 rf_tables_grew(void)
@@ -151,7 +152,7 @@ rf_init_catalog(void)
 }
 
 /*
- * Takes down how keys of an index's column are compared.  False where they have no
+ * Describes how keys of an index's column are compared.  False if they have no
  * codec.
  */
 bool
@@ -166,8 +167,7 @@ rf_describe_key(RfIndexColumn *column, Oid opfamily, Oid opcintype,
 }
 
 /*
- * Takes down what is to be known of an open partitioned index.  False where
- * its keys have no codec.
+ * Describes an open partitioned index.  False if its keys have no codec.
  */
 static bool
 describe_index(Relation relation, RfIndex *index)
@@ -227,8 +227,8 @@ rf_index_fits(const RfIndex *index, Relation leaf_index)
 }
 
 /*
- * Adds an index to the entry if it is a partitioned rangefilter index.  It
- * does not wait for anybody who locks the index; false where it would.
+ * Adds an index to the entry if it is a partitioned rangefilter index.  Does
+ * not wait for a lock on the index; false if it would have to.
  */
 static bool
 add_index(RfTable *table, Oid oid)
@@ -311,7 +311,7 @@ retire(RfTableEntry *entry)
 }
 
 /*
- * Takes note that an entry was looked for.
+ * Notes that an entry was looked for.
  */
 static RfTable *
 note_asked(RfTable *table)
@@ -321,7 +321,7 @@ note_asked(RfTable *table)
 }
 
 /*
- * The same, by a planning.
+ * The same for a planning.
  */
 static RfTable *
 note_planned(RfTable *table)
@@ -334,8 +334,8 @@ note_planned(RfTable *table)
 }
 
 /*
- * The entry of a partitioned table, made where there is no valid one.  The
- * caller has locked the table.  Never NULL.
+ * The entry of a partitioned table, made if there is no valid one.  The caller
+ * has locked the table.  Never NULL.
  */
 RfTable *
 rf_find_table(Oid relid)
@@ -365,7 +365,10 @@ rf_find_table(Oid relid)
 	table->serial = ++entries_made;
 	growth++;
 
-	/* In place before anything is read, to see what changes meanwhile. */
+	/*
+	 * The entry is in place before anything is read, so that invalidations
+	 * reach it.
+	 */
 	table->valid = true;
 	entry->table = table;
 	fill_table(table);
@@ -408,8 +411,8 @@ rf_known_table(Oid relid)
 }
 
 /*
- * An index the map named turned out to be none that can be used.  Unless
- * nothing at all changed since the entry was made, make it again next time.
+ * An index in the map turned out to be unusable.  Makes the entry invalid,
+ * unless no invalidation at all came since it was made.
  */
 void
 rf_table_suspect(RfTable *table)
@@ -469,7 +472,8 @@ rf_collect_counts(void)
 }
 
 /*
- * Frees an entry that nobody can find any more.  Returns how many bytes that gives.
+ * Frees an entry that is in no map any more.  Returns the number of bytes
+ * freed.
  */
 static Size
 free_table(RfTable *table)
@@ -499,7 +503,7 @@ free_retired(void)
 }
 
 /*
- * Retires those that are not valid any more.
+ * Retires entries that are not valid any more.
  */
 static void
 retire_invalid(void)
@@ -540,7 +544,7 @@ forget_all_cached_metas(void)
 	rf_digests_forget_own();
 }
 
-/* qsort(): the one that was not asked for the longest time comes first. */
+/* qsort(): the table that was not asked for the longest time comes first. */
 static int
 compare_asked(const void *a, const void *b)
 {
@@ -551,8 +555,8 @@ compare_asked(const void *a, const void *b)
 }
 
 /*
- * Frees entries until so many bytes are free again.  Those of the last planning's
- * tables stay: else each planning would make them anew.
+ * Frees entries until so many bytes are freed.  Entries of the last planning's
+ * tables stay: otherwise each planning would make them anew.
  */
 static void
 free_least_asked(Size excess)
@@ -580,8 +584,8 @@ free_least_asked(Size excess)
 }
 
 /*
- * Frees what is too much, and an eighth more.  Cached metapages go as well if
- * entries have grown over the room that these took.
+ * Frees what is over the limit, and an eighth more.  Cached metapages go as
+ * well if entries have grown over their room.
  */
 static void
 free_excess(Size used, Size limit)
@@ -592,8 +596,8 @@ free_excess(Size used, Size limit)
 }
 
 /*
- * Measures what the session keeps, if it may be more than it was, and frees
- * what is too much.  What is left is for cached metapages.
+ * Measures the session's memory if it may have grown, and frees what is over
+ * the limit.  Cached metapages may take the rest.
  */
 static void
 keep_limit(void)
@@ -608,7 +612,7 @@ keep_limit(void)
 		rf_cache_size == seen_size)
 		return;
 
-	/* How many matrices there can be is another number now. */
+	/* Now there is room for another number of matrices. */
 	if (rf_cache_size != seen_size && seen_size != 0)
 		forget_all_cached_metas();
 	used = rf_session_measure();
@@ -623,8 +627,8 @@ keep_limit(void)
 }
 
 /*
- * A planning begins that is not nested in another one; no guard is being checked,
- * and so no entry is in use.
+ * Called when a planning begins that is not nested in another one, and no
+ * guard is being checked.  So no entry is in use.
  */
 void
 rf_trim_tables(void)
@@ -641,7 +645,7 @@ rf_trim_tables(void)
 }
 
 /*
- * Adds what is kept for the leaves of an index.
+ * Adds the memory of cached metapages of an index's leaves.
  */
 static void
 add_index_usage(const RfIndex *index, RfUsage *usage)
@@ -659,7 +663,7 @@ add_index_usage(const RfIndex *index, RfUsage *usage)
 }
 
 /*
- * Counts what is kept.
+ * Counts entries and cached metapages, and their memory.
  */
 static void
 tell_usage(RfUsage *usage)

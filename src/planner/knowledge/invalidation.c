@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * invalidation.c
- *	  When indexes changed that this session knows something of.
+ *	  When an invalidation last came for the indexes that this session
+ *	  remembers.
  *
- * An index has an invalidation record from when an entry of a table
- * (catalog.c) began to rely on it, and as long as there is one that does.
- * Relcache invalidations are noted there.
+ * An index has an invalidation record as long as an entry of a table
+ * (catalog.c) relies on the index.  The relcache callback notes invalidations
+ * in the records.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,10 +17,13 @@
 #include "stats/session.h"
 #include "utils/memutils.h"
 
-/* The map of invalidation records is not made for fewer. */
+/* The least size of the map of invalidation records. */
 #define SOME_INVALS	16
 
-/* It is made anew where no more than one place in so many is taken. */
+/*
+ * The map is made smaller if no more than one in so many of its places is
+ * taken.
+ */
 #define SPARSE		16
 
 /* Index -> its invalidation record. */
@@ -79,7 +83,8 @@ rf_changes(void)
 }
 
 /*
- * Has what the record is of not changed since rf_changes() said when?
+ * Has no invalidation come for the record's index since rf_changes() returned
+ * when?
  */
 bool
 rf_unchanged(const RfInvalRecord *inval, uint64 when)
@@ -107,8 +112,8 @@ need_map(void)
 }
 
 /*
- * These indexes will have invalidation records.  For a thousand that had none,
- * growing bit by bit would take most of the time.
+ * Makes the map large enough for records of these indexes.  If it grew step by
+ * step for a thousand new records, that would take most of the time.
  */
 void
 rf_expect_inval_records(const List *indexes)
@@ -130,7 +135,7 @@ rf_expect_inval_records(const List *indexes)
 static RfInvalRecord *
 make_inval_record(Oid index)
 {
-	/* Memory first, lest there be an entry without an invalidation record. */
+	/* Memory first: if this fails, there must be no entry without a record. */
 	RfInvalRecord *inval = MemoryContextAllocZero(invals_slab,
 												  sizeof(RfInvalRecord));
 	bool		found;
@@ -141,9 +146,9 @@ make_inval_record(Oid index)
 }
 
 /*
- * Takes notice, from now on, when an index changes, at least as long as there
- * is the table's entry, which relies on it.  An invalidation record that was
- * dropped and made anew would not know of what came before.
+ * Has the table's entry hold the invalidation record of an index, as long as
+ * the entry exists.  From now on invalidations for the index are noted.  A
+ * record that is dropped and made anew does not know of earlier ones.
  */
 RfInvalRecord *
 rf_hold_inval_record(RfTable *table, Oid index)
@@ -183,7 +188,7 @@ rf_release_inval_records(RfTable *table)
 }
 
 /*
- * Makes a smaller map of invalidation records where that would do.
+ * Makes a smaller map of invalidation records if most places are free.
  */
 void
 rf_shrink_inval_records(void)

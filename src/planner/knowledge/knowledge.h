@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * knowledge.h
- *	  What a session, or the server, remembers of partitions: finding it, asking
- *	  it, and whether it is still true.
+ *	  What a session or the server remembers of partitions: finding it, asking
+ *	  it, and checking that it is still true.
  *
  *	  catalog.c			which rangefilter indexes a partitioned table has
  *	  leafmap.c			the index of each leaf, and where its file is
@@ -69,9 +69,9 @@ typedef struct RfIndexColumn
 } RfIndexColumn;
 
 /*
- * What is kept of a rangefilter index of a relation that is planned.  It is a
- * copy: what the planner knows of an index (IndexOptInfo) belongs to the
- * relation, and any extension may free it.
+ * A rangefilter index of a relation that is planned.  This is a copy: the
+ * planner's IndexOptInfo belongs to the relation, and any extension may free
+ * it.
  */
 typedef struct RfRelIndex
 {
@@ -150,8 +150,8 @@ extern RfLeaf *rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf,
 							  int position);
 
 /*
- * The index of a leaf partition that belongs to a partitioned index, or NULL.
- * position is where it is likely to be.
+ * The leaf's index that belongs to a partitioned index, or NULL.  position is
+ * its likely place in the array.
  */
 static inline RfLeaf *
 rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
@@ -200,8 +200,9 @@ extern void rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
 /* ---- digest_matrix.c ---- */
 
 /*
- * Digests of 64 leaves.  current and certain are what they were while two numbers
- * stay: nothing has changed since.
+ * Digests of 64 leaves.  current and certain are right as long as
+ * rf_read_moves() (or the clock) and rf_changes() return checked_at and
+ * changes.
  */
 typedef struct RfMatrixState
 {

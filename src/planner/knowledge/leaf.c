@@ -3,17 +3,19 @@
  * leaf.c
  *	  Asking the index of one partition, which nobody has locked for us.
  *
- * A skipped partition is not part of the plan, so neither it nor its index is
- * locked but for the moment of the question: the index, without waiting.
- * Whatever replaces or drops its file locks it strongly, but for DROP INDEX
- * and REINDEX CONCURRENTLY, which wait for those who lock the table.  They do
- * not harm either: getting our lock brings the invalidations sent before it,
- * and an index on its way out is first declared not valid, then not ready.
- * So an index seen valid gets the keys of all who committed before we locked
- * it.  (If the file goes between our look at these flags and our reading it,
- * three transactions later, the query fails.  It is not worth another lock
- * for each partition.)  Under SERIALIZABLE the table is locked, too: then a
- * predicate lock must not come too late for its being moved to the table.
+ * A skipped partition is not part of the plan, so neither it nor its index
+ * stays locked.  The index is locked for the question only, without waiting.
+ * Whatever replaces or drops the index's file locks the index strongly, except
+ * DROP INDEX and REINDEX CONCURRENTLY, which wait for those who lock the
+ * table.  These do no harm either.  Our lock brings the invalidations sent
+ * before it, and an index that is being dropped is first declared not valid,
+ * then not ready.  So an index that we see as valid has the keys of all
+ * transactions that committed before we locked it.  (The file may go between
+ * the look at these flags and the read, if three transactions end in between.
+ * Then the query fails.  Another lock for each partition would cost more than
+ * this is worth.)  Under SERIALIZABLE the table is locked, too, so that DDL
+ * cannot move predicate locks from the index to the table before ours is
+ * taken.
  *
  * Whatever is out of the ordinary means: scan.
  *
@@ -73,10 +75,10 @@ unlock_index(RfAsked *asked)
 }
 
 /*
- * Locks the index of a leaf, for a question, and opens it unless the question
- * can be put to its file (leaf may be NULL: then it cannot).  False, and no lock,
- * where somebody else holds a strong lock, or (*stale is set) where there is no
- * such index that could be used.
+ * Locks the index of a leaf for a question.  Opens it, unless the leaf is
+ * located and the question can be put to its file (leaf may be NULL: then the
+ * index is opened).  False, and no lock, if somebody else holds a strong lock,
+ * or if there is no such index that can be used; then *stale is set.
  */
 static bool
 lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
@@ -88,9 +90,9 @@ lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
 		return false;
 
 	/*
-	 * With the lock, this knows what changed before, and whether the index
-	 * still exists: the catalog look-up of try_relation_open() would be
-	 * repeated for each partition.
+	 * Under the lock all invalidations have been processed, so this also tells
+	 * whether the index still exists.  try_relation_open() would look up the
+	 * catalog for each partition.
 	 */
 	if (leaf != NULL && rf_leaf_is_located(leaf) &&
 		!ReindexIsProcessingIndex(oid))
@@ -195,8 +197,7 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 }
 
 /*
- * Makes a digest of a leaf's filter, unless its index is one that has to be
- * opened.
+ * Makes a digest of a leaf's filter, unless its index has to be opened.
  */
 static void
 make_digest(RfIndex *index, RfLeaf *leaf)
@@ -212,9 +213,9 @@ make_digest(RfIndex *index, RfLeaf *leaf)
 }
 
 /*
- * Is a condition false for all rows of a relation, by what the indexes asked by
- * denies() say: one under AND, all under OR?  What these have added to skips goes
- * again where it does not count; skips may be NULL.
+ * Is a condition false for all rows of a relation?  denies() asks the indexes:
+ * one NO is enough under AND, OR needs a NO of each arm.  NOs that do not
+ * count in the end are removed from skips; skips may be NULL.
  */
 bool
 rf_cond_denied(const RfCond *cond, RfDenies denies, void *arg, RfSkips *skips)
@@ -277,8 +278,8 @@ leaf_denies(const RfCond *cond, void *arg)
 
 /*
  * May a leaf partition be left out of a plan, because the condition is false
- * for all its rows?  If so, what that rests on is added to skips.  position is the
- * leaf's among the table's partitions.
+ * for all its rows?  If so, adds the NOs that this relies on to skips.
+ * position is the leaf's place among the table's partitions.
  */
 bool
 rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
@@ -290,8 +291,8 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 }
 
 /*
- * Is a NO still one, by a locked index?  Sets the skip's version to the one
- * this was found out for.  leaf is what is known of the index, or NULL.
+ * Does a locked index still say NO?  Sets the skip's version to the version
+ * that was looked at.  leaf is the index's entry, or NULL.
  */
 static bool
 still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
@@ -320,8 +321,8 @@ still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
 }
 
 /*
- * What this backend knows of the index that gave a NO, or NULL.  Leaves are
- * mostly looked for in the order they are kept in.
+ * This backend's entry of the index that gave a NO, or NULL.  Leaves are
+ * mostly looked for in their order in the array.
  */
 static RfLeaf *
 known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
@@ -371,7 +372,7 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 	if (lock_index(skip->leaf, skip->index, lock_table ? NULL : leaf, &asked,
 				   &stale))
 	{
-		/* Else each guard would have to open it. */
+		/* Otherwise each guard would have to open the index. */
 		if (asked.relation != NULL && leaf != NULL &&
 			rf_index_fits(index, asked.relation))
 			rf_leaf_locate(leaf, asked.relation, before);

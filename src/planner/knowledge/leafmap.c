@@ -4,18 +4,17 @@
  *	  The index of each leaf partition, and where its file is.
  *
  * A backend that asks a thousand indexes for the first time would spend most
- * of its time on making relation cache entries.  What a probe needs of them
- * is little: that the index can be used, and the locator of its file.  Both
- * are read here for all members at once, by one scan of pg_index and one of
- * pg_class, which follow the order of OIDs and take a new start where they
- * meet too many others.
+ * of its time on making relation cache entries.  A probe needs only two facts:
+ * that the index can be used, and the locator of its file.  Both are read here
+ * for all members at once, by one scan of pg_index and one of pg_class in the
+ * order of OIDs.  A scan starts anew behind too many rows of other indexes.
  *
- * What was read is good as a relation cache entry is: whoever changes it
- * sends an invalidation, which arrives at the latest when the index is
- * locked.  So it counts only under that lock, and only if the index's
- * invalidation record (catalog.c) says that nothing came since before the
- * catalogs were read.  Else, and for indexes that are not permanent or differ
- * from their parent in anything that matters, the relation cache is used.
+ * What was read is as reliable as a relation cache entry: whoever changes it
+ * sends an invalidation, which arrives at the latest when the index is locked.
+ * So it counts only under that lock, and only if the index's invalidation
+ * record (invalidation.c) has noted nothing since before the catalogs were
+ * read.  Otherwise the relation cache is used, and also for indexes that are
+ * not permanent or differ from their parent in a way that matters.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +36,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* So many rows of a catalog that nobody wanted cost as much as a new start. */
+/* Reading so many rows of other indexes costs as much as a new scan. */
 #define MANY_STRANGERS	16
 
 /* Leaf table -> position in RfIndex.leaves. */
@@ -59,7 +58,7 @@ typedef struct RfLeafPosition
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Takes down what a row of a catalog says of a leaf's index. */
+/* Reads a catalog row of a leaf's index. */
 typedef void (*RfRowReader) (const RfIndex *index, HeapTuple tuple,
 							 RfLeaf *leaf);
 
@@ -75,8 +74,9 @@ next_vector(const void *vector)
 }
 
 /*
- * A row of pg_index: which table, and can the index be used?  There may be a
- * thousand rows, so columns are not looked for by their numbers.
+ * Reads a row of pg_index: the index's table, and whether the index can be
+ * used.  There may be a thousand rows, so columns are read in place and not
+ * looked up by number.
  */
 static void
 read_index_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
@@ -99,8 +99,8 @@ read_index_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
 }
 
 /*
- * A row of pg_class: where the index is.  Those that were found usable are
- * located only if they are permanent.
+ * Reads a row of pg_class: where the index's file is.  An index that is not
+ * permanent is not located.
  */
 static void
 read_class_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
@@ -119,9 +119,9 @@ read_class_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
 }
 
 /*
- * Has the rows of a catalog read that are about leaves' indexes.  Leaves are in
- * the order of these OIDs, which the catalog has in its first column.  Returns
- * how many rows were found.
+ * Reads the rows of a catalog that are about leaves' indexes.  The leaves are
+ * in the order of their indexes' OIDs, which are in the catalog's first
+ * column.  Returns how many rows were found.
  */
 static int
 read_catalog(Oid catalog, Oid catalog_index, const RfIndex *index,
@@ -172,15 +172,16 @@ read_catalog(Oid catalog, Oid catalog_index, const RfIndex *index,
 }
 
 /*
- * Finds tables and files of leaves' indexes in the catalogs.  Those whose files
- * cannot be told are not located, those that have no row any more have no table.
+ * Finds tables and files of leaves' indexes in the catalogs.  A leaf whose
+ * file is not known is not located.  A leaf whose index has no row any more
+ * has no table.
  */
 static void
 read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 {
 	int			found = 0;
 
-	/* From here on what changes is noted. */
+	/* From here on invalidations count. */
 	for (int i = 0; i < n; i++)
 		leaves[i].located_at = rf_changes();
 	if (!IgnoreSystemIndexes &&
@@ -195,7 +196,7 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 	if (found == n)
 		return;
 
-	/* Catalogs in repair, or indexes dropped meanwhile. */
+	/* The catalogs are being reindexed, or indexes were dropped meanwhile. */
 	for (int i = 0; i < n; i++)
 	{
 		HeapTuple	tuple = SearchSysCache1(INDEXRELID,
@@ -212,8 +213,8 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 }
 
 /*
- * Makes the map from leaf tables to places in the array, and takes those out of
- * the array that are there twice.
+ * Makes the map from leaf tables to places in the array.  A table that is in
+ * the array twice loses its second place.
  */
 static void
 map_positions(RfTable *table, RfIndex *index)
@@ -239,9 +240,9 @@ map_positions(RfTable *table, RfIndex *index)
 }
 
 /*
- * Puts the leaves, which are in the order of their indexes, into the order in
- * which planning comes to them, that of the table's partitions.  Those that are
- * no partitions (any more) come last.
+ * Puts the leaves, which are in the order of their indexes' OIDs, into the
+ * order of the table's partitions, in which planning asks them.  Leaves that
+ * are no partitions (any more) come last.
  */
 static void
 reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
@@ -272,9 +273,9 @@ reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
 }
 
 /*
- * Makes the array of leaves, members of the table in the order in which
- * planning comes to them.  Children that are partitioned themselves are in it,
- * too; nobody will ask for them.
+ * Puts the array of leaves into the order of the table's partitions, if it is
+ * not.  Children that are partitioned themselves are in the array, too, but
+ * are never asked.
  */
 static void
 order_leaves(RfTable *table, RfIndex *index)
@@ -300,7 +301,7 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 	List	   *children = find_inheritance_children(index->oid, NoLock);
 	int			n = list_length(children);
 
-	/* Should an error end this, the next attempt begins anew. */
+	/* After an error the next attempt begins anew. */
 	if (index->leaves != NULL)
 		pfree(index->leaves);
 	index->leaves = NULL;
@@ -323,7 +324,8 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 }
 
 /*
- * rf_find_leaf() where the leaf is not at the position, or nothing is known yet.
+ * rf_find_leaf() if the leaf is not at the position, or the leaves are not
+ * mapped yet.
  */
 RfLeaf *
 rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
@@ -341,10 +343,10 @@ rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 }
 
 /*
- * Is the index, which the caller has locked, where the leaf's locator says,
- * and can it be used?  If so, that is now known of a later time; invalidation
- * records lie all over memory, so a guard would rather not look at ten
- * thousand.
+ * Is the leaf's locator that of its index, and can the index be used?  The
+ * caller has locked the index or absorbed invalidations.  If so, notes that
+ * this is true as of now: then a guard need not look at ten thousand
+ * invalidation records, which lie all over memory.
  */
 bool
 rf_leaf_is_located(RfLeaf *leaf)
@@ -358,8 +360,8 @@ rf_leaf_is_located(RfLeaf *leaf)
 }
 
 /*
- * Takes down where an index is that was opened after rf_changes() said when,
- * and found usable.
+ * Remembers where an index is that was opened after rf_changes() returned
+ * when, and that was found usable.
  */
 void
 rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when)

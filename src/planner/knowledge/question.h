@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * question.h
- *	  What the indexes of a table's partitions are asked, and their denials that a
+ *	  Questions to the indexes of a table's partitions, and the denials that a
  *	  plan relies on.
  *
  *-------------------------------------------------------------------------
@@ -29,7 +29,7 @@ typedef enum RfCondKind
 /* RfCond.column where the set is one of an index's keys */
 #define RF_WHOLE_KEY	(-1)
 
-/* A condition every row the query wants from a partition satisfies. */
+/* A condition that is true for every row the query wants from a partition. */
 typedef struct RfCond
 {
 	RfCondKind	kind;
@@ -45,14 +45,14 @@ typedef struct RfCond
 	List	   *args;			/* RF_COND_AND, RF_COND_OR */
 } RfCond;
 
-/* What of a table's restrictions its indexes can answer. */
+/* The part of a table's restrictions that its indexes can answer. */
 typedef struct RfMatch
 {
 	RfCond	   *cond;
 	List	   *clauses;		/* the clauses used, for EXPLAIN */
 } RfMatch;
 
-/* One NO a plan relies on; part of a guard's state. */
+/* A NO that a plan relies on; part of a guard's state. */
 typedef struct RfSkip
 {
 	Oid			table;			/* the partitioned table */
@@ -64,8 +64,8 @@ typedef struct RfSkip
 
 /*
  * NOs of many leaves of one index to the same set of keys; part of a guard's
- * state, too.  A bit for each leaf, by its place in the index's entry, which
- * is that of a table with this serial.
+ * state, too.  There is a bit for each leaf, by its place in RfIndex.leaves.
+ * The places are those of the table's entry with this serial.
  */
 typedef struct RfDeniedSet
 {
