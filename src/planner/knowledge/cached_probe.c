@@ -3,13 +3,13 @@
  * cached_probe.c
  *	  Asking the cached metapage of an index, in place of the index.
  *
- * What the planner finds out the guard checks when the plan is executed.  So
- * it may as well be found out from cached metapages (rfmetacache.c), without
- * locking and opening a thousand indexes.
- * With each goes a number as of which it was true: the index's change
- * counter, or, where there are none, the clock.  While that is the same the
- * cached metapage is true now, and the guard need not look either.  Where a
- * cached metapage does not say NO, the index itself is asked.
+ * The guard checks the planner's answers when the plan is executed.  So the
+ * planner may ask cached metapages (rfmetacache.c), without locking and
+ * opening a thousand indexes.  Each cached metapage has a validity: the
+ * index's change counter when it was read or, without change counters, the
+ * clock.  While this number is unchanged the cached metapage is true, and the
+ * guard need not look either.  If a cached metapage does not say NO, the index
+ * itself is asked.
  *
  * The room for cached metapages is bounded.  When it is full, those of the
  * table that has not been asked for the longest time go.  Within a table the
@@ -29,19 +29,20 @@
 #include "stats/session.h"
 #include "utils/memutils.h"
 
-/* Few cached metapages are larger than this. */
+/* Few cached metapages are larger than this, in bytes. */
 #define ENOUGH	1024
 
 /* One planning makes digests of about so many keys, some 0.2 ms. */
 #define DIGEST_KEYS_AT_ONCE	40000
 
-/* Of how many the planning under way may still make some. */
+/* For how many keys the planning under way may still make digests. */
 static int64 digest_keys_left = 0;
 
 /*
- * Starts the planning of a query.  May it ask cached metapages?  Not where
- * this backend has put keys into deltas since the last time: the cached
- * metapages lack them, and every guard that fails costs another planning.
+ * Starts the planning of a query.  May it ask cached metapages?  Not if this
+ * backend has put keys into deltas since the last planning: the cached
+ * metapages lack these keys, and every guard that fails costs another
+ * planning.
  */
 bool
 rf_begin_cached_probes(void)
@@ -55,8 +56,9 @@ rf_begin_cached_probes(void)
 }
 
 /*
- * Where cached metapages of a table's indexes are allocated, and what goes
- * with them: apart from what stays, to be given back when they go.
+ * The context of the cached metapages of a table's indexes, and of everything
+ * that goes with them.  It is apart from the rest of the entry, so that their
+ * memory is given back when they go.
  */
 MemoryContext
 rf_metacache_context(RfTable *table)
@@ -69,7 +71,7 @@ rf_metacache_context(RfTable *table)
 }
 
 /*
- * Where the cached metapage of a leaf's index is to be kept.
+ * Fills in where the cached metapage of a leaf's index is kept.
  */
 void
 rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref)
@@ -91,9 +93,8 @@ forget_cached_meta(RfTable *table, RfLeaf *leaf)
 }
 
 /*
- * The validity of what is now read from a leaf's index: while this function
- * returns the same, that is still so.  To be called before it is read.  now is
- * the clock.
+ * The validity of what the caller reads next from a leaf's index.  As long as
+ * this function returns the same number, it is still true.  now is the clock.
  */
 uint64
 rf_leaf_validity(const RfLeaf *leaf, RfClock now)
@@ -105,9 +106,9 @@ rf_leaf_validity(const RfLeaf *leaf, RfClock now)
 
 /*
  * Does the cached metapage of a leaf's index deny that there is a key of the
- * condition's set?  Sets the version of what was copied.  If it is not
- * certain that the cached metapage is true now, the plan's clock says so, and
- * a guard will look.
+ * condition's set?  Sets the version of the cached metapage.  If it is not
+ * certain that the cached metapage is true now, sets the plan's clock to 0, so
+ * that the guard looks.
  */
 bool
 rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
@@ -122,14 +123,14 @@ rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 							 version) != RF_NO)
 		return false;
 
-	/* Change counters do not tell of other files. */
+	/* Change counters do not tell whether the index got another file. */
 	if (!same || (rf_read_moves() != 0 && !rf_leaf_is_located(leaf)))
 		rf_planning->clock = 0;
 	return true;
 }
 
 /*
- * Should a digest be made now of what a leaf's cached metapage is asked about?
+ * Should a digest of a leaf's filter be made now?
  */
 bool
 rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
@@ -147,8 +148,8 @@ rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
- * Throws away all cached metapages of a table's indexes, and the digests that
- * are the session's own.
+ * Throws away all cached metapages of a table's indexes, and the session's own
+ * digests of them.
  */
 void
 rf_forget_cached_metas(RfTable *table)
@@ -182,9 +183,10 @@ rf_make_room(const RfTable *table)
 }
 
 /*
- * Is the version of a NO still that of the leaf's index?  False also where
- * that cannot be told without a look at the index.  Snapshot and invalidation
- * messages are those of after the NO; planner/skip/README.md has the argument.
+ * Is the version of a NO still that of the leaf's index?  False also if only a
+ * look at the index could tell.  The caller has taken the snapshot and
+ * absorbed invalidations after the NO was given; planner/skip/README.md has
+ * the argument.
  */
 bool
 rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip)
@@ -199,9 +201,9 @@ rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip)
 }
 
 /*
- * A leaf's index has been looked at, and had this version; validity is what
- * rf_leaf_validity() said before.  What is known of the index is true as of
- * then, or is of the past.
+ * A leaf's index has been looked at and had this version.  validity is what
+ * rf_leaf_validity() returned before.  A cached metapage or column with this
+ * version is true as of validity; one with another version is outdated.
  */
 void
 rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,

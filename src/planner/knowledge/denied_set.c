@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * denied_set.c
- *	  Denying the partitions of a digest matrix all at once, and checking it so.
+ *	  Taking denied partitions out of a plan word by word, and checking these
+ *	  denials word by word.
  *
- * Matrices (digest_matrix.c) tell by a look at one word which of 64 leaves'
- * digests deny a key, and by another which of them can be relied on.  So
- * planning and guard handle words instead of leaves.  Whatever matrices do
- * not deny is asked as leaf.c and cached_probe.c do it.
+ * One word of a matrix (digest_matrix.c) tells which of 64 leaves' digests
+ * deny a key, another one which of them can be relied on.  So planning and
+ * guard handle words instead of leaves.  leaf.c and cached_probe.c ask the
+ * leaves that matrices do not deny.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,8 +43,8 @@ is_askable(const RfKeySet *set)
 }
 
 /*
- * Asks the matrices of an index about a condition's set.  What they deny is
- * known of the state of now: should they change, it remains so.
+ * Asks the matrices of an index about a condition's set.  Their denials are of
+ * this moment, and remain so if the matrices change later.
  */
 static void
 ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc)
@@ -84,7 +85,7 @@ ask_matrices(RfTable *table, RfCond *cond, PartitionDesc partdesc)
 }
 
 /*
- * Of which of some leaves of the matrices with this number is a condition
+ * For which of these leaves, in the matrices with this number, is a condition
  * denied?
  */
 static uint64
@@ -107,8 +108,8 @@ find_denied(const RfCond *cond, int number, uint64 leaves)
 }
 
 /*
- * Adds to what an expansion relies on: the leaves of one index that denied a
- * set of keys.
+ * Adds an empty set of leaves to the denials that an expansion relies on: for
+ * the leaves of one index that denied a set of keys.
  */
 static RfDeniedSet *
 make_denied_set(const RfTable *table, RfSkips *skips, const RfCond *cond)
@@ -127,8 +128,8 @@ make_denied_set(const RfTable *table, RfSkips *skips, const RfCond *cond)
 }
 
 /*
- * Takes down what a condition's being denied of some leaves rests on: one denial
- * under AND, all under OR.
+ * Records the denials that a denied condition relies on, for some leaves: one
+ * denial under AND, all under OR.
  */
 static void
 note_denied(const RfTable *table, RfSkips *skips, RfCond *cond, int number,
@@ -156,8 +157,8 @@ note_denied(const RfTable *table, RfSkips *skips, RfCond *cond, int number,
 }
 
 /*
- * Takes leaves that matrices deny out of rest, and returns it; what that
- * rests on is added to the expansion's skips.
+ * Takes the leaves that matrices deny out of rest, and returns rest.  Adds the
+ * denials to the expansion's skips.
  */
 Bitmapset *
 rf_deny_leaves(RfTable *table, RfExpansion *expansion, Bitmapset *rest)
@@ -195,9 +196,9 @@ find_index(RfTable *table, Oid oid)
 }
 
 /*
- * The NO of one leaf of a denied set, as one that stands alone.  If its
- * column denies it now, it is as good as the column's version; without a
- * version, the index will have to be asked.
+ * The NO of one leaf of a denied set, as a skip of its own.  If the leaf's
+ * column denies the set now, the skip has the column's version.  Otherwise it
+ * has none, and the index will be asked.
  */
 static RfSkip
 one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
@@ -219,9 +220,9 @@ one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
 }
 
 /*
- * Do the NOs of a denied set to the set hold for leaves of one matrix?
- * Columns that are certain to be true now need no further look; except in
- * recovery, where a digest's NO does not do, and under SERIALIZABLE.
+ * Do the NOs of a denied set hold for the leaves of one matrix?  Columns that
+ * are certain need no further look, except under SERIALIZABLE.  In recovery
+ * matrices are not asked.
  */
 static bool
 recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
@@ -250,8 +251,8 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 }
 
 /*
- * Do the NOs of a denied set still hold?  Not if what it speaks of is not
- * known any more, as after an attached partition.
+ * Do the NOs of a denied set still hold?  Not if the table has another entry
+ * by now, for example after a partition was attached.
  */
 bool
 rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)

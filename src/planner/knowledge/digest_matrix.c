@@ -3,18 +3,18 @@
  * digest_matrix.c
  *	  Digest matrices: digests of a table's partitions, side by side.
  *
- * Who asks a thousand cached metapages waits a thousand times for memory.
- * Where the partitions' keys span about the same numbers, and are about as
- * many, digests of their filters can have the same buckets.  Then 64 of them
- * lie side by side, a word for each bucket, and a look at one word asks them
- * all.
+ * Asking a thousand cached metapages means waiting a thousand times for
+ * memory.  If the partitions' keys span about the same numbers and are about
+ * as many, the digests of their filters can have the same buckets.  Then 64 of
+ * them lie side by side, with a word for each bucket, and a look at one word
+ * asks them all.
  *
- * A partition's place in a matrix is that among its index's leaves.  Matrices
- * are shared by all sessions where there is memory for that, else a session
- * has its own (rangefilter/probe/rfdigests.c).  What a column says of itself
- * is compared with what this session knows of the leaf: a column of the same
- * index and file is as good as a cached metapage.  Which are is remembered
- * for the whole matrix while nothing changes.
+ * A partition's column is determined by its place among the index's leaves.
+ * All sessions share the matrices if the server preloaded the library,
+ * otherwise a session has its own (rangefilter/probe/rfdigests.c).  A column
+ * of the same index and file as the session's leaf is as reliable as a cached
+ * metapage.  Which columns these are is remembered for the whole matrix as
+ * long as nothing changes.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,16 +30,16 @@
 /* A matrix with fewer leaves would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
 
-/* One of so many leaves may have keys far off. */
+/* One in so many leaves may have keys far from the others'. */
 #define OUTLIERS		16
 
 /*
- * Matrices have up to so many times the buckets that would do, if those of
- * the index then take no more than half of the room.
+ * Matrices have up to so many times the buckets they need, if the index's
+ * matrices then take no more than half of the room.
  */
 #define FINER			4
 
-/* More buckets no digest has. */
+/* No digest has more buckets. */
 #define MOST_BUCKETS	(1 << 20)
 
 static int
@@ -61,7 +61,8 @@ count_leaves(const RfIndex *index, int number)
 }
 
 /*
- * Spans of a matrix's leaves that digests can be made of.  Returns how many.
+ * Fills in the key spans of a matrix's leaves that can have digests.  Returns
+ * how many there are.
  */
 static int
 read_spans(const RfIndex *index, int number, RfSpan *spans)
@@ -79,8 +80,8 @@ read_spans(const RfIndex *index, int number, RfSpan *spans)
 }
 
 /*
- * Sets the buckets' span to that of all, except that it goes beyond what most
- * have by an eighth at most.
+ * Sets the buckets' span to that of all leaves, but at most an eighth beyond
+ * the span of most of them.
  */
 static void
 choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
@@ -106,8 +107,8 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 }
 
 /*
- * Chooses buckets that suit most leaves of a matrix; none (nbits = 0) where
- * that is not possible.
+ * Chooses buckets that suit most leaves of a matrix; none (nbits = 0) if that
+ * is impossible.
  */
 static void
 choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
@@ -138,8 +139,8 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
 }
 
 /*
- * Has the matrices of an index, which are empty, or those that others have
- * made.
+ * Makes the array of matrices of an index, with views of those that others
+ * have made.
  */
 void
 rf_need_matrices(RfTable *table, RfIndex *index)
@@ -171,7 +172,7 @@ rf_need_matrices(RfTable *table, RfIndex *index)
 }
 
 /*
- * Throws away what is known of matrices of an index, and matrices of the
+ * Throws away the views of an index's matrices, and the matrices that are the
  * session's own.
  */
 void
@@ -188,10 +189,10 @@ rf_forget_matrices(RfIndex *index)
 }
 
 /*
- * Finds out which columns of a matrix are of the leaves' indexes, in the
- * files where these are, and which of them are true now; unless nothing has
- * changed since this was found out the last time.  now is the clock;
- * invalidations were absorbed since.
+ * Finds out which columns of a matrix are current (of the leaves' indexes in
+ * their present files) and which of these are certainly true now.  Does
+ * nothing if nothing has changed since the last time.  now is the clock;
+ * invalidations were absorbed since it was read.
  */
 static void
 find_current(RfIndex *index, int number, RfClock now)
@@ -203,7 +204,7 @@ find_current(RfIndex *index, int number, RfClock now)
 	if (matrix->checked_at == checked_at && matrix->changes == rf_changes())
 		return;
 
-	/* Before what they count is looked at. */
+	/* These numbers are read before the counters that they count. */
 	matrix->checked_at = checked_at;
 	matrix->changes = rf_changes();
 	matrix->current = matrix->certain = 0;
@@ -226,8 +227,8 @@ find_current(RfIndex *index, int number, RfClock now)
 }
 
 /*
- * Has a view of a matrix that is of now, and which of its columns are
- * current.  False where there is no matrix.
+ * Brings the view of a matrix up to date, and finds out which columns are
+ * current.  False if there is no matrix.
  */
 static bool
 look_at_matrix(RfIndex *index, int number, RfClock now)
@@ -249,9 +250,9 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 }
 
 /*
- * Which columns of a matrix deny that there is a key of the set?  What each
- * is of says the matrix's view, which of them count its current and certain.
- * None, if the matrix changes meanwhile.
+ * Which columns of a matrix deny that there is a key of the set?  The matrix's
+ * view says what each column is of.  Only those in current count, and those in
+ * certain are true now.  None, if the matrix changes meanwhile.
  */
 uint64
 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
@@ -285,8 +286,8 @@ matrix_of(const RfIndex *index, const RfLeaf *leaf, int *column)
 }
 
 /*
- * May a digest of a leaf's index be put into its matrix, where there is none
- * that is current?
+ * May a digest of a leaf's index be put into its matrix?  Not if the leaf's
+ * column is current.
  */
 bool
 rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
@@ -298,8 +299,8 @@ rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
- * Are a matrix's buckets those of what its leaves were once?  They are if the
- * leaf does not fit, and most others are not in the matrix.
+ * Are a matrix's buckets outdated?  They are if the leaf does not fit, and few
+ * columns are current.
  */
 static bool
 is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
@@ -313,7 +314,7 @@ is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 }
 
 /*
- * Sees to it that there is a matrix for a digest of a leaf's index.  False if
+ * Makes a matrix for a digest of a leaf's index, if there is none.  False if
  * there can be none.
  */
 static bool
@@ -366,8 +367,8 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 }
 
 /*
- * A leaf's index has been looked at, at its locator, if it has one: see
- * rf_leaf_checked().  What is found out is known to this session alone.
+ * A leaf's index has been looked at, by its locator if it is located: see
+ * rf_leaf_checked(). Changes this session's view only.
  */
 void
 rf_column_checked(RfIndex *index, const RfLeaf *leaf,
@@ -397,7 +398,8 @@ rf_column_checked(RfIndex *index, const RfLeaf *leaf,
 
 /*
  * Counts a question and a NO for each leaf of a matrix whose bit is set.  If
- * that are most, it is counted for all, and taken back from the others.
+ * these are most leaves, counts them for the whole matrix, and takes them back
+ * from the others.
  */
 void
 rf_count_denials(RfIndex *index, int number, uint64 denied)
@@ -420,7 +422,7 @@ rf_count_denials(RfIndex *index, int number, uint64 denied)
 }
 
 /*
- * Moves what was counted for matrices to their leaves.
+ * Moves the counts of matrices to their leaves.
  */
 void
 rf_collect_denials(RfIndex *index)

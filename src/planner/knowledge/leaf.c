@@ -90,9 +90,9 @@ lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
 		return false;
 
 	/*
-	 * Under the lock all invalidations have been processed, so this also tells
-	 * whether the index still exists.  try_relation_open() would look up the
-	 * catalog for each partition.
+	 * Under the lock all invalidations have been processed, so this also
+	 * tells whether the index still exists.  try_relation_open() would look
+	 * up the catalog for each partition.
 	 */
 	if (leaf != NULL && rf_leaf_is_located(leaf) &&
 		!ReindexIsProcessingIndex(oid))

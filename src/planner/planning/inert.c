@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * inert.c
- *	  CustomScans that a plan carries along and nobody runs.
+ *	  Methods of CustomScans that a plan carries along and nobody runs.
  *
  * The executor starts and ends all subplans of a plan, but nobody asks these for
  * rows.

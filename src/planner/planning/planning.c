@@ -14,18 +14,20 @@
 /* The innermost call under way; an error goes back to that of its catcher. */
 RfPlanning *rf_planning = NULL;
 
-/* Planning again after guards kept failing; after one has. */
+/*
+ * Skip nothing: guards kept failing.  Ask no cached metapages: a guard failed.
+ */
 bool		rf_suppress_skips = false;
 bool		rf_suppress_cached_probes = false;
 
 /*
- * Is this part of the planning of the Query we have a copy of?  Not where
- * somebody called standard_planner() past our planner_hook.  Nor where a hook
- * below ours plans in memory of its own: what is taken down here is needed until
- * ours returns, and that memory may be gone by then.
+ * Is this part of the planning that rf_planning describes?  Not if somebody
+ * called standard_planner() past our planner_hook.  Not if a hook below ours
+ * plans in a memory context of its own either: what we remember is needed
+ * until our hook returns, and that memory may be gone by then.
  *
- * Where the planner goes on with a copy of its own, that has the mark plan.c has
- * put into the Query.
+ * The planner may work on a copy of the Query.  The copy has the mark that
+ * plan.c has put into the Query.
  */
 bool
 rf_is_ours(PlannerInfo *root)
@@ -38,7 +40,8 @@ rf_is_ours(PlannerInfo *root)
 }
 
 /*
- * The outermost relation a member belongs to, by way of relations alone.
+ * The outermost relation that a member belongs to, going up through relations
+ * only.
  */
 Index
 rf_outermost_relation(PlannerInfo *root, Index rti)
@@ -57,9 +60,9 @@ rf_outermost_relation(PlannerInfo *root, Index rti)
 }
 
 /*
- * The plan that is being made will not be right before it is finished.  A mark
- * says so that is like no other: among the items that invalidate a plan, as one of
- * a catalog cache that there is not.
+ * Marks the plan that is being made as not right before it is finished.  The
+ * mark is a random number, in an invalidation item of a catalog cache that
+ * does not exist.
  */
 void
 rf_mark_plan(PlannerInfo *root)

@@ -20,8 +20,9 @@
 #include "utils/hsearch.h"
 
 /*
- * When summaries were looked at: a number that moves whenever something may have
- * become visible.  0: not known, which no clock ever says.  See plan.c.
+ * A number that moves whenever something may have become visible; it says when
+ * summaries were looked at.  0: not known; the clock never returns it.  See
+ * clock.c.
  */
 typedef uint64 RfClock;
 

@@ -1,19 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * secured.c
- *	  From which tables a query hides rows, so that plans must not tell of them.
+ *	  From which tables a query hides rows, so that plans must not reveal them.
  *
- * Row-level security leaves its policies with the table's entry in the range
- * table, as core's rewriter found them for the user the entry is checked as.
- * A view that is a security barrier stays a subquery above its tables.  (Unless
- * it is a UNION ALL of tables as they are, which hides no row.)
+ * Core's rewriter puts row-level security policies on the table's entry in the
+ * range table, for the user as whom the entry is checked.  A view that is a
+ * security barrier stays a subquery above its tables.  (The exception is a
+ * UNION ALL of plain tables, which hides no row.)
  *
- * Of a table in such a place nothing may be planned by what its summaries say
- * (R6 in ARCHITECTURE.md): no partition is skipped, no key counted, no bitmap scan
- * offered, no cost changed.  Its gates are closed only where nobody looks.
+ * For a table in such a place nothing may be planned by its summaries (R6 in
+ * ARCHITECTURE.md): no partition is skipped, no key counted, no bitmap scan
+ * offered, no cost changed.  Its gates close only in queries that are not
+ * instrumented.
  *
- * A user who may read the whole table directly has nothing hidden from him.
- * That depends on the role, so the plan does, too.
+ * Nothing is hidden from a user who may read the whole table directly.  That
+ * depends on the role, so the plan does, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,9 +27,9 @@
 #include "utils/rls.h"
 
 /*
- * Is there a policy or a security barrier between the query and a table, or may
- * there be?  Which subquery of a query above one belongs to is not known here, so
- * any barrier there counts, and any policy, which may be where the table is used.
+ * Is there, or may there be, a policy or a security barrier between the query
+ * and a table?  It is not known here to which subquery of a query above this
+ * one belongs.  So any barrier and any policy there counts.
  */
 static bool
 is_behind_barrier(PlannerInfo *root, Index rti)
@@ -70,9 +71,9 @@ judge(PlannerInfo *root, Index rti)
 }
 
 /*
- * Does the query hide rows of a table, or may it?  Of a member of a table that is
- * asked of the table.  To be called while the query is planned; the answer for the
- * last table is kept, since members ask in a row.
+ * Does the query hide rows of a table, or may it?  For a member, the answer is
+ * that for its table.  To be called while the query is planned.  Keeps the
+ * answer for the last table, since its members ask one after the other.
  */
 bool
 rf_is_secured(PlannerInfo *root, Index rti)

@@ -3,10 +3,10 @@
  * explain.c
  *	  What EXPLAIN shows of a guard.
  *
- * One entry per partitioned table of the query that something was skipped in,
- * its sub-partitioned members included: table, index, condition and counts.
- * There is none for a table of which rows are hidden: nothing is skipped there
- * while planning (secured.c).
+ * There is one entry for each partitioned table of the query with skipped
+ * partitions, its sub-partitioned members included.  It has table, index,
+ * condition and counts.  Tables with hidden rows have none, because nothing is
+ * skipped there while planning (secured.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -62,9 +62,10 @@ rename_vars(Node *node, void *context)
 }
 
 /*
- * Was this expansion made in planning an index scan for MIN or MAX, which the
- * planner may or may not prefer?  For that it plans a copy of the query, one
- * level down.  Something else's look would only make EXPLAIN less precise.
+ * Was this expansion made while planning an index scan for MIN or MAX, which
+ * the planner may reject?  For such a scan it plans a copy of the query, one
+ * level down.  If something else looks like that, EXPLAIN is only less
+ * precise.
  */
 static bool
 is_minmax_expansion(RfExpansion *expansion)
@@ -86,8 +87,8 @@ is_minmax_expansion(RfExpansion *expansion)
 }
 
 /*
- * Should an expansion be left out, since the table's scan that is in the plan
- * is shown by another?
+ * Should an expansion be left out, because another one shows the scan that is
+ * in the plan?
  */
 static bool
 is_hidden_alternative(PlannerGlobal *glob, List *expansions, RfExpansion *expansion)
@@ -109,8 +110,8 @@ is_hidden_alternative(PlannerGlobal *glob, List *expansions, RfExpansion *expans
 }
 
 /*
- * The entry for a table: that of its first expansion, which is that of the
- * outermost level, with the counts of all.  NIL if nothing was skipped.
+ * The entry for a table.  It describes the first expansion, which is that of
+ * the outermost level, and has the counts of all.  NIL if nothing was skipped.
  */
 static List *
 make_entry(List *expansions, RfExpansion *first)
@@ -150,7 +151,7 @@ make_entry(List *expansions, RfExpansion *first)
 }
 
 /*
- * Has an expansion over the same table come before?
+ * Is there an earlier expansion over the same table?
  */
 static bool
 seen_before(List *expansions, RfExpansion *expansion)
@@ -225,8 +226,9 @@ rf_relation_names(List *oids, bool qualified)
 }
 
 /*
- * Results of subqueries as "$0".  They are shown outside any plan, and there later
- * versions than 15 look for where such a parameter is computed.
+ * Makes external parameters of the results of subqueries, so that they are
+ * shown as "$0".  For PARAM_EXEC versions later than 15 would look for the
+ * plan node that computes it, and there is no plan here.
  */
 static Node *
 name_params(Node *node, void *context)

@@ -3,15 +3,15 @@
  * guard.c
  *	  What a plan relies on, and whether that still holds.
  *
- * The guard rides along in PlannedStmt->subplans as a CustomScan that nobody
- * runs; the plan cache copies it like any other plan node.  As an init plan of
- * the topmost node EXPLAIN shows it.  It is not parallel safe, so workers do
+ * The guard is a CustomScan in PlannedStmt->subplans that is never run; the
+ * plan cache copies it like any other plan node.  EXPLAIN shows it, because it
+ * is an init plan of the topmost node.  It is not parallel safe, so workers do
  * not get it with the leader's plan.
  *
- * It holds if every NO that planning was given is one again, for the snapshot
+ * The guard holds if every NO of planning is still a NO for the snapshot that
  * the plan is about to run with (R3).  A summary whose version is unchanged
- * need not be asked.  Nothing at all need be looked at when no transaction
- * has ended since; except under SERIALIZABLE, where each execution must take
+ * need not be asked.  If the clock is unchanged, nothing need be looked at.
+ * Under SERIALIZABLE everything is looked at, because each execution must take
  * its predicate locks before it relies on a summary (R5).
  *
  *-------------------------------------------------------------------------
@@ -42,8 +42,9 @@ const CustomScanMethods rf_guard_methods = {
 };
 
 /*
- * Was the plan of this subquery made but not taken?  The planner leaves a hole
- * in the list of subplans for those, alternatives for EXISTS for example.
+ * Was the plan of this subquery discarded?  The planner puts NULL into the
+ * list of subplans for discarded plans, for example for alternatives of
+ * EXISTS.
  */
 static bool
 is_discarded(const PlannedStmt *stmt, PlannerGlobal *glob, PlannerInfo *root)
@@ -63,8 +64,8 @@ is_discarded(const PlannedStmt *stmt, PlannerGlobal *glob, PlannerInfo *root)
 }
 
 /*
- * The expansions that are part of the plan; none where none of them took
- * partitions out of it.
+ * The expansions that are part of the plan; NIL if none of them left
+ * partitions out.
  */
 static List *
 used_expansions(const PlannedStmt *stmt, RfPlanning *planning)
@@ -86,7 +87,8 @@ used_expansions(const PlannedStmt *stmt, RfPlanning *planning)
 }
 
 /*
- * The NOs of some expansions, with what else a check needs, in one piece.
+ * The guard's state: the NOs of some expansions and what else a check needs,
+ * in one piece of memory.
  */
 static Const *
 make_state(RfPlanning *planning, List *expansions)
@@ -141,7 +143,7 @@ make_state(RfPlanning *planning, List *expansions)
 		end += RF_DENIED_SET_SIZE(denied_set->nwords);
 	}
 
-	/* A constant of fixed length is copied as it is, and aligned. */
+	/* copyObject() copies a constant of fixed length byte by byte, aligned. */
 	return makeConst(BYTEAOID, -1, InvalidOid, (int) size,
 					 PointerGetDatum(state), false, false);
 }
@@ -164,9 +166,9 @@ make_probes(RfPlanning *planning)
 }
 
 /*
- * Makes the plan depend on something that rf_invalidate_plans() can change.
- * The plan cache only compares hash values; those of functions' OIDs that
- * happen to be the same cost a needless planning.
+ * Adds an item to the plan by which rf_invalidate_plans() can invalidate it.
+ * The plan cache only compares hash values.  A function whose OID has the same
+ * one costs a needless planning.
  */
 void
 rf_add_inval_item(PlannedStmt *stmt, uint32 hash)
@@ -179,7 +181,7 @@ rf_add_inval_item(PlannedStmt *stmt, uint32 hash)
 }
 
 /*
- * Has the plan cache plan anew, next time, what carries the hash value.
+ * Invalidates the cached plans that carry the hash value.
  */
 void
 rf_invalidate_plans(uint32 hash)
@@ -188,7 +190,7 @@ rf_invalidate_plans(uint32 hash)
 }
 
 /*
- * A hash value of the guard's own.  Not 0, which would stand for all.
+ * A new hash value for a guard.  Not 0, which would stand for all.
  */
 static uint32
 next_hash(void)
@@ -268,8 +270,8 @@ rf_find_guard(const PlannedStmt *stmt)
 }
 
 /*
- * Goes through all NOs.  Indexes that are opened for this may have functions, which
- * may have plans made.
+ * Checks all NOs.  Opening an index may evaluate its functions, which may call
+ * the planner.
  */
 static bool
 check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
@@ -339,7 +341,7 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 		state->in_recovery = false;
 	}
 
-	/* What rf_cached_no_holds() goes by. */
+	/* rf_cached_no_holds() relies on this. */
 	AcceptInvalidationMessages();
 	PG_TRY();
 	{

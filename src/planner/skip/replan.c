@@ -3,12 +3,13 @@
  * replan.c
  *	  A plan whose guard does not hold when it is started is made anew.
  *
- * By then core has locked what the plan names and has taken the snapshot.
- * Planning again locks further partitions after the snapshot, which core
- * avoids: a TRUNCATE and an INSERT committed in between would show neither the
- * old nor the new rows.  So where the snapshot was taken for this statement
- * alone it is replaced by a fresh one; and since what is skipped must have
- * been read after the snapshot (R3), the new plan's guard is checked again.
+ * When a plan is started, core has locked the plan's tables and taken the
+ * snapshot.  Planning again locks further partitions after the snapshot, which
+ * core avoids: if another session commits a TRUNCATE and an INSERT in between,
+ * the query would see neither the old nor the new rows.  So a fresh snapshot
+ * replaces the old one if that was taken for this statement alone.  Skips must
+ * rely on what was read after the snapshot (R3), so the new plan's guard is
+ * checked again.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,14 +27,15 @@
 #include "utils/snapmgr.h"
 
 /*
- * So often a guard may fail before nothing is skipped any more.  A planner hook
- * above ours that returns a plan it has kept does not hear of that; once more, and
- * it is passed by.
+ * After so many failed guards nothing is skipped any more.  A planner hook
+ * above ours may return a plan that it has kept, with a guard.  If that guard
+ * fails, too, the hook is not called any more.
  */
 #define RF_MAX_ATTEMPTS 3
 
 /*
- * Plans the Query of a guard once more, by make_plan.  Skips nothing where told so.
+ * Plans the Query of a guard once more, by make_plan.  Skips nothing if skip
+ * is false.
  */
 static PlannedStmt *
 plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
@@ -47,7 +49,7 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
 	bool		outer_cached_probes = rf_suppress_cached_probes;
 	PlannedStmt *stmt;
 
-	/* A cursor made scrollable by what its plan could do. */
+	/* A cursor may be scrollable because its first plan could run backward. */
 	if (eflags & EXEC_FLAG_BACKWARD)
 		cursor_options |= CURSOR_OPT_SCROLL;
 
@@ -68,8 +70,8 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
 
 /*
  * Replaces a plan whose guard does not hold by one that can be run with the
- * QueryDesc's snapshot, which may be replaced, too.  Returns the memory context
- * the plan is in, a child of the current one.
+ * QueryDesc's snapshot.  May replace the snapshot, too.  Returns the memory
+ * context of the plan, a child of the current one.
  */
 static MemoryContext
 plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
@@ -113,10 +115,10 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
 }
 
 /*
- * Sees to it that a plan about to be started leaves out nothing that the
- * QueryDesc's snapshot needs: plans its query again where its guard does not hold,
- * by make_plan the last time.  Returns the memory context the new plan is in, or
- * NULL.  Workers run plans of their own too, but none of those has skipped anything.
+ * Ensures that a plan which is about to be started leaves out no partition
+ * with rows for the QueryDesc's snapshot.  If its guard does not hold, plans
+ * its query again; make_plan is used for the last attempts.  Returns the
+ * memory context of the new plan, or NULL.  Plans of workers have no skips.
  */
 MemoryContext
 rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
@@ -128,7 +130,7 @@ rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
 	if (guard == NULL || (rf_enable && rf_guard_holds(guard, desc->snapshot)))
 		return NULL;
 
-	/* The next execution of a cached plan had better not get here. */
+	/* Have a cached plan made anew before its next execution. */
 	rf_invalidate_plans(intVal(list_nth(guard->custom_private,
 										RF_GUARD_HASH)));
 	return plan_again(desc, guard, eflags, make_plan);

@@ -5,21 +5,21 @@
  *
  * expand_partitioned_rtentry() goes over parent->live_parts, reading it anew
  * at every step, and builds a RelOptInfo for each member; on the way it calls
- * get_relation_info_hook.  When that happens for the first member, the
+ * get_relation_info_hook.  When the hook is called for the first member, the
  * parent's restrictions are complete, constants from equivalence classes
- * included.  That is the moment to ask the indexes and to delete from
- * live_parts what need not be scanned: the rest of the planner sees partitions
- * pruned as it prunes them itself.
+ * included.  At this moment the indexes are asked, and members that need not
+ * be scanned are deleted from live_parts.  The rest of the planner sees
+ * partitions pruned as it prunes them itself.
  *
  * Rules, each for a reason (see planner/README.md):
  *	- only leaves: a partitioned member must stay in the plan, or attaching a
  *	  partition below it would not invalidate the plan;
- *	- never the first member: the loop has read it.  It is marked dummy instead.
- *	  So the set never becomes empty, and its pointer never moves;
+ *	- never the first member, which the loop has read: it is marked dummy
+ *	  instead.  So the set never becomes empty, and its pointer never moves;
  *	- positions in live_parts mean something only through the planner's own
  *	  partition directory;
  *	- nothing where rows are hidden from the user (secured.c): the plan would
- *	  tell of them.
+ *	  reveal them.
  *
  *-------------------------------------------------------------------------
  */
@@ -64,10 +64,10 @@ top_partitioned(PlannerInfo *root, Index rti)
 }
 
 /*
- * An earlier expansion that asked the same of the same partitions, or NULL.
- * MIN and MAX, for example, are planned twice.  A partition descriptor means
- * something as long as the planner keeps it, which it does until it is done:
- * a hook below ours may have the query planned twice.
+ * An earlier expansion that asked the same partitions the same, or NULL.  MIN
+ * and MAX, for example, are planned twice.  Partition descriptors are compared
+ * only within one run of the planner, which keeps them until it is done; a
+ * hook below ours may run the planner twice.
  */
 static RfExpansion *
 find_same_expansion(const RfExpansion *expansion)
@@ -169,7 +169,7 @@ live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
 }
 
 /*
- * What the indexes of a partitioned table say about its live leaves.
+ * Asks the indexes of a partitioned table about its live leaves.
  */
 static RfExpansion *
 make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
@@ -219,7 +219,10 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 										relation);
 	if (partdesc->oids[first] == first_oid)
 	{
-		/* Of a parent core has found to be empty nothing is scanned. */
+		/*
+		 * Core has found the parent to be empty: none of its members is
+		 * scanned.
+		 */
 		if (IS_DUMMY_REL(parent))
 			(void) rf_core_drop_members(parent, rel, first,
 										live_leaves(parent, partdesc));
@@ -238,8 +241,8 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 }
 
 /*
- * A member of a table gets its RelOptInfo.  Leaves members out, if it is the first
- * of a partitioned table's.
+ * Called when a member of a table gets its RelOptInfo.  If it is the first
+ * member of a partitioned table, leaves members out of the plan.
  */
 void
 rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel)

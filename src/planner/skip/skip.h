@@ -29,9 +29,9 @@ extern void rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel);
 /* ---- guard.c ---- */
 
 /*
- * What a plan relies on: custom_private of a CustomScan that is never run.
- * The state is written to when a check found that it still holds; this does
- * not change what the plan means, it only makes the next check cheaper.
+ * What a plan relies on: custom_private of a CustomScan that is never run.  A
+ * check that finds that the guard holds writes to the state.  This does not
+ * change the plan's meaning; it makes the next check cheaper.
  */
 typedef enum RfGuardPrivate
 {
