@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * core.h
- *	  Every reach into what core does not promise to extensions.
+ *	  Uses of core that core does not promise to extensions.
  *
- * One small function for each reach.  It looks whether what it finds is what it
- * expects, and says so where it is not: its caller then does without.
- * src/core/README.md lists what is expected of core, and the test that fails where a
- * version of core differs.
+ * There is one small function for each use.  It checks that core is as
+ * expected, and tells its caller if not.  The caller then does without.
+ * src/core/README.md lists what is expected of core, and the test that fails
+ * where a version of core differs.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,10 @@
 
 /* ---- hashtable.c: the rows of a hash join's table ---- */
 
-/* Called for each row; the row stays where it is while the table does. */
+/*
+ * Called for each row.  The row stays at its place as long as the table
+ * exists.
+ */
 typedef void (*RfCoreRow) (void *arg, MinimalTuple row);
 
 extern void rf_core_hash_before_outer(HashJoinState *join);

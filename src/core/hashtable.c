@@ -18,9 +18,10 @@
 #include "miscadmin.h"
 
 /*
- * Makes a hash join build its table before it asks its outer side for a row.  Core
- * asks for one row first, to find out whether there is any, unless the scan before
- * has shown that there is.  To be called before each scan of the outer side.
+ * Makes a hash join build its table before it asks its outer side for a row.
+ * Core asks for one row first, to find out whether there is any, unless it
+ * knows from the last scan that there is one.  To be called before each scan
+ * of the outer side.
  */
 void
 rf_core_hash_before_outer(HashJoinState *join)
@@ -29,8 +30,8 @@ rf_core_hash_before_outer(HashJoinState *join)
 }
 
 /*
- * Is the join's table complete, in this process's memory, and of at most so many
- * rows?
+ * Is the join's table complete and in this process's memory, with at most so
+ * many rows?
  */
 bool
 rf_core_hash_is_readable(const HashJoinState *join, double max_rows)
@@ -42,8 +43,9 @@ rf_core_hash_is_readable(const HashJoinState *join, double max_rows)
 }
 
 /*
- * Calls back for each row of a readable table.  False if the rows found are not as
- * many as the table says it has: then nothing of them is to be relied on.
+ * Calls back for each row of a readable table.  False if the number of rows
+ * found is not the number in the table's header: then the rows must not be
+ * relied on.
  */
 bool
 rf_core_hash_read(const HashJoinState *join, RfCoreRow callback, void *arg)

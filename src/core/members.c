@@ -17,9 +17,10 @@
 #include "optimizer/paths.h"
 
 /*
- * Takes members out; the first one, whose RelOptInfo this is and which the loop has
- * reached, by making it dummy.  False, and nothing is taken out, if the set is not
- * what is expected.
+ * Takes members out of a parent's live_parts.  The first member, which the
+ * loop has reached, stays; if it is among the members, its RelOptInfo
+ * first_rel is made dummy.  False, and nothing is taken out, if the set is not
+ * as expected.
  */
 bool
 rf_core_drop_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
@@ -40,8 +41,8 @@ rf_core_drop_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
 }
 
 /*
- * Takes from the nth word of a set the members with these bits.  A set that has become
- * empty must be given to rf_core_trim() before core sees it.
+ * Removes the members with these bits from the nth word of a set.  A set that
+ * may have become empty must go through rf_core_trim() before core sees it.
  */
 void
 rf_core_clear_bits(Bitmapset *set, int n, uint64 bits)
@@ -50,7 +51,7 @@ rf_core_clear_bits(Bitmapset *set, int n, uint64 bits)
 }
 
 /*
- * The nth 64 members of a set, as bits.  Only where a word has 64 bits.
+ * The nth 64 members of a set, as bits.  Only if a word has 64 bits.
  */
 uint64
 rf_core_bits(const Bitmapset *set, int n)
@@ -69,7 +70,8 @@ rf_core_count_words(const Bitmapset *set)
 }
 
 /*
- * The set as core wants it: NULL if it is empty, and its last word is not 0.
+ * The set in the form that core expects: NULL if it is empty, and without
+ * words of 0 at its end.
  */
 Bitmapset *
 rf_core_trim(Bitmapset *set)

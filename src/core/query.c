@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * query.c
- *	  Knowing a Query again after the planner has copied it.
+ *	  Recognizing a Query after the planner has copied it.
  *
  * What is expected of core: querySource matters to the parser and the rewriter
  * only, and copyObject() keeps it.
@@ -13,13 +13,13 @@
 #include "compat.h"
 #include "core/core.h"
 
-/* A mark is no QuerySource there is, and a number. */
+/* A mark is this bit, which no QuerySource has, and a number. */
 #define RF_QUERY_MARK	0x40000000
 #define RF_QUERY_SERIAL	0x3fffffff
 
 /*
- * Marks a Query as the one that is planned now.  Returns what was in the field, to be
- * put back.
+ * Marks a Query as the one that is planned now.  Returns the field's old
+ * value, to be put back.
  */
 QuerySource
 rf_core_mark_query(Query *parse)

@@ -3,9 +3,9 @@
  * snapshot.c
  *	  Replacing the snapshot of a statement that is about to be started.
  *
- * What is expected of core: a statement's own snapshot is the active one, pushed
- * once, and registered once by its QueryDesc.  Where it is referenced in another
- * way it is not the statement's own.
+ * What is expected of core: a statement's own snapshot is the active one,
+ * pushed once, and registered once by its QueryDesc.  A snapshot with other
+ * references is not the statement's own.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,9 +25,9 @@
  * and those a cursor or EXECUTE got from its portal.  Nor may it be the one a
  * portal keeps for its utility command.
  *
- * To replace it, it must also have been pushed by the current subtransaction,
- * or the stack would not be unwound properly.  Snapshots do not tell.  A
- * portal's own statement has one of its own; else only the top level is sure.
+ * The current subtransaction must have pushed the snapshot, or an error would
+ * not unwind the stack properly.  A snapshot does not tell who pushed it.  It
+ * is certain for a portal's own statement, and outside subtransactions.
  */
 bool
 rf_core_owns_snapshot(const QueryDesc *desc)
@@ -50,8 +50,8 @@ rf_core_owns_snapshot(const QueryDesc *desc)
 }
 
 /*
- * Gives the statement a new snapshot, active and registered as the old was, which
- * was its own.
+ * Gives the statement a new snapshot, active and registered as the old one
+ * was.  The old one was its own.
  */
 void
 rf_core_refresh_snapshot(QueryDesc *desc)

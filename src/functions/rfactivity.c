@@ -3,12 +3,12 @@
  * rfactivity.c
  *	  The SQL functions behind the view rangefilter_activity.
  *
- * Counters tell no values, but whether a query that somebody knows of was
- * answered NO: that would tell whether rows exist which he may not see.  When
- * an index was summarized depends on how many new keys came, and an INSERT adds
- * to them only if its key is not there yet.  So all is shown to those who may
- * read the keys, as rangefilter_status() does, and, like all of core's
- * statistics, to members of pg_read_all_stats.
+ * Counters tell no values.  But they tell whether a known query was answered
+ * NO, and so whether rows exist that the user may not see.  The time of the
+ * last summarize depends on the number of new keys, and an INSERT adds to it
+ * only if its key is not there yet.  So all this is shown only to those who
+ * may read the keys, as by rangefilter_status(), and to members of
+ * pg_read_all_stats, like all of core's statistics.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,8 +50,8 @@ enum
 };
 
 /*
- * Opens an index and its table without waiting for anybody who is changing
- * them.  False where that cannot be, or there is no such rangefilter index.
+ * Opens an index and its table without waiting for a lock.  False if it would
+ * have to, or if there is no such rangefilter index.
  */
 static bool
 open_without_waiting(Oid index_oid, RfOpenIndex *open)
@@ -86,8 +86,8 @@ open_without_waiting(Oid index_oid, RfOpenIndex *open)
 }
 
 /*
- * Fills in what the metapage says of maintenance.  NULL where it cannot be
- * read, or there has been none.
+ * Fills in the times and counts of maintenance from the metapage.  NULL if it
+ * cannot be read, or if there was no maintenance yet.
  */
 static void
 show_maintenance(RfOpenIndex *open, Datum *values, bool *nulls)
@@ -116,8 +116,9 @@ show_maintenance(RfOpenIndex *open, Datum *values, bool *nulls)
 }
 
 /*
- * Of the questions that should have been answered NO, the share that was not;
- * negative if unknown.  Of those not answered NO only some are watched.
+ * The share of questions not answered NO among those that should have been;
+ * negative if unknown.  Only some of the questions not answered NO are
+ * watched.
  */
 static double
 false_positive_rate(const RfCounts *counts)
@@ -158,8 +159,9 @@ show_counts(Oid index, Datum *values, bool *nulls)
 }
 
 /*
- * rangefilter_index_activity(index regclass) returns one row.  Of an index that
- * cannot be locked right now only those see counters who may see all.
+ * rangefilter_index_activity(index regclass) returns one row.  If the index
+ * cannot be locked at once, only members of pg_read_all_stats see its
+ * counters.
  */
 Datum
 rangefilter_index_activity(PG_FUNCTION_ARGS)
@@ -193,7 +195,7 @@ rangefilter_index_activity(PG_FUNCTION_ARGS)
 /*
  * rangefilter_activity_reset(index regclass): sets the counters of an index
  * and, if it is a partitioned one, of those below it to zero; NULL stands for
- * all indexes of the database.  Who may call it is a matter of GRANT.
+ * all indexes of the database.  GRANT decides who may call it.
  */
 Datum
 rangefilter_activity_reset(PG_FUNCTION_ARGS)
@@ -211,10 +213,10 @@ rangefilter_activity_reset(PG_FUNCTION_ARGS)
 }
 
 /*
- * rangefilter_shared_cache() returns one row: how many partitions' indexes of this
- * database have digests that all sessions share, and how many bytes these take.
- * Both are NULL but for members of pg_read_all_stats: an index whose summary
- * denied a key that was inserted now is no longer among them.
+ * rangefilter_shared_cache() returns one row: how many partitions' indexes of
+ * this database have digests that all sessions share, and how many bytes these
+ * take.  Only members of pg_read_all_stats see them; others get NULL, because
+ * an INSERT of a key that was not covered removes its index from the count.
  */
 Datum
 rangefilter_shared_cache(PG_FUNCTION_ARGS)

@@ -3,9 +3,9 @@
  * rfadvise.c
  *	  rangefilter_advise(): is an index on a column worth it?
  *
- * Answers from a sample (rfsample.c): what filter a build would choose, how
- * large the filters of all partitions would be, and how many partitions queries
- * would skip.
+ * Estimates from a sample (rfsample.c) which filter a build would choose, how
+ * large the filters of all partitions would be, and how many partitions
+ * queries would skip.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,21 +52,24 @@ enum
 	ADVISE_COLUMNS
 };
 
-/* Skipping is worth it from this share, and this many partitions, on. */
+/* Skipping pays from this share and this number of partitions on. */
 #define RF_WORTH_SHARE		0.5
 #define RF_WORTH_PARTITIONS	3
 
 /*
- * Reading a part of the blocks is worth it up to this share, and from so many
- * blocks on.
+ * Reading a part of the blocks pays up to this share, and from so many blocks
+ * on.
  */
 #define RF_WORTH_READ		0.25
 #define RF_WORTH_BLOCKS		64
 
-/* Finer ranges are to read so much less. */
+/* Finer ranges must read less by this factor. */
 #define RF_FINER_READS		(2.0 / 3)
 
-/* What a btree takes for a key beside its bytes, and how full its pages are. */
+/*
+ * Bytes that a btree takes for a key beside the key's own, and how full its
+ * pages are.
+ */
 #define RF_BTREE_TUPLE		12
 #define RF_BTREE_TID		6
 #define RF_BTREE_FILL		0.9
@@ -123,7 +126,7 @@ is_partition_key(Relation table, AttrNumber attno)
 }
 
 /*
- * Errors out where the user may not read the column, or not all of its rows.
+ * Errors out if the user may not read the column, or not all rows of it.
  */
 static void
 require_select(Relation table, AttrNumber attno)
@@ -164,7 +167,7 @@ storing_tables(Oid table)
 }
 
 /*
- * Takes down what the catalogs know of the column.
+ * Fills in what the catalogs say about the column.
  */
 static void
 describe_column(RfAdvise *advise, const char *column)
@@ -326,10 +329,10 @@ blocks_pay(const RfAdvise *advise)
 }
 
 /*
- * Which ranges of blocks are best told apart in the largest table, and what share
- * of them is read for one value?  The largest ranges with which hardly more is
- * read than with the smallest; or what the index does by itself, in a
- * table that is small enough.
+ * Estimates the best size of ranges of blocks in the largest table, and the
+ * share of blocks read for one value.  The best size is the largest with which
+ * hardly more is read than with the smallest.  For a table that is small
+ * enough it is the size that the index chooses by itself.
  */
 static void
 estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
@@ -369,7 +372,7 @@ estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
 }
 
 /*
- * What to do about a table whose blocks are worth telling apart.
+ * The advice for a table where reading only some ranges of blocks pays.
  */
 static char *
 advice_for_blocks(const RfAdvise *advise)
@@ -389,7 +392,7 @@ advice_for_blocks(const RfAdvise *advise)
 }
 
 /*
- * What to do, in a sentence or two.
+ * The advice, in a sentence or two.
  */
 static char *
 advice(const RfAdvise *advise, const RfSample *sample)
@@ -429,7 +432,7 @@ advice(const RfAdvise *advise, const RfSample *sample)
 }
 
 /*
- * Samples the column, and fills in what follows from that.
+ * Fills in the estimates from a sample of the column.
  */
 static void
 estimate(RfAdvise *advise, const RfSample *sample, const char *column)

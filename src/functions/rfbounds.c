@@ -5,8 +5,8 @@
  *
  * Arguments 1 and 2 of these functions are values for the index's first
  * column, or rows for its first columns; NULL means no bound.  They may have
- * other types than the columns: what the operator family does not compare is
- * converted.
+ * other types than the columns.  Types that the operator family does not
+ * compare are converted.
  *
  *-------------------------------------------------------------------------
  */
@@ -90,8 +90,8 @@ rf_same_bounds(Oid type, Datum lo, Datum hi)
 
 /*
  * The keys of the first column between arguments 1 and 2 of the call, NULL
- * meaning no bound.  Returns NULL where such a range cannot be asked of the
- * index.
+ * meaning no bound.  Returns NULL if the index cannot be asked for such a
+ * range.
  */
 static RfKeySet *
 rf_column_set(FunctionCallInfo fcinfo, Relation index)
@@ -175,8 +175,8 @@ rf_bound_prefix(Relation index, const RfBoundRow *row)
 }
 
 /*
- * Do keys sort as rows do where rows between the bounds differ?  Columns in
- * which both bounds are the same need no order.
+ * Do keys sort as rows do, in all columns in which rows between the bounds
+ * differ?  Columns in which both bounds are the same need no order.
  */
 static bool
 rf_rows_ordered(Relation index, const RfBoundRow *lo, const RfBoundRow *hi)
@@ -230,16 +230,18 @@ rf_rows_set(FunctionCallInfo fcinfo, Relation index)
 	if (!rf_rows_ordered(index, lo, hi))
 		return NULL;
 
-	/* As with other bounds, no row that has NULL in the first column. */
+	/*
+	 * As with other bounds, rows with NULL in the first column do not count.
+	 */
 	set = rf_keyset_not_null(codec->row->columns[0].codec->kind);
 	return rf_keyset_intersect(rf_keyset_range(RF_KEY_BYTES, &range),
 							   rf_row_set(codec, &set, 1, NULL));
 }
 
 /*
- * The keys the arguments give; in an index of several columns, those of all
- * rows whose first columns are between the bounds.  NULL where such a range
- * cannot be asked of the index.
+ * The keys between the arguments; in an index of several columns, those of all
+ * rows whose first columns are between the bounds.  NULL if the index cannot
+ * be asked for such a range.
  */
 RfKeySet *
 rf_argument_set(FunctionCallInfo fcinfo, Relation index)

@@ -3,10 +3,10 @@
  * rfcount.c
  *	  rangefilter_count(): about how many distinct keys are in a range.
  *
- * What filters say of their own keys is added up over the segments; a key in
- * several segments is counted in each.  A key of the delta counts once, and
- * only where no segment seems to hold it.  Keys that nothing on the index
- * tells of (the tail is open, say) are not counted.
+ * The counts of the segments' filters are added up; a key in several segments
+ * counts in each.  A key of the delta counts once, and only if no segment
+ * seems to hold it.  Keys that are not in the index (of an open tail, for
+ * example) are not counted.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,7 +63,7 @@ rf_compare_keys(const void *a, const void *b, void *kind)
 }
 
 /*
- * Does one of the segments hold a key, or seem to?
+ * Does one of the segments answer YES for a key?
  */
 static bool
 rf_in_segments(Relation index, const RfMetaData *meta, RfKeyKind kind,
@@ -105,9 +105,9 @@ rf_count_delta(Relation index, const RfMetaData *meta, const RfKeySet *set)
 }
 
 /*
- * Adds to *count the keys of the set an index knows of.  False where nothing
- * can be said, because pages are damaged.  The metapage stays share-locked, as
- * for a probe.
+ * Adds the number of keys of the set that are in an index to *count.  False if
+ * this is unknown, because pages are damaged.  The metapage stays share-locked
+ * meanwhile, as for a probe.
  */
 static bool
 rf_count_index(Relation index, const RfKeySet *set, uint64 *count)
@@ -133,8 +133,8 @@ rf_count_index(Relation index, const RfKeySet *set, uint64 *count)
 }
 
 /*
- * Adds the keys of one leaf index that the arguments ask for.  False where
- * nothing can be said.  In a serializable transaction this is a read of the
+ * Adds the number of keys of one leaf index that are between the arguments.
+ * False if it is unknown.  In a serializable transaction this is a read of the
  * index.
  */
 static bool

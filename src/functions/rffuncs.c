@@ -70,8 +70,8 @@ rf_try_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 }
 
 /*
- * Raises the error for what is no rangefilter index, or was one that somebody
- * dropped while we waited for the lock.
+ * Raises the error for an object that is no rangefilter index, or was one and
+ * was dropped while we waited for the lock.
  */
 static void
 rf_report_other(Oid oid)
@@ -89,8 +89,8 @@ rf_report_other(Oid oid)
 }
 
 /*
- * Opens a table and then its rangefilter index, both in the given mode.
- * Anything else is an error that says what is wanted.
+ * Opens a table and then its rangefilter index, both in the given mode.  Any
+ * other object is an error.
  */
 static void
 rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
@@ -117,8 +117,8 @@ rf_close_index(RfOpenIndex *open, bool keep_lock)
 }
 
 /*
- * The leaf indexes an index stands for: itself, or all that have storage
- * below a partitioned one.  Checks that it is ours.
+ * The leaf indexes of an index: itself, or all indexes with storage below a
+ * partitioned one.  Checks that it is a rangefilter index.
  */
 List *
 rf_leaf_indexes(Oid index_oid)
@@ -199,10 +199,10 @@ rf_may_read_columns(RfOpenIndex *open)
 }
 
 /*
- * May the current user learn values of the index's key from it, or whether
- * one is there?  That takes what reading them from the table would take, and
- * no row-level security.  A partial index tells of its predicate's columns,
- * too, hence takes SELECT on the whole table, as an expression does.
+ * May the current user learn from the index which key values exist?  This
+ * needs the rights to read them from the table, and no row-level security.  A
+ * partial index also reveals its predicate's columns, so it needs SELECT on
+ * the whole table, as an expression does.
  */
 bool
 rf_may_read_keys(RfOpenIndex *open)
@@ -246,9 +246,8 @@ rf_require_read_keys(Oid index_oid)
 }
 
 /*
- * May the leaf index hold a key of the set the arguments give?  *heap_oid is
- * the table.  In a serializable transaction the answer is a read of the
- * index.
+ * May the leaf index hold a key between the arguments?  *heap_oid is the
+ * table.  In a serializable transaction the answer is a read of the index.
  */
 static bool
 rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
@@ -413,7 +412,7 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 	PG_RETURN_INT64(blocks);
 }
 
-/* What verifying carries along. */
+/* The state of a verification. */
 typedef struct RfVerify
 {
 	RfOpenIndex *open;
@@ -421,9 +420,9 @@ typedef struct RfVerify
 } RfVerify;
 
 /*
- * May the index deny a recently dead row version?  It may where it says that
- * only snapshots of the primary are to trust it, or where VACUUM has removed
- * the version since we read it (a summary without it may have come after).
+ * May the index deny a recently dead row version?  It may if it has the flag
+ * RF_STANDBY_UNKNOWN.  It also may if VACUUM has removed the version since we
+ * read it, because a summarize may have followed.
  */
 static bool
 rf_may_be_missing(RfOpenIndex *open, const RfHeapTuple *tuple)
@@ -438,8 +437,8 @@ rf_may_be_missing(RfOpenIndex *open, const RfHeapTuple *tuple)
 
 /*
  * Checks one row version: the summary must not deny its key, and scans must
- * look where it is.  Those of transactions still under way may not have
- * reached the index yet.
+ * look into its block.  Versions of transactions in progress may not be in the
+ * index yet.
  */
 static void
 rf_verify_tuple(void *arg, const RfHeapTuple *tuple)

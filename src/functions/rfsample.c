@@ -7,15 +7,17 @@
  * random blocks, until there are enough rows.  The random numbers are always
  * the same ones, so that the same table gives the same answer.
  *
- * Which partitions hold the key of a row that comes from another one?  Those
- * whose sample has it, surely; but a sample misses most keys.  The sample has a
+ * Which partitions hold the key of another partition's row?  Those whose
+ * sample has it certainly do, but a sample misses most keys.  The sample has a
  * share of the partition's distinct keys (estimated as ANALYZE does, by the
- * keys seen once).  If the keys that occur elsewhere are as likely to be in it
- * as others, as many more of them are in the partition.
+ * keys seen once).  Keys that occur in other partitions are assumed to be as
+ * likely in the sample as other keys.  So the number of them in the partition
+ * is estimated by dividing by this share.
  *
- * Which hold a key of a range?  Those whose sample has one in it.  In others the
- * range lies between two keys of the sample, or outside; between them there are
- * as many keys as between any two neighbours, spread evenly.
+ * Which partitions hold a key of a range?  Those whose sample has one.  In
+ * others the range lies between two keys of the sample, or outside.  Equal
+ * numbers of keys are assumed between any two neighbours of the sample, spread
+ * evenly.
  *
  *-------------------------------------------------------------------------
  */
@@ -186,7 +188,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 }
 
 /*
- * What all byte keys begin with, and how long they are.
+ * Finds the bytes that all byte keys begin with, and the keys' average length.
  */
 static void
 find_shared(RfSample *sample)
@@ -201,7 +203,10 @@ find_shared(RfSample *sample)
 	{
 		RfPartSample *part = &sample->parts[p];
 
-		/* Sorted: what the first and the last share, all do. */
+		/*
+		 * The keys are sorted: all share the bytes that the first and the
+		 * last share.
+		 */
 		for (int end = 0; end < 2; end++)
 		{
 			const RfKey *key = &part->keys[end * (part->n - 1)];
@@ -220,8 +225,8 @@ find_shared(RfSample *sample)
 }
 
 /*
- * Where a key is on a line of numbers: byte keys by the eight bytes behind what
- * all of them share.
+ * The place of a key on a line of numbers.  Byte keys are placed by the eight
+ * bytes behind the prefix that all of them share.
  */
 static uint64
 place_of(const RfSample *sample, const RfKey *key)
@@ -251,8 +256,8 @@ compare_tagged(const void *a, const void *b, void *kind)
 }
 
 /*
- * Finds out, for each partition, which share of the others' rows has keys it
- * has in its sample, and so how many have keys it has.
+ * Estimates for each partition which share of the others' rows has keys of
+ * this partition, from the share with keys of its sample.
  */
 static void
 find_present(RfSample *sample)
@@ -352,8 +357,9 @@ rf_sample_column(List *tables, const char *column, const RfCodec *codec)
 }
 
 /*
- * From the expected number of partitions, among those sampled and but for the
- * one a value is from, that hold a match, to the share of all that do not.
+ * The share of all partitions that a query skips, if others is the expected
+ * number of sampled partitions with a match besides the one that the value is
+ * from.
  */
 static double
 share_skipped(const RfSample *sample, double others)
@@ -366,8 +372,8 @@ share_skipped(const RfSample *sample, double others)
 }
 
 /*
- * The share of partitions that queries for one value skip, values being asked
- * for as often as there are rows with them.
+ * The share of partitions that queries for one value skip.  Each value is
+ * asked for as often as there are rows with it.
  */
 double
 rf_skipped_by_points(const RfSample *sample)
@@ -404,7 +410,8 @@ keys_below(const RfPartSample *part, uint64 place)
 }
 
 /*
- * The probability that a partition has keys in [lo, hi], which another one has.
+ * The probability that a partition has keys in [lo, hi], if another partition
+ * has.
  */
 static double
 range_present(const RfPartSample *part, uint64 lo, uint64 hi)
@@ -425,7 +432,7 @@ range_present(const RfPartSample *part, uint64 lo, uint64 hi)
 }
 
 /*
- * The row that a random number stands for: its partition, and its place.
+ * A random row of the sample: its partition and its key's place.
  */
 static int
 random_row(const RfSample *sample, double all, pg_prng_state *random,
@@ -443,9 +450,9 @@ random_row(const RfSample *sample, double all, pg_prng_state *random,
 }
 
 /*
- * The share of partitions that ranges skip which begin at the value of a row;
- * their width is given as a share of the distance from the least to the
- * greatest key.
+ * The share of partitions that a query for a range skips.  Ranges begin at the
+ * value of a row.  Their width is given as a share of the distance from the
+ * least to the greatest key.
  */
 double
 rf_skipped_by_ranges(const RfSample *sample, double width)

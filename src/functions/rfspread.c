@@ -3,13 +3,13 @@
  * rfspread.c
  *	  How a column's values are spread over a table's blocks, from a sample.
  *
- * For rangefilter_advise(): what share of the blocks has a bitmap scan for one
- * value to read, if the index tells ranges of so many blocks apart?  That depends
- * on whether rows with the same value are near each other, so whole windows of
- * consecutive blocks are read: of a small table everything, else windows at
- * random places.  In how many ranges of its own window a value is, is
- * seen; of the ranges elsewhere, as many are taken to have it as of those in the
- * other windows that were read.
+ * For rangefilter_advise(): which share of the blocks must a bitmap scan for
+ * one value read, if the index distinguishes ranges of so many blocks?  This
+ * depends on whether rows with the same value are near each other.  So whole
+ * windows of consecutive blocks are read, at random places; a small table is
+ * read whole.  The ranges with a value are counted in the value's own window.
+ * Of all ranges outside, the same share is assumed to have the value as of the
+ * ranges in the other windows.
  *
  *-------------------------------------------------------------------------
  */
@@ -156,9 +156,9 @@ rf_spread_blocks(const RfSpread *spread, double *rows)
 }
 
 /*
- * How many ranges of blocks have one of some rows, which are in order?  Counts
- * from *first to the last one with the same quotient of block and limit, and
- * moves *first behind it.
+ * How many ranges of blocks hold at least one of some rows?  The rows are in
+ * order.  Counts from *first to the last row with the same quotient of block
+ * and limit, and moves *first behind it.
  */
 static double
 count_ranges(const RfPlaced *rows, Size *first, Size end, BlockNumber range,
@@ -175,8 +175,8 @@ count_ranges(const RfPlaced *rows, Size *first, Size end, BlockNumber range,
 }
 
 /*
- * The share of the table's blocks that are in ranges of so many blocks which have
- * a value, on the average over all rows' values.
+ * The share of the table's blocks in ranges of so many blocks that hold a
+ * value, averaged over all rows' values.
  */
 double
 rf_spread_share(const RfSpread *spread, BlockNumber range)

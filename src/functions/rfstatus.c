@@ -81,8 +81,8 @@ rf_status_widen(RfStatus *status, RfKeyKind kind, RfKey min, bool min_cut,
 }
 
 /*
- * Adds up the directory.  Where segments differ, the least exact one names
- * the filter.
+ * Adds up the directory.  If segments differ, the filter shown is that of the
+ * least exact one.
  */
 static void
 rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
@@ -160,10 +160,10 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
 
 	/*
-	 * The rest tells values, or whether one is there.  An INSERT, even one
-	 * that is rolled back, changes the summary only if its key is not covered
-	 * yet: delta_keys at once, tail_open at a certain number of keys, the
-	 * others by the VACUUM that summarizes because of it.
+	 * The other columns reveal values, or whether a value exists.  An INSERT,
+	 * even one that is rolled back, changes the summary only if its key is
+	 * not covered yet: delta_keys at once, tail_open at a certain number of
+	 * keys, the others when VACUUM summarizes because of it.
 	 */
 	may_read = rf_may_read_keys(open);
 	if (!may_read && !rf_reads_all_stats())
@@ -200,11 +200,11 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 
 /*
  * rangefilter_status(index regclass) returns one row for each leaf index.
- * Users who may not read the columns see index, table, size_bytes and
- * heap_blocks, which they see elsewhere, too; members of pg_read_all_stats all
- * but keys, bits_per_key, delta_keys, min, max and has_nulls.  has_nulls is
- * NULL, too, for an index of several columns: there a NULL is part of a key
- * like any value.
+ * Users who may not read the columns see only index, table, size_bytes and
+ * heap_blocks, which they see elsewhere, too.  Members of pg_read_all_stats
+ * see all columns but keys, bits_per_key, delta_keys, min, max and has_nulls.
+ * For an index of several columns has_nulls is NULL for everybody: there a
+ * NULL is part of a key like any value.
  */
 Datum
 rangefilter_status(PG_FUNCTION_ARGS)

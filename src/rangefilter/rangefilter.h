@@ -15,7 +15,7 @@
 #include "nodes/tidbitmap.h"
 #include "rangefilter/page/page.h"
 
-/* rangefilter.enable: off, nothing is left out because of a summary. */
+/* rangefilter.enable.  If it is off, no query relies on a summary. */
 extern bool rf_enable;
 
 /* rfhandler.c */
@@ -26,8 +26,8 @@ extern void rf_check_definition(Relation heap, Relation index,
 								IndexInfo *index_info);
 
 /*
- * Can a scan of the index tell ranges of heap blocks apart?  The caller holds a
- * lock on it.
+ * Can a scan of the index distinguish ranges of heap blocks?  The caller holds
+ * a lock on the index.
  */
 extern bool rf_has_places(Relation index);
 

@@ -4,9 +4,9 @@
  *	  CREATE INDEX and REINDEX.
  *
  * A build is an empty metapage and a summarize of the whole heap.  While an
- * index is built nobody inserts into it: a plain build locks writers out, a
- * concurrent one is not ready for inserts, and core then inserts whatever
- * came in between, whether it is covered already or not.
+ * index is built nobody inserts into it.  A plain build locks writers out.  A
+ * concurrent build is not ready for inserts; core inserts the rows that came
+ * meanwhile when it validates the index, whether they are covered or not.
  *
  *-------------------------------------------------------------------------
  */
@@ -73,8 +73,8 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 	result->index_tuples = result->heap_tuples;
 
 	/*
-	 * Core takes this for the table's number of rows.  Those without the
-	 * predicate have not been counted; then it had better stay as it is.
+	 * Core takes this as the table's number of rows.  In a partial index only
+	 * the rows of the predicate were counted, so the number stays as it is.
 	 */
 	if (index_info->ii_Predicate != NIL)
 		result->heap_tuples = -1;
@@ -83,8 +83,8 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 
 /*
  * ambuildempty: the init fork of an unlogged index, copied to the main fork
- * after a crash.  The fork must survive that crash itself, so it is WAL-logged;
- * GenericXLog would not do so for an unlogged relation.
+ * after a crash.  The fork must survive the crash, so it is WAL-logged.
+ * GenericXLog would log nothing for an unlogged relation.
  */
 void
 rf_buildempty(Relation index)

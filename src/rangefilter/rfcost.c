@@ -25,8 +25,8 @@
 #define RF_SCAN_PAGES 3
 
 /*
- * How well the order of the index's first column follows that of the rows, from
- * 0 to 1; 0 where that is not known.
+ * The correlation between the order of the index's first column and that of
+ * the rows, from 0 to 1; 0 if it is not known.
  */
 static double
 rf_correlation(PlannerInfo *root, const IndexOptInfo *index)
@@ -59,9 +59,9 @@ rf_correlation(PlannerInfo *root, const IndexOptInfo *index)
  * The share of a table's blocks in the bitmap of a scan that matches a share of
  * its rows.
  *
- * Rows that lie anywhere are each in any range; rows in the order of the keys
- * are in as few ranges as there can be.  Between the two, as core does for
- * ordered scans, by the square of the correlation.
+ * Rows without order are each in any range.  Rows in the order of the keys are
+ * in as few ranges as possible.  Between the two, the square of the
+ * correlation weights both, as core does for ordered scans.
  */
 static double
 rf_share_of_blocks(const RfScanInfo *info, double rows, double selectivity,
@@ -77,9 +77,9 @@ rf_share_of_blocks(const RfScanInfo *info, double rows, double selectivity,
 }
 
 /*
- * amcostestimate.  The bitmap is of whole blocks, so what is returned as the
- * selectivity is the share of rows that are read.  Where the index has no
- * places a scan by it is of no use, and the cost says so.
+ * amcostestimate.  The bitmap is of whole blocks, so the selectivity returned
+ * is the share of rows that are read.  If the index has no places, a scan by
+ * it is of no use, and the cost is prohibitive.
  */
 void
 rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,

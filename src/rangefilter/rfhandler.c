@@ -38,9 +38,9 @@ rf_is_rangefilter(Relation index)
 }
 
 /*
- * Says once a statement what cannot be asked under this collation: prefixes
- * where it is one of ICU, else ranges.  (A partitioned index is built once for
- * each partition.)
+ * Reports what the index cannot be asked under this collation: prefixes under
+ * collations of ICU, ranges under others.  Once for each statement, since a
+ * partitioned index is built once for each partition.
  */
 static void
 rf_notice_collation(Relation index, const RfCodec *codec, Oid collation)
@@ -96,10 +96,11 @@ rf_check_column(Relation index, int column, bool may_notice)
 }
 
 /*
- * Refuses what a summary cannot be made of: other table access methods, too
- * many key columns, SNARF over byte strings, and what rf_check_column() does.
- * Core asks only when an index is built, which for a partitioned table without
- * partitions is when it gets the first one.
+ * Refuses indexes without a possible summary: on other table access methods,
+ * on too many key columns, with SNARF over byte strings, and those that
+ * rf_check_column() refuses.  Core calls this only when an index is built.
+ * For a partitioned table without partitions this is when it gets the first
+ * partition.
  */
 void
 rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)

@@ -3,16 +3,16 @@
  * rfrecheck.c
  *	  Looking into blocks before they go into a bitmap.
  *
- * The executor takes a row at a time through visibility, deforming and the
- * condition, and of the rows of a range of blocks one may match.  Comparing
- * their encoded keys in a loop takes less than half as long.  So blocks
- * without any row version that matches are left out of the bitmap.
+ * The executor takes each row through visibility, deforming and the condition,
+ * although few rows in a range of blocks may match.  Comparing their encoded
+ * keys in a loop takes less than half as long.  So blocks without any matching
+ * row version are left out of the bitmap.
  *
- * A version that the scan's snapshot sees was on its block before the
- * snapshot was taken, and stays there as it is while the snapshot is in use;
- * so a look under the buffer's share lock, after that, finds it.  Versions
- * count whatever their visibility, hence a serializable transaction still
- * meets the changes of others that it would have met.
+ * A version that the scan's snapshot sees was on its block before the snapshot
+ * was taken, and stays there unchanged while the snapshot is in use.  So a
+ * later look under the buffer's share lock finds it.  Versions count whether
+ * visible or not.  So a serializable transaction meets the same changes of
+ * others as without the look.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,18 +24,20 @@
 #include "storage/bufmgr.h"
 
 /*
- * The most blocks that are looked into.  It is done before the scan proper
- * begins, by one process, without reading ahead.
+ * At most so many blocks are looked into: one process does it before the scan
+ * proper begins, without reading ahead.
  */
 #define RF_BLOCK_RECHECK_MAX 256
 
-/* After so many, half of them have to be without a match to go on. */
+/*
+ * After so many blocks the looks end, unless half of the blocks had no match.
+ */
 #define RF_BLOCK_RECHECK_TRIAL 16
 
 /*
  * Gets ready to look for rows of a set in the table of an index; the table is
- * locked.  Only numbers in a column that is stored by value are worth it: then
- * encoding costs less than what the executor does.
+ * locked.  Looks only for numbers in columns stored by value: there encoding
+ * costs less than the executor's work.
  */
 void
 rf_block_recheck_begin(RfBlockRecheck *recheck, Relation index, Relation heap,
@@ -101,7 +103,7 @@ rf_page_matches(const RfBlockRecheck *recheck, Page page)
 
 /*
  * Can a block, which exists, have rows of the set?  Takes and releases the
- * buffer's share lock.  True without a look where looking does not pay.
+ * buffer's share lock.  True without a look if looking does not pay.
  */
 bool
 rf_block_recheck_keeps(RfBlockRecheck *recheck, BlockNumber block)

@@ -3,10 +3,10 @@
  * rfscan.c
  *	  Bitmap scans: the heap blocks that may hold rows of a condition.
  *
- * A bitmap is made when a scan starts, thus with its snapshot taken; a
- * summary read then covers all rows the snapshot sees (R3).  Whole
- * blocks go into the bitmap, of which some are looked into before
- * (rfrecheck.c), and the executor checks their rows.
+ * A bitmap is made when a scan starts, after its snapshot was taken.  So the
+ * summary read then covers all rows that the snapshot sees (R3).  Whole blocks
+ * go into the bitmap; some are looked into before (rfrecheck.c).  The executor
+ * checks their rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,12 +29,13 @@
 bool		rf_enable = true;
 
 /*
- * BRIN's guess at the rows of a block, which nothing but EXPLAIN sees: there the
- * index's rows are what the summary tells, looks into blocks apart.
+ * BRIN's guess at the rows of a block, which only EXPLAIN shows.  The index's
+ * rows there are those of all blocks that the summary tells, before blocks are
+ * looked into.
  */
 #define RF_ROWS_PER_BLOCK 10
 
-/* Heap blocks [start, end), of which some ranges are wanted. */
+/* Heap blocks [start, end), some ranges of which may hold rows. */
 typedef struct RfStretch
 {
 	BlockNumber start;
@@ -138,7 +139,7 @@ rf_scan_set(IndexScanDesc scan)
 }
 
 /*
- * Appends a stretch that is wanted as a whole.
+ * Appends a stretch all of whose blocks may hold rows.
  */
 static RfStretch *
 rf_add_stretch(RfFound *found, BlockNumber start, BlockNumber end)
@@ -152,7 +153,7 @@ rf_add_stretch(RfFound *found, BlockNumber start, BlockNumber end)
 }
 
 /*
- * Finds the blocks of a segment, up to a block.
+ * Finds the blocks of a segment before a given block.
  */
 static void
 rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
@@ -175,10 +176,10 @@ rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
 }
 
 /*
- * From which block on may any hold a key of the set, for what the segments do
- * not cover: keys of the delta, which are in no block before delta_min_block,
- * and an open tail.  False if that cannot be said.  The caller has share-locked
- * the metapage.
+ * Lowers *from to the first block from which on any block may hold a key of
+ * the set that no segment covers: a key of the delta, which is in no block
+ * before delta_min_block, or one of an open tail.  False if this is unknown.
+ * The caller has share-locked the metapage.
  */
 static bool
 rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
@@ -236,7 +237,7 @@ rf_find_everything(RfFound *found, BlockNumber heap_blocks)
 }
 
 /*
- * Puts blocks [start, end) into the bitmap, but for those that turn out to have
+ * Puts blocks [start, end) into the bitmap, except those in which a look finds
  * no row of the scan.
  */
 static void
@@ -290,8 +291,8 @@ rf_count_bitmap(Relation index, BlockNumber heap_blocks, int64 nblocks)
 }
 
 /*
- * Reads the summary: the stretches of blocks that may hold keys of the set, all
- * of the table where that cannot be told.
+ * Reads the summary and finds the blocks that may hold keys of the set; all of
+ * the table if that is unknown.
  */
 static void
 rf_find(RfFound *found, IndexScanDesc scan, const RfKeySet *set,
@@ -313,8 +314,8 @@ rf_find(RfFound *found, IndexScanDesc scan, const RfKeySet *set,
 }
 
 /*
- * Puts the blocks that may hold rows of a scan into the bitmap: with
- * rangefilter.enable off, all.  The executor holds the lock of the table.
+ * Puts the blocks that may hold rows of a scan into the bitmap; all blocks if
+ * rangefilter.enable is off.  The executor holds a lock on the table.
  */
 static void
 rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
@@ -409,8 +410,8 @@ rf_scan_visits(Relation index, const RfKeySet *set, BlockNumber block)
 }
 
 /*
- * What a scan of the index can tell apart, for the planner.  Takes and releases
- * a share lock on the metapage.
+ * For the planner: how many blocks and ranges a scan of the index can
+ * distinguish.  Takes and releases a share lock on the metapage.
  */
 void
 rf_scan_info(Relation index, BlockNumber heap_blocks, RfScanInfo *info)

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * rfsession.c
- *	  The memory in which a session remembers things from one query to the next.
+ *	  The memory of a session for everything it keeps from one query to the
+ *	  next.
  *
- * All of it is below one context, so that it can be measured: what the
- * planner part knows of tables and their indexes (planner/knowledge/),
- * digests of the session's own (rangefilter/probe/rfdigests.c), and counters
- * (rfstats.c).  rangefilter.cache_size is for all of it together.  Cached
- * metapages and digests have what the rest leaves.
+ * All of it is below one context, so that it can be measured: what the planner
+ * part knows of tables and their indexes (planner/knowledge/), digests of the
+ * session's own (rangefilter/probe/rfdigests.c), and counters (rfstats.c).
+ * rangefilter.cache_size limits all of it together.  Cached metapages and
+ * digests may take what the rest leaves.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,8 +25,8 @@ void		(*rf_tell_hints) (int64 *entries, int64 *bytes) = NULL;
 static MemoryContext session = NULL;
 
 /*
- * Bytes in use for what is neither cached metapage nor digest, when that was
- * last measured.
+ * Bytes in use for everything but cached metapages and digests, as last
+ * measured.
  */
 static Size others_used = 0;
 
@@ -61,8 +62,9 @@ rf_session_limit(void)
 }
 
 /*
- * The same as rf_session_used(); what cached metapages and digests leave of
- * that is what they cannot have until this is called again.
+ * Returns rf_session_used(), and measures how much of it is not for cached
+ * metapages and digests.  Until the next call, these may take the rest of the
+ * limit.
  */
 Size
 rf_session_measure(void)

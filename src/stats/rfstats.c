@@ -4,17 +4,16 @@
  *	  This backend's counters of what indexes are asked.
  *
  * Counting must cost next to nothing, since a thousand partitions are asked in
- * half a millisecond.  So nothing shared is touched then.  An entry of the
- * table here stays until the transaction ends, so that those who ask can keep a
- * pointer to it; the planner counts where it keeps what it knows of a partition
- * anyway, and has these numbers collected before they are passed on.
+ * half a millisecond.  So counting touches nothing shared.  An entry of the
+ * table here stays until the transaction ends, so that callers can keep a
+ * pointer to it.  The planner counts in its entries of partitions (RfLeaf);
+ * these counts are collected before they are passed on.
  *
- * When there are many entries, some go at the end of a transaction: where there is
- * shared memory all of them, once they are passed on, else those of indexes that were
- * dropped.
+ * When there are many entries, some go at the end of a transaction: with
+ * shared memory all that were passed on, without it those of dropped indexes.
  *
- * Counters are lost where a backend crashes, and so are those of all when one
- * does: like core's statistics they tell what usually happens, not more.
+ * A crash of a backend loses the counters of all backends.  Like core's
+ * statistics, counters tell what usually happens and are not exact.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,13 +35,16 @@
 /* An entry takes some 80 bytes, its place in the table a few more. */
 #define RF_COUNTS_SIZE		160
 
-/* No limit is lower. */
+/* The least limit of entries. */
 #define RF_COUNTS_FEW		64
 
 /* Milliseconds between two flushes. */
 #define RF_FLUSH_INTERVAL	1000
 
-/* Where most indexes are there: between two looks whether they are. */
+/*
+ * Milliseconds between two looks for dropped indexes, if the last look found
+ * few.
+ */
 #define RF_ROOM_INTERVAL	10000
 
 typedef struct RfCountsEntry
@@ -61,7 +63,7 @@ static MemoryContext counts_context = NULL;
 /* Moves when entries go. */
 static uint64 entries_gone = 1;
 
-/* When it was last looked which are of dropped indexes; most were not. */
+/* When dropped indexes were last looked for, if few were found. */
 static TimestampTz last_room = 0;
 static bool mostly_alive = false;
 
@@ -92,8 +94,8 @@ register_exit(void)
 }
 
 /*
- * How many indexes the backend may have counters of from one transaction to the next:
- * they take about a quarter of what it may remember.
+ * How many indexes the backend may have counters of from one transaction to
+ * the next.  They take about a quarter of rangefilter.cache_size.
  */
 static int
 max_entries(void)
@@ -134,8 +136,8 @@ make_local_counts(void)
 }
 
 /*
- * The counters of an index; they stay where they are in this transaction.  If there
- * are too many already, counters that nobody reads.
+ * The counters of an index.  They stay at their place in this transaction.  If
+ * there are too many, returns counters that nobody reads.
  */
 RfCounts *
 rf_stats_counts(Oid index)
@@ -157,7 +159,7 @@ rf_stats_counts(Oid index)
 }
 
 /*
- * The same of an open index, remembered in its relcache entry.
+ * The same for an open index, with a pointer in its relcache entry.
  */
 RfCounts *
 rf_index_counts(Relation index)
@@ -173,8 +175,8 @@ rf_index_counts(Relation index)
 }
 
 /*
- * Is what follows to be watched?  True at random, as often as the setting
- * says.
+ * Should this planning or gate be watched?  True at random, with the
+ * probability that the setting says.
  */
 bool
 rf_stats_sample(void)
@@ -205,8 +207,8 @@ flush_to_shared(TimestampTz now)
 }
 
 /*
- * Passes on what has been counted: at once where forced to, else if the last
- * time is long enough ago and nobody is in the way.
+ * Passes counters on: at once if force is set, otherwise only if the last time
+ * is long enough ago and the lock is free.
  */
 static void
 flush_counts(bool force)
@@ -232,9 +234,9 @@ flush_counts(bool force)
 }
 
 /*
- * Forgets counters of indexes that are gone, and some others if there are too many.
- * The rest go to a new table, since one does not shrink.  In a transaction: it reads
- * the catalogs.
+ * Drops counters of dropped indexes, and some others if there are too many.
+ * Moves the rest to a new table, since a table does not shrink.  Must run in a
+ * transaction, because it reads the catalogs.
  */
 static void
 forget_dropped(void)
@@ -261,8 +263,8 @@ forget_dropped(void)
 }
 
 /*
- * Should some counters go?  To look which takes a while, so not always as soon as it could be
- * of use.
+ * Should some counters go?  Looking for dropped indexes takes a while, so it
+ * is not done too often.
  */
 static bool
 is_full(void)
@@ -276,8 +278,8 @@ is_full(void)
 }
 
 /*
- * Makes room for counters of other indexes, at the end of a transaction, when nobody
- * has a pointer to them but relation cache entries.
+ * Makes room for counters of other indexes.  Called at the end of a
+ * transaction, when only relation cache entries have pointers to counters.
  */
 static void
 make_room(void)
@@ -308,11 +310,12 @@ rf_stats_usage(int64 *entries, int64 *bytes)
 }
 
 /*
- * Transaction callback.  Before the end, where an error does no harm; what is
- * counted in a transaction that fails is passed on by the next one.
+ * Transaction callback.  Passes counters on before the commit, where an error
+ * does no harm.  The next transaction passes on the counters of one that
+ * failed.
  *
- * The first time is a second after the first count: a connection's first query
- * need not wait for what may be a thousand counters.
+ * The first time is a second after the first count, so that a connection's
+ * first query need not wait while a thousand counters are passed on.
  */
 static void
 transaction_ends(XactEvent event, void *arg)
@@ -331,8 +334,8 @@ transaction_ends(XactEvent event, void *arg)
 }
 
 /*
- * The counters of an index as all sessions know them, or this one where there
- * is no shared memory.
+ * The counters of an index by all sessions, or by this one if there is no
+ * shared memory.
  */
 void
 rf_stats_read(Oid index, RfCounts *counts)

@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * rfstatsfile.c
- *	  Counters in shared memory, and the file that keeps them meanwhile.
+ *	  Counters in shared memory, and the file that keeps them while the server
+ *	  is down.
  *
- * There is shared memory for them where the server loaded the library when it
- * started (shared_preload_libraries): a hash table of fixed size for all
- * databases.  When it is full, those indexes make room that have not been asked
- * for the longest time.
+ * There is shared memory for them if the server preloaded the library
+ * (shared_preload_libraries): a hash table of fixed size for all databases.
+ * When it is full, the indexes that were not asked for the longest time make
+ * room.
  *
  * When the server is shut down properly the table is written to a file in
  * pg_stat, which is read and removed at the next start.  So after a crash the
  * counters begin at zero, as core's statistics do, and never continue from
- * numbers of long ago.  A file that is not as it should be is not used.
+ * numbers of long ago.  A damaged file is not used.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,7 +48,7 @@ typedef struct RfSharedCounts
 	TimestampTz changed;
 } RfSharedCounts;
 
-/* What the file begins with.  The entries follow. */
+/* The header of the file.  The entries follow. */
 typedef struct RfStatsHeader
 {
 	uint32		magic;
@@ -72,8 +73,8 @@ rf_have_shared_stats(void)
 }
 
 /*
- * Locks the table, to change it; false where that would take waiting, unless
- * the caller waits.
+ * Locks the table, to change it.  Waits for the lock if wait is set; otherwise
+ * false if it would have to.
  */
 bool
 rf_lock_shared_stats(bool wait)
@@ -124,9 +125,10 @@ remove_older(TimestampTz limit, int most)
 }
 
 /*
- * Removes one entry in sixteen, roughly the ones that have not changed for the
- * longest time: those in the eldest eighth of the time since then, or fourth,
- * or half, until there are enough.  It takes no memory, and four passes.
+ * Removes one entry in sixteen, roughly those that have not changed for the
+ * longest time.  Takes the time since the oldest change, and removes entries
+ * of its oldest eighth, then fourth, then half, until there are enough.  Takes
+ * no memory, and four passes.
  */
 static void
 make_room(TimestampTz now)
@@ -231,7 +233,7 @@ read_entries(FILE *file, RfSharedCounts **entries, uint32 *nentries)
 }
 
 /*
- * Fills the table from the file, if there is one, and removes that.
+ * Fills the table from the file, if there is one, and removes the file.
  */
 static void
 read_file(void)
@@ -300,10 +302,9 @@ write_entries(FILE *file)
 }
 
 /*
- * Has the server been shut down properly, so that it will not have to recover
- * at the next start?  The postmaster's exit code does not tell: an immediate
- * shutdown counts as success, and may have interrupted somebody who was
- * changing the table.
+ * Was the server shut down properly, so that it need not recover at the next
+ * start?  The postmaster's exit code does not tell: an immediate shutdown
+ * counts as success, and may have interrupted a change of the table.
  */
 static bool
 shut_down_properly(void)
@@ -375,7 +376,7 @@ start_memory(void)
 								  HASH_ELEM | HASH_BLOBS);
 	LWLockRelease(AddinShmemInitLock);
 
-	/* The postmaster; nobody else is there yet. */
+	/* This is the postmaster, and no other process exists yet. */
 	if (!IsUnderPostmaster)
 	{
 		on_shmem_exit(write_file, (Datum) 0);

@@ -14,8 +14,8 @@
 extern int	rf_cache_size;
 
 /*
- * Bytes in use for what can be forgotten at any time: cached metapages and
- * digests.
+ * Bytes in use for cached metapages and digests, which can be dropped at any
+ * time.
  */
 extern Size rf_cache_used;
 
@@ -25,7 +25,7 @@ extern Size rf_session_limit(void);
 extern Size rf_session_measure(void);
 extern Size rf_cache_limit(void);
 
-/* What the session keeps of tables, and how many bytes that takes. */
+/* What the session keeps of tables, and its memory in bytes. */
 typedef struct RfUsage
 {
 	int64		tables;
@@ -35,7 +35,7 @@ typedef struct RfUsage
 	int64		inval_bytes;
 } RfUsage;
 
-/* Those who know, in rooms above; set when the library is loaded. */
+/* A function in a room above; set when the library is loaded. */
 extern void (*rf_tell_usage) (RfUsage *usage);
 extern void (*rf_tell_hints) (int64 *entries, int64 *bytes);
 

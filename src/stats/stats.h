@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * stats.h
- *	  Counting what the indexes are asked, and what comes of it.
+ *	  Counting what the indexes are asked, and the results.
  *
- * Whoever asks adds to counters of this backend and sets rf_stats_pending; at
- * the end of a transaction, once a second at most, they are added to those in
- * shared memory.  Without shared memory (the library was not preloaded by the
- * server) they stay what they are, the session's own.
+ * Whoever asks adds to counters of this backend and sets rf_stats_pending.  At
+ * the end of a transaction, once a second at most, they are added to the
+ * counters in shared memory.  Without shared memory (the server has not
+ * preloaded the library) the counters are the session's own.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +31,7 @@ typedef struct RfCounts
 	uint64		left_out;		/* ... that were not in the bitmaps */
 } RfCounts;
 
-/* So many indexes have counters at most, in shared memory or in a session. */
+/* At most so many indexes have counters, in shared memory or in a session. */
 #define RF_STATS_MAX	32768
 
 /* rfstats.c */
