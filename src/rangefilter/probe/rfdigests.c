@@ -557,25 +557,42 @@ column_of(uint32 number, Oid index, const RfRelFile *locator)
 }
 
 /*
+ * May a place be used for another column, since what it says is of the past?
+ * The lock is held.
+ */
+static bool
+is_free(uint32 place)
+{
+	uint32		number = places[place];
+	Oid			index;
+
+	if (number == 0)
+		return true;
+	index = store->matrices[(number - 1) / FILTER_DIGESTS].columns[(number - 1) % FILTER_DIGESTS].index;
+	return !OidIsValid(index) ||
+		(place - murmurhash32(index)) % PLACES >= PLACES_TRIED;
+}
+
+/*
  * The place at which an index's column is found, or is to be put: its own, else
- * one whose column is of the past, else the first.  The lock is held.
+ * a free one, else the first.  The lock is held.
  */
 static uint32 *
 place_of(Oid index, const RfRelFile *locator)
 {
-	uint32		hash = murmurhash32(index);
-	uint32	   *best = &places[hash % PLACES];
+	uint32		first = murmurhash32(index);
+	uint32		best = first % PLACES;
 
-	for (int i = 0; i < PLACES_TRIED; i++)
+	for (int i = PLACES_TRIED - 1; i >= 0; i--)
 	{
-		uint32	   *place = &places[(hash + i) % PLACES];
+		uint32		place = (first + i) % PLACES;
 
-		if (column_of(*place, index, locator) != NULL)
-			return place;
-		if (*place == 0 && *best != 0)
+		if (column_of(places[place], index, locator) != NULL)
+			return &places[place];
+		if (is_free(place))
 			best = place;
 	}
-	return best;
+	return &places[best];
 }
 
 /*
