@@ -114,18 +114,23 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (previous.rel_pathlist)
 		previous.rel_pathlist(root, rel, rti, rte);
 	rf_add_gates(root, rel, rte);
+	rf_add_loop_margin(root, rel, rte);
 }
 
 /*
- * set_join_pathlist_hook
+ * set_join_pathlist_hook.  When we call core for two relations once more, all
+ * has been done for them.
  */
 static void
 set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
 {
+	if (rf_planning != NULL && rf_planning->joining_again)
+		return;
 	if (previous.join_pathlist)
 		previous.join_pathlist(root, joinrel, outer, inner, jointype, extra);
 	rf_cheapen_joins(root, joinrel, outer, inner, jointype);
+	rf_add_loops(root, joinrel, outer, inner, jointype, extra);
 }
 
 /*

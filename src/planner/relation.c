@@ -138,7 +138,10 @@ rf_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
 				 RelOptInfo *rel)
 {
 	if (rf_planning != NULL)
+	{
 		note_indexes(root, rel, inhparent);
+		rf_adjust_subplans(root, rel);
+	}
 	drop_useless_indexes(root, rel);
 	if (rf_planning != NULL)
 		rf_skip_members(root, relid, rel);

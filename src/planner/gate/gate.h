@@ -9,6 +9,8 @@
  * index, and starts only the scans of members that may hold a match.
  *
  *	  gate_path.c		gates above members' paths, costs
+ *	  gate_loop.c		what nested loops over gates cost
+ *	  gate_subplan.c		EXISTS for each row, or once for all
  *	  gate_plan.c		from path to plan; one gate for an Append of gates
  *	  gate_exec.c		execution
  *	  gate_ask.c			asking a member's index
@@ -57,6 +59,20 @@ extern bool rf_gate_is_secured(const RelOptInfo *rel);
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);
 extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
+
+/* ---- gate_loop.c ---- */
+
+extern bool rf_is_gate_path(const Path *path);
+extern bool rf_is_our_bitmap(const Path *path);
+extern void rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel,
+							   RangeTblEntry *rte);
+extern void rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel,
+						 RelOptInfo *outer, RelOptInfo *inner,
+						 JoinType jointype, JoinPathExtraData *extra);
+
+/* ---- gate_subplan.c ---- */
+
+extern void rf_adjust_subplans(PlannerInfo *root, const RelOptInfo *rel);
 
 /* ---- gate_plan.c ---- */
 

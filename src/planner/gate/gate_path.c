@@ -50,8 +50,12 @@
  */
 #define RF_ASK_AGAIN_COST	20
 
-/* Share of members a value is expected in, where nothing is known. */
+/*
+ * Share of members a value is expected in, where nothing is known, and at most:
+ * some values are in none.
+ */
 #define RF_DEFAULT_SHARE	0.5
+#define RF_MAX_SHARE		0.9
 
 /* So many parameterizations get a sequential scan. */
 #define RF_MAX_PARAMETERIZATIONS 4
@@ -304,14 +308,17 @@ equality_key(Node *clause)
 
 /*
  * The probability that a gate with these conditions opens.  *by_values says if
- * that is the probability that the member holds some values.
+ * that is the probability that the member holds some values.  A combination of
+ * values is rarer than each of them.
  */
 static double
 opening_probability(PlannerInfo *root, RelOptInfo *rel,
 					const RfGateShape *shape, bool *by_values)
 {
 	RfTable    *table = rf_gate_table(shape->opclasses);
-	double		share = RF_DEFAULT_SHARE;
+	bool		one = list_length(shape->clauses) == 1 &&
+	IsA(linitial(shape->clauses), OpExpr);
+	double		share = one ? RF_MAX_SHARE : RF_DEFAULT_SHARE;
 	ListCell   *cell;
 
 	*by_values = false;
@@ -328,7 +335,7 @@ opening_probability(PlannerInfo *root, RelOptInfo *rel,
 			*by_values = true;
 		}
 	}
-	return share;
+	return *by_values ? share : RF_DEFAULT_SHARE;
 }
 
 /*

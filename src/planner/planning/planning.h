@@ -46,6 +46,8 @@ typedef struct RfPlanning
 	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
+	bool		joining_again;	/* core is called by rf_add_loops() */
+	const PlannerInfo *adjusted;	/* the last of rf_adjust_subplans() */
 	List	   *estimates;		/* relations to estimate; see estimate.c */
 	const PlannerInfo *judged_root; /* see rf_is_secured() */
 	Index		judged_rti;

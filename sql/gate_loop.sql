@@ -1,0 +1,142 @@
+-- Loops over gates where core expects far too few rounds.  Every result is
+-- compared with that of rangefilter.enable = off.
+LOAD 'rangefilter';
+SET client_min_messages = warning;
+SET max_parallel_workers_per_gather = 0;
+CREATE SCHEMA gate_loop;
+SET search_path = gate_loop, public;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/gates.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
+
+-- What members of fact are asked for, and how often.
+CREATE FUNCTION asked(query text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	PERFORM gates(query);
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN (SELECT string_agg(CASE WHEN g ? 'Skip Cond' THEN 'values' ELSE 'hash table' END || ' of ' || (g->>'Actual Loops') || ' scans', ', ')
+			FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g);
+END
+$$;
+
+-- Does the plan hash a subplan?
+CREATE FUNCTION hashes(query text) RETURNS bool
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan text;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN plan ~ 'hashed SubPlan';
+END
+$$;
+
+-- The cost of a query's plan, as a share of what it costs without gates.
+CREATE FUNCTION cost_share(query text) RETURNS numeric
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	cost float;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	cost := plan->0->'Plan'->>'Total Cost';
+	PERFORM set_config('rangefilter.enable', 'off', true);
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	RETURN round((cost / (plan->0->'Plan'->>'Total Cost')::float)::numeric, 1);
+END
+$$;
+
+-- 20 days, each with 10 of 200 devices; every day all three kinds
+CREATE TABLE fact (day int, device int, kind int, n int) PARTITION BY LIST (day);
+SELECT format('CREATE TABLE fact%s PARTITION OF fact FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', d, d)
+FROM generate_series(0, 19) d \gexec
+INSERT INTO fact SELECT d, d * 10 + n % 10, n % 3, d * 1000 + n FROM generate_series(0, 19) d, generate_series(1, 1000) n;
+CREATE INDEX ON fact USING rangefilter (device);
+CREATE INDEX ON fact USING rangefilter (kind);
+-- of 200 devices 151 are at site 0, where core expects a share of the sites
+CREATE TABLE device (id int PRIMARY KEY, site int) WITH (autovacuum_enabled = off);
+INSERT INTO device SELECT g, greatest(g - 149, 0) FROM generate_series(0, 199) g;
+CREATE TABLE site (id int PRIMARY KEY, name text) WITH (autovacuum_enabled = off);
+INSERT INTO site SELECT g, 'site ' || g FROM generate_series(0, 199) g;
+CREATE TABLE kind (id int PRIMARY KEY, name text) WITH (autovacuum_enabled = off);
+INSERT INTO kind SELECT g, 'kind ' || g FROM generate_series(0, 2) g;
+VACUUM ANALYZE fact, device, site, kind;
+CREATE VIEW at_site AS SELECT d.id FROM device d JOIN site s ON d.site = s.id WHERE s.name = 'site 0';
+
+-- Rows of one table: a loop
+SELECT asked('SELECT count(*) FROM fact JOIN device d ON fact.device = d.id WHERE d.id = 77 OR d.id = 78');
+-- Of a join, one row is expected and 150 come: the hash join
+SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
+SELECT asked('SELECT count(*) FROM at_site d LEFT JOIN fact ON fact.device = d.id');
+-- of a subquery and of a CTE
+SELECT asked('SELECT count(*) FROM fact JOIN (SELECT id FROM at_site OFFSET 0) d ON fact.device = d.id');
+SELECT asked('WITH d AS MATERIALIZED (SELECT id FROM at_site) SELECT count(*) FROM fact JOIN d ON fact.device = d.id');
+-- of an anti-join, whose sides cannot be exchanged
+SELECT asked('SELECT count(*) FROM (SELECT id FROM at_site OFFSET 0) d WHERE NOT EXISTS (SELECT FROM fact WHERE fact.device = d.id)');
+-- of arms of UNION ALL: as good as those of tables
+SELECT asked('SELECT count(*) FROM fact JOIN (SELECT id FROM device WHERE id = 77 UNION ALL SELECT id FROM device WHERE id = 78) d ON fact.device = d.id');
+-- Where only loops can join, the one with gates
+SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device BETWEEN d.id AND d.id + 1');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+-- By another index core joins by the same loop: its cost with gates is not more
+CREATE INDEX fact_device ON fact (device);
+SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
+DROP INDEX fact_device;
+-- GEQO throws join relations away
+SET geqo_threshold = 2;
+SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
+RESET geqo_threshold;
+-- Outer rows that come for each row of a table further up
+CREATE INDEX device_site ON device (site);
+SELECT asked('SELECT count(*) FROM site s LEFT JOIN (device d JOIN fact ON fact.device = d.id) ON d.site = s.id WHERE s.name = ''site 0''');
+DROP INDEX device_site;
+-- values from further up
+SELECT asked('SELECT count(*) FROM at_site d LEFT JOIN (kind k JOIN fact ON fact.kind = k.id AND k.name = ''kind 1'') ON fact.device = d.id');
+-- Joins of partitions: of rows of a table, and of those of a join
+CREATE TABLE event (day int, device int, a int, b int) PARTITION BY LIST (day);
+SELECT format('CREATE TABLE event%s PARTITION OF event FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', d, d)
+FROM generate_series(0, 1) d \gexec
+INSERT INTO event SELECT d, d * 10 + n % 10, n / 10, n / 10 FROM generate_series(0, 1) d, generate_series(1, 1000) n;
+CREATE TABLE shift (day int, a int, b int) PARTITION BY LIST (day);
+SELECT format('CREATE TABLE shift%s PARTITION OF shift FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', d, d)
+FROM generate_series(0, 1) d \gexec
+INSERT INTO shift SELECT d, n, n FROM generate_series(0, 1) d, generate_series(0, 100) n;
+ANALYZE event, shift;
+SET enable_partitionwise_join = on;
+SELECT asked('SELECT count(*) FROM event e JOIN fact ON e.day = fact.day AND e.device = fact.device WHERE e.a = 7 AND e.b = 7 AND fact.day < 2');
+SELECT asked('SELECT count(*) FROM event e JOIN shift s ON e.day = s.day AND e.a = s.a AND e.b = s.b
+	JOIN fact ON e.day = fact.day AND e.device = fact.device WHERE s.a < 20 AND e.b < 20 AND fact.day < 2');
+RESET enable_partitionwise_join;
+-- A hash join that gives its values to gates is made cheaper once
+CREATE INDEX ON event USING rangefilter (device);
+VACUUM ANALYZE event;
+SET enable_nestloop = off;
+SELECT cost_share('SELECT count(*) FROM event e JOIN fact ON e.device = fact.device WHERE e.a = 7 AND e.b = 7');
+RESET enable_nestloop;
+
+-- A value that all members hold closes no gate; of a combination that is not known
+SELECT condition, cost_share('SELECT * FROM fact WHERE ' || condition)
+FROM unnest('{kind = (SELECT 1),device = (SELECT 1),kind = ANY (ARRAY(SELECT 1)),kind = (SELECT 1) AND device = (SELECT 1)}'::text[]) condition;
+
+-- EXISTS on the inner side of a loop: once into a hash table, as without gates
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SELECT hashes('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
+	WHERE d.site = 7 OR EXISTS (SELECT FROM fact WHERE fact.device = d.id AND day < 2 AND n < 10)');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
+DROP SCHEMA gate_loop CASCADE;
