@@ -17,6 +17,7 @@
 #	make bench-wormhole		btree, hash and wormhole side by side
 #	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
 #	make format, format-check	the layout of the C sources
+#	make dist				rangefilter-VERSION.zip for PGXN, of the last commit
 #	make typedefs			update test/tools/typedefs.list after new types
 #
 # demo, test, stress, bench and format also install the packages they need, and touch
@@ -75,7 +76,7 @@ PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
 ifneq ($(filter-out demo test stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
-	format-check typedefs,$(or $(MAKECMDGOALS),all)),)
+	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
 endif
@@ -92,7 +93,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs
+.PHONY: demo test stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -145,3 +146,9 @@ format-check:
 
 typedefs:
 	@bash test/tools/typedefs.sh
+
+DIST_VERSION = $(shell sed -n 's/^   "version": "\(.*\)",/\1/p' META.json)
+
+dist:
+	git archive --format=zip --prefix=rangefilter-$(DIST_VERSION)/ \
+		--output=rangefilter-$(DIST_VERSION).zip HEAD
