@@ -45,13 +45,49 @@
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
-/* custom_private of the list, a CustomScan that is never run. */
-typedef enum RfWatchPrivate
+/* The list that a plan carries, in a CustomScan that is never run. */
+typedef struct RfWatch
 {
-	RF_WATCH_LEAVES,			/* OIDs of tables ... */
-	RF_WATCH_INDEXES,			/* ... and of the indexes asked */
+	List	   *leaves;			/* OIDs of tables ... */
+	List	   *indexes;		/* ... and of the indexes asked */
+	Boolean    *done;			/* in the plan: has it been watched? */
+} RfWatch;
+
+/* Places in custom_private. */
+typedef enum RfWatchPlace
+{
+	RF_WATCH_LEAVES,			/* list of OIDs */
+	RF_WATCH_INDEXES,			/* list of OIDs */
 	RF_WATCH_DONE				/* Boolean */
-} RfWatchPrivate;
+} RfWatchPlace;
+
+/*
+ * The list as a plan carries it.
+ */
+static List *
+write_watch(const RfWatch *watch)
+{
+	Node	   *const fields[] = {
+		[RF_WATCH_LEAVES] = (Node *) watch->leaves,
+		[RF_WATCH_INDEXES] = (Node *) watch->indexes,
+		[RF_WATCH_DONE] = (Node *) watch->done
+	};
+
+	return rf_list_fields(fields, lengthof(fields));
+}
+
+/*
+ * What the list in a plan says.
+ */
+static void
+read_watch(const CustomScan *scan, RfWatch *watch)
+{
+	List	   *fields = scan->custom_private;
+
+	watch->leaves = list_nth(fields, RF_WATCH_LEAVES);
+	watch->indexes = list_nth(fields, RF_WATCH_INDEXES);
+	watch->done = list_nth_node(Boolean, fields, RF_WATCH_DONE);
+}
 
 static const CustomExecMethods watch_exec_methods = {
 	.CustomName = "Range Filter Watch",
@@ -179,9 +215,8 @@ watch_kept(const RfExpansion *expansion, List **leaves, List **indexes)
 void
 rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning)
 {
-	CustomScan *watch;
-	List	   *leaves = NIL;
-	List	   *indexes = NIL;
+	CustomScan *scan;
+	RfWatch		watch = {.done = makeBoolean(false)};
 	ListCell   *cell;
 
 	if (!planning->watch || stmt->parallelModeNeeded)
@@ -189,22 +224,23 @@ rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning)
 	foreach(cell, planning->expansions)
 	{
 		if (((RfExpansion *) lfirst(cell))->watched)
-			watch_kept(lfirst(cell), &leaves, &indexes);
+			watch_kept(lfirst(cell), &watch.leaves, &watch.indexes);
 	}
-	if (leaves == NIL)
+	if (watch.leaves == NIL)
 		return;
-	watch = makeNode(CustomScan);
-	watch->methods = &watch_methods;
-	watch->scan.plan.parallel_safe = false;
-	watch->custom_private = list_make3(leaves, indexes, makeBoolean(false));
-	stmt->subplans = lappend(stmt->subplans, watch);
+	scan = makeNode(CustomScan);
+	scan->methods = &watch_methods;
+	scan->scan.plan.parallel_safe = false;
+	scan->custom_private = write_watch(&watch);
+	stmt->subplans = lappend(stmt->subplans, scan);
 }
 
 /*
- * The list that a plan carries, unless it has been watched; or NULL.
+ * Looks for the list that a plan carries.  False if there is none, or it has been
+ * watched.
  */
-static CustomScan *
-find_watch(const PlannedStmt *stmt)
+static bool
+find_watch(const PlannedStmt *stmt, RfWatch *watch)
 {
 	for (int i = list_length(stmt->subplans) - 1; i >= 0; i--)
 	{
@@ -212,10 +248,12 @@ find_watch(const PlannedStmt *stmt)
 
 		if (plan != NULL && IsA(plan, CustomScan) &&
 			plan->methods == &watch_methods)
-			return boolVal(list_nth(plan->custom_private, RF_WATCH_DONE)) ?
-				NULL : plan;
+		{
+			read_watch(plan, watch);
+			return !watch->done->boolval;
+		}
 	}
-	return NULL;
+	return false;
 }
 
 /*
@@ -224,8 +262,10 @@ find_watch(const PlannedStmt *stmt)
 void
 rf_watch_start(QueryDesc *desc, int eflags)
 {
+	RfWatch		watch;
+
 	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && !IsParallelWorker() &&
-		find_watch(desc->plannedstmt) != NULL)
+		find_watch(desc->plannedstmt, &watch))
 		desc->instrument_options |= INSTRUMENT_ROWS;
 }
 
@@ -246,25 +286,24 @@ compare_watched(const void *a, const void *b)
  * as scanned twice, and so is not watched.
  */
 static void
-make_tables(CustomScan *watch, RfWatchContext *context)
+make_tables(const RfWatch *watch, RfWatchContext *context)
 {
-	List	   *leaves = list_nth(watch->custom_private, RF_WATCH_LEAVES);
-	List	   *indexes = list_nth(watch->custom_private, RF_WATCH_INDEXES);
-	RfWatched  *tables = palloc0(list_length(leaves) * sizeof(RfWatched));
+	int			n = list_length(watch->leaves);
+	RfWatched  *tables = palloc0(n * sizeof(RfWatched));
 
-	for (int i = 0; i < list_length(leaves); i++)
+	for (int i = 0; i < n; i++)
 	{
-		tables[i].leaf = list_nth_oid(leaves, i);
-		tables[i].index = list_nth_oid(indexes, i);
+		tables[i].leaf = list_nth_oid(watch->leaves, i);
+		tables[i].index = list_nth_oid(watch->indexes, i);
 	}
-	qsort(tables, list_length(leaves), sizeof(RfWatched), compare_watched);
-	for (int i = 1; i < list_length(leaves); i++)
+	qsort(tables, n, sizeof(RfWatched), compare_watched);
+	for (int i = 1; i < n; i++)
 	{
 		if (tables[i].leaf == tables[i - 1].leaf)
 			tables[i].nscans = tables[i - 1].nscans = 1;
 	}
 	context->tables = tables;
-	context->n = list_length(leaves);
+	context->n = n;
 }
 
 /*
@@ -329,7 +368,7 @@ note_scan(PlanState *node, void *arg)
  * Counts the scans of a plan that has been executed.
  */
 static void
-count_scans(QueryDesc *desc, CustomScan *watch)
+count_scans(QueryDesc *desc, const RfWatch *watch)
 {
 	RfWatchContext context = {.estate = desc->estate};
 
@@ -350,7 +389,7 @@ count_scans(QueryDesc *desc, CustomScan *watch)
 	pfree(context.tables);
 
 	/* Only this note is ever changed in a plan that may be a cached one. */
-	((Boolean *) list_nth(watch->custom_private, RF_WATCH_DONE))->boolval = true;
+	watch->done->boolval = true;
 }
 
 /*
@@ -359,10 +398,11 @@ count_scans(QueryDesc *desc, CustomScan *watch)
 void
 rf_watch_end(QueryDesc *desc)
 {
-	CustomScan *watch = find_watch(desc->plannedstmt);
+	RfWatch		watch;
 
-	if (watch != NULL && desc->planstate->instrument != NULL)
-		count_scans(desc, watch);
+	if (find_watch(desc->plannedstmt, &watch) &&
+		desc->planstate->instrument != NULL)
+		count_scans(desc, &watch);
 }
 
 /*

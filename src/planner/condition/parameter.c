@@ -52,6 +52,15 @@ typedef struct RfFillContext
 } RfFillContext;
 
 /*
+ * An index of a gate's shape: which keys its columns are, and rf_gate_opclasses().
+ */
+List *
+rf_gate_opclass(List *keys, List *oids)
+{
+	return list_make2(keys, oids);
+}
+
+/*
  * Describes indexes in the form that match.c expects: key number n is
  * attribute n + 1.
  */
@@ -445,7 +454,7 @@ add_index(RfParamContext *context, const RfRelIndex *index)
 		keys = lappend_int(keys, key_number(context, rf_gate_key(index, c)));
 	shape->indexes = lappend_oid(shape->indexes, index->oid);
 	shape->opclasses = lappend(shape->opclasses,
-							   list_make2(keys, rf_gate_opclasses(index)));
+							   rf_gate_opclass(keys, rf_gate_opclasses(index)));
 }
 
 /*

@@ -48,6 +48,7 @@ extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 						  List *clauses, RfGateShape *shape);
 extern Node *rf_gate_key(const RfRelIndex *index, int column);
 extern List *rf_gate_opclasses(const RfRelIndex *index);
+extern List *rf_gate_opclass(List *keys, List *oids);
 extern RfTable *rf_gate_table(List *opclasses);
 extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
 										   Oid opno);

@@ -77,34 +77,32 @@ extern void rf_adjust_subplans(PlannerInfo *root, const RelOptInfo *rel);
 /* ---- gate_plan.c ---- */
 
 /*
- * custom_private of a gate.  custom_exprs are the values that fill run-time
- * parameters.
+ * What a gate asks, as its plan says it.  The plan's custom_exprs are the values
+ * that fill run-time parameters.
  */
-typedef enum RfGatePrivate
+typedef struct RfGateQuestion
 {
-	RF_GATE_CLAUSES,			/* see RfGateShape */
-	RF_GATE_OPCLASSES,
-	RF_GATE_CONVERSIONS,
-	RF_GATE_KEYS,				/* ... of the first member */
-	RF_GATE_MEMBERS,			/* per member a list of OIDs: the table and
+	List	   *clauses;		/* see RfGateShape */
+	List	   *opclasses;
+	List	   *conversions;
+	List	   *keys;			/* ... of the first member */
+	List	   *members;		/* per member a list of OIDs: the table and
 								 * its indexes; NIL: it is never skipped */
-	RF_GATE_PARAMS,				/* integers: PARAM_EXEC the values depend on */
-	RF_GATE_TABLES,				/* OIDs: the tables members belong to */
-	RF_GATE_KEY_RTI,			/* Integer: member the keys are of */
-	RF_GATE_SECURED,			/* Boolean: see secured.c */
-	RF_GATE_CONDITIONS,			/* Integer: so many has the scan below */
-	RF_GATE_JOIN_FILTERS		/* per run-time parameter a join fills,
-								 * integers: its plan_node_id, number of its
-								 * hash clause, and number of the run-time
-								 * parameter */
-} RfGatePrivate;
+	List	   *params;			/* integers: PARAM_EXEC the values depend on */
+	List	   *tables;			/* OIDs: the tables members belong to */
+	int			key_rti;		/* member the keys are of */
+	bool		secured;		/* see secured.c */
+	int			nconditions;	/* so many has the scan below */
+	List	   *join_filters;	/* per run-time parameter a join fills:
+								 * rf_join_filter_place() */
+} RfGateQuestion;
 
 extern const CustomPathMethods rf_gate_path_methods;
 extern const CustomScanMethods rf_gate_methods;
 
 extern bool rf_is_gate(const Plan *plan);
-extern void rf_gate_set_private(CustomScan *gate, RfGatePrivate field,
-								void *value);
+extern void rf_gate_write(CustomScan *gate, const RfGateQuestion *asked);
+extern void rf_gate_read(const CustomScan *gate, RfGateQuestion *asked);
 extern CustomScan *rf_make_gate(const Plan *plan, List *plans,
 								List *scan_tlist);
 extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
@@ -172,7 +170,7 @@ typedef struct RfGateState
 {
 	CustomScanState css;		/* must be first */
 	int			eflags;
-	bool		secured;		/* see secured.c */
+	RfGateQuestion asked;		/* what the plan says */
 	int			nmembers;
 	RfGateMember *members;
 	int			current;		/* member being scanned */
@@ -214,7 +212,8 @@ extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);
-extern void rf_join_filters_init(RfGateState *gate, CustomScan *plan);
+extern List *rf_join_filter_place(int join, int key, int param);
+extern void rf_join_filters_init(RfGateState *gate);
 extern void rf_join_filters_link(QueryDesc *desc);
 extern bool rf_join_filters_read(RfGateState *gate);
 extern void rf_join_filters_fill(const RfGateState *gate, List **clauses,

@@ -157,9 +157,7 @@ static void
 make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 			  const bool *nulls)
 {
-	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
-	List	   *conversions = list_nth(plan->custom_private,
-									   RF_GATE_CONVERSIONS);
+	List	   *clauses = gate->asked.clauses;
 	int			n = list_length(plan->custom_exprs);
 	Datum	   *converted;
 	bool	   *isnull;
@@ -185,7 +183,7 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 		{
 			gate->datums[i] = datumCopy(datums[i], typbyval, typlen);
 			converted[i] = gate->datums[i];
-			if (!convert_value(&converted[i], list_nth_int(conversions, i)))
+			if (!convert_value(&converted[i], list_nth_int(gate->asked.conversions, i)))
 				gate->open = true;
 		}
 	}
@@ -202,8 +200,7 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 				gate->cost = rf_join_filters_cost(match.cond);
 			gate->watchable = gate->watch && gate->nfilters == 0 &&
 				match.cond->kind == RF_COND_PROBE &&
-				list_length(match.clauses) == intVal(list_nth(plan->custom_private,
-															  RF_GATE_CONDITIONS));
+				list_length(match.clauses) == gate->asked.nconditions;
 		}
 		else
 			gate->open = true;
@@ -228,7 +225,7 @@ rf_gate_prepare(RfGateState *gate)
 	gate->current_values = true;
 	if (!rf_enable || estate->es_epq_active != NULL ||
 		estate->es_snapshot == InvalidSnapshot ||
-		(gate->secured && estate->es_instrument != 0))
+		(gate->asked.secured && estate->es_instrument != 0))
 	{
 		gate->open = true;
 		return;

@@ -69,14 +69,12 @@ rf_gate_start(RfGateState *gate, RfGateMember *member, int eflags)
 static void
 init_members(RfGateState *gate, CustomScan *plan)
 {
-	List	   *oids = list_nth(plan->custom_private, RF_GATE_MEMBERS);
-
 	gate->nmembers = list_length(plan->custom_plans);
 	gate->members = palloc0(gate->nmembers * sizeof(RfGateMember));
 	for (int i = 0; i < gate->nmembers; i++)
 	{
 		gate->members[i].plan = list_nth(plan->custom_plans, i);
-		gate->members[i].oids = list_nth(oids, i);
+		gate->members[i].oids = list_nth(gate->asked.members, i);
 	}
 }
 
@@ -131,13 +129,12 @@ init_question(RfGateState *gate, CustomScan *plan)
 	ListCell   *cell;
 	int			nvalues = list_length(plan->custom_exprs);
 
-	foreach(cell, (List *) list_nth(plan->custom_private, RF_GATE_PARAMS))
+	foreach(cell, gate->asked.params)
 		gate->params = bms_add_member(gate->params, lfirst_int(cell));
 	gate->repeated = gate->params != NULL;
 	gate->values = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
-	gate->table = rf_gate_table(list_nth(plan->custom_private,
-										 RF_GATE_OPCLASSES));
-	rf_join_filters_init(gate, plan);
+	gate->table = rf_gate_table(gate->asked.opclasses);
+	rf_join_filters_init(gate);
 	gate->datums = palloc0((nvalues + 1) * sizeof(Datum));
 	gate->nulls = palloc0((nvalues + 1) * sizeof(bool));
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,
@@ -164,7 +161,7 @@ static void
 start_explained(RfGateState *gate, int eflags)
 {
 	bool		ask = !gate->repeated && gate->nfilters == 0 &&
-	!RF_EXPLAIN_GENERIC(eflags) && !gate->secured;
+	!RF_EXPLAIN_GENERIC(eflags) && !gate->asked.secured;
 
 	if (ask)
 		rf_gate_prepare(gate);
@@ -197,7 +194,7 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 	node->ss.ps.resultopsfixed = false;
 
 	gate->eflags = eflags;
-	gate->secured = boolVal(list_nth(plan->custom_private, RF_GATE_SECURED));
+	rf_gate_read(plan, &gate->asked);
 	init_members(gate, plan);
 	init_question(gate, plan);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)

@@ -62,17 +62,18 @@ restore_clause(Node *node, void *arg)
  * The condition as SQL.
  */
 static char *
-condition_text(CustomScan *gate, List *clauses, List *ancestors,
+condition_text(RfGateState *gate, List *clauses, List *ancestors,
 			   ExplainState *es)
 {
+	CustomScan *plan = (CustomScan *) gate->css.ss.ps.plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
-												   &gate->scan.plan, ancestors);
+												   &plan->scan.plan, ancestors);
 	RfShowContext show;
 	Node	   *condition;
 
-	show.values = gate->custom_exprs;
-	show.keys = list_nth(gate->custom_private, RF_GATE_KEYS);
-	show.rti = intVal(list_nth(gate->custom_private, RF_GATE_KEY_RTI));
+	show.values = plan->custom_exprs;
+	show.keys = gate->asked.keys;
+	show.rti = gate->asked.key_rti;
 	condition = restore_clause((Node *) clauses, &show);
 	return deparse_expression((Node *) make_ands_explicit((List *) condition),
 							  context, false, false);
@@ -112,12 +113,12 @@ show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
  * from it.
  */
 static List *
-asked_indexes(CustomScan *gate)
+asked_indexes(const RfGateState *gate)
 {
 	List	   *oids = NIL;
 	ListCell   *cell;
 
-	foreach(cell, (List *) list_nth(gate->custom_private, RF_GATE_MEMBERS))
+	foreach(cell, gate->asked.members)
 	{
 		List	   *member = lfirst(cell);
 
@@ -127,7 +128,7 @@ asked_indexes(CustomScan *gate)
 
 			if (!OidIsValid(oid))
 				continue;
-			if (list_length(gate->custom_plans) > 1 &&
+			if (gate->nmembers > 1 &&
 				get_rel_relispartition(oid))
 				oid = llast_oid(get_partition_ancestors(oid));
 			oids = list_append_unique_oid(oids, oid);
@@ -150,7 +151,7 @@ complete_children(RfGateState *gate)
 	{
 		RfGateMember *member = &gate->members[i];
 
-		if (member->state == NULL && (gate->nmembers == 1 || gate->secured))
+		if (member->state == NULL && (gate->nmembers == 1 || gate->asked.secured))
 			rf_gate_start(gate, member, gate->eflags | EXEC_FLAG_EXPLAIN_ONLY);
 		if (member->state != NULL)
 			states = lappend(states, member->state);
@@ -184,23 +185,21 @@ void
 rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	RfGateState *gate = (RfGateState *) node;
-	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
-	List	   *clauses = list_nth(plan->custom_private, RF_GATE_CLAUSES);
+	List	   *clauses;
 
 	complete_children(gate);
 	if (gate->nmembers > 1)
 		ExplainPropertyText("Table",
-							rf_relation_names(list_nth(plan->custom_private,
-													   RF_GATE_TABLES),
-											  es->verbose), es);
+							rf_relation_names(gate->asked.tables, es->verbose),
+							es);
 	ExplainPropertyText("Filter Index",
-						rf_relation_names(asked_indexes(plan), es->verbose),
+						rf_relation_names(asked_indexes(gate), es->verbose),
 						es);
-	clauses = rf_gate_own_clauses(gate, clauses);
+	clauses = rf_gate_own_clauses(gate, gate->asked.clauses);
 	if (clauses != NIL)
 		ExplainPropertyText("Skip Cond",
-							condition_text(plan, clauses, ancestors, es), es);
+							condition_text(gate, clauses, ancestors, es), es);
 	show_join_conditions(gate, ancestors, es);
-	if (!gate->secured)
+	if (!gate->asked.secured)
 		show_counts(gate, es);
 }

@@ -68,19 +68,28 @@ typedef struct RfLinking
 static bool links_pending = false;
 
 /*
+ * A run-time parameter that a join fills, as a gate's plan has it: the join's
+ * plan_node_id, the number of its hash clause, and that of the parameter.
+ */
+List *
+rf_join_filter_place(int join, int key, int param)
+{
+	return list_make3_int(join, key, param);
+}
+
+/*
  * What of a gate's plan is about joins.
  */
 void
-rf_join_filters_init(RfGateState *gate, CustomScan *plan)
+rf_join_filters_init(RfGateState *gate)
 {
-	List	   *filters = list_nth(plan->custom_private, RF_GATE_JOIN_FILTERS);
 	ListCell   *cell;
 
-	gate->nfilters = list_length(filters);
+	gate->nfilters = list_length(gate->asked.join_filters);
 	if (gate->nfilters == 0)
 		return;
 	gate->filters = palloc0(gate->nfilters * sizeof(RfGateJoinFilter));
-	foreach(cell, filters)
+	foreach(cell, gate->asked.join_filters)
 	{
 		RfGateJoinFilter *filter = &gate->filters[foreach_current_index(cell)];
 

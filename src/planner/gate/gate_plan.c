@@ -26,6 +26,66 @@
 #include "planner/gate/gate.h"
 #include "planner/planning/planning.h"
 
+/* Places in custom_private. */
+typedef enum RfGatePlace
+{
+	RF_GATE_CLAUSES,			/* lists ... */
+	RF_GATE_OPCLASSES,
+	RF_GATE_CONVERSIONS,
+	RF_GATE_KEYS,
+	RF_GATE_MEMBERS,
+	RF_GATE_PARAMS,
+	RF_GATE_TABLES,
+	RF_GATE_JOIN_FILTERS,
+	RF_GATE_KEY_RTI,			/* Integer */
+	RF_GATE_SECURED,			/* Boolean */
+	RF_GATE_CONDITIONS			/* Integer */
+} RfGatePlace;
+
+/*
+ * Has a gate's plan say what it asks.
+ */
+void
+rf_gate_write(CustomScan *gate, const RfGateQuestion *asked)
+{
+	Node	   *const fields[] = {
+		[RF_GATE_CLAUSES] = (Node *) asked->clauses,
+		[RF_GATE_OPCLASSES] = (Node *) asked->opclasses,
+		[RF_GATE_CONVERSIONS] = (Node *) asked->conversions,
+		[RF_GATE_KEYS] = (Node *) asked->keys,
+		[RF_GATE_MEMBERS] = (Node *) asked->members,
+		[RF_GATE_PARAMS] = (Node *) asked->params,
+		[RF_GATE_TABLES] = (Node *) asked->tables,
+		[RF_GATE_JOIN_FILTERS] = (Node *) asked->join_filters,
+		[RF_GATE_KEY_RTI] = (Node *) makeInteger(asked->key_rti),
+		[RF_GATE_SECURED] = (Node *) makeBoolean(asked->secured),
+		[RF_GATE_CONDITIONS] = (Node *) makeInteger(asked->nconditions)
+	};
+
+	gate->custom_private = rf_list_fields(fields, lengthof(fields));
+}
+
+/*
+ * What a gate asks.  The lists are those of the plan.
+ */
+void
+rf_gate_read(const CustomScan *gate, RfGateQuestion *asked)
+{
+	List	   *fields = gate->custom_private;
+
+	asked->clauses = list_nth(fields, RF_GATE_CLAUSES);
+	asked->opclasses = list_nth(fields, RF_GATE_OPCLASSES);
+	asked->conversions = list_nth(fields, RF_GATE_CONVERSIONS);
+	asked->keys = list_nth(fields, RF_GATE_KEYS);
+	asked->members = list_nth(fields, RF_GATE_MEMBERS);
+	asked->params = list_nth(fields, RF_GATE_PARAMS);
+	asked->tables = list_nth(fields, RF_GATE_TABLES);
+	asked->join_filters = list_nth(fields, RF_GATE_JOIN_FILTERS);
+	asked->key_rti = intVal(list_nth(fields, RF_GATE_KEY_RTI));
+	asked->secured = boolVal(list_nth(fields, RF_GATE_SECURED));
+	asked->nconditions = intVal(list_nth(fields, RF_GATE_CONDITIONS));
+}
+
 /*
  * PlanCustomPath
  */
@@ -38,6 +98,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	Oid			relid = root->simple_rte_array[rel->relid]->relid;
 	Index		top = rf_outermost_relation(root, rel->relid);
 	RfGateShape shape;
+	RfGateQuestion asked = {0};
 
 	if (!rf_gate_shape(root, rel, rf_gate_indexes(rel),
 					   rf_usable_clauses(rel, clauses), &shape))
@@ -53,20 +114,15 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	gate->custom_exprs = copyObject(shape.values);
 	gate->methods = &rf_gate_methods;
 
-	/* In the order of RfGatePrivate. */
-	gate->custom_private = list_make5(shape.clauses, shape.opclasses,
-									  shape.conversions, shape.keys,
-									  list_make1(lcons_oid(relid,
-														   shape.indexes)));
-	gate->custom_private = lappend(gate->custom_private, NIL);
-	gate->custom_private = lappend(gate->custom_private,
-								   list_make1_oid(root->simple_rte_array[top]->relid));
-	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
-	gate->custom_private = lappend(gate->custom_private,
-								   makeBoolean(rf_gate_is_secured(rel)));
-	gate->custom_private = lappend(gate->custom_private,
-								   makeInteger(list_length(clauses)));
-	gate->custom_private = lappend(gate->custom_private, NIL);
+	asked.clauses = shape.clauses;
+	asked.opclasses = shape.opclasses;
+	asked.conversions = shape.conversions;
+	asked.keys = shape.keys;
+	asked.members = list_make1(lcons_oid(relid, shape.indexes));
+	asked.tables = list_make1_oid(root->simple_rte_array[top]->relid);
+	asked.secured = rf_gate_is_secured(rel);
+	asked.nconditions = list_length(clauses);
+	rf_gate_write(gate, &asked);
 	rf_mark_plan(root);
 	return &gate->scan.plan;
 }
@@ -200,27 +256,19 @@ push_down_target(CustomScan *gate)
 }
 
 /*
- * Sets one of a gate's private fields.
- */
-void
-rf_gate_set_private(CustomScan *gate, RfGatePrivate field, void *value)
-{
-	lfirst(list_nth_cell(gate->custom_private, field)) = value;
-}
-
-/*
  * What is known of a gate only when its plan is complete.
  */
 static void
 finish_gate(CustomScan *gate)
 {
-	List	   *params = NIL;
+	RfGateQuestion asked;
 
 	push_down_target(gate);
-	(void) collect_params((Node *) gate->custom_exprs, &params);
-	rf_gate_set_private(gate, RF_GATE_PARAMS, params);
-	rf_gate_set_private(gate, RF_GATE_KEY_RTI,
-						makeInteger(bms_singleton_member(gate->custom_relids)));
+	rf_gate_read(gate, &asked);
+	asked.params = NIL;
+	(void) collect_params((Node *) gate->custom_exprs, &asked.params);
+	asked.key_rti = bms_singleton_member(gate->custom_relids);
+	rf_gate_write(gate, &asked);
 }
 
 /*
@@ -229,17 +277,14 @@ finish_gate(CustomScan *gate)
 static bool
 ask_the_same(CustomScan *a, CustomScan *b)
 {
-	static const RfGatePrivate fields[] = {
-		RF_GATE_CLAUSES, RF_GATE_OPCLASSES, RF_GATE_CONVERSIONS
-	};
+	RfGateQuestion x;
+	RfGateQuestion y;
 
-	for (int i = 0; i < lengthof(fields); i++)
-	{
-		if (!equal(list_nth(a->custom_private, fields[i]),
-				   list_nth(b->custom_private, fields[i])))
-			return false;
-	}
-	return equal(a->custom_exprs, b->custom_exprs);
+	rf_gate_read(a, &x);
+	rf_gate_read(b, &y);
+	return equal(x.clauses, y.clauses) && equal(x.opclasses, y.opclasses) &&
+		equal(x.conversions, y.conversions) &&
+		equal(a->custom_exprs, b->custom_exprs);
 }
 
 /*
@@ -252,12 +297,12 @@ merge_gates(Append *append, CustomScan *first)
 {
 	CustomScan *merged;
 	List	   *plans = NIL;
-	List	   *members = NIL;
-	List	   *tables = NIL;
-	bool		secured = false;
-	int			nconditions = 0;
+	RfGateQuestion all;
 	ListCell   *cell;
 
+	rf_gate_read(first, &all);
+	all.members = NIL;
+	all.tables = NIL;
 	merged = rf_make_gate(&append->plan, NIL, first->custom_scan_tlist);
 	merged->custom_relids = bms_copy(append->apprelids);
 	foreach(cell, append->appendplans)
@@ -266,33 +311,26 @@ merge_gates(Append *append, CustomScan *first)
 
 		if (rf_is_gate(&gate->scan.plan) && ask_the_same(gate, first))
 		{
-			members = list_concat(members, list_nth(gate->custom_private,
-													RF_GATE_MEMBERS));
-			tables = list_concat_unique_oid(tables,
-											list_nth(gate->custom_private,
-													 RF_GATE_TABLES));
-			secured = secured || boolVal(list_nth(gate->custom_private,
-												  RF_GATE_SECURED));
-			nconditions = Max(nconditions,
-							  intVal(list_nth(gate->custom_private,
-											  RF_GATE_CONDITIONS)));
+			RfGateQuestion one;
+
+			rf_gate_read(gate, &one);
+			all.members = list_concat(all.members, one.members);
+			all.tables = list_concat_unique_oid(all.tables, one.tables);
+			all.secured = all.secured || one.secured;
+			all.nconditions = Max(all.nconditions, one.nconditions);
 			plans = list_concat(plans, gate->custom_plans);
 			merged->custom_relids = bms_add_members(merged->custom_relids,
 													gate->custom_relids);
 		}
 		else
 		{
-			members = lappend(members, NIL);
+			all.members = lappend(all.members, NIL);
 			plans = lappend(plans, gate);
 		}
 	}
 	merged->custom_plans = plans;
 	merged->custom_exprs = first->custom_exprs;
-	merged->custom_private = list_copy(first->custom_private);
-	rf_gate_set_private(merged, RF_GATE_MEMBERS, members);
-	rf_gate_set_private(merged, RF_GATE_TABLES, tables);
-	rf_gate_set_private(merged, RF_GATE_SECURED, makeBoolean(secured));
-	rf_gate_set_private(merged, RF_GATE_CONDITIONS, makeInteger(nconditions));
+	rf_gate_write(merged, &all);
 	return merged;
 }
 

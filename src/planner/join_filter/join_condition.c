@@ -364,10 +364,10 @@ is_alike(const RfFilteredScan *scan, const RfFilteredScan *model, int nfilters)
  * Adds indexes to what a gate knows of.  Their columns get numbers of their own.
  */
 static List *
-add_opclasses(CustomScan *gate, List *indexes, int first_key, int nfilters)
+add_opclasses(const RfGateQuestion *asked, List *indexes, int first_key,
+			  int nfilters)
 {
-	List	   *opclasses = list_copy(list_nth(gate->custom_private,
-											   RF_GATE_OPCLASSES));
+	List	   *opclasses = list_copy(asked->opclasses);
 	int			unused = first_key + nfilters;
 	ListCell   *cell;
 
@@ -380,7 +380,7 @@ add_opclasses(CustomScan *gate, List *indexes, int first_key, int nfilters)
 		foreach(key, index->keys)
 			keys = lappend_int(keys, lfirst_int(key) < 0 ? unused++ :
 							   first_key + lfirst_int(key));
-		opclasses = lappend(opclasses, list_make2(keys, index->oids));
+		opclasses = lappend(opclasses, rf_gate_opclass(keys, index->oids));
 	}
 	return opclasses;
 }
@@ -414,14 +414,12 @@ make_condition(const RfJoinFilter *filter, int key, Node *expr, int number)
  * indexes know of them.  False if there are none.
  */
 static bool
-add_conditions(RfPushdown *pushdown, CustomScan *gate, List *filters,
+add_conditions(CustomScan *gate, RfGateQuestion *asked, List *filters,
 			   const RfFilteredScan *model, List *opclasses, int first_key)
 {
 	RfTable    *table = rf_gate_table(opclasses);
-	List	   *clauses = list_copy(list_nth(gate->custom_private,
-											 RF_GATE_CLAUSES));
-	List	   *conversions = list_copy(list_nth(gate->custom_private,
-												 RF_GATE_CONVERSIONS));
+	List	   *clauses = list_copy(asked->clauses);
+	List	   *conversions = list_copy(asked->conversions);
 	List	   *exprs = list_copy(gate->custom_exprs);
 	List	   *join_filters = NIL;
 	ListCell   *cell;
@@ -443,17 +441,15 @@ add_conditions(RfPushdown *pushdown, CustomScan *gate, List *filters,
 		conversions = lappend_int(conversions, RF_AS_IS);
 		exprs = lappend(exprs, makeNullConst(filter->array, -1,
 											 filter->clause->inputcollid));
-		join_filters = lappend(join_filters, list_make3_int(filter->join,
-															filter->key,
-															param));
+		join_filters = lappend(join_filters, rf_join_filter_place(filter->join, filter->key, param));
 	}
 	if (join_filters == NIL)
 		return false;
 	gate->custom_exprs = exprs;
-	rf_gate_set_private(gate, RF_GATE_OPCLASSES, opclasses);
-	rf_gate_set_private(gate, RF_GATE_CLAUSES, clauses);
-	rf_gate_set_private(gate, RF_GATE_CONVERSIONS, conversions);
-	rf_gate_set_private(gate, RF_GATE_JOIN_FILTERS, join_filters);
+	asked->opclasses = opclasses;
+	asked->clauses = clauses;
+	asked->conversions = conversions;
+	asked->join_filters = join_filters;
 	return true;
 }
 
@@ -489,14 +485,11 @@ add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
  * Lets a gate know which indexes its members have.
  */
 static void
-add_members(RfPushdown *pushdown, CustomScan *gate, const RfFilteredScan *scans,
-			const RfFilteredScan *model, List *indexes, int nold, int nfilters,
-			bool secured)
+add_members(RfGateQuestion *asked, const RfFilteredScan *scans,
+			const RfFilteredScan *model, List *indexes, int nold, int nfilters)
 {
-	List	   *members = list_copy(list_nth(gate->custom_private,
-											 RF_GATE_MEMBERS));
-	List	   *tables = list_copy(list_nth(gate->custom_private,
-											RF_GATE_TABLES));
+	List	   *members = list_copy(asked->members);
+	List	   *tables = list_copy(asked->tables);
 	ListCell   *cell;
 
 	foreach(cell, members)
@@ -522,10 +515,8 @@ add_members(RfPushdown *pushdown, CustomScan *gate, const RfFilteredScan *scans,
 				lfirst(cell) = lappend_oid(lfirst(cell), InvalidOid);
 		}
 	}
-	rf_gate_set_private(gate, RF_GATE_MEMBERS, members);
-	rf_gate_set_private(gate, RF_GATE_TABLES, tables);
-	if (secured)
-		rf_gate_set_private(gate, RF_GATE_SECURED, makeBoolean(true));
+	asked->members = members;
+	asked->tables = tables;
 }
 
 /*
@@ -560,13 +551,15 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 {
 	int			n = list_length(gate->custom_plans);
 	int			nfilters = list_length(filters);
-	int			first_key = list_length(list_nth(gate->custom_private,
-												 RF_GATE_KEYS));
-	int			nold = list_length(list_nth(gate->custom_private,
-											RF_GATE_OPCLASSES));
 	RfFilteredScan *scans = palloc(n * sizeof(RfFilteredScan));
+	RfGateQuestion asked;
+	int			first_key;
+	int			nold;
 	bool		secured = false;
 
+	rf_gate_read(gate, &asked);
+	first_key = list_length(asked.keys);
+	nold = list_length(asked.opclasses);
 	for (int i = 0; i < n; i++)
 	{
 		read_scan(pushdown, list_nth(gate->custom_plans, i), filters, &scans[i]);
@@ -580,12 +573,13 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 		choose_indexes(&scans[i], nfilters) : NIL;
 
 		if (indexes != NIL &&
-			add_conditions(pushdown, gate, filters, &scans[i],
-						   add_opclasses(gate, indexes, first_key, nfilters),
+			add_conditions(gate, &asked, filters, &scans[i],
+						   add_opclasses(&asked, indexes, first_key, nfilters),
 						   first_key))
 		{
-			add_members(pushdown, gate, scans, &scans[i], indexes, nold,
-						nfilters, secured);
+			add_members(&asked, scans, &scans[i], indexes, nold, nfilters);
+			asked.secured = asked.secured || secured;
+			rf_gate_write(gate, &asked);
 			return list_nth(gate->custom_plans, i);
 		}
 	}

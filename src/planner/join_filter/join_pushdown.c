@@ -126,19 +126,11 @@ static CustomScan *
 make_gate(const Plan *plan, List *plans, List *tlist)
 {
 	CustomScan *gate = rf_make_gate(plan, plans, tlist);
-	List	   *members = NIL;
+	RfGateQuestion asked = {0};
 
 	for (int i = 0; i < list_length(plans); i++)
-		members = lappend(members, NIL);
-
-	/* In the order of RfGatePrivate. */
-	gate->custom_private = list_make5(NIL, NIL, NIL, NIL, members);
-	gate->custom_private = lappend(gate->custom_private, NIL);
-	gate->custom_private = lappend(gate->custom_private, NIL);
-	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
-	gate->custom_private = lappend(gate->custom_private, makeBoolean(false));
-	gate->custom_private = lappend(gate->custom_private, makeInteger(0));
-	gate->custom_private = lappend(gate->custom_private, NIL);
+		asked.members = lappend(asked.members, NIL);
+	rf_gate_write(gate, &asked);
 	return gate;
 }
 

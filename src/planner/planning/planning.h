@@ -5,7 +5,7 @@
  *
  *	  planning.c	which planning is ours; marks in plans
  *	  secured.c		tables of which plans must not tell
- *	  inert.c		nodes that a plan carries along and nobody runs
+ *	  inert.c		nodes that a plan carries along and nobody runs; what nodes say
  *
  *-------------------------------------------------------------------------
  */
@@ -75,6 +75,8 @@ extern void rf_inert_begin(CustomScanState *node, EState *estate, int eflags);
 extern TupleTableSlot *rf_inert_exec(CustomScanState *node);
 extern void rf_inert_end(CustomScanState *node);
 extern void rf_inert_rescan(CustomScanState *node);
+
+extern List *rf_list_fields(Node *const *fields, int n);
 
 #define RF_INERT_METHODS \
 	.BeginCustomScan = rf_inert_begin, \

@@ -28,17 +28,64 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
-/* An entry is a list of these. */
-typedef enum RfExplainField
+/* An entry. */
+typedef struct RfExplain
 {
-	RF_EXPLAIN_TABLE,			/* list of one OID */
+	Oid			table;
+	char	   *alias;
+	List	   *indexes;		/* OIDs */
+	List	   *clauses;		/* expressions, varno 1 ... */
+	Oid			clause_table;	/* ... for this table */
+	int			skipped;
+	int			considered;
+} RfExplain;
+
+/* Places in the list that it is in a plan. */
+typedef enum RfExplainPlace
+{
+	RF_EXPLAIN_TABLES,			/* list of two OIDs: table, clause_table */
 	RF_EXPLAIN_ALIAS,			/* String */
 	RF_EXPLAIN_INDEXES,			/* list of OIDs */
-	RF_EXPLAIN_CLAUSES,			/* list of expressions, varno 1 ... */
-	RF_EXPLAIN_CLAUSE_TABLE,	/* ... for this table: list of one OID */
+	RF_EXPLAIN_CLAUSES,			/* list of expressions */
 	RF_EXPLAIN_SKIPPED,			/* Integer */
 	RF_EXPLAIN_CONSIDERED		/* Integer */
-} RfExplainField;
+} RfExplainPlace;
+
+/*
+ * An entry as a plan carries it.
+ */
+static List *
+write_entry(const RfExplain *entry)
+{
+	Node	   *const fields[] = {
+		[RF_EXPLAIN_TABLES] = (Node *) list_make2_oid(entry->table,
+													  entry->clause_table),
+		[RF_EXPLAIN_ALIAS] = (Node *) makeString(entry->alias),
+		[RF_EXPLAIN_INDEXES] = (Node *) entry->indexes,
+		[RF_EXPLAIN_CLAUSES] = (Node *) entry->clauses,
+		[RF_EXPLAIN_SKIPPED] = (Node *) makeInteger(entry->skipped),
+		[RF_EXPLAIN_CONSIDERED] = (Node *) makeInteger(entry->considered)
+	};
+
+	return rf_list_fields(fields, lengthof(fields));
+}
+
+/*
+ * What an entry in a plan says.
+ */
+static void
+read_entry(List *fields, RfExplain *entry)
+{
+	List	   *tables = list_nth(fields, RF_EXPLAIN_TABLES);
+
+	entry->table = linitial_oid(tables);
+	entry->clause_table = lsecond_oid(tables);
+	entry->alias = strVal(list_nth(fields, RF_EXPLAIN_ALIAS));
+	entry->indexes = list_nth(fields, RF_EXPLAIN_INDEXES);
+	entry->clauses = list_nth(fields, RF_EXPLAIN_CLAUSES);
+	entry->skipped = intVal(list_nth(fields, RF_EXPLAIN_SKIPPED));
+	entry->considered = intVal(list_nth(fields, RF_EXPLAIN_CONSIDERED));
+}
 
 /*
  * Makes a clause about one relation refer to varno 1, by plain column names.
@@ -118,10 +165,7 @@ make_entry(List *expansions, RfExpansion *first)
 {
 	RangeTblEntry *rte = first->root->simple_rte_array[first->top_rti];
 	RfExpansion *matched = NULL;
-	List	   *clauses;
-	List	   *entry;
-	int			skipped = 0;
-	int			considered = 0;
+	RfExplain	entry = {0};
 	ListCell   *cell;
 
 	foreach(cell, expansions)
@@ -132,22 +176,19 @@ make_entry(List *expansions, RfExpansion *first)
 			continue;
 		if (matched == NULL && expansion->match.cond != NULL)
 			matched = expansion;
-		skipped += bms_num_members(expansion->excluded);
-		considered += bms_num_members(expansion->leaves);
+		entry.skipped += bms_num_members(expansion->excluded);
+		entry.considered += bms_num_members(expansion->leaves);
 	}
-	if (skipped == 0)
+	if (entry.skipped == 0)
 		return NIL;
 
-	clauses = copyObject(matched->match.clauses);
-	(void) rename_vars((Node *) clauses, NULL);
-	entry = list_make2(list_make1_oid(rte->relid),
-					   makeString(pstrdup(rte->eref->aliasname)));
-	entry = lappend(entry, rf_cond_indexes(matched->match.cond));
-	entry = lappend(entry, clauses);
-	entry = lappend(entry, list_make1_oid(matched->relid));
-	entry = lappend(entry, makeInteger(skipped));
-	entry = lappend(entry, makeInteger(considered));
-	return entry;
+	entry.table = rte->relid;
+	entry.alias = pstrdup(rte->eref->aliasname);
+	entry.indexes = rf_cond_indexes(matched->match.cond);
+	entry.clauses = copyObject(matched->match.clauses);
+	(void) rename_vars((Node *) entry.clauses, NULL);
+	entry.clause_table = matched->relid;
+	return write_entry(&entry);
 }
 
 /*
@@ -249,15 +290,13 @@ name_params(Node *node, void *context)
  * The condition used, as SQL.
  */
 static char *
-condition_text(List *entry)
+condition_text(const RfExplain *entry)
 {
-	Oid			relid = linitial_oid(list_nth(entry, RF_EXPLAIN_CLAUSE_TABLE));
-	char	   *alias = strVal(list_nth(entry, RF_EXPLAIN_ALIAS));
-	List	   *clauses = list_nth(entry, RF_EXPLAIN_CLAUSES);
+	List	   *clauses = (List *) name_params((Node *) entry->clauses, NULL);
 
-	clauses = (List *) name_params((Node *) clauses, NULL);
 	return deparse_expression((Node *) make_ands_explicit(clauses),
-							  deparse_context_for(alias, relid),
+							  deparse_context_for(entry->alias,
+												  entry->clause_table),
 							  false, false);
 }
 
@@ -281,12 +320,12 @@ rf_explain_counts(double skipped, double considered, ExplainState *es)
  * Shows one entry.
  */
 static void
-explain_entry(List *entry, ExplainState *es)
+explain_entry(const RfExplain *entry, ExplainState *es)
 {
-	List	   *table = list_nth(entry, RF_EXPLAIN_TABLE);
-	char	   *alias = strVal(list_nth(entry, RF_EXPLAIN_ALIAS));
-	char	   *name = get_rel_name(linitial_oid(table));
-	char	   *label = rf_relation_names(table, es->verbose);
+	const char *alias = entry->alias;
+	char	   *name = get_rel_name(entry->table);
+	char	   *label = rf_relation_names(list_make1_oid(entry->table),
+										  es->verbose);
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
@@ -300,11 +339,9 @@ explain_entry(List *entry, ExplainState *es)
 							psprintf("%s %s", label, quote_identifier(alias)),
 							es);
 	ExplainPropertyText("Filter Index",
-						rf_relation_names(list_nth(entry, RF_EXPLAIN_INDEXES),
-										  es->verbose), es);
+						rf_relation_names(entry->indexes, es->verbose), es);
 	ExplainPropertyText("Skip Cond", condition_text(entry), es);
-	rf_explain_counts(intVal(list_nth(entry, RF_EXPLAIN_SKIPPED)),
-					  intVal(list_nth(entry, RF_EXPLAIN_CONSIDERED)), es);
+	rf_explain_counts(entry->skipped, entry->considered, es);
 }
 
 /*
@@ -314,18 +351,21 @@ explain_entry(List *entry, ExplainState *es)
 static void
 explain_guard(CustomScanState *node, List *ancestors, ExplainState *es)
 {
-	CustomScan *guard = (CustomScan *) node->ss.ps.plan;
-	List	   *entries = list_nth(guard->custom_private, RF_GUARD_TABLES);
-	bool		several = list_length(entries) > 1;
+	RfGuard		guard;
+	RfExplain	entry;
+	bool		several;
 	ListCell   *cell;
 
+	rf_read_guard((CustomScan *) node->ss.ps.plan, &guard);
+	several = list_length(guard.tables) > 1;
 	if (several)
 		ExplainOpenGroup("Tables", "Tables", false, es);
-	foreach(cell, entries)
+	foreach(cell, guard.tables)
 	{
+		read_entry(lfirst(cell), &entry);
 		if (several)
 			ExplainOpenGroup("Filtered Table", NULL, true, es);
-		explain_entry(lfirst(cell), es);
+		explain_entry(&entry, es);
 		if (several)
 			ExplainCloseGroup("Filtered Table", NULL, true, es);
 	}

@@ -41,6 +41,52 @@ const CustomScanMethods rf_guard_methods = {
 	.CreateCustomScanState = rf_create_guard_state
 };
 
+/* Places in custom_private. */
+typedef enum RfGuardPlace
+{
+	RF_GUARD_QUERY,				/* Query */
+	RF_GUARD_CURSOR_OPTIONS,	/* Integer */
+	RF_GUARD_HASH,				/* Integer */
+	RF_GUARD_PROBES,			/* List */
+	RF_GUARD_STATE,				/* Const */
+	RF_GUARD_TABLES				/* List */
+} RfGuardPlace;
+
+/*
+ * A guard as a plan carries it.  The state is in a constant.
+ */
+static List *
+write_guard(const RfGuard *guard, Const *state)
+{
+	Node	   *const fields[] = {
+		[RF_GUARD_QUERY] = (Node *) guard->query,
+		[RF_GUARD_CURSOR_OPTIONS] = (Node *) makeInteger(guard->cursor_options),
+		[RF_GUARD_HASH] = (Node *) makeInteger((int) guard->hash),
+		[RF_GUARD_PROBES] = (Node *) guard->probes,
+		[RF_GUARD_STATE] = (Node *) state,
+		[RF_GUARD_TABLES] = (Node *) guard->tables
+	};
+
+	return rf_list_fields(fields, lengthof(fields));
+}
+
+/*
+ * What the guard of a plan says.
+ */
+void
+rf_read_guard(const CustomScan *scan, RfGuard *guard)
+{
+	List	   *fields = scan->custom_private;
+	Const	   *state = list_nth_node(Const, fields, RF_GUARD_STATE);
+
+	guard->query = list_nth_node(Query, fields, RF_GUARD_QUERY);
+	guard->cursor_options = intVal(list_nth(fields, RF_GUARD_CURSOR_OPTIONS));
+	guard->hash = (uint32) intVal(list_nth(fields, RF_GUARD_HASH));
+	guard->probes = list_nth(fields, RF_GUARD_PROBES);
+	guard->state = (RfGuardState *) DatumGetPointer(state->constvalue);
+	guard->tables = list_nth(fields, RF_GUARD_TABLES);
+}
+
 /*
  * Was the plan of this subquery discarded?  The planner puts NULL into the
  * list of subplans for discarded plans, for example for alternatives of
@@ -224,39 +270,33 @@ make_init_plan(PlannedStmt *stmt)
 void
 rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
 {
-	CustomScan *guard;
+	CustomScan *scan;
+	RfGuard		guard;
 	List	   *expansions;
-	uint32		hash;
 
 	expansions = used_expansions(stmt, planning);
 	if (expansions == NIL)
 		return;
 
-	hash = next_hash();
-	guard = makeNode(CustomScan);
-	guard->methods = &rf_guard_methods;
-	guard->scan.plan.parallel_safe = false;
-	guard->custom_private = list_make1(planning->saved);
-	guard->custom_private = lappend(guard->custom_private,
-									makeInteger(planning->cursor_options));
-	guard->custom_private = lappend(guard->custom_private,
-									makeInteger((int) hash));
-	guard->custom_private = lappend(guard->custom_private,
-									make_probes(planning));
-	guard->custom_private = lappend(guard->custom_private,
-									make_state(planning, expansions));
-	guard->custom_private = lappend(guard->custom_private,
-									rf_explain_tables(planning->glob, expansions));
-	stmt->subplans = lappend(stmt->subplans, guard);
+	guard.query = planning->saved;
+	guard.cursor_options = planning->cursor_options;
+	guard.hash = next_hash();
+	guard.probes = make_probes(planning);
+	guard.tables = rf_explain_tables(planning->glob, expansions);
+	scan = makeNode(CustomScan);
+	scan->methods = &rf_guard_methods;
+	scan->scan.plan.parallel_safe = false;
+	scan->custom_private = write_guard(&guard, make_state(planning, expansions));
+	stmt->subplans = lappend(stmt->subplans, scan);
 	make_init_plan(stmt);
-	rf_add_inval_item(stmt, hash);
+	rf_add_inval_item(stmt, guard.hash);
 }
 
 /*
- * The guard of a plan, or NULL.
+ * Looks for the guard of a plan.  False if there is none.
  */
-CustomScan *
-rf_find_guard(const PlannedStmt *stmt)
+bool
+rf_find_guard(const PlannedStmt *stmt, RfGuard *guard)
 {
 	for (int i = list_length(stmt->subplans) - 1; i >= 0; i--)
 	{
@@ -264,9 +304,12 @@ rf_find_guard(const PlannedStmt *stmt)
 
 		if (plan != NULL && IsA(plan, CustomScan) &&
 			((CustomScan *) plan)->methods == &rf_guard_methods)
-			return (CustomScan *) plan;
+		{
+			rf_read_guard((CustomScan *) plan, guard);
+			return true;
+		}
 	}
-	return NULL;
+	return false;
 }
 
 /*
@@ -274,18 +317,17 @@ rf_find_guard(const PlannedStmt *stmt)
  * the planner.
  */
 static bool
-check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
+check_skips(const RfGuard *guard, RfRecheck *recheck)
 {
-	List	   *probes = list_nth(guard->custom_private, RF_GUARD_PROBES);
-	int			nprobes = list_length(probes);
-	const RfDeniedSet *denied_set =
-	(const RfDeniedSet *) &state->skips[state->nskips];
+	RfGuardState *state = guard->state;
+	int			nprobes = list_length(guard->probes);
+	const RfDeniedSet *denied_set = (const RfDeniedSet *) &state->skips[state->nskips];
 
 	recheck->flat = palloc((nprobes + 1) * sizeof(bytea *));
 	recheck->sets = palloc0((nprobes + 1) * sizeof(RfKeySet *));
 	for (int i = 0; i < nprobes; i++)
 	{
-		Const	   *probe = list_nth_node(Const, probes, i);
+		Const	   *probe = list_nth_node(Const, guard->probes, i);
 
 		recheck->flat[i] = (const bytea *) DatumGetPointer(probe->constvalue);
 	}
@@ -309,11 +351,9 @@ check_skips(CustomScan *guard, RfGuardState *state, RfRecheck *recheck)
  * predicate locks have been taken for it when this returns true.
  */
 bool
-rf_guard_holds(CustomScan *guard, Snapshot snapshot)
+rf_guard_holds(const RfGuard *guard, Snapshot snapshot)
 {
-	Const	   *constant = list_nth_node(Const, guard->custom_private,
-										 RF_GUARD_STATE);
-	RfGuardState *state = (RfGuardState *) DatumGetPointer(constant->constvalue);
+	RfGuardState *state = guard->state;
 	MemoryContext scratch;
 	MemoryContext old;
 	RfRecheck	recheck = {0};
@@ -346,7 +386,7 @@ rf_guard_holds(CustomScan *guard, Snapshot snapshot)
 	PG_TRY();
 	{
 		rf_guard_checking = true;
-		holds = check_skips(guard, state, &recheck);
+		holds = check_skips(guard, &recheck);
 	}
 	PG_FINALLY();
 	{

@@ -38,13 +38,11 @@
  * is false.
  */
 static PlannedStmt *
-plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
+plan_query(QueryDesc *desc, const RfGuard *guard, int eflags, bool skip,
 		   planner_hook_type make_plan)
 {
-	Query	   *query = copyObject(list_nth_node(Query, guard->custom_private,
-												 RF_GUARD_QUERY));
-	int			cursor_options = intVal(list_nth(guard->custom_private,
-												 RF_GUARD_CURSOR_OPTIONS));
+	Query	   *query = copyObject(guard->query);
+	int			cursor_options = guard->cursor_options;
 	bool		outer = rf_suppress_skips;
 	bool		outer_cached_probes = rf_suppress_cached_probes;
 	PlannedStmt *stmt;
@@ -74,7 +72,7 @@ plan_query(QueryDesc *desc, CustomScan *guard, int eflags, bool skip,
  * context of the plan, a child of the current one.
  */
 static MemoryContext
-plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
+plan_again(QueryDesc *desc, const RfGuard *guard, int eflags,
 		   planner_hook_type make_plan)
 {
 	PlannedStmt *original = desc->plannedstmt;
@@ -96,11 +94,12 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
 									   attempt <= RF_MAX_ATTEMPTS,
 									   attempt <= RF_MAX_ATTEMPTS + 1 ?
 									   planner : make_plan);
-		CustomScan *new_guard = rf_find_guard(stmt);
+		RfGuard		new_guard;
 
 		if (fresh)
 			rf_core_refresh_snapshot(desc);
-		if (new_guard == NULL || rf_guard_holds(new_guard, desc->snapshot))
+		if (!rf_find_guard(stmt, &new_guard) ||
+			rf_guard_holds(&new_guard, desc->snapshot))
 		{
 			stmt->queryId = original->queryId;
 			desc->plannedstmt = stmt;
@@ -123,15 +122,13 @@ plan_again(QueryDesc *desc, CustomScan *guard, int eflags,
 MemoryContext
 rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
 {
-	CustomScan *guard = NULL;
+	RfGuard		guard;
 
-	if (!IsParallelWorker())
-		guard = rf_find_guard(desc->plannedstmt);
-	if (guard == NULL || (rf_enable && rf_guard_holds(guard, desc->snapshot)))
+	if (IsParallelWorker() || !rf_find_guard(desc->plannedstmt, &guard) ||
+		(rf_enable && rf_guard_holds(&guard, desc->snapshot)))
 		return NULL;
 
 	/* Have a cached plan made anew before its next execution. */
-	rf_invalidate_plans(intVal(list_nth(guard->custom_private,
-										RF_GUARD_HASH)));
-	return plan_again(desc, guard, eflags, make_plan);
+	rf_invalidate_plans(guard.hash);
+	return plan_again(desc, &guard, eflags, make_plan);
 }

@@ -28,21 +28,6 @@ extern void rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel);
 
 /* ---- guard.c ---- */
 
-/*
- * What a plan relies on: custom_private of a CustomScan that is never run.  A
- * check that finds that the guard holds writes to the state.  This does not
- * change the plan's meaning; it makes the next check cheaper.
- */
-typedef enum RfGuardPrivate
-{
-	RF_GUARD_QUERY,				/* Query, as given to the planner */
-	RF_GUARD_CURSOR_OPTIONS,	/* Integer */
-	RF_GUARD_HASH,				/* Integer: of its PlanInvalItem */
-	RF_GUARD_PROBES,			/* List of Const: sets of keys, bytea */
-	RF_GUARD_STATE,				/* Const: RfGuardState */
-	RF_GUARD_TABLES				/* List, one per table: see explain.c */
-} RfGuardPrivate;
-
 typedef struct RfGuardState
 {
 	RfClock		clock;			/* before the summaries were last read */
@@ -52,12 +37,29 @@ typedef struct RfGuardState
 	RfSkip		skips[FLEXIBLE_ARRAY_MEMBER];
 } RfGuardState;
 
+/*
+ * What a plan relies on.  In the plan it is a CustomScan that is never run.
+ * The state is that in the plan.  It is written to when a check found that it still
+ * holds; this does not change what the plan means, it only makes the next check
+ * cheaper.
+ */
+typedef struct RfGuard
+{
+	Query	   *query;			/* as given to the planner */
+	int			cursor_options;
+	uint32		hash;			/* of its PlanInvalItem */
+	List	   *probes;			/* of Const: sets of keys, bytea */
+	RfGuardState *state;
+	List	   *tables;			/* one entry for each: see explain.c */
+} RfGuard;
+
 extern const CustomScanMethods rf_guard_methods;
 
 extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
-extern CustomScan *rf_find_guard(const PlannedStmt *stmt);
+extern void rf_read_guard(const CustomScan *scan, RfGuard *guard);
+extern bool rf_find_guard(const PlannedStmt *stmt, RfGuard *guard);
 extern bool rf_guard_checking;	/* entries of tables are in use */
-extern bool rf_guard_holds(CustomScan *guard, Snapshot snapshot);
+extern bool rf_guard_holds(const RfGuard *guard, Snapshot snapshot);
 extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
 extern void rf_invalidate_plans(uint32 hash);
 
