@@ -15,9 +15,36 @@
 
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "storage/buf.h"
+#include "utils/relcache.h"
+
+/*
+ * For test/modules/rf_core: the reaches that answer "unknown".  Only where
+ * assertions are checked.
+ */
+#define RF_CORE_HASH		0x01
+#define RF_CORE_MEMBERS		0x02
+#define RF_CORE_WORDS		0x04
+#define RF_CORE_QUERY		0x08
+#define RF_CORE_SNAPSHOT	0x10
+#define RF_CORE_RECORD		0x20
+#define RF_CORE_CLOCK		0x40
+
+#ifdef USE_ASSERT_CHECKING
+extern PGDLLEXPORT uint32 rf_core_doubts;
+
+#define RF_CORE_DOUBTS(reach)	((rf_core_doubts & (reach)) != 0)
+#else
+#define RF_CORE_DOUBTS(reach)	false
+#endif
+
+/* ---- clock.c: has a transaction ended? ---- */
+
+extern uint64 rf_core_completions(void);
 
 /* ---- hashtable.c: the rows of a hash join's table ---- */
 
@@ -49,9 +76,25 @@ extern Bitmapset *rf_core_trim(Bitmapset *set);
 extern QuerySource rf_core_mark_query(Query *parse);
 extern bool rf_core_is_marked(const Query *query, const Query *marked);
 
-/* ---- snapshot.c: the snapshot of a statement about to be started ---- */
+/* ---- record.c: WAL records that core replays ---- */
+
+/* Bytes of a page that changed. */
+typedef struct RfCoreStretch
+{
+	uint16		offset;
+	uint16		length;
+} RfCoreStretch;
+
+extern bool rf_core_knows_stretches(void);
+extern void rf_core_log_stretches(Buffer buffer,
+								  const RfCoreStretch *stretches, int n);
+extern void rf_core_log_conflict(Relation index, BlockNumber block,
+								 FullTransactionId horizon);
+
+/* ---- start.c: the plan and the snapshot of a statement about to be started ---- */
 
 extern bool rf_core_owns_snapshot(const QueryDesc *desc);
 extern void rf_core_refresh_snapshot(QueryDesc *desc);
+extern void rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt);
 
 #endif							/* CORE_CORE_H */

@@ -38,7 +38,8 @@ rf_core_hash_is_readable(const HashJoinState *join, double max_rows)
 {
 	HashJoinTable table = join->hj_HashTable;
 
-	return table != NULL && table->nbatch == 1 && !table->skewEnabled &&
+	return !RF_CORE_DOUBTS(RF_CORE_HASH) &&
+		table != NULL && table->nbatch == 1 && !table->skewEnabled &&
 		table->parallel_state == NULL && table->totalTuples <= max_rows;
 }
 

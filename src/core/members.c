@@ -29,7 +29,8 @@ rf_core_drop_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
 	Bitmapset  *others = bms_del_member(bms_copy(members), first);
 	Bitmapset  *before PG_USED_FOR_ASSERTS_ONLY = parent->live_parts;
 
-	if (!bms_is_member(first, parent->live_parts) ||
+	if (RF_CORE_DOUBTS(RF_CORE_MEMBERS) ||
+		!bms_is_member(first, parent->live_parts) ||
 		!bms_is_subset(members, parent->live_parts))
 		return false;
 	if (bms_is_member(first, members))
@@ -66,7 +67,8 @@ rf_core_bits(const Bitmapset *set, int n)
 int
 rf_core_count_words(const Bitmapset *set)
 {
-	return set == NULL || BITS_PER_BITMAPWORD != RF_CORE_WORD ? 0 : set->nwords;
+	return set == NULL || BITS_PER_BITMAPWORD != RF_CORE_WORD ||
+		RF_CORE_DOUBTS(RF_CORE_WORDS) ? 0 : set->nwords;
 }
 
 /*

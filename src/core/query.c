@@ -39,6 +39,7 @@ rf_core_mark_query(Query *parse)
 bool
 rf_core_is_marked(const Query *query, const Query *marked)
 {
-	return query == marked ||
-		(RF_PLANNER_COPIES_QUERY && query->querySource == marked->querySource);
+	return !RF_CORE_DOUBTS(RF_CORE_QUERY) &&
+		(query == marked ||
+		 (RF_PLANNER_COPIES_QUERY && query->querySource == marked->querySource));
 }

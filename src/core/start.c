@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * snapshot.c
- *	  Replacing the snapshot of a statement that is about to be started.
+ * start.c
+ *	  Replacing the snapshot and the plan of a statement that is about to be started.
  *
  * What is expected of core: a statement's own snapshot is the active one,
  * pushed once, and registered once by its QueryDesc.  A snapshot with other
- * references is not the statement's own.
+ * references is not the statement's own.  ExecutorStart is the first to look at
+ * what is in a QueryDesc's plan; who made it knew only what kind of statement it is.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,6 +36,7 @@ rf_core_owns_snapshot(const QueryDesc *desc)
 	Snapshot	snapshot = desc->snapshot;
 
 	if (IsolationUsesXactSnapshot() || IsInParallelMode() ||
+		RF_CORE_DOUBTS(RF_CORE_SNAPSHOT) ||
 		desc->crosscheck_snapshot != InvalidSnapshot ||
 		!ActiveSnapshotSet() || GetActiveSnapshot() != snapshot ||
 		snapshot->active_count != 1 || snapshot->regd_count != 1)
@@ -62,4 +64,21 @@ rf_core_refresh_snapshot(QueryDesc *desc)
 	UnregisterSnapshot(desc->snapshot);
 	PushActiveSnapshot(fresh);
 	desc->snapshot = fresh;
+}
+
+/*
+ * Has a statement about to be started run another plan of the same query.
+ */
+void
+rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt)
+{
+	const PlannedStmt *old = desc->plannedstmt;
+
+	if (stmt->commandType != desc->operation ||
+		stmt->hasReturning != old->hasReturning ||
+		stmt->hasModifyingCTE != old->hasModifyingCTE ||
+		desc->estate != NULL || desc->planstate != NULL)
+		elog(ERROR, "cannot replace the plan of a statement");
+	stmt->queryId = old->queryId;
+	desc->plannedstmt = stmt;
 }

@@ -7,11 +7,9 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
-#include "compat.h"
+#include "core/core.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/page/shared.h"
-#include "storage/lwlock.h"
 
 /*
  * Reads the clock.  To be called before summaries are read: as long as the
@@ -27,10 +25,5 @@
 RfClock
 rf_clock_read(void)
 {
-	uint64		completions;
-
-	LWLockAcquire(ProcArrayLock, LW_SHARED);
-	completions = RF_TRANSAM->xactCompletionCount;
-	LWLockRelease(ProcArrayLock);
-	return completions + rf_inserts + rf_changes();
+	return rf_core_completions() + rf_inserts + rf_changes();
 }

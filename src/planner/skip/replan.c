@@ -75,7 +75,6 @@ static MemoryContext
 plan_again(QueryDesc *desc, const RfGuard *guard, int eflags,
 		   planner_hook_type make_plan)
 {
-	PlannedStmt *original = desc->plannedstmt;
 	bool		fresh = rf_planning == NULL && rf_core_owns_snapshot(desc);
 	bool		pushed = false;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -101,8 +100,7 @@ plan_again(QueryDesc *desc, const RfGuard *guard, int eflags,
 		if (!rf_find_guard(stmt, &new_guard) ||
 			rf_guard_holds(&new_guard, desc->snapshot))
 		{
-			stmt->queryId = original->queryId;
-			desc->plannedstmt = stmt;
+			rf_core_replace_plan(desc, stmt);
 			break;
 		}
 		MemoryContextReset(context);

@@ -9,21 +9,16 @@
  * On the primary removal waits for nobody.  TIDs are free for other rows
  * only once VACUUM has been through all leaves with cleanup locks, so a scan
  * with a pin may go on trusting them.  But on a standby an older snapshot may
- * still see the rows, and generic WAL cannot say so.  A record of nbtree can,
- * and does nothing else: the one for the reuse of a page.  It is written
- * before the removal; the standby cancels queries with older snapshots when
- * it replays that record.
+ * still see the rows.  A record that is written before the removal has the standby
+ * cancel queries with such snapshots (core/record.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/nbtxlog.h"
 #include "access/tableam.h"
 #include "access/transam.h"
-#include "access/xlog.h"
-#include "access/xloginsert.h"
-#include "compat.h"
+#include "core/core.h"
 #include "wormhole/write/whwrite.h"
 
 /*
@@ -47,16 +42,8 @@ with_epoch(TransactionId xid)
 static void
 log_conflict(Relation index, BlockNumber block, TransactionId xid)
 {
-	xl_btree_reuse_page record;
-
-	if (!RelationNeedsWAL(index) || !XLogStandbyInfoActive() ||
-		!TransactionIdIsValid(xid))
-		return;
-	memset(&record, 0, sizeof(record));
-	RF_FILL_CONFLICT(record, index, block, with_epoch(xid));
-	XLogBeginInsert();
-	XLogRegisterData((char *) &record, SizeOfBtreeReusePage);
-	(void) XLogInsert(RM_BTREE_ID, XLOG_BTREE_REUSE_PAGE);
+	if (TransactionIdIsValid(xid))
+		rf_core_log_conflict(index, block, with_epoch(xid));
 }
 
 /*

@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * clock.c
+ *	  Has a transaction ended?
+ *
+ * What is expected of core (procarray.c): xactCompletionCount begins at 1 and moves,
+ * under ProcArrayLock, when a transaction with an id ends and so becomes visible.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "compat.h"
+#include "core/core.h"
+#include "storage/lwlock.h"
+
+/*
+ * A number that is the same as before only if no transaction with an id has ended.
+ * Where core does not count, it is another one each time.
+ */
+uint64
+rf_core_completions(void)
+{
+	static uint64 unknown = 0;
+	uint64		completions;
+
+	LWLockAcquire(ProcArrayLock, LW_SHARED);
+	completions = RF_TRANSAM->xactCompletionCount;
+	LWLockRelease(ProcArrayLock);
+	if (completions == 0 || RF_CORE_DOUBTS(RF_CORE_CLOCK))
+		return ++unknown;
+	return completions;
+}

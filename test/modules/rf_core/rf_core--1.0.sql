@@ -1,0 +1,13 @@
+\echo Use "CREATE EXTENSION rf_core" to load this file. \quit
+
+-- Each of these raises an error where a reach does not find what it expects.
+CREATE FUNCTION rf_core_members() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION rf_core_words(rounds int) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION rf_core_query() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION rf_core_hash() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+
+CREATE FUNCTION rf_core_knows_records() RETURNS bool LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION rf_core_completions() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'rf_core_count';
+
+-- Has these reaches of the extension answer "unknown"; the only argument '' none.
+CREATE FUNCTION rf_core_doubt(VARIADIC reaches text[]) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';

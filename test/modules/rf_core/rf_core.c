@@ -1,0 +1,186 @@
+/*-------------------------------------------------------------------------
+ *
+ * rf_core.c
+ *	  Does core do what src/core expects of it?
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type_d.h"
+#include "common/pg_prng.h"
+#include "core/core.h"
+#include "fmgr.h"
+#include "nodes/makefuncs.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(rf_core_members);
+PG_FUNCTION_INFO_V1(rf_core_words);
+PG_FUNCTION_INFO_V1(rf_core_query);
+PG_FUNCTION_INFO_V1(rf_core_knows_records);
+PG_FUNCTION_INFO_V1(rf_core_count);
+PG_FUNCTION_INFO_V1(rf_core_doubt);
+
+extern void _PG_init(void);
+extern void rf_core_watch_joins(void);
+
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) \
+			elog(ERROR, "%s", #condition); \
+	} while (0)
+
+/*
+ * A set of n numbers below a limit, at random.
+ */
+static Bitmapset *
+random_set(int n, int limit)
+{
+	Bitmapset  *set = NULL;
+
+	for (int i = 0; i < n; i++)
+		set = bms_add_member(set, pg_prng_uint64_range(&pg_global_prng_state, 0,
+													   limit - 1));
+	return set;
+}
+
+/*
+ * Members leave live_parts, and the set stays where it is; others are refused.
+ */
+Datum
+rf_core_members(PG_FUNCTION_ARGS)
+{
+	RelOptInfo *parent = makeNode(RelOptInfo);
+	RelOptInfo *member = makeNode(RelOptInfo);
+	Bitmapset  *all = bms_add_range(NULL, 3, 200);
+	Bitmapset  *some = bms_add_range(NULL, 100, 200);
+	Bitmapset  *set;
+
+	set = parent->live_parts = bms_copy(all);
+	CHECK(!rf_core_drop_members(parent, member, 2, some));
+	CHECK(!rf_core_drop_members(parent, member, 3,
+								bms_add_member(bms_copy(some), 201)));
+	CHECK(bms_equal(parent->live_parts, all));
+	CHECK(rf_core_drop_members(parent, member, 3, some));
+	CHECK(bms_equal(parent->live_parts, bms_add_range(NULL, 3, 99)));
+	CHECK(parent->live_parts == set);
+	PG_RETURN_VOID();
+}
+
+/*
+ * What is taken out of sets word by word is what core takes out by members.
+ */
+Datum
+rf_core_words(PG_FUNCTION_ARGS)
+{
+	for (int round = 0; round < PG_GETARG_INT32(0); round++)
+	{
+		int			limit = pg_prng_uint64_range(&pg_global_prng_state, 1, 400);
+		Bitmapset  *set = random_set(limit, limit);
+		Bitmapset  *gone = random_set(limit * (round % 4), limit);
+		Bitmapset  *expected = bms_difference(set, gone);
+		int			nwords = rf_core_count_words(set);
+
+		CHECK(nwords == bms_prev_member(set, -1) / RF_CORE_WORD + 1);
+		for (int i = 0; i < nwords; i++)
+		{
+			uint64		bits = 0;
+
+			for (int bit = 0; bit < RF_CORE_WORD; bit++)
+			{
+				int			n = i * RF_CORE_WORD + bit;
+
+				CHECK(((rf_core_bits(set, i) >> bit & 1) != 0) ==
+					  bms_is_member(n, set));
+				if (bms_is_member(n, gone))
+					bits |= UINT64CONST(1) << bit;
+			}
+			rf_core_clear_bits(set, i, bits);
+		}
+		set = rf_core_trim(set);
+		CHECK(bms_equal(set, expected) && bms_is_empty(set) == (set == NULL));
+		CHECK(bms_num_members(set) == bms_num_members(expected));
+		CHECK(bms_next_member(set, -1) == bms_next_member(expected, -1));
+		CHECK(bms_prev_member(set, -1) == bms_prev_member(expected, -1));
+	}
+	CHECK(rf_core_count_words(NULL) == 0 && rf_core_trim(NULL) == NULL);
+	PG_RETURN_VOID();
+}
+
+/*
+ * A marked Query is known again; where the planner copies Queries, its copy, too.
+ */
+Datum
+rf_core_query(PG_FUNCTION_ARGS)
+{
+	Query	   *query = makeNode(Query);
+	Query	   *other = makeNode(Query);
+	Query	   *copy;
+	bool		copies;
+
+	query->querySource = QSRC_NON_INSTEAD_RULE;
+	CHECK(rf_core_mark_query(query) == QSRC_NON_INSTEAD_RULE);
+	copy = copyObject(query);
+	copies = query->querySource != QSRC_NON_INSTEAD_RULE;
+	CHECK(rf_core_is_marked(query, query));
+	CHECK(!rf_core_is_marked(other, query));
+	(void) rf_core_mark_query(other);
+	CHECK(!rf_core_is_marked(other, query) && !rf_core_is_marked(query, other));
+	CHECK(rf_core_is_marked(copy, query) == copies);
+	PG_RETURN_VOID();
+}
+
+Datum
+rf_core_knows_records(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(rf_core_knows_stretches());
+}
+
+Datum
+rf_core_count(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64((int64) rf_core_completions());
+}
+
+/*
+ * The doubts are set where the extension looks for them.
+ */
+Datum
+rf_core_doubt(PG_FUNCTION_ARGS)
+{
+	static const char *const names[] = {
+		"hash", "members", "words", "query", "snapshot", "record", "clock"
+	};
+	Datum	   *values;
+	bool	   *nulls;
+	int			n;
+	uint32	   *doubts = (uint32 *)
+	load_external_function("$libdir/rangefilter", "rf_core_doubts", true, NULL);
+
+	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), TEXTOID, -1, false,
+					  TYPALIGN_INT, &values, &nulls, &n);
+	*doubts = 0;
+	for (int i = 0; i < n; i++)
+	{
+		char	   *name = TextDatumGetCString(values[i]);
+		int			reach = 0;
+
+		if (*name == '\0')
+			continue;
+		while (reach < lengthof(names) && strcmp(names[reach], name) != 0)
+			reach++;
+		if (reach == lengthof(names))
+			elog(ERROR, "no reach is called \"%s\"", name);
+		*doubts |= 1 << reach;
+	}
+	PG_RETURN_VOID();
+}
+
+void
+_PG_init(void)
+{
+	rf_core_watch_joins();
+}
