@@ -361,30 +361,37 @@ check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
 }
 
 /*
- * Do the anchors of a directory page lead to pages that begin with them?  The
- * page is locked, and released here.
+ * Do the anchors of a directory page lead to pages that begin with them?  Returns
+ * the next page of the level.  No page may be locked: the order of locks is from the
+ * leaves up.
  */
-static void
-check_children(WhCheck *check, Buffer buffer)
+static BlockNumber
+check_children(WhCheck *check, BlockNumber block, int level)
 {
+	Buffer		buffer = wh_read(check->index, block, BUFFER_LOCK_SHARE);
 	PGAlignedBlock copy;
-	int			level;
+	WhHeader	header = WhPageHeader(copy.data);
 	WhBounds	bounds;
 
 	memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
-	level = WhPageHeader(copy.data)->level;
+
+	/* On a standby pages may leave the level meanwhile. */
+	if (header->level != level || (header->flags & (WH_DELETED | WH_META)))
+		return InvalidBlockNumber;
 	wh_page_bounds(copy.data, &bounds, check->anchor_space);
-	for (int i = 0; i < WhPageHeader(copy.data)->nslots; i++)
+	for (int i = 0; i < header->nslots; i++)
 	{
 		WhSlot	   *slot = &WhSlots(copy.data)[i];
 		WhKey		anchor = bounds.low;
 
+		CHECK_FOR_INTERRUPTS();
 		if (i > 0)
 			slot_position(copy.data, slot, false, check->key_space, &anchor);
 		check_child(check, &anchor, level - 1,
 					wh_slot_child(copy.data, slot));
 	}
+	return header->next;
 }
 
 /*
@@ -397,6 +404,7 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 	uint8	   *expected_space = palloc(2 * BLCKSZ);
 	WhKey		expected = {.data = (const uint8 *) ""};
 	Buffer		left = InvalidBuffer;
+	BlockNumber first = block;
 	BlockNumber below = InvalidBlockNumber;
 
 	while (block != InvalidBlockNumber)
@@ -418,16 +426,13 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 		block = WhPageHeader(page)->next;
 		if (level > 0 && !BufferIsValid(left))
 			below = wh_slot_child(page, WhSlots(page));
-		if (BufferIsValid(left) && level > 0)
-			check_children(check, left);
-		else if (BufferIsValid(left))
+		if (BufferIsValid(left))
 			UnlockReleaseBuffer(left);
 		left = buffer;
 	}
-	if (level > 0)
-		check_children(check, left);
-	else
-		UnlockReleaseBuffer(left);
+	UnlockReleaseBuffer(left);
+	for (block = first; level > 0 && block != InvalidBlockNumber;)
+		block = check_children(check, block, level);
 	pfree(expected_space);
 	return below;
 }

@@ -1,0 +1,63 @@
+# wormhole_check() takes its locks in the order in which inserts, and redo on a
+# standby, take theirs: nobody waits for ever while leaves and directory pages split.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+
+my $seed = seed();
+my $node = new_server('check_load', init => { allows_streaming => 1 },
+	conf => "max_wal_size = '512MB'\nsynchronous_commit = off\n");
+
+# Long keys that differ late have long anchors: few fit on a directory page.
+$node->safe_psql('postgres', q{
+CREATE TABLE w (s text COLLATE "C");
+CREATE INDEX w_s ON w USING wormhole (s);
+CREATE FUNCTION key(k int8) RETURNS text LANGUAGE sql AS $$SELECT lpad(k::text, 9, '0') || repeat('x', 900) || k$$;
+INSERT INTO w SELECT key(k * 1000) FROM generate_series(1, 2000) k;
+});
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('check_standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = '-1'\n");
+$standby->start;
+
+my $insert = "\\set k random(1000, 2000000)\nINSERT INTO w SELECT key(:k + i) FROM generate_series(1, 20) i;\n";
+my $check = "SELECT wormhole_check('w_s');\n";
+my @loads = (
+	start_scripts($node, 6, $seed, { insert => [ 1, $insert ] }),
+	start_scripts($node, 6, $seed, { check => [ 1, $check ] }),
+	start_scripts($standby, 6, $seed, { check => [ 1, $check ] }));
+
+my $hangs = 0;
+foreach my $load (@loads)
+{
+	my $timer = IPC::Run::timer(30);
+
+	$timer->start;
+	while ($load->{run}->pumpable && !$timer->is_expired)
+	{
+		$load->{run}->pump_nb;
+		select(undef, undef, undef, 0.05);
+	}
+	$hangs++ if $timer->is_expired;
+	unlike(${ $load->{err} }, qr/ERROR|aborted/, "seed $seed: no errors");
+}
+is($hangs, 0, "seed $seed: nobody waits for ever");
+if ($hangs)
+{
+	# Who waits for such a lock cannot be stopped otherwise.
+	$_->kill9 foreach ($standby, $node);
+	done_testing();
+	exit;
+}
+is($node->safe_psql('postgres', q{SELECT wormhole_check('w_s', true) - count(*) FROM w}), 0, 'the index is whole');
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', q{SELECT wormhole_check('w_s', true) - count(*) FROM w}), 0, 'the one of the standby, too');
+$standby->stop;
+$node->stop;
+done_testing();
