@@ -9,34 +9,13 @@ SET search_path = multicolumn, public;
 
 -- Runs a query with skipping and without; tells what was skipped, and by which
 -- condition.
-CREATE FUNCTION skips(condition text, tab text DEFAULT 'ev') RETURNS text
-LANGUAGE plpgsql AS
-$$
-DECLARE
-	plan jsonb;
-	skipped text;
-	hash text[];
-	n bigint;
-	got text;
-	query text := format('SELECT * FROM %s WHERE %s', tab, condition);
-BEGIN
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT string_agg(concat(e->>'Partitions Skipped', ' of ', e->>'Partitions Considered', ' by ', e->>'Skip Cond'), ', ')
-	INTO skipped
-	FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Partitions Skipped"))') e;
-	FOREACH got IN ARRAY '{on,off}'::text[] LOOP
-		PERFORM set_config('rangefilter.enable', got, true);
-		EXECUTE format('SELECT count(*), md5(string_agg(r::text, '','' ORDER BY r::text)) FROM (%s) r', query)
-		INTO n, got;
-		hash := hash || coalesce(got, 'empty');
-	END LOOP;
-	PERFORM set_config('rangefilter.enable', 'on', true);
-	IF hash[1] <> hash[2] THEN
-		RAISE EXCEPTION 'wrong result: %', query;
-	END IF;
-	RETURN concat('rows ', n, ', skipped ', coalesce(skipped, 'nothing'));
-END
-$$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/skips.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
+CREATE FUNCTION skips(condition text, tab text DEFAULT 'ev') RETURNS text LANGUAGE sql AS
+$$ SELECT concat('rows ', n, ', skipped ', skipped) FROM compared(format('SELECT * FROM %s WHERE %s', tab, condition), true) $$;
 
 --
 -- Tenants are in all partitions, each with hours of the partition's own; the

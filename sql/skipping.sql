@@ -6,33 +6,13 @@ CREATE SCHEMA skipping;
 SET search_path = skipping, public;
 
 -- Runs a query with skipping and without; tells what was skipped.
-CREATE FUNCTION skips(query text) RETURNS text
-LANGUAGE plpgsql AS
-$$
-DECLARE
-	plan jsonb;
-	skipped text;
-	hash text[];
-	n bigint;
-	got text;
-BEGIN
-	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT string_agg(concat(e->>'Partitions Skipped', ' of ', e->>'Partitions Considered'), ', ')
-	INTO skipped
-	FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Partitions Skipped"))') e;
-	FOREACH got IN ARRAY '{on,off}'::text[] LOOP
-		PERFORM set_config('rangefilter.enable', got, true);
-		EXECUTE format('SELECT count(*), md5(string_agg(r::text, '','' ORDER BY r::text)) FROM (%s) r', query)
-		INTO n, got;
-		hash := hash || coalesce(got, 'empty');
-	END LOOP;
-	PERFORM set_config('rangefilter.enable', 'on', true);
-	IF hash[1] <> hash[2] THEN
-		RAISE EXCEPTION 'wrong result: %', query;
-	END IF;
-	RETURN concat('skipped ', coalesce(skipped, 'nothing'), ', rows ', n);
-END
-$$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/skips.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
+CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
+$$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
 
 --
 -- Clauses

@@ -60,20 +60,11 @@ CREATE INDEX wh_part_k ON wh_part USING wormhole (k);
 INSERT INTO wh_part SELECT i % 200, i FROM generate_series(1, 1000) i;
 EXPLAIN (COSTS off) SELECT k FROM wh_part ORDER BY k LIMIT 3;
 SELECT k FROM wh_part ORDER BY k LIMIT 3;
--- What the server keeps for btree until 17: is the statement refused by that message
--- there, and not since 18?  It is undone.
-CREATE FUNCTION wh_kept_until_17(statement text, message text) RETURNS bool
-LANGUAGE plpgsql AS $$
-DECLARE
-	is_kept CONSTANT bool := current_setting('server_version_num')::int < 180000;
-BEGIN
-	BEGIN
-		EXECUTE statement;
-		RAISE EXCEPTION 'it works';
-	EXCEPTION WHEN OTHERS THEN
-		RETURN SQLERRM = CASE WHEN is_kept THEN message ELSE 'it works' END;
-	END;
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/versions.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
 SELECT wh_kept_until_17('CREATE UNIQUE INDEX ON wh_part USING wormhole (k, v)',
 	'cannot match partition key to an index using access method "wormhole"');
 DROP TABLE wh_part;

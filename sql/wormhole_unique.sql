@@ -94,20 +94,11 @@ CREATE TABLE wu_limits (a int NOT NULL, b int);
 CREATE UNIQUE INDEX wu_limits_a ON wu_limits USING wormhole (a);
 RESET client_min_messages;
 INSERT INTO wu_limits VALUES (1, 1);
--- What the server keeps for btree until 17: is the statement refused by that message
--- there, and not since 18?  It is undone.
-CREATE FUNCTION wh_kept_until_17(statement text, message text) RETURNS bool
-LANGUAGE plpgsql AS $$
-DECLARE
-	is_kept CONSTANT bool := current_setting('server_version_num')::int < 180000;
-BEGIN
-	BEGIN
-		EXECUTE statement;
-		RAISE EXCEPTION 'it works';
-	EXCEPTION WHEN OTHERS THEN
-		RETURN SQLERRM = CASE WHEN is_kept THEN message ELSE 'it works' END;
-	END;
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/versions.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
 SELECT conflict, wh_kept_until_17(format('DO $$BEGIN
 		INSERT INTO wu_limits VALUES (1, 2), (5, 5) ON CONFLICT %s;
 		ASSERT (SELECT string_agg(l::text, '' '' ORDER BY a) FROM wu_limits l) = %L;

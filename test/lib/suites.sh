@@ -15,6 +15,10 @@ FAILURES=()
 NOT_PLANNING='wormhole_(ascending|build|hint|scan|tuples)|advise|choice|maintenance|summarize'
 BELOW_NEIGHBOUR='estimate|explain|gate|located|multicolumn|skipping'
 
+# What the servers of regress, isolation, modules and pgtap have.  Compiling
+# expressions took most of the time of some tests; the one it is about switches it on.
+TEST_SETTINGS=(max_prepared_transactions=10 jit=off)
+
 count_passed()
 {
 	PASSED=$((PASSED + ${1:-1}))
@@ -196,7 +200,7 @@ regress_suite()
 run_preloaded()
 {
 	# A snapshot of autovacuum's would keep VACUUM from removing rows.
-	rf_start_server "$1" max_prepared_transactions=10 autovacuum=off \
+	rf_start_server "$1" "${TEST_SETTINGS[@]}" autovacuum=off \
 		session_preload_libraries="$2"
 	run_regress "$1" regress/pg_regress "$RF_SRC" \
 		--load-extension=rangefilter "$3"
@@ -213,7 +217,7 @@ isolation_suite()
 	tests=$(pick "$tests" "$@") || return 1
 	for preload in '' rangefilter; do
 		name=isolation${preload:+_preloaded}
-		rf_start_server "$name" max_prepared_transactions=10 \
+		rf_start_server "$name" "${TEST_SETTINGS[@]}" \
 			shared_preload_libraries="$preload"
 		run_regress "$name" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
 			--load-extension=rangefilter "$tests"
@@ -229,7 +233,7 @@ modules_suite()
 
 	all=$(cd "$RF_SRC/test/modules" 2>/dev/null && ls) || { rf_say "no test modules"; return 0; }
 	all=$(pick "$all" "$@") || return 1
-	rf_start_server modules max_prepared_transactions=10
+	rf_start_server modules "${TEST_SETTINGS[@]}"
 	for name in $all; do
 		module=$RF_SRC/test/modules/$name
 		[ -d "$module/sql" ] || continue
@@ -250,7 +254,7 @@ pgtap_suite()
 	tests=$(pick "$tests" "$@") || return 1
 	[ -e "$RF_PG$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ] ||
 		{ rf_say "this PostgreSQL has no pgTAP: install it from https://pgtap.org"; return 1; }
-	rf_start_server pgtap max_prepared_transactions=10
+	rf_start_server pgtap "${TEST_SETTINGS[@]}"
 	for test in $tests; do
 		status=0
 		rf_psql -c "CREATE DATABASE \"$test\"" \

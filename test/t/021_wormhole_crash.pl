@@ -52,38 +52,15 @@ my $standby = PostgreSQL::Test::Cluster->new('wormhole_standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
 $standby->start;
 
+my $numbers = "\\set k random(1, 20000)\n\\set few random(0, 30)\n";
 my %scripts = (
-	insert => q{SELECT add_rows(:k, :k + :few);},
-	update => q{UPDATE w SET d = :few WHERE k BETWEEN :k AND :k + :few;},
-	move => q{SELECT move_row(:k);},
-	delete => q{DELETE FROM w WHERE k BETWEEN :k AND :k + 4 * :few;},
-	rolled_back => q{
-BEGIN;
+	insert => [ 8, "$numbers SELECT add_rows(:k, :k + :few);\n" ],
+	update => [ 1, "$numbers UPDATE w SET d = :few WHERE k BETWEEN :k AND :k + :few;\n" ],
+	move => [ 1, "$numbers SELECT move_row(:k);\n" ],
+	delete => [ 1, "$numbers DELETE FROM w WHERE k BETWEEN :k AND :k + 4 * :few;\n" ],
+	rolled_back => [ 1, "$numbers BEGIN;
 DELETE FROM w WHERE k BETWEEN :k AND :k + :few;
-ROLLBACK;
-});
-
-sub start_writing
-{
-	my ($seconds, $round) = @_;
-	my $dir = $node->basedir;
-	my ($out, $err) = ('', '');
-	my @command = (
-		$node->installed_command('pgbench'), '-n',
-		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 4,
-		'-T', $seconds, '--random-seed', $seed + $round);
-
-	foreach my $name (sort keys %scripts)
-	{
-		unlink "$dir/$name.sql";
-		append_to_file("$dir/$name.sql",
-			"\\set k random(1, 20000)\n\\set few random(0, 30)\n$scripts{$name}\n");
-		push @command, '-f', "$dir/$name.sql\@" . ($name eq 'insert' ? 8 : 1);
-	}
-	push @command, 'dbname=postgres application_name=writing';
-	return { out => \$out, err => \$err,
-		run => IPC::Run::start(\@command, '<', \undef, '>', \$out, '2>', \$err) };
-}
+ROLLBACK;\n" ]);
 
 # Everything the indexes say, and what the table says.
 my $ask = q{
@@ -95,34 +72,11 @@ SELECT md5(string_agg(k::text, ',')) FROM (SELECT k FROM w ORDER BY k) x;
 SELECT md5(string_agg(s, ',')) FROM (SELECT s FROM w ORDER BY s DESC) x;
 };
 
-sub same_with_and_without
-{
-	my ($server, $name) = @_;
-	my @lines = split /\n/, $server->safe_psql('postgres',
-		"BEGIN ISOLATION LEVEL REPEATABLE READ;
-		SET enable_seqscan = off; SET enable_sort = off; $ask
-		SET enable_seqscan = on; SET enable_sort = on; SET enable_indexscan = off;
-		SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $ask COMMIT;");
-	my $half = @lines / 2;
-
-	return is(join("\n", @lines[ 0 .. $half - 1 ]), join("\n", @lines[ $half .. $#lines ]),
-		"$name: the same with and without the indexes");
-}
-
-sub checked
-{
-	my ($server, $name) = @_;
-	my ($status, $out, $err) = $server->psql('postgres',
-		q{SELECT wormhole_check(indexrelid, true) FROM pg_index WHERE indrelid = 'w'::regclass});
-
-	return is($err, '', "$name: indexes are whole");
-}
-
 foreach my $round (1 .. 5)
 {
 	my $how = ('kill the postmaster', 'immediate stop')[ $round % 2 ];
 	my $name = "seed $seed, round $round, $how";
-	my $load = start_writing(20, $round);
+	my $load = start_scripts($node, 20, $seed + $round, \%scripts);
 	my $wait = pick(800, 2500);
 
 	foreach (1 .. 3)
@@ -152,23 +106,23 @@ foreach my $round (1 .. 5)
 		usleep(100_000);
 	}
 	ok($up, "$name: recovered");
-	checked($node, $name);
-	same_with_and_without($node, $name);
+	indexes_whole($node, 'w', $name);
+	same_by_index($node, $name, $ask, '');
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM u WHERE k > 0}), 0, "$name: unlogged index is empty");
 	$node->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 1000)');
 }
 
 # The standby follows, while it answers.
-my $load = start_writing(4, 9);
+my $load = start_scripts($node, 4, $seed + 9, \%scripts);
 foreach (1 .. 4)
 {
 	usleep(800_000);
 	$node->psql('postgres', 'VACUUM w');
-	same_with_and_without($standby, "seed $seed, standby under load");
+	same_by_index($standby, "seed $seed, standby under load", $ask, '');
 }
 $load->{run}->finish;
 $node->wait_for_catchup($standby);
-checked($standby, 'standby');
+indexes_whole($standby, 'w', 'standby');
 my $plan = $standby->safe_psql('postgres', 'SET enable_seqscan = off; EXPLAIN SELECT k FROM w WHERE k = 5');
 like($plan, qr/(Index Scan|Bitmap)/, 'a standby uses the index');
 unlike($plan, qr/Index Only/, 'but looks at the rows');
@@ -176,7 +130,7 @@ is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), s
 	$node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM w'), 'the standby has what the primary has');
 $standby->promote;
 $standby->safe_psql('postgres', q{INSERT INTO w VALUES (-1, 1, 'x', 1)});
-checked($standby, 'promoted standby');
+indexes_whole($standby, 'w', 'promoted standby');
 $standby->stop;
 $node->stop;
 done_testing();

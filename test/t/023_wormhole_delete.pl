@@ -106,33 +106,13 @@ $standby->init_from_backup($node, 'backup', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "max_standby_streaming_delay = '-1'\n");
 $standby->start;
 
+my $numbers = "\\set k random(1, 100)\n";
 my %scripts = (
-	fill => [ 6, 'SELECT fill(:k * 300, 300);' ],
-	clear => [ 3, 'DELETE FROM w WHERE k BETWEEN :k * 300 AND :k * 300 + 3000;' ],
-	some => [ 1, 'DELETE FROM w WHERE k BETWEEN :k * 300 AND :k * 300 + 3000 AND k % 50 <> 0;' ],
-	up => [ 2, 'SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM (SELECT k FROM w WHERE k > :k ORDER BY k LIMIT 3000) x;' ],
-	down => [ 2, 'SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM (SELECT s FROM w WHERE s < key(:k * 300) ORDER BY s DESC LIMIT 1000) x;' ]);
-
-sub start_writing
-{
-	my ($seconds, $round) = @_;
-	my $dir = $node->basedir;
-	my ($out, $err) = ('', '');
-	my @command = (
-		$node->installed_command('pgbench'), '-n',
-		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 4,
-		'-T', $seconds, '--random-seed', $seed + $round);
-
-	foreach my $name (sort keys %scripts)
-	{
-		unlink "$dir/$name.sql";
-		append_to_file("$dir/$name.sql", "\\set k random(1, 100)\n$scripts{$name}[1]\n");
-		push @command, '-f', "$dir/$name.sql\@$scripts{$name}[0]";
-	}
-	push @command, 'dbname=postgres application_name=writing';
-	return { out => \$out, err => \$err,
-		run => IPC::Run::start(\@command, '<', \undef, '>', \$out, '2>', \$err) };
-}
+	fill => [ 6, "$numbers SELECT fill(:k * 300, 300);\n" ],
+	clear => [ 3, "$numbers DELETE FROM w WHERE k BETWEEN :k * 300 AND :k * 300 + 3000;\n" ],
+	some => [ 1, "$numbers DELETE FROM w WHERE k BETWEEN :k * 300 AND :k * 300 + 3000 AND k % 50 <> 0;\n" ],
+	up => [ 2, "$numbers SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM (SELECT k FROM w WHERE k > :k ORDER BY k LIMIT 3000) x;\n" ],
+	down => [ 2, "$numbers SET enable_seqscan = off; SET enable_sort = off; SELECT count(*) FROM (SELECT s FROM w WHERE s < key(:k * 300) ORDER BY s DESC LIMIT 1000) x;\n" ]);
 
 my $ask = q{
 SELECT count(*), md5(string_agg(k::text, ',')) FROM (SELECT k FROM w ORDER BY k) x;
@@ -140,33 +120,10 @@ SELECT count(*), md5(string_agg(k::text, ',')) FROM (SELECT k FROM w ORDER BY k 
 SELECT count(*), md5(string_agg(s, ',')) FROM (SELECT s FROM w ORDER BY s) x;
 };
 
-sub same_with_and_without
-{
-	my ($server, $name) = @_;
-	my @lines = split /\n/, $server->safe_psql('postgres',
-		"BEGIN ISOLATION LEVEL REPEATABLE READ;
-		SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off; $ask
-		SET enable_seqscan = on; SET enable_sort = on; SET enable_indexscan = off;
-		SET enable_indexonlyscan = off; $ask COMMIT;");
-	my $half = @lines / 2;
-
-	return is(join("\n", @lines[ 0 .. $half - 1 ]), join("\n", @lines[ $half .. $#lines ]),
-		"$name: the same with and without the indexes");
-}
-
-sub checked
-{
-	my ($server, $name) = @_;
-	my ($status, $out, $err) = $server->psql('postgres',
-		q{SELECT wormhole_check(indexrelid, true) FROM pg_index WHERE indrelid = 'w'::regclass});
-
-	return is($err, '', "$name: indexes are whole");
-}
-
 foreach my $round (1 .. 4)
 {
 	my $name = "seed $seed, round $round";
-	my $load = start_writing(20, $round);
+	my $load = start_scripts($node, 20, $seed + $round, \%scripts);
 
 	foreach (1 .. pick(3, 8))
 	{
@@ -194,30 +151,30 @@ foreach my $round (1 .. 4)
 		usleep(100_000);
 	}
 	ok($up, "$name: recovered");
-	checked($node, $name);
-	same_with_and_without($node, $name);
+	indexes_whole($node, 'w', $name);
+	same_by_index($node, $name, $ask, 'SET enable_bitmapscan = off;');
 }
 
 # The standby answers and is checked while pages go.
-my $load = start_writing(5, 9);
+my $load = start_scripts($node, 5, $seed + 9, \%scripts);
 foreach my $i (1 .. 5)
 {
 	usleep(500_000);
 	$node->psql('postgres', 'VACUUM w');
-	same_with_and_without($standby, "seed $seed, standby under load");
+	same_by_index($standby, "seed $seed, standby under load", $ask, 'SET enable_bitmapscan = off;');
 	is($standby->safe_psql('postgres', q{SELECT wormhole_check('w_k') >= 0, wormhole_check('w_s') >= 0}), 't|t', '... checked');
 }
 $load->{run}->finish;
 is(${ $load->{err} } =~ /(ERROR.*)/ ? $1 : '', '', 'no errors under load');
 $node->wait_for_catchup($standby);
-checked($standby, 'standby');
+indexes_whole($standby, 'w', 'standby');
 is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), sum(k) FROM w WHERE k >= 0'),
 	$node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM w'), 'the standby has what the primary has');
 $standby->promote;
 $standby->safe_psql('postgres', 'SELECT fill(1, 10000)');
 $standby->safe_psql('postgres', 'DELETE FROM w WHERE k > 2000');
 $standby->safe_psql('postgres', 'VACUUM w');
-checked($standby, 'promoted standby');
+indexes_whole($standby, 'w', 'promoted standby');
 $standby->stop;
 $node->stop;
 done_testing();

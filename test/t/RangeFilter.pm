@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
-  denied start_load finish_load open_session send_sql
+  denied start_load start_scripts finish_load same_by_index indexes_whole open_session send_sql
   answer ask close_session wait_for_recovery);
 
 # A server that has preloaded the library.  Autovacuum is off: tests say
@@ -35,6 +35,7 @@ sub new_server
 shared_preload_libraries = 'rangefilter'
 autovacuum = off
 fsync = off
+jit = off
 max_prepared_transactions = 10
 log_min_messages = warning
 log_statement = none
@@ -296,12 +297,8 @@ sub start_load
 {
 	my ($node, $seconds, $seed, $rate) = @_;
 	my $dir = $node->basedir;
-	my @command = (
-		$node->installed_command('pgbench'), '-n',
-		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 4,
-		'-T', $seconds, '--random-seed', $seed, '--max-tries', 100);
 	my $csv = "$dir/copy.csv";
-	my ($out, $err) = ('', '');
+	my %weighted;
 
 	PostgreSQL::Test::Utils::append_to_file($csv,
 		join('', map { "$_,8${_}00,b8${_}00,8${_}0,\n" } 0 .. 5))
@@ -312,7 +309,6 @@ sub start_load
 
 		$text =~ s/__FILE__/$csv/g;
 		$text =~ s/t:part:_k_idx/t:part\x{0}/g;
-		unlink "$dir/$name.sql";
 
 		# Names of tables are no place for pgbench's variables: choose by \if.
 		if ($text =~ /t:part/)
@@ -329,12 +325,32 @@ sub start_load
 			}
 			$text = "$lines\\endif";
 		}
-		PostgreSQL::Test::Utils::append_to_file("$dir/$name.sql",
+		$weighted{$name} = [ $weight,
 			"\\set k random(1, 9000)\n\\set few random(0, 200)\n"
-			  . "\\set from random(1, 9000)\n$text\n");
+			  . "\\set from random(1, 9000)\n$text\n" ];
+	}
+	return start_scripts($node, $seconds, $seed, \%weighted, '--max-tries', 100, $rate ? ('-R', $rate) : ());
+}
+
+# Begins to run scripts of pgbench in four sessions.  For each name weight and text.
+sub start_scripts
+{
+	my ($node, $seconds, $seed, $scripts, @options) = @_;
+	my $dir = $node->basedir;
+	my ($out, $err) = ('', '');
+	my @command = (
+		$node->installed_command('pgbench'), '-n',
+		'-h', $node->host, '-p', $node->port, '-c', 4, '-j', 4,
+		'-T', $seconds, '--random-seed', $seed, @options);
+
+	foreach my $name (sort keys %$scripts)
+	{
+		my ($weight, $text) = @{ $scripts->{$name} };
+
+		unlink "$dir/$name.sql";
+		PostgreSQL::Test::Utils::append_to_file("$dir/$name.sql", $text);
 		push @command, '-f', "$dir/$name.sql\@$weight";
 	}
-	push @command, '-R', $rate if $rate;
 	push @command, 'dbname=postgres application_name=load';
 	return { out => \$out, err => \$err,
 		run => IPC::Run::start(\@command, '<', \undef, '>', \$out, '2>', \$err) };
@@ -347,6 +363,32 @@ sub finish_load
 
 	$load->{run}->finish;
 	return join("\n", grep { !/^pgbench \(|^pgbench: setting/ } split /\n/, ${ $load->{err} });
+}
+
+# Queries answer the same, in one snapshot, by indexes and without.  Settings may say
+# which ways there are by indexes.
+sub same_by_index
+{
+	my ($server, $name, $queries, $settings) = @_;
+	my @lines = split /\n/, $server->safe_psql('postgres',
+		"BEGIN ISOLATION LEVEL REPEATABLE READ;
+		SET enable_seqscan = off; SET enable_sort = off; $settings $queries
+		SET enable_seqscan = on; SET enable_sort = on; SET enable_indexscan = off;
+		SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $queries COMMIT;");
+	my $half = @lines / 2;
+
+	return is(join("\n", @lines[ 0 .. $half - 1 ]), join("\n", @lines[ $half .. $#lines ]),
+		"$name: the same with and without the indexes");
+}
+
+# wormhole_check() finds no fault with a table's indexes.
+sub indexes_whole
+{
+	my ($server, $table, $name) = @_;
+	my ($status, $out, $err) = $server->psql('postgres',
+		"SELECT wormhole_check(indexrelid, true) FROM pg_index WHERE indrelid = '$table'::regclass");
+
+	return is($err, '', "$name: indexes are whole");
 }
 
 1;

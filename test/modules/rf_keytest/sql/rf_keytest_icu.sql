@@ -1,8 +1,7 @@
 -- Keys of strings under collations of ICU: they sort and equate as PostgreSQL
 -- does, to the last byte.
 --
--- rf_keytest_icu_1.out is for servers built without ICU.  The seed is drawn
--- anew for each run; see rf_keytest_random.sql.
+-- rf_keytest_icu_1.out is for servers built without ICU.
 SELECT count(*) = 0 AS skip_test FROM pg_collation
 WHERE collprovider = 'i' AND collname LIKE '%-x-icu' \gset
 \if :skip_test
@@ -12,13 +11,11 @@ SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS rf_keytest;
 CREATE SCHEMA icu_keys;
 SET search_path = icu_keys, public;
-SELECT coalesce(nullif(current_setting('rf_keytest.seed', true), '')::float8,
-				random()) AS seed \gset
-SELECT set_config('rf_keytest.seed', :'seed', false) = :'seed' AS seed_set;
-DO $$ BEGIN
-	RAISE LOG 'rf_keytest.seed = %', current_setting('rf_keytest.seed');
-END $$;
-SELECT setseed(:seed);
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/seed.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
 
 -- Locales with orders of their own, and attributes of all kinds but shifted
 -- punctuation and accents compared backwards, for which ICU's keys are not used

@@ -1,7 +1,4 @@
 -- Keys of rows of several columns: their order, their ranges, reading them back.
---
--- The seed is drawn anew for each run and shown with every failure; set
--- rf_keytest.seed (say, in PGOPTIONS) to run with a given one.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS rf_keytest;
 CREATE SCHEMA row_keys;
@@ -11,13 +8,11 @@ SET datestyle = 'ISO, YMD';
 SET intervalstyle = 'postgres';
 SET lc_monetary = 'C';
 SET jit = off;
-SELECT coalesce(nullif(current_setting('rf_keytest.seed', true), '')::float8,
-				random()) AS seed \gset
-SELECT set_config('rf_keytest.seed', :'seed', false) = :'seed' AS seed_set;
-DO $$ BEGIN
-	RAISE LOG 'rf_keytest.seed = %', current_setting('rf_keytest.seed');
-END $$;
-SELECT setseed(:seed);
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/seed.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
 
 --
 -- What keys look like

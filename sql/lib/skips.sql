@@ -1,0 +1,29 @@
+-- For tests of skipping while planning, which include this file.
+
+-- Runs a query with skipping and without: how many rows has it, and what was
+-- skipped, and by which conditions?
+CREATE FUNCTION compared(query text, conditions bool, OUT n bigint, OUT skipped text)
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	hash text[];
+	got text;
+BEGIN
+	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	SELECT coalesce(string_agg(concat(e->>'Partitions Skipped', ' of ', e->>'Partitions Considered',
+		CASE WHEN conditions THEN concat(' by ', e->>'Skip Cond') END), ', '), 'nothing')
+	INTO skipped
+	FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Partitions Skipped"))') e;
+	FOREACH got IN ARRAY '{on,off}'::text[] LOOP
+		PERFORM set_config('rangefilter.enable', got, true);
+		EXECUTE format('SELECT count(*), md5(string_agg(r::text, '','' ORDER BY r::text)) FROM (%s) r', query)
+		INTO n, got;
+		hash := hash || coalesce(got, 'empty');
+	END LOOP;
+	PERFORM set_config('rangefilter.enable', 'on', true);
+	IF hash[1] <> hash[2] THEN
+		RAISE EXCEPTION 'wrong result: %', query;
+	END IF;
+END
+$$;
