@@ -12,8 +12,8 @@ FAILURES=()
 
 # Regression tests in which planning is of no interest (a pattern), and those that
 # have the same plans where another module's planner hook returns copies to ours.
-NOT_PLANNING='wormhole_(ascending|build|hint|scan|tuples)|advise|choice|maintenance|summarize'
-BELOW_NEIGHBOUR='estimate|explain|gate|located|multicolumn|skipping'
+NOT_PLANNING='wormhole_(ascending|build|hint|index_only|scan)|advise|filter_choice|maintenance|summarize'
+BELOW_NEIGHBOUR='estimate|explain|gate|locate_indexes|multicolumn|skipping'
 
 # What the servers of regress, isolation, modules and pgtap have.  Compiling
 # expressions took most of the time of some tests; the one it is about switches it on.
