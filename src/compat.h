@@ -183,6 +183,20 @@ typedef RelFileNode RfRelFile;
 #define RF_VACUUM_DELAY() vacuum_delay_point()
 #endif
 
+/* The settings of VACUUM's pauses have changed. */
+#if PG_VERSION_NUM >= 160000
+#define RF_VACUUM_COSTS_CHANGED() VacuumUpdateCosts()
+#else
+#define RF_VACUUM_COSTS_CHANGED() ((void) (VacuumCostActive = VacuumCostDelay > 0))
+#endif
+
+/* Since 17 maintenance runs functions of users with a search path that is safe. */
+#if PG_VERSION_NUM >= 170000
+#define RF_RESTRICT_SEARCH_PATH() RestrictSearchPath()
+#else
+#define RF_RESTRICT_SEARCH_PATH() ((void) 0)
+#endif
+
 /* The relation of a range table's entry that is not a statement's target. */
 #if PG_VERSION_NUM >= 180000
 #define RF_RANGE_TABLE_RELATION(estate, rti) \

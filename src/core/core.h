@@ -76,6 +76,10 @@ extern Bitmapset *rf_core_trim(Bitmapset *set);
 extern QuerySource rf_core_mark_query(Query *parse);
 extern bool rf_core_is_marked(const Query *query, const Query *marked);
 
+/* ---- process.c: giving way as autovacuum does ---- */
+
+extern void rf_core_give_way(void);
+
 /* ---- record.c: WAL records that core replays ---- */
 
 /* Bytes of a page that changed. */

@@ -345,7 +345,7 @@ rangefilter_partitions(PG_FUNCTION_ARGS)
  * operation whose settings are undone afterwards, so that index expressions
  * cannot do what their author may not.
  */
-static void
+void
 rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
 {
 	Oid			userid;
@@ -356,6 +356,7 @@ rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
 	SetUserIdAndSecContext(open->heap->rd_rel->relowner,
 						   sec_context | SECURITY_RESTRICTED_OPERATION);
 	nestlevel = NewGUCNestLevel();
+	RF_RESTRICT_SEARCH_PATH();
 	work(open, arg);
 	AtEOXact_GUC(false, nestlevel);
 	SetUserIdAndSecContext(userid, sec_context);

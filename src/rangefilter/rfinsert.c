@@ -21,11 +21,17 @@
 
 #include "access/xlog.h"
 #include "key/rowkey.h"
+#include "rangefilter/page/options.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
+#include "request/request.h"
 #include "storage/predicate.h"
+
+/* Milliseconds between two requests of a backend for the same index. */
+#define RF_REQUEST_INTERVAL	1000
 
 uint64		rf_inserts = 0;
 uint64		rf_keys_written = 0;
@@ -37,6 +43,10 @@ typedef struct RfNewKey
 	bool		isnull;
 	RfKey		key;
 	BlockNumber heap_block;
+
+	/* Found out on the way: */
+	bool		is_due;			/* the worker should summarize */
+	bool		gave_up;		/* the summary has had much to say until now */
 } RfNewKey;
 
 /*
@@ -156,10 +166,11 @@ rf_note_loss(RfMetaData *meta, bool in_tail)
  * exclusively; the version moves in the same WAL record.
  */
 static void
-rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
+rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 {
 	GenericXLogState *state = GenericXLogStart(index);
 	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
+	uint32		flags = meta->flags;
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
 	RfSummaryVersion before = {meta->identity, meta->changes};
@@ -190,6 +201,9 @@ rf_write_key(Relation index, Buffer meta_buffer, const RfNewKey *new)
 			meta->tail_keys++;
 	}
 	known = (meta->flags & RF_UNCERTAIN_FLAGS) == 0;
+	new->is_due = rf_summarize_is_due(index, meta);
+	new->gave_up = (meta->flags & ~flags &
+					(RF_TAIL_OPEN | RF_DELTA_OVERFLOW)) != 0;
 	GenericXLogFinish(state);
 	if (known)
 		rf_digests_add(index, &before, &after, new->isnull || new->kind != RF_KEY_U64 ? NULL : &new->key.num);
@@ -235,7 +249,7 @@ rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block)
  * in whatever mode.
  */
 static void
-rf_insert_key(Relation index, Buffer buffer, const RfNewKey *new)
+rf_insert_key(Relation index, Buffer buffer, RfNewKey *new)
 {
 	RfCover		cover;
 
@@ -250,6 +264,29 @@ rf_insert_key(Relation index, Buffer buffer, const RfNewKey *new)
 		rf_make_imprecise(index, buffer, new);
 	else if (cover == RF_MISSING)
 		rf_write_key(index, buffer, new);
+}
+
+/*
+ * Asks the background worker to summarize, if that is due: not too often, but always
+ * where the summary has just become useless, since this may be the last insert for
+ * long.  No page is locked.
+ */
+static void
+rf_request(Relation index, const RfNewKey *new)
+{
+	RfCache    *cache = rf_cache(index);
+	TimestampTz now;
+
+	if (!new->is_due || !rf_autosummarize || RelationUsesLocalBuffers(index) ||
+		!rf_index_options(index)->autosummarize)
+		return;
+	now = GetCurrentTimestamp();
+	if (!new->gave_up &&
+		!TimestampDifferenceExceeds(cache->requested_at, now,
+									RF_REQUEST_INTERVAL))
+		return;
+	cache->requested_at = now;
+	rf_request_summarize(RelationGetRelid(index));
 }
 
 /*
@@ -271,8 +308,9 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		return false;
 
 	buffer = rf_read_meta_fields(index);
-	if (!rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
-					new.heap_block))
+	new.is_due = rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
+							new.heap_block);
+	if (!new.is_due)
 	{
 		/* Encoding may detoast: not under a lock. */
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -282,6 +320,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		rf_insert_key(index, buffer, &new);
 	}
 	UnlockReleaseBuffer(buffer);
+	rf_request(index, &new);
 
 	/* The caller's memory context may live as long as the whole statement. */
 	if (new.key.data != NULL)

@@ -218,7 +218,7 @@ isolation_suite()
 	for preload in '' rangefilter; do
 		name=isolation${preload:+_preloaded}
 		rf_start_server "$name" "${TEST_SETTINGS[@]}" \
-			shared_preload_libraries="$preload"
+			shared_preload_libraries="$preload" rangefilter.autosummarize=off
 		run_regress "$name" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
 			--load-extension=rangefilter "$tests"
 		rf_stop_server "$name"
@@ -324,8 +324,9 @@ run_stress()
 {
 	local name=$1 preload=$2 seed=$3 seconds=$4 status=0
 
-	# Autovacuum comes often, and whoever waits finds deadlocks soon.
+	# Autovacuum and the worker come often, and whoever waits finds deadlocks soon.
 	rf_start_server "$name" "${preload}_preload_libraries=rangefilter" \
+		rangefilter.autosummarize_delay=200ms \
 		autovacuum_naptime=1s autovacuum_vacuum_threshold=100 \
 		autovacuum_vacuum_insert_threshold=200 deadlock_timeout=200ms
 	rf_psql -c 'CREATE DATABASE stress' || return 1

@@ -16,8 +16,8 @@ our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
   denied start_load start_scripts finish_load same_by_index indexes_whole open_session send_sql
   answer ask close_session wait_for_recovery);
 
-# A server that has preloaded the library.  Autovacuum is off: tests say
-# themselves when to vacuum.
+# A server that has preloaded the library.  Autovacuum is off, and the worker: tests
+# say themselves when to summarize.
 sub new_server
 {
 	my ($name, %params) = @_;
@@ -34,6 +34,7 @@ sub new_server
 		'postgresql.conf', qq{
 shared_preload_libraries = 'rangefilter'
 autovacuum = off
+rangefilter.autosummarize = off
 fsync = off
 jit = off
 max_prepared_transactions = 10

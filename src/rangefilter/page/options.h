@@ -26,6 +26,7 @@ typedef struct RfOptions
 	int			bits_per_key;
 	int			suffix;			/* FilterSuffix */
 	int			pages_per_range;
+	bool		autosummarize;	/* by the background worker */
 } RfOptions;
 
 #define RF_DEFAULT_BITS 14

@@ -22,6 +22,7 @@
 #include "rangefilter/page/layout.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
+#include "utils/timestamp.h"
 
 typedef enum RfAnswer
 {
@@ -68,6 +69,8 @@ typedef struct RfCache
 	 */
 	XLogRecPtr	open_record;
 	BlockNumber open_start;
+
+	TimestampTz requested_at;	/* when this backend last asked the worker */
 } RfCache;
 
 /* How the index's keys are encoded. */

@@ -54,6 +54,9 @@ rf_init_options(void)
 					  "Heap blocks in each of the ranges that scans tell apart: 0 for none, -1 for as many as cost no space",
 					  RF_RANGES_AUTO, RF_RANGES_AUTO, 131072,
 					  AccessExclusiveLock);
+	add_bool_reloption(rf_relopt_kind, "autosummarize",
+					   "Is the index summarized by the background worker, too?",
+					   true, ShareUpdateExclusiveLock);
 }
 
 /*
@@ -66,7 +69,8 @@ rf_options(Datum reloptions, bool validate)
 		{"filter", RELOPT_TYPE_ENUM, offsetof(RfOptions, filter)},
 		{"bits_per_key", RELOPT_TYPE_INT, offsetof(RfOptions, bits_per_key)},
 		{"suffix", RELOPT_TYPE_ENUM, offsetof(RfOptions, suffix)},
-		{"pages_per_range", RELOPT_TYPE_INT, offsetof(RfOptions, pages_per_range)}
+		{"pages_per_range", RELOPT_TYPE_INT, offsetof(RfOptions, pages_per_range)},
+		{"autosummarize", RELOPT_TYPE_BOOL, offsetof(RfOptions, autosummarize)}
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, rf_relopt_kind,
@@ -84,7 +88,8 @@ rf_index_options(Relation index)
 		.filter = RF_FILTER_AUTO,
 		.bits_per_key = RF_DEFAULT_BITS,
 		.suffix = FILTER_SUFFIX_REAL,
-		.pages_per_range = RF_RANGES_AUTO
+		.pages_per_range = RF_RANGES_AUTO,
+		.autosummarize = true
 	};
 
 	return index->rd_options ? (const RfOptions *) index->rd_options : &defaults;

@@ -72,6 +72,9 @@ rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
  * rows that live: that many keys may be stale, and each is a false positive.
  * One in five is enough.  Likewise, a delta of a twentieth of the keys has
  * become expensive to carry along.  Keys that sort otherwise now say nothing.
+ *
+ * Only VACUUM removes the dead rows whose keys a summary could not have, so
+ * nobody else tries again to have all that snapshots of a standby need.
  */
 static bool
 rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
@@ -84,8 +87,9 @@ rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
 
 	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
 		return true;
-	if (meta->flags & (RF_STANDBY_UNKNOWN | RF_DELTA_OVERFLOW |
-					   RF_DELTA_OVERFLOW_RETIRED))
+	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED))
+		return true;
+	if ((meta->flags & RF_STANDBY_UNKNOWN) && mode != RF_SUMMARIZE_WORKER)
 		return true;
 	if (meta->delta_min_block < meta->summarized && mode == RF_SUMMARIZE_ASKED)
 		return true;
@@ -99,6 +103,17 @@ rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
 	rows += summarized;
 	return (live_tuples >= 0 && rows - live_tuples > rows / 5) ||
 		delta * 20 > summarized + 1000;
+}
+
+/*
+ * See summarize.h.
+ */
+bool
+rf_summarize_is_due(Relation index, const RfMetaData *meta)
+{
+	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
+		rf_worth_redoing(meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
+						 RF_SUMMARIZE_WORKER, -1);
 }
 
 /*
@@ -357,7 +372,8 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	scan.codec = rf_index_codec(index);
 	scan.start = work->start;
 	scan.end = work->end;
-	scan.in_vacuum = mode == RF_SUMMARIZE_VACUUM;
+	scan.in_vacuum = mode == RF_SUMMARIZE_VACUUM ||
+		mode == RF_SUMMARIZE_WORKER;
 	scan.report_progress = mode == RF_SUMMARIZE_BUILD ||
 		(mode == RF_SUMMARIZE_ASKED && rf_progress_is_of(index));
 	scan.callback = rf_collect;

@@ -65,12 +65,20 @@ typedef enum RfSummarizeMode
 {
 	RF_SUMMARIZE_BUILD,			/* CREATE INDEX, REINDEX: everything */
 	RF_SUMMARIZE_VACUUM,		/* what is worth it */
+	RF_SUMMARIZE_WORKER,		/* likewise, but dead rows are still there */
 	RF_SUMMARIZE_ASKED			/* whatever can be better afterwards */
 } RfSummarizeMode;
 
 extern BlockNumber rf_summarize(Relation heap, Relation index,
 								IndexInfo *index_info, RfSummarizeMode mode,
 								double live_tuples, double *nrows);
+
+/*
+ * Is it time for the background worker to summarize?  The tail is open, or so much has
+ * come that VACUUM would read summarized blocks again.  meta is locked, or the
+ * image of it that is going to be written.
+ */
+extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 
 /* rfprogress.c */
 extern bool rf_progress_begin(int nindexes);

@@ -1,0 +1,562 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfrequest.c
+ *	  Asking the background worker of a database to summarize an index.
+ *
+ * A hash table in shared memory has the requests of all databases, an array the
+ * databases that have a worker.  One lock is for both.  The worker takes a request
+ * out before it looks at the index; so what is asked for after that look is a
+ * request of its own, and none is lost.
+ *
+ * The worker ends, under the lock, when there are no more requests; who adds one
+ * finds out under the same lock that there is no worker, and starts one.  If that is
+ * not possible (max_worker_processes), or a worker was ended while there were
+ * requests, the flag "unserved" is set, and any session of the database tries
+ * again at the end of a transaction.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "postmaster/bgworker.h"
+#include "request/request.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+#include "utils/hsearch.h"
+
+/* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
+#define LOCK_NAME	"rangefilter_requests"
+
+/* Requests there can be at a time; those for which there is no room are dropped. */
+#define REQUESTS	8192
+
+/* Databases that can have a worker at a time. */
+#define WORKERS		64
+
+/* Milliseconds that a worker may take to begin before another one is started, ... */
+#define START_TIMEOUT	60000
+
+/* ... that an index rests which failed, ... */
+#define REST	(10 * 60 * 1000)
+
+/* ... after which a request that nobody takes is dropped where there is no room, ... */
+#define FORGET	(60 * 60 * 1000)
+
+/* ... and between two attempts of a session to start a worker that is missing. */
+#define RETRY	1000
+
+typedef struct EntryKey
+{
+	Oid			database;
+	Oid			index;
+} EntryKey;
+
+typedef struct Entry
+{
+	EntryKey	key;			/* hash key */
+	TimestampTz at;				/* when it is to be taken, or has rested */
+	int			tries;
+	bool		resting;		/* no request: later ones are ignored */
+} Entry;
+
+typedef struct Worker
+{
+	Oid			database;		/* InvalidOid: this place is free */
+	int			pid;			/* 0: it has not begun yet */
+	TimestampTz started;
+} Worker;
+
+typedef struct Shared
+{
+	LWLock	   *lock;
+	pg_atomic_uint32 unserved;	/* some database may have requests and no worker */
+	Worker		workers[WORKERS];
+} Shared;
+
+bool		rf_autosummarize = true;
+int			rf_autosummarize_delay = 5000;
+
+static Shared *shared = NULL;
+static HTAB *entries = NULL;
+
+/* What this process, a worker, has taken last and not put back. */
+static RfRequest taken = {InvalidOid};
+
+static shmem_request_hook_type previous_request = NULL;
+static shmem_startup_hook_type previous_startup = NULL;
+
+static TimestampTz
+after(TimestampTz time, int64 milliseconds)
+{
+	return TimestampTzPlusMilliseconds(time, milliseconds);
+}
+
+/*
+ * The place of the database's worker, or NULL.  The lock is held.
+ */
+static Worker *
+find_worker(Oid database)
+{
+	for (int i = 0; i < WORKERS; i++)
+	{
+		if (shared->workers[i].database == database)
+			return &shared->workers[i];
+	}
+	return NULL;
+}
+
+/*
+ * Has the database a worker, or one that will soon begin?  The lock is held.
+ */
+static bool
+has_worker(Oid database, TimestampTz now)
+{
+	const Worker *worker = find_worker(database);
+
+	return worker != NULL &&
+		(worker->pid != 0 || now < after(worker->started, START_TIMEOUT));
+}
+
+/*
+ * A place for a worker of this database, which must have none; NULL where all are
+ * taken.  The lock is held exclusively.
+ */
+static Worker *
+new_worker(TimestampTz now)
+{
+	Worker	   *worker = find_worker(MyDatabaseId);
+
+	for (int i = 0; i < WORKERS && worker == NULL; i++)
+	{
+		Oid			database = shared->workers[i].database;
+
+		if (!OidIsValid(database) || !has_worker(database, now))
+			worker = &shared->workers[i];
+	}
+	if (worker == NULL)
+		return NULL;
+	worker->database = MyDatabaseId;
+	worker->pid = 0;
+	worker->started = now;
+	return worker;
+}
+
+/*
+ * Removes entries whose time was long ago: of databases that are gone, or where
+ * no worker could be started.  The lock is held exclusively.
+ */
+static void
+forget_old(TimestampTz now)
+{
+	HASH_SEQ_STATUS status;
+	Entry	   *entry;
+
+	hash_seq_init(&status, entries);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (now > after(entry->at, entry->resting ? 0 : FORGET))
+			hash_search(entries, &entry->key, HASH_REMOVE, NULL);
+	}
+}
+
+/*
+ * The entry of an index of this database, made if there is none; NULL where there
+ * is no room.  The lock is held exclusively.
+ */
+static Entry *
+need_entry(Oid index, TimestampTz now, bool *found)
+{
+	EntryKey	key = {MyDatabaseId, index};
+	Entry	   *entry = hash_search(entries, &key, HASH_FIND, NULL);
+
+	*found = entry != NULL;
+	if (entry != NULL)
+		return entry;
+	if (hash_get_num_entries(entries) >= REQUESTS)
+		forget_old(now);
+	if (hash_get_num_entries(entries) >= REQUESTS)
+		return NULL;
+	entry = hash_search(entries, &key, HASH_ENTER_NULL, NULL);
+	if (entry != NULL)
+	{
+		entry->at = now;
+		entry->tries = 0;
+		entry->resting = false;
+	}
+	return entry;
+}
+
+/*
+ * Adds a request.  False where there is none afterwards: the index rests, or there
+ * is no room.  The lock is held exclusively.
+ */
+static bool
+add_request(Oid index, TimestampTz now)
+{
+	bool		found;
+	Entry	   *entry = need_entry(index, now, &found);
+
+	if (entry == NULL || (entry->resting && now < entry->at))
+		return false;
+	if (!found || entry->resting)
+		entry->at = after(now, rf_autosummarize_delay);
+	if (entry->resting)
+		entry->tries = 0;
+	entry->resting = false;
+	return true;
+}
+
+/*
+ * Has the postmaster start a worker for this database.  False where there can be no
+ * more background workers.
+ */
+static bool
+start_worker(void)
+{
+	BackgroundWorker worker;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "rangefilter",
+			sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, RF_WORKER_FUNCTION,
+			sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_type, "rangefilter worker", sizeof(worker.bgw_type));
+	snprintf(worker.bgw_name, sizeof(worker.bgw_name),
+			 "rangefilter worker for database %u", MyDatabaseId);
+	worker.bgw_main_arg = ObjectIdGetDatum(MyDatabaseId);
+	return RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+/*
+ * Starts a worker for which new_worker() has taken a place (NULL: there was none).
+ * The lock is not held.
+ */
+static void
+fill_place(Worker *worker)
+{
+	if (worker != NULL && start_worker())
+		return;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (worker != NULL && worker->database == MyDatabaseId && worker->pid == 0)
+		worker->database = InvalidOid;
+	pg_atomic_write_u32(&shared->unserved, 1);
+	LWLockRelease(shared->lock);
+}
+
+/*
+ * See request.h.
+ */
+void
+rf_request_summarize(Oid index)
+{
+	TimestampTz now;
+	Worker	   *worker = NULL;
+	bool		start;
+
+	if (shared == NULL || !rf_autosummarize || !IsUnderPostmaster)
+		return;
+	now = GetCurrentTimestamp();
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	start = add_request(index, now) && !has_worker(MyDatabaseId, now);
+	if (start)
+		worker = new_worker(now);
+	LWLockRelease(shared->lock);
+	if (start)
+		fill_place(worker);
+}
+
+/*
+ * Are there requests of this database?  Sets "unserved" to whether there are any
+ * of a database without a worker.  The lock is held exclusively.
+ */
+static bool
+look_for_unserved(TimestampTz now)
+{
+	HASH_SEQ_STATUS status;
+	Entry	   *entry;
+	bool		ours = false;
+	bool		unserved = false;
+
+	forget_old(now);
+	hash_seq_init(&status, entries);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->resting)
+			continue;
+		ours |= entry->key.database == MyDatabaseId;
+		unserved |= !has_worker(entry->key.database, now);
+	}
+	pg_atomic_write_u32(&shared->unserved, unserved);
+	return ours;
+}
+
+/*
+ * Starts the worker that this database lacks, if it does.
+ */
+static void
+serve_unserved(void)
+{
+	static TimestampTz last_time = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	Worker	   *worker = NULL;
+	bool		start;
+
+	if (now < after(last_time, RETRY))
+		return;
+	last_time = now;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	start = look_for_unserved(now) && !has_worker(MyDatabaseId, now);
+	if (start)
+		worker = new_worker(now);
+	LWLockRelease(shared->lock);
+	if (start)
+		fill_place(worker);
+}
+
+/*
+ * Transaction callback.  Before the end, where an error does no harm.
+ */
+static void
+transaction_ends(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_PRE_COMMIT && rf_autosummarize &&
+		IsUnderPostmaster && !IsParallelWorker() &&
+		pg_atomic_read_u32(&shared->unserved) != 0)
+		serve_unserved();
+}
+
+/*
+ * Gives up being the worker of this database.  The lock is held exclusively.
+ */
+static void
+stop_serving(void)
+{
+	Worker	   *worker = find_worker(MyDatabaseId);
+
+	if (worker != NULL && worker->pid == MyProcPid)
+		worker->database = InvalidOid;
+}
+
+/*
+ * before_shmem_exit callback of a worker.  If it is ended while there are requests,
+ * somebody else is to start another one; if there are none, they find that out.
+ */
+static void
+worker_exits(int code, Datum arg)
+{
+	if (OidIsValid(taken.index))
+		rf_request_put_back(&taken);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	stop_serving();
+	LWLockRelease(shared->lock);
+	if (code != 0)
+		pg_atomic_write_u32(&shared->unserved, 1);
+}
+
+/*
+ * See request.h.
+ */
+bool
+rf_requests_serve(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Worker	   *worker;
+	bool		ours;
+
+	if (shared == NULL)
+		return false;
+	before_shmem_exit(worker_exits, (Datum) 0);
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	worker = find_worker(MyDatabaseId);
+	if (worker == NULL)
+		worker = new_worker(now);
+	ours = worker != NULL && worker->pid == 0;
+	if (ours)
+		worker->pid = MyProcPid;
+	LWLockRelease(shared->lock);
+	return ours;
+}
+
+/*
+ * The request of this database that is to be taken first, or NULL.  Removes all
+ * where there are to be none.  The lock is held exclusively.
+ */
+static Entry *
+first_request(void)
+{
+	HASH_SEQ_STATUS status;
+	Entry	   *entry;
+	Entry	   *first = NULL;
+
+	hash_seq_init(&status, entries);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		if (entry->key.database != MyDatabaseId || entry->resting)
+			continue;
+		if (!rf_autosummarize)
+			hash_search(entries, &entry->key, HASH_REMOVE, NULL);
+		else if (first == NULL || entry->at < first->at)
+			first = entry;
+	}
+	return first;
+}
+
+/*
+ * See request.h.
+ */
+RfNextRequest
+rf_requests_next(RfRequest *request, TimestampTz *when)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	RfNextRequest result = RF_REQUEST_LATER;
+	Entry	   *first;
+
+	taken.index = InvalidOid;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	first = first_request();
+	if (first == NULL)
+	{
+		stop_serving();
+		result = RF_REQUEST_NONE;
+	}
+	else if (first->at <= now)
+	{
+		taken.index = first->key.index;
+		taken.tries = first->tries;
+		*request = taken;
+		hash_search(entries, &first->key, HASH_REMOVE, NULL);
+		result = RF_REQUEST_TAKEN;
+	}
+	else
+		*when = first->at;
+	LWLockRelease(shared->lock);
+	return result;
+}
+
+/*
+ * See request.h.
+ */
+void
+rf_request_put_back(const RfRequest *request)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Entry	   *entry;
+	bool		found;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	entry = need_entry(request->index, now, &found);
+	if (entry != NULL)
+	{
+		entry->at = after(now, rf_autosummarize_delay);
+		entry->tries = request->tries + 1;
+	}
+	LWLockRelease(shared->lock);
+	taken.index = InvalidOid;
+}
+
+/*
+ * See request.h.
+ */
+void
+rf_request_rest(const RfRequest *request)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	Entry	   *entry;
+	bool		found;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	entry = need_entry(request->index, now, &found);
+	if (entry != NULL)
+	{
+		entry->at = after(now, REST);
+		entry->resting = true;
+	}
+	LWLockRelease(shared->lock);
+}
+
+/*
+ * shmem_request_hook
+ */
+static void
+request_memory(void)
+{
+	if (previous_request)
+		previous_request();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(Shared)));
+	RequestAddinShmemSpace(hash_estimate_size(REQUESTS, sizeof(Entry)));
+	RequestNamedLWLockTranche(LOCK_NAME, 1);
+}
+
+/*
+ * shmem_startup_hook
+ */
+static void
+start_memory(void)
+{
+	HASHCTL		control;
+	bool		found;
+
+	if (previous_startup)
+		previous_startup();
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(EntryKey);
+	control.entrysize = sizeof(Entry);
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("rangefilter workers", sizeof(Shared), &found);
+	if (!found)
+	{
+		memset(shared, 0, sizeof(Shared));
+		shared->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
+		pg_atomic_init_u32(&shared->unserved, 0);
+	}
+	entries = ShmemInitHash("rangefilter requests", REQUESTS, REQUESTS,
+							&control, HASH_ELEM | HASH_BLOBS);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_requests(void)
+{
+	DefineCustomBoolVariable("rangefilter.autosummarize",
+							 "Has background workers summarize range filters.",
+							 "Works if the server has loaded the library; the index option of the same name leaves an index out.",
+							 &rf_autosummarize,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL,
+							 NULL,
+							 NULL);
+	DefineCustomIntVariable("rangefilter.autosummarize_delay",
+							"How long a background worker waits before it summarizes an index.",
+							"No index is summarized more often than that.",
+							&rf_autosummarize_delay,
+							5000,
+							0,
+							60 * 60 * 1000,
+							PGC_SIGHUP,
+							GUC_UNIT_MS,
+							NULL,
+							NULL,
+							NULL);
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	RegisterXactCallback(transaction_ends, NULL);
+	previous_request = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	previous_startup = shmem_startup_hook;
+	shmem_startup_hook = start_memory;
+}
