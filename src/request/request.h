@@ -4,7 +4,7 @@
  *	  Asking the background worker of a database to summarize an index.
  *
  * Requests are in shared memory, so there are none where the server has not loaded
- * the library; everything here does nothing then.  See README.md.
+ * the library; rf_request_summarize() does nothing then.  See worker/README.md.
  *
  *-------------------------------------------------------------------------
  */

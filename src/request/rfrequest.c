@@ -75,7 +75,7 @@ typedef struct Worker
 typedef struct Shared
 {
 	LWLock	   *lock;
-	pg_atomic_uint32 unserved;	/* some database may have requests and no worker */
+	pg_atomic_uint32 unserved;	/* requests there may be without a worker */
 	Worker		workers[WORKERS];
 } Shared;
 

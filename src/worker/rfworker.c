@@ -4,7 +4,7 @@
  *	  The background worker of a database: summarizes indexes that were asked for.
  *
  * It takes one request at a time (request/request.h) and ends when there are none.
- * Each index has a transaction of its own.  See README.md.
+ * Each index has a transaction of its own.  README.md has the rules.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,6 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/index.h"
 #include "commands/vacuum.h"
 #include "compat.h"
@@ -27,7 +26,6 @@
 #include "rangefilter/page/options.h"
 #include "rangefilter/summarize/summarize.h"
 #include "request/request.h"
-#include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
@@ -101,8 +99,8 @@ choose_costs(void)
 static void
 wait_until(TimestampTz when)
 {
-	long		milliseconds =
-		TimestampDifferenceMilliseconds(GetCurrentTimestamp(), when);
+	TimestampTz now = GetCurrentTimestamp();
+	long		milliseconds = TimestampDifferenceMilliseconds(now, when);
 
 	if (milliseconds > 0)
 		(void) WaitLatch(MyLatch,
@@ -110,7 +108,7 @@ wait_until(TimestampTz when)
 						 Min(milliseconds, LONGEST_PAUSE), PG_WAIT_EXTENSION);
 	ResetLatch(MyLatch);
 
-	/* Whoever wanted the last index's lock has it: autovacuum ignores that, too. */
+	/* Whoever wanted the last index's lock has it. */
 	QueryCancelPending = false;
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
@@ -185,6 +183,7 @@ report(Relation index)
 			 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
 										RelationGetRelationName(index)));
 	debug_query_string = text;
+
 	pgstat_report_activity(STATE_RUNNING, text);
 }
 

@@ -335,7 +335,7 @@ main()
 	rf_prepare_bench
 	megabytes=$(awk '/^MemTotal/ { m = $2 / 4096; print int(m > 2048 ? 2048 : m) }' /proc/meminfo)
 	BUFFERS=${megabytes}MB
-	rf_start_server bench shared_preload_libraries=rangefilter max_wal_size=4GB \
+	rf_start_server bench shared_preload_libraries=rangefilter rangefilter.autosummarize=off max_wal_size=4GB \
 		shared_buffers="$BUFFERS" max_locks_per_transaction=1024
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	machine >"$RF_TMP/report"

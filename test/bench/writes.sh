@@ -225,7 +225,7 @@ report()
 
 Written by \`make bench-writes\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
-- Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync off, autovacuum off, everything in
+- Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync off, autovacuum and the worker off, everything in
   memory, the library in shared_preload_libraries${WRITES_SETTINGS:+, $WRITES_SETTINGS}
 - Random 64-bit keys: each partition spans all of them. Statements of $BATCH rows, each a transaction, into all
   partitions in turns; \`move_keys\` gives new keys to all rows of a block in a statement, \`queue\` deletes
@@ -273,7 +273,7 @@ main()
 	rf_prepare_bench
 	# shellcheck disable=SC2086
 	rf_start_server writes shared_preload_libraries=rangefilter shared_buffers=2GB max_wal_size=16GB \
-		max_locks_per_transaction=1024 autovacuum=off ${WRITES_SETTINGS:-}
+		max_locks_per_transaction=1024 autovacuum=off rangefilter.autosummarize=off ${WRITES_SETTINGS:-}
 	rf_psql -c 'CREATE EXTENSION rangefilter' -f "$RF_SRC/test/bench/writes.sql"
 	: >"$RF_TMP/figures"
 	: >"$RF_TMP/hot"
