@@ -2,7 +2,7 @@
  *
  * filter.c
  *	  The one door to the filters: SNARF for numbers, SuRF for bytes, SNARF for
- *	  the leading bits of bytes.
+ *	  the leading bits of bytes; and to sorted runs, which can be asked alike.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +16,7 @@
 #include "filter/snarf/leading.h"
 #include "filter/base/port.h"
 #include "filter/snarf/snarf.h"
+#include "filter/sorted/sorted.h"
 #include "filter/surf/surf.h"
 
 /* A build of any filter: exactly one of these is set. */
@@ -178,6 +179,8 @@ filter_query_bytes(const uint8_t *root, uint32_t root_len,
 {
 	if (leading_is_root(root, root_len))
 		return leading_query(root, root_len, reader, range);
+	if (sorted_is_root(root, root_len))
+		return sorted_query(root, root_len, reader, range);
 	return surf_query(root, root_len, reader, range);
 }
 
@@ -188,6 +191,8 @@ ranks_bytes(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 {
 	if (leading_is_root(root, root_len))
 		return leading_ranks(root, root_len, reader, range, estimate, ranks);
+	if (sorted_is_root(root, root_len))
+		return sorted_ranks(root, root_len, reader, range, ranks);
 	return surf_ranks(root, root_len, reader, range, ranks);
 }
 

@@ -4,7 +4,8 @@
  *	  Range filters: build from sorted keys, ask "is a key in [lo, hi]?".
  *
  * This is the door to SNARF and SuRF; filter.c passes each call on to one of
- * them.  run.h has the types.
+ * them.  Sorted runs (sorted/sorted.h) have a builder of their own, and are asked
+ * as filters over bytes.  run.h has the types.
  *
  * The error is one-sided: FILTER_NO is the truth, FILTER_YES may be wrong,
  * FILTER_UNKNOWN is the answer to damaged pages.

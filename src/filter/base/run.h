@@ -28,7 +28,8 @@ typedef enum FilterKind
 {
 	FILTER_KIND_SNARF = 1,		/* piecewise-linear model + Elias-Fano blocks */
 	FILTER_KIND_EXACT = 2,		/* lossless Elias-Fano blocks */
-	FILTER_KIND_SURF = 3		/* succinct tries over byte strings */
+	FILTER_KIND_SURF = 3,		/* succinct tries over byte strings */
+	FILTER_KIND_SORTED = 4		/* the keys themselves, as byte strings */
 } FilterKind;
 
 typedef enum FilterSuffix

@@ -1,0 +1,286 @@
+/*-------------------------------------------------------------------------
+ *
+ * sorted.c
+ *	  Asking and reading sorted runs; sorted.h has the layout of their pages.
+ *
+ * Pages may be damaged: whatever they say about lengths is checked before it is
+ * followed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <string.h>
+
+#include "filter/base/bits.h"
+#include "filter/base/fence.h"
+#include "filter/sorted/sorted.h"
+
+/* A root opened; fences point into it. */
+typedef struct SortedRoot
+{
+	const uint8_t *fences;
+	uint32_t	fences_len;
+	uint32_t	npages;			/* content pages */
+	uint64_t	nkeys;
+} SortedRoot;
+
+/* See sorted.h. */
+bool
+sorted_is_root(const uint8_t *root, uint32_t root_len)
+{
+	return root_len > 0 && root[0] == SORTED_ROOT_MAGIC;
+}
+
+/* Opens a root; false if it is none. */
+static bool
+root_open(SortedRoot *root, const uint8_t *data, uint32_t len)
+{
+	if (len < SORTED_ROOT_HEADER || data[0] != SORTED_ROOT_MAGIC)
+		return false;
+	root->npages = bits_load32(data + 4);
+	root->nkeys = bits_load64(data + 8);
+	root->fences = data + SORTED_ROOT_HEADER;
+	root->fences_len = len - SORTED_ROOT_HEADER;
+	return true;
+}
+
+/* See sorted.h.  The level of the fences' root is its second byte. */
+uint32_t
+sorted_depth(const uint8_t *root, uint32_t root_len)
+{
+	if (!sorted_is_root(root, root_len) || root_len < SORTED_ROOT_HEADER + 2)
+		return 0;
+	return root[SORTED_ROOT_HEADER + 1] + 1;
+}
+
+/* Opens a content page; false if it is none. */
+static bool
+page_open(SortedPage *page, const uint8_t *data, uint32_t page_size)
+{
+	size_t		used;
+
+	if (data == NULL || page_size < SORTED_PAGE_HEADER ||
+		data[0] != SORTED_PAGE_MAGIC || data[1] > 1)
+		return false;
+	page->n = bits_load16(data + 2);
+	page->prefix_len = bits_load16(data + 4);
+	page->rest_len = bits_load16(data + 6);
+	page->rank = bits_load64(data + 8);
+	page->prefix = data + SORTED_PAGE_HEADER;
+	page->ends = data[1] ? page->prefix + page->prefix_len : NULL;
+	used = SORTED_PAGE_HEADER + page->prefix_len +
+		(size_t) page->n * (data[1] ? 2 : page->rest_len);
+	if (page->n == 0 || page->prefix_len + page->rest_len > FILTER_MAX_KEY ||
+		used > page_size)
+		return false;
+	page->rests = page->prefix + page->prefix_len + (data[1] ? 2 * page->n : 0);
+	page->rests_len = page_size - (uint32_t) (page->rests - data);
+	return true;
+}
+
+/* What follows the prefix in key i; false if that is damaged. */
+static inline bool
+page_rest(const SortedPage *page, uint32_t i, FilterBytes *rest)
+{
+	uint32_t	start;
+	uint32_t	end;
+
+	if (page->ends == NULL)
+	{
+		rest->data = page->rests + (size_t) i * page->rest_len;
+		rest->len = page->rest_len;
+		return true;
+	}
+	start = i == 0 ? 0 : bits_load16(page->ends + 2 * (i - 1));
+	end = bits_load16(page->ends + 2 * i);
+	if (start > end || end > page->rests_len ||
+		page->prefix_len + (end - start) > FILTER_MAX_KEY)
+		return false;
+	rest->data = page->rests + start;
+	rest->len = end - start;
+	return true;
+}
+
+/*
+ * Counts the keys of the page below a key, or, with or_equal, up to it.  False if
+ * the page is damaged.
+ */
+static bool
+page_position(const SortedPage *page, FilterBytes key, bool or_equal,
+			  uint32_t *position)
+{
+	uint32_t	common = key.len < page->prefix_len ? key.len : page->prefix_len;
+	int			order = common > 0 ? memcmp(key.data, page->prefix, common) : 0;
+	uint32_t	low = 0;
+	uint32_t	high = page->n;
+
+	if (order == 0 && key.len < page->prefix_len)
+		order = -1;
+	if (order != 0)
+	{
+		*position = order < 0 ? 0 : page->n;
+		return true;
+	}
+	key.data += common;
+	key.len -= common;
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+		FilterBytes rest;
+
+		if (!page_rest(page, middle, &rest))
+			return false;
+		order = filter_bytes_compare(rest, key);
+		if (order < 0 || (order == 0 && or_equal))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*position = low;
+	return true;
+}
+
+/* Reads and opens a content page; false if there is none. */
+static bool
+read_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
+		  SortedPage *page)
+{
+	return pageno < root->npages && pageno < reader->npages &&
+		page_open(page, reader->read_page(reader, pageno), reader->page_size);
+}
+
+/*
+ * See sorted.h.  Behind the fences' page the search goes on only if the range
+ * does; mostly the next page's first key is then in it.  (Separators that were cut
+ * may lead too far to the left.)
+ */
+FilterAnswer
+sorted_query(const uint8_t *root_data, uint32_t root_len,
+			 FilterReader *reader, const FilterByteRange *range)
+{
+	SortedRoot	root;
+	SortedPage	page;
+	FencePosition at;
+	uint32_t	first = 0;
+	uint32_t	end;
+
+	if (!root_open(&root, root_data, root_len))
+		return FILTER_UNKNOWN;
+	if (root.npages == 0)
+		return FILTER_NO;
+	if (!fence_find(root.fences, root.fences_len, reader,
+					range->lo_unbounded ? NULL : &range->lo,
+					range->hi_unbounded ? NULL : &range->hi,
+					range->hi_exclusive, &at))
+		return FILTER_UNKNOWN;
+	for (;; at.page++)
+	{
+		if (!read_page(&root, reader, at.page, &page) ||
+			(!range->lo_unbounded &&
+			 !page_position(&page, range->lo, false, &first)))
+			return FILTER_UNKNOWN;
+		if (first < page.n)
+			break;
+		if (!at.range_crosses || at.page + 1 == root.npages)
+			return FILTER_NO;
+	}
+	end = page.n;
+	if (!range->hi_unbounded &&
+		!page_position(&page, range->hi, !range->hi_exclusive, &end))
+		return FILTER_UNKNOWN;
+	return first < end ? FILTER_YES : FILTER_NO;
+}
+
+/* How many keys of the run are below a key, or up to it?  False for damage. */
+static bool
+rank_of(const SortedRoot *root, FilterReader *reader, FilterBytes key,
+		bool or_equal, uint64_t *rank)
+{
+	FencePosition at;
+	SortedPage	page;
+	uint32_t	position;
+
+	if (!fence_find(root->fences, root->fences_len, reader, &key, &key, false,
+					&at))
+		return false;
+	for (;; at.page++)
+	{
+		if (!read_page(root, reader, at.page, &page) ||
+			!page_position(&page, key, or_equal, &position))
+			return false;
+		*rank = page.rank + position;
+		if (position < page.n || !at.range_crosses ||
+			at.page + 1 == root->npages)
+			return true;
+	}
+}
+
+/* See sorted.h. */
+bool
+sorted_ranks(const uint8_t *root_data, uint32_t root_len,
+			 FilterReader *reader, const FilterByteRange *range,
+			 FilterRanks *ranks)
+{
+	SortedRoot	root;
+
+	if (!root_open(&root, root_data, root_len))
+		return false;
+	ranks->first = 0;
+	ranks->end = root.nkeys;
+	if (root.npages == 0)
+		return true;
+	if ((!range->lo_unbounded &&
+		 !rank_of(&root, reader, range->lo, false, &ranks->first)) ||
+		(!range->hi_unbounded &&
+		 !rank_of(&root, reader, range->hi, !range->hi_exclusive, &ranks->end)))
+		return false;
+	if (ranks->end < ranks->first)
+		ranks->end = ranks->first;
+	return true;
+}
+
+/* See sorted.h. */
+bool
+sorted_cursor_begin(SortedCursor *cursor, const uint8_t *root_data,
+					uint32_t root_len, FilterReader *reader)
+{
+	SortedRoot	root;
+
+	if (!root_open(&root, root_data, root_len))
+		return false;
+	cursor->reader = reader;
+	cursor->npages = root.npages;
+	cursor->next_page = 0;
+	cursor->next = 0;
+	cursor->page.n = 0;
+	return true;
+}
+
+/* See sorted.h. */
+FilterAnswer
+sorted_cursor_next(SortedCursor *cursor, FilterBytes *key)
+{
+	SortedPage *page = &cursor->page;
+	FilterBytes rest;
+
+	if (cursor->next == page->n)
+	{
+		SortedRoot	root = {.npages = cursor->npages};
+
+		if (cursor->next_page == cursor->npages)
+			return FILTER_NO;
+		if (!read_page(&root, cursor->reader, cursor->next_page++, page))
+			return FILTER_UNKNOWN;
+		memcpy(cursor->key, page->prefix, page->prefix_len);
+		cursor->next = 0;
+	}
+	if (!page_rest(page, cursor->next++, &rest))
+		return FILTER_UNKNOWN;
+	memcpy(cursor->key + page->prefix_len, rest.data, rest.len);
+	key->data = cursor->key;
+	key->len = page->prefix_len + rest.len;
+	return FILTER_YES;
+}
