@@ -311,7 +311,10 @@ CREATE TYPE rangefilter_status_row AS (
 	min text,
 	max text,
 	has_nulls boolean,
-	generation bigint			-- summarizes so far
+	generation bigint,			-- summarizes so far
+	levels int,					-- sorted runs of keys newer than the filters
+	level_keys bigint,			-- of delta_keys, in these
+	level_pages bigint			-- of these
 );
 
 CREATE FUNCTION rangefilter_status(index regclass)

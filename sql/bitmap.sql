@@ -88,7 +88,7 @@ SELECT scans('SELECT n FROM t WHERE k = 5');
 SELECT scans(format('SELECT n FROM t WHERE k = %s', :one));
 
 -- The tail is read as long as it is open; what the segment has is still known.
-INSERT INTO t SELECT hashint8extended(i, 0), 'key ' || hashint8(i), 60, repeat('x', 740) FROM generate_series(5001, 5500) i;
+INSERT INTO t SELECT hashint8extended(i, 0), 'key ' || hashint8(i), 60, repeat('x', 740) FROM generate_series(5001, 6600) i;
 SELECT tail_open, summarized_blocks < heap_blocks AS tail FROM rangefilter_status('t_k');
 SELECT scans(format('SELECT n FROM t WHERE k = %s', :two));
 SELECT bool_and(same(format('SELECT * FROM t WHERE k = %s', k))) FROM t WHERE n % 20 = 0;
@@ -185,7 +185,7 @@ CREATE TABLE copied (k int, pad text) WITH (autovacuum_enabled = off);
 ALTER TABLE copied ALTER pad SET STORAGE plain;
 INSERT INTO copied SELECT g, '' FROM generate_series(1, 2000) g;
 CREATE INDEX copied_k ON copied USING rangefilter (k) WITH (pages_per_range = 1);
-INSERT INTO copied SELECT g, '' FROM generate_series(5001, 6000) g;
+INSERT INTO copied SELECT g, '' FROM generate_series(5001, 6100) g;
 DELETE FROM copied WHERE k <= 1000;
 VACUUM (INDEX_CLEANUP off) copied;
 INSERT INTO copied VALUES (7000, repeat('x', 7800));

@@ -153,7 +153,7 @@ SELECT verified('t_div');
 DROP INDEX t_div, t_expr;
 
 --
--- Much is new: the tail opens, nothing is denied, VACUUM closes it
+-- Much is new in one statement: the tail opens, nothing is denied, VACUUM closes it
 --
 INSERT INTO t SELECT g, g * 10 + 5, 'many' || g, 0 FROM generate_series(10001, 15000) g;
 SELECT tail_open, summarized_blocks < heap_blocks AS tail FROM rangefilter_status('t_k');
@@ -163,8 +163,7 @@ SELECT tail_open, summarized_blocks = heap_blocks AS all, delta_keys, min, max
 FROM rangefilter_status('t_k');
 SELECT has(100015), has(150005), has(1), denied(), verified(), verified('t_b');
 
--- Much is new in old blocks, which have room for more: the delta fills, then
--- overflows.
+-- Much is new in old blocks, which have room for more: the delta gets levels.
 CREATE TABLE loose (k int, pad text) WITH (autovacuum_enabled = off, fillfactor = 10);
 INSERT INTO loose SELECT g, repeat('x', 100) FROM generate_series(1, 1000) g;
 CREATE INDEX loose_k ON loose USING rangefilter (k);
@@ -179,12 +178,12 @@ SELECT loose_has(-1), loose_has(-500), loose_has(-501), loose_has(0), loose_has(
 	rangefilter_verify('loose_k');
 BEGIN;
 INSERT INTO loose SELECT -g FROM generate_series(501, 20000) g;
-SELECT summarized_blocks = heap_blocks AS old_blocks, tail_open, loose_has(-501),
-	loose_has(-20000), loose_has(0)
+SELECT summarized_blocks = heap_blocks AS old_blocks, tail_open, levels BETWEEN 1 AND 3 AS levels,
+	delta_keys, level_keys > 18000 AS in_levels, loose_has(-501), loose_has(-20000), loose_has(0)
 FROM rangefilter_status('loose_k');
 ROLLBACK;
--- What was lost may be anything, so it stays so until all is read again.
-SELECT tail_open, loose_has(0), rangefilter_verify('loose_k')
+-- The keys stay until all is read again.
+SELECT tail_open, loose_has(0), loose_has(-501), rangefilter_verify('loose_k')
 FROM rangefilter_status('loose_k');
 SELECT rangefilter_summarize('loose_k');
 SELECT tail_open, delta_keys, loose_has(-500), loose_has(0), rangefilter_verify('loose_k')

@@ -3,10 +3,10 @@
  * rfcount.c
  *	  rangefilter_count(): about how many distinct keys are in a range.
  *
- * The counts of the segments' filters are added up; a key in several segments
- * counts in each.  A key of the delta counts once, and only if no segment
- * seems to hold it.  Keys that are not in the index (of an open tail, for
- * example) are not counted.
+ * The counts of the segments' filters, and of the delta's levels, are added up; a
+ * key in several of them counts in each.  A key of the delta's pages counts once, and
+ * only if none of them seems to hold it.  Keys that are not in the index (of an open
+ * tail, for example) are not counted.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,7 +63,7 @@ rf_compare_keys(const void *a, const void *b, void *kind)
 }
 
 /*
- * Does one of the segments answer YES for a key?
+ * Does one of the segments and levels answer YES for a key?
  */
 static bool
 rf_in_segments(Relation index, const RfMetaData *meta, RfKeyKind kind,
@@ -71,7 +71,7 @@ rf_in_segments(Relation index, const RfMetaData *meta, RfKeyKind kind,
 {
 	const RfSegment *segment = rf_first_segment(meta);
 
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
 		if (rf_segment_probe_key(rf_file(index), meta, segment, kind, key) == RF_YES)
 			return true;
@@ -81,7 +81,7 @@ rf_in_segments(Relation index, const RfMetaData *meta, RfKeyKind kind,
 }
 
 /*
- * How many keys of the set are in the delta alone?
+ * How many keys of the set are in the delta's pages alone?
  */
 static uint64
 rf_count_delta(Relation index, const RfMetaData *meta, const RfKeySet *set)
@@ -121,7 +121,7 @@ rf_count_index(Relation index, const RfKeySet *set, uint64 *count)
 		return false;
 	meta = rf_page_meta(BufferGetPage(buffer));
 	segment = rf_first_segment(meta);
-	for (int i = 0; i < meta->nsegments && known; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels && known; i++)
 	{
 		known = rf_segment_count(index, meta, segment, set, count);
 		segment = rf_next_segment(segment);

@@ -37,16 +37,20 @@ enum
 	STATUS_MAX,
 	STATUS_HAS_NULLS,
 	STATUS_GENERATION,
+	STATUS_LEVELS,
+	STATUS_LEVEL_KEYS,
+	STATUS_LEVEL_PAGES,
 	STATUS_COLUMNS
 };
 
-/* Sums over the segments, and the extremes of segments and delta. */
+/* Sums over segments and levels, and the extremes of segments and delta. */
 typedef struct RfStatus
 {
 	const char *filter;
 	uint64		rows;
 	uint64		keys;
 	uint64		pages;
+	uint64		level_pages;
 	bool		has_nulls;
 	bool		has_keys;
 	RfKey		min;
@@ -112,6 +116,24 @@ rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
 	}
 }
 
+/*
+ * Adds up the levels of the delta.
+ */
+static void
+rf_status_levels(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
+{
+	const RfSegment *level = rf_first_level(meta);
+
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		status->level_pages += level->npages;
+		rf_status_widen(status, kind,
+						rf_segment_min(level), level->flags & RF_SEGMENT_MIN_CUT,
+						rf_segment_max(level), level->flags & RF_SEGMENT_MAX_CUT);
+		level = rf_next_segment(level);
+	}
+}
+
 static void
 rf_status_delta_key(void *arg, RfKeyKind kind, const RfKey *key)
 {
@@ -139,13 +161,11 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 {
 	const RfCodec *codec = rf_index_codec(open->index);
 	RfStatus	status = {0};
-	uint64		delta_keys = 0;
 	bool		may_read;
 
 	rf_status_segments(&status, meta, codec->kind);
+	rf_status_levels(&status, meta, codec->kind);
 	rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
-	for (int i = 0; i < meta->ndelta; i++)
-		delta_keys += meta->delta[i].nkeys;
 	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
 		status.has_nulls = true;
 
@@ -183,7 +203,13 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	nulls[STATUS_KEYS] = nulls[STATUS_DELTA_KEYS] = false;
 	nulls[STATUS_HAS_NULLS] = codec->row != NULL;
 	values[STATUS_KEYS] = Int64GetDatum(status.keys);
-	values[STATUS_DELTA_KEYS] = Int64GetDatum(delta_keys);
+	values[STATUS_DELTA_KEYS] =
+		Int64GetDatum(rf_delta_keys(meta) + rf_level_keys(meta));
+	nulls[STATUS_LEVELS] = nulls[STATUS_LEVEL_KEYS] = false;
+	nulls[STATUS_LEVEL_PAGES] = false;
+	values[STATUS_LEVELS] = Int32GetDatum(meta->nlevels);
+	values[STATUS_LEVEL_KEYS] = Int64GetDatum(rf_level_keys(meta));
+	values[STATUS_LEVEL_PAGES] = Int64GetDatum(status.level_pages);
 	values[STATUS_HAS_NULLS] = BoolGetDatum(status.has_nulls);
 	if (status.keys > 0)
 	{
@@ -202,9 +228,9 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
  * rangefilter_status(index regclass) returns one row for each leaf index.
  * Users who may not read the columns see only index, table, size_bytes and
  * heap_blocks, which they see elsewhere, too.  Members of pg_read_all_stats
- * see all columns but keys, bits_per_key, delta_keys, min, max and has_nulls.
- * For an index of several columns has_nulls is NULL for everybody: there a
- * NULL is part of a key like any value.
+ * see all columns but keys, bits_per_key, delta_keys, min, max, has_nulls and
+ * those of levels.  For an index of several columns has_nulls is NULL for
+ * everybody: there a NULL is part of a key like any value.
  */
 Datum
 rangefilter_status(PG_FUNCTION_ARGS)

@@ -10,6 +10,10 @@
  * and one that looks later finds the announcement and writes its key to the
  * delta that the summarize will not drop.
  *
+ * Who has filled a page of the delta merges it into a level, with its own key
+ * safely in (rflevels.c).  A statement that brings many keys is a bulk load: it opens
+ * the tail, and the summary says nothing until the next summarize.
+ *
  * Bulk loads put many tuples into the heap and then call aminsert for each.
  * All that a look at the metapage found then holds for all of them: they were
  * there.  That they were is known if this backend has written no WAL since it
@@ -21,6 +25,7 @@
 
 #include "access/xlog.h"
 #include "key/rowkey.h"
+#include "nodes/execnodes.h"
 #include "rangefilter/page/options.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/page/shared.h"
@@ -43,11 +48,28 @@ typedef struct RfNewKey
 	bool		isnull;
 	RfKey		key;
 	BlockNumber heap_block;
+	bool		bulk;			/* the statement has brought many */
+	bool		last_resort;	/* the delta cannot get room for it */
 
 	/* Found out on the way: */
 	bool		is_due;			/* the worker should summarize */
 	bool		gave_up;		/* the summary has had much to say until now */
 } RfNewKey;
+
+/* What a statement has brought so far, in IndexInfo.ii_AmCache. */
+typedef struct RfStatement
+{
+	uint32		tail_keys;		/* keys of the tail written to the delta */
+} RfStatement;
+
+/* What became of a key. */
+typedef enum RfOutcome
+{
+	RF_IS_COVERED,				/* as it was, or the summary says nothing now */
+	RF_WRITTEN,					/* to the delta */
+	RF_FILLED,					/* likewise, and a page before is full */
+	RF_NO_ROOM					/* nothing is done */
+} RfOutcome;
 
 /*
  * Is the heap block one whose summary stays as it is?  Not so for blocks in
@@ -111,6 +133,27 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 }
 
 /*
+ * Does a level hold the key already, which no summarize may drop without having
+ * scanned this heap block?  One that is about to be dropped does not count.
+ */
+static bool
+rf_level_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
+{
+	const RfSegment *level = rf_first_level(meta);
+
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		if (!(level->flags & RF_LEVEL_RETIRED) &&
+			new->heap_block >= level->start && !new->isnull &&
+			rf_segment_probe_key(rf_file(index), meta, level, new->kind,
+								 &new->key) == RF_YES)
+			return true;
+		level = rf_next_segment(level);
+	}
+	return false;
+}
+
+/*
  * What is to be written for this key?  The caller holds a lock on the
  * metapage.
  */
@@ -123,7 +166,7 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return RF_COVERED;
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)))
 		return RF_MISSING;
-	if (rf_delta_covers(index, meta, new))
+	if (rf_delta_covers(index, meta, new) || rf_level_covers(index, meta, new))
 		return RF_COVERED;
 	return rf_segment_covers(index, meta, new);
 }
@@ -161,11 +204,59 @@ rf_note_loss(RfMetaData *meta, bool in_tail)
 }
 
 /*
+ * Adds the key to the delta, on the metapage's image.  Pages are registered as
+ * rf_delta_add() says.
+ */
+static RfOutcome
+rf_add_key(Relation index, GenericXLogState *state, RfMetaData *meta,
+		   const RfNewKey *new, Buffer *buffers)
+{
+	int			ndelta = meta->ndelta;
+
+	if (new->isnull)
+	{
+		meta->flags |= RF_DELTA_NULLS;
+		buffers[0] = rf_delta_reserve(index, state, meta);
+	}
+	else if (!rf_delta_add(index, state, meta, new->kind, &new->key, buffers))
+		return RF_NO_ROOM;
+
+	/* InvalidBlockNumber, "none", is the highest block number. */
+	meta->delta_min_block = Min(meta->delta_min_block, new->heap_block);
+	return meta->ndelta > ndelta && ndelta > meta->nretired ?
+		RF_FILLED : RF_WRITTEN;
+}
+
+/*
+ * Logs what was written for a key; meta is the metapage's image, which had these flags
+ * before.  The version moves, and shared digests get the key.
+ */
+static void
+rf_finish_write(Relation index, GenericXLogState *state, RfMetaData *meta,
+				uint32 flags, RfNewKey *new)
+{
+	RfSummaryVersion before = {meta->identity, meta->changes};
+	RfSummaryVersion after = before;
+	bool		known = (meta->flags & RF_UNCERTAIN_FLAGS) == 0;
+
+	rf_move_version(index, meta);
+	after.changes = meta->changes;
+	new->is_due = rf_summarize_is_due(index, meta);
+	new->gave_up = (meta->flags & ~flags &
+					(RF_TAIL_OPEN | RF_DELTA_OVERFLOW)) != 0;
+	GenericXLogFinish(state);
+	if (known)
+		rf_digests_add(index, &before, &after,
+					   new->isnull || new->kind != RF_KEY_U64 ? NULL : &new->key.num);
+	rf_keys_written++;
+}
+
+/*
  * Writes the key, or what stands for it.  A key does not go among those of
  * another version of its collation.  The caller holds the metapage
  * exclusively; the version moves in the same WAL record.
  */
-static void
+static RfOutcome
 rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 {
 	GenericXLogState *state = GenericXLogStart(index);
@@ -173,44 +264,26 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	uint32		flags = meta->flags;
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
-	RfSummaryVersion before = {meta->identity, meta->changes};
-	RfSummaryVersion after;
-	bool		known;
+	RfOutcome	outcome = RF_IS_COVERED;
 
-	rf_move_version(index, meta);
-	after = (RfSummaryVersion)
-	{
-		meta->identity, meta->changes
-	};
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
-		(in_tail && !new->isnull && meta->tail_keys >= RF_TAIL_KEYS))
+		(in_tail && !new->isnull && new->bulk))
 		rf_note_loss(meta, in_tail);
 	else
+		outcome = rf_add_key(index, state, meta, new, buffers);
+	if (outcome == RF_NO_ROOM && new->last_resort)
 	{
-		/* InvalidBlockNumber, "none", is the highest block number. */
-		meta->delta_min_block = Min(meta->delta_min_block, new->heap_block);
-		if (new->isnull)
-		{
-			meta->flags |= RF_DELTA_NULLS;
-			buffers[0] = rf_delta_reserve(index, state, meta);
-		}
-		else if (!rf_delta_add(index, state, meta, new->kind, &new->key,
-							   buffers))
-			rf_note_loss(meta, in_tail);
-		else if (in_tail)
-			meta->tail_keys++;
+		rf_note_loss(meta, in_tail);
+		outcome = RF_IS_COVERED;
 	}
-	known = (meta->flags & RF_UNCERTAIN_FLAGS) == 0;
-	new->is_due = rf_summarize_is_due(index, meta);
-	new->gave_up = (meta->flags & ~flags &
-					(RF_TAIL_OPEN | RF_DELTA_OVERFLOW)) != 0;
-	GenericXLogFinish(state);
-	if (known)
-		rf_digests_add(index, &before, &after, new->isnull || new->kind != RF_KEY_U64 ? NULL : &new->key.num);
-	rf_keys_written++;
+	if (outcome == RF_NO_ROOM)
+		GenericXLogAbort(state);
+	else
+		rf_finish_write(index, state, meta, flags, new);
 	for (int i = 0; i < 2; i++)
 		if (BufferIsValid(buffers[i]))
 			UnlockReleaseBuffer(buffers[i]);
+	return outcome;
 }
 
 /*
@@ -244,26 +317,92 @@ rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block)
 }
 
 /*
+ * Has the summary no key that is not covered in one of these states, and is in the
+ * other?  Keys come with another version, merges take pages out of the delta, and an
+ * announcement has an id.
+ */
+static bool
+rf_covers_the_same(const RfMetaData *a, const RfMetaData *b)
+{
+	return a->identity == b->identity && a->changes == b->changes &&
+		a->generation == b->generation && a->flags == b->flags &&
+		a->announced_owner == b->announced_owner && a->ndelta == b->ndelta;
+}
+
+/*
  * Sees to it that the summary does not deny the key, reading and, if need be,
  * writing the metapage, which the caller has share-locked.  Leaves it locked,
  * in whatever mode.
  */
-static void
-rf_insert_key(Relation index, Buffer buffer, RfNewKey *new)
+static RfOutcome
+rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 {
+	const RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
+	RfMetaData	seen;
 	RfCover		cover;
 
 	rf_check_meta(index, buffer);
-	if (rf_cover(index, rf_page_meta(BufferGetPage(buffer)), new) == RF_COVERED)
-		return;
+	cover = rf_cover(index, meta, new);
+	if (cover == RF_COVERED)
+		return RF_IS_COVERED;
+	seen = *meta;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	rf_check_meta(index, buffer);
-	cover = rf_cover(index, rf_page_meta(BufferGetPage(buffer)), new);
+	if (!rf_covers_the_same(&seen, meta))
+		cover = rf_cover(index, meta, new);
+	if (cover == RF_MISSING)
+		return rf_write_key(index, buffer, new);
 	if (cover == RF_MAKE_IMPRECISE)
 		rf_make_imprecise(index, buffer, new);
-	else if (cover == RF_MISSING)
-		rf_write_key(index, buffer, new);
+	return RF_IS_COVERED;
+}
+
+/*
+ * What the statement has brought so far.  Counted for what has an IndexInfo that
+ * lasts; else all is new.
+ */
+static RfStatement *
+rf_statement(IndexInfo *index_info)
+{
+	if (index_info->ii_AmCache == NULL)
+		index_info->ii_AmCache = MemoryContextAllocZero(index_info->ii_Context,
+														sizeof(RfStatement));
+	return (RfStatement *) index_info->ii_AmCache;
+}
+
+/*
+ * The same for a pinned metapage that is not locked.  Where a page of the delta has
+ * become full, it is merged into a level, if nobody else does so.  Where the delta
+ * has no room, since somebody else is slow to do so, it waits for that.
+ */
+static void
+rf_insert_key(Relation index, Buffer buffer, IndexInfo *index_info,
+			  RfNewKey *new)
+{
+	RfStatement *statement = rf_statement(index_info);
+
+	new->bulk = statement->tail_keys >= RF_BULK_KEYS;
+	for (;;)
+	{
+		RfOutcome	outcome;
+		bool		in_tail;
+
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		outcome = rf_cover_key(index, buffer, new);
+		in_tail = new->heap_block >= rf_tail_start(rf_page_meta(BufferGetPage(buffer)));
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		if (outcome == RF_NO_ROOM)
+		{
+			new->last_resort = !rf_merge_delta(index, true);
+			continue;
+		}
+		if (outcome == RF_FILLED)
+			(void) rf_merge_delta(index, false);
+		if (outcome != RF_IS_COVERED && in_tail)
+			statement->tail_keys++;
+		return;
+	}
 }
 
 /*
@@ -310,16 +449,15 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	buffer = rf_read_meta_fields(index);
 	new.is_due = rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
 							new.heap_block);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (!new.is_due)
 	{
 		/* Encoding may detoast: not under a lock. */
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		new.kind = codec->kind;
 		new.isnull = !rf_encode_row(codec, values, isnull, &new.key);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		rf_insert_key(index, buffer, &new);
+		rf_insert_key(index, buffer, index_info, &new);
 	}
-	UnlockReleaseBuffer(buffer);
+	ReleaseBuffer(buffer);
 	rf_request(index, &new);
 
 	/* The caller's memory context may live as long as the whole statement. */

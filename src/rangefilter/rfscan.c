@@ -176,10 +176,35 @@ rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
 }
 
 /*
+ * Lowers *from to the first block from which on a level may hold a key of the set: it
+ * has none of blocks before its start.  False if this is unknown.
+ */
+static bool
+rf_find_in_levels(Relation index, const RfMetaData *meta, const RfKeySet *set,
+				  BlockNumber *from)
+{
+	const RfSegment *level = rf_first_level(meta);
+
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		RfAnswer	answer = RF_NO;
+
+		if (level->start < *from)
+			answer = rf_segment_probe(rf_file(index), meta, level, set->kind, set);
+		if (answer == RF_UNKNOWN)
+			return false;
+		if (answer == RF_YES)
+			*from = level->start;
+		level = rf_next_segment(level);
+	}
+	return true;
+}
+
+/*
  * Lowers *from to the first block from which on any block may hold a key of
- * the set that no segment covers: a key of the delta, which is in no block
- * before delta_min_block, or one of an open tail.  False if this is unknown.
- * The caller has share-locked the metapage.
+ * the set that no segment covers: a key of the delta, whose pages have none of
+ * blocks before delta_min_block, or one of an open tail.  False if this is
+ * unknown.  The caller has share-locked the metapage.
  */
 static bool
 rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
@@ -195,6 +220,8 @@ rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
 		return false;
 	if (answer == RF_YES)
 		*from = Min(*from, meta->delta_min_block);
+	if (!rf_find_in_levels(index, meta, set, from))
+		return false;
 	if (meta->flags & (RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED))
 		*from = Min(*from, meta->summarized);
 	return true;

@@ -25,9 +25,9 @@ my $content = 40;
 my %meta = (
 	magic => 0, version => 4, codec => 6, identity => 8, flags => 28,
 	summarized => 32, announced_start => 36, announced_end => 40,
-	delta_min_block => 44, next_owner => 48, tail_keys => 52, ndelta => 56,
+	delta_min_block => 44, next_owner => 48, nlevels => 52, ndelta => 56,
 	nretired => 58, nspare => 60, nsegments => 62, directory_len => 64,
-	delta => 72, spare => 264, directory => 344);
+	delta => 72, spare => 168, directory => 216);
 my %slot = (block => 0, owner => 4, nkeys => 8);
 my %segment = (
 	length => 0, kind => 4, root_len => 6, start => 8, end => 12,
@@ -62,6 +62,11 @@ sub segment_field
 	return get($_[0], 0, $content + $meta{directory} + $segment{ $_[1] }, 'V', 4);
 }
 
+# The first level's entry, behind the one segment's; and its run.
+sub level_at { return $content + $meta{directory} + segment_field($_[0], 'length'); }
+
+sub level_block { return get($_[0], 0, level_at($_[0]) + $segment{run_block}, 'V', 4); }
+
 # The first of the run's pages that hold places.
 sub places_block
 {
@@ -92,7 +97,14 @@ sub in_segment
 	};
 }
 
-# In the frame of the metapage, the first page of the run or the delta.
+sub in_level
+{
+	my ($field, $bytes) = @_;
+
+	return sub { put($_[0], 0, level_at($_[0]) + $segment{$field}, $bytes) };
+}
+
+# In the frame of the metapage, the first page of the run, a level or the delta.
 sub in_frame
 {
 	my ($page, $field, $bytes) = @_;
@@ -102,6 +114,7 @@ sub in_frame
 			$page eq 'run' ? run_block($_[0])
 		  : $page eq 'places' ? places_block($_[0])
 		  : $page eq 'delta' ? delta_block($_[0])
+		  : $page eq 'level' ? level_block($_[0])
 		  : 0;
 
 		put($_[0], $blkno, $frame + $frame{$field}, $bytes);
@@ -128,7 +141,7 @@ my @impossible = (
 	[ 'a delta page of zeros', sub { put($_[0], delta_block($_[0]), 0, "\0" x $block) } ],
 	[ 'the metapage of another index', sub { put($_[0], 0, 0, ${ $_[1] }) } ],
 	[ 'magic number', in_meta('magic', 'RFL2') ],
-	[ 'format version 2', in_meta('version', pack('v', 2)) ],
+	[ 'format version 1', in_meta('version', pack('v', 1)) ],
 	[ 'an unknown codec', in_meta('codec', pack('v', 999)) ],
 	[ 'another identity', in_meta('identity', 'identity') ],
 	[ 'all flags', in_meta('flags', "\xff" x 4) ],
@@ -140,12 +153,12 @@ my @impossible = (
 			put($_[0], 0, $content + $meta{announced_start}, pack('VV', 0, 0xFFFFFFFF));
 		} ],
 	[ 'owner ids all over again', in_meta('next_owner', pack('V', 1)) ],
-	[ '17 delta slots', in_meta('ndelta', pack('v', 17)) ],
+	[ '9 delta slots', in_meta('ndelta', pack('v', 9)) ],
 	[ 'many delta slots', in_meta('ndelta', "\xff\xff") ],
-	[ '16 delta slots', in_meta('ndelta', pack('v', 16)) ],
+	[ '8 delta slots', in_meta('ndelta', pack('v', 8)) ],
 	[ 'more retired than there are', in_meta('nretired', pack('v', 9)) ],
-	[ '17 spare blocks', in_meta('nspare', pack('v', 17)) ],
-	[ '16 spare blocks that are the metapage', in_meta('nspare', pack('v', 16)) ],
+	[ '9 spare blocks', in_meta('nspare', pack('v', 9)) ],
+	[ '8 spare blocks that are the metapage', in_meta('nspare', pack('v', 8)) ],
 	[ 'spare blocks out of the file',
 		sub {
 			put($_[0], 0, $content + $meta{nspare}, pack('v', 3));
@@ -191,14 +204,35 @@ my @impossible = (
 	[ 'segment: a long minimum', in_segment('min_len', "\xff\xff") ],
 	[ 'segment: a long maximum', in_segment('max_len', "\xff\xff") ],
 	[ 'segment: ends before it starts', in_segment('start', pack('V2', 5, 2)) ],
+	[ 'no levels, but an entry', in_meta('nlevels', "\0\0"), 'text' ],
+	[ 'many levels', in_meta('nlevels', "\xff\xff") ],
+	[ 'level: short', in_level('length', pack('V', 8)), 'text' ],
+	[ 'level: long', in_level('length', "\xf8\xff\xff\xff"), 'text' ],
+	[ 'level: of another kind', in_level('kind', "\x03"), 'text' ],
+	[ 'level: no root', in_level('root_len', "\0\0"), 'text' ],
+	[ 'level: a long root', in_level('root_len', "\xff\xff"), 'text' ],
+	[ 'level: a run on the metapage', in_level('run_block', "\0" x 4), 'text' ],
+	[ 'level: a run out of the file', in_level('run_block', pack('V', 100000)), 'text' ],
+	[ 'level: no pages', in_level('npages', "\0" x 4), 'text' ],
+	[ 'level: another owner', in_level('owner', pack('V', 12345)), 'text' ],
+	[ 'level: a page of zeros', sub { put($_[0], level_block($_[0]), 0, "\0" x $block) }, 'text' ],
+	[ 'level: magic number of its page', sub { put($_[0], level_block($_[0]), $content, "\0") }, 'text' ],
+	[ 'level: no keys on its page', sub { put($_[0], level_block($_[0]), $content + 2, "\0\0") }, 'text' ],
+	[ 'level: many keys on its page', sub { put($_[0], level_block($_[0]), $content + 2, "\xff\xff") }, 'text' ],
+	[ 'level: a long prefix', sub { put($_[0], level_block($_[0]), $content + 4, "\xff\xff") }, 'text' ],
+	[ 'level: ends past the page', sub {
+		my $at = level_block($_[0]);
+
+		put($_[0], $at, $content + 16 + get($_[0], $at, $content + 4, 'v', 2), "\xff" x 40);
+	}, 'text' ],
 	(map { my $page = $_;
 		(
-			[ "$page page: kind", in_frame($page, 'kind', "\x07") ],
-			[ "$page page: version", in_frame($page, 'version', "\x02") ],
-			[ "$page page: identity", in_frame($page, 'identity', 'identity') ],
-			[ "$page page: owner", in_frame($page, 'owner', pack('V', 54321)) ],
-			[ "$page page: page id", in_frame($page, 'page_id', "\x80\xff") ],
-		) } ('metapage', 'run', 'delta')),
+			[ "$page page: kind", in_frame($page, 'kind', "\x07"), $page eq 'level' && 'text' ],
+			[ "$page page: version", in_frame($page, 'version', "\x01"), $page eq 'level' && 'text' ],
+			[ "$page page: identity", in_frame($page, 'identity', 'identity'), $page eq 'level' && 'text' ],
+			[ "$page page: owner", in_frame($page, 'owner', pack('V', 54321)), $page eq 'level' && 'text' ],
+			[ "$page page: page id", in_frame($page, 'page_id', "\x80\xff"), $page eq 'level' && 'text' ],
+		) } ('metapage', 'run', 'level', 'delta')),
 	[ 'delta page: a key less', sub {
 		my $at = delta_block($_[0]);
 
@@ -279,7 +313,7 @@ my @impossible_places = (
 	[ 'segment: many pages of places', in_segment('place_pages', "\xff" x 4) ],
 	[ 'segment: places in the entry', in_segment('places_len', pack('v', 64)) ],
 	[ 'kind', in_frame('places', 'kind', "\x03") ],
-	[ 'version', in_frame('places', 'version', "\x02") ],
+	[ 'version', in_frame('places', 'version', "\x01") ],
 	[ 'identity', in_frame('places', 'identity', 'identity') ],
 	[ 'owner', in_frame('places', 'owner', pack('V', 54321)) ],
 	[ 'page id', in_frame('places', 'page_id', "\x80\xff") ],
@@ -328,8 +362,8 @@ foreach my $type ('int', 'text')
 	}
 }
 
-# A filter, and a delta: a page of numbers, or several pages of strings the
-# first of which are full.  Long strings, so that their bounds are cut.
+# A filter, and a delta: a page of numbers, or a page of strings and a level, to which
+# one page has been merged.  Long strings, so that their bounds are cut.
 my $setup = '';
 
 for my $i (0 .. $#cases)
@@ -387,6 +421,12 @@ for my $path ($paths[0], $paths[-1])
 		qr/^1 2 [34]$/, 'metapage, run and delta are found');
 	is(segment_field(\$file, 'end'), get(\$file, 0, $content + $meta{summarized}, 'V', 4),
 		'the segment is found');
+}
+{
+	my $file = slurp_file($node->data_dir . '/' . $paths[-1]);
+
+	is(get(\$file, 0, $content + $meta{nlevels}, 'v', 2) . kinds_of_pages(\$file, level_block(\$file)),
+		'12', 'the level is found');
 }
 my $undamaged = slurp_file($node->data_dir . '/' . $placed[-1]);
 

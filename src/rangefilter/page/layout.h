@@ -9,7 +9,8 @@
  *	- segments (in the metapage's directory) cover heap blocks
  *	  [0, summarized); each has a run, the filter of its keys;
  *	- the delta holds the keys of everything written since that no filter
- *	  covers, in summarized blocks and in the tail behind them;
+ *	  covers, in summarized blocks and in the tail behind them: a few pages, in
+ *	  order of arrival, and levels, sorted runs made of pages that were full;
  *	- flags say where knowledge ends (tail open, delta overflow).
  *
  * Lock order: metapage, then any other page of the index.  The delta and the
@@ -30,23 +31,27 @@
 
 #define RF_META_BLKNO		0
 #define RF_MAGIC			0x52464c31
-#define RF_FORMAT_VERSION	1
+#define RF_FORMAT_VERSION	2
 #define RF_PAGE_ID			0xFF95
 
-/* A summary may hold at most this many keys in its delta pages. */
-#define RF_MAX_DELTA_PAGES	8
+/*
+ * The delta has at most so many pages in use.  Mostly it has one: as soon as it is
+ * full, its keys go to a level.  The others are for what comes meanwhile.
+ */
+#define RF_MAX_DELTA_PAGES	4
 
 /* Retired delta pages and those in use. */
 #define RF_DELTA_SLOTS		(2 * RF_MAX_DELTA_PAGES)
 
 /*
- * This many keys of the tail go to the delta before the tail is declared
- * open: enough for late rows, few enough not to slow a bulk load.
+ * A statement may put this many keys of the tail into the delta; then it is a bulk
+ * load and opens the tail, since it is not to be slowed down.
  */
-#define RF_TAIL_KEYS		200
+#define RF_BULK_KEYS		200
 
-/* min and max of a segment are kept to this many bytes. */
+/* min and max of a segment, and of a level, are kept to this many bytes. */
 #define RF_BOUND_BYTES		64
+#define RF_LEVEL_BOUND_BYTES	16
 
 /* Up to this many heap blocks a summarize always makes one segment of all. */
 #define RF_SINGLE_SEGMENT_BLOCKS	8192
@@ -122,7 +127,8 @@ typedef struct RfMetaData
 	BlockNumber delta_min_block;	/* lowest heap block with a key or NULL in
 									 * the delta; InvalidBlockNumber: none */
 	uint32		next_owner;		/* next run or delta page id */
-	uint32		tail_keys;		/* keys of the tail put into the delta */
+	uint16		nlevels;		/* in the directory, behind the segments */
+	uint16		unused;
 	uint16		ndelta;			/* delta slots in use ... */
 	uint16		nretired;		/* ... the first of which are retired */
 	uint16		nspare;			/* free blocks kept for the delta */
@@ -133,7 +139,7 @@ typedef struct RfMetaData
 	BlockNumber spare[RF_DELTA_SLOTS];
 	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
 	uint64		collators;		/* RfCodec.collators */
-	/* MAXALIGNed RfSegments follow */
+	/* MAXALIGNed RfSegments follow: segments, then levels, the oldest first */
 } RfMetaData;
 
 #define RF_DIRECTORY_SIZE	(RF_PAGE_CONTENT - MAXALIGN(sizeof(RfMetaData)))
@@ -142,10 +148,14 @@ typedef struct RfMetaData
 #define RF_SEGMENT_NULLS	0x01	/* holds a NULL */
 #define RF_SEGMENT_MIN_CUT	0x02	/* min is a proper prefix of the least key */
 #define RF_SEGMENT_MAX_CUT	0x04
+#define RF_LEVEL_RETIRED	0x08	/* a summarize is making a filter of it */
 
 /*
  * A directory entry.  Behind it: min, max (byte keys only), the run's root, and
  * places if they are kept here.
+ *
+ * Levels have entries of the same kind, whose run is a sorted one.  They cover
+ * keys in any block from start on, and have no places.
  */
 typedef struct RfSegment
 {
@@ -154,13 +164,13 @@ typedef struct RfSegment
 	uint8		flags;
 	uint16		root_len;
 	BlockNumber start;			/* heap blocks [start, end) */
-	BlockNumber end;
+	BlockNumber end;			/* of a level InvalidBlockNumber */
 	BlockNumber run_block;		/* the run's npages contiguous blocks */
 	uint32		npages;
 	uint32		owner;
 	uint16		min_len;
 	uint16		max_len;
-	uint64		nrows;			/* tuples read, NULLs included */
+	uint64		nrows;			/* tuples read, NULLs included; of a level 0 */
 	uint64		nkeys;			/* distinct keys */
 	uint64		min;			/* RF_KEY_U64 */
 	uint64		max;
@@ -179,5 +189,18 @@ typedef struct RfSegment
 /* The largest entry there can be, but for places. */
 #define RF_MAX_SEGMENT_SIZE \
 	MAXALIGN(sizeof(RfSegment) + 2 * RF_BOUND_BYTES + FILTER_MAX_ROOT)
+
+/* A probe reads at most so many pages of levels, of those that are not retired. */
+#define RF_LEVEL_READS		3
+
+/* So many levels there are at most, retired ones included, and so large is an entry. */
+#define RF_MAX_LEVELS		(2 * RF_LEVEL_READS)
+#define RF_MAX_LEVEL_SIZE	416
+
+/* What segments may take without places: the rest is for levels. */
+#define RF_SEGMENTS_SIZE	(RF_DIRECTORY_SIZE - RF_MAX_LEVELS * RF_MAX_LEVEL_SIZE)
+
+/* What places on the metapage leave for levels. */
+#define RF_LEVELS_RESERVE	128
 
 #endif							/* RANGEFILTER_LAYOUT_H */

@@ -88,6 +88,9 @@ extern Buffer rf_try_read_meta_of(RfFile *file, const RfCodec *codec);
 extern RfMetaData *rf_page_meta(Page page);
 extern const RfSegment *rf_first_segment(const RfMetaData *meta);
 extern const RfSegment *rf_next_segment(const RfSegment *segment);
+extern const RfSegment *rf_first_level(const RfMetaData *meta);
+extern uint64 rf_delta_keys(const RfMetaData *meta);
+extern uint64 rf_level_keys(const RfMetaData *meta);
 extern const RfSegment *rf_segment_of_block(const RfMetaData *meta,
 											BlockNumber block);
 extern const uint8 *rf_segment_root(const RfSegment *segment);
@@ -125,6 +128,8 @@ extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
 								const RfSegment *segment);
 extern void rf_run_reader_end(RfRunReader *reader);
 extern BlockNumber rf_extend(Relation index, uint32 npages);
+extern bool rf_lock_runs(Relation index, bool wait);
+extern void rf_unlock_runs(Relation index);
 extern BlockNumber rf_write_run(Relation index, uint64 identity,
 								uint32 owner, const FilterRun *run);
 
@@ -136,11 +141,22 @@ extern void rf_delta_visit(Relation index, const RfMetaData *meta,
 						   void (*visit) (void *arg, RfKeyKind kind,
 										  const RfKey *key),
 						   void *arg);
+extern bool rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key);
+extern bool rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
+							   const RfDeltaSlot *slot, RfKeyKind kind,
+							   Page copy);
+extern void rf_delta_drop_pages(RfMetaData *meta, int first, int n);
+extern bool rf_delta_is_full(const RfMetaData *meta);
 extern Buffer rf_delta_reserve(Relation index, GenericXLogState *state,
 							   RfMetaData *meta);
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
 						 Buffer *buffers);
+
+/* rflevels.c */
+extern PGDLLEXPORT void (*rf_merge_hook) (void);
+extern void rf_put_entry(Page page, const RfSegment *entry);
+extern bool rf_merge_delta(Relation index, bool wait);
 
 /* rfsegment.c */
 extern RfAnswer rf_segment_ask(const RfSegment *segment, RfKeyKind kind,

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * rfdelta.c
- *	  The delta: keys written since the filters were made.
+ *	  The delta's pages: keys written since the filters were made.
  *
  * A few pages, listed on the metapage.  Keys are appended; a page that is
  * full is sorted in place, so that a probe searches all pages but the last
- * by halves.  The pages listed first may be retired: a summarize is making a
- * filter of what they hold, and they are only read.
+ * by halves, and its keys go to a level soon (rflevels.c).  The pages listed first
+ * may be retired: a summarize is making a filter of what they hold, and they are
+ * only read.
  *
  * A page of 64-bit keys is an array of them.  A page of byte keys has an
  * array of 16-bit offsets growing up from the page's start and the keys, each
@@ -35,7 +36,7 @@ keys_of_page(Page page, RfKeyKind kind)
 /*
  * Reads key i of a delta page.  A damaged offset or length yields false.
  */
-static bool
+bool
 rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key)
 {
 	const char *contents = RfPageGetContent(page);
@@ -233,6 +234,25 @@ rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
 }
 
 /*
+ * Is one of n numbers in the range?  All are compared, as that takes no branch.
+ */
+static bool
+rf_search_numbers(const uint64 *numbers, int n, const RfRange *range)
+{
+	uint64		lo = range->lo_inf ? 0 : range->lo.num;
+	uint64		hi = range->hi_inf ? PG_UINT64_MAX : range->hi.num;
+	uint64		found = 0;
+
+	if (range->hi_excl && !range->hi_inf && hi-- == 0)
+		return false;
+	if (lo > hi)
+		return false;
+	for (int i = 0; i < n; i++)
+		found |= numbers[i] - lo <= hi - lo;
+	return found != 0;
+}
+
+/*
  * Does a delta page, locked by the caller, hold a key of the set?
  */
 static RfAnswer
@@ -240,6 +260,11 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 {
 	int			nkeys = keys_of_page(page, kind);
 	RfKey		key = {0};
+
+	if (kind == RF_KEY_U64 && set->nranges == 1 &&
+		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA)
+		return rf_search_numbers((const uint64 *) RfPageGetContent(page), nkeys,
+								 &set->ranges[0]) ? RF_YES : RF_NO;
 
 	if (RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED)
 	{
@@ -294,8 +319,29 @@ rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 }
 
 /*
- * Calls visit(arg, kind, key) for every key of the delta, for reports: pages
- * that are not what the metapage, or a copy of it, says are left out.
+ * Copies a page of the delta.  False where it is not what the metapage, or a copy
+ * of it, says.  Takes and releases a share lock on the page.
+ */
+bool
+rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
+				   const RfDeltaSlot *slot, RfKeyKind kind, Page copy)
+{
+	Buffer		buffer;
+
+	if (!rf_block_exists(file, slot->block))
+		return false;
+	buffer = rf_pin_block(file, slot->block);
+	if (!BufferIsValid(buffer))
+		return false;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	return rf_delta_page_ok(copy, kind, meta, slot);
+}
+
+/*
+ * Calls visit(arg, kind, key) for every key of the delta's pages, for reports:
+ * those that are not what the metapage, or a copy of it, says are left out.
  */
 void
 rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
@@ -305,16 +351,10 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 	for (int i = 0; i < meta->ndelta; i++)
 	{
 		PGAlignedBlock copy;
-		Buffer		buffer;
 		RfKey		key = {0};
 
-		if (!rf_block_exists(rf_file(index), meta->delta[i].block))
-			continue;
-		buffer = ReadBuffer(index, meta->delta[i].block);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
-		UnlockReleaseBuffer(buffer);
-		if (!rf_delta_page_ok(copy.data, kind, meta, &meta->delta[i]))
+		if (!rf_delta_copy_page(rf_file(index), meta, &meta->delta[i], kind,
+								copy.data))
 			continue;
 		for (int j = 0; j < keys_of_page(copy.data, kind); j++)
 			if (rf_delta_key(copy.data, kind, j, &key))
@@ -373,6 +413,21 @@ rf_delta_new_page(Relation index, GenericXLogState *state, RfMetaData *meta,
 }
 
 /*
+ * Takes n pages from the first one on out of the delta, on the metapage's image;
+ * their blocks are kept for its next pages.
+ */
+void
+rf_delta_drop_pages(RfMetaData *meta, int first, int n)
+{
+	for (int i = first; i < first + n; i++)
+		if (meta->nspare < RF_DELTA_SLOTS)
+			meta->spare[meta->nspare++] = meta->delta[i].block;
+	memmove(&meta->delta[first], &meta->delta[first + n],
+			(meta->ndelta - first - n) * sizeof(RfDeltaSlot));
+	meta->ndelta -= n;
+}
+
+/*
  * Sees to it that the delta has a page in use or a spare block, so that the
  * next key does not make the file grow: who may insert, but not read, would
  * see from the file's size whether the key was there already.  meta is the
@@ -401,6 +456,16 @@ rf_delta_reserve(Relation index, GenericXLogState *state, RfMetaData *meta)
 }
 
 /*
+ * Can the delta have no further page?
+ */
+bool
+rf_delta_is_full(const RfMetaData *meta)
+{
+	return meta->ndelta - meta->nretired >= RF_MAX_DELTA_PAGES ||
+		meta->ndelta >= RF_DELTA_SLOTS;
+}
+
+/*
  * Errors out over a delta page that a key cannot be added to.
  */
 static void
@@ -418,7 +483,7 @@ rf_delta_damaged(Relation index, const RfDeltaSlot *slot)
  * locked metapage registered in state.  Up to two more pages are registered;
  * their locked buffers are returned in buffers[2] (InvalidBuffer: unused),
  * for the caller to release after GenericXLogFinish().  False when the delta
- * is full.  A damaged delta page is an error.
+ * has no more pages.  A damaged delta page is an error.
  */
 bool
 rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
@@ -450,8 +515,7 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 			rf_delta_sort(page, kind);
 		}
 	}
-	if (meta->ndelta - meta->nretired >= RF_MAX_DELTA_PAGES ||
-		meta->ndelta >= RF_DELTA_SLOTS)
+	if (rf_delta_is_full(meta))
 		return false;
 	buffers[1] = rf_delta_new_page(index, state, meta, &page);
 	if (!rf_delta_append(page, kind, key))

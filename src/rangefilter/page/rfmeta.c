@@ -91,33 +91,48 @@ rf_meta_lower(uint32 len)
 }
 
 /*
+ * Is an entry of the directory, of which so many bytes are left, whole?
+ */
+static bool
+rf_entry_is_sane(const RfSegment *segment, uint32 left)
+{
+	return left >= sizeof(RfSegment) && segment->length <= left &&
+		segment->length == MAXALIGN(segment->length) &&
+		segment->min_len <= RF_BOUND_BYTES &&
+		segment->max_len <= RF_BOUND_BYTES &&
+		segment->length >= sizeof(RfSegment) + segment->min_len +
+		segment->max_len + segment->root_len + segment->places_len &&
+		segment->place_pages <= segment->npages &&
+		(segment->range_blocks > 0 || segment->imprecise == 0);
+}
+
+/*
  * Can the directory be walked without leaving it, and do its segments cover all
- * blocks summarized, one after the other?
+ * blocks summarized, one after the other?  Are there levels behind them, and
+ * nothing else?
  */
 static bool
 rf_directory_is_sane(const RfMetaData *meta)
 {
-	const char *entry = (const char *) rf_first_segment(meta);
+	const RfSegment *segment = rf_first_segment(meta);
 	uint32		left = meta->directory_len;
 	BlockNumber covered = 0;
 
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
-		const RfSegment *segment = (const RfSegment *) entry;
+		bool		level = i >= meta->nsegments;
 
-		if (left < sizeof(RfSegment) || segment->length > left ||
-			segment->length != MAXALIGN(segment->length) ||
-			segment->min_len > RF_BOUND_BYTES ||
-			segment->max_len > RF_BOUND_BYTES ||
-			segment->length < sizeof(RfSegment) + segment->min_len +
-			segment->max_len + segment->root_len + segment->places_len ||
-			segment->place_pages > segment->npages ||
+		if (!rf_entry_is_sane(segment, left) ||
+			level != (segment->kind == FILTER_KIND_SORTED))
+			return false;
+		if (level ? segment->range_blocks > 0 :
 			segment->start != covered || segment->end < covered ||
 			(segment->range_blocks > 0 && segment->end == covered))
 			return false;
-		covered = segment->end;
-		entry += segment->length;
+		if (!level)
+			covered = segment->end;
 		left -= segment->length;
+		segment = rf_next_segment(segment);
 	}
 	return left == 0 && covered == meta->summarized;
 }
@@ -304,6 +319,49 @@ rf_next_segment(const RfSegment *segment)
 }
 
 /*
+ * The first level, or the end of the directory where there is none.
+ */
+const RfSegment *
+rf_first_level(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+
+	for (int i = 0; i < meta->nsegments; i++)
+		segment = rf_next_segment(segment);
+	return segment;
+}
+
+/*
+ * How many keys are in the delta's pages?
+ */
+uint64
+rf_delta_keys(const RfMetaData *meta)
+{
+	uint64		nkeys = 0;
+
+	for (int i = 0; i < meta->ndelta; i++)
+		nkeys += meta->delta[i].nkeys;
+	return nkeys;
+}
+
+/*
+ * The same of all levels.
+ */
+uint64
+rf_level_keys(const RfMetaData *meta)
+{
+	const RfSegment *level = rf_first_level(meta);
+	uint64		nkeys = 0;
+
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		nkeys += level->nkeys;
+		level = rf_next_segment(level);
+	}
+	return nkeys;
+}
+
+/*
  * The segment that covers a heap block, or NULL for the tail's blocks.
  */
 const RfSegment *
@@ -428,7 +486,7 @@ rf_bare_meta_size(const RfMetaData *meta)
 	const RfSegment *segment = rf_first_segment(meta);
 	Size		size = MAXALIGN(sizeof(RfMetaData));
 
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
 		size += rf_bare_segment_length(segment);
 		segment = rf_next_segment(segment);
@@ -447,7 +505,7 @@ rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
 	const RfSegment *segment = rf_first_segment(from);
 	uint32		total = 0;
 
-	for (int i = 0; i < from->nsegments; i++)
+	for (int i = 0; i < from->nsegments + from->nlevels; i++)
 	{
 		uint32		len = rf_bare_segment_length(segment);
 

@@ -252,6 +252,28 @@ rf_extend(Relation index, uint32 npages)
 }
 
 /*
+ * Takes the lock of runs: who has it, and nobody else, takes free blocks, puts runs
+ * into the directory and takes them out.  It is a heavyweight lock, hence released
+ * when a transaction aborts.  While it is held none other may be taken but that
+ * for extending the index (core asserts so), so nobody who waits for it waits long.
+ * False, and no lock, where it cannot be had at once and wait is not set.
+ */
+bool
+rf_lock_runs(Relation index, bool wait)
+{
+	if (!wait)
+		return ConditionalLockPage(index, RF_META_BLKNO, ExclusiveLock);
+	LockPage(index, RF_META_BLKNO, ExclusiveLock);
+	return true;
+}
+
+void
+rf_unlock_runs(Relation index)
+{
+	UnlockPage(index, RF_META_BLKNO, ExclusiveLock);
+}
+
+/*
  * Marks the blocks [start, start + n) in the map as used, as far as it goes.
  */
 static void
@@ -267,8 +289,8 @@ rf_mark_used(bool *used, BlockNumber nblocks, BlockNumber start, uint32 n)
  *
  * Whatever it does not refer to is free, and no page says so: a crash in the
  * middle of a summarize leaks nothing.  Blocks cannot become used behind the
- * caller's back, because inserts take theirs from the spare list, which
- * counts as used, or from the end of the file.
+ * caller's back, who has the lock of runs, because inserts take theirs from the
+ * spare list, which counts as used, or from the end of the file.
  */
 static bool *
 rf_used_blocks(Relation index, BlockNumber nblocks)
@@ -279,7 +301,7 @@ rf_used_blocks(Relation index, BlockNumber nblocks)
 	const RfSegment *segment = rf_first_segment(meta);
 
 	used[RF_META_BLKNO] = true;
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
 		rf_mark_used(used, nblocks, segment->run_block, segment->npages);
 		segment = rf_next_segment(segment);
@@ -294,8 +316,8 @@ rf_used_blocks(Relation index, BlockNumber nblocks)
 
 /*
  * Finds npages contiguous free blocks, extending the index where there is no
- * such hole.  Only one summarize runs at a time (ShareUpdateExclusiveLock on
- * the heap), so what is free stays free until the directory refers to it.
+ * such hole.  The caller has the lock of runs, so what is free stays free until the
+ * directory refers to it.
  */
 static BlockNumber
 rf_find_free(Relation index, uint32 npages)
@@ -318,9 +340,24 @@ rf_find_free(Relation index, uint32 npages)
 }
 
 /*
+ * Where does the content of a run's page end?  What follows is zero, and is not
+ * logged.
+ */
+static uint32
+rf_content_length(const uint8 *content)
+{
+	uint32		len = RF_PAGE_CONTENT;
+
+	while (len >= sizeof(uint64) &&
+		   *(const uint64 *) (content + len - sizeof(uint64)) == 0)
+		len -= sizeof(uint64);
+	return len;
+}
+
+/*
  * Writes a run's pages to free blocks and returns the first.  The pages are
- * WAL-logged but nothing refers to them yet: the directory must.  Holds no
- * lock on return.
+ * WAL-logged but nothing refers to them yet: the directory must, while the caller
+ * still has the lock of runs.  Holds no lock of its own on return.
  */
 BlockNumber
 rf_write_run(Relation index, uint64 identity, uint32 owner,
@@ -347,7 +384,8 @@ rf_write_run(Relation index, uint64 identity, uint32 owner,
 			memcpy(RfPageGetContent(page),
 				   run->pages + (size_t) (done + i) * RF_PAGE_CONTENT,
 				   RF_PAGE_CONTENT);
-			((PageHeader) page)->pd_lower = ((PageHeader) page)->pd_upper;
+			((PageHeader) page)->pd_lower = RF_PAGE_HEADER +
+				rf_content_length((const uint8 *) RfPageGetContent(page));
 		}
 		GenericXLogFinish(state);
 		for (uint32 i = 0; i < n; i++)

@@ -48,7 +48,8 @@
 uint32
 rf_places_room(void)
 {
-	return RF_DIRECTORY_SIZE - MAXALIGN(sizeof(RfSegment)) - RF_ROOT_RESERVE;
+	return RF_DIRECTORY_SIZE - MAXALIGN(sizeof(RfSegment)) - RF_ROOT_RESERVE -
+		RF_LEVELS_RESERVE;
 }
 
 /*

@@ -60,13 +60,14 @@ typedef struct RfByteRange
 } RfByteRange;
 
 /*
- * Is the segment's filter one over bytes?  A SuRF is; a SNARF is where the keys
- * are bytes, of which it has the leading bits.
+ * Is the segment's filter one over bytes?  A SuRF is, and so are sorted runs; a
+ * SNARF is where the keys are bytes, of which it has the leading bits.
  */
 static bool
 rf_filters_bytes(const RfSegment *segment, RfKeyKind kind)
 {
-	return kind == RF_KEY_BYTES || segment->kind == FILTER_KIND_SURF;
+	return kind == RF_KEY_BYTES || segment->kind == FILTER_KIND_SURF ||
+		segment->kind == FILTER_KIND_SORTED;
 }
 
 /*

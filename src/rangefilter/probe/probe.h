@@ -128,7 +128,7 @@ extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
  * since it is asked so often?  0: no; else the number of keys, some
  * nanoseconds each.
  */
-extern uint64 rf_cached_meta_wants_digest(const RfCachedMeta *cached);
+extern uint64 rf_cached_meta_wants_digest(RfCachedMeta *cached);
 
 /*
  * Makes a digest with buckets, if that suits, of an index that is locked and
@@ -150,7 +150,7 @@ typedef struct RfSpan
 	uint64		nkeys;
 } RfSpan;
 
-extern bool rf_cached_meta_span(const RfCachedMeta *cached, RfSpan *span);
+extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 
 /* How many bits a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);

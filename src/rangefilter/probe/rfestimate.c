@@ -5,9 +5,9 @@
  *
  * Filters count distinct keys by rank, reading the pages of a range's two ends.
  * A segment knows how many rows and how many keys it has, so a share of its
- * keys is taken for the same share of its rows.  Keys of the delta are left
- * out: they are few, or the next VACUUM is due.  Blocks that no segment covers
- * are taken to be like the others, as long as they are few.
+ * keys is taken for the same share of its rows.  A level has a row for each of its
+ * keys.  Those in pages of the delta are left out: they are few.  Blocks of an
+ * open tail are taken to be like the others, as long as they are few.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,8 +23,17 @@
 #define RF_MIN_COVERED 0.9
 
 /*
- * Do the segments cover so much of a table of so many blocks that the rest may
- * be taken to be like them?  Sums them up.
+ * How many rows does a segment, or a level, stand for?
+ */
+static double
+rf_rows_of(const RfSegment *segment)
+{
+	return segment->kind == FILTER_KIND_SORTED ? segment->nkeys : segment->nrows;
+}
+
+/*
+ * Do the segments and levels cover so much of a table of so many blocks that the rest
+ * may be taken to be like them?  Sums them up.
  */
 static bool
 rf_sum_segments(const RfMetaData *meta, BlockNumber heap_blocks,
@@ -35,17 +44,19 @@ rf_sum_segments(const RfMetaData *meta, BlockNumber heap_blocks,
 
 	memset(shares, 0, sizeof(RfShares));
 	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)) ||
-		meta->summarized < RF_MIN_COVERED * heap_blocks)
+		(meta->summarized < RF_MIN_COVERED * heap_blocks &&
+		 ((meta->flags & (RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED)) ||
+		  meta->nlevels == 0)))
 		return false;
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
-		shares->rows += segment->nrows;
+		shares->rows += rf_rows_of(segment);
 		shares->keys += segment->nkeys;
-		if (segment->nkeys > 0)
+		if (i < meta->nsegments && segment->nkeys > 0)
 			weight += (double) segment->nrows / segment->nkeys;
 		segment = rf_next_segment(segment);
 	}
-	if (shares->keys == 0)
+	if (shares->keys == 0 || shares->rows == 0)
 		return false;
 	shares->key_share = weight / shares->rows;
 	return true;
@@ -80,7 +91,7 @@ rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,
 	bool		points = rf_only_points(set);
 
 	*share = 0;
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
 		uint64		count = 0;
 
@@ -90,7 +101,7 @@ rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,
 			count = Min(count, set->nranges);
 		if (segment->nkeys > 0)
 			*share += Min((double) count / segment->nkeys, 1) *
-				segment->nrows / rows;
+				rf_rows_of(segment) / rows;
 		segment = rf_next_segment(segment);
 	}
 	return true;
@@ -115,7 +126,7 @@ rf_estimate_shares(Relation index, BlockNumber heap_blocks,
 	for (int i = 0; i < nsets; i++)
 		nranges += sets[i]->nranges;
 	known = rf_sum_segments(meta, heap_blocks, shares) &&
-		nranges * meta->nsegments <= RF_MAX_COUNTED;
+		nranges * (meta->nsegments + meta->nlevels) <= RF_MAX_COUNTED;
 	for (int i = 0; i < nsets && known; i++)
 		known = sets[i]->kind == rf_index_codec(index)->kind &&
 			rf_share_of_set(index, meta, sets[i], shares->rows, &share[i]);

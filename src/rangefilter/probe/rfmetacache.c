@@ -23,6 +23,8 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "filter/sorted/sorted.h"
+#include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
 #include "stats/session.h"
@@ -109,7 +111,8 @@ rf_cached_meta_version(const RfCachedMeta *cached)
 }
 
 /*
- * Is the cached metapage one of this state of the metapage?
+ * Is the cached metapage one of this state of the metapage?  Pages of the delta
+ * that were merged are not where it says, though the version is the same.
  */
 static bool
 rf_cached_meta_is_current(const RfCachedMeta *cached, const RfMetaData *meta)
@@ -117,7 +120,8 @@ rf_cached_meta_is_current(const RfCachedMeta *cached, const RfMetaData *meta)
 	const RfMetaData *old = rf_cached_meta_data(cached);
 
 	return old->identity == meta->identity && old->changes == meta->changes &&
-		old->generation == meta->generation && old->flags == meta->flags;
+		old->generation == meta->generation && old->flags == meta->flags &&
+		old->ndelta == meta->ndelta;
 }
 
 /*
@@ -182,7 +186,7 @@ rf_end_of_runs(const RfMetaData *meta)
 	const RfSegment *segment = rf_first_segment(meta);
 	BlockNumber end = 0;
 
-	for (int i = 0; i < meta->nsegments; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
 		end = Max(end, segment->run_block + segment->npages);
 		segment = rf_next_segment(segment);
@@ -191,8 +195,8 @@ rf_end_of_runs(const RfMetaData *meta)
 }
 
 /*
- * See probe.h.  Summaries with keys in the delta have no such cached
- * metapage, since pages of a delta do change.
+ * See probe.h.  Summaries with pages of a delta have no such cached
+ * metapage, since these do change.
  */
 RfCachedMeta *
 rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
@@ -274,30 +278,72 @@ rf_digest_bits(uint64 nkeys)
 }
 
 /*
- * See probe.h.
+ * Widens a span by more keys.
  */
-bool
-rf_cached_meta_span(const RfCachedMeta *cached, RfSpan *span)
+static void
+rf_widen_span(RfSpan *span, uint64 min, uint64 max, uint64 nkeys)
 {
-	const RfMetaData *meta = rf_cached_meta_data(cached);
-	const RfSegment *segment = rf_cached_meta_segments(cached);
+	span->min = Min(span->min, min);
+	span->max = Max(span->max, max);
+	span->nkeys += nkeys;
+}
 
-	if (meta->nsegments != 1 || meta->ndelta != 0 ||
-		(segment->kind != FILTER_KIND_SNARF &&
-		 segment->kind != FILTER_KIND_EXACT) ||
-		segment->nkeys > RF_DIGEST_MAX_KEYS)
-		return false;
-	span->min = segment->min;
-	span->max = segment->max;
-	span->nkeys = segment->nkeys;
+/*
+ * Widens a span by the delta's pages.  False where they are not as they were any
+ * more, or not to be had.
+ */
+static bool
+rf_widen_by_delta(RfSpan *span, RfFile *file, const RfMetaData *meta)
+{
+	PGAlignedBlock page;
+	const uint64 *numbers = (const uint64 *) RfPageGetContent(page.data);
+
+	for (int i = 0; i < meta->ndelta; i++)
+	{
+		uint64		min = PG_UINT64_MAX;
+		uint64		max = 0;
+
+		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data))
+			return false;
+		for (uint32 j = 0; j < meta->delta[i].nkeys; j++)
+		{
+			min = Min(min, numbers[j]);
+			max = Max(max, numbers[j]);
+		}
+		rf_widen_span(span, min, max, meta->delta[i].nkeys);
+	}
 	return true;
 }
 
 /*
  * See probe.h.
  */
+bool
+rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
+{
+	const RfMetaData *meta = rf_cached_meta_data(cached);
+	const RfSegment *entry = rf_cached_meta_segments(cached);
+
+	if (meta->nsegments != 1 ||
+		(entry->kind != FILTER_KIND_SNARF && entry->kind != FILTER_KIND_EXACT))
+		return false;
+	span->min = entry->min;
+	span->max = entry->max;
+	span->nkeys = entry->nkeys;
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		entry = rf_next_segment(entry);
+		rf_widen_span(span, entry->min, entry->max, entry->nkeys);
+	}
+	return span->nkeys <= RF_DIGEST_MAX_KEYS &&
+		rf_widen_by_delta(span, &cached->file, meta);
+}
+
+/*
+ * See probe.h.
+ */
 uint64
-rf_cached_meta_wants_digest(const RfCachedMeta *cached)
+rf_cached_meta_wants_digest(RfCachedMeta *cached)
 {
 	RfSpan		span;
 
@@ -321,6 +367,78 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 	return span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
 		rf_digest_bits(span->nkeys) <= 2 * buckets->nbits;
+}
+
+/*
+ * Adds a number to a digest.  False where its buckets do not have it.
+ */
+static bool
+rf_digest_number(FilterDigest *digest, uint64 number)
+{
+	if (number < digest->min || number > digest->max)
+		return false;
+	filter_digest_add(digest, number);
+	return true;
+}
+
+/*
+ * Adds the keys of a level to a digest.  False where that cannot be.
+ */
+static bool
+rf_digest_level(FilterDigest *digest, const RfSegment *level,
+				FilterReader *reader)
+{
+	SortedCursor cursor;
+	FilterAnswer answer;
+	FilterBytes key;
+	uint64		number;
+
+	if (!sorted_cursor_begin(&cursor, rf_segment_root(level), level->root_len,
+							 reader))
+		return false;
+	while ((answer = sorted_cursor_next(&cursor, &key)) == FILTER_YES)
+	{
+		if (key.len != sizeof(uint64))
+			return false;
+		memcpy(&number, key.data, sizeof(uint64));
+		if (!rf_digest_number(digest, pg_ntoh64(number)))
+			return false;
+	}
+	return answer == FILTER_NO;
+}
+
+/*
+ * Adds the keys of the delta, in levels and pages, to a digest.  False where that
+ * cannot be.
+ */
+static bool
+rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
+				const RfSegment *segment)
+{
+	PGAlignedBlock page;
+	const uint64 *numbers = (const uint64 *) RfPageGetContent(page.data);
+
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		RfRunReader reader;
+		bool		added;
+
+		segment = rf_next_segment(segment);
+		rf_run_reader_begin(&reader, file, meta, segment);
+		added = rf_digest_level(digest, segment, &reader.reader);
+		rf_run_reader_end(&reader);
+		if (!added)
+			return false;
+	}
+	for (int i = 0; i < meta->ndelta; i++)
+	{
+		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data))
+			return false;
+		for (uint32 j = 0; j < meta->delta[i].nkeys; j++)
+			if (!rf_digest_number(digest, numbers[j]))
+				return false;
+	}
+	return true;
 }
 
 /*
@@ -350,6 +468,7 @@ rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
 							  segment->root_len, &reader.reader);
 	rf_run_reader_end(&reader);
+	made = made && rf_digest_delta(digest, &file, meta, segment);
 	if (made)
 		cached->failed = 0;
 	else

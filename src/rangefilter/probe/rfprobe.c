@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfprobe.c
- *	  Asking a whole index: flags, NULLs, delta, segments.
+ *	  Asking a whole index: flags, NULLs, delta, segments and levels.
  *
  *-------------------------------------------------------------------------
  */
@@ -84,7 +84,7 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
 	if (set->nranges == 0)
 		return RF_NO;
 	answer = rf_delta_probe(file, meta, 0, set);
-	for (int i = 0; i < meta->nsegments && answer == RF_NO; i++)
+	for (int i = 0; i < meta->nsegments + meta->nlevels && answer == RF_NO; i++)
 	{
 		answer = rf_segment_probe(file, meta, segment, set->kind, set);
 		segment = rf_next_segment(segment);

@@ -320,7 +320,7 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 		return;
 	pages = places_build_end(making->places, &npages, &last_len);
 	in_entry = rf_segment_places(segment) - (uint8 *) segment + last_len;
-	if (npages == 1 && MAXALIGN(in_entry) <= RF_DIRECTORY_SIZE &&
+	if (npages == 1 && MAXALIGN(in_entry) <= RF_DIRECTORY_SIZE - RF_LEVELS_RESERVE &&
 		segment->start == 0)
 	{
 		memcpy(unconstify(uint8 *, rf_segment_places(segment)), pages, last_len);

@@ -7,11 +7,16 @@
  * summarizes (ShareUpdateExclusiveLock or more).
  *
  * 1. Under the metapage's exclusive lock: read the heap's size, announce the
- *	  range [start, end) to be scanned, retire the delta.  Inserts go to a new
- *	  delta from now on, and no segment in the range counts as covering them.
+ *	  range [start, end) to be scanned, retire the delta and its levels.  Inserts
+ *	  go to a new delta from now on, and no segment in the range counts as covering
+ *	  them.
  * 2. Scan the range and write the run of its keys to free pages.
  * 3. Under the metapage's exclusive lock: put the new segment in the place
  *	  of those in the range, drop the retired delta.
+ *
+ * What is retired or dropped must not be merged meanwhile, nor free pages be taken by
+ * two: hence the lock of runs in 1, and from the writing of the run to the end of 3.
+ * During the scan keys that come are merged as ever.
  *
  * From 1 to 3 queries go on using the old segments with both deltas, which
  * together cover everything: what was there before step 1 is covered as
@@ -41,16 +46,6 @@ typedef struct RfWork
 	uint64		identity;
 } RfWork;
 
-static uint64
-rf_delta_keys(const RfMetaData *meta)
-{
-	uint64		nkeys = 0;
-
-	for (int i = 0; i < meta->ndelta; i++)
-		nkeys += meta->delta[i].nkeys;
-	return nkeys;
-}
-
 /*
  * Do half of a segment's places not count any more, or, if asked for what can
  * be better, any?  VACUUM reads no large heap anew for that.
@@ -63,6 +58,31 @@ rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
 	return mode == RF_SUMMARIZE_ASKED ||
 		(segment->end <= RF_SINGLE_SEGMENT_BLOCKS &&
 		 2 * rf_imprecise_count(segment) >= rf_range_count(segment));
+}
+
+/*
+ * How many keys of the delta would a scan of the tail alone leave there?  *late: are
+ * there any keys, or NULLs, at all?
+ */
+static uint64
+rf_late_keys(const RfMetaData *meta, bool *late)
+{
+	const RfSegment *level = rf_first_level(meta);
+	uint64		nkeys = 0;
+
+	*late = meta->delta_min_block < meta->summarized;
+	if (*late)
+		nkeys = rf_delta_keys(meta);
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		if (level->start < meta->summarized)
+		{
+			nkeys += level->nkeys;
+			*late = true;
+		}
+		level = rf_next_segment(level);
+	}
+	return nkeys;
 }
 
 /*
@@ -81,8 +101,9 @@ rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
 				 RfSummarizeMode mode, double live_tuples)
 {
 	const RfSegment *segment = rf_first_segment(meta);
-	double		rows = rf_delta_keys(meta);
-	double		delta = rows;
+	double		rows = rf_delta_keys(meta) + rf_level_keys(meta);
+	bool		late;
+	double		delta = rf_late_keys(meta, &late);
 	double		summarized = 0;
 
 	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
@@ -91,7 +112,7 @@ rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
 		return true;
 	if ((meta->flags & RF_STANDBY_UNKNOWN) && mode != RF_SUMMARIZE_WORKER)
 		return true;
-	if (meta->delta_min_block < meta->summarized && mode == RF_SUMMARIZE_ASKED)
+	if (late && mode == RF_SUMMARIZE_ASKED)
 		return true;
 	for (int i = 0; i < meta->nsegments; i++)
 	{
@@ -145,7 +166,7 @@ rf_choose_start(const RfMetaData *meta, BlockNumber end)
 	BlockNumber start = Min(meta->summarized, end);
 	const RfSegment *segments[RF_DIRECTORY_SIZE / sizeof(RfSegment)];
 	const RfSegment *segment = rf_first_segment(meta);
-	uint32		kept = meta->directory_len;
+	uint32		kept = (const char *) rf_first_level(meta) - (const char *) segment;
 
 	if (end <= RF_SINGLE_SEGMENT_BLOCKS)
 		return 0;
@@ -160,7 +181,7 @@ rf_choose_start(const RfMetaData *meta, BlockNumber end)
 		if (segment->start < start &&
 			segment->end - segment->start > 2 * (end - segment->end) &&
 			segment->end <= end &&
-			kept + RF_MAX_SEGMENT_SIZE <= RF_DIRECTORY_SIZE)
+			kept + RF_MAX_SEGMENT_SIZE <= RF_SEGMENTS_SIZE)
 			break;
 		start = Min(start, segment->start);
 		kept -= segment->length;
@@ -171,8 +192,26 @@ rf_choose_start(const RfMetaData *meta, BlockNumber end)
 }
 
 /*
- * Retires the delta in use, if the scan from start on will see every tuple
- * whose key is in it; otherwise it stays in use, and nothing is lost.
+ * Retires those levels whose keys the scan from start on will see.  Others stay in
+ * use, as do those that a summarize has retired which failed: they are whole.
+ */
+static void
+rf_retire_levels(RfMetaData *meta, BlockNumber start)
+{
+	RfSegment  *level = unconstify(RfSegment *, rf_first_level(meta));
+
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		level->flags &= ~RF_LEVEL_RETIRED;
+		if (level->start >= start)
+			level->flags |= RF_LEVEL_RETIRED;
+		level = unconstify(RfSegment *, rf_next_segment(level));
+	}
+}
+
+/*
+ * Retires the delta's pages, if the scan from start on will see every tuple
+ * whose key is in them; otherwise they stay in use, and nothing is lost.
  */
 static void
 rf_retire_delta(RfMetaData *meta, BlockNumber start)
@@ -237,13 +276,13 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->next_owner++;
 	meta->flags &= ~RF_DELTA_RETIRING;
 	rf_retire_delta(meta, work->start);
+	rf_retire_levels(meta, work->start);
 	if (otherwise)
 		rf_change_collators(index, meta);
 	if (meta->flags & RF_TAIL_OPEN)
 		meta->flags |= RF_TAIL_OPEN_RETIRED;
 	meta->flags &= ~RF_TAIL_OPEN;
 	meta->flags |= RF_ANNOUNCED;
-	meta->tail_keys = 0;
 	meta->announced_start = work->start;
 	meta->announced_end = work->end;
 	meta->announced_owner = work->owner;
@@ -259,18 +298,12 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 }
 
 /*
- * Drops the retired delta from the metapage's image; its blocks are kept for
- * the delta's next pages.
+ * Drops the retired pages of the delta from the metapage's image.
  */
 static void
 rf_drop_retired(RfMetaData *meta)
 {
-	for (int i = 0; i < meta->nretired; i++)
-		if (meta->nspare < RF_DELTA_SLOTS)
-			meta->spare[meta->nspare++] = meta->delta[i].block;
-	memmove(&meta->delta[0], &meta->delta[meta->nretired],
-			(meta->ndelta - meta->nretired) * sizeof(RfDeltaSlot));
-	meta->ndelta -= meta->nretired;
+	rf_delta_drop_pages(meta, 0, meta->nretired);
 	meta->nretired = 0;
 	meta->flags &= ~(RF_DELTA_OVERFLOW_RETIRED | RF_DELTA_NULLS_RETIRED |
 					 RF_DELTA_RETIRING);
@@ -278,27 +311,38 @@ rf_drop_retired(RfMetaData *meta)
 
 /*
  * Puts the new segment behind those that lie before its range, on the
- * metapage's image.  All others are in the range, and go.
+ * metapage's image.  All others are in the range, and go; so do retired levels.
  */
 static void
 rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
 {
+	PGAlignedBlock old;
 	RfMetaData *meta = rf_page_meta(page);
-	const RfSegment *segment = rf_first_segment(meta);
-	int			kept = 0;
-	uint32		offset;
+	const RfSegment *entry = rf_first_segment(rf_page_meta(old.data));
+	int			nsegments = meta->nsegments;
+	int			nentries = nsegments + meta->nlevels;
 
-	while (kept < meta->nsegments && segment->start < start)
+	memcpy(old.data, page, BLCKSZ);
+	meta->nsegments = meta->nlevels = 0;
+	rf_set_directory(page, 0);
+	for (int i = 0; i < nsegments && entry->start < start; i++)
 	{
-		segment = rf_next_segment(segment);
-		kept++;
+		rf_put_entry(page, entry);
+		meta->nsegments++;
+		entry = rf_next_segment(entry);
 	}
-	offset = (const char *) segment - (const char *) rf_first_segment(meta);
-	if (offset + new->length > RF_DIRECTORY_SIZE)
-		elog(ERROR, "segment of %u bytes does not fit the directory", new->length);
-	memcpy((char *) segment, new, new->length);
-	meta->nsegments = kept + 1;
-	rf_set_directory(page, offset + new->length);
+	rf_put_entry(page, new);
+	meta->nsegments++;
+	entry = rf_first_level(rf_page_meta(old.data));
+	for (int i = nsegments; i < nentries; i++)
+	{
+		if (!(entry->flags & RF_LEVEL_RETIRED))
+		{
+			rf_put_entry(page, entry);
+			meta->nlevels++;
+		}
+		entry = rf_next_segment(entry);
+	}
 }
 
 /*
@@ -355,7 +399,8 @@ rf_collect(void *arg, const RfHeapTuple *tuple)
 }
 
 /*
- * Step 2.  Returns the new directory entry; its run is written.
+ * Step 2.  Returns the new directory entry; its run is written.  Takes the lock of
+ * runs.
  */
 static RfSegment *
 rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
@@ -384,6 +429,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	segment = rf_sort_finish(scan.arg, index, work->root_max,
 							 scan.report_progress, &run);
 	segment->owner = work->owner;
+	(void) rf_lock_runs(index, true);
 	if (run.npages > 0)
 		segment->run_block = rf_write_run(index, work->identity, work->owner,
 										  &run);
@@ -405,13 +451,17 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 {
 	RfWork		work;
 	RfSegment  *segment;
+	bool		announced;
 	bool		missed_dead;
 	MemoryContext old;
 	MemoryContext context;
 
 	if (nrows != NULL)
 		*nrows = 0;
-	if (!rf_announce(heap, index, mode, live_tuples, &work))
+	(void) rf_lock_runs(index, true);
+	announced = rf_announce(heap, index, mode, live_tuples, &work);
+	rf_unlock_runs(index);
+	if (!announced)
 		return 0;
 	context = AllocSetContextCreate(CurrentMemoryContext,
 									"rangefilter summarize",
@@ -421,6 +471,7 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 	if (mode == RF_SUMMARIZE_BUILD && index_info->ii_Concurrent)
 		missed_dead = true;
 	rf_swing(index, &work, segment, missed_dead);
+	rf_unlock_runs(index);
 	if (nrows != NULL)
 		*nrows = segment->nrows;
 	MemoryContextSwitchTo(old);

@@ -3,12 +3,15 @@
  * rf_pause.c
  *	  Lets isolation specs stop a query between its phases.
  *
- * Two settings, each the number of an advisory lock or 0 (do not stop):
+ * Three settings, each the number of an advisory lock or 0 (do not stop):
  *
  *	rf_pause.after_planning		the planner has finished; under the simple
  *								protocol the executor's snapshot is yet to come
  *	rf_pause.before_start		ExecutorStart is about to run, its snapshot
  *								has been taken
+ *	rf_pause.in_merge			an insert has merged keys of a rangefilter index
+ *								to a new level, and is about to put it in place;
+ *								needs LOAD 'rangefilter' before
  *
  * A session that gets there takes and releases the lock, so it stops for as
  * long as another session holds it.  Hooks run in the reverse order of loading:
@@ -24,6 +27,7 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 
 #include "executor/executor.h"
@@ -39,6 +43,7 @@ void		_PG_init(void);
 
 static int	after_planning = 0;
 static int	before_start = 0;
+static int	in_merge = 0;
 
 static planner_hook_type next_planner = NULL;
 static ExecutorStart_hook_type next_executor_start = NULL;
@@ -91,6 +96,15 @@ pause_executor_start(QueryDesc *query_desc, int eflags)
 }
 
 /*
+ * rf_merge_hook of rangefilter
+ */
+static void
+pause_merge(void)
+{
+	wait_for(in_merge);
+}
+
+/*
  * Defines a setting that names a lock.
  */
 static void
@@ -108,12 +122,21 @@ define_setting(const char *name, const char *description, int *variable)
 void
 _PG_init(void)
 {
+	void		(**merge_hook) (void);
+
 	define_setting("rf_pause.after_planning",
 				   "Stops every query after planning.", &after_planning);
 	define_setting("rf_pause.before_start",
 				   "Stops every query before its executor starts.",
 				   &before_start);
+	define_setting("rf_pause.in_merge",
+				   "Stops merges before they put their level in place.",
+				   &in_merge);
 	MarkGUCPrefixReserved("rf_pause");
+
+	merge_hook = dlsym(RTLD_DEFAULT, "rf_merge_hook");
+	if (merge_hook != NULL)
+		*merge_hook = pause_merge;
 
 	next_planner = planner_hook;
 	planner_hook = pause_planner;

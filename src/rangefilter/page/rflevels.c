@@ -1,0 +1,515 @@
+/*-------------------------------------------------------------------------
+ *
+ * rflevels.c
+ *	  Levels: keys of the delta, sorted and packed.
+ *
+ * A page of the delta that is full is merged, as in a log-structured merge tree,
+ * with those levels that are not much larger than what is merged into them, to a
+ * new level: a sorted run with exactly these keys.  So a probe reads one page of the
+ * delta, mostly, and few pages of levels, however many keys have come; and a key is
+ * written anew a logarithmic number of times.
+ *
+ * Who has filled a page merges it, unless somebody has the lock of runs; then
+ * keys go to the next page, and whoever fills that one tries again.  Full pages and
+ * levels do not change, and under that lock they stay where they are.  So a merge
+ * reads them without the metapage's lock, writes its run to free pages, and needs
+ * the metapage exclusively just to put the one in the place of the others.  What the
+ * summary denies is the same before and after, so the version stays.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "filter/sorted/sorted.h"
+#include "miscadmin.h"
+#include "port/pg_bswap.h"
+#include "rangefilter/page/page.h"
+#include "utils/memutils.h"
+
+/* Levels of up to so many times the keys merged are merged, too. */
+#define RF_LEVEL_RATIO	2
+
+/* What the entry of a level without its root and bounds takes, and with the least. */
+#define RF_LEVEL_BOUNDS	(2 * RF_LEVEL_BOUND_BYTES)
+#define RF_MIN_LEVEL_SIZE \
+	MAXALIGN(sizeof(RfSegment) + RF_LEVEL_BOUNDS + SORTED_MIN_ROOT)
+
+/* For test modules: called when a merge has its run, and the swing is to come. */
+void		(*rf_merge_hook) (void) = NULL;
+
+/* A page of the delta, or a level, that is merged. */
+typedef struct RfSource
+{
+	FilterReader reader;		/* must be first; hands out copies of pages */
+	RfRunReader run;
+	SortedCursor cursor;
+	PGAlignedBlock page;		/* the page at hand */
+	RfKeyKind	kind;
+	int			nkeys;			/* of a page of the delta; a level: -1 */
+	int			next;
+	uint64		number;			/* big-endian: key.data of a number */
+	bool		ended;
+	FilterBytes key;			/* unless it has ended */
+} RfSource;
+
+/* What is merged. */
+typedef struct RfMerge
+{
+	Relation	index;
+	const RfCodec *codec;
+	PGAlignedBlock copy;		/* of the metapage */
+	const RfMetaData *meta;		/* that */
+	int			npages;			/* full pages of the delta, the first in use */
+	int			nlevels;		/* in use, the oldest first */
+	const RfSegment *levels[RF_DIRECTORY_SIZE / sizeof(RfSegment)];
+	int			first;			/* levels from here on are merged */
+} RfMerge;
+
+/*
+ * FilterReader callback: a copy of a run's page, which is not locked.
+ */
+static const uint8 *
+rf_copy_run_page(FilterReader *self, uint32_t pageno)
+{
+	RfSource   *source = (RfSource *) self;
+	const uint8 *content = source->run.reader.read_page(&source->run.reader, pageno);
+
+	if (content != NULL)
+		memcpy(source->page.data, content, RF_PAGE_CONTENT);
+	rf_run_reader_end(&source->run);
+	return content != NULL ? (const uint8 *) source->page.data : NULL;
+}
+
+/*
+ * Goes to the source's next key.  False where a page is damaged.
+ */
+static bool
+rf_source_next(RfSource *source)
+{
+	RfKey		key = {0};
+
+	if (source->nkeys < 0)
+	{
+		FilterAnswer answer = sorted_cursor_next(&source->cursor, &source->key);
+
+		source->ended = answer == FILTER_NO;
+		return answer != FILTER_UNKNOWN;
+	}
+	source->ended = source->next == source->nkeys;
+	if (source->ended)
+		return true;
+	if (!rf_delta_key(source->page.data, source->kind, source->next++, &key))
+		return false;
+	if (source->kind == RF_KEY_U64)
+	{
+		source->number = pg_hton64(key.num);
+		source->key.data = (const uint8 *) &source->number;
+		source->key.len = sizeof(uint64);
+	}
+	else
+	{
+		source->key.data = key.data;
+		source->key.len = key.len;
+	}
+	return true;
+}
+
+/*
+ * Begins with a full page of the delta.  False where it is damaged or not full.
+ */
+static bool
+rf_begin_page(RfSource *source, const RfMerge *merge, int slot)
+{
+	const RfDeltaSlot *delta = &merge->meta->delta[slot];
+	Page		page = source->page.data;
+
+	source->kind = merge->codec->kind;
+	source->nkeys = delta->nkeys;
+	source->next = 0;
+	return rf_delta_copy_page(rf_file(merge->index), merge->meta, delta,
+							  source->kind, page) &&
+		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED &&
+		rf_source_next(source);
+}
+
+/*
+ * Begins with a level.  False where it is damaged.
+ */
+static bool
+rf_begin_level(RfSource *source, const RfMerge *merge, const RfSegment *level)
+{
+	rf_run_reader_begin(&source->run, rf_file(merge->index), merge->meta, level);
+	source->reader = source->run.reader;
+	source->reader.read_page = rf_copy_run_page;
+	source->nkeys = -1;
+	return sorted_cursor_begin(&source->cursor, rf_segment_root(level),
+							   level->root_len, &source->reader) &&
+		rf_source_next(source);
+}
+
+/*
+ * Begins with all that is merged.  NULL where something is damaged, else the
+ * sources, *n of them.
+ */
+static RfSource *
+rf_begin_sources(const RfMerge *merge, int *n)
+{
+	RfSource   *sources = palloc0((merge->npages + merge->nlevels - merge->first) *
+								  sizeof(RfSource));
+
+	*n = 0;
+	for (int i = 0; i < merge->npages; i++)
+		if (!rf_begin_page(&sources[(*n)++], merge, merge->meta->nretired + i))
+			return NULL;
+	for (int i = merge->first; i < merge->nlevels; i++)
+		if (!rf_begin_level(&sources[(*n)++], merge, merge->levels[i]))
+			return NULL;
+	return sources;
+}
+
+/*
+ * The source that has the least key; NULL where all have ended.
+ */
+static RfSource *
+rf_least_source(RfSource *sources, int n)
+{
+	RfSource   *least = NULL;
+
+	for (int i = 0; i < n; i++)
+		if (!sources[i].ended &&
+			(least == NULL ||
+			 filter_bytes_compare(sources[i].key, least->key) < 0))
+			least = &sources[i];
+	return least;
+}
+
+/*
+ * Notes a key as a bound of a level, cut if need be.
+ */
+static void
+rf_note_bound(RfSegment *level, RfKeyKind kind, FilterBytes key, bool is_min)
+{
+	uint16		len = Min(key.len, RF_LEVEL_BOUND_BYTES);
+	char	   *bounds = (char *) (level + 1);
+
+	if (kind == RF_KEY_U64)
+	{
+		uint64		number;
+
+		memcpy(&number, key.data, sizeof(uint64));
+		*(is_min ? &level->min : &level->max) = pg_ntoh64(number);
+		return;
+	}
+	if (is_min)
+		level->min_len = len;
+	else
+		level->max_len = len;
+	memcpy(is_min ? bounds : bounds + level->min_len, key.data, len);
+	if (len < key.len)
+		level->flags |= is_min ? RF_SEGMENT_MIN_CUT : RF_SEGMENT_MAX_CUT;
+}
+
+/*
+ * Builds the run of what is merged, and its entry but for the blocks it is in and
+ * those it covers.  NULL where a source is damaged.
+ */
+static RfSegment *
+rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
+{
+	RfKeyKind	kind = merge->codec->kind;
+	RfSegment  *level = palloc0(RF_MAX_LEVEL_SIZE);
+	uint8		last[FILTER_MAX_KEY];
+	FilterBytes max = {last, 0};
+	SortedBuild *build;
+	RfSource   *sources;
+	RfSource   *source;
+	bool		first = true;
+	int			n;
+
+	sources = rf_begin_sources(merge, &n);
+	if (sources == NULL)
+		return NULL;
+	build = sorted_build_begin(RF_PAGE_CONTENT, room - sizeof(RfSegment) -
+							   (kind == RF_KEY_BYTES ? RF_LEVEL_BOUNDS : 0));
+	while ((source = rf_least_source(sources, n)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (source->key.len > FILTER_MAX_KEY ||
+			(!first && filter_bytes_compare(source->key, max) < 0))
+			return NULL;
+		if (first)
+			rf_note_bound(level, kind, source->key, true);
+		first = false;
+		sorted_add(build, source->key);
+		memcpy(last, source->key.data, source->key.len);
+		max.len = source->key.len;
+		if (!rf_source_next(source))
+			return NULL;
+	}
+	rf_note_bound(level, kind, max, false);
+	sorted_build_end(build, run);
+
+	level->kind = run->kind;
+	level->nkeys = run->nkeys;
+	level->npages = run->npages;
+	level->owner = merge->meta->delta[merge->meta->nretired].owner;
+	level->end = InvalidBlockNumber;
+	level->root_len = run->root_len;
+	memcpy(unconstify(uint8 *, rf_segment_root(level)), run->root, run->root_len);
+	level->length = MAXALIGN(rf_segment_places(level) - (const uint8 *) level);
+	Assert(level->length <= room);
+	return level;
+}
+
+/*
+ * How many pages does a probe read of the levels that are not merged?
+ */
+static uint32
+rf_reads_kept(const RfMerge *merge)
+{
+	uint32		reads = 0;
+
+	for (int i = 0; i < merge->first; i++)
+		reads += sorted_depth(rf_segment_root(merge->levels[i]),
+							  merge->levels[i]->root_len);
+	return reads;
+}
+
+/*
+ * How large may the new level's entry be?  Where there is no other room, places
+ * will make way for it.
+ */
+static uint32
+rf_entry_room(const RfMerge *merge)
+{
+	const RfSegment *segment = rf_first_segment(merge->meta);
+	uint32		room = RF_DIRECTORY_SIZE - merge->meta->directory_len;
+
+	for (int i = merge->first; i < merge->nlevels; i++)
+		room += merge->levels[i]->length;
+	for (int i = 0; room < RF_MIN_LEVEL_SIZE && i < merge->meta->nsegments; i++)
+	{
+		room += TYPEALIGN_DOWN(MAXIMUM_ALIGNOF, segment->places_len);
+		segment = rf_next_segment(segment);
+	}
+	return Min(room, RF_MAX_LEVEL_SIZE);
+}
+
+/*
+ * Is there room for one more level beside those that are not merged?  (Retired ones
+ * are many only where summarizes have failed.)
+ */
+static bool
+rf_level_fits(const RfMerge *merge)
+{
+	return merge->meta->nlevels - (merge->nlevels - merge->first) < RF_MAX_LEVELS &&
+		rf_entry_room(merge) >= RF_MIN_LEVEL_SIZE;
+}
+
+/*
+ * Decides what is merged.  False if there is nothing to merge, or no room.
+ */
+static bool
+rf_plan_merge(RfMerge *merge)
+{
+	const RfMetaData *meta = merge->meta;
+	const RfSegment *level = rf_first_level(meta);
+	uint64		nkeys = 0;
+
+	/* The last page is not full. */
+	merge->npages = meta->ndelta - meta->nretired - 1;
+	if (merge->npages <= 0 || rf_sorted_otherwise(meta, merge->codec))
+		return false;
+	for (int i = 0; i < merge->npages; i++)
+		nkeys += meta->delta[meta->nretired + i].nkeys;
+	merge->nlevels = 0;
+	for (int i = 0; i < meta->nlevels; i++)
+	{
+		if (!(level->flags & RF_LEVEL_RETIRED))
+			merge->levels[merge->nlevels++] = level;
+		level = rf_next_segment(level);
+	}
+	merge->first = merge->nlevels;
+	while (merge->first > 0 &&
+		   (merge->levels[merge->first - 1]->nkeys <= RF_LEVEL_RATIO * nkeys ||
+			rf_reads_kept(merge) + 1 > RF_LEVEL_READS ||
+			!rf_level_fits(merge)))
+		nkeys += merge->levels[--merge->first]->nkeys;
+	return rf_level_fits(merge);
+}
+
+/*
+ * Takes the places out of the entries of a directory.  Then every block of a
+ * segment may have any of its keys, and a key that it has is covered in each.
+ */
+static void
+rf_drop_places(Page page)
+{
+	RfMetaData *meta = rf_page_meta(page);
+	char	   *end = (char *) rf_first_segment(meta) + meta->directory_len;
+	RfSegment  *segment = unconstify(RfSegment *, rf_first_segment(meta));
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		char	   *next = (char *) rf_next_segment(segment);
+
+		if (segment->places_len > 0)
+		{
+			segment->length = MAXALIGN(rf_segment_places(segment) -
+									   (const uint8 *) segment);
+			segment->places_len = 0;
+			segment->range_blocks = 0;
+			segment->imprecise = 0;
+			memmove((char *) rf_next_segment(segment), next, end - next);
+			end -= next - (char *) rf_next_segment(segment);
+		}
+		segment = unconstify(RfSegment *, rf_next_segment(segment));
+	}
+	rf_set_directory(page, end - (char *) rf_first_segment(meta));
+}
+
+/*
+ * Appends an entry to the directory on the metapage's image.  Places make way for it
+ * where there is no other room; then the entry must fit.
+ */
+void
+rf_put_entry(Page page, const RfSegment *entry)
+{
+	RfMetaData *meta = rf_page_meta(page);
+
+	if (meta->directory_len + entry->length > RF_DIRECTORY_SIZE)
+		rf_drop_places(page);
+	if (meta->directory_len + entry->length > RF_DIRECTORY_SIZE)
+		elog(ERROR, "entry of %u bytes does not fit the directory", entry->length);
+	memcpy((char *) rf_first_segment(meta) + meta->directory_len, entry,
+		   entry->length);
+	rf_set_directory(page, meta->directory_len + entry->length);
+}
+
+/*
+ * Takes the levels that were merged out of the directory, on the metapage's image.
+ * Returns the lowest block from which on they cover their keys.
+ */
+static BlockNumber
+rf_drop_merged(Page page, const RfMerge *merge)
+{
+	RfMetaData *meta = rf_page_meta(page);
+	RfSegment  *level = unconstify(RfSegment *, rf_first_level(meta));
+	char	   *end = (char *) rf_first_segment(meta) + meta->directory_len;
+	BlockNumber lowest = InvalidBlockNumber;
+	int			in_use = 0;
+	int			n = meta->nlevels;
+
+	for (int i = 0; i < n; i++)
+	{
+		char	   *next = (char *) rf_next_segment(level);
+
+		if ((level->flags & RF_LEVEL_RETIRED) || in_use++ < merge->first)
+		{
+			level = (RfSegment *) next;
+			continue;
+		}
+		lowest = Min(lowest, level->start);
+		memmove(level, next, end - next);
+		end -= next - (char *) level;
+		meta->nlevels--;
+	}
+	rf_set_directory(page, end - (char *) rf_first_segment(meta));
+	return lowest;
+}
+
+/*
+ * Puts the new level, whose run is written, in the place of what was merged.
+ *
+ * An insert may have relied on a page that is merged here since it was read, in any
+ * block from delta_min_block on, as that is now.
+ */
+static void
+rf_swing_level(const RfMerge *merge, RfSegment *level)
+{
+	Buffer		buffer = rf_read_meta(merge->index, BUFFER_LOCK_EXCLUSIVE);
+	GenericXLogState *state = GenericXLogStart(merge->index);
+	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
+	RfMetaData *meta = rf_page_meta(page);
+	BlockNumber lowest;
+
+	if (meta->identity != merge->meta->identity ||
+		meta->nretired != merge->meta->nretired ||
+		meta->ndelta < merge->meta->ndelta ||
+		meta->nlevels != merge->meta->nlevels ||
+		meta->delta[meta->nretired].owner != level->owner)
+		elog(ERROR, "the delta of index \"%s\" has changed while it was merged",
+			 RelationGetRelationName(merge->index));
+	lowest = rf_drop_merged(page, merge);
+	level->start = Min(meta->delta_min_block, lowest);
+	rf_delta_drop_pages(meta, meta->nretired, merge->npages);
+	rf_put_entry(page, level);
+	meta->nlevels++;
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Makes the new level and puts it into the directory.  One that takes more pages to
+ * ask than there may be takes in the next larger level, too.  False where a page is
+ * damaged.
+ */
+static bool
+rf_make_level(RfMerge *merge)
+{
+	FilterRun	run;
+	RfSegment  *level;
+
+	for (;; merge->first--)
+	{
+		level = rf_build_level(merge, rf_entry_room(merge), &run);
+		if (level == NULL)
+			return false;
+		if (merge->first == 0 ||
+			rf_reads_kept(merge) + sorted_depth(run.root, run.root_len) <=
+			RF_LEVEL_READS)
+			break;
+		filter_run_free(&run);
+	}
+	level->run_block = rf_write_run(merge->index, merge->meta->identity,
+									level->owner, &run);
+	if (rf_merge_hook != NULL)
+		rf_merge_hook();
+	rf_swing_level(merge, level);
+	return true;
+}
+
+/*
+ * Merges the full pages of the delta into a level, if there are any, and no one else
+ * has the lock of runs, or wait is set.  Is there room in the delta afterwards?  The
+ * caller holds no lock on a page of the index.
+ */
+bool
+rf_merge_delta(Relation index, bool wait)
+{
+	const RfCodec *codec = rf_index_codec(index);
+	MemoryContext context;
+	MemoryContext old;
+	RfMerge    *merge;
+	Buffer		buffer;
+	bool		room;
+
+	if (!rf_lock_runs(index, wait))
+		return false;
+	context = AllocSetContextCreate(CurrentMemoryContext, "rangefilter merge",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	merge = palloc(sizeof(RfMerge));
+	merge->index = index;
+	merge->codec = codec;
+	merge->meta = rf_page_meta(merge->copy.data);
+	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
+	memcpy(merge->copy.data, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	room = (rf_plan_merge(merge) && rf_make_level(merge)) ||
+		!rf_delta_is_full(merge->meta);
+	rf_unlock_runs(index);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return room;
+}
