@@ -220,11 +220,8 @@ my @impossible = (
 	[ 'level: no keys on its page', sub { put($_[0], level_block($_[0]), $content + 2, "\0\0") }, 'text' ],
 	[ 'level: many keys on its page', sub { put($_[0], level_block($_[0]), $content + 2, "\xff\xff") }, 'text' ],
 	[ 'level: a long prefix', sub { put($_[0], level_block($_[0]), $content + 4, "\xff\xff") }, 'text' ],
-	[ 'level: ends past the page', sub {
-		my $at = level_block($_[0]);
-
-		put($_[0], $at, $content + 16 + get($_[0], $at, $content + 4, 'v', 2), "\xff" x 40);
-	}, 'text' ],
+	[ 'level: lengths where keys are', sub { put($_[0], level_block($_[0]), $content + 1, "\1") }, 'text' ],
+	[ 'level: a long rest', sub { put($_[0], level_block($_[0]), $content + 6, "\xff\x03") }, 'text' ],
 	(map { my $page = $_;
 		(
 			[ "$page page: kind", in_frame($page, 'kind', "\x07"), $page eq 'level' && 'text' ],
