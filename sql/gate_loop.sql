@@ -104,6 +104,12 @@ SELECT asked('SELECT count(*) FROM site s LEFT JOIN (device d JOIN fact ON fact.
 DROP INDEX device_site;
 -- values from further up
 SELECT asked('SELECT count(*) FROM at_site d LEFT JOIN (kind k JOIN fact ON fact.kind = k.id AND k.name = ''kind 1'') ON fact.device = d.id');
+-- A round repeats all of a join: for each device a scan of readings as well
+CREATE TABLE reading (device int) WITH (autovacuum_enabled = off);
+INSERT INTO reading SELECT n % 200 FROM generate_series(1, 20000) n;
+ANALYZE reading;
+SELECT asked('SELECT count(*) FROM at_site d WHERE d.id IN
+	(SELECT fact.device FROM fact JOIN reading ON reading.device = fact.device)');
 -- Joins of partitions: of rows of a table, and of those of a join
 CREATE TABLE event (day int, device int, a int, b int) PARTITION BY LIST (day);
 SELECT format('CREATE TABLE event%s PARTITION OF event FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', d, d)

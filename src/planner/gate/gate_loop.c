@@ -311,6 +311,53 @@ paths_without_parameters(const RelOptInfo *rel)
 }
 
 /*
+ * Is there a scan below a path that could not ask for these parameters without
+ * gates?
+ */
+static bool
+asks_below(Path *path, Relids params)
+{
+	if (!bms_overlap(PATH_REQ_OUTER(path), params))
+		return false;
+	switch (nodeTag(path))
+	{
+		case T_NestPath:
+		case T_MergePath:
+		case T_HashPath:
+			return asks_below(((JoinPath *) path)->outerjoinpath, params) ||
+				asks_below(((JoinPath *) path)->innerjoinpath, params);
+		case T_MaterialPath:
+			return asks_below(((MaterialPath *) path)->subpath, params);
+		case T_MemoizePath:
+			return asks_below(((MemoizePath *) path)->subpath, params);
+		case T_ProjectionPath:
+			return asks_below(((ProjectionPath *) path)->subpath, params);
+		default:
+			return asks(path) && isinf(cost_without_gates(path));
+	}
+}
+
+/*
+ * Takes joins out of a relation's list that have parameters from further up only
+ * since gates can ask for them.  A round of such a join repeats all that is in it,
+ * not just the questions, which have the margin: it may scan what it joins with.
+ */
+static void
+drop_asking_joins(RelOptInfo *joinrel)
+{
+	ListCell   *cell;
+
+	foreach(cell, joinrel->pathlist)
+	{
+		Path	   *path = lfirst(cell);
+
+		if (!bms_is_subset(PATH_REQ_OUTER(path), joinrel->lateral_relids) &&
+			asks_below(path, PATH_REQ_OUTER(path)))
+			joinrel->pathlist = foreach_delete_current(joinrel->pathlist, cell);
+	}
+}
+
+/*
  * Joins two relations by loops without a margin, where they need none:
  * set_join_pathlist_hook.  Core joins them once more, by no other paths of the
  * inner one with parameters.  Paths of the outer one that have parameters are left
@@ -328,8 +375,10 @@ rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 	List	   *paths;
 
 	if (rf_planning == NULL || !rf_planning->may_gate ||
-		rf_planning->gate_rels == NULL || !rf_is_ours(root) ||
-		(jointype != JOIN_INNER && jointype != JOIN_LEFT &&
+		rf_planning->gate_rels == NULL || !rf_is_ours(root))
+		return;
+	drop_asking_joins(joinrel);
+	if ((jointype != JOIN_INNER && jointype != JOIN_LEFT &&
 		 jointype != JOIN_SEMI && jointype != JOIN_ANTI &&
 		 jointype != JOIN_UNIQUE_OUTER) ||
 		(is_uncertain(root, outer) &&
