@@ -103,6 +103,8 @@ rf_cleanup()
 	[ -n "$RF_TMP" ] || exit "$status"
 	cd /
 
+	# shellcheck disable=SC2046 # a list of processes
+	kill $(jobs -p) 2>/dev/null || true
 	for file in "$RF_TMP"/running/*; do
 		[ -e "$file" ] || continue
 		kill -TERM -- "-${file##*/}" 2>/dev/null || true

@@ -91,8 +91,8 @@ rf_start_server()
 
 	rf_run mkdir -p "$RF_TMP/$name/socket"
 	rf_run "$RF_BIN/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 \
-		--no-sync >"$RF_TMP/initdb.log" || {
-		cat "$RF_TMP/initdb.log" >&2
+		--no-sync >"$RF_TMP/$name/initdb.log" || {
+		cat "$RF_TMP/$name/initdb.log" >&2
 		rf_die "initdb failed"
 	}
 	{

@@ -9,6 +9,7 @@
 # shellcheck shell=bash
 
 FAILURES=()
+NJOBS=0
 
 # Regression tests in which planning is of no interest (a pattern), and those that
 # have the same plans where another module's planner hook returns copies to ours.
@@ -53,6 +54,48 @@ count_lines()
 	fi
 }
 
+# Runs a function beside others, as many at a time as there are processors, in a
+# shell of its own.  What it prints comes when it ends; its counts are added by
+# finish_jobs, which is to be called in the same suite.
+job()
+{
+	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+		wait -n || true
+	done
+	NJOBS=$((NJOBS + 1))
+	run_job "$RF_TMP/job$NJOBS" "$@" &
+}
+
+run_job()
+{
+	local file=$1
+	shift
+
+	PASSED=0 FAILED=0 FAILURES=()
+	"$@" >"$file.log" 2>&1 || count_failed "$2: could not run" >>"$file.log"
+	cat "$file.log"
+	printf '%s\n' "$PASSED" "$FAILED" "${FAILURES[@]}" >"$file.counts"
+}
+
+finish_jobs()
+{
+	local i counts
+
+	wait
+	for i in $(seq "$NJOBS"); do
+		if mapfile -t counts <"$RF_TMP/job$i.counts" && [ "${#counts[@]}" -ge 2 ]; then
+			PASSED=$((PASSED + counts[0]))
+			FAILED=$((FAILED + counts[1]))
+			FAILURES+=("${counts[@]:2}")
+		else
+			cat "$RF_TMP/job$i.log"
+			count_failed "job $i ended early"
+		fi
+		rm -f "$RF_TMP/job$i".*
+	done
+	NJOBS=0
+}
+
 # The names, without the ending $2, of the files in directory $1 that have it.
 names_in()
 {
@@ -91,9 +134,8 @@ check_server_log()
 {
 	local name=$1 log=$RF_TMP/$1/log
 
-	if grep -E 'PANIC:|TRAP:|was terminated by signal|exited with exit code [2-9]' "$log" >"$RF_TMP/crash"; then
+	if grep -E 'PANIC:|TRAP:|was terminated by signal|exited with exit code [2-9]' "$log"; then
 		count_failed "$name: the server crashed"
-		cat "$RF_TMP/crash"
 		tail -n 30 "$log"
 	fi
 }
@@ -189,11 +231,12 @@ regress_suite()
 
 	all=$(names_in "$RF_SRC/sql" sql) || return 1
 	all=$(pick "$all" "$@") || return 1
-	run_preloaded regress '' "$all"
+	job run_preloaded regress '' "$all"
 	tests=$(printf '%s\n' "$all" | grep -vxE "$NOT_PLANNING") || true
-	[ -z "$tests" ] || run_preloaded neighbour rangefilter,rf_neighbour "$tests"
+	[ -z "$tests" ] || job run_preloaded neighbour rangefilter,rf_neighbour "$tests"
 	tests=$(printf '%s\n' "$all" | grep -xE "$BELOW_NEIGHBOUR") || true
-	[ -z "$tests" ] || run_preloaded neighbour_first rf_neighbour,rangefilter "$tests"
+	[ -z "$tests" ] || job run_preloaded neighbour_first rf_neighbour,rangefilter "$tests"
+	finish_jobs
 }
 
 # Regression tests $3 on a server called $1 whose sessions load the libraries $2.
@@ -211,19 +254,24 @@ run_preloaded()
 # Twice: guesses are checked in other ways where the library is preloaded.
 isolation_suite()
 {
-	local tests name preload
+	local tests
 
 	tests=$(names_in "$RF_SRC/test/isolation/specs" spec) || return 1
 	tests=$(pick "$tests" "$@") || return 1
-	for preload in '' rangefilter; do
-		name=isolation${preload:+_preloaded}
-		rf_start_server "$name" "${TEST_SETTINGS[@]}" \
-			shared_preload_libraries="$preload" rangefilter.autosummarize=off
-		run_regress "$name" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
-			--load-extension=rangefilter "$tests"
-		rf_stop_server "$name"
-		check_server_log "$name"
-	done
+	job run_isolation isolation '' "$tests"
+	job run_isolation isolation_preloaded rangefilter "$tests"
+	finish_jobs
+}
+
+# Isolation tests $3 on a server called $1 that preloads $2.
+run_isolation()
+{
+	rf_start_server "$1" "${TEST_SETTINGS[@]}" \
+		shared_preload_libraries="$2" rangefilter.autosummarize=off
+	run_regress "$1" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
+		--load-extension=rangefilter "$3"
+	rf_stop_server "$1"
+	check_server_log "$1"
 }
 
 # Test modules have sql/ and expected/ of their own, if they want.
@@ -273,29 +321,36 @@ pgtap_suite()
 # Perl scripts that run servers of their own.
 tap_suite()
 {
-	local tests test status modules
+	local tests test
 
-	modules=$RF_PGXS/src/test/perl
-	[ -e "$modules/PostgreSQL/Test/Cluster.pm" ] ||
+	[ -e "$RF_PGXS/src/test/perl/PostgreSQL/Test/Cluster.pm" ] ||
 		{ rf_say "this PostgreSQL came without its Perl test modules"; return 1; }
 	tests=$(names_in "$RF_SRC/test/t" pl) || return 1
 	tests=$(pick "$tests" "$@") || return 1
+	rf_run mkdir -p "$RF_TMP/tap/ports"
 	for test in $tests; do
-		status=0
-		rf_run mkdir -p "$RF_TMP/tap/$test"
-		rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$SEED_USED" \
-			PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
-			TESTDIR="$RF_TMP/tap/$test" TESTDATADIR="$RF_TMP/tap/$test/tmp_check" \
-			TESTLOGDIR="$RF_TMP/tap/$test/log" \
-			perl -I "$modules" -I "$RF_SRC/test/t" "$RF_SRC/test/lib/tap.pl" \
-			-I "$modules" -I "$RF_SRC/test/t" \
-			"$RF_SRC/test/t/$test.pl" >"$RF_TMP/tap.log" 2>&1 || status=$?
-		cat "$RF_TMP/tap.log"
-		count_lines "tap/$test" "$RF_TMP/tap.log" "$status"
-		if [ "$status" != 0 ]; then
-			find "$RF_TMP/tap/$test" -name '*.log' -path '*log*' -exec tail -n 25 {} +
-		fi
+		job run_tap "$test"
 	done
+	finish_jobs
+}
+
+# The directory of ports keeps tests that run at a time from choosing the same one.
+run_tap()
+{
+	local test=$1 directory=$RF_TMP/tap/$1 modules=$RF_PGXS/src/test/perl status=0
+
+	rf_run mkdir -p "$directory"
+	rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$SEED_USED" \
+		PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
+		PG_TEST_PORT_DIR="$RF_TMP/tap/ports" \
+		TESTDIR="$directory" TESTDATADIR="$directory/tmp_check" TESTLOGDIR="$directory/log" \
+		perl -I "$modules" -I "$RF_SRC/test/t" "$RF_SRC/test/lib/tap.pl" \
+		-I "$modules" -I "$RF_SRC/test/t" \
+		"$RF_SRC/test/t/$test.pl" >"$directory.log" 2>&1 || status=$?
+	cat "$directory.log"
+	count_lines "tap/$test" "$directory.log" "$status"
+	[ "$status" = 0 ] ||
+		find "$directory" -name '*.log' -path '*log*' -exec tail -n 25 {} +
 }
 
 # Random data, DML and queries: with skipping and without it, the same answer.
@@ -328,7 +383,8 @@ run_stress()
 	rf_start_server "$name" "${preload}_preload_libraries=rangefilter" \
 		rangefilter.autosummarize_delay=200ms \
 		autovacuum_naptime=1s autovacuum_vacuum_threshold=100 \
-		autovacuum_vacuum_insert_threshold=200 deadlock_timeout=200ms
+		autovacuum_vacuum_insert_threshold=200 deadlock_timeout=200ms \
+		log_error_verbosity=verbose
 	rf_psql -c 'CREATE DATABASE stress' || return 1
 	rf_psql -d stress -c 'CREATE EXTENSION rangefilter' || return 1
 	rf_say "seed $seed, ${preload}_preload_libraries"
@@ -336,6 +392,7 @@ run_stress()
 		--seconds "$seconds" >"$RF_TMP/stress.log" 2>&1 || status=$?
 	cat "$RF_TMP/stress.log"
 	count_lines "$name" "$RF_TMP/stress.log" "$status"
+	grep -A 3 'XX000:' "$RF_TMP/$name/log" || true
 	rf_stop_server "$name"
 	check_server_log "$name"
 }
