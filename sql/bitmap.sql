@@ -1,4 +1,6 @@
 -- Inside a table the summary tells ranges of heap blocks apart: bitmap scans.
+-- Loads leave their tail open.
+SET rangefilter.autosummarize = off;
 SET client_min_messages = warning;
 SET enable_indexscan = off;
 

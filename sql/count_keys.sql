@@ -2,6 +2,8 @@
 -- rangefilter_count(): about how many distinct keys are in a range
 --
 CREATE SCHEMA rf_count;
+-- Loads leave their tail open.
+SET rangefilter.autosummarize = off;
 SET search_path = rf_count, public;
 SET client_min_messages = warning;
 

@@ -2,6 +2,8 @@
 -- Row estimates by counting keys: rangefilter.estimate_rows
 --
 CREATE SCHEMA rf_estimate;
+-- Loads leave their tail open.
+SET rangefilter.autosummarize = off;
 SET search_path = rf_estimate, public;
 SET client_min_messages = warning;
 LOAD 'rangefilter';

@@ -2,6 +2,8 @@
 -- Summarizing: what it reads, and that it can be stopped
 --
 CREATE SCHEMA rf_summarize;
+-- Loads leave their tail open.
+SET rangefilter.autosummarize = off;
 SET search_path = rf_summarize, public;
 SET client_min_messages = warning;
 

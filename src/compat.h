@@ -67,6 +67,13 @@ typedef RelFileNode RfRelFile;
 #define RF_SET_SUMMARIZING(routine) ((void) 0)
 #endif
 
+/* An access method hears of the end of a statement's inserts. */
+#if PG_VERSION_NUM >= 170000
+#define RF_SET_INSERT_CLEANUP(routine, cleanup) ((routine)->aminsertcleanup = (cleanup))
+#else
+#define RF_SET_INSERT_CLEANUP(routine, cleanup) ((void) 0)
+#endif
+
 /* Ownership checks were unified in 16. */
 #if PG_VERSION_NUM >= 160000
 #define RF_OWNS_RELATION(relid, userid) \

@@ -11,6 +11,7 @@
 #include "planner/hooks.h"
 #include "rangefilter/page/options.h"
 #include "rangefilter/probe/probe.h"
+#include "rangefilter/rangefilter.h"
 #include "request/request.h"
 #include "stats/stats.h"
 #include "utils/guc.h"
@@ -31,6 +32,7 @@ _PG_init(void)
 	rf_init_stats();
 	rf_init_shared();
 	rf_init_requests();
+	rf_init_loads();
 	wh_init();
 	rf_init_planner();
 	MarkGUCPrefixReserved("rangefilter");

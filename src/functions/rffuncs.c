@@ -32,7 +32,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
@@ -102,18 +101,6 @@ rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary indexes of other sessions")));
-}
-
-/*
- * Closes both; the locks are kept until the transaction ends where keep_lock.
- */
-void
-rf_close_index(RfOpenIndex *open, bool keep_lock)
-{
-	LOCKMODE	lockmode = keep_lock ? NoLock : open->lockmode;
-
-	index_close(open->index, lockmode);
-	table_close(open->heap, lockmode);
 }
 
 /*
@@ -338,28 +325,6 @@ rangefilter_partitions(PG_FUNCTION_ARGS)
 	foreach(cell, rf_tables_without_index(PG_GETARG_OID(0), leaves))
 		rf_return_table(result, lfirst_oid(cell));
 	return (Datum) 0;
-}
-
-/*
- * Calls work(open, arg) as the table's owner, in a security-restricted
- * operation whose settings are undone afterwards, so that index expressions
- * cannot do what their author may not.
- */
-void
-rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
-{
-	Oid			userid;
-	int			sec_context;
-	int			nestlevel;
-
-	GetUserIdAndSecContext(&userid, &sec_context);
-	SetUserIdAndSecContext(open->heap->rd_rel->relowner,
-						   sec_context | SECURITY_RESTRICTED_OPERATION);
-	nestlevel = NewGUCNestLevel();
-	RF_RESTRICT_SEARCH_PATH();
-	work(open, arg);
-	AtEOXact_GUC(false, nestlevel);
-	SetUserIdAndSecContext(userid, sec_context);
 }
 
 static void

@@ -45,6 +45,53 @@ extern bool rf_insert(Relation index, Datum *values, bool *isnull,
 					  IndexUniqueCheck check_unique, bool index_unchanged,
 					  IndexInfo *index_info);
 
+extern void rf_insert_cleanup(Relation index, IndexInfo *index_info);
+
+/*
+ * rfload.c: a bulk load ends with its indexes summarized.
+ */
+
+/*
+ * This transaction has brought the index so many keys that it has opened the tail, or
+ * relies on its being open.  Before the transaction commits, the index is summarized,
+ * if its table can be locked; else, or if the transaction fails, the background worker
+ * is asked to.
+ */
+extern void rf_load_begin(Oid index);
+
+/*
+ * The same now, at the end of a statement.  Errors end the summarizing, not the
+ * statement.
+ */
+extern void rf_load_end(Oid index);
+
+extern void rf_init_loads(void);
+
+/* rfmaintain.c */
+
+/* An index and its table, both open and locked in one mode. */
+typedef struct RfOpenIndex
+{
+	Relation	heap;
+	Relation	index;
+	LOCKMODE	lockmode;
+} RfOpenIndex;
+
+/*
+ * Closes both; the locks are kept until the transaction ends where keep_lock.
+ */
+extern void rf_close_index(RfOpenIndex *open, bool keep_lock);
+extern void rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *),
+						void *arg);
+
+/*
+ * Summarizes an index as its table's owner, if that is due and the index option
+ * autosummarize is on.  Calls report, if there is one, before it begins.  Waits for no
+ * lock: returns false where it would have to.  Holds ShareUpdateExclusiveLock on table
+ * and index meanwhile.  Inside a transaction, with a snapshot.
+ */
+extern bool rf_maintain(Oid index_oid, void (*report) (Relation index));
+
 /* rfrecheck.c */
 
 /* The look into blocks of a table before they go into a bitmap. */

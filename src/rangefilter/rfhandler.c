@@ -178,6 +178,7 @@ rangefilter_handler(PG_FUNCTION_ARGS)
 	routine->ambuild = rf_build;
 	routine->ambuildempty = rf_buildempty;
 	routine->aminsert = rf_insert;
+	RF_SET_INSERT_CLEANUP(routine, rf_insert_cleanup);
 	routine->ambulkdelete = rf_bulkdelete;
 	routine->amvacuumcleanup = rf_vacuumcleanup;
 	routine->amcostestimate = rf_costestimate;

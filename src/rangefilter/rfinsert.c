@@ -12,7 +12,8 @@
  *
  * Who has filled a page of the delta merges it into a level, with its own key
  * safely in (rflevels.c).  A statement that brings many keys is a bulk load: it opens
- * the tail, and the summary says nothing until the next summarize.
+ * the tail, and the summary says nothing until the next summarize, which is the end
+ * of the load (rfload.c).
  *
  * Bulk loads put many tuples into the heap and then call aminsert for each.
  * All that a look at the metapage found then holds for all of them: they were
@@ -23,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "key/rowkey.h"
 #include "nodes/execnodes.h"
@@ -53,13 +55,13 @@ typedef struct RfNewKey
 
 	/* Found out on the way: */
 	bool		is_due;			/* the worker should summarize */
-	bool		gave_up;		/* the summary has had much to say until now */
 } RfNewKey;
 
 /* What a statement has brought so far, in IndexInfo.ii_AmCache. */
 typedef struct RfStatement
 {
-	uint32		tail_keys;		/* keys of the tail written to the delta */
+	uint32		tail_keys;		/* keys of the tail that needed something */
+	uint32		bulk_keys;		/* so many make it a bulk load; 0: not known */
 } RfStatement;
 
 /* What became of a key. */
@@ -228,12 +230,12 @@ rf_add_key(Relation index, GenericXLogState *state, RfMetaData *meta,
 }
 
 /*
- * Logs what was written for a key; meta is the metapage's image, which had these flags
- * before.  The version moves, and shared digests get the key.
+ * Logs what was written for a key; meta is the metapage's image.  The version moves,
+ * and shared digests get the key.
  */
 static void
 rf_finish_write(Relation index, GenericXLogState *state, RfMetaData *meta,
-				uint32 flags, RfNewKey *new)
+				RfNewKey *new)
 {
 	RfSummaryVersion before = {meta->identity, meta->changes};
 	RfSummaryVersion after = before;
@@ -242,8 +244,6 @@ rf_finish_write(Relation index, GenericXLogState *state, RfMetaData *meta,
 	rf_move_version(index, meta);
 	after.changes = meta->changes;
 	new->is_due = rf_summarize_is_due(index, meta);
-	new->gave_up = (meta->flags & ~flags &
-					(RF_TAIL_OPEN | RF_DELTA_OVERFLOW)) != 0;
 	GenericXLogFinish(state);
 	if (known)
 		rf_digests_add(index, &before, &after,
@@ -261,7 +261,6 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 {
 	GenericXLogState *state = GenericXLogStart(index);
 	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
-	uint32		flags = meta->flags;
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
 	RfOutcome	outcome = RF_IS_COVERED;
@@ -279,11 +278,61 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	if (outcome == RF_NO_ROOM)
 		GenericXLogAbort(state);
 	else
-		rf_finish_write(index, state, meta, flags, new);
+		rf_finish_write(index, state, meta, new);
 	for (int i = 0; i < 2; i++)
 		if (BufferIsValid(buffers[i]))
 			UnlockReleaseBuffer(buffers[i]);
 	return outcome;
+}
+
+/*
+ * What the statement has brought so far.  Counted for what has an IndexInfo that
+ * lasts; else all is new.
+ */
+static RfStatement *
+rf_statement(IndexInfo *index_info)
+{
+	if (index_info->ii_AmCache == NULL)
+		index_info->ii_AmCache = MemoryContextAllocZero(index_info->ii_Context,
+														sizeof(RfStatement));
+	return (RfStatement *) index_info->ii_AmCache;
+}
+
+/*
+ * How many keys make a statement a bulk load?  So many that to write them to the delta
+ * has cost about what a summarize will, which reads a small table whole.
+ */
+static uint32
+rf_bulk_keys(const RfMetaData *meta)
+{
+	const RfSegment *segment = rf_first_segment(meta);
+	uint64		nrows = 0;
+
+	for (int i = 0; i < meta->nsegments; i++)
+	{
+		nrows += segment->nrows;
+		segment = rf_next_segment(segment);
+	}
+	return Max(RF_BULK_KEYS, Min(nrows, RF_BULK_ROWS) / RF_ROWS_PER_BULK_KEY);
+}
+
+/*
+ * Counts a key of the tail for which something was to be done.
+ */
+static void
+rf_count_tail_key(Relation index, RfStatement *statement)
+{
+	if (statement->tail_keys++ == statement->bulk_keys && rf_autosummarize)
+		rf_load_begin(RelationGetRelid(index));
+}
+
+/*
+ * Is the statement a bulk load whose end will summarize the index?
+ */
+static bool
+rf_is_load(const RfStatement *statement)
+{
+	return statement->tail_keys > statement->bulk_keys;
 }
 
 /*
@@ -305,10 +354,13 @@ rf_was_open(Relation index, Relation heap, BlockNumber heap_block)
  * The caller holds a lock on the metapage.
  */
 static bool
-rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block)
+rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block,
+		   RfStatement *statement)
 {
 	RfCache    *cache = rf_cache(index);
 
+	if (statement->bulk_keys == 0)
+		statement->bulk_keys = rf_bulk_keys(meta);
 	if (!(meta->flags & RF_TAIL_OPEN) || heap_block < rf_tail_start(meta))
 		return false;
 	cache->open_record = ProcLastRecPtr;
@@ -359,30 +411,15 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 }
 
 /*
- * What the statement has brought so far.  Counted for what has an IndexInfo that
- * lasts; else all is new.
- */
-static RfStatement *
-rf_statement(IndexInfo *index_info)
-{
-	if (index_info->ii_AmCache == NULL)
-		index_info->ii_AmCache = MemoryContextAllocZero(index_info->ii_Context,
-														sizeof(RfStatement));
-	return (RfStatement *) index_info->ii_AmCache;
-}
-
-/*
  * The same for a pinned metapage that is not locked.  Where a page of the delta has
  * become full, it is merged into a level, if nobody else does so.  Where the delta
  * has no room, since somebody else is slow to do so, it waits for that.
  */
 static void
-rf_insert_key(Relation index, Buffer buffer, IndexInfo *index_info,
+rf_insert_key(Relation index, Buffer buffer, RfStatement *statement,
 			  RfNewKey *new)
 {
-	RfStatement *statement = rf_statement(index_info);
-
-	new->bulk = statement->tail_keys >= RF_BULK_KEYS;
+	new->bulk = statement->tail_keys >= statement->bulk_keys;
 	for (;;)
 	{
 		RfOutcome	outcome;
@@ -400,15 +437,14 @@ rf_insert_key(Relation index, Buffer buffer, IndexInfo *index_info,
 		if (outcome == RF_FILLED)
 			(void) rf_merge_delta(index, false);
 		if (outcome != RF_IS_COVERED && in_tail)
-			statement->tail_keys++;
+			rf_count_tail_key(index, statement);
 		return;
 	}
 }
 
 /*
- * Asks the background worker to summarize, if that is due: not too often, but always
- * where the summary has just become useless, since this may be the last insert for
- * long.  No page is locked.
+ * Asks the background worker to summarize, if that is due, and not too often.  No page
+ * is locked.
  */
 static void
 rf_request(Relation index, const RfNewKey *new)
@@ -420,8 +456,7 @@ rf_request(Relation index, const RfNewKey *new)
 		!rf_index_options(index)->autosummarize)
 		return;
 	now = GetCurrentTimestamp();
-	if (!new->gave_up &&
-		!TimestampDifferenceExceeds(cache->requested_at, now,
+	if (!TimestampDifferenceExceeds(cache->requested_at, now,
 									RF_REQUEST_INTERVAL))
 		return;
 	cache->requested_at = now;
@@ -439,26 +474,33 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 {
 	RfNewKey	new = {0};
 	const RfCodec *codec = rf_index_codec(index);
+	RfStatement *statement = rf_statement(index_info);
 	Buffer		buffer;
 
 	rf_inserts++;
 	new.heap_block = ItemPointerGetBlockNumber(tid);
-	if (rf_was_open(index, heap, new.heap_block))
+	if (rf_was_open(index, heap, new.heap_block) && statement->bulk_keys > 0)
+	{
+		rf_count_tail_key(index, statement);
 		return false;
+	}
 
 	buffer = rf_read_meta_fields(index);
 	new.is_due = rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
-							new.heap_block);
+							new.heap_block, statement);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	if (!new.is_due)
+	if (new.is_due)
+		rf_count_tail_key(index, statement);
+	else
 	{
 		/* Encoding may detoast: not under a lock. */
 		new.kind = codec->kind;
 		new.isnull = !rf_encode_row(codec, values, isnull, &new.key);
-		rf_insert_key(index, buffer, index_info, &new);
+		rf_insert_key(index, buffer, statement, &new);
 	}
 	ReleaseBuffer(buffer);
-	rf_request(index, &new);
+	if (!rf_is_load(statement))
+		rf_request(index, &new);
 
 	/* The caller's memory context may live as long as the whole statement. */
 	if (new.key.data != NULL)
@@ -473,4 +515,16 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	 */
 	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
 	return false;
+}
+
+/*
+ * aminsertcleanup: the end of a statement.
+ */
+void
+rf_insert_cleanup(Relation index, IndexInfo *index_info)
+{
+	const RfStatement *statement = (const RfStatement *) index_info->ii_AmCache;
+
+	if (statement != NULL && rf_is_load(statement) && !IsInParallelMode())
+		rf_load_end(RelationGetRelid(index));
 }

@@ -531,11 +531,11 @@ void
 rf_init_requests(void)
 {
 	DefineCustomBoolVariable("rangefilter.autosummarize",
-							 "Has background workers summarize range filters.",
-							 "Works if the server has loaded the library; the index option of the same name leaves an index out.",
+							 "Summarizes range filters at the end of bulk loads, and has background workers do so.",
+							 "There are workers if the server has loaded the library; the index option of the same name leaves an index out.",
 							 &rf_autosummarize,
 							 true,
-							 PGC_SIGHUP,
+							 PGC_USERSET,
 							 0,
 							 NULL,
 							 NULL,

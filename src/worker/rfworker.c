@@ -10,24 +10,18 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
-#include "access/table.h"
 #include "access/xact.h"
-#include "catalog/index.h"
 #include "commands/vacuum.h"
 #include "compat.h"
 #include "core/core.h"
-#include "functions/rffuncs.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/autovacuum.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
-#include "rangefilter/page/options.h"
-#include "rangefilter/summarize/summarize.h"
+#include "rangefilter/rangefilter.h"
 #include "request/request.h"
 #include "storage/latch.h"
-#include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -120,58 +114,6 @@ wait_until(TimestampTz when)
 }
 
 /*
- * Locks a table and its index, without waiting, and opens both.  False where that
- * would take waiting, or there is no such index, or not yet: the transaction that
- * makes it may be under way.
- */
-static bool
-try_open(Oid index_oid, RfOpenIndex *open)
-{
-	Oid			heap_oid = IndexGetRelation(index_oid, true);
-
-	open->lockmode = ShareUpdateExclusiveLock;
-	if (!OidIsValid(heap_oid) ||
-		!ConditionalLockRelationOid(heap_oid, open->lockmode))
-		return false;
-	open->heap = try_table_open(heap_oid, NoLock);
-	if (open->heap == NULL)
-	{
-		UnlockRelationOid(heap_oid, open->lockmode);
-		return false;
-	}
-
-	/* The index may be gone, and its OID given anew, before we locked. */
-	if (IndexGetRelation(index_oid, true) != heap_oid ||
-		!ConditionalLockRelationOid(index_oid, open->lockmode))
-	{
-		table_close(open->heap, open->lockmode);
-		return false;
-	}
-	open->index = index_open(index_oid, NoLock);
-	return true;
-}
-
-/*
- * May the worker summarize it, and is it time to?
- */
-static bool
-is_due(Relation index)
-{
-	Buffer		buffer;
-	bool		result;
-
-	if (index->rd_rel->relkind != RELKIND_INDEX ||
-		!rf_is_rangefilter(index) || RelationUsesLocalBuffers(index) ||
-		!index->rd_index->indisvalid ||
-		!rf_index_options(index)->autosummarize)
-		return false;
-	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
-	result = rf_summarize_is_due(index, rf_page_meta(BufferGetPage(buffer)));
-	UnlockReleaseBuffer(buffer);
-	return result;
-}
-
-/*
  * Tells pg_stat_activity and the log, should there be an error, what is being done.
  */
 static void
@@ -187,34 +129,8 @@ report(Relation index)
 	pgstat_report_activity(STATE_RUNNING, text);
 }
 
-static void
-summarize_work(RfOpenIndex *open, void *arg)
-{
-	(void) rf_summarize(open->heap, open->index, BuildIndexInfo(open->index),
-						RF_SUMMARIZE_WORKER, -1, NULL);
-}
-
 /*
- * Summarizes an index if that is due, as its table's owner.  Inside a transaction.
- */
-static Outcome
-summarize(Oid index_oid)
-{
-	RfOpenIndex open;
-
-	if (!try_open(index_oid, &open))
-		return BUSY;
-	if (is_due(open.index))
-	{
-		report(open.index);
-		rf_as_owner(&open, summarize_work, NULL);
-	}
-	rf_close_index(&open, true);
-	return DONE;
-}
-
-/*
- * The same in a transaction of its own.  Errors are reported, but that it was
+ * Summarizes an index if that is due, in a transaction of its own.  Errors are reported, but that it was
  * cancelled, which is how others make it give way.
  */
 static Outcome
@@ -228,7 +144,7 @@ summarize_safely(Oid index_oid)
 	{
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
-		outcome = summarize(index_oid);
+		outcome = rf_maintain(index_oid, report) ? DONE : BUSY;
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}

@@ -44,10 +44,13 @@
 #define RF_DELTA_SLOTS		(2 * RF_MAX_DELTA_PAGES)
 
 /*
- * A statement may put this many keys of the tail into the delta; then it is a bulk
- * load and opens the tail, since it is not to be slowed down.
+ * A statement may put this many keys of the tail into the delta, and one more for so
+ * many rows of the summary, of which a summarize will read at most RF_BULK_ROWS again.
+ * Then it is a bulk load and opens the tail, since it is not to be slowed down.
  */
 #define RF_BULK_KEYS		200
+#define RF_ROWS_PER_BULK_KEY 256
+#define RF_BULK_ROWS		1000000
 
 /* min and max of a segment, and of a level, are kept to this many bytes. */
 #define RF_BOUND_BYTES		64

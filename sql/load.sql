@@ -1,0 +1,111 @@
+--
+-- A bulk load ends with its index summarized
+--
+CREATE SCHEMA rf_load;
+SET search_path = rf_load, public;
+\pset format unaligned
+-- the functions of indexes run as the table's owner when one is summarized
+CREATE ROLE regress_load_owner;
+CREATE FUNCTION key(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$
+BEGIN
+	IF k = -1 AND current_user = 'regress_load_owner' THEN
+		RAISE 'the load''s end fails';
+	END IF;
+	RETURN k;
+END
+$$;
+CREATE FUNCTION state(index regclass) RETURNS TABLE (tail_open bool, rows bigint, delta bigint, generation bigint)
+LANGUAGE sql AS 'SELECT tail_open, rows, delta_keys, generation FROM rangefilter_status(index)';
+CREATE TABLE t (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+CREATE INDEX t_k ON t USING rangefilter (k);
+
+-- Into an empty partition, into both, and more into one.
+INSERT INTO t SELECT 1, g FROM generate_series(1, 5000) g;
+SELECT * FROM state('t1_k_idx');
+INSERT INTO t SELECT 1 + g % 2, g FROM generate_series(10001, 14000) g;
+SELECT * FROM state('t1_k_idx') UNION ALL SELECT * FROM state('t2_k_idx');
+COPY t2 FROM PROGRAM 'seq 1 300 | sed ''s/\(.*\)/2\t2\1/''';
+SELECT * FROM state('t2_k_idx');
+SELECT count(*) FROM rangefilter_partitions('t_k', 20000, 99999);
+SELECT count(*) FROM t WHERE k BETWEEN 2295 AND 2999;
+
+-- Fewer rows go to the delta; how many those are grows with the table.
+INSERT INTO t1 SELECT 1, g FROM generate_series(20001, 20190) g;
+SELECT * FROM state('t1_k_idx');
+CREATE TABLE large (k int) WITH (autovacuum_enabled = off);
+INSERT INTO large SELECT g FROM generate_series(1, 100000) g;
+CREATE INDEX large_k ON large USING rangefilter (k);
+INSERT INTO large SELECT g FROM generate_series(100001, 100350) g;
+SELECT * FROM state('large_k');
+INSERT INTO large SELECT g FROM generate_series(100351, 100800) g;
+SELECT * FROM state('large_k');
+
+-- Updates load, too.
+UPDATE t2 SET k = k + 50000;
+SELECT tail_open, rows >= 2300 AS rows FROM state('t2_k_idx');
+
+-- Transactions of several statements, some of them undone.
+BEGIN;
+INSERT INTO t1 SELECT 1, g FROM generate_series(30001, 30300) g;
+SAVEPOINT a;
+INSERT INTO t1 SELECT 1, g FROM generate_series(30301, 30600) g;
+ROLLBACK TO a;
+INSERT INTO t2 SELECT 2, g FROM generate_series(30601, 30900) g;
+COMMIT;
+SELECT tail_open FROM state('t1_k_idx') UNION ALL SELECT tail_open FROM state('t2_k_idx');
+
+-- One that fails leaves the tail open, for the next load.
+INSERT INTO t1 SELECT 1, g / (g - 33000) FROM generate_series(32001, 33000) g;
+SELECT tail_open FROM state('t1_k_idx');
+INSERT INTO t1 SELECT 1, g FROM generate_series(32001, 32300) g;
+SELECT tail_open FROM state('t1_k_idx');
+
+-- An error at its end is none of the load's.
+CREATE TABLE failing (k int);
+CREATE INDEX failing_k ON failing USING rangefilter (rf_load.key(k));
+ALTER TABLE failing OWNER TO regress_load_owner;
+GRANT USAGE ON SCHEMA rf_load TO regress_load_owner;
+INSERT INTO failing SELECT g FROM generate_series(-1, 500) g;
+SELECT tail_open FROM state('failing_k');
+SELECT count(*), min(k) FROM failing;
+DELETE FROM failing WHERE k = -1;
+VACUUM failing;
+INSERT INTO failing SELECT g FROM generate_series(501, 1000) g;
+SELECT tail_open FROM state('failing_k');
+
+-- Indexes that come and go meanwhile, and temporary ones.
+BEGIN;
+CREATE TABLE gone (k int);
+CREATE INDEX gone_k ON gone USING rangefilter (k);
+INSERT INTO gone SELECT g FROM generate_series(1, 1000) g;
+DROP INDEX gone_k;
+CREATE INDEX gone_k ON gone USING rangefilter (k);
+INSERT INTO gone SELECT g FROM generate_series(1, 1000) g;
+TRUNCATE gone;
+INSERT INTO gone SELECT g FROM generate_series(1, 1000) g;
+COMMIT;
+SELECT tail_open, rows FROM state('gone_k');
+CREATE TEMP TABLE temporary (k int) ON COMMIT DELETE ROWS;
+CREATE INDEX temporary_k ON temporary USING rangefilter (k);
+INSERT INTO temporary SELECT g FROM generate_series(1, 1000) g;
+SELECT count(*) FROM temporary;
+
+-- Not where nobody wants it.
+ALTER INDEX t1_k_idx SET (autosummarize = off);
+INSERT INTO t1 SELECT 1, g FROM generate_series(40001, 40600) g;
+SELECT tail_open FROM state('t1_k_idx');
+ALTER INDEX t1_k_idx RESET (autosummarize);
+SET rangefilter.autosummarize = off;
+INSERT INTO t1 SELECT 1, g FROM generate_series(40601, 41200) g;
+SELECT tail_open FROM state('t1_k_idx');
+RESET rangefilter.autosummarize;
+INSERT INTO t1 SELECT 1, g FROM generate_series(41201, 41800) g;
+SELECT tail_open FROM state('t1_k_idx');
+
+SELECT rangefilter_verify('t_k') > 0 AS verified;
+SET client_min_messages = warning;
+DROP SCHEMA rf_load CASCADE;
+DROP ROLE regress_load_owner;

@@ -1,0 +1,134 @@
+/*-------------------------------------------------------------------------
+ *
+ * rfmaintain.c
+ *	  Summarizing an index that nobody has asked to be summarized now: by the
+ *	  background worker, and at the end of a bulk load.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "rangefilter/page/options.h"
+#include "rangefilter/page/page.h"
+#include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
+#include "storage/lmgr.h"
+#include "utils/guc.h"
+
+/*
+ * Closes both; the locks are kept until the transaction ends where keep_lock.
+ */
+void
+rf_close_index(RfOpenIndex *open, bool keep_lock)
+{
+	LOCKMODE	lockmode = keep_lock ? NoLock : open->lockmode;
+
+	index_close(open->index, lockmode);
+	table_close(open->heap, lockmode);
+}
+
+/*
+ * Calls work(open, arg) as the table's owner, in a security-restricted
+ * operation whose settings are undone afterwards, so that index expressions
+ * cannot do what their author may not.
+ */
+void
+rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
+{
+	Oid			userid;
+	int			sec_context;
+	int			nestlevel;
+
+	GetUserIdAndSecContext(&userid, &sec_context);
+	SetUserIdAndSecContext(open->heap->rd_rel->relowner,
+						   sec_context | SECURITY_RESTRICTED_OPERATION);
+	nestlevel = NewGUCNestLevel();
+	RF_RESTRICT_SEARCH_PATH();
+	work(open, arg);
+	AtEOXact_GUC(false, nestlevel);
+	SetUserIdAndSecContext(userid, sec_context);
+}
+
+/*
+ * Locks a table and its index, without waiting, and opens both.  False where that
+ * would take waiting, or there is no such index, or not yet: the transaction that
+ * makes it may be under way.
+ */
+static bool
+rf_try_lock(Oid index_oid, RfOpenIndex *open)
+{
+	Oid			heap_oid = IndexGetRelation(index_oid, true);
+
+	open->lockmode = ShareUpdateExclusiveLock;
+	if (!OidIsValid(heap_oid) ||
+		!ConditionalLockRelationOid(heap_oid, open->lockmode))
+		return false;
+	open->heap = try_table_open(heap_oid, NoLock);
+	if (open->heap == NULL)
+	{
+		UnlockRelationOid(heap_oid, open->lockmode);
+		return false;
+	}
+
+	/* The index may be gone, and its OID given anew, before we locked. */
+	if (IndexGetRelation(index_oid, true) != heap_oid ||
+		!ConditionalLockRelationOid(index_oid, open->lockmode))
+	{
+		table_close(open->heap, open->lockmode);
+		return false;
+	}
+	open->index = index_open(index_oid, NoLock);
+	return true;
+}
+
+/*
+ * May it be summarized unasked, and is it time to?
+ */
+static bool
+rf_is_due(Relation index)
+{
+	Buffer		buffer;
+	bool		result;
+
+	if (index->rd_rel->relkind != RELKIND_INDEX ||
+		!rf_is_rangefilter(index) || RELATION_IS_OTHER_TEMP(index) ||
+		!index->rd_index->indisvalid ||
+		!rf_index_options(index)->autosummarize)
+		return false;
+	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
+	result = rf_summarize_is_due(index, rf_page_meta(BufferGetPage(buffer)));
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+static void
+rf_maintain_work(RfOpenIndex *open, void *arg)
+{
+	(void) rf_summarize(open->heap, open->index, BuildIndexInfo(open->index),
+						RF_SUMMARIZE_WORKER, -1, NULL);
+}
+
+/*
+ * See rangefilter.h.
+ */
+bool
+rf_maintain(Oid index_oid, void (*report) (Relation index))
+{
+	RfOpenIndex open;
+
+	if (!rf_try_lock(index_oid, &open))
+		return false;
+	if (rf_is_due(open.index))
+	{
+		if (report != NULL)
+			report(open.index);
+		rf_as_owner(&open, rf_maintain_work, NULL);
+	}
+	rf_close_index(&open, false);
+	return true;
+}
