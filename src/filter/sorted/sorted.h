@@ -87,7 +87,7 @@ typedef struct SortedCursor
 	FilterReader *reader;
 	uint32_t	npages;
 	uint32_t	next_page;
-	uint32_t	next;			/* key of the page at hand */
+	uint32_t	next;			/* number of the next key of page */
 	SortedPage	page;
 	uint8_t		key[FILTER_MAX_KEY];
 } SortedCursor;

@@ -67,7 +67,7 @@ struct SurfBuild
 	uint64_t	unseen[UNSEEN_WORDS];	/* eight bytes each, not yet marked in
 										 * seen */
 	uint32_t	nunseen;
-	uint8_t		seen_bits[2][16];	/* likewise, see surf_wide_unseen() */
+	uint8_t		seen_bits[2][16];	/* the same set, see surf_wide_unseen() */
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
 	uint64_t	group_stride;	/* one group in so many is in the sample */

@@ -76,9 +76,9 @@ unlock_index(RfAsked *asked)
 
 /*
  * Locks the index of a leaf for a question.  Opens it, unless the leaf is
- * located and the question can be put to its file (leaf may be NULL: then the
- * index is opened).  False, and no lock, if somebody else holds a strong lock,
- * or if there is no such index that can be used; then *stale is set.
+ * located: then the question is put to its file.  (leaf may be NULL: then the
+ * index is opened.)  False, and no lock, if somebody else holds a strong lock.
+ * False also if there is no such index that can be used; then *stale is set.
  */
 static bool
 lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)

@@ -244,7 +244,7 @@ map_positions(RfTable *table, RfIndex *index)
 /*
  * Puts the leaves, which are in the order of their indexes' OIDs, into the
  * order of the table's partitions, in which planning asks them.  Leaves that
- * are no partitions (any more) come last.
+ * are not partitions, or not any more, come last.
  */
 static void
 reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)

@@ -34,8 +34,8 @@ typedef struct RfExplain
 	Oid			table;
 	char	   *alias;
 	List	   *indexes;		/* OIDs */
-	List	   *clauses;		/* expressions, varno 1 ... */
-	Oid			clause_table;	/* ... for this table */
+	List	   *clauses;		/* expressions; varno 1 is clause_table */
+	Oid			clause_table;	/* the table that clauses are about */
 	int			skipped;
 	int			considered;
 } RfExplain;

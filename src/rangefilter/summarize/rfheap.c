@@ -56,7 +56,7 @@ typedef struct RfScanState
 } RfScanState;
 
 /*
- * Prepares evaluation of expressions and predicates, where there are any.
+ * Prepares the evaluation of expressions and predicates, if there are any.
  */
 static void
 rf_prepare_evaluation(RfScanState *state)

@@ -25,7 +25,7 @@
 #include "utils/relcache.h"
 
 #define WH_META_BLKNO		0
-#define WH_FIRST_LEAF		1	/* the leftmost leaf, for ever */
+#define WH_FIRST_LEAF		1	/* always the leftmost leaf */
 #define WH_MAGIC			0x574f524d
 #define WH_FORMAT_VERSION	1
 #define WH_PAGE_ID			0xFF96
