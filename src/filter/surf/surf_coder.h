@@ -381,9 +381,9 @@ surf_coder_code_long(SurfCoder *coder, const uint8_t *key, uint32_t len,
 
 /*
  * Codes a key of a batch from symbol common on; the symbols before are those
- * of the last key.  Writes their bits to to, from the top of that byte on.
- * Returns the byte behind the last full one.  The bits behind the code are
- * zeros in this byte and the next seven.
+ * of the last key.  Writes the bits from symbol common on, beginning with the
+ * top bit of *to.  Returns the byte behind the last full one.  The bits behind
+ * the code are zeros in this byte and the next seven.
  */
 static BITS_INLINE uint8_t *
 surf_coder_code(SurfCoder *coder, const uint8_t *key, uint32_t len,

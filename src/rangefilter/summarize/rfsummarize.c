@@ -96,9 +96,9 @@ rf_late_keys(const RfMetaData *meta, bool *late)
  * summarized rows, since queries have to search it.  Keys that sort otherwise
  * now cannot be used at all.
  *
- * RF_STANDBY_UNKNOWN is set when keys of DEAD versions were left out.  VACUUM
- * removes these versions, so a summarize by VACUUM or by request can clear the
- * flag.  The worker does not try.
+ * RF_STANDBY_UNKNOWN may be set because keys of DEAD versions were left out.
+ * VACUUM removes these versions.  So VACUUM and rangefilter_summarize() try to
+ * clear the flag, and the worker does not.
  */
 static bool
 rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,

@@ -65,7 +65,7 @@ typedef enum RfSummarizeMode
 {
 	RF_SUMMARIZE_BUILD,			/* CREATE INDEX, REINDEX: everything */
 	RF_SUMMARIZE_VACUUM,		/* what is worth the reading */
-	RF_SUMMARIZE_WORKER,		/* likewise, but keeps RF_STANDBY_UNKNOWN */
+	RF_SUMMARIZE_WORKER,		/* likewise, RF_STANDBY_UNKNOWN is no reason */
 	RF_SUMMARIZE_ASKED			/* whatever improves the summary */
 } RfSummarizeMode;
 

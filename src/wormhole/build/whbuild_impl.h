@@ -27,7 +27,7 @@ typedef struct WhRow
 {
 	const uint8 *key;
 	int			key_len;
-	bool		alive;			/* may conflict in a unique index */
+	bool		alive;			/* so it may conflict in a unique index */
 	bool		nulls;			/* some key column is null */
 	ItemPointerData tid;
 	const uint8 *payload;

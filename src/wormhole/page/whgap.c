@@ -150,7 +150,7 @@ wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
 
 	if (gap < at)
 	{
-		/* The slots between move to the left, and the entry is at at - 1. */
+		/* The slots between move to the left.  The entry is before slot at. */
 		memmove(&slots[gap], &slots[gap + 1],
 				(at - 1 - gap) * sizeof(WhSlot));
 		*first = gap;
