@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * filter.c
- *	  The one door to the filters: SNARF for numbers, SuRF for bytes, SNARF for
- *	  the leading bits of bytes; and to sorted runs, which can be asked alike.
+ *	  Passing calls on to the filters: SNARF for numbers, SuRF for bytes, SNARF
+ *	  for the leading bits of bytes.  Questions also to sorted runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,14 +42,14 @@ filter_build_begin(const FilterOptions *options)
 	return build;
 }
 
-/* First pass over 64-bit keys, ascending; duplicates are fine. */
+/* First pass over ascending 64-bit keys, which may repeat. */
 void
 filter_measure_u64(FilterBuild *build, uint64_t key)
 {
 	snarf_measure(build->snarf, key);
 }
 
-/* First pass over byte strings, ascending; duplicates are fine. */
+/* First pass over ascending byte strings, which may repeat. */
 void
 filter_measure_bytes(FilterBuild *build, FilterBytes key)
 {
@@ -71,14 +71,14 @@ filter_measure_end(FilterBuild *build)
 		snarf_measure_end(build->snarf);
 }
 
-/* Second pass over the very same 64-bit keys. */
+/* Second pass over the same 64-bit keys. */
 void
 filter_add_u64(FilterBuild *build, uint64_t key)
 {
 	snarf_add(build->snarf, key);
 }
 
-/* Second pass over the very same byte strings. */
+/* Second pass over the same byte strings. */
 void
 filter_add_bytes(FilterBuild *build, FilterBytes key)
 {
@@ -126,8 +126,7 @@ filter_build_rank(const FilterBuild *build)
 }
 
 /*
- * Is a key in [lo, hi]?  Exact runs have the same layout as others, so the
- * kind only tells numbers from bytes here.
+ * Is a key in [lo, hi]?  Exact runs have the same layout as others.
  */
 FilterAnswer
 filter_query_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
@@ -138,7 +137,9 @@ filter_query_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	return snarf_query(root, root_len, reader, lo, hi);
 }
 
-/* The ranks of what may be in [lo, hi], or as many as an estimate says. */
+/*
+ * The ranks of keys that may be in [lo, hi]; with estimate, see snarf_ranks().
+ */
 static bool
 ranks_u64(FilterKind kind, const uint8_t *root, uint32_t root_len,
 		  FilterReader *reader, uint64_t lo, uint64_t hi, bool estimate,

@@ -3,12 +3,12 @@
  * filter.h
  *	  Range filters: build from sorted keys, ask "is a key in [lo, hi]?".
  *
- * This is the door to SNARF and SuRF; filter.c passes each call on to one of
- * them.  Sorted runs (sorted/sorted.h) have a builder of their own, and are asked
- * as filters over bytes.  run.h has the types.
+ * This is the interface of SNARF and SuRF; filter.c passes each call on to one
+ * of them.  Sorted runs (sorted/sorted.h) have a builder of their own, and are
+ * asked like filters over bytes.  run.h has the types.
  *
- * The error is one-sided: FILTER_NO is the truth, FILTER_YES may be wrong,
- * FILTER_UNKNOWN is the answer to damaged pages.
+ * The error is one-sided: FILTER_NO is always right, FILTER_YES may be wrong,
+ * FILTER_UNKNOWN is the answer for damaged pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,10 +20,10 @@
 typedef struct FilterBuild FilterBuild;
 
 /*
- * Building takes two passes over the same ascending keys (duplicates are
- * dropped): measure, then add.  The first pass finds what the second needs to
- * spend the budget well: how many distinct keys there are and what coding
- * them takes.
+ * Building takes two passes over the same ascending keys: measure, then add.
+ * Duplicates are dropped.  The first pass finds out how many distinct keys
+ * there are and what coding them takes, so that the second can spend the
+ * budget well.
  */
 extern FilterBuild *filter_build_begin(const FilterOptions *options);
 extern void filter_measure_u64(FilterBuild *build, uint64_t key);
@@ -34,18 +34,18 @@ extern void filter_add_bytes(FilterBuild *build, FilterBytes key);
 extern void filter_build_end(FilterBuild *build, FilterRun *run);
 
 /*
- * Lowers the budget, which only filter_measure_end() needs to know: by then
- * the caller has seen the keys, too.
+ * Lowers the budget.  Called before filter_measure_end(), when the caller has
+ * seen all keys.
  */
 extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
 
 /*
  * The rank of the key measured or added last: how many keys are before it.
- * (Keys that the filter does not tell apart have the same one.)
+ * Keys that the filter does not tell apart have the same rank.
  */
 extern uint64_t filter_build_rank(const FilterBuild *build);
 
-/* Is a key in the range?  lo <= hi for numbers; both ends count. */
+/* Is a key in the range?  Of numbers both ends belong to it, and lo <= hi. */
 extern FilterAnswer filter_query_u64(FilterKind kind,
 									 const uint8_t *root, uint32_t root_len,
 									 FilterReader *reader,
@@ -56,8 +56,8 @@ extern FilterAnswer filter_query_bytes(const uint8_t *root, uint32_t root_len,
 									   const FilterByteRange *range);
 
 /*
- * About how many distinct keys are in the range.  True with the number in
- * *count, exact for lossless pages; false where pages are damaged.
+ * Sets *count to about how many distinct keys are in the range; it is exact
+ * for lossless pages.  False if pages are damaged.
  */
 extern bool filter_count_u64(FilterKind kind,
 							 const uint8_t *root, uint32_t root_len,
@@ -68,8 +68,8 @@ extern bool filter_count_bytes(const uint8_t *root, uint32_t root_len,
 							   const FilterByteRange *range, uint64_t *count);
 
 /*
- * The ranks of keys that may be in the range.  True with *ranks set, false where
- * pages are damaged.
+ * Sets *ranks to the ranks of keys that may be in the range.  False if pages
+ * are damaged.
  */
 extern bool filter_ranks_u64(FilterKind kind,
 							 const uint8_t *root, uint32_t root_len,

@@ -19,21 +19,29 @@
 
 #define MAX_SAMPLE (TRIAL_GROUPS * TRIAL_GROUP_KEYS)
 
-/* With fewer keys SuRF is as good as exact. */
+/*
+ * With fewer distinct keys SuRF is nearly exact, and is taken without a trial.
+ */
 #define MIN_SAMPLE 256
 
 /*
- * Where both filters are right nearly always, so few mistakes say little about
- * which is better.  The trial is repeated with filters of three quarters of
- * the size.
+ * Fewer mistakes than this tell little about which filter is better.  The
+ * trial is repeated with filters of three quarters of the size, down to
+ * LEAST_BITS.
  */
 #define ENOUGH_MISTAKES 64
 #define LEAST_BITS 6
 
-/* Keys are asked in so many rounds, each with keys from all of the sample. */
+/*
+ * Keys are asked in so many rounds.  Each round has keys from all of the
+ * sample.
+ */
 #define TRIAL_ROUNDS 8
 
-/* With so many bits because all keys have a page to themselves, SuRF will do. */
+/*
+ * If all keys are on one page and each has so many bits, SuRF is taken without
+ * a trial.
+ */
 #define PLENTY_OF_BITS 20
 
 struct Trial
@@ -41,7 +49,7 @@ struct Trial
 	FilterOptions options;
 	uint64_t	nrows;
 	uint64_t	next_row;
-	uint64_t	group_end;		/* next_row beyond which the group ends */
+	uint64_t	group_end;		/* rows of the group so far */
 	uint32_t	group;
 	uint32_t	group_keys;
 	uint64_t	nsampled;		/* rows */
@@ -90,7 +98,7 @@ sample_key(const Trial *trial, uint32_t i)
 	return key;
 }
 
-/* The group is complete: moves on to the next one, if there is any. */
+/* Ends a group: moves on to the next one, if there is any. */
 static void
 end_group(Trial *trial)
 {
@@ -108,7 +116,7 @@ end_group(Trial *trial)
 		trial->next_row = start;
 }
 
-/* Adds the key of the row asked for. */
+/* Adds the key of the row that trial_next_row() returned. */
 void
 trial_add(Trial *trial, FilterBytes key)
 {
@@ -137,9 +145,9 @@ trial_add(Trial *trial, FilterBytes key)
 }
 
 /*
- * Does a key go into the filters?  At random (Steele et al., SplitMix), but
- * always the same: if every other one did, the keys in the filters would be
- * spread too evenly, and the others too close to them.
+ * Does a key go into the filters?  The choice is random (Steele et al.,
+ * SplitMix), but always the same.  If every other key did, the keys in the
+ * filters would be spread too evenly, and the others would be too near them.
  */
 static bool
 is_added(uint32_t i)
@@ -151,7 +159,7 @@ is_added(uint32_t i)
 	return (z ^ (z >> 31)) % 2 == 0;
 }
 
-/* Adds half of the keys in one of the passes. */
+/* Gives a build half of the keys, in one of the passes. */
 static void
 give_surf(const Trial *trial, SurfBuild *build,
 		  void (*give) (SurfBuild *build, FilterBytes key))
@@ -197,8 +205,8 @@ build_leading(const Trial *trial, const FilterOptions *options, FilterRun *run)
 }
 
 /*
- * Makes the range from sample key i to that with its last byte + 1.  False
- * where there is none, or a key of the filters is in it.
+ * Makes the range from sample key i to the key with its last byte + 1.  False
+ * if there is none, or a key of the filters is in it.
  */
 static bool
 make_range(const Trial *trial, uint32_t i, uint8_t *room,
@@ -221,7 +229,10 @@ make_range(const Trial *trial, uint32_t i, uint8_t *room,
 		filter_bytes_compare(range->hi, sample_key(trial, i)) < 0;
 }
 
-/* Asks a filter for one of the keys left out: how often does it say yes? */
+/*
+ * Asks a filter for a key that was left out.  Returns how often it does not
+ * say NO.
+ */
 static uint32_t
 ask_key(const Trial *trial, const FilterRun *run, FilterReader *reader,
 		uint32_t i)
@@ -240,7 +251,7 @@ ask_key(const Trial *trial, const FilterRun *run, FilterReader *reader,
 	return mistakes;
 }
 
-/* Asks a filter for the keys left out of every TRIAL_ROUNDS-th of the sample. */
+/* Asks a filter for the keys of one round. */
 static uint32_t
 ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
 		  uint32_t round)
@@ -259,9 +270,9 @@ ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
 }
 
 /*
- * Do these mistakes say already which filter is better?  Were they equally good
- * the difference would have a standard deviation of the root of the sum at most;
- * it must be six times that.
+ * Do these mistakes already tell which filter is better?  If the filters were
+ * equally good, the standard deviation of the difference would be at most the
+ * square root of the sum.  The difference must be six times that.
  */
 static bool
 is_decided(uint64_t surf, uint64_t leading)
@@ -273,8 +284,9 @@ is_decided(uint64_t surf, uint64_t leading)
 }
 
 /*
- * Builds both filters and asks them, until that is decided.  They get one page
- * of just the size that the budget allows, so that nothing is lost in rounding.
+ * Builds both filters and asks them until it is decided which is better.  Each
+ * gets one page of exactly the size that the budget allows, so that nothing is
+ * lost by rounding.
  */
 static void
 try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
@@ -307,7 +319,8 @@ try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
 }
 
 /*
- * The bits for a key that there really are: a page at least for all of them.
+ * The bits for each key that there really are: all keys have one page at
+ * least.
  */
 static uint32_t
 real_bits(const Trial *trial)

@@ -3,16 +3,16 @@
  * bits.h
  *	  Words and bits in byte arrays: loads, counts, select, bit strings.
  *
- * Pages are little-endian whatever the machine is, and nothing in them is
- * aligned: all access goes through the loads and stores below, which
- * compilers turn into one instruction each.
+ * Pages are little-endian on every machine, and nothing in them is aligned.
+ * All access goes through the loads and stores below, which compilers turn
+ * into one instruction each.
  *
- * Bit i of a byte array is bit (i % 8) of byte (i / 8), which makes bit i of
- * a loaded word the i-th bit of the array from there on.
+ * Bit i of a byte array is bit (i % 8) of byte (i / 8).  So bit i of a loaded
+ * word is the i-th bit of the array behind the word's beginning.
  *
- * Query code that lives by popcount and select is compiled twice, see
- * BITS_TARGET: distributions build for processors that lack the
- * instructions, and nearly all machines have them.
+ * Query code that uses popcount and select a lot is compiled twice, see
+ * BITS_TARGET: distributions build for processors without these instructions,
+ * but nearly all machines have them.
  *
  *-------------------------------------------------------------------------
  */
@@ -88,7 +88,7 @@ bits_mask(unsigned n)
 	return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
-/* Bits a number needs: 0 for 0, 64 for UINT64_MAX. */
+/* The bits that a number needs: 0 for 0, 64 for UINT64_MAX. */
 static BITS_INLINE unsigned
 bits_width(uint64_t value)
 {
@@ -116,8 +116,8 @@ bits_count(uint64_t value)
 }
 
 /*
- * a if yes, else b: for conditions that cannot be predicted, of which compilers
- * make branches if they are written as such.
+ * a if yes, else b, without a branch.  For conditions that cannot be
+ * predicted; compilers make branches of "?:".
  */
 static BITS_INLINE uint64_t
 bits_choose(bool yes, uint64_t a, uint64_t b)
@@ -173,9 +173,10 @@ bits_select(uint64_t word, unsigned k)
 }
 
 /*
- * The processor-specific copy of a function is declared BITS_TARGET and
- * calls the same always-inline body with fast = true; BITS_CPU_IS_FAST says
- * at run time which copy may run.  BITS_PORTABLE is for tests of the other.
+ * The processor-specific copy of a function is declared BITS_TARGET and calls
+ * the same always-inline body with fast = true.  BITS_CPU_IS_FAST tells at run
+ * time whether it may run.  BITS_PORTABLE leaves it out, for tests of the
+ * other copy.
  */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(BITS_PORTABLE)
 #define BITS_TARGET __attribute__((target("popcnt,bmi,bmi2,lzcnt")))

@@ -3,12 +3,13 @@
  * fence.c
  *	  Fences: a tree of separator keys that leads to a run's content pages.
  *
- * A node of the tree, be it the root or a fence page, covers consecutive
+ * A node of the tree is the root or a fence page.  It covers consecutive
  * children: content pages at level 0, nodes of the next lower level above.
- * Its first child needs no separator, whoever comes to the node belongs
- * there or further right.  The others' separators share a prefix, which is
- * stored once, and are found by their "heads", the next four bytes as a
- * number: only among equal heads are bytes compared.  Little-endian:
+ * Its first child needs no separator: a search that comes to the node belongs
+ * to this child or one further right.  The separators of the others share a
+ * prefix, which is stored once.  They are found by their "heads", the next
+ * four bytes as a number; bytes are compared only among equal heads.
+ * Little-endian:
  *
  *		 0	uint8	magic
  *		 1	uint8	level
@@ -23,11 +24,12 @@
  *
  * Two children must fit any node, or the tree would not get narrower towards
  * the root.  A separator too long for that is cut to limit + 1 bytes.  Keys
- * that start with such a cut separator may be on either side of the real one:
- * they are sent to the left page, with range_crosses set.
+ * that begin with a cut separator may be on either side of the whole one: they
+ * lead to the left page, with range_crosses set.
  *
- * Level by level the tree shrinks at least by half, and a child's level is
- * checked to be one below its parent's: a walk ends, whatever the bytes say.
+ * Each level has at most half as many nodes as the one below, rounded up.  A
+ * child's level is checked to be one below its parent's, so a walk ends even
+ * in damaged pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,16 +46,16 @@
 #define FENCE_MAGIC		0xFE
 #define FENCE_HEADER	12
 
-/* Bytes a separator takes besides its own: head and end. */
+/* Bytes that a separator takes besides its own: head and end. */
 #define FENCE_PER_ENTRY 6
 
 /*
- * So few heads are all compared, which the processor does side by side; the
- * steps of a binary search wait for each other.
+ * Up to so many heads are all compared, which the processor does side by side.
+ * The steps of a binary search wait for each other.
  */
 #define LINEAR_SEARCH 8
 
-/* How far from its guessed place a head of a number is looked for. */
+/* How far from its guessed place the head of a number is looked for. */
 #define GUESS_WINDOW 4
 
 /* A child of the level being built and the separator before it. */
@@ -106,7 +108,10 @@ fence_build_begin(uint32_t page_size, uint32_t root_max)
 	if (fences->limit > FILTER_MAX_KEY)
 		fences->limit = FILTER_MAX_KEY;
 
-	/* Here, as pages may be added in memory contexts that do not last. */
+	/*
+	 * Allocated here, since pages may be added in memory contexts that do not
+	 * last.
+	 */
 	fences->max_entries = 64;
 	fences->entries = filter_alloc(fences->max_entries * sizeof(FenceEntry));
 	fences->max_bytes = 512;
@@ -126,7 +131,7 @@ common_prefix(FilterBytes a, FilterBytes b)
 	return len;
 }
 
-/* Notes that a page starts between two keys. */
+/* Adds a page, see fence.h. */
 void
 fence_add_page(FenceBuild *fences, FilterBytes prev_last, FilterBytes first)
 {
@@ -174,8 +179,8 @@ entry_bytes(const FenceBuild *fences, uint32_t i)
 }
 
 /*
- * How many entries from start on fit a node of so many bytes.  Sets the
- * length of the prefix their separators share and the size of the node.
+ * How many entries from start on fit a node of so many bytes.  Sets the length
+ * of the prefix that their separators share, and the size of the node.
  */
 static uint32_t
 node_fill(const FenceBuild *fences, uint32_t start, uint32_t space,
@@ -260,8 +265,8 @@ node_write(const FenceBuild *fences, uint8_t *node, uint32_t start, uint32_t n,
 }
 
 /*
- * Writes one level as fence pages behind *npages pages and makes the new
- * nodes the entries of the next level up.
+ * Writes one level as fence pages behind *npages pages.  The new nodes become
+ * the entries of the next level up.
  */
 static void
 write_level(FenceBuild *fences, uint32_t level, uint32_t first_child,
@@ -286,14 +291,17 @@ write_level(FenceBuild *fences, uint32_t level, uint32_t first_child,
 				   first_child + start);
 		(*npages)++;
 
-		/* Entries before start are done with, so this overwrites none. */
+		/*
+		 * Entries before start are written, so this overwrites none that is
+		 * needed.
+		 */
 		fences->entries[nnodes++] = fences->entries[start];
 		start += n;
 	}
 	fences->nentries = nnodes;
 }
 
-/* Ends the build: fence pages as far as needed, and the root. */
+/* Ends the build: makes fence pages, as many as needed, and the root. */
 void
 fence_build_end(FenceBuild *fences, uint8_t **pages, uint32_t *npages,
 				uint8_t **root, uint32_t *root_len)
@@ -338,7 +346,7 @@ fence_pages_bound(uint32_t npages, uint32_t page_size, uint32_t root_max,
 	uint32_t	width = npages;
 	uint32_t	total = 0;
 
-	/* A separator too long for this formula is cut: two always fit. */
+	/* Longer separators are cut: two children always fit. */
 	if (in_root < 2)
 		in_root = 2;
 	if (in_page < 2)
@@ -397,7 +405,8 @@ node_suffix(const FenceNode *node, uint32_t i, FilterBytes *suffix)
 
 /*
  * Compares a key with the common prefix: < 0 or > 0 if the key is below or
- * above everything that starts so, else 0 and *rest is what follows in key.
+ * above all strings that begin with it; else 0, and *rest is the key's part
+ * behind it.
  */
 static inline int
 prefix_compare(const FenceNode *node, const FilterBytes *key, FilterBytes *rest)
@@ -439,7 +448,10 @@ heads_below(const uint8_t *heads, uint32_t n, uint32_t head)
 	return base;
 }
 
-/* Is separator i a cut one that key starts with?  rest is key's suffix. */
+/*
+ * Is separator i a cut one with which the key begins?  rest is the key's
+ * suffix.
+ */
 static bool
 is_cut_prefix(const FenceNode *node, uint32_t i, FilterBytes rest)
 {
@@ -504,7 +516,8 @@ node_search(const FenceNode *node, const FilterBytes *key, uint32_t *child)
 }
 
 /*
- * Is separator i within hi?  Sets *within; false if the node is damaged.
+ * Sets *within: is separator i <= hi, or < hi if hi is exclusive?  False if
+ * the node is damaged.
  */
 static bool
 separator_within(const FenceNode *node, uint32_t i, const FilterBytes *hi,
@@ -532,8 +545,8 @@ separator_within(const FenceNode *node, uint32_t i, const FilterBytes *hi,
 }
 
 /*
- * Goes from a node to a child: sets *pageno, and opens it unless it is a
- * content page.  False if it is not there or damaged.
+ * Goes from a node to a child: sets *pageno, and opens the child unless it is
+ * a content page.  False if it is missing or damaged.
  */
 static inline bool
 node_descend(FenceNode *node, FilterReader *reader, uint32_t child,
@@ -575,8 +588,8 @@ fence_find(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 			return false;
 
 		/*
-		 * The last child's right neighbour is under the next node, so there
-		 * the answer found further up holds.
+		 * The last child's right neighbour is under the next node, so for the
+		 * last child the answer found further up stays.
 		 */
 		if (child < node.nseparators)
 		{
@@ -593,9 +606,9 @@ fence_find(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 }
 
 /*
- * How many of the n heads are below head, looking first where it would be if
- * they were spread evenly.  Mostly they are, as pages have about the same
- * number of keys: then that is right to within a place or two.
+ * How many of the n heads are below head.  Looks first where head would be if
+ * they were spread evenly.  Mostly they are, since pages have about the same
+ * number of keys; then the guess is right to within a place or two.
  */
 static inline uint32_t
 heads_below_guessed(const uint8_t *heads, uint32_t n, uint32_t head)
@@ -617,7 +630,7 @@ heads_below_guessed(const uint8_t *heads, uint32_t n, uint32_t head)
 		for (i = 0; i < 2 * GUESS_WINDOW; i++)
 			below += bits_load32(heads + 4 * (from + i)) < head;
 
-		/* Neither none nor all: the place is among these. */
+		/* If neither none nor all are below, the place is among these. */
 		if (below > 0 && below < 2 * GUESS_WINDOW)
 			return from + below;
 	}
@@ -625,8 +638,8 @@ heads_below_guessed(const uint8_t *heads, uint32_t n, uint32_t head)
 }
 
 /*
- * node_search() and separator_within() for numbers, by the heads alone.
- * False if these do not tell, or the node is damaged.
+ * node_search() and separator_within() for numbers, by the heads alone.  False
+ * if the heads do not decide, or the node is damaged.
  */
 static inline bool
 node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
@@ -646,7 +659,7 @@ node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
 	if (prefix_bits > 56)
 		return false;
 
-	/* The load ends where the prefix does, it begins within the node. */
+	/* The load ends where the prefix ends, and begins within the node. */
 	prefix = __builtin_bswap64(bits_load64(node->prefix + node->prefix_len - 8)) &
 		bits_mask(prefix_bits);
 	if (lo >> 1 >> (63 - prefix_bits) != prefix)

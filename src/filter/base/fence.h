@@ -3,11 +3,11 @@
  * fence.h
  *	  Fences: a tree of separator keys that leads to a run's content pages.
  *
- * Content page i (i > 0) has a separator s_i with
- *		last key of page i-1  <  s_i  <=  first key of page i
- * kept as short as that allows.  Separators are byte strings; 64-bit keys use
- * their 8 big-endian bytes (trailing bytes cut likewise).  Whatever does not
- * fit the root goes to fence pages appended behind the content pages.
+ * Content page i (i > 0) has a separator s_i with last key of page i-1 < s_i
+ *		<= first key of page i which is as short as possible.  Separators are
+ *		byte strings.  Those of 64-bit keys are prefixes of their 8 big-endian
+ *		bytes.  Separators that do not fit the root are in fence pages behind
+ *		the content pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 
 #include "filter/base/run.h"
 
-/* The smallest root_max (and page_size) a tree of fences can do with. */
+/* The smallest root_max and page_size of a tree of fences. */
 #define FENCE_MIN_ROOT 48
 
 typedef struct FenceBuild FenceBuild;
@@ -24,9 +24,9 @@ typedef struct FenceBuild FenceBuild;
 extern FenceBuild *fence_build_begin(uint32_t page_size, uint32_t root_max);
 
 /*
- * Notes that a page starts between two keys; both are ignored for page 0.
- * The caller may name as prev_last any byte string below first that is not
- * below the last key of the page before.
+ * Adds a page that begins with key first, behind key prev_last.  Both are
+ * ignored for page 0.  prev_last may be any byte string below first that is
+ * not below the last key of the page before.
  */
 extern void fence_add_page(FenceBuild *fences, FilterBytes prev_last,
 						   FilterBytes first);
@@ -47,21 +47,22 @@ extern void fence_build_end(FenceBuild *fences, uint8_t **pages,
 extern uint32_t fence_pages_bound(uint32_t npages, uint32_t page_size,
 								  uint32_t root_max, uint32_t max_separator);
 
-/* Where a key leads. */
+/* Where a key leads to. */
 typedef struct FencePosition
 {
 	uint32_t	page;			/* the content page that covers the key */
 
 	/*
-	 * The next page's separator is <= hi (the second bound given): the range
-	 * reaches into the next page, hence holds that page's first key or at
-	 * least cannot be told from doing so.
+	 * The next page's separator is <= hi: the range reaches into the next
+	 * page.  It has that page's first key, or cannot be told from a range
+	 * that has it.
 	 */
 	bool		range_crosses;
 
 	/*
-	 * Of fence_find_number() only: about how far between the page's separator
-	 * and the next one lo is, in 2^-16; FENCE_NO_GUESS if that is not known.
+	 * Set by fence_find_number() only: about how far lo is between the page's
+	 * separator and the next one, in units of 2^-16; FENCE_NO_GUESS if not
+	 * known.
 	 */
 	uint32_t	guess;
 } FencePosition;
@@ -69,9 +70,9 @@ typedef struct FencePosition
 #define FENCE_NO_GUESS UINT32_MAX
 
 /*
- * Finds the content page that covers lo (the last page whose separator is
- * <= lo; page 0 where lo is NULL) and whether the range goes on into the
- * next page.  hi NULL is unbounded.  False when the fences are damaged.
+ * Finds the content page that covers lo: the last page whose separator is <=
+ * lo, or page 0 if lo is NULL.  Also finds whether the range goes on into the
+ * next page.  hi NULL: no upper bound.  False if the fences are damaged.
  */
 extern bool fence_find(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader,

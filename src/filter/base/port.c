@@ -31,7 +31,7 @@ filter_alloc(size_t size)
 									  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 }
 
-/* Resizes memory of filter_alloc(); what is added is not zeroed. */
+/* Resizes memory of filter_alloc().  Added bytes are not zeroed. */
 void *
 filter_realloc(void *pointer, size_t size)
 {
@@ -86,7 +86,7 @@ filter_free(void *pointer)
 	free(pointer);
 }
 
-/* Says why and ends the program. */
+/* Prints the message and ends the program. */
 void
 filter_fail(const char *message)
 {

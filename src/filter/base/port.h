@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * port.h
- *	  Where the filter library gets its memory, and how it gives up.
+ *	  Memory and failure for the filter library.
  *
- * Inside the server that is palloc in the current memory context, which
- * raises an error when there is none left and frees all at its end; in the
- * stand-alone tests and tools (RANGEFILTER_STANDALONE) it is malloc.
+ * Inside the server memory is palloc'd in the current memory context, which
+ * raises an error when there is none left.  In the stand-alone tests and tools
+ * (RANGEFILTER_STANDALONE) it is malloc'd.
  *
- * Measuring and adding a key must not leave anything in the current context
- * that is needed later, as callers may do it in one that lives no longer than
- * a row.  filter_realloc() keeps memory in the context it came from.
+ * Measuring and adding a key must not allocate anything in the current context
+ * that is needed later: that context may live no longer than a row.
+ * filter_realloc() keeps memory in the context it came from.
  *
  *-------------------------------------------------------------------------
  */

@@ -14,7 +14,7 @@
 #include "filter/base/port.h"
 #include "filter/base/run.h"
 
-/* Frees what a run holds. */
+/* Frees a run's pages and root. */
 void
 filter_run_free(FilterRun *run)
 {
@@ -34,7 +34,7 @@ memory_read_page(FilterReader *self, uint32_t pageno)
 	return reader->pages + (size_t) pageno * self->page_size;
 }
 
-/* Sets up a reader over pages that the caller keeps. */
+/* Sets up a reader of pages that the caller keeps. */
 void
 filter_memory_reader_init(FilterMemoryReader *reader, const uint8_t *pages,
 						  uint32_t npages, uint32_t page_size)

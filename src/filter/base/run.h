@@ -3,11 +3,11 @@
  * run.h
  *	  Runs of filters: the types that all filters and their callers share.
  *
- * Plain C: nothing here knows PostgreSQL.  A filter is a *run*: a sequence of
- * equal-sized pages that hold the coded keys, and a small *root*, the top of
- * a tree of fences that leads from a key to the one page that covers it.
- * Every page is self-contained, so a query reads few pages and decodes
- * nothing: the layout in memory is the layout on disk.
+ * This is plain C without PostgreSQL.  A filter is a *run*: a sequence of
+ * equal-sized pages that hold the coded keys, and a small *root*, the top of a
+ * tree of fences that leads from a key to the one page that covers it.  Every
+ * page is self-contained, so a query reads few pages.  It decodes nothing: the
+ * layout in memory is the layout on disk.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keys are at most this long; longer ones are cut by whoever encodes them. */
+/* The longest key, in bytes; the codecs cut longer ones. */
 #define FILTER_MAX_KEY 1000
 
 /* The largest root filter_build_end() returns, in bytes. */
@@ -47,7 +47,10 @@ typedef enum FilterAnswer
 	FILTER_UNKNOWN = 2			/* pages are damaged or missing */
 } FilterAnswer;
 
-/* A byte-string key: compared as memcmp does, a prefix before its extensions. */
+/*
+ * A byte-string key.  The order is that of memcmp, a prefix before its
+ * extensions.
+ */
 typedef struct FilterBytes
 {
 	const uint8_t *data;
@@ -55,8 +58,8 @@ typedef struct FilterBytes
 } FilterBytes;
 
 /*
- * A closed range of byte strings, either end of which may be open.  With
- * hi_exclusive the key hi itself is outside.
+ * A range of byte strings.  Both ends belong to it, but with hi_exclusive hi
+ * does not.  Either end may be unbounded.
  */
 typedef struct FilterByteRange
 {
@@ -69,9 +72,9 @@ typedef struct FilterByteRange
 
 /*
  * How a query reads the run.  read_page returns page_size bytes of page
- * pageno, valid until the next call only (the caller may hold just one page
- * at a time), or NULL where the page cannot be had: the query then answers
- * FILTER_UNKNOWN.
+ * pageno, or NULL if it cannot be read: then the query answers FILTER_UNKNOWN.
+ * The bytes are valid until the next call only, since the caller may hold just
+ * one page at a time.
  */
 typedef struct FilterReader
 {
@@ -90,10 +93,10 @@ typedef struct FilterOptions
 	uint32_t	bits_per_key;	/* budget per distinct key for all pages */
 	FilterSuffix suffix;		/* SuRF only */
 	uint32_t	page_size;		/* content bytes of a page, a multiple of 8 */
-	uint32_t	root_max;		/* root may be this large, <= FILTER_MAX_ROOT */
+	uint32_t	root_max;		/* the largest root, <= FILTER_MAX_ROOT */
 	uint64_t	nrows;			/* rows, duplicates included */
-	FilterBytes shared;			/* leading: what all keys begin with, or less;
-								 * kept by the caller */
+	FilterBytes shared;			/* leading: a prefix of all keys; kept by the
+								 * caller */
 } FilterOptions;
 
 /* A finished run.  pages and root are allocated by filter_alloc(). */
@@ -110,8 +113,8 @@ typedef struct FilterRun
 extern void filter_run_free(FilterRun *run);
 
 /*
- * The ranks from first on and before end.  No key of the range asked for has
- * another rank.  The ranks of a range include those of every point in it.
+ * The ranks [first, end).  No key of the range asked for has another rank.
+ * The ranks of a range include those of every point in it.
  */
 typedef struct FilterRanks
 {

@@ -15,7 +15,7 @@
 #include "filter/places/places_page.h"
 #include "filter/base/port.h"
 
-/* Keys in more ranges than this are counted together. */
+/* Keys in this many ranges or more are counted together. */
 #define COUNTED_RANGES 256
 
 struct PlacesBuild
@@ -28,14 +28,17 @@ struct PlacesBuild
 	uint32_t	npages;			/* finished */
 	uint32_t	max_pages;
 
-	/* The page being built: numbers go to it, entries wait. */
+	/*
+	 * The page being built: numbers are in page, entries are put behind them
+	 * later.
+	 */
 	uint8_t    *page;
 	uint64_t	first;
 	uint32_t	nkeys;
 	uint8_t    *entries;
 	uint64_t	entries_bits;
 
-	/* The key being looked at: the ranges seen so far */
+	/* The current key: its ranges so far. */
 	bool		pending;
 	uint64_t	rank;
 	uint32_t   *numbers;
@@ -88,7 +91,7 @@ places_build_free(PlacesBuild *build)
 	filter_free(build);
 }
 
-/* Adds a range to those of the key being looked at. */
+/* Adds a range to those of the current key. */
 static void
 note_range(PlacesBuild *build, uint32_t range)
 {
@@ -102,7 +105,7 @@ note_range(PlacesBuild *build, uint32_t range)
 	build->numbers[build->nnumbers++] = range;
 }
 
-/* Forgets the ranges of the key that was looked at. */
+/* Forgets the ranges of the current key. */
 static void
 forget_key(PlacesBuild *build)
 {
@@ -135,7 +138,7 @@ places_measure(PlacesBuild *build, uint64_t rank, uint32_t range)
 	note_range(build, range);
 }
 
-/* What entries take with masks of so many bits. */
+/* Bits that all entries take with masks of so many bits. */
 static uint64_t
 entries_cost(const PlacesBuild *build, uint32_t mask_bits)
 {
@@ -185,7 +188,7 @@ page_used(const PlacesBuild *build, uint64_t nkeys, uint64_t bits)
 	return entries_start(build, nkeys) + (bits + 7) / 8 + PLACES_SLACK;
 }
 
-/* Ends the current page; returns how much of it is used. */
+/* Ends the current page; returns how many bytes of it are used. */
 static uint32_t
 finish_page(PlacesBuild *build)
 {

@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * places.h
- *	  Where the rows of keys are: for each key of a run the ranges of heap
- *	  blocks that hold it.
+ *	  Places: for each key of a run the ranges of heap blocks that have rows
+ *	  with it.
  *
- * A filter says that a key may be there; places say where to look.  They are
- * kept beside the filter, by the ranks of its keys, so that who only asks the
- * filter does not read them.  The heap blocks are divided into nranges equal
+ * A filter says that a key may be there; places say where.  They are kept
+ * beside the filter, by the ranks of its keys, so a question to the filter
+ * alone does not read them.  The heap blocks are divided into nranges equal
  * ranges.  A key whose rows are all in one range has that range's number, in
- * as few bits as numbers need.  Any other has the number nranges, and an
- * *entry*: the numbers of its ranges, or a mask, a bit for each range,
- * whichever is shorter.  Where masks would take too much, their bits stand for
- * groups of neighbouring ranges; without any room for entries, such a key may
- * be anywhere.
+ * as few bits as numbers need.  Any other key has the number nranges, and an
+ * *entry*: the numbers of its ranges, or a mask with a bit for each range,
+ * whichever is shorter.  If masks would take too much room, each of their bits
+ * stands for a group of neighbouring ranges.  If there is no room for entries,
+ * such a key may be in any range.
  *
- * A page of places is for consecutive ranks and complete in itself:
+ * A page of places is for consecutive ranks, and can be read without any other
+ * page:
  *
  *		0	uint32	magic
  *		4	uint32	nranges
@@ -25,9 +26,9 @@
  *		26	uint16	of how many bits they are, in bytes
  *		28			numbers, then entries, in the order of keys
  *
- * and eight bytes of nothing, so that loads of eight bytes stay inside.  An
- * entry is a bit that says whether it is a mask, then the mask, or how many
- * numbers there are, and these.
+ * and eight unused bytes, so that loads of eight bytes stay inside.  An entry
+ * is a bit that tells whether it has a mask; then the mask, or the count of
+ * numbers and the numbers.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,24 +43,25 @@
 typedef struct PlacesBuild PlacesBuild;
 
 /*
- * Building takes two passes, as that of a filter does: begins to build places
- * in nranges ranges, on pages of so many bytes.
+ * Begins to build places in nranges ranges, on pages of so many bytes.
+ * Building takes two passes, as for a filter.
  */
 extern PlacesBuild *places_build_begin(uint32_t nranges, uint32_t page_size);
 
 /*
- * First pass: notes that the key of this rank has rows in a range.  Ranks begin
- * at 0, none is left out, and they do not decrease.
+ * First pass: the key of this rank has rows in this range.  Ranks begin at 0,
+ * do not decrease, and none is left out.
  */
 extern void places_measure(PlacesBuild *build, uint64_t rank, uint32_t range);
 
 /*
- * Between the passes: entries may take so many bits.  Returns what all will
- * take, or 0 where too many keys may be anywhere for places to be of use.
+ * Called between the passes.  Entries may take so many bits.  Returns the bits
+ * that all places will take; 0 if places are of no use, since too many keys
+ * may be anywhere.
  */
 extern uint64_t places_measure_end(PlacesBuild *build, uint64_t max_entry_bits);
 
-/* Second pass: the same as in the first. */
+/* Second pass: with the same ranks and ranges as the first. */
 extern void places_add(PlacesBuild *build, uint64_t rank, uint32_t range);
 
 /*
@@ -69,10 +71,10 @@ extern void places_add(PlacesBuild *build, uint64_t rank, uint32_t range);
 extern uint8_t *places_build_end(PlacesBuild *build, uint32_t *npages,
 								 uint32_t *last_len);
 
-/* Gives a build up. */
+/* Frees a build. */
 extern void places_build_free(PlacesBuild *build);
 
-/* What keys take that are in one range each. */
+/* Bits that so many keys take if each is in one range. */
 extern uint64_t places_bits(uint32_t nranges, uint64_t nkeys);
 
 /* A page of places as a reader sees it. */
@@ -84,25 +86,25 @@ typedef struct PlacesPage
 	uint32_t	nranges;
 	unsigned	width;			/* bits of a number */
 	uint32_t	mask_bits;
-	unsigned	count_width;	/* bits of how many numbers there are */
+	unsigned	count_width;	/* bits of the count of numbers */
 	const uint8_t *entries;
-	uint64_t	entries_bits;	/* how many there are of all entries */
+	uint64_t	entries_bits;	/* bits of all entries */
 } PlacesPage;
 
 /* Opens a page of len bytes; false if it is damaged. */
 extern bool places_open(PlacesPage *view, const uint8_t *page, uint32_t len);
 
 /*
- * Sets the bits of the ranges that the keys of these ranks, as far as they
- * are on the page, have rows in.  ranges has room for nranges bits, in words
- * of 64.  False if the page is damaged.
+ * Sets the bits of all ranges in which keys of the ranks [first, end), if they
+ * are on the page, have rows.  ranges has room for nranges bits, in words of
+ * 64. False if the page is damaged.
  */
 extern bool places_collect(const PlacesPage *view, uint64_t first,
 						   uint64_t end, uint64_t *ranges);
 
 /*
- * Would places_collect() set this range?  It takes no room for all of them.
- * False also if the page is damaged before the first such key.
+ * Would places_collect() set the bit of this range?  False also if the page is
+ * damaged before the first such key.
  */
 extern bool places_has(const PlacesPage *view, uint64_t first, uint64_t end,
 					   uint32_t range);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * places_page.h
- *	  What building and reading pages of places have in common.
+ *	  What building and reading pages of places share.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +15,7 @@
 #define PLACES_HEADER	28
 #define PLACES_SLACK	8
 
-/* Masks have no fewer bits (unless there are fewer ranges), and no more. */
+/* The least (unless there are fewer ranges) and the most bits of a mask. */
 #define PLACES_MIN_MASK 16
 #define PLACES_MAX_MASK(page_size) (4 * (page_size))
 
@@ -26,14 +26,14 @@ places_width(uint32_t nranges)
 	return bits_width(nranges);
 }
 
-/* Ranges that a bit of a mask of at most so many bits stands for. */
+/* How many ranges a bit stands for in a mask of at most so many bits. */
 static inline uint32_t
 places_group(uint32_t nranges, uint32_t most)
 {
 	return (nranges + most - 1) / most;
 }
 
-/* Bits of a mask that has at most so many. */
+/* The length of a mask of at most so many bits. */
 static inline uint32_t
 places_mask_bits(uint32_t nranges, uint32_t most)
 {
@@ -42,14 +42,19 @@ places_mask_bits(uint32_t nranges, uint32_t most)
 	return (nranges + group - 1) / group;
 }
 
-/* Bits of how many numbers an entry has, where they are no more than a mask. */
+/*
+ * Bits of the count of numbers in an entry, which are no longer than a mask.
+ */
 static inline unsigned
 places_count_width(uint32_t nranges, uint32_t mask_bits)
 {
 	return bits_width(mask_bits / places_width(nranges));
 }
 
-/* Is a key in so many ranges better off with numbers than with a mask? */
+/*
+ * Is the entry of a key in so many ranges shorter with numbers than with a
+ * mask?
+ */
 static inline bool
 places_is_list(uint32_t nranges, uint32_t mask_bits, uint64_t count)
 {

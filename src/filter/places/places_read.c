@@ -84,7 +84,7 @@ open_entry(const PlacesPage *view, uint64_t pos, Entry *entry)
 	return entry->end <= view->entries_bits;
 }
 
-/* Sets the ranges of a mask, the last group of which may be a smaller one. */
+/* Sets the ranges of a mask.  The last group may be smaller. */
 static void
 set_mask(const PlacesPage *view, uint64_t pos, uint64_t *ranges)
 {
@@ -100,7 +100,7 @@ set_mask(const PlacesPage *view, uint64_t pos, uint64_t *ranges)
 	}
 }
 
-/* Sets the ranges of an entry; false if there is one that does not exist. */
+/* Sets the ranges of an entry; false if it has a range that does not exist. */
 static bool
 set_entry(const PlacesPage *view, const Entry *entry, uint64_t *ranges)
 {
@@ -124,7 +124,7 @@ set_entry(const PlacesPage *view, const Entry *entry, uint64_t *ranges)
 	return true;
 }
 
-/* Where the entries of the keys from one on begin. */
+/* Sets *pos to where the entries of the keys from number key on begin. */
 static bool
 skip_entries(const PlacesPage *view, uint32_t key, uint64_t *pos)
 {
@@ -153,7 +153,7 @@ set_all(const PlacesPage *view, uint64_t *ranges)
 		set_range(ranges, range);
 }
 
-/* Sets the ranges of the page's keys from one to before another. */
+/* Sets the ranges of the page's keys [from, to). */
 static bool
 collect_keys(const PlacesPage *view, uint32_t from, uint32_t to,
 			 uint64_t *ranges)

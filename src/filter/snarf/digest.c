@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * digest.c
- *	  Making digests of SNARF runs; digest.h says what they are.
+ *	  Making digests of SNARF runs; digest.h describes them.
  *
- * A block codes positions, which its model (snarf_position) finds for
- * numbers: position p stands for those at distances from p * 2^(e + 11) / c
- * up to less than (p + 1) * 2^(e + 11) / c, with e the scale's exponent and c
- * = 1024 + its mantissa.  So the buckets a position touches follow from it by
- * a multiplication; here with FRACTION bits behind the point, the first one
+ * A block codes positions, which its model (snarf_position) computes from
+ * numbers.  Position p stands for numbers at distances from p * 2^(e + 11) / c
+ * up to less than (p + 1) * 2^(e + 11) / c, where e is the scale's exponent
+ * and c = 1024 + its mantissa.  So the buckets of a position are found by a
+ * multiplication, with FRACTION bits behind the point.  The first bucket is
  * rounded down, the last one up.
  *
  *-------------------------------------------------------------------------
@@ -23,23 +23,26 @@
 
 #define FRACTION 40
 
-/* More bits of positions would be rounded too far: lower ones are dropped. */
+/*
+ * Positions with more bits would be rounded too far: their low bits are
+ * dropped.
+ */
 #define POSITION_BITS	32
 
-/* All buckets, times 2^FRACTION: three times that is still a number. */
+/* All buckets times 2^FRACTION; three times that still fits 64 bits. */
 #define MAX_BITS		(1U << 20)
 #define MAX_STEP		((uint64_t) MAX_BITS << FRACTION)
 
-/* A block on its way into a digest. */
+/* A block that is being put into a digest. */
 typedef struct BlockDigest
 {
 	FilterDigest *digest;
 	bool		exact;			/* positions are distances */
 	uint64_t	begin;			/* of the block, less the digest's min */
 	uint64_t	last;			/* bucket of the last key it may have */
-	uint64_t	start;			/* where begin is, in buckets ... */
-	uint64_t	step;			/* ... and how long a position is ... */
-	unsigned	dropped;		/* ... less so many bits */
+	uint64_t	start;			/* where begin is, in buckets times 2^FRACTION */
+	uint64_t	step;			/* the length of a position, in the same unit */
+	unsigned	dropped;		/* low bits of positions that are dropped */
 } BlockDigest;
 
 static inline void
@@ -48,7 +51,9 @@ mark(FilterDigest *digest, uint64_t interval)
 	digest->bits[interval / 64] |= UINT64_C(1) << interval % 64;
 }
 
-/* Marks buckets, those of them up to the last one of the block. */
+/*
+ * Marks buckets, but none behind the last one of the block, and at least one.
+ */
 static inline void
 mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 {
@@ -78,7 +83,7 @@ mark_position(BlockDigest *at, uint64_t position)
 }
 
 /*
- * Finds out how long a position is.  The last key is no further than distance
+ * Computes the length of a position.  The last key is no further than distance
  * from the block's begin.
  */
 static void
@@ -95,7 +100,7 @@ set_step(BlockDigest *at, uint16_t scale, uint64_t distance)
 	step = (unsigned __int128) 1 << ((scale & 63) + at->dropped + 11 + FRACTION);
 	step /= (unsigned __int128) (1024 + (scale >> 6)) * width;
 
-	/* Only the first position can be longer than all buckets. */
+	/* A position longer than all buckets can only be the first one. */
 	at->step = step < MAX_STEP ? (uint64_t) step : MAX_STEP;
 	at->start = (uint64_t) (((unsigned __int128) at->begin << FRACTION) / width);
 }
@@ -144,8 +149,8 @@ digest_elias_fano(BlockDigest *at, const SnarfBlockView *block)
 }
 
 /*
- * Puts a block into the digest.  Its keys are from begin on, and not above
- * limit.
+ * Puts a block into the digest.  Its keys are from begin to limit.  False if
+ * it is damaged.
  */
 static bool
 digest_block(FilterDigest *digest, const SnarfPageView *view,
@@ -169,7 +174,10 @@ digest_block(FilterDigest *digest, const SnarfPageView *view,
 	}
 	set_step(&at, block->scale, limit - begin);
 
-	/* Where blocks begin before their first keys, these are at position 0. */
+	/*
+	 * If blocks begin before their first keys, these may be anywhere in
+	 * position 0.
+	 */
 	if (view->shift > 0)
 		mark_position(&at, 0);
 	if (block->code != SNARF_CODE_BITMAP)

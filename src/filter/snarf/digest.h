@@ -1,20 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * digest.h
- *	  A coarse picture of a filter of numbers, for those who ask many filters.
+ *	  Digests: coarse pictures of filters of numbers, for asking many filters.
  *
- * The numbers from the filter's least key to its greatest are cut into
- * buckets of one width; a bit for each says whether the filter may hold a
- * key there.  What a digest denies the filter denies, too, so that its NO is
- * as good, at the cost of one bit looked at and no page read.
+ * A span of numbers is cut into buckets of one width.  A bit for each bucket
+ * tells whether the filter may hold a key in it.  What a digest denies, the
+ * filter denies, too.  So the NO of a digest is as good, and costs a look at
+ * one bit instead of reading a page.
  *
- * A filter's YES to a point may be what an insert relied on, true or not.  So
- * a bit is set for all that the filter says YES to, not only for its keys.
+ * An insert may have relied on a filter's YES to a point, even a wrong one.
+ * So a bit is set for every number to which the filter says YES, not only for
+ * its keys.
  *
- * Digests with the same buckets (given by a digest without bits) can be kept
- * side by side, 64 in an array of words, one for each bucket, in which each
- * has one bit.  Then all are asked at once.  A last word has a bit for each
- * digest with keys that no bucket has.
+ * 64 digests with the same buckets can be kept side by side: an array has one
+ * word for each bucket, and each digest has one bit in each word.  Then all
+ * are asked at once.  A last word has a bit for each digest with keys outside
+ * the buckets.  A FilterDigest without bits describes the buckets.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,22 +26,22 @@
 
 typedef struct FilterDigest
 {
-	uint64_t	min;			/* the buckets begin here ... */
-	uint64_t	max;			/* ... and end here */
+	uint64_t	min;			/* the buckets begin here */
+	uint64_t	max;			/* the last number in the buckets */
 	uint64_t	width;			/* of a bucket */
-	uint64_t   *bits;			/* kept by the caller */
+	uint64_t   *bits;			/* memory of the caller */
 	uint32_t	nbits;
 	bool		outside;		/* there are keys below min or above max */
 } FilterDigest;
 
-/* Bytes that the bits take. */
+/* The bytes that the bits take. */
 static inline size_t
 filter_digest_size(uint32_t nbits)
 {
 	return ((size_t) nbits + 63) / 64 * sizeof(uint64_t);
 }
 
-/* Digests side by side, and how many words they take. */
+/* The number of digests side by side, and how many words they take. */
 #define FILTER_DIGESTS 64
 
 static inline size_t
@@ -49,10 +50,13 @@ filter_digests_words(uint32_t nbits)
 	return (size_t) nbits + 1;
 }
 
-/* More buckets take longer than to ask each filter. */
+/*
+ * Ranges over more buckets are not answered: it would take longer than asking
+ * the filters.
+ */
 #define FILTER_DIGEST_MANY 256
 
-/* Gives a digest whose nbits are set a span, and buckets. */
+/* Sets the span of a digest, and the width of its nbits buckets. */
 static inline void
 filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
 {
@@ -62,26 +66,26 @@ filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
 }
 
 /*
- * Makes the digest of a run in *digest, which has buckets, and room for bits.
- * False where there can be none: fewer than two bits or more than a million;
- * a run that has keys outside the buckets; a filter of bytes; pages that
+ * Makes the digest of a run in *digest, whose buckets are set, and which has
+ * room for bits.  False if there are fewer than two bits or more than 2^20,
+ * the run has keys outside the buckets, the filter is one of bytes, or pages
  * cannot be read or are damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
-/* A key that the filter does not have is to be found by the digest, too. */
+/* Adds a key that the filter does not have. */
 extern void filter_digest_add(FilterDigest *digest, uint64_t key);
 
 /*
- * Makes a digest of these buckets number column, below FILTER_DIGESTS, of
- * those side by side in rows.
+ * Puts a digest into a column, below FILTER_DIGESTS, of those side by side in
+ * rows.  It has the same buckets.
  */
 extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
 							  unsigned column);
 
-/* The word of those side by side that has a bit for a key. */
+/* The number of the word that has the bits for a key. */
 static inline size_t
 filter_digests_word(const FilterDigest *buckets, uint64_t key)
 {
@@ -91,8 +95,8 @@ filter_digests_word(const FilterDigest *buckets, uint64_t key)
 }
 
 /*
- * Which of the digests side by side do not deny that there is a key in [lo, hi]?
- * All, also where that is too long to look for.
+ * Which of the digests side by side do not deny that there is a key in [lo,
+ * hi]?  All of them if the range has too many buckets.
  */
 static inline uint64_t
 filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,

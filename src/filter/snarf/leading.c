@@ -55,7 +55,7 @@ leading_build_begin(const FilterOptions *options)
 	return build;
 }
 
-/* The number of a key, which begins with so many shared bytes. */
+/* The number of a key, behind so many shared bytes. */
 static BITS_INLINE uint64_t
 number_of(FilterBytes key, uint32_t shared_len)
 {
@@ -156,7 +156,7 @@ leading_is_root(const uint8_t *root, uint32_t root_len)
 	return root_len > 0 && root[0] == LEADING_ROOT_MAGIC;
 }
 
-/* Is the root whole, as far as this file is concerned? */
+/* Checks the root's header, and sets *shared. */
 static bool
 root_is_sane(const uint8_t *root, uint32_t root_len, FilterBytes *shared)
 {
@@ -169,8 +169,8 @@ root_is_sane(const uint8_t *root, uint32_t root_len, FilterBytes *shared)
 }
 
 /*
- * Where a bound is: 0 among the strings that begin with what all keys share,
- * < 0 below them, > 0 above them.
+ * Compares a bound with the strings that begin with the shared prefix: 0 if it
+ * is among them, < 0 below, > 0 above them.
  */
 static int
 side_of_shared(FilterBytes bound, FilterBytes shared)
@@ -182,12 +182,11 @@ side_of_shared(FilterBytes bound, FilterBytes shared)
 }
 
 /*
- * Turns a range of keys into one of numbers that holds the numbers of all of
- * them; false if there can be none.
+ * Turns a range of keys into a range that has the numbers of all these keys;
+ * false if no key can be in it.
  *
- * A key below an end that is left out may have the same number as the end only
- * if it is the end without trailing zeros, or if the number is not all of the
- * end.
+ * A key below an exclusive end can have the same number as the end only if the
+ * end has trailing zeros, or has more bytes than the number.
  */
 static bool
 number_range(const FilterByteRange *range, FilterBytes shared,
@@ -225,7 +224,7 @@ number_range(const FilterByteRange *range, FilterBytes shared,
 	return numbers->lo <= numbers->hi;
 }
 
-/* Is this a range that nothing is in, whatever there is? */
+/* Is this a range that no key can be in? */
 static bool
 range_is_empty(const FilterByteRange *range)
 {

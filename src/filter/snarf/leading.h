@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * leading.h
- *	  SNARF over byte strings: their leading 64 bits, taken as numbers.
+ *	  SNARF over byte strings: over their leading 64 bits, taken as numbers.
  *
- * Where keys are told apart by few bytes that are spread evenly (uuids, say),
- * SNARF codes them better than any trie: the number of a key is made of the
- * eight bytes, the first one highest, that follow what all keys share; shorter
- * keys are filled up with zeros.  Numbers never decrease as keys increase.
- * Keys of the same number cannot be told apart.
+ * If a few evenly spread bytes tell keys apart (as in uuids), SNARF codes them
+ * better than any trie.  The number of a key is made of the eight bytes behind
+ * the prefix that all keys share, the first one highest; shorter keys are
+ * padded with zeros.  Numbers never decrease as keys increase.  Keys with the
+ * same number cannot be told apart.
  *
  * As with all filters, FILTER_YES for a point implies FILTER_YES for every
- * range that holds it: all keys below an end that is itself left out have
- * numbers below the end's, wherever that is made use of.
+ * range that holds it.  For an exclusive upper end the end's number is left
+ * out only if all keys below the end have smaller numbers.
  *
  * Root:
  *
@@ -35,7 +35,7 @@
 #define LEADING_ROOT_VERSION	1
 #define LEADING_ROOT_HEADER		4
 
-/* What all keys begin with is cut to this length. */
+/* The prefix that all keys share is cut to this length. */
 #define LEADING_MAX_SHARED		256
 
 typedef struct LeadingBuild LeadingBuild;
@@ -62,8 +62,8 @@ extern FilterAnswer leading_query(const uint8_t *root, uint32_t root_len,
 								  const FilterByteRange *range);
 
 /*
- * The ranks of what may be in the range, as filter_ranks_bytes(); keys of one
- * number are one.  estimate: as for snarf_ranks().
+ * The ranks of keys that may be in the range, as filter_ranks_bytes().  Keys
+ * with the same number have one rank.  estimate: as for snarf_ranks().
  */
 extern bool leading_ranks(const uint8_t *root, uint32_t root_len,
 						  FilterReader *reader, const FilterByteRange *range,

@@ -3,8 +3,8 @@
  * snarf.h
  *	  SNARF: range filters over 64-bit numbers.
  *
- * See snarf_page.h for the coding and the page layout.  filter.c is the
- * only caller; everybody else goes through filter.h.
+ * See snarf_page.h for the coding and the page layout.  filter.c and leading.c
+ * are the only callers; others use filter.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,8 +34,8 @@ extern FilterAnswer snarf_query(const uint8_t *root, uint32_t root_len,
 								uint64_t lo, uint64_t hi);
 
 /*
- * The ranks of the keys that may be in [lo, hi].  With estimate they are as
- * many as filter_count_u64() says, but need not be those.
+ * The ranks of the keys that may be in [lo, hi].  With estimate only their
+ * number is meaningful: it is that of filter_count_u64().
  */
 extern bool snarf_ranks(const uint8_t *root, uint32_t root_len,
 						FilterReader *reader, uint64_t lo, uint64_t hi,

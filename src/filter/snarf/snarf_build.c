@@ -4,19 +4,19 @@
  *	  Building a SNARF run from sorted numbers, in two passes.
  *
  * The first pass counts the distinct keys and packs them exactly, without
- * keeping the pages.  If that many pages are within the budget (or within two
- * bits per row, whichever is more), the second pass packs them again, for
- * good: an exact run.  Else the keys are shared out among the budget's pages,
+ * keeping the pages.  If these pages are within the budget (or within two bits
+ * per row, whichever is more), the second pass packs them again and keeps the
+ * pages: an exact run.  Else the keys are divided among the budget's pages,
  * and each page codes its keys as finely as it can.
  *
- * Pages get the same weight, not the same number of keys.  Where keys are
- * dense a few bits code them exactly, and more would be wasted on them: such
- * keys weigh less, and others get their bits.  Weights are found for stretches
- * of keys, from nothing but their number and the distance they span, and are
- * at most a cap with which all weights fit the budget.
+ * Pages get the same weight, not the same number of keys.  A few bits code
+ * dense keys exactly, and more would be wasted: such keys weigh less, and
+ * others get their bits.  The weight of a stretch of keys is computed from
+ * their number and the distance they span.  Weights have a cap, with which all
+ * fit the budget.
  *
- * The fences get the pages' first keys in full, so a range that reaches the
- * next page is known to hold a key: a query never reads two content pages.
+ * The fences have the pages' first keys in full, so a range that reaches the
+ * next page is known to have a key: a query never reads two content pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,10 +31,13 @@
 #include "filter/snarf/snarf.h"
 #include "filter/snarf/snarf_page.h"
 
-/* A block that does not fit what is left of a page is halved down to this. */
+/*
+ * A block that does not fit the rest of a page is halved, down to parts of
+ * this size.
+ */
 #define MIN_PART 64
 
-/* A key's weight is in quarters of a bit; pages are made for two bits. */
+/* A key's weight is in quarters of a bit, and two bits at least. */
 #define BIT_WEIGHT 4
 #define MIN_WEIGHT (2 * BIT_WEIGHT)
 #define MAX_WEIGHT (66 * BIT_WEIGHT)
@@ -54,7 +57,7 @@ struct SnarfBuild
 	uint32_t	nbuffered;
 	uint32_t	max_buffered;
 
-	/* Weighing keys by stretches */
+	/* Weighing keys by stretches. */
 	uint32_t	stretch;		/* keys of each */
 	uint32_t	stretch_left;	/* keys until this one ends */
 	uint64_t	stretch_start;	/* the key before its first one */
@@ -68,10 +71,10 @@ struct SnarfBuild
 	uint8_t    *pages;
 	FenceBuild *fences;
 
-	/* What pages look like for the most part, so that queries may guess */
+	/* The layout of most pages, so that queries may guess it. */
 	uint32_t	block_bytes;
 	uint32_t	low_bytes;
-	uint32_t	usual_pages;	/* pages that look so */
+	uint32_t	usual_pages;	/* pages with this layout */
 };
 
 /* Whole pages in so many bits, at least one. */
@@ -124,8 +127,8 @@ number_bytes(uint64_t number, uint8_t *bytes)
 }
 
 /*
- * Notes whether the blocks of the current page are of the usual size, which
- * that of a first page is taken for.
+ * Counts the current page if its blocks have the usual size.  The first page
+ * with several blocks sets the usual size.
  */
 static void
 note_usual_blocks(SnarfBuild *build)
@@ -177,7 +180,7 @@ finish_page(SnarfBuild *build)
 	build->npages++;
 }
 
-/* Adds keys to exact pages as one block or, at a page's end, more. */
+/* Adds keys to exact pages as one block or, at a page's end, as several. */
 static void
 pack_block(SnarfBuild *build, const uint64_t *keys, uint32_t n)
 {
@@ -194,7 +197,10 @@ pack_block(SnarfBuild *build, const uint64_t *keys, uint32_t n)
 	}
 }
 
-/* Packs the buffered keys exactly, but for those that may go on. */
+/*
+ * Packs the buffered keys exactly.  If more follow, those of a last block that
+ * may go on stay in the buffer.
+ */
 static void
 pack_buffered(SnarfBuild *build, bool more)
 {
@@ -235,8 +241,8 @@ weight_limit(const SnarfBuild *build)
 }
 
 /*
- * The weight of a key of a stretch that ends with this key: what coding it
- * exactly takes, rounded up and with a little for the directory.
+ * The weight of each key in the stretch that ends with this key: what coding
+ * it exactly takes, and half a bit for rounding and the directory.
  */
 static uint32_t
 stretch_weight(const SnarfBuild *build, uint64_t key)
@@ -348,8 +354,8 @@ lossy_pages(const SnarfBuild *build)
 }
 
 /*
- * Sets the cap on weights, the highest with which all fit the pages, and
- * their sum.  A sixteenth of the pages is for their directories.
+ * Sets the cap of weights, the highest with which all fit the pages, and the
+ * sum of weights.  A sixteenth of the pages is for their directories.
  */
 static void
 cap_weights(SnarfBuild *build)
@@ -373,7 +379,10 @@ cap_weights(SnarfBuild *build)
 	}
 }
 
-/* Between the passes: chooses exact or lossy, and the number of pages. */
+/*
+ * Called between the passes: chooses an exact or a lossy run, and the number
+ * of pages.
+ */
 void
 snarf_measure_end(SnarfBuild *build)
 {

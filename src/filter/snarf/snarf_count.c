@@ -1,26 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * snarf_count.c
- *	  About how many keys of a SNARF run are in a range.
+ *	  Counting about how many keys of a SNARF run are in a range.
  *
- * Each page knows how many keys are in the pages before, each block how many
- * it has.  So for either end of the range the way to its page is walked and
- * the keys below are counted within one block; no other content is read.
+ * Each page stores how many keys are in the pages before, each block how many
+ * it has.  So only the pages of the range's two ends are read, and keys are
+ * counted only within one block of each.
  *
- * The count is exact for exact blocks.  In a lossy one it takes in every key
- * that might be in the range: too many are counted, never too few, and only
- * such keys as share their position with an end of the range without being in
- * it.  That is one key in 2^(b-2) ends of ranges or so at b bits a key, and
- * fewer than SNARF_BLOCK_KEYS at each end whatever the keys are.  Where keys
- * have so few bits that a lossy block is a bitmap, which does not tell how
- * many keys a position has, the keys are taken to be spread evenly over the
- * positions that have any: there the error has the same bound, both ways.
+ * The count is exact for exact blocks.  In a lossy block it includes every key
+ * that might be in the range.  So it is never too low.  It includes keys
+ * outside the range only if they share their position with an end of the
+ * range.  At b bits a key that is one key for about 2^(b-2) ends, and always
+ * fewer than SNARF_BLOCK_KEYS at each end.  If keys have so few bits that a
+ * lossy block is a bitmap, the block does not tell how many keys a position
+ * has.  Then the keys are taken to be spread evenly over the positions that
+ * have any, and the count may be too high or too low within the same bound.
  *
  * The count is 0 where, and only where, a query answers NO.
  *
- * Who wants to know which keys these may be gets their ranks, from the first
- * one that may be in the range to the last one.  These are never too few;
- * bitmaps that do not tell say the most there can be.
+ * The ranks are those from the first key that may be in the range to the last
+ * one.  They are never too few: of bitmaps the most that there can be are
+ * taken.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,12 +31,12 @@
 #include "filter/snarf/snarf.h"
 #include "filter/snarf/snarf_view.h"
 
-/* What of a rank is wanted where it is not known. */
+/* What is wanted of a rank that is not known exactly. */
 typedef enum RankWanted
 {
 	RANK_ESTIMATE,
-	RANK_AT_LEAST,				/* no more keys than there are */
-	RANK_AT_MOST				/* no fewer */
+	RANK_AT_LEAST,				/* a lower bound */
+	RANK_AT_MOST				/* an upper bound */
 } RankWanted;
 
 /* The keys of a block, its first one included. */
@@ -62,8 +62,9 @@ count_ones(const uint8_t *bits, uint64_t n)
 }
 
 /*
- * How many keys coded in a bitmap have a position below limit?  Where keys
- * share positions that is not known: an estimate, or what is certain.
+ * Sets *rank to how many keys coded in a bitmap have a position below limit.
+ * If keys share positions, it is an estimate or a bound.  False if the block
+ * is damaged.
  */
 static bool
 rank_bitmap(const SnarfBlockView *block, uint64_t limit, RankWanted wanted,
@@ -116,8 +117,9 @@ rank_elias_fano(const SnarfBlockView *block, uint64_t limit, uint32_t *rank)
 }
 
 /*
- * How many of a block's keys after its first one are at a smaller distance
- * than this one, or at this one too?
+ * Sets *rank to how many of a block's keys after its first one are at a
+ * smaller distance than this; if inclusive, also those at this distance.
+ * False if the block is damaged.
  */
 static bool
 rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
@@ -150,8 +152,8 @@ rank_in_block(const SnarfBlockView *block, uint64_t distance, bool inclusive,
 }
 
 /*
- * How many keys of the run, up to the end of this page, are below key, or
- * equal to it?  False if the page is damaged.
+ * Sets *rank to how many keys of the run, up to the end of this page, are
+ * below key; if inclusive, or equal to it.  False if the page is damaged.
  */
 static bool
 rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
@@ -174,7 +176,7 @@ rank_in_page(const SnarfPageView *view, uint64_t key, bool inclusive,
 	if (view->shift > 0 && !inclusive &&
 		snarf_position(distance, block.scale) == 0)
 	{
-		/* Some keys of the block before may be at or above this one. */
+		/* Some keys of the block before may be at or above key. */
 		if (index == 0)
 			return true;
 		index--;

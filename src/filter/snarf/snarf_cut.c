@@ -3,15 +3,15 @@
  * snarf_cut.c
  *	  Where the blocks of a SNARF page begin and end.
  *
- * A block is well used when its keys are spread evenly.  A large gap within a
- * block, or a part much denser than the rest, spends bits on telling where no
- * keys are: what a block costs when coded exactly measures that, in both kinds
- * of run.  (Coded exactly it is the size; coded lossily a bit of it that is
- * not there is a bit of resolution lost.)  A block is cut in two as long as
- * that costs less, the new block's directory entry included; candidates are
- * the largest gap and the middle.  The idea of choosing partitions by their
- * cost is that of partitioned Elias-Fano indexes (Ottaviano and Venturini,
- * SIGIR 2014), done greedily.
+ * A block is used well if its keys are spread evenly.  A large gap within a
+ * block, or a part much denser than the rest, costs bits that tell where no
+ * keys are.  The size of a block when coded exactly measures this, in both
+ * kinds of run: in lossy runs each bit that is missing is a bit of resolution
+ * lost.  A block is cut in two as long as this costs less, the new block's
+ * directory entry included.  Candidates are the largest gap and the middle.
+ * The idea of choosing partitions by their cost is that of partitioned
+ * Elias-Fano indexes (Ottaviano and Venturini, SIGIR 2014); here it is done
+ * greedily.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
 
 #include "filter/snarf/snarf_page.h"
 
-/* What snarf_cut() works on. */
+/* The state of snarf_cut(). */
 typedef struct Cutting
 {
 	const uint64_t *keys;
@@ -70,7 +70,7 @@ largest_gap(const uint64_t *keys, uint32_t from, uint32_t to)
 		uint64_t	gap = keys[i] - keys[i - 1];
 		bool		larger = gap > largest;
 
-		/* Selected, not branched on: this loop is a good part of a build. */
+		/* Selected without a branch: this loop is a good part of a build. */
 		at = larger ? i : at;
 		largest = larger ? gap : largest;
 	}
@@ -78,9 +78,9 @@ largest_gap(const uint64_t *keys, uint32_t from, uint32_t to)
 }
 
 /*
- * Cuts keys [from, to) as far as it pays and notes the ends of the blocks.
- * Every cut saves at least SNARF_BLOCK_BITS, so the depth is bounded by the
- * bits of a block, and small in practice.
+ * Cuts keys [from, to) as long as it pays, and notes the ends of the blocks.
+ * Every cut saves at least SNARF_BLOCK_BITS, so the depth of recursion is
+ * bounded by the bits of a block, and small in practice.
  */
 static void
 cut_range(Cutting *cutting, uint32_t from, uint32_t to)
@@ -120,9 +120,10 @@ cut_range(Cutting *cutting, uint32_t from, uint32_t to)
 }
 
 /*
- * Cuts n <= SNARF_BLOCK_KEYS ascending distinct keys into blocks of at least
- * min_keys (but for the last): returns their number and sets their ends.
- * Where more keys follow, a last block of several is left out, it may go on.
+ * Cuts n <= SNARF_BLOCK_KEYS ascending distinct keys into blocks.  All but the
+ * last have at least min_keys.  Returns the number of blocks and sets their
+ * ends.  If more keys follow and there are several blocks, the last one is
+ * left out, since it may go on.
  */
 uint32_t
 snarf_cut(const uint64_t *keys, uint32_t n, bool more, uint32_t min_keys,

@@ -4,8 +4,8 @@
  *	  Building SNARF's content pages; snarf_page.h has the layout.
  *
  * A page is built either block by block, each coded exactly, until one does
- * not fit (snarf_page_add), or from all the keys it is to hold, with all the
- * resolution that there is room for (snarf_page_fill).
+ * not fit (snarf_page_add); or from all its keys, with the highest resolution
+ * that there is room for (snarf_page_fill).
  *
  *-------------------------------------------------------------------------
  */
@@ -22,13 +22,13 @@
 #define DATA_SLACK 16
 
 /*
- * Resolutions, in positions per key, are numbered: those of a power of two
- * are 1/256 of it apart.  The least is 1/16, the greatest 2^64.
+ * Resolutions, in positions per key, are numbered.  There are 256 equal steps
+ * from each power of two to the next.  The least is 1/16.
  */
 #define RESOLUTION_STEPS	256
 #define RESOLUTION_MAX		(68 * RESOLUTION_STEPS)
 
-/* Blocks of fewer positions are where their first keys are. */
+/* The beginnings of blocks are not shifted if one has fewer positions. */
 #define MIN_POSITIONS 64
 
 /* How the positions of a block are coded, and in how many bytes. */
@@ -46,13 +46,16 @@ snarf_page_create(uint32_t page_size)
 
 	page->page_size = page_size;
 
-	/* Here, as keys may be added in memory contexts that do not last. */
+	/*
+	 * Allocated here, since keys may be added in memory contexts that do not
+	 * last.
+	 */
 	page->max_blocks = 64;
 	page->blocks = filter_alloc(page->max_blocks * sizeof(SnarfBlock));
 	return page;
 }
 
-/* From now on the page keeps the data it is given. */
+/* From now on the page keeps its blocks' data. */
 void
 snarf_page_keep_data(SnarfPage *page)
 {
@@ -106,8 +109,8 @@ directory_size(uint32_t nblocks, uint64_t distance)
 }
 
 /*
- * The smallest coding of ncoded positions when the last one is at most last.
- * Positions that end earlier take as many bytes or fewer with the same code.
+ * The smallest coding of ncoded positions up to last.  Positions that end
+ * earlier take no more bytes with the same code.
  */
 static SnarfCoding
 choose_coding(uint32_t ncoded, uint64_t last)
@@ -156,7 +159,7 @@ encode_elias_fano(const SnarfBlock *block, const uint64_t *keys, uint8_t *data)
 		uint64_t	bit = (uint64_t) i * low;
 		uint8_t    *p = data + (bit >> 3);
 
-		/* One store of eight bytes where that is enough. */
+		/* One store of eight bytes, if that is enough. */
 		if (low <= 57)
 			bits_store64(p, bits_load64(p) |
 						 (position & low_mask) << (bit & 7));
@@ -168,7 +171,7 @@ encode_elias_fano(const SnarfBlock *block, const uint64_t *keys, uint8_t *data)
 
 /*
  * Notes how many zeros are before some of a block's high bits, so that queries
- * look at only a part of them.
+ * look at a part of them only.
  */
 static void
 take_samples(SnarfBlock *block, const uint8_t *high, uint64_t nbits)
@@ -191,8 +194,8 @@ take_samples(SnarfBlock *block, const uint8_t *high, uint64_t nbits)
 
 /*
  * Codes a block's keys by Elias-Fano behind the page's data, with samples.
- * Returns its bytes, which may be less than planned, as the last position may
- * be smaller than there was room for.
+ * Returns its bytes.  They may be fewer than planned, since the last position
+ * may be smaller than planned.
  */
 static uint32_t
 place_elias_fano(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
@@ -208,7 +211,7 @@ place_elias_fano(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
 	return low + high;
 }
 
-/* Puts the data of a block, for which there is room, behind the page's. */
+/* Puts the data of a block behind the page's.  There must be room. */
 static void
 place_block(SnarfPage *page, SnarfBlock *block, const uint64_t *keys)
 {
@@ -244,8 +247,8 @@ describe_exact(SnarfBlock *block, const uint64_t *keys, uint32_t n)
 }
 
 /*
- * Lets the page's last block, a run of consecutive keys, go on with these n
- * ones; false if they are not what follows.
+ * Extends the page's last block by these n keys, if it is a run of consecutive
+ * keys and they follow it; else false.
  */
 static bool
 extend_run(SnarfPage *page, const uint64_t *keys, uint32_t n)
@@ -267,7 +270,7 @@ extend_run(SnarfPage *page, const uint64_t *keys, uint32_t n)
 
 /*
  * Adds n <= SNARF_BLOCK_KEYS ascending distinct keys as a block that is coded
- * exactly.  False, and nothing is done, where it does not fit the page.
+ * exactly.  If it does not fit, returns false and does nothing.
  */
 bool
 snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
@@ -287,7 +290,7 @@ snarf_page_add(SnarfPage *page, const uint64_t *keys, uint32_t n)
 	return true;
 }
 
-/* The last position that ncoded keys may take at a numbered resolution. */
+/* The last position that ncoded keys may have at a numbered resolution. */
 static uint64_t
 last_position(uint32_t ncoded, uint32_t resolution)
 {
@@ -306,8 +309,8 @@ last_position(uint32_t ncoded, uint32_t resolution)
 }
 
 /*
- * The coding of a block at a resolution.  Sets the last position, which is
- * that of exact coding where the resolution allows it.
+ * The coding of a block at a resolution.  Sets *last to the last position; it
+ * is the block's span, as in exact coding, if the resolution allows that.
  */
 static SnarfCoding
 coding_at(const SnarfBlock *block, uint32_t resolution, uint64_t *last)
@@ -325,8 +328,8 @@ coding_at(const SnarfBlock *block, uint32_t resolution, uint64_t *last)
 }
 
 /*
- * The largest factor, in the form the pages hold, that gives the greatest
- * distance, span >= positions, a position less than positions.
+ * The largest factor, in the form stored in pages, with which distance span
+ * gets a position less than positions; span >= positions.
  *
  * It is positions / (span + 1) rounded down, found as a quotient of about 12
  * bits of both numbers shifted to the top of their words.
@@ -355,15 +358,15 @@ snarf_choose_scale(uint64_t positions, uint64_t span)
 		exponent = 63;
 	}
 
-	/* That one means something else. */
+	/* This value would be SNARF_EXACT_SCALE. */
 	if (exponent == 63 && mantissa == 2047)
 		mantissa--;
 	return (uint16_t) ((mantissa - 1024) << 6 | exponent);
 }
 
 /*
- * Into how many parts of one size keys are cut where nothing is to be gained
- * from other cuts: as many as those of the last page, if that will do.
+ * Into how many parts of equal size keys are cut before other cuts: as many as
+ * in the last page, if they then have a suitable size.
  */
 static uint32_t
 choose_parts(SnarfPage *page, uint32_t n)
@@ -417,7 +420,7 @@ page_directory_size(const SnarfPage *page)
 	return directory_size(nblocks, distance >> page->shift);
 }
 
-/* Do the page's blocks fit at this resolution, coded by Elias-Fano? */
+/* Do the page's blocks fit at this resolution? */
 static bool
 fits_at(const SnarfPage *page, uint32_t resolution)
 {
@@ -453,8 +456,8 @@ find_resolution(const SnarfPage *page, uint32_t *resolution)
 }
 
 /*
- * Cuts the keys into blocks such that a quarter of the page at most goes to
- * the directory, and finds the resolution for them.
+ * Cuts the keys into blocks so that the directory takes at most a quarter of
+ * the page.  Returns the resolution for them.
  */
 static uint32_t
 plan_page(SnarfPage *page, const uint64_t *keys, uint32_t n)
@@ -473,8 +476,8 @@ plan_page(SnarfPage *page, const uint64_t *keys, uint32_t n)
 }
 
 /*
- * Sets codes and scales of the page's blocks at a resolution; true if all are
- * exact ones.
+ * Sets codes and scales of the page's blocks at a resolution.  True if all
+ * blocks are exact.
  */
 static bool
 choose_scales(SnarfPage *page, uint32_t resolution)
@@ -506,9 +509,9 @@ choose_scales(SnarfPage *page, uint32_t resolution)
 
 /*
  * By how many bits the distances of the page's blocks may be shifted.  A
- * position has 2^exponent numbers or more; an eighth of that is what the first
- * key of a block adds to what it keeps from being denied.  Blocks of
- * MIN_POSITIONS are long enough to stay in order.
+ * position covers 2^exponent numbers or more.  A shift moves the beginning of
+ * a block by at most an eighth of that.  Blocks of MIN_POSITIONS are long
+ * enough to stay in order.
  */
 static unsigned
 greatest_shift(const SnarfPage *page)
@@ -549,7 +552,7 @@ move_beginnings(SnarfPage *page)
 
 /*
  * Shifts the distances of a page's blocks, if that saves bytes, and spends
- * these on a higher resolution than the one given.  Sets scales for it.
+ * these on a higher resolution than the given one.  Sets the scales.
  */
 static void
 shift_distances(SnarfPage *page, uint32_t resolution)
@@ -561,14 +564,14 @@ shift_distances(SnarfPage *page, uint32_t resolution)
 	unsigned	kept;
 	uint32_t	higher;
 
-	/* One less, as the resolution will be higher. */
+	/* One less, since the resolution will be higher. */
 	if (most > 1)
 		most--;
 	kept = 8 * byte_width(distance >> most);
 	if (bits <= kept)
 		return;
 
-	/* No more than what brings this number of bytes. */
+	/* No more than is needed for this number of bytes. */
 	page->shift = bits - kept;
 	if (find_resolution(page, &higher))
 	{
@@ -585,9 +588,9 @@ shift_distances(SnarfPage *page, uint32_t resolution)
 }
 
 /*
- * Makes the page hold all n ascending distinct keys at the highest resolution
- * it has room for.  True if that made it an exact one.  The caller sees to it
- * that the page has two bits per key or more.
+ * Fills the page with all n ascending distinct keys, at the highest resolution
+ * that it has room for.  True if all blocks are exact.  The page must have at
+ * least two bits per key.
  */
 bool
 snarf_page_fill(SnarfPage *page, const uint64_t *keys, uint32_t n)
@@ -630,7 +633,7 @@ snarf_page_write(SnarfPage *page, uint8_t *out)
 
 		page->rank += block->nkeys;
 		if (block->code == SNARF_CODE_RUN)
-			ncoded = 0;			/* more than fit here */
+			ncoded = 0;			/* its count may not fit here; scale has it */
 		if (i > 0)
 			bits_write(firsts, (uint64_t) (i - 1) * width * 8, width * 8,
 					   (block->begin - base) >> page->shift);

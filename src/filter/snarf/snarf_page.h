@@ -3,34 +3,34 @@
  * snarf_page.h
  *	  How SNARF codes keys, and the layout of its pages.
  *
- * SNARF (Vaidya et al., PVLDB 2022) maps each key through a monotone model of
- * the keys' distribution to a position in a sparse bit array, and codes the
- * positions that are taken.  A range may hold a key only if a position
- * between those of its ends is taken.
+ * SNARF (Vaidya et al., PVLDB 2022) maps each key by a monotone model of the
+ * keys' distribution to a position in a sparse bit array, and codes the
+ * positions that are taken.  A range may hold a key only if a position from
+ * that of its lower end to that of its upper end is taken.
  *
- * Here the model is piecewise linear with a piece per *block* of up to
- * SNARF_BLOCK_KEYS keys.  A block stores its first key as it is: the knots of
- * the model are exact, a range that holds one needs no further look, and any
- * other range lies within one block.  The piece of a block is a factor,
+ * Here the model is piecewise linear, with a piece for each *block* of up to
+ * SNARF_BLOCK_KEYS keys.  A block stores its first key exactly.  A range that
+ * holds a first key needs no further look, and any other range lies within one
+ * block.  The piece of a block is a factor,
  *
  *		position(key) = floor((key - first) * mantissa / 2^(11 + exponent))
  *
- * in integers only, so that build and query agree on every machine, and
- * greater keys never have smaller positions.  The factor is chosen so that
- * the block's last key just gets the last position: the gap from there to
- * the next block is free of false positives.  Blocks end where keys leave
- * large gaps.  Where a block's share of the page is large enough for
- * position = key - first, it is coded so and answers are exact.
+ * in integers only.  So build and query agree on every machine, and greater
+ * keys never have smaller positions.  The factor is chosen so that the block's
+ * last key gets the last position: so there are no false positives in the gap
+ * up to the next block.  Blocks end where keys leave large gaps.  If a block's
+ * share of the page is large enough for position = key - first, it is coded
+ * this way and answers are exact.
  *
  * The positions of the keys after the first are coded in one of these ways:
  * - Elias-Fano: the low bits of each side by side, then for each value of the
  *	 remaining high bits a 1 per key and a closing 0;
  * - a bitmap of positions, where they are dense;
- * - nothing but their number, where the keys are consecutive.
+ * - only their number, if the keys are consecutive.
  *
  * On a page without an exact block, blocks begin a little before their first
  * key, at a multiple of 2^shift from the page's first key, which saves bytes.
- * There a block's first key counts as being anywhere at position 0.
+ * On such a page a block's first key may be anywhere in position 0.
  *
  * A page is self-contained.  Its directory is at its end, so that loads of
  * eight bytes that begin within a block's data never leave the page.
@@ -82,7 +82,10 @@
 /* The most keys a run of consecutive keys holds. */
 #define SNARF_RUN_KEYS		65536
 
-/* Bits of Elias-Fano's high bits from sample to sample, and no sample. */
+/*
+ * How many of Elias-Fano's high bits are between samples; and the value that
+ * means no sample.
+ */
 #define SNARF_SAMPLE_BITS	512
 #define SNARF_NO_SAMPLE		0xFFF
 
@@ -97,10 +100,13 @@
 /* Position = distance. */
 #define SNARF_EXACT_SCALE	0xFFFF
 
-/* What starting another block costs, in bits, when blocks are cut. */
+/* The cost of another block, in bits, when blocks are cut. */
 #define SNARF_BLOCK_BITS	104
 
-/* The one model: the position of a key so far from its block's first key. */
+/*
+ * The model: the position of a key at this distance from its block's
+ * beginning.
+ */
 static BITS_INLINE uint64_t
 snarf_position(uint64_t distance, uint16_t scale)
 {
@@ -125,7 +131,7 @@ typedef struct SnarfBlock
 	uint64_t	span;			/* last key - begin */
 	uint32_t	nkeys;
 	uint32_t	start;			/* of its data */
-	uint32_t	bytes;			/* of its data, or more */
+	uint32_t	bytes;			/* of its data, at most */
 	uint16_t	code;
 	uint16_t	scale;
 	uint16_t	samples[2];
@@ -136,7 +142,7 @@ typedef struct SnarfPage
 {
 	uint32_t	page_size;
 	uint64_t	rank;			/* keys of the pages written before */
-	uint32_t	parts;			/* the last page was cut into at least */
+	uint32_t	parts;			/* of the last page, see choose_parts() */
 	unsigned	shift;			/* blocks begin at multiples of 2^shift */
 	uint8_t    *data;
 	uint32_t	data_len;

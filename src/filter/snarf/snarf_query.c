@@ -3,11 +3,12 @@
  * snarf_query.c
  *	  Asking a SNARF run whether it may hold a key of a range.
  *
- * The root's least and greatest key come first, then the fences, which lead
- * to the one content page, then the page's directory, which leads to the one
- * block whose piece of the model covers the range.
+ * A query compares the root's least and greatest key first.  Then the fences
+ * lead to one content page, and the page's directory to the one block whose
+ * piece of the model covers the range.
  *
- * Damaged pages answer FILTER_UNKNOWN or anything; see snarf_view.h.
+ * Damaged pages may give any answer, FILTER_UNKNOWN if the damage is noticed;
+ * see snarf_view.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,18 +20,18 @@
 #include "filter/snarf/snarf_view.h"
 
 /*
- * Mostly no more keys than FEW_KEYS share their high bits.  They are looked at
- * all alike, those that are not there as well, since mispredicting what to do
- * costs more; with low bits of up to FEW_MAX_WIDTH that reads nothing past the
- * page's directory.
+ * Mostly no more than FEW_KEYS keys share their high bits.  So FEW_KEYS places
+ * are always looked at, even if there are fewer keys: a mispredicted branch
+ * would cost more.  With low bits of up to FEW_MAX_WIDTH this reads nothing
+ * behind the page's directory.
  */
 #define FEW_KEYS		4
 #define FEW_MAX_WIDTH	32
 
 /*
- * Evenly drawn keys are some 30 places off those that they would have if they
- * were evenly spread.  Where blocks have more low bytes than that, so many
- * places are often more than the two nearest cache lines.
+ * Random keys are some 30 places away from where they would be if they were
+ * evenly spread.  In blocks with more low bytes than this, so many places are
+ * often more than the two nearest cache lines.
  */
 #define MANY_LOW_BYTES	512
 
@@ -59,8 +60,8 @@ query_bitmap(const SnarfBlockView *block, uint64_t first, uint64_t last)
 }
 
 /*
- * Starts to load the high bits to be searched and the low bits where the keys
- * with this high value are if keys are spread evenly.
+ * Starts loading the high bits to be searched, and the low bits of the keys
+ * with this high value, where they are if keys are spread evenly.
  */
 static BITS_INLINE void
 prefetch_elias_fano(const SnarfBlockView *block, const uint8_t *high_bits,
@@ -80,8 +81,8 @@ prefetch_elias_fano(const SnarfBlockView *block, const uint8_t *high_bits,
 }
 
 /*
- * Has one of the run keys from index on, all with the same high bits, low
- * bits from first to last?  Looks at FEW_KEYS without a branch.
+ * Does one of run keys from index on, which all have the same high bits, have
+ * low bits from first to last?  Looks at FEW_KEYS places without a branch.
  */
 static BITS_INLINE bool
 few_keys_meet(const uint8_t *lows, unsigned width, uint32_t index,
@@ -100,8 +101,8 @@ few_keys_meet(const uint8_t *lows, unsigned width, uint32_t index,
 }
 
 /*
- * Is a position from first to last among those of the keys whose high bits
- * are that of first and whose ones begin at start, or of the keys after them?
+ * Is a position from first to last taken?  start is where the ones of the keys
+ * with the high bits of first begin.
  */
 static FilterAnswer
 query_successor(const SnarfBlockView *block, const uint8_t *high,
@@ -161,7 +162,10 @@ query_elias_fano(const SnarfBlockView *block, uint64_t first, uint64_t last,
 	if (start == nbits)
 		return FILTER_NO;
 
-	/* Before start there are first_high zeros, the rest are ones: keys. */
+	/*
+	 * Before start there are first_high zeros; the other bits are ones, one
+	 * for each key.
+	 */
 	index = (uint32_t) (start - first_high);
 	word = ~bits_load64(high + (start >> 3)) >> (start & 7);
 	left = nbits - start;
@@ -177,8 +181,8 @@ query_elias_fano(const SnarfBlockView *block, uint64_t first, uint64_t last,
 }
 
 /*
- * Is a key after the block's first one at a distance from lo to hi?  Where
- * blocks begin before their first keys (shifted), or is the first one?
+ * Is a key after the block's first one at a distance from lo to hi?  If blocks
+ * begin before their first keys (shifted), the first key counts, too.
  */
 static BITS_INLINE FilterAnswer
 query_block(const SnarfBlockView *block, uint64_t lo, uint64_t hi,
@@ -211,7 +215,7 @@ query_page(const uint8_t *page, uint32_t page_size, uint64_t lo, uint64_t hi,
 	if (!snarf_open_page(&view, page, page_size))
 		return FILTER_UNKNOWN;
 
-	/* The last block that begins at or before hi: any later one is past it. */
+	/* Only the last block that begins at or before hi can have such a key. */
 	if (hi < view.base)
 		return FILTER_NO;
 	if (lo <= view.base)
@@ -245,11 +249,11 @@ query_page_portable(const uint8_t *page, uint32_t page_size, uint64_t lo,
 }
 
 /*
- * Starts to load what a query will want if the keys of the page are spread
- * evenly in blocks of the usual size: else its directory and its data would
- * be waited for one after the other.  Which of the data these are may be
- * guessed wrong, which costs little.  (Always inline, since gcc drops calls of
- * functions that do nothing but this.)
+ * Starts loading the directory, and the data that a query will need if the
+ * keys of the page are spread evenly in blocks of the usual size.  Without
+ * this the query would wait first for the directory and then for the data.  A
+ * wrong guess costs little.  (Always inline, since gcc drops calls of
+ * functions that only prefetch.)
  */
 static BITS_INLINE void
 prefetch_guess(const SnarfRoot *root, const uint8_t *page, uint32_t page_size,

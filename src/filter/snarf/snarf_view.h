@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * snarf_view.h
- *	  Reading SNARF's root and pages: where a number is, Elias-Fano.
+ *	  Reading SNARF's root and pages.
  *
- * Pages may be damaged.  Whatever is read is checked against the page's
- * bounds before it is used as an offset: what cannot be is refused, none makes
- * a query leave its page or take longer than looking at all of a block.  The
- * directory's twenty bytes and more behind a block's data make loads of eight
- * bytes safe that begin in them.
+ * Pages may be damaged.  Whatever is read is checked against the page's bounds
+ * before it is used as an offset.  So no query leaves its page, or takes
+ * longer than looking at all of a block.  Loads of eight bytes that begin in a
+ * block's data are safe, since the directory behind the data has more than
+ * twenty bytes.
  *
- * All is inline, since it is compiled twice, see BITS_TARGET.
+ * All functions are inline, since they are compiled twice, see BITS_TARGET.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,8 +20,8 @@
 #include "filter/snarf/snarf_page.h"
 
 /*
- * So few numbers are all compared, which the processor does side by side; the
- * steps of a binary search wait for each other.
+ * Up to so many numbers are all compared, which the processor does side by
+ * side.  The steps of a binary search wait for each other.
  */
 #define SNARF_LINEAR_SEARCH 16
 
@@ -82,7 +82,7 @@ snarf_open_root(SnarfRoot *root, const uint8_t *data, uint32_t len,
 	return true;
 }
 
-/* May a key be in [lo, hi], by the least and the greatest one alone? */
+/* May a key be in [lo, hi], by the least and the greatest key alone? */
 static BITS_INLINE bool
 snarf_root_meets(const SnarfRoot *root, uint64_t lo, uint64_t hi)
 {
@@ -102,8 +102,8 @@ snarf_find_page(const SnarfRoot *root, FilterReader *reader, uint64_t lo,
 }
 
 /*
- * Opens a page; false if its directory does not fit it, or it is coded in a
- * way that this version does not know.
+ * Opens a page; false if its directory does not fit it, or it has another
+ * magic number.
  */
 static BITS_INLINE bool
 snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
@@ -111,7 +111,7 @@ snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
 	const uint8_t *trailer = page + page_size - SNARF_TRAILER;
 	uint32_t	directory;
 
-	/* All of a usual directory at once, not a cache miss at each step. */
+	/* Loads a usual directory at once, to avoid a cache miss at each step. */
 	__builtin_prefetch(trailer - 64);
 	__builtin_prefetch(trailer - 128);
 	__builtin_prefetch(trailer - 192);
@@ -136,7 +136,7 @@ snarf_open_page(SnarfPageView *view, const uint8_t *page, uint32_t page_size)
 
 /*
  * How many of the n numbers of width bytes are <= value.  Loads may reach
- * into what follows them, which in a page is 16 bytes and more.
+ * behind the numbers, where a page has at least 16 bytes more.
  */
 static BITS_INLINE uint32_t
 snarf_count_firsts(const uint8_t *firsts, uint32_t n, uint32_t width,
@@ -171,8 +171,8 @@ snarf_block_begin(const SnarfPageView *view, uint32_t index)
 }
 
 /*
- * The last block that begins at or before key >= base; sets *begin to where,
- * less base.
+ * The last block that begins at or before key; key >= base.  Sets *begin to
+ * where it begins, less base.
  */
 static BITS_INLINE uint32_t
 snarf_find_block(const SnarfPageView *view, uint64_t key, uint64_t *begin)
@@ -210,8 +210,8 @@ snarf_open_block(const SnarfPageView *view, uint32_t index,
 }
 
 /*
- * Where a search for the high-th zero of Elias-Fano's high bits begins, by the
- * block's samples; *before is the number of zeros before.
+ * Where the search for zero number high of Elias-Fano's high bits begins, by
+ * the block's samples.  Sets *before to the number of zeros before.
  */
 static BITS_INLINE uint32_t
 snarf_find_sample(const SnarfBlockView *block, uint64_t high, uint64_t *before)
@@ -226,9 +226,9 @@ snarf_find_sample(const SnarfBlockView *block, uint64_t high, uint64_t *before)
 }
 
 /*
- * How many of the eight words from p on are before the one that has the
- * high-th zero, and how many zeros those have.  Looking at all of them costs
- * less than a branch that nobody can predict.
+ * How many of the eight words from p on are before the one that has zero
+ * number high.  Sets *skipped to their number of zeros.  Looking at all of
+ * them costs less than a branch that cannot be predicted.
  */
 static BITS_INLINE uint32_t
 snarf_skip_words(const uint8_t *p, uint64_t high, uint64_t *skipped)
@@ -249,8 +249,8 @@ snarf_skip_words(const uint8_t *p, uint64_t high, uint64_t *skipped)
 }
 
 /*
- * Where in Elias-Fano's high bits the ones of value high begin: behind its
- * high-th zero.  Returns nbits where there is no such place.
+ * Where in Elias-Fano's high bits the ones of value high begin: behind zero
+ * number high.  nbits if there is no such place.
  */
 static BITS_INLINE uint64_t
 snarf_find_high(const SnarfBlockView *block, const uint8_t *bits,
@@ -285,7 +285,10 @@ snarf_find_high(const SnarfBlockView *block, const uint8_t *bits,
 	return pos < nbits ? pos : nbits;
 }
 
-/* The next bit of a kind (set if ones) from pos on, or nbits. */
+/*
+ * The position of the next set bit (if ones; else of the next zero bit) from
+ * pos on, or nbits.
+ */
 static BITS_INLINE uint64_t
 snarf_next_bit(const uint8_t *bits, uint64_t nbits, uint64_t pos, bool ones)
 {

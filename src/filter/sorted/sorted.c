@@ -3,8 +3,7 @@
  * sorted.c
  *	  Asking and reading sorted runs; sorted.h has the layout of their pages.
  *
- * Pages may be damaged: whatever they say about lengths is checked before it is
- * followed.
+ * Pages may be damaged: all lengths in them are checked before they are used.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,7 +33,7 @@ sorted_is_root(const uint8_t *root, uint32_t root_len)
 	return root_len > 0 && root[0] == SORTED_ROOT_MAGIC;
 }
 
-/* Opens a root; false if it is none. */
+/* Opens a root; false if it is not that of a sorted run. */
 static bool
 root_open(SortedRoot *root, const uint8_t *data, uint32_t len)
 {
@@ -56,7 +55,7 @@ sorted_depth(const uint8_t *root, uint32_t root_len)
 	return root[SORTED_ROOT_HEADER + 1] + 1;
 }
 
-/* Opens a content page; false if it is none. */
+/* Opens a content page; false if it is damaged. */
 static bool
 page_open(SortedPage *page, const uint8_t *data, uint32_t page_size)
 {
@@ -81,7 +80,9 @@ page_open(SortedPage *page, const uint8_t *data, uint32_t page_size)
 	return true;
 }
 
-/* What follows the prefix in key i; false if that is damaged. */
+/*
+ * Sets *rest to the part of key i behind the prefix; false if it is damaged.
+ */
 static inline bool
 page_rest(const SortedPage *page, uint32_t i, FilterBytes *rest)
 {
@@ -105,8 +106,8 @@ page_rest(const SortedPage *page, uint32_t i, FilterBytes *rest)
 }
 
 /*
- * Counts the keys of the page below a key, or, with or_equal, up to it.  False if
- * the page is damaged.
+ * Counts the keys of the page that are below a key; with or_equal also the key
+ * itself.  False if the page is damaged.
  */
 static bool
 page_position(const SortedPage *page, FilterBytes key, bool or_equal,
@@ -153,9 +154,10 @@ read_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
 }
 
 /*
- * See sorted.h.  Behind the fences' page the search goes on only if the range
- * does; mostly the next page's first key is then in it.  (Separators that were cut
- * may lead too far to the left.)
+ * See sorted.h.  If no key of the page is at or above the range's beginning,
+ * the search goes on in the next page, if the range crosses into it.  Mostly
+ * that page's first key is then in the range.  (Separators that were cut may
+ * lead too far to the left.)
  */
 FilterAnswer
 sorted_query(const uint8_t *root_data, uint32_t root_len,
@@ -194,7 +196,10 @@ sorted_query(const uint8_t *root_data, uint32_t root_len,
 	return first < end ? FILTER_YES : FILTER_NO;
 }
 
-/* How many keys of the run are below a key, or up to it?  False for damage. */
+/*
+ * Counts the keys of the run that are below a key; with or_equal also the key
+ * itself.  False if pages are damaged.
+ */
 static bool
 rank_of(const SortedRoot *root, FilterReader *reader, FilterBytes key,
 		bool or_equal, uint64_t *rank)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sorted.h
- *	  Sorted runs: all keys, as they are, in pages under fences.
+ *	  Sorted runs: the keys themselves, in pages under fences.
  *
- * No filter in the strict sense, since it is never wrong: FILTER_YES means that a
- * key of the run is in the range.  It takes more room than a filter, but it can be
- * built in one pass, read back, and merged with others.
+ * A sorted run is never wrong: FILTER_YES means that a key of the run is in
+ * the range.  It takes more room than a filter, but it can be built in one
+ * pass, read back, and merged with others.
  *
  * Keys are byte strings; numbers are their eight bytes, the highest first.
  *
@@ -41,8 +41,8 @@
 typedef struct SortedBuild SortedBuild;
 
 /*
- * Builds a run of ascending keys; one that comes twice in a row is taken once.
- * Pages must have room for a key and SORTED_PAGE_HEADER bytes.
+ * Builds a run of ascending keys.  Duplicates are dropped.  A page must have
+ * room for a key and SORTED_PAGE_HEADER bytes.
  */
 extern SortedBuild *sorted_build_begin(uint32_t page_size, uint32_t root_max);
 extern void sorted_add(SortedBuild *build, FilterBytes key);
@@ -53,7 +53,7 @@ extern void sorted_build_end(SortedBuild *build, FilterRun *run);
 /* Is this the root of a sorted run, and not of a filter? */
 extern bool sorted_is_root(const uint8_t *root, uint32_t root_len);
 
-/* How many pages does a question for one key read?  0 where the root is damaged. */
+/* How many pages a question for one key reads; 0 if the root is damaged. */
 extern uint32_t sorted_depth(const uint8_t *root, uint32_t root_len);
 
 /* Is a key in the range? */
@@ -81,20 +81,20 @@ typedef struct SortedPage
 	uint64_t	rank;			/* of the first key */
 } SortedPage;
 
-/* Reading all keys of a run, in order. */
+/* The state of reading all keys of a run in order. */
 typedef struct SortedCursor
 {
 	FilterReader *reader;
 	uint32_t	npages;
 	uint32_t	next_page;
-	uint32_t	next;			/* key of the page at hand */
+	uint32_t	next;			/* number of the next key of page */
 	SortedPage	page;
 	uint8_t		key[FILTER_MAX_KEY];
 } SortedCursor;
 
 /*
- * Begins to read a run.  Nobody else may use the reader in between.  False where
- * the root is damaged.
+ * Begins to read a run.  Until the end nobody else may use the reader.  False
+ * if the root is damaged.
  */
 extern bool sorted_cursor_begin(SortedCursor *cursor, const uint8_t *root,
 								uint32_t root_len, FilterReader *reader);

@@ -3,9 +3,9 @@
  * sorted_build.c
  *	  Building sorted runs; sorted.h has the layout of their pages.
  *
- * A page takes keys for as long as they fit.  All keys of a page share what its
- * first and its last one share, so how large it gets with one more key follows
- * from these two and the sum of the lengths.
+ * A page takes keys as long as they fit.  All keys of a page share the prefix
+ * that the first and the last one share.  So the size of a page with one more
+ * key follows from these two and the sum of the lengths.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,7 +34,7 @@ struct SortedBuild
 	uint32_t	n;
 	uint32_t	max_keys;
 	uint32_t	prefix_len;
-	bool		differ;			/* lengths do */
+	bool		differ;			/* keys differ in length */
 
 	/* The pages written, and the last key on them. */
 	uint8_t    *pages;
@@ -50,7 +50,10 @@ sorted_build_begin(uint32_t page_size, uint32_t root_max)
 {
 	SortedBuild *build = filter_alloc(sizeof(SortedBuild));
 
-	/* Here, as keys may be added in memory contexts that do not last. */
+	/*
+	 * Allocated here, since keys may be added in memory contexts that do not
+	 * last.
+	 */
 	build->fences = fence_build_begin(page_size, root_max - SORTED_ROOT_HEADER);
 	build->page_size = page_size;
 	build->max_bytes = page_size;
@@ -116,7 +119,7 @@ next_page(SortedBuild *build)
 	return page;
 }
 
-/* Writes the page being filled, which has keys. */
+/* Writes the page being filled, which has at least one key. */
 static void
 write_page(SortedBuild *build)
 {
@@ -157,7 +160,7 @@ write_page(SortedBuild *build)
 	build->nbytes = 0;
 }
 
-/* Puts a key behind those of the page being filled. */
+/* Adds a key to the page being filled. */
 static void
 put_key(SortedBuild *build, FilterBytes key, uint32_t prefix_len, bool differ)
 {

@@ -3,12 +3,12 @@
  * surf.c
  *	  SuRF: queries.
  *
- * Each leaf stands for an interval of bit strings, those that begin as it
- * does, real suffix included.  A range may hold a key if, and only if, it
- * meets one of these intervals; a point [k, k] moreover needs the hash of k
- * there.  So the count of leaves that are wholly below a range, and of those
- * that begin within or below it, are all a page has to tell.  With the number
- * of leaves before the page, which each page knows, they count keys, too.
+ * Each leaf stands for an interval of bit strings: those that begin with the
+ * leaf's bits and its real suffix.  A range may hold a key if, and only if, it
+ * meets one of these intervals.  A point [k, k] also needs the hash of k
+ * there.  So a page only has to tell how many leaves are wholly below a range,
+ * and how many begin within or below it.  Each page stores the number of
+ * leaves before it, so these numbers count keys, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,7 +33,7 @@ typedef struct SurfRoot
 	uint32_t	fences_len;
 } SurfRoot;
 
-/* A query on its way; bounds point into it. */
+/* The state of a query; lo_bound and hi_bound point into it. */
 typedef struct SurfQuery
 {
 	SurfRoot	root;
@@ -83,8 +83,8 @@ read_page(const SurfRoot *root, FilterReader *reader, uint32_t pageno,
 }
 
 /*
- * Takes the page's prefix off a key; 0 if it has that, else < 0 or > 0 if the
- * key is below or above all keys of the page.
+ * Removes the page's prefix from a key and returns 0, if the key begins with
+ * it.  Else < 0 or > 0: the key is below or above all keys of the page.
  */
 static int
 strip_prefix(const SurfPage *page, FilterBytes *key)
@@ -126,14 +126,14 @@ query_point(const SurfRoot *root, const SurfPage *page, FilterBytes key)
 	if (!spot.inside)
 		return FILTER_NO;
 
-	/* No key has a byte that has no code. */
+	/* No key of the run has a byte without a code. */
 	surf_bits_extend(&bits, UINT32_MAX);
 	return bits.between ? FILTER_NO : FILTER_YES;
 }
 
 /*
- * Which leaves of the page may have keys in the range?  Those from *first up
- * to *end, none if that is no greater.  A bound that is NULL is none.  False
+ * Sets [*first, *end) to the leaves of the page that may have keys in the
+ * range; there are none if *end is not greater.  A bound may be NULL.  False
  * if the page is damaged.
  */
 static bool
@@ -179,7 +179,7 @@ page_bounds(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 	}
 	if (hi_order == 0)
 	{
-		/* The way to hi is that to lo as far as they have bits in common. */
+		/* The way to hi is that to lo as far as they share bits. */
 		if (lo_order == 0)
 			surf_bits_begin_like(&hi_bits, &lo_bits, hi_key);
 		else
@@ -188,7 +188,10 @@ page_bounds(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 			return false;
 		*end = spot.below;
 
-		/* Not if all keys in which hi is begin at or above it. */
+		/*
+		 * The leaf that hi is inside counts, unless all its keys are at or
+		 * above the exclusive hi.
+		 */
 		if (spot.inside)
 		{
 			surf_bits_extend(&hi_bits, UINT32_MAX);
@@ -214,8 +217,8 @@ query_range(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 }
 
 /*
- * Cuts a bound as keys are cut; true if that changed it.  Among keys cut
- * short it then stands for keys on either side.
+ * Cuts a bound as keys are cut; true if that changed it.  Then it stands for
+ * keys below and above it.
  */
 static bool
 cut_bound(FilterBytes *bound, uint32_t max_key)
@@ -229,8 +232,8 @@ cut_bound(FilterBytes *bound, uint32_t max_key)
 }
 
 /*
- * Reads the page that a query begins at.  FILTER_NO where the range, or the
- * run, is empty, and FILTER_UNKNOWN where there is damage.
+ * Begins a query and reads its first page.  FILTER_NO if the range or the run
+ * is empty, FILTER_UNKNOWN if pages are damaged, else FILTER_YES.
  */
 static FilterAnswer
 begin_query(SurfQuery *query, const uint8_t *root, uint32_t root_len,
@@ -292,7 +295,7 @@ surf_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 						   query.hi_bound, query.hi_exclusive);
 
 	/*
-	 * If the range goes on beyond the next page, too, then all keys there are
+	 * If the range goes on behind the next page, too, all keys there are
 	 * below hi.
 	 */
 	answer = query_range(&query.root, &query.page, query.lo_bound, NULL, false);
@@ -305,8 +308,8 @@ surf_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 }
 
 /*
- * Reads the page that covers the right bound of a query, the last page if
- * there is none.
+ * Reads the page that covers the upper bound of a query; the last page if
+ * there is no bound.
  */
 static bool
 read_last_page(SurfQuery *query, FilterReader *reader)

@@ -3,13 +3,13 @@
  * surf_build.c
  *	  SuRF: building a run from sorted keys.
  *
- * The first pass counts keys, and the bytes in which they are new: from where
- * a key differs from the one before to where it differs from the one behind,
- * too.  It also takes a sample: groups of neighbouring keys, evenly spread.
- * From the sample come the weights for the code and, as most of a trie is near
- * its leaves, what nodes cost for each new byte.  That and the budget give the
- * length of suffixes.  The second pass fills page after page up to that
- * length, which is adjusted at each page to what the pages before really took.
+ * The first pass counts keys, and their new bytes: those from where a key
+ * differs from the one before to where it also differs from the next one.  It
+ * also takes a sample: groups of neighbouring keys, evenly spread.  The sample
+ * gives the weights for the code and, since most of a trie is near its leaves,
+ * what nodes cost for each new byte.  This cost and the budget give the length
+ * of suffixes.  The second pass fills page after page.  At each page it
+ * adjusts the length of suffixes to what the pages before really took.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,15 +30,15 @@
 #define MAX_GROUPS	32
 
 /*
- * What the nodes above a group, and more skips, add to the cost of a key's
- * nodes; in bits.
+ * Bits for each key by which its nodes cost more in a page than in a group:
+ * for the nodes above a group, and for more skips.
  */
 #define EXTRA_COST		0.4
 
-/* A page that any group fits. */
+/* A page size that any group fits. */
 #define ENDLESS_PAGE	(UINT32_C(1) << 24)
 
-/* How many words of bytes are gathered before they are marked as seen. */
+/* So many words of bytes are gathered before they are marked as seen. */
 #define UNSEEN_WORDS	64
 
 /* A group of neighbouring keys in the sample. */
@@ -53,19 +53,21 @@ struct SurfBuild
 {
 	FilterOptions options;
 	uint32_t	max_key;		/* keys are cut to this length */
-	bool		wide;			/* by surf_wide.h */
-	bool		masked;			/* likewise, with masks */
+	bool		wide;			/* the functions of surf_wide.h can be used */
+	bool		masked;			/* and those with masks */
 
 	/* The first pass. */
 	uint64_t	nkeys;
 	uint8_t		last[FILTER_MAX_KEY + 32];	/* as in a batch */
 	uint32_t	last_len;
-	uint32_t	last_common;	/* bytes in which it was like the one before */
-	uint64_t	new_bytes;		/* of all keys but the last one, when done */
-	bool		seen[256];		/* byte values that occur, with those of ... */
-	uint64_t	unseen[UNSEEN_WORDS];	/* ... eight bytes each */
+	uint32_t	last_common;	/* bytes that it shares with the one before */
+	uint64_t	new_bytes;		/* of all keys but the last one, at the end */
+	bool		seen[256];		/* byte values that occur, with those in
+								 * unseen */
+	uint64_t	unseen[UNSEEN_WORDS];	/* eight bytes each, not yet marked in
+										 * seen */
 	uint32_t	nunseen;
-	uint8_t		seen_bits[2][16];	/* likewise, see surf_wide_unseen() */
+	uint8_t		seen_bits[2][16];	/* the same set, see surf_wide_unseen() */
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
 	uint64_t	group_stride;	/* one group in so many is in the sample */
@@ -91,8 +93,9 @@ struct SurfBuild
 	uint64_t	nwritten;		/* of these, how many are in finished pages */
 	uint32_t	planned_pages;	/* for content; 0: as many as nodes need */
 	uint32_t	expected_pages; /* not counting what may go wrong */
-	uint32_t	suffix_256;		/* bits of suffix in this page, x 256 */
-	uint64_t	added_bytes;	/* new_bytes, this time */
+	uint32_t	suffix_256;		/* bits of suffix for each key of this page,
+								 * times 256 */
+	uint64_t	added_bytes;	/* new bytes of the keys in finished pages */
 	uint64_t	cost;			/* bits of all nodes in finished pages */
 	uint8_t    *pages;
 	uint32_t	npages;
@@ -132,7 +135,10 @@ cut_key(const SurfBuild *build, FilterBytes key)
 	return key;
 }
 
-/* The sample is full: keeps every other group, and will take half as many. */
+/*
+ * Called when the sample is full: keeps every other group.  From now on half
+ * as many groups are taken.
+ */
 static void
 thin_sample(SurfBuild *build)
 {
@@ -156,7 +162,7 @@ thin_sample(SurfBuild *build)
 	build->group_stride *= 2;
 }
 
-/* Takes the last key counted, of a group of it, into the sample. */
+/* Takes the key that was counted last into the sample. */
 BITS_NOINLINE static void
 sample_key(SurfBuild *build, FilterBytes key)
 {
@@ -165,7 +171,7 @@ sample_key(SurfBuild *build, FilterBytes key)
 
 	if (number == build->next_group)
 	{
-		/* What is kept are the even ones, and this one's number is even. */
+		/* The groups with even numbers stay, and this one's number is even. */
 		if (build->ngroups == MAX_GROUPS)
 			thin_sample(build);
 		group = &build->groups[build->ngroups++];
@@ -189,8 +195,8 @@ sample_key(SurfBuild *build, FilterBytes key)
 }
 
 /*
- * In how many bytes is a key new?  It shares so many with the one before, and
- * with the next one.
+ * How many new bytes has a key that shares so many bytes with the one before,
+ * and with the next one?
  */
 static inline uint32_t
 new_bytes(uint32_t common, uint32_t next_common)
@@ -198,7 +204,7 @@ new_bytes(uint32_t common, uint32_t next_common)
 	return (common > next_common ? common : next_common) - common + 1;
 }
 
-/* In how many bytes is the key before the i-th one of a batch new? */
+/* How many new bytes has the key before key i of a batch? */
 static inline uint32_t
 batch_new_bytes(const SurfBatch *batch, uint32_t i)
 {
@@ -229,9 +235,9 @@ see_bytes(SurfBuild *build)
 }
 
 /*
- * Marks the bytes of a key from common on as seen.  These are nearly always among
- * the last eight, which are marked together: how many there are cannot be
- * predicted, and it does no harm to mark those before again.
+ * Marks the bytes of a key from common on as seen.  They are nearly always
+ * among the last eight.  These are marked together, since their number cannot
+ * be predicted, and it does no harm to mark other bytes of the key again.
  */
 static inline void
 see_key(SurfBuild *build, FilterBytes key, const SurfKeyHead *head,
@@ -254,8 +260,8 @@ see_byte(SurfBuild *build, uint8_t byte)
 }
 
 /*
- * Counts a key that shares so many bytes with the one before: false if it is
- * that one again.
+ * Counts a key that shares so many bytes with the one before.  False if both
+ * are equal.
  */
 static inline bool
 count_key(SurfBuild *build, FilterBytes key, uint32_t common)
@@ -271,7 +277,9 @@ count_key(SurfBuild *build, FilterBytes key, uint32_t common)
 	return true;
 }
 
-/* Ends with a key that has been counted, and takes it into the sample. */
+/*
+ * Ends the counting of a key, and takes it into the sample if it is its turn.
+ */
 static inline void
 end_key(SurfBuild *build, FilterBytes key)
 {
@@ -295,8 +303,8 @@ measure_portable(SurfBuild *build, FilterBytes key)
 }
 
 /*
- * surf_measure() for those of surf_wide.h, of a key that has been compared; it may
- * say that keys are one.
+ * surf_measure() by the functions of surf_wide.h, for a key that has been
+ * compared.  one: see surf_wide_is_one().
  */
 SURF_AVX2_TARGET static BITS_INLINE void
 measure_wide(SurfBuild *build, FilterBytes key, SurfWide wide, bool one)
@@ -368,9 +376,9 @@ next_sample_key(const SurfBuild *build, size_t *offset)
 }
 
 /*
- * Adds up how often symbols occur in a group's keys where that counts: from
- * where a key differs from the one before to a little behind where it differs
- * from both neighbours.
+ * Adds up how often symbols occur in a group's keys, in the bytes that need a
+ * code: from where a key differs from the one before to a little behind where
+ * it differs from both neighbours.
  */
 static void
 weigh_group(SurfBuild *build, const SurfGroup *group, uint64_t *weights)
@@ -425,8 +433,9 @@ make_code(SurfBuild *build)
 }
 
 /*
- * Codes a group's keys as if they were a page, to see what they cost in bits.
- * Returns the bytes in which they are new, not counting the last one.
+ * Codes a group's keys as if they were a page, and sets *cost to the bits of
+ * their nodes.  Returns the number of their new bytes, without those of the
+ * last key.
  */
 static uint64_t
 cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
@@ -458,7 +467,7 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 	return bytes;
 }
 
-/* Finds out what keys cost for each new byte, from the sample. */
+/* Computes from the sample what nodes cost for each new byte. */
 static void
 cost_sample(SurfBuild *build)
 {
@@ -489,8 +498,8 @@ most_suffix_bits(const SurfBuild *build)
 }
 
 /*
- * Sets how long suffixes shall be in the page about to begin, so that the
- * planned pages become equally full.
+ * Sets the length of suffixes in the next page, so that the planned pages
+ * become equally full.
  */
 static void
 plan_page(SurfBuild *build)
@@ -505,13 +514,17 @@ plan_page(SurfBuild *build)
 
 	build->suffix_256 = 0;
 
-	/* The last page takes all that is left; 0 are planned if nodes are all. */
+	/*
+	 * The last page takes all that is left.  No pages are planned if there is
+	 * no room for suffixes.
+	 */
 	if (build->npages + 1 >= build->planned_pages || nkeys == 0)
 		return;
 
 	/*
-	 * The pages before count like one more page for the sample.  Rather too
-	 * much than too little: one page more would break the budget.
+	 * The sample counts as one page more than the pages before.  The cost is
+	 * estimated too high rather than too low: one page more would break the
+	 * budget.
 	 */
 	byte_cost = (page_bits + build->cost) /
 		(page_bits / build->byte_cost + build->added_bytes);
@@ -527,7 +540,7 @@ plan_page(SurfBuild *build)
 	}
 }
 
-/* Decides how many content pages there shall be. */
+/* Decides how many content pages the run gets. */
 static void
 plan_run(SurfBuild *build)
 {
@@ -551,7 +564,7 @@ plan_run(SurfBuild *build)
 	build->planned_pages = budget < least ? 0 : (uint32_t) budget;
 	build->expected_pages = (uint32_t) (budget < least ? least : budget) + fences + 1;
 
-	/* No page's suffixes will be much longer than they are on average. */
+	/* The suffixes of a page may be 16 bits longer than on average. */
 	max_suffix = (uint32_t) (budget * page_bits / (build->nkeys + 1)) + 16;
 	if (max_suffix > most_suffix_bits(build))
 		max_suffix = most_suffix_bits(build);
@@ -564,7 +577,10 @@ plan_run(SurfBuild *build)
 void
 surf_measure_end(SurfBuild *build)
 {
-	/* Each key counted those of the one before: so did the first. */
+	/*
+	 * Each key has counted those of the one before it.  So has the first,
+	 * which has none before.
+	 */
 	if (build->nkeys > 0)
 		build->new_bytes--;
 	make_code(build);
@@ -575,8 +591,8 @@ surf_measure_end(SurfBuild *build)
 }
 
 /*
- * Writes the next page, if the writer has enough for one, or these are the last
- * keys: false if it has not.
+ * Writes the next page.  False if the writer does not have enough leaves for
+ * one; with last, any number is enough.
  */
 static bool
 write_page(SurfBuild *build, bool last)
@@ -613,7 +629,7 @@ write_page(SurfBuild *build, bool last)
 	return true;
 }
 
-/* Gives the batch to the writer, and writes pages as long as there are any. */
+/* Gives the batch to the writer, and writes the pages that are full. */
 static void
 write_batch(SurfBuild *build)
 {

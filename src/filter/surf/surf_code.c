@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * surf_code.c
- *	  An order-preserving code: byte strings to shorter bit strings.
+ *	  An order-preserving code, from byte strings to shorter bit strings.
  *
  * A code in a root, little-endian:
  *
@@ -23,7 +23,7 @@
 #define SURF_CODE_PLAIN 0
 #define SURF_CODE_TABLE 1
 
-/* Trees of symbols while they are put together. */
+/* Trees of symbols, while they are joined. */
 typedef struct SurfTrees
 {
 	uint64_t	weights[SURF_SYMBOLS];	/* of the trees, in order */
@@ -63,9 +63,9 @@ join_trees(SurfTrees *trees, uint32_t i)
 }
 
 /*
- * Finds the lengths of the best alphabetic code for n >= 2 symbols (Garsia
- * and Wachs, "A new algorithm for minimum cost binary trees", 1977).  Returns
- * the greatest.
+ * Finds the lengths of the best alphabetic code for n >= 2 symbols (Garsia and
+ * Wachs, "A new algorithm for minimum cost binary trees", 1977).  Returns the
+ * greatest length.
  */
 static uint32_t
 optimal_lengths(const uint64_t *weights, uint32_t n, uint32_t *lengths)
@@ -94,8 +94,8 @@ optimal_lengths(const uint64_t *weights, uint32_t n, uint32_t *lengths)
 	}
 
 	/*
-	 * The leaves are not in order in this tree, but there is one with the
-	 * same depths where they are.
+	 * The leaves of this tree are not in order, but there is a tree with the
+	 * same depths whose leaves are.
 	 */
 	depths[trees.nnodes - 1] = 0;
 	for (node = trees.nnodes - 1; node >= n; node--)
@@ -113,8 +113,8 @@ optimal_lengths(const uint64_t *weights, uint32_t n, uint32_t *lengths)
 }
 
 /*
- * Finds lengths of at most SURF_CODE_BITS for n symbols: small weights are
- * raised until that holds.
+ * Finds lengths of at most SURF_CODE_BITS for n symbols.  Small weights are
+ * raised until no length is greater.
  */
 static void
 limited_lengths(const uint64_t *weights, uint32_t n, uint32_t *lengths)
@@ -217,7 +217,7 @@ surf_bits_extend(SurfBits *bits, uint32_t nbits)
 	uint32_t	total = bits->nbits;
 	uint64_t	value = word[0];
 
-	/* The word that is being filled stays in a register. */
+	/* The current word stays in a register. */
 	while (!bits->complete && total < nbits)
 	{
 		SurfSymbol	symbol;
@@ -227,7 +227,7 @@ surf_bits_extend(SurfBits *bits, uint32_t nbits)
 			bits->mark_bits = total;
 		if (bits->next == bits->len)
 		{
-			/* The code of the end is zeros, as is what follows. */
+			/* The code of the end is zeros, as are the bits behind it. */
 			bits->complete = true;
 			break;
 		}
@@ -249,7 +249,7 @@ surf_bits_extend(SurfBits *bits, uint32_t nbits)
 		}
 	}
 
-	/* The bits behind are zero for two words. */
+	/* The code is followed by two words of zeros. */
 	word[0] = value;
 	word[1] = 0;
 	word[2] = 0;
@@ -266,7 +266,7 @@ surf_bits_begin_like(SurfBits *bits, const SurfBits *other, FilterBytes key)
 	bits->next = other->mark;
 	if (shared == UINT32_MAX)
 	{
-		/* All that has been coded is before the mark. */
+		/* The mark has not been reached: all that is coded is before it. */
 		bits->next = other->next;
 		shared = other->nbits;
 
@@ -295,9 +295,9 @@ surf_bits_are_zero(SurfBits *bits, uint32_t pos)
 }
 
 /*
- * Length of the longest common prefix of two byte strings.  What is left over
- * after whole words is loaded together with what has been compared already:
- * bytes one by one would take a mispredicted branch.
+ * Length of the longest common prefix of two byte strings.  The bytes behind
+ * the last whole word are loaded together with bytes that were compared
+ * already: comparing them one by one would take a mispredicted branch.
  */
 uint32_t
 surf_common_prefix(FilterBytes a, FilterBytes b)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * surf_code.h
- *	  An order-preserving code: byte strings to shorter bit strings.
+ *	  An order-preserving code, from byte strings to shorter bit strings.
  *
  * Each byte value that occurs in the keys, and the end of a key, is a symbol
  * with a code of its own; frequent symbols have short codes.  Codes are in the
@@ -11,13 +11,14 @@
  * simplest member of the family that Zhang et al., "Order-Preserving Key
  * Compression for In-Memory Search Trees" (SIGMOD 2020) describe.
  *
- * Bit strings are padded with zeros without end.  Seen as binary fractions,
- * the code of a symbol is an interval, and the intervals of all symbols tile
- * [0, 1): first that of the end, then those of the bytes in their order, at
- * last one that belongs to no symbol.  A table of where intervals start, in
- * units of 2^-15, is all there is.  A byte value that does not occur
- * has an empty interval; a query that holds one is coded up to where that
- * would be and is then "between": just below what has the same code.
+ * Bit strings are padded with zeros without end.  Read as binary fractions,
+ * the strings that begin with a symbol's code are an interval.  The intervals
+ * of all symbols tile [0, 1): first that of the end, then those of the bytes
+ * in their order, at last one that belongs to no symbol.  The code is stored
+ * as a table of where intervals start, in units of 2^-15.  A byte value that
+ * does not occur in keys has an empty interval.  A query with such a byte is
+ * coded up to where this interval would be, and is then "between": just below
+ * the strings with the same code.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +28,7 @@
 #include "filter/base/bits.h"
 #include "filter/base/run.h"
 
-/* No code is longer, in bits. */
+/* The longest code, in bits. */
 #define SURF_CODE_BITS 15
 #define SURF_CODE_ONE (1 << SURF_CODE_BITS)
 
@@ -40,13 +41,14 @@
 /* Bytes of the largest table in a root. */
 #define SURF_CODE_MAX_SIZE (4 + 2 * 257)
 
-/* Words that hold the longest coded key, with two of zeros behind. */
+/* Words for the longest coded key, and two words of zeros. */
 #define SURF_BITS_WORDS ((FILTER_MAX_KEY + 1) * SURF_CODE_BITS / 64 + 3)
 
 /* A code opened for use; starts points into its root. */
 typedef struct SurfCode
 {
-	const uint8_t *starts;		/* of nbytes bytes and the top; NULL: plain */
+	const uint8_t *starts;		/* of nbytes bytes and SURF_SYMBOL_TOP; NULL:
+								 * plain */
 	uint32_t	first;			/* the smallest byte in the table */
 	uint32_t	nbytes;			/* how many bytes from there on */
 } SurfCode;
@@ -59,8 +61,8 @@ typedef struct SurfSymbol
 } SurfSymbol;
 
 /*
- * A key and its code as far as it has been needed yet.  Word 0's top bit is
- * bit 0.
+ * A key, and its code as far as it was needed.  Bit 0 is the top bit of word
+ * 0.
  */
 typedef struct SurfBits
 {
@@ -69,23 +71,28 @@ typedef struct SurfBits
 	uint32_t	len;			/* of the key, in bytes */
 	uint32_t	next;			/* how many symbols have been coded */
 	uint32_t	nbits;
-	uint32_t	mark;			/* this symbol has been or will be coded ... */
-	uint32_t	mark_bits;		/* ... from this bit on, if not UINT32_MAX */
+	uint32_t	mark;			/* number of a byte of the key */
+	uint32_t	mark_bits;		/* where that byte's code begins; UINT32_MAX:
+								 * not known yet */
 	bool		complete;		/* all has been coded */
-	bool		between;		/* the key is just below what the bits say */
+	bool		between;		/* the key is just below the strings with
+								 * these bits */
 	uint64_t	words[SURF_BITS_WORDS];
 } SurfBits;
 
 /*
- * Makes a table for symbols of these weights; 0 is for byte values that do
- * not occur.  out has SURF_CODE_MAX_SIZE bytes; returns the length.
+ * Makes a table for symbols of these weights; byte values that do not occur
+ * have weight 0.  out has SURF_CODE_MAX_SIZE bytes.  Returns the length.
  */
 extern uint32_t surf_code_make(const uint64_t *weights, uint8_t *out);
 
-/* The table of a code that needs none: 1 bit and 8 more for any byte. */
+/*
+ * Makes the table of the plain code, which has 9 bits for any byte: a 1 and
+ * the byte.
+ */
 extern uint32_t surf_code_make_plain(uint8_t *out);
 
-/* Opens a table; false where the bytes cannot be one.  Sets its length. */
+/* Opens a table and sets *used to its length.  False if it is damaged. */
 extern bool surf_code_open(SurfCode *code, const uint8_t *data, uint32_t len,
 						   uint32_t *used);
 
@@ -93,13 +100,13 @@ extern bool surf_code_open(SurfCode *code, const uint8_t *data, uint32_t len,
 extern void surf_bits_extend(SurfBits *bits, uint32_t nbits);
 
 /*
- * Begins to code a key whose first bytes, up to the mark, are those of
- * another: what has been coded of them is copied.
+ * Begins to code a key whose bytes before the mark are those of another key.
+ * The code of these bytes is copied as far as it is known.
  */
 extern void surf_bits_begin_like(SurfBits *bits, const SurfBits *other,
 								 FilterBytes key);
 
-/* Are all bits from pos on zero?  Codes the whole key. */
+/* Are all bits from pos on zero?  The whole key is coded for this. */
 extern bool surf_bits_are_zero(SurfBits *bits, uint32_t pos);
 
 /* Length of the longest common prefix of two byte strings. */
@@ -120,7 +127,7 @@ surf_code_end(const SurfCode *code)
 }
 
 /*
- * The code of a byte.  False for one that does not occur: start is then where
+ * The code of a byte.  False for one that does not occur: then start is where
  * it would be.
  */
 static BITS_INLINE bool
@@ -151,8 +158,8 @@ surf_code_byte(const SurfCode *code, uint8_t byte, SurfSymbol *symbol)
 }
 
 /*
- * Begins to code a key, which must outlive bits.  If mark is a number of its
- * bytes, it will be noted how many bits these take.
+ * Begins to code a key, which must outlive bits.  If mark is the number of one
+ * of its bytes, mark_bits will be set to the length of the code before it.
  */
 static BITS_INLINE void
 surf_bits_begin(SurfBits *bits, const SurfCode *code, FilterBytes key,
@@ -172,8 +179,8 @@ surf_bits_begin(SurfBits *bits, const SurfCode *code, FilterBytes key,
 }
 
 /*
- * The 64 bits from pos on, the first one on top.  Those past the end of what
- * has been coded are zero.
+ * The 64 bits from pos on, the first one on top.  Bits behind the end of the
+ * key's code are zero.
  */
 static BITS_INLINE uint64_t
 surf_bits_peek(SurfBits *bits, uint32_t pos)

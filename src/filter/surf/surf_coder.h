@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * surf_coder.h
- *	  SuRF's builds: ascending keys, each compared with the one before and
- *	  coded from where it differs on.
+ *	  SuRF's builds: comparing each key with the one before, and coding it from
+ *	  where it differs on.
  *
- * All of this is done for each key of a build, and most of what it costs are
- * branches that no processor can predict: keys are of any length, and differ
- * anywhere.  So the first 16 bytes are loaded and compared as two words
- * whatever they are, and symbols are coded four at a time, those behind the end
- * of the key as no bits at all.  And keys are gathered in batches: where one
- * step does stumble, all it needs to go on has been there for long.
+ * This is done for each key of a build.  Most of the time goes into branches
+ * that no processor can predict: keys are of any length, and differ anywhere.
+ * So the first 16 bytes are always loaded and compared as two words.  Eight
+ * symbols are always coded at a time, also those behind the end of the key,
+ * whose bits are not used.  And keys are gathered in batches, so that the data
+ * of the next keys are there when a branch was mispredicted.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,27 +19,29 @@
 #include "filter/base/port.h"
 #include "filter/surf/surf_code.h"
 
-/* Symbols coded at a time, and by surf_wide.h. */
+/* Symbols that are coded at a time: of long codes, and of others. */
 #define SURF_CODER_STEP 4
 #define SURF_CODER_WIDE 8
 
 /*
- * Codes of bytes where many are kept: the code on top, the length in the lowest
- * bits.  SURF_NO_SYMBOL is for none: it moves nothing, but sums of lengths that
- * have it are greater than any without.  Codes of no more than SURF_CODER_BITS
- * bits in all can be put together in a word with lengths in it.
+ * A table of the codes of bytes has words with the code in the top bits and
+ * the length in the lowest bits.  SURF_NO_SYMBOL is for a byte without a code:
+ * it shifts nothing, but a sum of lengths that contains it is greater than any
+ * other.  Codes of up to SURF_CODER_BITS bits in all can be put together in
+ * one word, although words have lengths in them.
  */
 #define SURF_SYMBOL_LEN		UINT64_C(8191)
 #define SURF_NO_SYMBOL		UINT64_C(4096)
 #define SURF_CODER_BITS		60
 
-/* Keys in a batch at most, and bytes. */
+/* The most keys in a batch, and about the most bytes. */
 #define SURF_BATCH_KEYS		32
 #define SURF_BATCH_BYTES	4096
 
 /*
- * The first 16 bytes of a key, the first one lowest; zeros behind its end.  And
- * the last eight in whatever order: shorter keys have all or some bytes twice.
+ * The first 16 bytes of a key, the first one lowest, with zeros behind its
+ * end; and the last eight bytes in any order.  Of shorter keys some bytes are
+ * in tail twice.
  */
 typedef struct SurfKeyHead
 {
@@ -53,21 +55,21 @@ typedef struct SurfBatchKey
 	uint32_t	offset;
 	uint16_t	len;
 	uint16_t	common;
-	uint16_t	shared;			/* bits shared with it, when it is coded ... */
-	uint16_t	nbits;			/* ... and those it has, without the end */
+	uint16_t	shared;			/* bits shared with it, once the key is coded */
+	uint16_t	nbits;			/* bits of its code, without the end */
 } SurfBatchKey;
 
 /*
- * Neighbouring keys, from 1 to n, and 0, the one before; each begins at a
- * multiple of 8 bytes and takes two words at least, with zeros behind its end
- * in the last one.
+ * Neighbouring keys, with numbers from 1 to n; 0 is the one before.  Each
+ * begins at a multiple of 8 bytes and takes at least two words, with zeros
+ * behind its end.
  */
 typedef struct SurfBatch
 {
 	uint32_t	n;
 	uint32_t	nbytes;
-	bool		any;			/* is there a key, be it the one before? */
-	SurfBatchKey keys[SURF_BATCH_KEYS + 2]; /* with a mark behind the last */
+	bool		any;			/* there is a key, or one before */
+	SurfBatchKey keys[SURF_BATCH_KEYS + 2]; /* the last entry is not a key */
 	uint8_t		bytes[SURF_BATCH_BYTES + 2 * FILTER_MAX_KEY + 64];
 } SurfBatch;
 
@@ -76,18 +78,18 @@ typedef struct SurfCoder
 {
 	SurfCode	code;
 	uint64_t	symbols[256];	/* of the bytes */
-	uint32_t	least_bits;		/* that any of these has */
-	uint32_t	end_bits;		/* of the symbol that is the end */
+	uint32_t	least_bits;		/* the shortest of these codes */
+	uint32_t	end_bits;		/* of the code of the end */
 	uint32_t	nbits;			/* of the last key's code, without the end */
 
-	/* Where symbols begin in the code, and the last one ends. */
+	/* Where symbols begin in the last key's code, and where it ends. */
 	uint16_t	starts[FILTER_MAX_KEY + 1 + SURF_CODER_WIDE];
 } SurfCoder;
 
 /* Begins with the empty key; code->starts must outlive the coder. */
 extern void surf_coder_begin(SurfCoder *coder, const SurfCode *code);
 
-/* Reads a key of less than four bytes, the first one lowest. */
+/* A key of less than four bytes as a number, the first byte lowest. */
 static BITS_INLINE uint32_t
 surf_key_short(FilterBytes key)
 {
@@ -99,7 +101,7 @@ surf_key_short(FilterBytes key)
 		(uint32_t) data[len - 1] << 8 * (len - 1);
 }
 
-/* Reads the first 16 bytes; nothing behind the end of a key is touched. */
+/* Reads the head of a key.  Reads nothing behind the key's end. */
 static BITS_INLINE SurfKeyHead
 surf_key_head(FilterBytes key)
 {
@@ -115,8 +117,8 @@ surf_key_head(FilterBytes key)
 		uint32_t	fourth = last < 12 ? last : 12;
 
 		/*
-		 * Four bytes each.  What overlaps is shifted out, in two steps where
-		 * that may be all.
+		 * Four loads of four bytes each.  Overlapping bytes are shifted out,
+		 * in two steps if it may be all of them.
 		 */
 		head.words[0] = bits_load32(data) |
 			(uint64_t) bits_load32(data + second) << 8 * second;
@@ -145,7 +147,7 @@ surf_key_word(FilterBytes key, uint32_t i)
 }
 
 /*
- * Bytes that a key has in common with the one before, which is kept as in a
+ * How many bytes a key shares with the one before, which is stored as in a
  * batch.
  */
 static BITS_INLINE uint32_t
@@ -170,8 +172,7 @@ surf_key_common(const uint8_t *last, uint32_t last_len, FilterBytes key,
 }
 
 /*
- * Writes a key as it is kept in a batch, where its first common bytes are
- * already, or none.
+ * Stores a key as in a batch.  The first common bytes may be there already.
  */
 static BITS_INLINE void
 surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head,
@@ -185,7 +186,7 @@ surf_key_store(uint8_t *to, FilterBytes key, const SurfKeyHead *head,
 		bits_store64(to + 8 * i, surf_key_word(key, i));
 }
 
-/* Empties a batch; there is no key before, which looks like an empty one. */
+/* Empties a batch.  There is no key before; it is stored as an empty one. */
 static inline void
 surf_batch_begin(SurfBatch *batch)
 {
@@ -217,8 +218,8 @@ surf_batch_is_full(const SurfBatch *batch)
 }
 
 /*
- * Notes a key that shares so many bytes with the last one: false if it is that
- * one again.
+ * Adds the entry of a key that shares so many bytes with the last one.  False
+ * if both are equal.
  */
 static BITS_INLINE bool
 surf_batch_put(SurfBatch *batch, SurfBatchKey *last, uint32_t len,
@@ -236,8 +237,8 @@ surf_batch_put(SurfBatch *batch, SurfBatchKey *last, uint32_t len,
 }
 
 /*
- * Adds a key, which is at most FILTER_MAX_KEY long: false if it is the one
- * before again.
+ * Adds a key of at most FILTER_MAX_KEY bytes.  False if it is equal to the one
+ * before.
  */
 static BITS_INLINE bool
 surf_batch_add(SurfBatch *batch, FilterBytes key)
@@ -270,8 +271,8 @@ surf_coder_start(const SurfCoder *coder, uint32_t i)
 }
 
 /*
- * Finds how many bits key i > 0 of a batch shares with the one before, which
- * the coder has coded last.
+ * Sets how many bits a key of a batch shares with the one before, which the
+ * coder has coded last.
  */
 static BITS_INLINE void
 surf_coder_compare(const SurfCoder *coder, const SurfBatch *batch,
@@ -281,7 +282,7 @@ surf_coder_compare(const SurfCoder *coder, const SurfBatch *batch,
 	uint64_t	symbol = coder->symbols[batch->bytes[key->offset + common]];
 	uint64_t	before = coder->symbols[batch->bytes[key[-1].offset + common]];
 
-	/* Codes differ before either ends; that of the end is zeros. */
+	/* The two codes differ before either ends.  That of the end is zeros. */
 	before &= -(uint64_t) (common < key[-1].len);
 	if (common == key->len || symbol <= (before | SURF_SYMBOL_LEN))
 		filter_fail("keys are not in ascending order, or not those measured");
@@ -290,8 +291,8 @@ surf_coder_compare(const SurfCoder *coder, const SurfBatch *batch,
 }
 
 /*
- * Codes one more symbol: its bits come behind those of all others, and sum, the
- * lowest bits of which are how many these are, grows.
+ * Codes one more symbol: appends its bits to *bits.  The lowest bits of *sum
+ * are the number of bits.
  */
 static BITS_INLINE void
 surf_coder_symbol(SurfCoder *coder, uint8_t byte, uint64_t *bits,
@@ -305,10 +306,10 @@ surf_coder_symbol(SurfCoder *coder, uint8_t byte, uint64_t *bits,
 }
 
 /*
- * Codes four symbols of a key from the i-th on, the first of which begins at bit
- * total of its code.  Returns their bits, on top, with others behind.
+ * Codes four symbols of a key from symbol i on, which begins at bit total of
+ * its code.  Returns their bits on top, with other bits behind.
  *
- * What is behind the key's end is coded, too: so there is no branch.
+ * Bytes behind the key's end are coded, too, so that there is no branch.
  */
 static BITS_INLINE uint64_t
 surf_coder_four(SurfCoder *coder, const uint8_t *key, uint32_t i,
@@ -325,7 +326,10 @@ surf_coder_four(SurfCoder *coder, const uint8_t *key, uint32_t i,
 	return bits;
 }
 
-/* The same for eight; of no use if these have more than SURF_CODER_BITS. */
+/*
+ * The same for eight symbols.  The result is not valid if they have more than
+ * SURF_CODER_BITS.
+ */
 static BITS_INLINE uint64_t
 surf_coder_eight(SurfCoder *coder, const uint8_t *key, uint32_t i,
 				 uint32_t total, uint64_t *sum)
@@ -340,7 +344,7 @@ surf_coder_eight(SurfCoder *coder, const uint8_t *key, uint32_t i,
 	return bits;
 }
 
-/* surf_coder_code() for as many symbols as there are. */
+/* surf_coder_code() for any number of symbols. */
 static uint8_t *
 surf_coder_code_long(SurfCoder *coder, const uint8_t *key, uint32_t len,
 					 uint32_t common, uint8_t *to)
@@ -376,10 +380,10 @@ surf_coder_code_long(SurfCoder *coder, const uint8_t *key, uint32_t len,
 }
 
 /*
- * Codes a key of a batch from symbol common on: those before are those of the
- * last key.  Writes the bits from there on to where these begin, at the top of
- * a byte, and returns the byte that the last one is in, or would be if that is
- * full.  All bits behind are zeros in this byte and the next seven.
+ * Codes a key of a batch from symbol common on; the symbols before are those
+ * of the last key.  Writes the bits from symbol common on, beginning with the
+ * top bit of *to.  Returns the byte behind the last full one.  The bits behind
+ * the code are zeros in this byte and the next seven.
  */
 static BITS_INLINE uint8_t *
 surf_coder_code(SurfCoder *coder, const uint8_t *key, uint32_t len,

@@ -3,15 +3,15 @@
  * surf_cut.c
  *	  The tree of a content page of SuRF, and cutting it into parts.
  *
- * All that is known are the depths of nodes, in key order.  What there is to
- * find, for each of them: the nearest ones on either side that are less deep.
- * With a stack of the nodes that are open, which one would think of, each step
- * takes a branch that cannot be predicted.  Comparing a node with 32 neighbours
- * at once takes none, and hardly any has more leaves than that on one side.
+ * At first only the depths of nodes are known, in key order.  For each node
+ * the nearest less deep nodes on both sides must be found.  With a stack of
+ * open nodes each step would take a branch that cannot be predicted.
+ * Comparing a node with 32 neighbours at once takes none, and few nodes have
+ * more leaves than that on one side.
  *
- * Sums of all nodes' bits before each one then say what any subtree takes, and
- * what a tree takes that ends earlier: there, only the nodes on its right edge
- * are different.
+ * Each node has the sum of the bits of all nodes before it.  These sums give
+ * the size of any subtree.  They also give the size of a tree that ends
+ * earlier: only the nodes on its right edge are different.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,8 +25,8 @@
 #include "filter/surf/surf_write_impl.h"
 
 /*
- * Notes the nearest nodes on either side of node i that are less deep.  The
- * deeper one is its parent.
+ * Sets the nearest less deep nodes on both sides of node i.  The deeper one is
+ * its parent.
  */
 static BITS_INLINE void
 link_node(SurfWriter *writer, uint32_t i, uint32_t left, uint32_t right)
@@ -42,17 +42,17 @@ link_node(SurfWriter *writer, uint32_t i, uint32_t left, uint32_t right)
 	writer->children[parent][side] = (uint16_t) i;
 }
 
-/* Finds the nearest nodes that are less deep on the left. */
+/* Finds the nearest less deep node of node i on the left, from left on. */
 static uint32_t
 find_left(const SurfWriter *writer, uint32_t i, uint32_t left)
 {
-	/* What is between a node and its left is deeper than the node. */
+	/* Nodes between a node and its left one are deeper than the node. */
 	while (writer->own[left] > writer->own[i])
 		left = writer->left[left];
 	return left;
 }
 
-/* Likewise on the right. */
+/* The same on the right. */
 static uint32_t
 find_right(const SurfWriter *writer, uint32_t i, uint32_t right)
 {
@@ -61,7 +61,7 @@ find_right(const SurfWriter *writer, uint32_t i, uint32_t right)
 	return right;
 }
 
-/* Finds the neighbours of all nodes. */
+/* Finds the nearest less deep nodes of all nodes. */
 static void
 link_portable(SurfWriter *writer)
 {
@@ -74,9 +74,10 @@ link_portable(SurfWriter *writer)
 }
 
 /*
- * Notes the nearest nodes that are less deep, if there is one among the
- * SURF_WIDE_NODES on the right: less has bits for these, and for those on the
- * left.  Returns how many nodes are in the queue; others come there.
+ * Sets the nearest less deep nodes of node i, if there is one among the
+ * SURF_WIDE_NODES on the right; else puts node i into the queue.  less_left
+ * and less_right have bits for the less deep ones among SURF_WIDE_NODES on
+ * either side.  Returns how many nodes are in the queue.
  */
 static BITS_INLINE uint32_t
 link_near(SurfWriter *writer, uint32_t i, uint32_t less_left,
@@ -96,7 +97,7 @@ link_near(SurfWriter *writer, uint32_t i, uint32_t less_left,
 	return nfar;
 }
 
-/* The same for those in the queue: follows what others have found. */
+/* Does so for the nodes in the queue, by following the results of others. */
 static BITS_INLINE void
 link_far(SurfWriter *writer, uint32_t nfar)
 {
@@ -124,7 +125,7 @@ link_sse2(SurfWriter *writer)
 	link_far(writer, nfar);
 }
 
-/* Finds the neighbours of all nodes, and what these take. */
+/* Finds the nearest less deep nodes of all nodes, and their costs. */
 static void
 find_portable(SurfWriter *writer)
 {
@@ -164,8 +165,8 @@ find_avx2(SurfWriter *writer)
 }
 
 /*
- * Sums up what the first n nodes take.  Returns the number of those with skips,
- * and puts them into the queue.
+ * Sums up the costs of the first n nodes.  Puts those with skips into the
+ * queue, and returns their number.
  */
 static BITS_INLINE uint32_t
 sum_nodes(SurfWriter *writer, uint32_t n)
@@ -219,7 +220,7 @@ surf_writer_sum(const SurfWriter *writer, uint32_t n, uint32_t *uppermost)
 		uint32_t	chain;
 		uint32_t	numbers;
 
-		/* That of the uppermost one is in the page's prefix and lead. */
+		/* The chain of the uppermost one is in the page's prefix and lead. */
 		left = writer->left[i];
 		chain = left == 0 ? 0 : own[i] - own[left] - 1u;
 		sum += cost_sum(cost_node(i - left, n - left, chain, &numbers)) -
@@ -229,7 +230,7 @@ surf_writer_sum(const SurfWriter *writer, uint32_t n, uint32_t *uppermost)
 	return sum;
 }
 
-/* The head that a part beginning with leaf would have. */
+/* The head of a part that begins with a leaf. */
 static uint32_t
 head_of(const SurfWriter *writer, uint32_t base, uint32_t leaf)
 {
@@ -238,7 +239,7 @@ head_of(const SurfWriter *writer, uint32_t base, uint32_t leaf)
 	uint32_t	head = 0;
 
 	/*
-	 * Bits of its own, and before these those of the leaf they are shared
+	 * The leaf's own bits; before these, bits of the leaf that it shares them
 	 * with.
 	 */
 	for (;; leaf = writer->left[leaf])
@@ -246,7 +247,7 @@ head_of(const SurfWriter *writer, uint32_t base, uint32_t leaf)
 		uint32_t	from = leaf == 0 ? base : own[leaf];
 		uint32_t	known = from - base;
 
-		/* What has been recorded goes as far as that, see begin_leaf(). */
+		/* Records go as far as that, see code_keys(). */
 		uint32_t	most = greater(from, own[leaf + 1]) + writer->max_suffix - from;
 		uint32_t	n = end - known < most ? end - known : most;
 
@@ -259,7 +260,7 @@ head_of(const SurfWriter *writer, uint32_t base, uint32_t leaf)
 	}
 }
 
-/* Ends the last part, if there is one, and begins another. */
+/* Ends the last part, if there is one, and begins another with leaf first. */
 static void
 begin_part(SurfWriter *writer, uint32_t base, uint32_t first)
 {
@@ -286,7 +287,7 @@ begin_part(SurfWriter *writer, uint32_t base, uint32_t first)
 	}
 }
 
-/* The leaf that part i of those of the first n leaves ends before. */
+/* The leaf behind part i, if the page has the first n leaves. */
 static BITS_INLINE uint32_t
 part_end(const SurfWriter *writer, uint32_t i, uint32_t n)
 {
@@ -294,7 +295,7 @@ part_end(const SurfWriter *writer, uint32_t i, uint32_t n)
 }
 
 /*
- * Chooses parts of the first n leaves, of at least so many if possible.
+ * Cuts the first n leaves into parts of at least so many leaves, if possible.
  */
 static void
 choose_parts(SurfWriter *writer, uint32_t n, uint32_t base, uint32_t least)
@@ -313,7 +314,10 @@ choose_parts(SurfWriter *writer, uint32_t n, uint32_t base, uint32_t least)
 		if (least >= n - first)
 			return;
 
-		/* Best where the node would be above all others of the part. */
+		/*
+		 * The best place is at a node that would be above all others of the
+		 * part.
+		 */
 		while (i < n && (i - first < least || own[i] > deepest))
 			i = writer->right[i];
 		far = 3 * (uint64_t) least < n - first ? first + 3 * least : n;
@@ -326,7 +330,7 @@ choose_parts(SurfWriter *writer, uint32_t n, uint32_t base, uint32_t least)
 	}
 }
 
-/* What node i takes, if it is changed like that; changes it, if that is asked. */
+/* The cost of node i with these neighbours; changes the node if asked to. */
 static BITS_INLINE SurfSum
 change_node(SurfWriter *writer, uint32_t i, uint32_t left, uint32_t right,
 			uint32_t top, bool change)
@@ -347,9 +351,9 @@ change_node(SurfWriter *writer, uint32_t i, uint32_t left, uint32_t right,
 }
 
 /*
- * What a part takes, whose leaves end before end, if it is a tree of its own:
- * what is different are the nodes on its edges.  These are changed, if that is
- * asked: only once.
+ * The cost of a part, whose leaves end before end, as a tree of its own.  Only
+ * the nodes on its edges are different.  If asked to, changes these; this can
+ * be done only once.
  */
 static BITS_INLINE SurfSum
 cut_part(SurfWriter *writer, const SurfPart *part, uint32_t end, bool change)
@@ -395,8 +399,8 @@ cut_part(SurfWriter *writer, const SurfPart *part, uint32_t end, bool change)
 }
 
 /*
- * The least width with which the sides of all nodes with skips fit.  A width
- * that fits is one with which all greater ones fit.
+ * The least width with which the skips of all nodes fit.  If a width fits, all
+ * greater ones do.
  */
 static BITS_INLINE uint32_t
 find_skip_width(const SurfWriter *writer, uint32_t nskips)

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * surf_emit.c
- *	  Writing a content page of SuRF, once its leaves have been gathered.
+ *	  Writing a content page of SuRF from its leaves.
  *
- * What room the nodes leave goes into the table for the upper levels and into
- * suffixes; see surf_page.h for the layout.
+ * The room that the nodes leave goes into parts and suffixes.  surf_page.h has
+ * the layout.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,8 +21,8 @@
 #define PUT_BITS 56
 
 /*
- * A place in a page where bits are appended.  What does not fill a byte yet
- * is kept here, too, so that nothing is read back.
+ * A place in a page where bits are appended.  The bits of a byte that is not
+ * full are kept here, too, so that nothing is read back.
  */
 typedef struct SurfSink
 {
@@ -31,7 +31,7 @@ typedef struct SurfSink
 	uint32_t	nbits;			/* fewer than 8 */
 } SurfSink;
 
-/* Begins to append at a bit position, which is not before other bits. */
+/* Begins to append at a bit position.  There are no bits behind it yet. */
 static BITS_INLINE SurfSink
 begin_sink(uint8_t *page, uint32_t pos)
 {
@@ -82,8 +82,8 @@ put_record(const SurfWriter *writer, SurfSink *sink, uint32_t from, uint32_t n)
 }
 
 /*
- * Copies n bits of a leaf's key from a depth on, be they its own or of the head
- * of the part that begins with it.
+ * Copies n bits of a leaf's key from a depth on.  They are in its record or,
+ * before its own bits, in the head of the part that begins with it.
  */
 static BITS_INLINE void
 put_key(const SurfWriter *writer, SurfSink *sink, const SurfPart *part,
@@ -104,7 +104,7 @@ put_key(const SurfWriter *writer, SurfSink *sink, const SurfPart *part,
 }
 
 /*
- * Adds n bits of value, which has no others, to a page that has zeros there; n is
+ * Writes n bits of value, which has no others, where the page has zeros; n is
  * from 1 to PUT_BITS.
  */
 static BITS_INLINE void
@@ -136,8 +136,8 @@ part_of(const SurfWriter *writer, uint32_t leaf)
 }
 
 /*
- * Writes the bits of a node's chain, many of them, or those that are in the head
- * of its part.
+ * Writes the bits of a node's chain, however many there are, also those that
+ * are in the head of its part.
  */
 static void
 or_chain(const SurfWriter *writer, uint32_t i, uint32_t pos, uint8_t *page)
@@ -170,7 +170,7 @@ or_chain(const SurfWriter *writer, uint32_t i, uint32_t pos, uint8_t *page)
 	}
 }
 
-/* Writes a node, and says where its children are. */
+/* Writes a node, and sets the positions of its children. */
 static BITS_INLINE void
 put_node(const SurfWriter *writer, uint32_t i, uint8_t *page)
 {
@@ -215,8 +215,9 @@ put_node(const SurfWriter *writer, uint32_t i, uint8_t *page)
 }
 
 /*
- * Writes the nodes below a root: first that, then its children, and so on.  Where
- * these go is known by then, and nothing depends on a branch.
+ * Writes the nodes of a part: first the root, then its children, and so on.
+ * When a node is written, its position is known, and there is no branch that
+ * cannot be predicted.
  */
 static BITS_INLINE void
 put_part(const SurfWriter *writer, uint32_t root, uint8_t *page)
@@ -238,7 +239,7 @@ put_part(const SurfWriter *writer, uint32_t root, uint8_t *page)
 	}
 }
 
-/* Writes the nodes, and what leads to those of each part. */
+/* Writes the nodes, heads and starts of all parts. */
 static BITS_INLINE void
 put_nodes(const SurfWriter *writer, uint8_t *page)
 {
@@ -271,7 +272,7 @@ put_nodes(const SurfWriter *writer, uint8_t *page)
 	}
 }
 
-/* Decides on the suffixes, given the bits left for them. */
+/* Sets the length of suffixes, given the bits that are left for them. */
 static void
 divide_suffixes(SurfWriter *writer, uint64_t available)
 {
@@ -291,8 +292,9 @@ divide_suffixes(SurfWriter *writer, uint64_t available)
 }
 
 /*
- * Cuts the page into parts, as small ones as can be if all must not cost more
- * than allowed.  Returns the cost in bits and sets skip_width and nparts.
+ * Cuts the page into parts as small as possible, if nodes and parts together
+ * must not cost more than allowed.  Returns their cost in bits, and sets
+ * skip_width and nparts.
  */
 static uint64_t
 cut_parts(SurfWriter *writer, uint64_t allowed)
@@ -317,7 +319,10 @@ cut_parts(SurfWriter *writer, uint64_t allowed)
 		}
 		if (cost <= allowed)
 		{
-			/* Pages are much alike: much room left means a smaller one next. */
+			/*
+			 * Pages are alike: if much room is left, the next page begins
+			 * with smaller parts.
+			 */
 			writer->part_leaves = least;
 			if (allowed - cost > allowed / 128 && least > SURF_LEAST_PART)
 				writer->part_leaves = least - least / 16;
@@ -395,8 +400,7 @@ put_header(const SurfWriter *writer, uint64_t rank, uint8_t *page)
 }
 
 /*
- * Writes the suffix of a leaf, of so many bits, any leaf and any suffix.  The
- * leaf ends at depth.
+ * Writes the suffix of any leaf, of any length.  The leaf ends at depth.
  */
 static void
 put_suffix(const SurfWriter *writer, SurfSink *sink, const SurfPart *part,
@@ -419,8 +423,8 @@ put_suffix(const SurfWriter *writer, SurfSink *sink, const SurfPart *part,
 }
 
 /*
- * Writes the suffixes of leaves from first on and before end, none of which is
- * the first or last one of its part: fewer than PUT_BITS bits of the key, but some.
+ * Writes the suffixes of the leaves [first, end), of which none is the first
+ * or last one of its part.  They are real bits only, from 1 to PUT_BITS.
  */
 static BITS_INLINE void
 put_few_suffixes(const SurfWriter *writer, SurfSink *sink, uint32_t first,
@@ -496,7 +500,7 @@ put_suffixes(const SurfWriter *writer, uint8_t *page)
 BITS_TARGET static void
 put_content_fast(const SurfWriter *writer, uint8_t *page)
 {
-	/* In this order: suffixes write zeros over what follows. */
+	/* Suffixes come first: they write zeros over the bytes behind them. */
 	put_suffixes(writer, page);
 	put_nodes(writer, page);
 }

@@ -3,8 +3,9 @@
  * surf_page.c
  *	  Queries on a content page of SuRF.
  *
- * Nothing is taken on trust: bits past the page's end read as zeros, and zeros
- * are no node.  Positions only grow, and leaves get fewer at each step down.
+ * Pages may be damaged.  Bits behind the page's end read as zeros, and zeros
+ * are not a node.  Positions only grow, and leaves get fewer at each step
+ * down.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,11 +17,11 @@
 
 #include "filter/surf/surf_page.h"
 
-/* Bits that page_peek() is sure to return. */
+/* The least number of bits that page_peek() returns. */
 #define PEEK_BITS 57
 
 /*
- * Zeros before the length of a chain, at most: so a code for a chain and one
+ * The most zeros before the length of a chain.  So the codes for a chain and
  * for a number of leaves are short enough for one peek.
  */
 #define MAX_GAMMA_ZEROS 16
@@ -33,7 +34,7 @@ typedef struct SurfNode
 	uint32_t	left;			/* leaves on the left */
 } SurfNode;
 
-/* page_peek() where a page ends. */
+/* page_peek() near a page's end. */
 static uint64_t
 page_peek_end(const SurfPage *page, uint32_t pos)
 {
@@ -64,8 +65,8 @@ top_bits(uint64_t value, uint32_t n)
 }
 
 /*
- * Reads the node over n >= 2 leaves that is at pos, without its skip.  False
- * if there is none.
+ * Reads the node over n >= 2 leaves at pos, without its skip.  False if it is
+ * damaged.
  */
 static BITS_INLINE bool
 read_node(const SurfPage *page, uint32_t pos, uint32_t n, SurfNode *node)
@@ -92,13 +93,13 @@ read_node(const SurfPage *page, uint32_t pos, uint32_t n, SurfNode *node)
 }
 
 /*
- * Moves *pos past the nodes over n <= SURF_SKIP_LEAVES leaves; false if some
- * are no nodes.
+ * Moves *pos past the nodes over n <= SURF_SKIP_LEAVES leaves.  False if they
+ * are damaged.
  */
 static BITS_INLINE bool
 skip_nodes(const SurfPage *page, uint32_t *pos, uint32_t n)
 {
-	/* The subtrees still to come, 4 bits each: their nodes. */
+	/* The numbers of nodes of the subtrees still to come, 4 bits each. */
 	uint64_t	stack = 0;
 	uint32_t	todo;
 
@@ -114,7 +115,10 @@ skip_nodes(const SurfPage *page, uint32_t *pos, uint32_t n)
 		first = node.left < n - node.left ? node.left : n - node.left;
 		stack = stack << 8 | (n - first - 1) << 4 | (first - 1);
 
-		/* Takes off the top what has no nodes, then the next to come. */
+		/*
+		 * Removes subtrees without nodes from the top, then takes the next
+		 * one.
+		 */
 		zeros = bits_lowest(stack | UINT64_C(1) << 60) & ~3;
 		stack >>= zeros;
 		n = (stack & 15) + 1;
@@ -202,7 +206,7 @@ find_at_leaf(const SurfPage *page, FilterSuffix kind, uint32_t i,
 		uint32_t	now = suffix.hash < 32 ? suffix.hash : 32;
 		uint32_t	rest = suffix.hash - now;
 
-		/* At most 64 bits, in two steps as a peek may be shorter. */
+		/* At most 64 bits, in two steps, since a peek may be shorter. */
 		pos += suffix.real;
 		spot->inside = top_bits(page_peek(page, pos), now) == top_bits(*hash, now);
 		if (rest > 0 && rest <= 32)
@@ -259,8 +263,8 @@ begin_part(const SurfPage *page, uint32_t part, SurfWalk *walk)
 }
 
 /*
- * Goes down to the part that key is in: walk has no leaves if there is none,
- * and spot is set.  False if the page is damaged.
+ * Goes to the part that key is in.  If there is none, walk has no leaves and
+ * spot is set.  False if the page is damaged.
  */
 static BITS_INLINE bool
 begin_walk(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
@@ -298,7 +302,9 @@ begin_walk(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
 		__builtin_prefetch(page->data + walk->pos / 8);
 	}
 
-	/* The suffix will be near: nodes below take less than a cache line. */
+	/*
+	 * The suffix will be near that of the part's first leaf.
+	 */
 	__builtin_prefetch(page->data + (page->suffixes +
 									 (uint64_t) walk->first * page->suffix_bits) / 8);
 	return true;
@@ -308,13 +314,14 @@ begin_walk(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
 typedef enum SurfStep
 {
 	STEP_DOWN,
-	STEP_OUT,					/* no leaf begins like the key: spot is set */
+	STEP_OUT,					/* no leaf has a beginning of the key; spot is
+								 * set */
 	STEP_DAMAGE
 } SurfStep;
 
 /*
- * Goes from a node down to a child, wherever the node is in the page and
- * however long its chain.
+ * Goes from a node down to a child, for any place of the node and any length
+ * of its chain.
  */
 static SurfStep
 step_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
@@ -365,12 +372,13 @@ step_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
 }
 
 /*
- * Goes down as step_down() does, as long as nodes are not near the page's end
- * and are short enough for one peek, which is what they mostly are, and have
- * more leaves than one.  Notes in mark where the key's mark is.
+ * Goes down like step_down(), as long as nodes have more than one leaf, are
+ * not near the page's end, and are short enough for one peek, as most are.
+ * Sets mark to the last node at or above the key's mark.
  *
- * No branches where processors would predict them badly, and little that has
- * to wait for what comes before: else each node would take twice the time.
+ * There are no branches that processors would predict badly, and few
+ * instructions wait for those before.  Otherwise each node would take twice
+ * the time.
  */
 static BITS_INLINE SurfStep
 run_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfWalk *mark,
@@ -483,7 +491,10 @@ find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
 		if (walk.n == 0)
 			return true;
 
-		/* Beginnings in common lead to the same node, but in one part only. */
+		/*
+		 * Keys with the same beginning come to the same node only if they are
+		 * in the same part.
+		 */
 		if (start->n > 0 && start->part == walk.part)
 			walk = *start;
 	}
@@ -533,7 +544,10 @@ surf_page_find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
 	return find_portable(page, kind, key, hash, walk, spot);
 }
 
-/* A key's hash: multiply and fold, eight bytes a step.  Version 1. */
+/*
+ * A key's hash: multiply and fold, eight bytes a step.  Changing it needs a
+ * new SURF_ROOT_VERSION.
+ */
 uint64_t
 surf_hash(FilterBytes key)
 {

@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * surf_page.h
- *	  SuRF's content pages: a small trie each, complete in itself.
+ *	  SuRF's content pages.  Each has a small trie, and can be read without
+ *	  others.
  *
  * Keys are bit strings here (surf_code.h), so the trie is binary.  Chains of
- * nodes with one child are compressed (a Patricia trie), so n keys make n
- * leaves and n - 1 nodes with two children each.  A leaf ends right behind
- * the bit that tells its key from both its neighbours in the page.
+ * nodes with one child are compressed (a Patricia trie).  So n keys make n
+ * leaves and n - 1 nodes with two children each.  A leaf ends behind the bit
+ * that tells its key from both its neighbours in the page.
  *
- * Nodes are laid out in preorder, leaves take no space among them.  A node is
+ * Nodes are laid out in preorder; leaves take no space among them.  A node is
  *
  *		chain		length, in Elias's gamma code of length + 1
  *		left		how many leaves (1 to n - 1 of its n) are on the left;
@@ -18,25 +19,26 @@
  *					log2(n) + skip_width bits
  *		bits		of the chain
  *
- * and is followed by the nodes of the side with fewer leaves, the left one if
- * they have as many, then those of the other side.  So the way down is read
- * forwards, with no rank or select: going to the first side is reading on,
- * going to the second is jumping (or, over a few nodes, reading) past the
- * first.  As that is the smaller one, there is little to skip.  The numbers of
- * leaves give the shape of the tree, with it the end of the page's nodes, and
- * each leaf's number in key order.  They cost about 1.5 to 1.8 bits a key, less
- * than LOUDS would, and no labels are needed.  330,000 English words, for which
- * the paper's coding takes 22.7 bits a key, take about 10.
+ * and is followed by the nodes of the side with fewer leaves (the left one if
+ * both have as many), then those of the other side.  So the way down is read
+ * forwards, without rank or select.  To go to the first side is to read on.
+ * To go to the second is to jump (or, over a few nodes, to read) past the
+ * first, which is the smaller one.  The numbers of leaves give the shape of
+ * the tree, the end of the page's nodes, and each leaf's number in key order.
+ * They cost about 1.5 to 1.8 bits a key, less than LOUDS would, and no labels
+ * are needed.  330,000 English words, for which the paper's coding takes 22.7
+ * bits a key, take about 10.
  *
- * Above that, a page is cut into parts: stretches of leaves, each with a trie
- * of its own, which are found by their heads.  That is a part's first key,
- * its first 16 bits behind those that all keys have in common, or fewer and
- * zeros.  A key is in the last part whose head is not above it, or before all
- * leaves.  As all keys between two heads begin with what these have in common,
- * the bits of a part begin behind that; those of the last part, at the head.
- * Like the paper's LOUDS-Dense this stands for the upper levels, is larger
- * than nodes for these by a little, and searched faster.  Pages whose keys
- * mostly do not differ so early are one part, without a head.
+ * A page is cut into parts: stretches of leaves, each with a trie of its own.
+ * Parts are found by their heads.  A head is the first 16 bits of a part's
+ * first key behind the bits that all keys share; if the key has fewer, zeros
+ * follow.  A key is in the last part whose head is not above it, or before all
+ * leaves.  All keys between two heads begin with the bits that these heads
+ * share, so the trie of a part begins behind these bits; that of the last part
+ * begins where heads begin.  Like the paper's LOUDS-Dense, parts stand for the
+ * upper levels of the trie.  They take a little more room than nodes would,
+ * and are searched faster.  A page whose keys mostly do not differ so early is
+ * one part, without a head.
  *
  * Page, little-endian; the bits of a byte count from the top one:
  *
@@ -57,11 +59,11 @@
  *			bits	nodes
  *
  * Bit strings are those of the keys without the prefix.  They all begin with
- * the lead, which is shorter than a code, and is not repeated below.
+ * the lead, which is shorter than a code, and is not stored in nodes.
  *
  * A suffix is real bits, then hash bits.  Real bits are those of the key's
- * code behind its leaf, hash bits the top ones of surf_hash().  How many there
- * are of each follows from the kind of the run, see surf_suffix_split().
+ * code behind its leaf, hash bits the top ones of surf_hash().
+ * surf_suffix_split() tells how many there are of each.
  *
  * Root:
  *
@@ -87,7 +89,7 @@
 #define SURF_PAGE_MAGIC		0x5F
 #define SURF_PAGE_HEADER	22
 
-/* Up to so many leaves, the nodes of a side are read, not jumped over. */
+/* The nodes of a side with up to so many leaves are read, not jumped over. */
 #define SURF_SKIP_LEAVES 5
 
 /* Bytes of a part's head, first leaf and start. */
@@ -96,7 +98,7 @@
 /* Bits of a head. */
 #define SURF_HEAD_BITS		16
 
-/* More leaves than the layout has room to count. */
+/* The most leaves that the layout can count. */
 #define SURF_MAX_LEAVES		UINT16_MAX
 
 /* The longest suffix. */
@@ -104,9 +106,9 @@
 #define SURF_MAX_HASH		64
 
 /*
- * Real bits in suffixes of all kinds, before there are any others.  Our leaves
- * end within a byte where those of the paper's trie end behind it: this makes
- * up for the rest of that byte.
+ * Real bits at the beginning of suffixes of all kinds.  Our leaves end within
+ * a byte, while those of the paper's trie end behind it: these bits make up
+ * for the rest of that byte.
  */
 #define SURF_BASE_REAL		3
 
@@ -127,7 +129,7 @@ typedef struct SurfPage
 	uint32_t	nleaves;
 	uint32_t	skip_width;
 	uint32_t	suffix_bits;
-	uint32_t	nlonger;		/* leaves with a bit more */
+	uint32_t	nlonger;		/* leaves whose suffix has one bit more */
 	uint32_t	lead;
 	uint32_t	lead_bits;
 	uint32_t	nparts;			/* 0 if there is just one */
@@ -144,34 +146,37 @@ typedef struct SurfWalk
 	uint32_t	depth;			/* bits above it */
 	uint32_t	first;			/* its first leaf */
 	uint32_t	n;				/* its leaves; 0: not begun yet */
-	uint32_t	part;			/* it is in */
-	uint32_t	head;			/* this much of the key has led there */
+	uint32_t	part;			/* the part it is in */
+	uint32_t	head;			/* the bits of the key that led to the part */
 } SurfWalk;
 
-/* Where a bit string is among the leaves of a page. */
+/* The place of a bit string among the leaves of a page. */
 typedef struct SurfSpot
 {
-	/* Leaves whose keys are all below, in key order the first ones. */
+	/*
+	 * The number of leaves whose keys are all below.  They are the first
+	 * ones.
+	 */
 	uint32_t	below;
 
-	/* The next leaf may have keys on either side, or the very key. */
+	/* The next leaf may have keys below and above, or this key. */
 	bool		inside;
 
-	/* If inside: the bits from here on are not looked at by the leaf. */
+	/* If inside: the leaf tells nothing of the bits from here on. */
 	uint32_t	depth;
 } SurfSpot;
 
-/* Opens a page of so many bytes; false where it cannot be one. */
+/* Opens a page of so many bytes; false if it is damaged. */
 extern bool surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size);
 
 /*
  * Finds key, which is coded without the page's prefix.  If hash is not NULL,
- * then a leaf with another hash is not taken for one with key inside: spot is
- * then good for nothing but this.
+ * spot->inside is false for a leaf with another hash; then no other field of
+ * spot may be used.
  *
- * The way begins at walk, or at the top if that has no leaves.  On return,
- * walk is where the way to any other key goes on that has all bits up to
- * key->mark_bits in common with key.  False if the page is damaged.
+ * The way begins at walk, or at the top if that has no leaves.  On return, the
+ * way to any other key that shares all bits up to key->mark_bits with key can
+ * begin at walk.  False if the page is damaged.
  */
 extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
 						   SurfBits *key, const uint64_t *hash,
@@ -202,8 +207,8 @@ surf_suffix_split(FilterSuffix kind, uint32_t nbits)
 }
 
 /*
- * The longest suffix that says anything, where keys have up to longest_rest
- * bits behind their leaves.
+ * The longest suffix that is of use, if keys have up to longest_rest bits
+ * behind their leaves.
  */
 static BITS_INLINE uint32_t
 surf_suffix_most(FilterSuffix kind, uint32_t longest_rest)
@@ -220,9 +225,9 @@ surf_suffix_most(FilterSuffix kind, uint32_t longest_rest)
 }
 
 /*
- * The truncated binary code of a number below count >= 1: those below the
- * result's threshold take nbits bits, others, increased by threshold, one
- * more.
+ * The truncated binary code of numbers below count >= 1.  Numbers below
+ * threshold take nbits bits.  Others are increased by threshold, and take one
+ * bit more.
  */
 typedef struct SurfBinary
 {
@@ -241,8 +246,8 @@ surf_binary(uint32_t count)
 }
 
 /*
- * Positions of nodes are in units of 1 << shift bits, so that 16 bits do
- * for pages of any size.
+ * Positions of nodes are stored in units of 1 << shift bits, so that 16 bits
+ * are enough for pages of any size.
  */
 static BITS_INLINE uint32_t
 surf_nodes_shift(uint32_t page_size)

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * surf_wide.h
- *	  SuRF's builds: 32 bytes of a key at once, where processors can.
+ *	  SuRF's builds: 32 bytes of a key at once, on processors that can.
  *
- * AVX2 loads as many words of four bytes as it is told, and touches none behind:
- * keys of up to 32 bytes, of whatever length, are compared with the one before,
- * looked up in a set of bytes and stored with no branch that depends on them.
- * surf_coder.h does all of that for other processors.
+ * AVX2 loads a given number of words of four bytes, and reads nothing behind
+ * them.  So keys of up to 32 bytes are compared with the one before, looked up
+ * in a set of bytes, and stored without a branch that depends on their length.
+ * surf_coder.h does this for other processors.
  *
- * What surf_cut.c does with 32 nodes at once is here, too, for AVX2 and for SSE2.
- * AVX-512 is used to load keys only, see README.md.
+ * The functions of surf_cut.c for 32 nodes at once are here, too, for AVX2 and
+ * for SSE2.  AVX-512 is used only to load keys, see README.md.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,10 +22,13 @@
 /* Bytes of a key that are taken at once. */
 #define SURF_WIDE_BYTES 32
 
-/* Nodes that are looked at at once: so many must be on either side. */
+/*
+ * Nodes that are compared at once: arrays have room for so many on either
+ * side.
+ */
 #define SURF_WIDE_NODES 32
 
-/* Nodes whose bits are counted at once. */
+/* Nodes whose costs are computed at once. */
 #define SURF_AVX2_COSTS 8
 
 #if defined(__SSE2__) && !defined(SURF_SCALAR)
@@ -34,7 +37,10 @@
 
 #define SURF_HAS_SSE2 true
 
-/* Which of 16 nodes are less deep?  Depths are positive as signed numbers, too. */
+/*
+ * Which of 16 nodes are less deep?  Depths are positive also as signed
+ * numbers.
+ */
 static BITS_INLINE uint32_t
 surf_sse2_less16(const uint16_t *nodes, __m128i than)
 {
@@ -76,8 +82,8 @@ surf_sse2_less(const uint16_t *nodes, uint16_t than)
 #define SURF_CPU_HAS_AVX2() (__builtin_cpu_supports("avx2") && BITS_CPU_IS_FAST())
 
 /*
- * All about keys comes twice: for those of SURF_WIDE_LEAST to SURF_WIDE_BYTES
- * bytes, which are at hand as soon as these are loaded (one), and for any.
+ * Functions for keys are compiled twice: for keys of SURF_WIDE_LEAST to
+ * SURF_WIDE_BYTES bytes, which one load gets (one), and for any.
  */
 #define SURF_WIDE_LEAST 4
 
@@ -88,8 +94,8 @@ surf_wide_is_one(FilterBytes key)
 }
 
 /*
- * With AVX-512's masks keys of up to SURF_WIDE_BYTES bytes, none included, are
- * loaded in a few instructions less.
+ * With AVX-512's masks, keys of 0 to SURF_WIDE_BYTES bytes are loaded in a few
+ * instructions less.
  */
 #define SURF_MASKED_TARGET \
 	__attribute__((target("avx2,avx512bw,avx512vl,popcnt,bmi,bmi2,lzcnt")))
@@ -101,7 +107,7 @@ surf_wide_is_one(FilterBytes key)
 #define SURF_CPU_HAS_MASKS() false
 #endif
 
-/* A key while it is compared: 32 bytes, those before are in common. */
+/* A key while it is compared: 32 bytes of it; the bytes before are shared. */
 typedef struct SurfWide
 {
 	__m256i		bytes;			/* zeros behind the key's end */
@@ -110,8 +116,9 @@ typedef struct SurfWide
 } SurfWide;
 
 /*
- * 32 bytes of a key from one on, zeros behind its end.  Words of four of them are
- * loaded as far as there are whole ones; the others come with the key's last four.
+ * 32 bytes of a key from byte number from on, with zeros behind its end.
+ * Whole words of four bytes are loaded; the bytes behind them are taken from
+ * the key's last four.
  */
 SURF_AVX2_TARGET static BITS_INLINE __m256i
 surf_wide_load(FilterBytes key, uint32_t from, bool one)
@@ -142,8 +149,8 @@ surf_wide_zeros(__m256i bytes)
 }
 
 /*
- * Compares a key with the one before.  That is followed by as many bytes as
- * make a multiple of 32, whatever they are.
+ * Compares a key with the one before.  Behind that one, bytes up to a multiple
+ * of 32 may be read.
  */
 SURF_AVX2_TARGET static BITS_INLINE SurfWide
 surf_wide_compare(const uint8_t *last, uint32_t last_len, FilterBytes key,
@@ -189,8 +196,8 @@ surf_masked_compare(const uint8_t *last, uint32_t last_len, FilterBytes key)
 }
 
 /*
- * Which of 32 bytes of a key are not in the set?  Of value b, that has bit
- * b / 16 % 8 of byte b % 16 of the half that b is in.
+ * Which of 32 bytes of a key are not in the set?  The set has a bit for each
+ * byte value b: bit b / 16 % 8 of byte b % 16 of half b / 128.
  */
 SURF_AVX2_TARGET static BITS_INLINE uint32_t
 surf_wide_unseen(const uint8_t (*set)[16], FilterBytes key, const SurfWide *wide)
@@ -210,7 +217,9 @@ surf_wide_unseen(const uint8_t (*set)[16], FilterBytes key, const SurfWide *wide
 	return (uint32_t) _bzhi_u64(surf_wide_zeros(rows), left);
 }
 
-/* Stores 32 bytes of a key; moves on to the next ones, false if there are none. */
+/*
+ * Stores 32 bytes of a key and loads the next ones; false if there are none.
+ */
 SURF_AVX2_TARGET static BITS_INLINE bool
 surf_wide_store(uint8_t *to, FilterBytes key, SurfWide *wide, bool one)
 {
@@ -262,14 +271,17 @@ surf_batch_add_masked(SurfBatch *batch, FilterBytes key)
 												   last->len, key), true);
 }
 
-/* Which of 16 nodes are less deep?  All bits of their 16 are set, or none. */
+/*
+ * Which of 16 nodes are less deep?  Each has 16 bits, which are all set or all
+ * zero.
+ */
 SURF_AVX2_TARGET static BITS_INLINE __m256i
 surf_avx2_less16(const uint16_t *nodes, __m256i than)
 {
 	return _mm256_cmpgt_epi16(than, _mm256_loadu_si256((const __m256i *) nodes));
 }
 
-/* surf_wide_less() */
+/* surf_sse2_less() for processors with AVX2. */
 SURF_AVX2_TARGET static BITS_INLINE uint32_t
 surf_avx2_less(const uint16_t *nodes, uint16_t than)
 {
@@ -296,7 +308,7 @@ surf_avx2_load8(const uint16_t *numbers)
 	return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *) numbers));
 }
 
-/* surf_wide_costs() for SURF_AVX2_COSTS nodes. */
+/* cost_node() for SURF_AVX2_COSTS nodes. */
 SURF_AVX2_TARGET static BITS_INLINE void
 surf_avx2_costs(const uint16_t *own, const uint16_t *top, const uint16_t *left,
 				const uint16_t *right, uint32_t i, uint32_t *costs,
@@ -333,7 +345,7 @@ surf_avx2_costs(const uint16_t *own, const uint16_t *top, const uint16_t *left,
 
 #else
 
-/* There are none such; nothing of this is called. */
+/* For other processors: none of these functions is called. */
 #define SURF_AVX2_TARGET
 #define SURF_MASKED_TARGET
 #define SURF_CPU_HAS_AVX2() false

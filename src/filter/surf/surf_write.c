@@ -3,10 +3,11 @@
  * surf_write.c
  *	  Gathering the leaves of a content page of SuRF.
  *
- * Leaves come in key order, and with each comes the node between it and the
- * leaf before: all that is noted is its depth.  When there are as many leaves as
- * a page probably takes, surf_cut.c makes a tree of all nodes at once, which
- * says how many fit, and cuts it into parts, which surf_emit.c writes.
+ * Leaves come in key order.  With each comes the node between it and the leaf
+ * before, of which only the depth is stored.  When there are as many leaves as
+ * a page probably takes, surf_cut.c makes a tree of all nodes at once.  The
+ * tree tells how many leaves fit.  surf_cut.c cuts it into parts, and
+ * surf_emit.c writes these.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,10 +20,13 @@
 #include "filter/base/port.h"
 #include "filter/surf/surf_write_impl.h"
 
-/* With so many leaves there is a first idea of how many a page will take. */
+/*
+ * After so many leaves it is estimated for the first time how many a page will
+ * take.
+ */
 #define FIRST_LEAVES 1024
 
-/* Pages may take more leaves than the one before, by one in so many. */
+/* A page may take more leaves than the one before: one in so many more. */
 #define MORE_LEAVES 12
 
 /* Begins a writer of pages of so many bytes. */
@@ -38,7 +42,7 @@ surf_writer_begin(uint32_t page_size, FilterSuffix kind, uint32_t max_suffix)
 	writer->enough = FIRST_LEAVES;
 	writer->layout.skip_width = 2;	/* mostly */
 
-	/* Bytes of the code's last bits, the end's, and the suffix. */
+	/* Bytes for the code's last bits, the end's code, and the suffix. */
 	writer->zeros = (7 + SURF_CODE_BITS + max_suffix + 7) / 8;
 	return writer;
 }
@@ -153,9 +157,9 @@ grow_bytes(uint8_t *bytes, uint32_t n, uint32_t *max)
 }
 
 /*
- * Codes the keys of a batch from the i-th on for leaves, each behind what the
- * one before has in the records: as many bytes as nodes and suffixes can need.
- * Notes how many bits these are, and how many are shared.
+ * Appends the codes of a batch's keys, from key i on, to the records: as many
+ * bytes of each as nodes and suffixes can need.  Sets how many bits each has,
+ * and how many it shares with the one before.
  */
 static BITS_INLINE void
 code_keys(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
@@ -186,8 +190,8 @@ code_keys(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 }
 
 /*
- * The bits that a key has behind its leaf, if it shares so many with the one
- * before and with the next one.
+ * The bits that a key has behind its leaf; own and next_own are the first bits
+ * not shared with the one before and the next one.
  */
 static BITS_INLINE int32_t
 rest_of_key(const SurfCoder *coder, uint32_t nbits, uint32_t own,
@@ -196,7 +200,7 @@ rest_of_key(const SurfCoder *coder, uint32_t nbits, uint32_t own,
 	return (int32_t) (nbits + coder->end_bits - greater(own, next_own));
 }
 
-/* Adds leaves for the keys of a batch from the i-th on. */
+/* Adds leaves for the keys of a batch, from key i on. */
 static BITS_INLINE void
 code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 {
@@ -212,7 +216,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 	uint32_t	keys = writer->nkeys - batch->keys[1].offset;
 	uint32_t	n = batch->n;
 
-	/* What will follow is not known. */
+	/* The key behind the batch is not known yet. */
 	batch->keys[n + 1].common = FILTER_MAX_KEY;
 	code_keys(writer, coder, batch, i);
 	for (; i <= n; i++, leaf++)
@@ -253,7 +257,7 @@ code_batch_portable(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch,
 	code_batch(writer, coder, batch, i);
 }
 
-/* Hashes the keys of a batch for the leaves they will be. */
+/* Sets the hashes of the leaves for a batch's keys. */
 static void
 hash_batch(SurfWriter *writer, const SurfBatch *batch)
 {
@@ -264,7 +268,7 @@ hash_batch(SurfWriter *writer, const SurfBatch *batch)
 		*hash++ = surf_hash(surf_batch_key(batch, i));
 }
 
-/* Adds a leaf to none: that of a batch's first key, or of the first one behind a page. */
+/* Adds the first leaf of a page: that of the batch's first key. */
 static void
 first_leaf(SurfWriter *writer, SurfCoder *coder, const SurfBatch *batch)
 {
@@ -320,8 +324,8 @@ surf_writer_add(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch)
 }
 
 /*
- * Codes all of a key where the first record is, and moves those of the leaves
- * behind it there.
+ * Makes the first leaf's record anew, with the whole code of its key, and
+ * moves the records of the other leaves behind it.
  */
 static void
 keep_records(SurfWriter *writer, const SurfCoder *coder, FilterBytes key)
@@ -348,7 +352,7 @@ keep_records(SurfWriter *writer, const SurfCoder *coder, FilterBytes key)
 	writer->record[0] = 0;
 }
 
-/* Takes the first n leaves away: the next one is the first of a page. */
+/* Removes the first n leaves.  The next one is now the first of a page. */
 static void
 drop_leaves(SurfWriter *writer, const SurfCoder *coder, uint32_t n)
 {
@@ -415,7 +419,10 @@ surf_writer_count_bits(SurfWriter *writer)
 	return sum_bits(sum, skip_width) + surf_parts_reserve(writer->nleaves);
 }
 
-/* Bits of a page with the first n leaves, if it is not cut; sets node_bits. */
+/*
+ * Bits of a page with the first n leaves, if it is not cut into parts.  Sets
+ * node_bits.
+ */
 static uint64_t
 page_bits(SurfWriter *writer, uint32_t n, uint32_t suffix_256)
 {
@@ -454,7 +461,7 @@ surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
 	{
 		uint32_t	too_many = n;
 
-		/* Halves what is between the most known to fit and too many. */
+		/* A search by halves between what fits and what is too much. */
 		for (n = 1; n + 1 < too_many;)
 		{
 			uint32_t	middle = n + (too_many - n) / 2;
@@ -466,7 +473,9 @@ surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
 		}
 	}
 
-	/* Where skips have become wider than before it may be a few less. */
+	/*
+	 * If skips are wider than on the page before, a few leaves less may fit.
+	 */
 	for (;;)
 	{
 		page_bits(writer, n, suffix_256);

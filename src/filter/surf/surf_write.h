@@ -3,8 +3,9 @@
  * surf_write.h
  *	  Writing content pages of SuRF.
  *
- * The writer takes keys until there are surely enough of them for a page, then
- * finds out how many fit, writes these, and keeps the others for the next page.
+ * The writer takes keys until there are probably enough for a page.  Then it
+ * finds out how many fit, writes these, and keeps the others for the next
+ * page.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,48 +25,53 @@ extern void surf_writer_free(SurfWriter *writer);
 /* How many leaves have been added, and not written yet. */
 extern uint32_t surf_writer_leaves(const SurfWriter *writer);
 
-/* The key of leaf i of these. */
+/* The key of leaf i among these. */
 extern FilterBytes surf_writer_key(const SurfWriter *writer, uint32_t i);
 
 /*
- * In how many bytes are the first n leaves' keys new?  That of leaf n is known,
- * or these are all.
+ * The number of new bytes of the first n leaves' keys.  Leaf n is there, or
+ * these are all leaves of the run.
  */
 extern uint64_t surf_writer_new_bytes(const SurfWriter *writer, uint32_t n);
 
 /*
- * Adds leaves for all keys of a batch.  If there are leaves, or were in a page
- * before, then coder has coded the last one's key last.
+ * Adds leaves for all keys of a batch.  If there are leaves, or were on a page
+ * before, coder has coded the key of the last one last.
  */
 extern void surf_writer_add(SurfWriter *writer, SurfCoder *coder,
 							SurfBatch *batch);
 
-/* The last leaf is that of the last key, which the coder has coded last. */
+/* Tells that no more keys come.  The coder has coded the last one last. */
 extern void surf_writer_last(SurfWriter *writer, const SurfCoder *coder);
 
-/* Are there probably enough leaves for a page, or as many as there may be? */
+/*
+ * Are there probably enough leaves for a page, or the most that there may be?
+ */
 extern bool surf_writer_is_full(const SurfWriter *writer);
 
 /*
- * Decides how many leaves the page takes if it shall have suffixes of
- * suffix_256 / 256 bits on average: at least one.  If all fit, and they are not
- * the last ones, that is put off: returns 0.
+ * Returns how many leaves the page takes with suffixes of suffix_256 / 256
+ * bits on average: at least one.  If all leaves fit and they are not the last
+ * ones, returns 0: more leaves are needed.
  */
 extern uint32_t surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
 								uint32_t suffix_256, bool last);
 
-/* Bits that nodes over so many leaves take, as surf_writer_fit() returned. */
+/* Bits of the nodes over the leaves that surf_writer_fit() returned. */
 extern uint64_t surf_writer_node_bits(const SurfWriter *writer);
 
 /* Bits that nodes over all leaves would take. */
 extern uint64_t surf_writer_count_bits(SurfWriter *writer);
 
-/* The most bits that a key has behind its leaf: longer suffixes are in vain. */
+/*
+ * The most bits that a key has behind its leaf.  Longer suffixes are of no
+ * use.
+ */
 extern uint32_t surf_writer_longest_rest(const SurfWriter *writer);
 
 /*
- * Writes the page, before which the run has rank leaves, and keeps the leaves
- * that did not fit.  page is zeroed and has 8 bytes of room behind it.
+ * Writes the page, and keeps the leaves that did not fit.  The run has rank
+ * leaves before this page.  page is zeroed and has 8 bytes of room behind it.
  */
 extern void surf_writer_end(SurfWriter *writer, const SurfCoder *coder,
 							uint64_t rank, uint8_t *page);

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * surf_write_impl.h
- *	  What surf_write.c gathers, surf_cut.c divides and surf_emit.c writes.
+ *	  The writer's state: surf_write.c gathers leaves, surf_cut.c makes trees,
+ *	  surf_emit.c writes them.
  *
- * Between any two neighbouring leaves there is one node, the one that tells
- * them apart, at the depth of the first bit in which they differ: it goes by
- * the number of the leaf on its right.  So a node is over the leaves between
- * the nearest ones on either side that are less deep, and its parent is the
- * deeper one of these two.
+ * Between two neighbouring leaves there is one node, which tells them apart.
+ * Its depth is that of the first bit in which they differ.  It has the number
+ * of the leaf on its right.  So a node is over the leaves between the nearest
+ * less deep nodes on both sides, and its parent is the deeper one of these
+ * two.
  *
  * The page's prefix is not part of its bit strings; here depths count from
  * the keys' beginnings nevertheless.
@@ -22,8 +23,7 @@
 #include "filter/surf/surf_write.h"
 
 /*
- * The smallest part; others have up to three times as many leaves, or more if
- * keys differ too late.
+ * The least number of leaves in a part, if the page has room for such parts.
  */
 #define SURF_LEAST_PART 32
 
@@ -31,15 +31,21 @@
 typedef struct SurfLeaf
 {
 	uint32_t	key;			/* where its bytes are in keys */
-	uint32_t	new_bytes;		/* in which all before it are new, any page's */
+	uint32_t	new_bytes;		/* of all leaves before it, also on pages
+								 * before */
 	uint16_t	len;
 	uint16_t	common;			/* bytes shared with the one before */
 } SurfLeaf;
 
-/* What a node takes beside its bits, if it has a skip: skip_width more. */
+/*
+ * A flag in the cost of a node: it has a skip, and takes skip_width bits more.
+ */
 #define SURF_COST_SKIP (UINT32_C(1) << 16)
 
-/* What some nodes take: bits in the lower half, the number of skips above. */
+/*
+ * The cost of some nodes: bits in the lower half, the number of skips in the
+ * upper.
+ */
 typedef uint64_t SurfSum;
 
 /* A part of the page. */
@@ -81,7 +87,8 @@ struct SurfWriter
 	uint64_t   *hashes;			/* of the leaves' keys, if needed */
 	uint32_t	nleaves;
 	uint32_t	max_leaves;		/* room in the arrays */
-	uint32_t	enough;			/* so many probably are */
+	uint32_t	enough;			/* so many leaves are probably enough for a
+								 * page */
 
 	/* Their keys. */
 	uint8_t    *keys;
@@ -89,19 +96,19 @@ struct SurfWriter
 	uint32_t	max_keys;
 
 	/*
-	 * Their codes, from the first byte that the leaf before does not share as
-	 * far as nodes and suffixes can need it.
+	 * Their codes, from the first byte that the leaf before does not share,
+	 * as far as nodes and suffixes can need them.
 	 */
 	uint8_t    *records;
 	uint32_t	nrecords;
 	uint32_t	max_records;
 	uint32_t	zeros;			/* bytes kept behind the end of a code */
-	uint32_t	suffix_bytes;	/* of a key that are enough for a suffix */
+	uint32_t	suffix_bytes;	/* the most bytes of a key that a suffix needs */
 
 	/*
-	 * Of each node: the nearest ones less deep, the depth of its chain or of
-	 * itself without one, its children (0 for a leaf), what it takes, its
-	 * numbers, what those before it take, and where it is in the page.
+	 * Of each node: the nearest less deep nodes, the depth where its chain
+	 * begins, its children (0 for a leaf), its cost, its numbers, the cost of
+	 * all nodes before it, and its position in the page.
 	 */
 	uint16_t   *left;
 	uint16_t   *right;
@@ -117,9 +124,10 @@ struct SurfWriter
 	SurfPart   *parts;
 	uint32_t	nparts;
 	uint32_t	max_parts;
-	uint32_t	part_leaves;	/* what to try first, see lay_out() */
+	uint32_t	part_leaves;	/* what to try first, see cut_parts() */
 	uint64_t	node_bits;
-	SurfLayout	layout;			/* skip_width, at first, of the page before */
+	SurfLayout	layout;			/* until it is set, skip_width is that of the
+								 * page before */
 };
 
 /* Finds the nodes of the whole tree, and sums up their bits. */
@@ -133,34 +141,36 @@ extern SurfSum surf_writer_sum(const SurfWriter *writer, uint32_t n,
 							   uint32_t *uppermost);
 
 /*
- * Chooses parts of at least so many of the first n leaves.  All keys have the
- * first base bits in common.  Returns what the nodes of all parts will take.
+ * Cuts the first n leaves into parts of at least so many leaves.  All keys
+ * share the first base bits.  Returns what the nodes of all parts will cost.
  */
 extern SurfSum surf_writer_choose(SurfWriter *writer, uint32_t n, uint32_t base,
 								  uint32_t least);
 
 /*
- * Makes a tree of each part of the first n leaves: surf_writer_find() must come
- * before another attempt.  Returns the sum of all and sets skip_width to what
- * their skips need.
+ * Makes a tree of each part of the first n leaves.  Returns their cost, and
+ * sets skip_width to what their skips need.  Before it is called again,
+ * surf_writer_find() must be called.
  */
 extern SurfSum surf_writer_cut(SurfWriter *writer, uint32_t n,
 							   uint32_t *skip_width);
 
-/* Decides how the page with the first n leaves is made: false if it cannot be. */
+/*
+ * Decides on the layout of a page with the first n leaves.  False if they do
+ * not fit.
+ */
 extern bool surf_writer_lay_out(SurfWriter *writer, const SurfCoder *coder,
 								uint32_t n);
 
 /*
- * Writes the page as laid out, before which the run has rank leaves.  page is
- * as for surf_writer_end().
+ * Writes the page as laid out.  rank and page are as for surf_writer_end().
  */
 extern void surf_writer_emit(const SurfWriter *writer, uint64_t rank,
 							 uint8_t *page);
 
 /*
- * Bits that a page with so many leaves keeps free for heads and starts of
- * parts, as far as these take more than nodes would.
+ * Bits that a page with so many leaves keeps free for parts: for what these
+ * take more than nodes would.
  */
 static inline uint32_t
 surf_parts_reserve(uint32_t nleaves)
@@ -184,7 +194,7 @@ sum_bits(SurfSum sum, uint32_t skip_width)
 	return (uint32_t) sum + (sum >> 32) * skip_width;
 }
 
-/* The nodes, without their parent, over leaves from first on and before end. */
+/* The cost of the nodes over the leaves [first, end), without their parent. */
 static BITS_INLINE SurfSum
 sum_between(const SurfSum *sums, uint32_t first, uint32_t end)
 {
@@ -208,7 +218,7 @@ gamma_bits(uint32_t value)
 	return 2 * bits_log2(value) + 1;
 }
 
-/* The side of a node over n leaves, nleft on the left, that comes first. */
+/* Is the left side first, in a node over n leaves with nleft on the left? */
 static BITS_INLINE bool
 left_is_first(uint32_t nleft, uint32_t n)
 {
@@ -244,8 +254,8 @@ code_numbers(uint32_t nleft, uint32_t n, uint32_t chain)
 }
 
 /*
- * The bits of a node, and SURF_COST_SKIP if it has a skip.  Sets its numbers to
- * what is of use if these bits are few.
+ * The cost of a node: its bits, and SURF_COST_SKIP if it has a skip.  Sets
+ * *value to its numbers, which are used only if they are short.
  */
 static BITS_INLINE uint32_t
 cost_node(uint32_t nleft, uint32_t n, uint32_t chain, uint32_t *value)

@@ -4,9 +4,10 @@
  *	  Interfaces of the gate: skipping by values known only at execution.
  *
  * A gate is a CustomScan above the scan of one member of an append relation,
- * or above those of many: it then replaces the Append.  When its scan begins
- * it computes the values its conditions compare with, asks each member's
- * index, and starts only the scans of members that may hold a match.
+ * or above the scans of many members; then it replaces the Append.  When its
+ * scan begins, it computes the values that its conditions compare with.  It
+ * asks each member's index when it comes to the member, and starts only the
+ * scans of members that may hold a match.
  *
  *	  gate_path.c		gates above members' paths, costs
  *	  gate_loop.c		what nested loops over gates cost
@@ -33,14 +34,14 @@
 /* ---- gate_path.c ---- */
 
 /*
- * Costs in units of cpu_operator_cost: asking an index once, when it has to be
- * locked and opened, which is what all questions of a plan cost that is executed
- * again; and asking it for one of many values.
+ * Costs in units of cpu_operator_cost.  RF_ASK_ONCE_COST: asking an index
+ * once, which must be locked and opened for it.  RF_ASK_VALUE_COST: each value
+ * that a join filter asks for.
  */
 #define RF_ASK_ONCE_COST 200
 #define RF_ASK_VALUE_COST 40
 
-/* Members that have rangefilter indexes. */
+/* A member that has rangefilter indexes. */
 typedef struct RfGateRel
 {
 	const RelOptInfo *rel;		/* hash key */
@@ -77,24 +78,25 @@ extern void rf_adjust_subplans(PlannerInfo *root, const RelOptInfo *rel);
 /* ---- gate_plan.c ---- */
 
 /*
- * What a gate asks, as its plan says it.  The plan's custom_exprs are the values
- * that fill run-time parameters.
+ * What a gate asks, as stored in its plan.  The plan's custom_exprs compute
+ * the values of the run-time parameters.
  */
 typedef struct RfGateQuestion
 {
 	List	   *clauses;		/* see RfGateShape */
 	List	   *opclasses;
 	List	   *conversions;
-	List	   *keys;			/* ... of the first member */
-	List	   *members;		/* per member a list of OIDs: the table and
-								 * its indexes; NIL: it is never skipped */
-	List	   *params;			/* integers: PARAM_EXEC the values depend on */
+	List	   *keys;			/* of indexes, in terms of the first member */
+	List	   *members;		/* for each member a list of OIDs: the table
+								 * and its indexes; NIL: it is never skipped */
+	List	   *params;			/* numbers of the PARAM_EXEC that the values
+								 * depend on */
 	List	   *tables;			/* OIDs: the tables members belong to */
-	int			key_rti;		/* member the keys are of */
+	int			key_rti;		/* the member that keys refers to */
 	bool		secured;		/* see secured.c */
-	int			nconditions;	/* so many has the scan below */
-	List	   *join_filters;	/* per run-time parameter a join fills:
-								 * rf_join_filter_place() */
+	int			nconditions;	/* number of conditions of the scan below */
+	List	   *join_filters;	/* for each run-time parameter that a join
+								 * fills: rf_join_filter_place() */
 } RfGateQuestion;
 
 extern const CustomPathMethods rf_gate_path_methods;
@@ -109,50 +111,51 @@ extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
 /* ---- gate_exec.c, gate_ask.c, gate_join_values.c ---- */
 
-/* Of a hash table with more rows, values are not collected. */
+/* Values are not collected from a hash table with more rows. */
 #define RF_JOIN_MAX_ROWS 10000
 
-/* More distinct values are not asked for. */
+/* The most distinct values of a join that gates ask for. */
 #define RF_JOIN_MAX_VALUES 1000
 
 typedef struct RfGateMember
 {
 	Plan	   *plan;
 	PlanState  *state;			/* NULL: not started */
-	uint64		scan;			/* the gate's scan it was last read in */
-	bool		closed;			/* the answer, valid if ... */
-	uint64		asked;			/* ... this is the gate's question */
-	RfCounts   *watched;		/* of the index that was just asked, while its
-								 * scan is to be watched; or NULL */
+	uint64		scan;			/* the gate's scan in which it was last read */
+	bool		closed;			/* the answer to question "asked" */
+	uint64		asked;			/* number of the question answered last */
+	RfCounts   *watched;		/* counters of the index just asked, if the
+								 * member's scan is to be watched; else NULL */
 	List	   *oids;			/* table and indexes, NIL: always open */
-	struct RfGateIndex *indexes;	/* NULL until one is to stay open */
+	struct RfGateIndex *indexes;	/* NULL until one is kept open */
 } RfGateMember;
 
-/* An index that is asked again and again. */
+/* An index that is asked repeatedly. */
 typedef struct RfGateIndex
 {
 	Relation	relation;		/* NULL: not open */
-	uint32		asked;			/* so often */
+	uint32		asked;			/* how often */
 	RfCounts   *counts;
 	RfCachedMeta *cached;		/* NULL: there is none */
 } RfGateIndex;
 
 /*
- * The values of one key of a join.  In the executor's memory for a query; a hash
- * table goes before that does.
+ * The values of one key of a join.  Allocated in the executor's context of the
+ * query, which outlives hash tables.
  */
 typedef struct RfJoinSource
 {
 	struct HashJoinState *join;
 	int			key;
 	Oid			type;
-	ExprState  *value;			/* computes it from a row ... */
-	TupleTableSlot *slot;		/* ... in this slot */
+	ExprState  *value;			/* computes the key from a row in slot */
+	TupleTableSlot *slot;
 	ExprContext *econtext;
 	MemoryContext context;		/* holds array */
-	struct HashJoinTableData *table;	/* that has been read, NULL: none */
-	uint64		version;		/* of the array ... */
-	bool		known;			/* ... if there is one */
+	struct HashJoinTableData *table;	/* the one read last; NULL: none, or
+										 * it is gone */
+	uint64		version;		/* counts the arrays made */
+	bool		known;			/* is there an array of table's values? */
 	Datum		array;
 } RfJoinSource;
 
@@ -163,7 +166,8 @@ typedef struct RfGateJoinFilter
 	int			key;			/* number of the hash clause */
 	int			param;
 	RfJoinSource *source;		/* NULL: not found */
-	uint64		version;		/* of the values, 0: they are not known */
+	uint64		version;		/* of the source's values; 0: they are not
+								 * known */
 } RfGateJoinFilter;
 
 typedef struct RfGateState
@@ -174,15 +178,16 @@ typedef struct RfGateState
 	int			nmembers;
 	RfGateMember *members;
 	int			current;		/* member being scanned */
-	bool		entered;		/* ... and found open */
-	bool		found;			/* ... and its scan returned something */
+	bool		entered;		/* the current member was found open */
+	bool		found;			/* its scan has returned, a row or none */
 	uint64		scan;			/* number of the scan */
-	Bitmapset  *changed;		/* parameters that changed since the first */
+	Bitmapset  *changed;		/* parameters that changed since the first
+								 * scan */
 
 	/* The question. */
 	bool		repeated;		/* rescans may ask for something else */
-	Bitmapset  *params;			/* PARAM_EXEC it depends on */
-	List	   *values;			/* ExprStates, one per run-time parameter */
+	Bitmapset  *params;			/* PARAM_EXEC that the values depend on */
+	List	   *values;			/* ExprStates, one for each run-time parameter */
 	RfTable    *table;			/* describes the members' indexes */
 	int			nfilters;
 	RfGateJoinFilter *filters;
@@ -192,14 +197,14 @@ typedef struct RfGateState
 	MemoryContext context;		/* holds datums and cond */
 	MemoryContext scratch;
 	MemoryContext metacache;	/* of indexes */
-	Size		budget;			/* what these may still take */
+	Size		budget;			/* bytes that metacache may still take */
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */
-	bool		never;			/* nothing matches, whatever there is */
-	bool		watch;			/* one of those whose scans are watched ... */
-	bool		watchable;		/* ... if this question is all they ask */
-	RfCond	   *cond;			/* else: what to ask */
-	Cost		cost;			/* of asking for a join's values */
+	bool		never;			/* no row can match these values */
+	bool		watch;			/* scans of this query are watched */
+	bool		watchable;		/* the question is all that the scans compare */
+	RfCond	   *cond;			/* what to ask, unless open or never */
+	Cost		cost;			/* of asking a member for a join's values */
 
 	/* For EXPLAIN. */
 	uint64		considered;

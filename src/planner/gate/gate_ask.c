@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * gate_ask.c
- *	  What a gate asks, and a member's answer.
+ *	  Computing what a gate asks, and asking members.
  *
- * What is asked is asked after the executor took its snapshot, so a NO needs no
- * further check (R3 in ARCHITECTURE.md).  And it stays one while the statement
- * runs: keys of rows the snapshot sees do not leave a summary, and the table is
- * locked.  So a member is asked once for each question, and the question stays
- * the same while the values do.  Where a join gives many, it is not asked if a
- * scan is likely to take less.
+ * An index is asked after the executor took its snapshot, so a NO needs no
+ * further check (R3 in ARCHITECTURE.md).  It stays a NO while the statement
+ * runs: keys of rows that the snapshot sees do not leave a summary, and the
+ * table is locked.  So a member is asked once for each question.  A question
+ * stays the same while the values do.  A member is not asked for many values
+ * of a join if its scan is likely to cost less.
  *
- * The executor has locked the tables.  Indexes that are asked again and again
- * stay open and locked as those of index scans do.
+ * The executor has locked the tables.  Indexes that are asked repeatedly stay
+ * open and locked, as in index scans.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,13 +42,14 @@
 #include "utils/timestamp.h"
 
 /*
- * Local times of the same instant, by any two offsets from UTC a time zone may
- * have (less than 16 hours either way), are less apart than this.
+ * Offsets from UTC are less than 16 hours either way.  So local times of the
+ * same instant in any two time zones are less apart than this.
  */
 #define RF_ZONE_MARGIN (INT64CONST(32) * USECS_PER_HOUR)
 
 /*
- * The local time of an instant, moved outward.  False where there is none.
+ * Computes the local time of an instant, moved down (low) or up by
+ * RF_ZONE_MARGIN.  False where it is out of range.
  */
 static bool
 local_bound(TimestampTz instant, bool low, Timestamp *result)
@@ -68,8 +69,8 @@ local_bound(TimestampTz instant, bool low, Timestamp *result)
 }
 
 /*
- * Converts a value.  False where it has no counterpart, so that nothing can be
- * said of a comparison with it.
+ * Converts a value.  False where it is out of range: then nothing is known of
+ * a comparison with it.
  */
 static bool
 convert_value(Datum *value, RfConversion conversion)
@@ -104,7 +105,7 @@ convert_value(Datum *value, RfConversion conversion)
 }
 
 /*
- * Computes the values; they are kept in short-lived memory.
+ * Computes the values, in the per-tuple context of the node's expressions.
  */
 static void
 compute_values(RfGateState *gate, Datum *datums, bool *nulls)
@@ -151,7 +152,8 @@ same_values(RfGateState *gate, List *exprs, const Datum *datums,
 }
 
 /*
- * Makes a question of the values.
+ * Makes a question of the values.  Resets gate->context, and leaves it as the
+ * current context.
  */
 static void
 make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
@@ -208,8 +210,9 @@ make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
 }
 
 /*
- * Makes the gate ready to ask what is to be asked now.  A gate above rows that
- * are hidden stays open where somebody will see what was read (secured.c).
+ * Computes the values and, if they are new, the question.  A gate above hidden
+ * rows stays open if the query is instrumented, since counts of rows read
+ * would tell of them (secured.c).
  */
 void
 rf_gate_prepare(RfGateState *gate)
@@ -245,8 +248,9 @@ rf_gate_prepare(RfGateState *gate)
 }
 
 /*
- * A member's index number i, locked and open.  NULL where it cannot be had
- * without waiting, or not be used.
+ * Opens a member's index number i with AccessShareLock.  NULL, and no lock,
+ * where there is none, the lock cannot be had without waiting, or the index
+ * cannot be used.
  */
 static Relation
 open_index(RfGateState *gate, RfGateMember *member, int i)
@@ -269,7 +273,8 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 }
 
 /*
- * Asks an index once; *counts is set to its counters.
+ * Asks an index once, and sets *counts to its counters.  Opens and locks the
+ * index for this.
  */
 static RfAnswer
 ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
@@ -295,8 +300,8 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 }
 
 /*
- * Asks an index that will be asked again.  It stays open, and from the second
- * time on is asked in memory, if that suffices.
+ * Asks an index that will be asked again.  It stays open and locked.  From the
+ * second time on its cached metapage is asked first, if there can be one.
  */
 static RfAnswer
 ask_again(RfGateState *gate, RfGateMember *member, int i,
@@ -345,7 +350,7 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	return rf_probe(index->relation, set, in_recovery, &version, NULL);
 }
 
-/* Whose indexes are asked. */
+/* The member whose indexes are asked. */
 typedef struct RfAskedMember
 {
 	RfGateState *gate;
@@ -353,9 +358,9 @@ typedef struct RfAskedMember
 } RfAskedMember;
 
 /*
- * Does a member's index deny that there is a key of the set?  Where the member
- * has no such index, nothing is known, even of an empty set: what a join offers
- * may be about one column of this member and about two of that one.
+ * Does a member's index deny that there is a key of the set?  Without such an
+ * index nothing is known, even of an empty set: the columns of this member may
+ * be others than those that the join filter compares.
  */
 static bool
 member_denies(const RfCond *cond, void *arg)
@@ -384,7 +389,7 @@ member_denies(const RfCond *cond, void *arg)
 }
 
 /*
- * Need a member not be scanned?  The gate is prepared.
+ * Can a member be skipped?  The gate is prepared.  May ask indexes.
  */
 bool
 rf_gate_closed(RfGateState *gate, RfGateMember *member)
@@ -411,8 +416,8 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 }
 
 /*
- * Closes the indexes that were kept open; their locks are kept, as those of
- * index scans are.
+ * Closes the indexes that were kept open.  Their locks are kept until the end
+ * of the transaction, as in index scans.
  */
 void
 rf_gate_close_indexes(RfGateState *gate)

@@ -4,15 +4,15 @@
  *	  Executing a gate.
  *
  * The scan of a member is started (ExecInitNode) when it is first needed, with
- * what ExecutorStart was told.  At once only
- *	- for EXPLAIN, which is to show it;
- *	- in plans with workers: leader and workers decide on their own, but what
- *	  is parallel aware must be set up in all of them before it runs, and
+ * the flags of ExecutorStart.  All scans are started at once only
+ *	- for EXPLAIN, which shows them;
+ *	- in parallel plans: leader and workers ask on their own, but
+ *	  parallel-aware nodes must be set up in all of them before they run, and
  *	  instrumentation is collected node by node.
  *
- * The tables of all members are open from the start.  As long as a table is open
- * in this session, no command of the same session may truncate or rewrite it;
- * against those of others it is locked.
+ * The tables of all members are open from the start.  So no command of the
+ * same session may truncate or rewrite them.  Locks protect them against other
+ * sessions.
  *
  * Under EvalPlanQual the gate is always open: the row to be checked may be
  * newer than the snapshot.
@@ -40,11 +40,11 @@
 #define RF_JIT_SHARE	0.1
 
 /*
- * Starts the scan of a member.
+ * Starts the scan of a member, and adds it to custom_ps.
  *
- * Core decides on just-in-time compilation by the cost of the whole plan.  Each
- * member started here would be compiled on its own, which takes about a
- * millisecond: more than most scans of what is left of a partition.
+ * Core decides on just-in-time compilation by the cost of the whole plan.
+ * Each member started here would be compiled on its own, which takes about a
+ * millisecond: more than most scans of a member.
  */
 void
 rf_gate_start(RfGateState *gate, RfGateMember *member, int eflags)
@@ -79,8 +79,8 @@ init_members(RfGateState *gate, CustomScan *plan)
 }
 
 /*
- * The number in the range table of the one table that a plan scans, or 0 for
- * plans that are not as simple.
+ * The range table index of the table that a plan scans, or 0 if the plan is
+ * not a single scan.
  */
 static Index
 scanned_table(const Plan *plan)
@@ -103,8 +103,8 @@ scanned_table(const Plan *plan)
 }
 
 /*
- * Opens the tables of members that are started later, until the executor ends.
- * Members that scan something else are started.
+ * Opens the tables of members that are started later.  The executor closes
+ * them at its end.  Members that are not single scans are started now.
  */
 static void
 hold_tables(RfGateState *gate)
@@ -121,7 +121,7 @@ hold_tables(RfGateState *gate)
 }
 
 /*
- * Fills in what makes up the question.
+ * Fills in what the gate needs to make questions.
  */
 static void
 init_question(RfGateState *gate, CustomScan *plan)
@@ -153,9 +153,9 @@ init_question(RfGateState *gate, CustomScan *plan)
 }
 
 /*
- * EXPLAIN without ANALYZE: starts all members it shows.  Like core's pruning at
- * executor start, what is known by then is asked; unless the answers are not
- * to be seen.
+ * For EXPLAIN without ANALYZE: starts all members that it shows.  If the
+ * values are known by then, indexes are asked, as core's pruning does at
+ * executor start.  They are not asked where rows are hidden.
  */
 static void
 start_explained(RfGateState *gate, int eflags)
@@ -189,7 +189,9 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 	RfGateState *gate = (RfGateState *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
 
-	/* The rows are those of the scans, whatever slots these use. */
+	/*
+	 * Rows are returned in the slots of the scans, which may be of any kind.
+	 */
 	node->ss.ps.resultopsset = true;
 	node->ss.ps.resultopsfixed = false;
 
@@ -212,7 +214,8 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 }
 
 /*
- * Passes judgement on the current member; true if its scan can be read.
+ * Enters the current member.  True if it must be scanned; its scan is then
+ * started or rescanned.  False if it is skipped.
  */
 static bool
 enter_member(RfGateState *gate)
@@ -244,8 +247,8 @@ enter_member(RfGateState *gate)
 }
 
 /*
- * The first thing known of the scan of the current member: it finds something,
- * or it does not.
+ * Counts the scan of the current member, if it is watched, when it has
+ * returned its first row or none.
  */
 static void
 note_found(RfGateState *gate, bool found)
@@ -262,8 +265,8 @@ note_found(RfGateState *gate, bool found)
 }
 
 /*
- * ExecCustomScan.  A gate above a single scan does not care about directions;
- * others run forward only.
+ * ExecCustomScan.  A gate above a single scan can run in both directions,
+ * others only forward.
  */
 static TupleTableSlot *
 exec_gate(CustomScanState *node)
@@ -296,8 +299,8 @@ exec_gate(CustomScanState *node)
 }
 
 /*
- * ReScanCustomScan.  Members learn of it when they are entered: a parameter
- * that ever changed counts as changed since their last scan.
+ * ReScanCustomScan.  Members are rescanned when they are entered.  A parameter
+ * that has ever changed counts as changed since their last scan.
  */
 static void
 rescan_gate(CustomScanState *node)
@@ -334,8 +337,8 @@ end_gate(CustomScanState *node)
 }
 
 /*
- * MarkPosCustomScan and RestrPosCustomScan, of a gate above a single scan.  A
- * closed gate has no rows that could be marked.
+ * MarkPosCustomScan and RestrPosCustomScan, for a gate above a single scan.  A
+ * closed gate has no rows to mark.
  */
 static void
 mark_gate(CustomScanState *node)

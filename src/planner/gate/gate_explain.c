@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * gate_explain.c
- *	  What EXPLAIN shows of a gate.
+ *	  EXPLAIN of a gate.
  *
- * Like what it shows of a guard (explain.c), with the condition in terms of the
- * parameters and columns the values come from.  The counts are those of members
- * the gate came to, in all loops and processes: they are kept where the
- * executor counts rows that filters removed, which it adds up over workers.
+ * It is like EXPLAIN of a guard (explain.c).  The condition shows the
+ * parameters and columns that the values come from.  The counts are those of
+ * members that the gate came to, in all loops and processes.  They are kept
+ * where the executor counts rows removed by filters, since it adds these up
+ * over workers.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
-/* Turning conditions with run-time parameters into what a user wrote. */
+/* Turns conditions with run-time parameters into what a user wrote. */
 typedef struct RfShowContext
 {
 	List	   *values;
@@ -35,7 +36,8 @@ typedef struct RfShowContext
 } RfShowContext;
 
 /*
- * Puts keys and values back into a condition.
+ * Replaces run-time parameters by the values, and Vars by the keys they stand
+ * for.
  */
 static Node *
 restore_clause(Node *node, void *arg)
@@ -80,8 +82,7 @@ condition_text(RfGateState *gate, List *clauses, List *ancestors,
 }
 
 /*
- * Shows the conditions of the hash joins that give a gate values, in their own
- * terms.
+ * Shows the conditions of the hash joins that give a gate values.
  */
 static void
 show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
@@ -109,8 +110,8 @@ show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
 }
 
 /*
- * The indexes asked: those of the partitioned table where members have theirs
- * from it.
+ * The indexes asked.  Where there are several members, partitions of an index
+ * are shown as the index of the partitioned table.
  */
 static List *
 asked_indexes(const RfGateState *gate)
@@ -138,9 +139,9 @@ asked_indexes(const RfGateState *gate)
 }
 
 /*
- * Adds the scans nobody needed, which EXPLAIN ANALYZE is to show as never
- * executed.  Where there are many members, it shows only those that were read;
- * but all of them where that would tell too much (secured.c).
+ * Starts scans that were not needed, so that EXPLAIN shows them as never
+ * executed: that of a single member, and all where rows are hidden
+ * (secured.c).  Otherwise only members whose scans were started are shown.
  */
 static void
 complete_children(RfGateState *gate)
@@ -160,7 +161,7 @@ complete_children(RfGateState *gate)
 }
 
 /*
- * How many members were skipped, of how many.
+ * Shows how many members were skipped, of how many.
  */
 static void
 show_counts(RfGateState *gate, ExplainState *es)

@@ -1,22 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * gate_join_values.c
- *	  The values a hash join gives to gates below its outer side.
+ *	  The values that a hash join gives to gates below its outer side.
  *
- * They are read from its hash table when a gate is asked for its first row,
- * if the table is complete by then, all in memory and small.  Core would
- * begin with a row of the outer side, to find out whether there is one at
- * all, unless it knows from the scan before that there was; so we tell it
- * that (which it forgets, like us, when it has read the outer side again).
+ * They are read from the join's hash table when a gate is asked for its first
+ * row, if the table is complete by then, in memory, and small.  Core would
+ * first read a row of the outer side to see whether it is empty, unless it
+ * knows that the scan before found a row.  So rf_core_hash_before_outer()
+ * makes core believe that.  It holds for one scan, so current_version() calls
+ * it again.
  *
  * A gate looks at the table once in each scan.  Whatever makes a new table
- * scans the outer side anew, so no gate goes on with the values of an old
- * one.  Gates that the same join gives the same values share them; that the
- * table has gone they learn from its memory context.
+ * scans the outer side anew, so no gate goes on with the values of an old one.
+ * Gates that ask for the same key of a join share its values (RfJoinSource).
+ * A callback of the table's memory context tells the source that the table is
+ * gone.
  *
- * Workers have hash tables of their own, from which their gates read.  Shared
- * ones, of a Parallel Hash Join, are not read: rf_push_join_filters() makes
- * no gate.
+ * Workers have hash tables of their own, and their gates read these.  The
+ * shared table of a Parallel Hash Join is not read: rf_push_join_filters()
+ * makes no join filter for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +39,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* A value, with a hash by which equal ones are brought together. */
+/* A value, with the hash by which values are sorted. */
 typedef struct RfJoinValue
 {
 	uint32		hash;
@@ -57,19 +59,20 @@ typedef struct RfJoinValues
 	MemoryContext old;
 } RfJoinValues;
 
-/* Bringing joins and gates together. */
+/* The state of the walk that links gates to joins. */
 typedef struct RfLinking
 {
 	List	   *joins;			/* HashJoinStates above, the nearest first */
 	List	   *sources;		/* RfJoinSource made so far */
 } RfLinking;
 
-/* Has a gate been started that waits for a join's values? */
+/* Has a gate with join filters been started that is not yet linked? */
 static bool links_pending = false;
 
 /*
- * A run-time parameter that a join fills, as a gate's plan has it: the join's
- * plan_node_id, the number of its hash clause, and that of the parameter.
+ * A join filter as stored in a gate's plan: the join's plan_node_id, the
+ * number of its hash clause, and the number of the run-time parameter that it
+ * fills.
  */
 List *
 rf_join_filter_place(int join, int key, int param)
@@ -78,7 +81,7 @@ rf_join_filter_place(int join, int key, int param)
 }
 
 /*
- * What of a gate's plan is about joins.
+ * Reads the join filters from a gate's plan.
  */
 void
 rf_join_filters_init(RfGateState *gate)
@@ -101,9 +104,9 @@ rf_join_filters_init(RfGateState *gate)
 }
 
 /*
- * A key of a join, for gates that may be given its values.  The expression is
- * compiled for rows of any kind: in a hash table are minimal tuples, whatever the
- * plan below returns.
+ * Makes a source for a key of a join.  The expression is compiled for slots of
+ * any kind: a hash table holds minimal tuples, whatever the plan below
+ * returns.
  */
 static RfJoinSource *
 make_source(HashJoinState *join, int key)
@@ -128,7 +131,7 @@ make_source(HashJoinState *join, int key)
 }
 
 /*
- * The source for a key of a join, which is made if there is none yet.
+ * Finds the source for a key of a join, or makes it.
  */
 static RfJoinSource *
 get_source(HashJoinState *join, const RfGateJoinFilter *wanted, RfLinking *linking)
@@ -148,7 +151,7 @@ get_source(HashJoinState *join, const RfGateJoinFilter *wanted, RfLinking *linki
 }
 
 /*
- * Gives a gate its joins.
+ * Links a gate to its joins.  A join that is not found leaves the source NULL.
  */
 static void
 link_gate(RfGateState *gate, RfLinking *linking)
@@ -170,7 +173,9 @@ link_gate(RfGateState *gate, RfLinking *linking)
 			continue;
 		wanted->source = get_source(join, wanted, linking);
 
-		/* The hash table before the first row of the outer side. */
+		/*
+		 * The join is to build its hash table before it reads the outer side.
+		 */
 		rf_core_hash_before_outer(join);
 	}
 }
@@ -192,8 +197,8 @@ link_node(PlanState *node, void *arg)
 }
 
 /*
- * Called when a plan has been started.  A gate that is not found here stays
- * without values.
+ * Links the gates in a plan to their joins.  Called when the plan has been
+ * started.  A gate that is started later stays without values.
  */
 void
 rf_join_filters_link(QueryDesc *desc)
@@ -210,7 +215,7 @@ rf_join_filters_link(QueryDesc *desc)
 }
 
 /*
- * Called when the memory of a hash table goes.
+ * Called when the memory of a hash table is freed.
  */
 static void
 forget_table(void *arg)
@@ -270,8 +275,8 @@ add_value(void *arg, MinimalTuple row)
 }
 
 /*
- * Makes an array of the distinct ones of some values.  False if they are too
- * many.
+ * Makes an array of the distinct values, in the source's context.  False if
+ * there are more than RF_JOIN_MAX_VALUES.
  */
 static bool
 make_array(RfJoinSource *source, RfJoinValues *values)
@@ -305,7 +310,8 @@ make_array(RfJoinSource *source, RfJoinValues *values)
 }
 
 /*
- * Takes the values that were collected, unless they are too many or not all.
+ * Keeps the values that were collected, if they are complete and not too many.
+ * Ends what begin_values() began.
  */
 static void
 end_values(RfJoinSource *source, RfJoinValues *values, bool complete)
@@ -319,8 +325,8 @@ end_values(RfJoinSource *source, RfJoinValues *values, bool complete)
 }
 
 /*
- * Reads a join's hash table, and has the source forget it when its memory
- * goes.
+ * Reads a join's hash table.  Registers forget_table() for when its memory is
+ * freed.
  */
 static void
 read_table(RfJoinSource *source)
@@ -343,7 +349,8 @@ read_table(RfJoinSource *source)
 }
 
 /*
- * The version of a join's values, 0 where they are not known.
+ * The version of a join's values, 0 where they are not known.  Reads the hash
+ * table if it is a new one.
  */
 static uint64
 current_version(RfJoinSource *source)
@@ -355,13 +362,16 @@ current_version(RfJoinSource *source)
 	if (source->table != join->hj_HashTable)
 		read_table(source);
 
-	/* So that the next table is made before the outer side is read, too. */
+	/*
+	 * The next hash table, too, is to be built before the outer side is read.
+	 */
 	rf_core_hash_before_outer(join);
 	return source->known ? source->version : 0;
 }
 
 /*
- * Gets the values for a gate; true if they are the same as the last time.
+ * Gets the values of a gate's join filters.  True if they are the same as the
+ * last time.
  */
 bool
 rf_join_filters_read(RfGateState *gate)
@@ -381,8 +391,8 @@ rf_join_filters_read(RfGateState *gate)
 }
 
 /*
- * Which join, if any, fills the run-time parameter of a condition "key = ANY
- * (param)"?
+ * The join filter that fills the run-time parameter of a condition "key = ANY
+ * (param)", or NULL.
  */
 static const RfGateJoinFilter *
 filter_of_condition(const RfGateState *gate, Node *clause)
@@ -402,7 +412,8 @@ filter_of_condition(const RfGateState *gate, Node *clause)
 }
 
 /*
- * Fills in the joins' values, and leaves out conditions on those not known.
+ * Fills in the values of join filters.  Leaves out conditions whose values are
+ * not known.
  */
 void
 rf_join_filters_fill(const RfGateState *gate, List **clauses, Datum *values,
@@ -430,7 +441,7 @@ rf_join_filters_fill(const RfGateState *gate, List **clauses, Datum *values,
 }
 
 /*
- * A gate's conditions without those on joins' values.
+ * A gate's conditions without those of join filters.
  */
 List *
 rf_gate_own_clauses(const RfGateState *gate, List *clauses)
@@ -447,7 +458,7 @@ rf_gate_own_clauses(const RfGateState *gate, List *clauses)
 }
 
 /*
- * What asking a member costs, in the planner's units.
+ * What asking a member costs, in units of the planner.
  */
 Cost
 rf_join_filters_cost(const RfCond *cond)

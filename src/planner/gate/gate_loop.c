@@ -1,19 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * gate_loop.c
- *	  What nested loops over gates cost.
+ *	  The costs of nested loops over gates.
  *
- * Each round of a nested loop over gates asks the index of each member, and scans
- * those that may match.  That is the cheapest join for few rounds, and a bad one
- * for many.  Where the outer side is itself a join, core often expects one row
- * and gets thousands.  So a scan that asks gates for values of other relations
- * costs RF_LOOP_MARGIN times as much in the list of its relation, which is what
- * core joins with.  It never costs more than the same scan without gates, where
- * core has one.
+ * Each round of a nested loop over gates asks the index of each member, and
+ * scans those that may match.  That is the cheapest join for few rounds, and a
+ * bad one for many.  If the outer side is itself a join, core often expects
+ * one row and gets thousands.  So a scan that asks gates for values of other
+ * relations costs RF_LOOP_MARGIN times as much in its relation's list of
+ * paths, from which core makes joins.  It never costs more than the same scan
+ * without gates, if core has one.
  *
- * Where the outer side's rows can be trusted, or only a loop can join, core is
- * called once more for the two relations, and is given scans that cost what they
- * are expected to cost (set_join_pathlist_hook).  They are made for that call.
+ * If the estimate of the outer side's rows can be trusted, or only a loop can
+ * join, core is called once more for the two relations
+ * (set_join_pathlist_hook).  For this call it is given scans without the
+ * margin.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +30,10 @@
 #include "rangefilter/rangefilter.h"
 #include "utils/float.h"
 
-/* So many times the rounds of a loop are counted. */
+/*
+ * The factor for the cost of scans that ask gates for values of other
+ * relations.
+ */
 #define RF_LOOP_MARGIN	1000
 
 /*
@@ -69,8 +73,8 @@ rf_is_our_bitmap(const Path *path)
 }
 
 /*
- * Does this path ask gates for values of other relations while it is read?  It is
- * that of one member, or the Append of all.
+ * Does this path ask gates for values of other relations?  The path is a
+ * member's or a table's Append.
  */
 static bool
 asks(const Path *path)
@@ -90,9 +94,9 @@ asks(const Path *path)
 }
 
 /*
- * What such a path costs without gates.  Infinite if core has no path with these
- * parameters then: it makes them for indexes, and where a relation cannot be
- * scanned without parameters.
+ * What such a path costs without gates.  Infinite if core has no path with
+ * these parameters without gates: it makes them only for indexes, and where a
+ * relation cannot be scanned without parameters.
  */
 static Cost
 cost_without_gates(Path *asking)
@@ -120,8 +124,8 @@ cost_without_gates(Path *asking)
 }
 
 /*
- * A copy of a path with its margin; NULL where it has none.  A gate of a single
- * member brings along the path it was made from, which is in no list any more.
+ * A copy of a path with its margin; NULL where it has none.  The copy of a
+ * member's gate has the original in custom_private.
  */
 static Path *
 with_margin(Path *path)
@@ -147,7 +151,8 @@ with_margin(Path *path)
 }
 
 /*
- * The path with_margin() was given, or one like it; NULL where it has no margin.
+ * The path that with_margin() was given, or one that costs the same; NULL
+ * where the path has no margin.
  */
 static Path *
 without_margin(PlannerInfo *root, const Path *dear)
@@ -171,7 +176,7 @@ without_margin(PlannerInfo *root, const Path *dear)
 }
 
 /*
- * Gives the paths of a relation their margin.
+ * Replaces the paths of a relation that have a margin by their copies.
  */
 static void
 add_margin(RelOptInfo *rel)
@@ -189,15 +194,16 @@ add_margin(RelOptInfo *rel)
 		rel->pathlist = foreach_delete_current(rel->pathlist, cell);
 	}
 
-	/* The list is in the order of costs. */
+	/* The list is sorted by cost. */
 	rel->pathlist = list_concat(rel->pathlist, dear);
 }
 
 /*
- * Gives the scans of a table's members that ask for values of other relations
- * their margin: set_rel_pathlist_hook.  Not before the table has all its paths,
- * since an Append is made of the cheapest path of each member.  Members are joined
- * themselves only if partitionwise joins are considered.
+ * Adds the margin to a table's paths that ask gates for values of other
+ * relations: set_rel_pathlist_hook.  It runs when the table has all its paths,
+ * since core makes an Append of the cheapest path of each member.  Members'
+ * own paths get the margin only if partitionwise joins are considered, since
+ * only then members are joined themselves.
  */
 void
 rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
@@ -227,8 +233,8 @@ rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * The paths of a relation that have a margin and all parameters from another
- * relation, without the margin.
+ * The paths of the inner relation that have a margin, and no parameters but
+ * from the outer one.  They are returned without the margin.
  */
 static List *
 paths_without_margin(PlannerInfo *root, const RelOptInfo *outer,
@@ -251,7 +257,7 @@ paths_without_margin(PlannerInfo *root, const RelOptInfo *outer,
 }
 
 /*
- * Are the rows of a relation estimated from more than one table?
+ * May a relation's rows be estimated from more than one table?
  */
 static bool
 is_uncertain(PlannerInfo *root, const RelOptInfo *rel)
@@ -266,8 +272,8 @@ is_uncertain(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * Can two relations be joined otherwise than by a loop?  Where they cannot, more
- * rounds cost more whatever plan is taken.
+ * Can two relations be joined otherwise than by a loop?  If not, more rounds
+ * cost more in any plan.
  */
 static bool
 has_alternative(const RelOptInfo *outer, const RelOptInfo *inner,
@@ -311,7 +317,7 @@ paths_without_parameters(const RelOptInfo *rel)
 }
 
 /*
- * Is there a scan below a path that could not ask for these parameters without
+ * Is there a scan below a path that could not use these parameters without
  * gates?
  */
 static bool
@@ -338,9 +344,10 @@ asks_below(Path *path, Relids params)
 }
 
 /*
- * Takes joins out of a relation's list that have parameters from further up only
- * since gates can ask for them.  A round of such a join repeats all that is in it,
- * not just the questions, which have the margin: it may scan what it joins with.
+ * Drops joins from a relation's list that have parameters from further up only
+ * because gates can ask for them.  A round of such a join repeats the whole
+ * join, and may scan the other relation.  Only the scan that asks gates has
+ * the margin.
  */
 static void
 drop_asking_joins(RelOptInfo *joinrel)
@@ -358,13 +365,14 @@ drop_asking_joins(RelOptInfo *joinrel)
 }
 
 /*
- * Joins two relations by loops without a margin, where they need none:
- * set_join_pathlist_hook.  Core joins them once more, by no other paths of the
- * inner one with parameters.  Paths of the outer one that have parameters are left
- * out: how often they are scanned is not known here.
+ * Joins two relations by loops without a margin, where none is needed:
+ * set_join_pathlist_hook.  Core joins them once more.  For this call the paths
+ * without the margin are the only ones of the inner relation with parameters.
+ * Paths of the outer relation that have parameters are left out: how often
+ * they are scanned is not known here.
  *
- * The hook is called by that, too, and does nothing then.  An error ends
- * planning, and with it the use of what is changed here.
+ * The call runs the hook again, which does nothing then.  An error ends
+ * planning, so the relations changed here need not be restored.
  */
 void
 rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,

@@ -3,19 +3,18 @@
  * gate_path.c
  *	  set_rel_pathlist_hook: gates above the scans of append members.
  *
- * The paths of a member are replaced by gates above them where some condition
- * that its indexes know of compares with a value that is known only at
- * execution; for members that skip.c does not look at, those of inheritance
- * and UNION ALL, constants count as well.  Where a join clause compares, the
- * path is one parameterized by the other relation; if there is no such path,
- * because no other index can use the clause, a parameterized sequential scan
- * is made.
+ * The paths of a member are replaced by gates above them if a condition that
+ * its indexes can use compares with a value known only at execution.  For
+ * members that skip.c does not look at (inheritance and UNION ALL) constants
+ * count as well.  For a join clause the path is parameterized by the other
+ * relation.  If there is no such path, because no other index can use the
+ * clause, a parameterized sequential scan is made.
  *
- * The cost of a gate is that of asking, and the share of the scan's cost that
- * is the share of values the member is expected to hold: distinct values of
- * the member by those of the whole table, as ANALYZE of both tells.  Where rows
- * are hidden it is the scan's cost, no scan is made, and constants count for
- * partitions, too.
+ * A gate costs the questions and a share of the scan's cost.  The share is the
+ * number of distinct values of the member divided by that of the whole table,
+ * as ANALYZE of both tells.  Where rows are hidden, a gate costs what the scan
+ * costs, no parameterized scan is made, and constants count for partitions,
+ * too.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,24 +44,24 @@
 #include "utils/syscache.h"
 
 /*
- * Asking one index, in units of cpu_operator_cost, for each of the questions of a
- * scan that is started again and again.
+ * Asking one index in a scan that is repeated, for each question, in units of
+ * cpu_operator_cost.
  */
 #define RF_ASK_AGAIN_COST	20
 
 /*
- * Share of members a value is expected in, where nothing is known, and at most:
- * some values are in none.
+ * The share of members that are expected to hold a value: where nothing is
+ * known, and the most, since some values are in no member.
  */
 #define RF_DEFAULT_SHARE	0.5
 #define RF_MAX_SHARE		0.9
 
-/* So many parameterizations get a sequential scan. */
+/* The most parameterizations of a member that get a sequential scan. */
 #define RF_MAX_PARAMETERIZATIONS 4
 
 /*
- * Takes down which rangefilter indexes (RfRelIndex, at least one) a member of an
- * append relation has.
+ * Remembers the rangefilter indexes (RfRelIndex, at least one) of a member of
+ * an append relation.
  */
 void
 rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
@@ -89,7 +88,7 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 }
 
 /*
- * A member that has rangefilter indexes, or NULL.
+ * The entry of a member; NULL if it has no rangefilter indexes.
  */
 static const RfGateRel *
 find_gate_rel(const RelOptInfo *rel)
@@ -111,7 +110,8 @@ rf_gate_indexes(const RelOptInfo *rel)
 }
 
 /*
- * Are rows of a member that has such indexes hidden?  See secured.c.
+ * Does the member have rangefilter indexes, and are rows of it hidden?  See
+ * secured.c.
  */
 bool
 rf_gate_is_secured(const RelOptInfo *rel)
@@ -122,7 +122,7 @@ rf_gate_is_secured(const RelOptInfo *rel)
 }
 
 /*
- * Is this a member skip.c has looked at, so that constants have been used?
+ * Has skip.c looked at this member, so that constants have been used?
  */
 static bool
 constants_used(PlannerInfo *root, const RelOptInfo *rel)
@@ -147,7 +147,7 @@ may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 		rf_gate_indexes(rel) == NIL || !rf_is_ours(root))
 		return false;
 
-	/* UPDATE ... WHERE CURRENT OF wants its scan as it is. */
+	/* The scan of UPDATE ... WHERE CURRENT OF gets no gate. */
 	foreach(cell, rel->baserestrictinfo)
 	{
 		if (IsA(lfirst_node(RestrictInfo, cell)->clause, CurrentOfExpr))
@@ -157,8 +157,8 @@ may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 }
 
 /*
- * Distinct values of a table's column as its statistics tell, of its
- * inheritance tree or of it alone; 0 if they do not.
+ * The number of distinct values in a table's column, or in its inheritance
+ * tree; 0 if there are no statistics.  tuples: the number of rows.
  */
 static double
 distinct_values(Oid relid, AttrNumber attno, bool inherited, double tuples)
@@ -177,8 +177,8 @@ distinct_values(Oid relid, AttrNumber attno, bool inherited, double tuples)
 }
 
 /*
- * Rows of a table as of the last ANALYZE, which for a partitioned table are
- * those of all partitions.
+ * The rows of a table as of the last ANALYZE; for a partitioned table those of
+ * all partitions.
  */
 static double
 table_rows(Oid relid)
@@ -195,7 +195,8 @@ table_rows(Oid relid)
 }
 
 /*
- * A member's column as one of the outermost table it belongs to.
+ * Returns the number that a member's column has in the outermost table it
+ * belongs to, and sets *relid to that table.
  */
 AttrNumber
 rf_column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
@@ -227,7 +228,7 @@ rf_column_of_root(PlannerInfo *root, Index rti, AttrNumber attno, Oid *relid)
 }
 
 /*
- * The share of values of a key that a member is expected to hold.
+ * The share of all distinct values of a key that a member is expected to hold.
  */
 double
 rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key)
@@ -250,7 +251,7 @@ rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key)
 }
 
 /*
- * How many values an equality compares its key with, as core guesses; 0 for
+ * How many values an equality compares its key with, as core estimates; 0 for
  * any other clause.
  */
 static double
@@ -292,7 +293,7 @@ count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
 }
 
 /*
- * The key number of an equality count_equals() has accepted.
+ * The key number of an equality that count_equals() has accepted.
  */
 static int
 equality_key(Node *clause)
@@ -307,9 +308,9 @@ equality_key(Node *clause)
 }
 
 /*
- * The probability that a gate with these conditions opens.  *by_values says if
- * that is the probability that the member holds some values.  A combination of
- * values is rarer than each of them.
+ * The probability that a gate with these conditions opens.  *by_values: it
+ * comes from equalities.  With several clauses it is RF_DEFAULT_SHARE at most:
+ * a combination of values is rarer than each of them.
  */
 static double
 opening_probability(PlannerInfo *root, RelOptInfo *rel,
@@ -339,8 +340,7 @@ opening_probability(PlannerInfo *root, RelOptInfo *rel,
 }
 
 /*
- * Do clauses with run-time parameters depend on a value that differs from
- * scan to scan?
+ * Does a value depend on something that differs from scan to scan?
  */
 static bool
 has_repeated_value(Node *node, void *context)
@@ -355,7 +355,7 @@ has_repeated_value(Node *node, void *context)
 }
 
 /*
- * A gate above a path that costs what the path does.
+ * Makes a gate above a path that costs what the path costs.
  */
 static Path *
 make_gate_path(RelOptInfo *rel, Path *child)
@@ -384,8 +384,8 @@ make_gate_path(RelOptInfo *rel, Path *child)
 }
 
 /*
- * Lets a gate cost what asking does and what is expected to be left of the scan.
- * False where it does not pay.
+ * Sets the cost of a gate: the questions and the expected share of the scan.
+ * False where the gate does not pay.
  */
 static bool
 charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
@@ -395,20 +395,19 @@ charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
 	cpu_operator_cost * list_length(shape->indexes);
 	Cost		scan_cost = path->total_cost;
 
-	/* Costs that say "rather not" are not to be made small. */
+	/* The cost of a disabled scan is not reduced. */
 	if (RF_IS_DISABLED(path))
 		share = 1.0;
 
 	/*
-	 * How many rows a value has in the member is an estimate for values it
-	 * holds.
+	 * Core estimates the rows for values that the member holds.
 	 */
 	if (by_values && path->param_info != NULL)
 		path->rows = clamp_row_est(share * path->rows);
 	path->startup_cost = ask + share * path->startup_cost;
 	path->total_cost = ask + share * path->total_cost;
 
-	/* Where the value changes, one has to ask again and again. */
+	/* A gate whose values do not change is asked once, and always kept. */
 	return path->total_cost < scan_cost || !again;
 }
 
@@ -433,7 +432,7 @@ is_scan(const Path *path)
 	}
 }
 
-/* What a parameterization's conditions allow. */
+/* What gates can ask under a parameterization. */
 typedef struct RfGateInfo
 {
 	const ParamPathInfo *param_info;
@@ -444,7 +443,8 @@ typedef struct RfGateInfo
 } RfGateInfo;
 
 /*
- * What can be asked under a parameterization; remembered in *infos.
+ * Finds what gates can ask under a path's parameterization.  Remembers it in
+ * *infos.
  */
 static RfGateInfo *
 find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
@@ -477,7 +477,8 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 }
 
 /*
- * A gate above a path, or the path itself.
+ * A gate above a path, or the path itself if it cannot have one or it does not
+ * pay.
  */
 static Path *
 wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
@@ -498,9 +499,9 @@ wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
 }
 
 /*
- * A scan of its own beside the one below a gate: whoever changes or frees the paths
- * in a relation's list does not touch that one.  NULL for kinds of scans that the
- * planner cannot give parameters to.
+ * A copy of a scan for a relation's list, where the scan itself is below a
+ * gate.  So the one below the gate is neither changed nor freed with the list.
+ * NULL for kinds of scans that the planner cannot reparameterize.
  */
 static Path *
 copy_scan(const Path *scan)
@@ -527,10 +528,10 @@ copy_scan(const Path *scan)
 /*
  * Replaces a relation's paths by gates above them.
  *
- * An unparameterized sequential scan is kept behind the others.  The planner
- * can give such a path the parameters that a path of another member has, which
- * it cannot do to a gate.  It is not to be taken for itself, for starting sooner
- * than one can ask (for LIMIT, since PostgreSQL 17).
+ * A copy of an unparameterized sequential scan stays at the end of the list.
+ * The planner can give it the parameters that a path of another member has,
+ * which it cannot do for a gate.  The copy costs a question more, so that it
+ * is not chosen for its lower startup cost (for LIMIT, since PostgreSQL 17).
  */
 static void
 wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
@@ -568,10 +569,10 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 }
 
 /*
- * The same for a relation of which rows are hidden (secured.c): gates take the
- * places of scans in the lists and cost the same, so the planner decides as if
- * there were none.  Of equal paths it takes the first; copies of the scans follow,
- * for it to give parameters to.
+ * The same for a relation with hidden rows (secured.c).  Gates take the places
+ * of scans in the lists and cost the same, so the planner decides as if there
+ * were none.  Copies of the scans follow at the end, for the planner to
+ * reparameterize.  Of paths that cost the same it takes the first.
  */
 static void
 wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
@@ -594,7 +595,7 @@ wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
 }
 
 /*
- * Does an equivalence class have a member that is the key?
+ * Is this member of an equivalence class the key?
  */
 static bool
 is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
@@ -612,8 +613,8 @@ is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
 }
 
 /*
- * The join clauses that may be checked in a scan of the relation and compare
- * a key column of this index.
+ * The join clauses that may be checked in a scan of the relation.  Those from
+ * equivalence classes compare a key column of this index.
  */
 static List *
 join_clauses(PlannerInfo *root, RelOptInfo *rel, RfRelIndex *index)
@@ -641,7 +642,7 @@ join_clauses(PlannerInfo *root, RelOptInfo *rel, RfRelIndex *index)
 }
 
 /*
- * Adds a set of relations to a list of such.
+ * Adds a set of relations to a list of at most RF_MAX_PARAMETERIZATIONS.
  */
 static List *
 add_relids(List *sets, Relids set)
@@ -658,7 +659,7 @@ add_relids(List *sets, Relids set)
 }
 
 /*
- * The sets of relations whose values an index could be asked for.
+ * The sets of relations for whose values an index could be asked.
  */
 static List *
 useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
@@ -716,9 +717,9 @@ add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 }
 
 /*
- * Is there a gate that asks for values of other relations already?  Then
- * another index can use the join clauses, too, and better paths than
- * sequential scans are there.
+ * Is there already a gate that asks for values of other relations?  Then
+ * another index can use the join clauses, too, and there are better paths than
+ * sequential scans.
  */
 static bool
 has_join_gate(RelOptInfo *rel)

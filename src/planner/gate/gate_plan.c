@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * gate_plan.c
- *	  From gates' paths to plans; one gate for an Append of gates.
+ *	  Making plans from gates' paths; one gate for an Append of gates.
  *
- * Once a statement is planned, two things are done to its gates.  What a gate
- * should compute of its rows is left to the scan below, so that it hands them
- * on as they are.  And an Append whose members are gates that ask the same is
- * replaced by one gate above all members' scans, which starts only those it
- * needs, computes the values once, and does not touch the others when it is
- * rescanned.  Not where Append does more than that: parallel and asynchronous
- * ones and those that prune at run time remain.
+ * Once a statement is planned, two things are done to its gates.  The target
+ * list of a gate is moved to the scan below, so that the gate hands on rows as
+ * they are.  And an Append with several gates that ask the same is replaced by
+ * one gate above all members' scans.  This gate computes the values once,
+ * starts only the scans it needs, and does not touch the others when it is
+ * rescanned.  Parallel-aware and asynchronous Appends and those that prune at
+ * run time remain.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +43,7 @@ typedef enum RfGatePlace
 } RfGatePlace;
 
 /*
- * Has a gate's plan say what it asks.
+ * Stores in a gate's plan what it asks.
  */
 void
 rf_gate_write(CustomScan *gate, const RfGateQuestion *asked)
@@ -66,7 +66,7 @@ rf_gate_write(CustomScan *gate, const RfGateQuestion *asked)
 }
 
 /*
- * What a gate asks.  The lists are those of the plan.
+ * Reads from a gate's plan what it asks.  The lists are not copied.
  */
 void
 rf_gate_read(const CustomScan *gate, RfGateQuestion *asked)
@@ -174,7 +174,8 @@ collect_params(Node *node, void *context)
 }
 
 /*
- * Replaces a gate's references to its scan tuple by what the list says.
+ * Replaces a gate's references to its scan tuple by the entries of a target
+ * list.
  */
 static Node *
 replace_references(Node *node, void *context)
@@ -194,8 +195,8 @@ replace_references(Node *node, void *context)
 }
 
 /*
- * A target list that hands on the scan tuple as it is, constants excepted: the
- * executor insists on seeing them where the target of an INSERT has dropped
+ * A target list that hands on the scan tuple as it is.  Only constants are
+ * kept: the executor checks for them where the target of an INSERT has dropped
  * columns.
  */
 static List *
@@ -220,8 +221,8 @@ make_identity(List *tlist)
 }
 
 /*
- * A gate in place of, or above, a plan that is finished.  It hands on what the
- * given plans return, for which the list says what it is.
+ * Makes a gate in place of, or above, a finished plan.  It hands on the rows
+ * of the given plans, which scan_tlist describes.
  */
 CustomScan *
 rf_make_gate(const Plan *plan, List *plans, List *scan_tlist)
@@ -238,7 +239,7 @@ rf_make_gate(const Plan *plan, List *plans, List *scan_tlist)
 }
 
 /*
- * Lets the scan below a gate compute the gate's target list.
+ * Moves a gate's target list to the scan below.
  */
 static void
 push_down_target(CustomScan *gate)
@@ -256,7 +257,7 @@ push_down_target(CustomScan *gate)
 }
 
 /*
- * What is known of a gate only when its plan is complete.
+ * Fills in what is known only when the plan is complete.
  */
 static void
 finish_gate(CustomScan *gate)
@@ -288,9 +289,9 @@ ask_the_same(CustomScan *a, CustomScan *b)
 }
 
 /*
- * One gate for the members of an Append: those of gates that ask the same as
- * the first one, and all others, which that gate does not ask.  A gate may have
- * taken the place of an Append itself.
+ * Makes one gate for all members of an Append.  It asks the members of gates
+ * that ask the same as the first one.  The other plans are never skipped.  A
+ * gate in the list may itself have replaced an Append.
  */
 static CustomScan *
 merge_gates(Append *append, CustomScan *first)
@@ -335,7 +336,7 @@ merge_gates(Append *append, CustomScan *first)
 }
 
 /*
- * What replaces an Append: a gate, or nothing.
+ * Returns the gate that replaces an Append, or the Append.
  */
 static Plan *
 finish_append(Append *append)
@@ -372,9 +373,9 @@ finish_plans(List *plans)
 }
 
 /*
- * Finishes the gates in a plan tree and merges them; returns what replaces its
- * root.  They are looked for in the plan as it was returned to us, which may be a
- * copy of the one that plan_gate() made them for.
+ * Finishes and merges the gates in a plan tree; returns what replaces its
+ * root.  It walks the finished plan, which may be a copy of the one that
+ * plan_gate() made the gates for.
  */
 static Plan *
 finish_plan(Plan *plan)
@@ -408,7 +409,8 @@ finish_plan(Plan *plan)
 }
 
 /*
- * Called when a statement has been planned.
+ * Finishes the gates of a statement.  Called when the statement has been
+ * planned.
  */
 void
 rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning)

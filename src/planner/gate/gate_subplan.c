@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * gate_subplan.c
- *	  EXISTS that is executed for each row, or once into a hash table.
+ *	  EXISTS that is executed for each row, or once to fill a hash table.
  *
- * Core plans EXISTS (... WHERE x = outer.x) in both ways and decides when the
- * plan is finished (AlternativeSubPlan).  By then it does not know how often
- * the plan node with that condition is scanned, and counts one scan: for the
- * inner side of a nested loop, where there are as many as outer rows, far too
- * few.  Without gates and other indexes reading a table for a single row costs
- * about as much as reading it once and for all, so that does not matter.  Gates
- * make one row much cheaper, and the subplan would be executed for each of
- * thousands.  So for this decision, it costs what it does without them.
+ * Core plans EXISTS (... WHERE x = outer.x) in both ways, and decides when the
+ * plan is finished (AlternativeSubPlan).  Then it does not know how often the
+ * plan node with that condition is scanned, and counts one scan.  On the inner
+ * side of a nested loop there are as many scans as outer rows.  Without gates
+ * and other indexes that does not matter: reading a table for a single row
+ * costs about as much as reading it into a hash table.  Gates make one row
+ * much cheaper, and the subplan would be executed for each of thousands.  So
+ * for this decision the subplan costs what it costs without gates.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,8 +24,8 @@
 #include "planner/planning/planning.h"
 
 /*
- * What the cheapest scan of a member costs where there are no gates and no
- * bitmaps of our indexes.
+ * The cost of a member's cheapest scan without gates and without bitmaps of
+ * our indexes; -1 if there is none.
  */
 static Cost
 plain_cost(const RelOptInfo *rel)
@@ -49,7 +49,7 @@ plain_cost(const RelOptInfo *rel)
 }
 
 /*
- * What all gates in a path leave out.
+ * What all gates in a path save.
  */
 static Cost
 saved_by_gates(const Path *path)
@@ -89,9 +89,8 @@ saved_by_gates(const Path *path)
 }
 
 /*
- * Makes the subplans among alternatives that are executed for each row as
- * expensive as they are without gates, in the same proportion as core took of
- * their cost.
+ * Scales the cost of alternatives that are executed for each row to what they
+ * cost without gates.
  */
 static bool
 adjust_alternatives(Node *node, void *context)
@@ -122,8 +121,9 @@ adjust_alternatives(Node *node, void *context)
 }
 
 /*
- * Does so for all alternatives in a query, when its first relation is looked up:
- * its subplans are planned by then.
+ * Does so for all alternatives in a query.  Called for each relation that is
+ * looked up; acts at the first, since the query's subplans are planned by
+ * then.
  */
 void
 rf_adjust_subplans(PlannerInfo *root, const RelOptInfo *rel)

@@ -3,11 +3,11 @@
  * join_condition.c
  *	  Join filters as conditions of a gate.
  *
- * A join filter that comes to the scans of a gate's members is about a column
- * of theirs, or an expression.  For those that are keys of indexes, the
- * indexes are added to what the gate asks, and "key = ANY (values)" to its
- * conditions.  The indexes are chosen by the first member that has any; of
- * the others, what is like these is asked.
+ * A join filter that has come to the scans of a gate's members compares a
+ * column or an expression of theirs.  If that is a key of an index, the index
+ * is added to those that the gate asks, and "key = ANY (values)" to its
+ * conditions.  The first member that has such indexes decides which.  Of the
+ * other members, indexes with the same keys and operator classes are asked.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,8 +26,8 @@
 #include "utils/lsyscache.h"
 
 /*
- * A member by what its entry in the finished plan's range table has in common
- * with that in the planner's.
+ * A member, found by the eref that its entry in the finished plan's range
+ * table shares with the planner's.
  */
 typedef struct RfNamedRel
 {
@@ -41,23 +41,25 @@ typedef struct RfFilteredScan
 	Index		rti;
 	Oid			relid;
 	const RfGateRel *rel;		/* NULL: it has no indexes */
-	Node	  **exprs;			/* per join filter, or NULL */
+	Node	  **exprs;			/* for each join filter what it compares, or
+								 * NULL */
 } RfFilteredScan;
 
-/* An index, with columns that there are join filters for. */
+/* An index with join filters for some of its columns. */
 typedef struct RfFilteredIndex
 {
-	List	   *keys;			/* per column number of the join filter, or -1 */
-	List	   *oids;			/* per column operator family, input type,
-								 * collation */
-	int			nfiltered;		/* leading columns that have one */
+	List	   *keys;			/* for each column the number of its join
+								 * filter, or -1 */
+	List	   *oids;			/* for each column operator family, input
+								 * type, collation */
+	int			nfiltered;		/* number of leading columns that have one */
 } RfFilteredIndex;
 
 /* Replacing Vars. */
 typedef struct RfReplacement
 {
-	int			varno;			/* there are to be no others */
-	List	   *tlist;			/* what they stand for; NIL: OUTER_VARs */
+	int			varno;			/* other Vars are a failure */
+	List	   *tlist;			/* replaces them; NIL: they become OUTER_VARs */
 	bool		failed;
 } RfReplacement;
 
@@ -91,9 +93,9 @@ replace_vars(Node *node, void *arg)
 }
 
 /*
- * An expression with its Vars, which must all be of that number, replaced by
- * what the list says; without a list, renumbered as OUTER_VAR.  NULL where that
- * cannot be.
+ * A copy of an expression with its Vars replaced by the entries of a target
+ * list or, without a list, renumbered as OUTER_VARs.  NULL if a Var has
+ * another varno or is not in the list.
  */
 Node *
 rf_replace_vars(Node *expr, int varno, List *tlist)
@@ -105,7 +107,8 @@ rf_replace_vars(Node *expr, int varno, List *tlist)
 }
 
 /*
- * The member that an entry of the plan's range table is, if it has indexes.
+ * The member with this entry in the plan's range table; NULL if it has no
+ * rangefilter indexes.
  */
 const RfGateRel *
 rf_find_gate_rel(RfPushdown *pushdown, const RangeTblEntry *rte)
@@ -138,7 +141,7 @@ rf_find_gate_rel(RfPushdown *pushdown, const RangeTblEntry *rte)
 }
 
 /*
- * Is this the scan of a table, of the kinds that can be left out?
+ * Is this a table scan of a kind that can be skipped?
  */
 bool
 rf_is_filterable_scan(const Plan *plan)
@@ -183,7 +186,7 @@ rf_scan_tlist(Plan *plan)
 }
 
 /*
- * What the join filters are about in a scan.
+ * Finds out what the join filters compare in a scan.
  */
 static void
 read_scan(RfPushdown *pushdown, Plan *plan, List *filters, RfFilteredScan *scan)
@@ -215,7 +218,7 @@ read_scan(RfPushdown *pushdown, Plan *plan, List *filters, RfFilteredScan *scan)
 }
 
 /*
- * Is this column of an index what a join filter is about?
+ * Does a join filter compare this column of an index?
  */
 static bool
 is_column(const RfFilteredScan *scan, int filter, const RfRelIndex *index,
@@ -237,7 +240,7 @@ is_column(const RfFilteredScan *scan, int filter, const RfRelIndex *index,
 }
 
 /*
- * Describes an index.
+ * Describes an index, and which join filters its columns have.
  */
 static RfFilteredIndex *
 describe_index(const RfFilteredScan *scan, int nfilters, const RfRelIndex *index)
@@ -261,8 +264,8 @@ describe_index(const RfFilteredScan *scan, int nfilters, const RfRelIndex *index
 }
 
 /*
- * Is an index better than another one?  More of its leading columns count, or
- * it has fewer that do not.
+ * Is an index better than another one?  It is if more leading columns have
+ * join filters or, if the same number have, it has fewer columns.
  */
 static bool
 is_better(const RfFilteredIndex *a, const RfFilteredIndex *b)
@@ -273,8 +276,8 @@ is_better(const RfFilteredIndex *a, const RfFilteredIndex *b)
 }
 
 /*
- * The indexes of a scan to be asked: the best one for each column that is the
- * first of one.
+ * Chooses the indexes of a scan to be asked, the best ones first.  The first
+ * column of each is not yet covered by an index chosen before.
  */
 static List *
 choose_indexes(const RfFilteredScan *scan, int nfilters)
@@ -332,8 +335,9 @@ find_index(const RfFilteredScan *scan, const RfFilteredIndex *like)
 }
 
 /*
- * Join filters about the same expression as an earlier one stand for that, in
- * the scan the indexes are chosen for.  So they must in any other.
+ * The first join filter that compares the same expression as this one.  Its
+ * number stands for both in the scan for which the indexes are chosen;
+ * is_alike() checks that they compare the same in another scan, too.
  */
 static int
 first_like(const RfFilteredScan *scan, int filter)
@@ -361,7 +365,8 @@ is_alike(const RfFilteredScan *scan, const RfFilteredScan *model, int nfilters)
 }
 
 /*
- * Adds indexes to what a gate knows of.  Their columns get numbers of their own.
+ * Adds indexes to those that a gate knows.  Columns without a join filter get
+ * key numbers of their own.
  */
 static List *
 add_opclasses(const RfGateQuestion *asked, List *indexes, int first_key,
@@ -410,8 +415,8 @@ make_condition(const RfJoinFilter *filter, int key, Node *expr, int number)
 }
 
 /*
- * Adds to a gate's conditions those that the join filters make, as far as its
- * indexes know of them.  False if there are none.
+ * Adds the conditions of join filters to a gate's, if its indexes can use
+ * them.  False if there are none.
  */
 static bool
 add_conditions(CustomScan *gate, RfGateQuestion *asked, List *filters,
@@ -454,7 +459,8 @@ add_conditions(CustomScan *gate, RfGateQuestion *asked, List *filters,
 }
 
 /*
- * A member's table and indexes with those it has of the new ones.
+ * Adds those of the new indexes that a member has to its OIDs.  NIL if it has
+ * none, old or new.
  */
 static List *
 add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
@@ -482,7 +488,7 @@ add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
 }
 
 /*
- * Lets a gate know which indexes its members have.
+ * Adds the members' indexes to what a gate asks.
  */
 static void
 add_members(RfGateQuestion *asked, const RfFilteredScan *scans,
@@ -520,8 +526,7 @@ add_members(RfGateQuestion *asked, const RfFilteredScan *scans,
 }
 
 /*
- * Join filters whose operators might tell of rows that are hidden are of no
- * use (R6).
+ * Drops join filters whose operators are not leakproof, in all members (R6).
  */
 static void
 drop_leaky(List *filters, RfFilteredScan *scans, int nscans)
@@ -543,8 +548,8 @@ drop_leaky(List *filters, RfFilteredScan *scans, int nscans)
 }
 
 /*
- * Lets a gate ask for what it is offered.  Returns the scan that its condition
- * is in terms of, or NULL if its members' indexes know of none.
+ * Adds join filters to what a gate asks.  Returns the scan whose columns the
+ * conditions refer to, or NULL if no member's index can use the join filters.
  */
 Plan *
 rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)

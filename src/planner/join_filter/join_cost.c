@@ -1,20 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * join_cost.c
- *	  set_join_pathlist_hook: what joins cost whose values close gates.
+ *	  set_join_pathlist_hook: the cost of joins whose values close gates.
  *
  * A hash join that gives its values to the scans on its outer side
- * (join_pushdown.c) does not read all of that side.  Gates for it are made
- * when the plan is finished, so no path's cost tells; the planner would take
- * parallel workers, or another order of joins, to read faster what is not
- * read at all.  So a hash join over the members of a table is made cheaper by
- * what it is expected to leave out of them.
+ * (join_pushdown.c) does not read all of that side.  Its gates are made when
+ * the plan is finished, so the costs of paths do not show it.  The planner
+ * would take parallel workers, or another order of joins, to read members
+ * faster that are skipped.  So a hash join over the members of a table is made
+ * cheaper by what it is expected to skip.
  *
  * A member is expected to be read with the probability that it holds one of
- * the values, taken to be independent; for one value that is the member's
- * share of distinct values, as for other gates (gate_path.c).  Where core
- * finds another path cheaper than the join as it was, there is nothing left
- * to be made cheaper: that path is a good one, too.
+ * the values.  Values are taken to be independent.  For one value the
+ * probability is the member's share of distinct values, as for other gates
+ * (gate_path.c).  If core dropped the join for a cheaper path before, there is
+ * nothing to make cheaper; that path is then as good.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +37,10 @@
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
-/* What a join compares with a column of a side that is given values. */
+/*
+ * A column of the side that is given values, and what the join compares it
+ * with.
+ */
 typedef struct RfJoinKey
 {
 	Var		   *column;			/* of that side's table */
@@ -81,8 +84,8 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 }
 
 /*
- * The probability that a member holds one of the values it is asked for; 1 if it
- * is not asked.
+ * The probability that a member holds one of the values of a join; 1 if it is
+ * not asked.
  */
 static double
 probability(PlannerInfo *root, RelOptInfo *member, const RfJoinKey *key)
@@ -109,7 +112,7 @@ probability(PlannerInfo *root, RelOptInfo *member, const RfJoinKey *key)
 }
 
 /*
- * The share of the cost of members' scans that remains if they are asked for the
+ * The share of the cost of members' scans that remains if they ask for the
  * values of a join.
  */
 static double
@@ -145,7 +148,7 @@ remaining_cost(PlannerInfo *root, Index table, List *scans,
 }
 
 /*
- * Is this a table that may have members?
+ * Is this a table, or a UNION ALL, that may have members?
  */
 static bool
 is_parent(PlannerInfo *root, const RelOptInfo *rel)
@@ -155,8 +158,9 @@ is_parent(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * The outer side of a hash join if it is given the values of the inner one, as
- * join_pushdown.c and gate_join_values.c see it; else NULL.
+ * The outer side of a hash join if it will be given the values of the inner
+ * one; else NULL.  join_pushdown.c and gate_join_values.c decide by the same
+ * conditions later.
  */
 static Path *
 filtered_path(PlannerInfo *root, const HashPath *hash)
@@ -172,7 +176,7 @@ filtered_path(PlannerInfo *root, const HashPath *hash)
 }
 
 /*
- * What a hash join is expected to save by gates on this side.
+ * What a hash join is expected to save by gates on its outer side.
  */
 static Cost
 saved_cost(PlannerInfo *root, const HashPath *hash, const Path *filtered)
@@ -197,7 +201,7 @@ saved_cost(PlannerInfo *root, const HashPath *hash, const Path *filtered)
 	if (nkeys == 0)
 		return 0;
 
-	/* Rows that are not read are not looked up in the hash table either. */
+	/* Rows that are not read are not looked up in the hash table. */
 	cost = filtered->total_cost - filtered->startup_cost +
 		cpu_operator_cost * list_length(clauses) * filtered->rows;
 	return (1 - remaining_cost(root, filtered->parent->relid, scans, keys, nkeys)) *
@@ -205,7 +209,7 @@ saved_cost(PlannerInfo *root, const HashPath *hash, const Path *filtered)
 }
 
 /*
- * A copy of a hash join that costs less.
+ * A copy of a hash join whose total cost is less by what is saved.
  */
 static Path *
 cheaper_copy(const HashPath *join, Cost saved)
@@ -219,7 +223,7 @@ cheaper_copy(const HashPath *join, Cost saved)
 }
 
 /*
- * Cheaper copies of the joins among some paths, as far as they are of these two
+ * Cheaper copies of those hash joins among some paths that join these two
  * relations.
  */
 static List *
@@ -248,9 +252,9 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 }
 
 /*
- * Makes joins cheaper that hand their values on: set_join_pathlist_hook.  Called
- * once for two relations and a type of join, in this order, so no path is made
- * cheaper twice.
+ * Makes joins cheaper that hand down their values: set_join_pathlist_hook.  It
+ * is called once for each ordered pair of relations and type of join, so no
+ * path is made cheaper twice.
  */
 void
 rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
@@ -272,7 +276,7 @@ rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 	partial_paths = cheaper_paths(root, joinrel->partial_pathlist, outer,
 								  inner, jointype);
 
-	/* This drops the paths they were made from. */
+	/* The cheaper copies displace the paths that they were made from. */
 	foreach(cell, paths)
 		add_path(joinrel, lfirst(cell));
 	foreach(cell, partial_paths)

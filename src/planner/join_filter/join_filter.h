@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_filter.h
- *	  Join filters: gates that are asked for the values in the hash table of a join
+ *	  Join filters: gates that ask for the values in the hash table of a join
  *	  above.
  *
  *	  join_pushdown.c	pushes the join filters of a finished plan's hash joins down
@@ -18,8 +18,8 @@
 #include "planner/gate/gate.h"
 
 /*
- * A join filter on its way down, of one key of a join: all the values that rows need be returned
- * for by some plan.
+ * A join filter on its way down: of one key of a join.  A plan below need only
+ * return rows whose expr is among the values.
  */
 typedef struct RfJoinFilter
 {
@@ -27,11 +27,11 @@ typedef struct RfJoinFilter
 	int			key;			/* number of the hash clause */
 	OpExpr	   *clause;			/* values on the right */
 	Oid			array;			/* type of an array of the values */
-	Node	   *expr;			/* what is compared; OUTER_VAR is the output
-								 * of the plan */
+	Node	   *expr;			/* what is compared; its OUTER_VARs are the
+								 * output of the plan */
 } RfJoinFilter;
 
-/* Finishing the plan of a statement. */
+/* The state of pushing down join filters in a statement's plan. */
 typedef struct RfPushdown
 {
 	PlannedStmt *stmt;

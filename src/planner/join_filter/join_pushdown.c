@@ -1,23 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * join_pushdown.c
- *	  Gates that hash joins give their values to.
+ *	  Pushing join filters down to gates.
  *
  * A hash join has read its inner side before it needs the first row of its
- * outer side.  Where rows of the outer side that match nothing are no result,
- * the values of the inner side are all that the outer side's scans need look
- * for: a condition "key = ANY (values)" of a gate.
+ * outer side.  If outer rows without a match are no result, scans of the outer
+ * side need only return rows with values of the inner side: a condition "key =
+ * ANY (values)" of a gate.
  *
- * Such gates are made when the plan is finished.  No path depends on them,
- * and they cost the planner a walk over the plan.  On the way down from a
- * join, what it compares is followed through the target lists of nodes that
- * hand rows on or join them, to scans of members that have an index for it.
- * Not through nodes whose result is more than the sum of that of their rows
- * (Limit, aggregates), into the side of an outer join that may be filled with
- * NULLs, or into other processes.
+ * Such gates are made when the plan is finished.  No path depends on them, and
+ * they cost the planner a walk over the plan.  On the way down from a join,
+ * the expression that it compares is followed through the target lists of
+ * nodes that hand on rows or join them, to scans of members that have an index
+ * for it.  It is not followed through nodes whose result depends on several
+ * rows (Limit, aggregates), into the side of an outer join that may be filled
+ * with NULLs, or into other processes.
  *
- * Nor through nodes that keep rows from one scan to the next (Sort, Material,
- * Memoize, Hash): the values may differ by then.
+ * Nor is it followed through nodes that keep rows from one scan to the next
+ * (Sort, Material, Memoize, Hash): the values may differ by then.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,8 +39,9 @@
 static Plan *push_down(RfPushdown *pushdown, Plan *plan, List *filters);
 
 /*
- * The join filters for a plan, passed on to the one of its inputs that its
- * target list refers to by varno.
+ * Translates the join filters for a plan's output to those for the input that
+ * its target list refers to by varno.  Those that cannot be translated are
+ * left out.
  */
 static List *
 pass_on(List *filters, List *tlist, int varno)
@@ -68,7 +69,7 @@ pass_on(List *filters, List *tlist, int varno)
 }
 
 /*
- * Does this hold a parameter that is set in the plan?
+ * Does an expression contain a parameter that is set in the plan?
  */
 static bool
 has_exec_param(Node *node, void *context)
@@ -81,9 +82,10 @@ has_exec_param(Node *node, void *context)
 }
 
 /*
- * The join filters of a hash join, for its outer side.  Nothing where it expects more values
- * than are worth asking for.  What it hashes is computed once more from the rows
- * in its table, so it must be sure to be the same then.
+ * The join filters of a hash join, for its outer side.  None if the planner
+ * expects more rows than are worth reading.  The hash key is computed again
+ * from the rows in the table, so it must not be volatile, or contain subplans
+ * or parameters of the plan.
  */
 static List *
 make_join_filters(HashJoin *join)
@@ -135,8 +137,8 @@ make_gate(const Plan *plan, List *plans, List *tlist)
 }
 
 /*
- * Replaces members of an append relation by the relation, as EXPLAIN does for
- * what an Append returns.
+ * Replaces Vars of an append relation's members by Vars of the relation, as
+ * EXPLAIN does for the output of an Append.
  */
 static Node *
 name_parents(Node *node, void *arg)
@@ -174,8 +176,8 @@ name_parents(Node *node, void *arg)
 }
 
 /*
- * Pushes join filters into plans of a list, or into those of them that are no
- * scans.
+ * Pushes join filters into the plans of a list; if scans is false, only into
+ * those that are not scans.
  */
 static void
 push_down_all(RfPushdown *pushdown, List *plans, List *filters, bool scans)
@@ -209,7 +211,8 @@ is_replaceable(Append *append)
 }
 
 /*
- * An Append: a gate takes its place, or its members get gates of their own.
+ * Pushes join filters into an Append.  A gate takes its place, or its members
+ * get gates of their own.
  */
 static Plan *
 push_into_append(RfPushdown *pushdown, Append *append, List *filters)
@@ -236,7 +239,8 @@ push_into_append(RfPushdown *pushdown, Append *append, List *filters)
 }
 
 /*
- * A single scan: a gate above it.
+ * Pushes join filters into a single scan.  It gets a gate above it, if an
+ * index can use them.
  */
 static Plan *
 push_into_scan(RfPushdown *pushdown, Plan *plan, List *filters)
@@ -272,7 +276,8 @@ keeps_outer(JoinType type)
 }
 
 /*
- * Pushes join filters into the inputs of a join, its own ones, too.
+ * Pushes join filters into the inputs of a join, and into its outer input also
+ * its own.
  */
 static void
 push_into_join(RfPushdown *pushdown, Join *join, List *filters)
@@ -292,8 +297,8 @@ push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 }
 
 /*
- * Pushes join filters, and those of the joins in a plan, down to the plan's scans;
- * returns what replaces the plan.
+ * Pushes join filters, and those of the joins in a plan, down to the plan's
+ * scans.  Returns what replaces the plan.
  */
 static Plan *
 push_down(RfPushdown *pushdown, Plan *plan, List *filters)
@@ -348,7 +353,8 @@ push_down(RfPushdown *pushdown, Plan *plan, List *filters)
 }
 
 /*
- * Called when a statement has been planned and its gates are finished.
+ * Pushes down the join filters of a statement.  Called when it has been
+ * planned and its gates are finished.
  */
 void
 rf_push_join_filters(PlannedStmt *stmt, RfPlanning *planning)

@@ -32,17 +32,19 @@
 /* Few cached metapages are larger than this, in bytes. */
 #define ENOUGH	1024
 
-/* One planning makes digests of about so many keys, some 0.2 ms. */
+/*
+ * One planning makes digests of about so many keys, which takes some 0.2 ms.
+ */
 #define DIGEST_KEYS_AT_ONCE	40000
 
 /* For how many keys the planning under way may still make digests. */
 static int64 digest_keys_left = 0;
 
 /*
- * Starts the planning of a query.  May it ask cached metapages?  Not if this
- * backend has put keys into deltas since the last planning: the cached
- * metapages lack these keys, and every guard that fails costs another
- * planning.
+ * Called when the planning of a query begins.  May it ask cached metapages?
+ * It may not if this backend has put keys into deltas since the last planning:
+ * the cached metapages lack these keys, and every guard that fails costs
+ * another planning.
  */
 bool
 rf_begin_cached_probes(void)
@@ -169,8 +171,8 @@ rf_forget_cached_metas(RfTable *table)
 }
 
 /*
- * Throws cached metapages of other tables away until there is room for one
- * more.
+ * Throws away cached metapages of other tables until there is room for one
+ * more, or no other table has any.
  */
 void
 rf_make_room(const RfTable *table)

@@ -14,7 +14,7 @@
  * An entry becomes invalid when a relcache invalidation comes for its table or
  * one of its partitioned indexes; attaching a partition or an index sends one.
  * The map may still name an index that is gone (REINDEX CONCURRENTLY of one
- * partition).  Whoever notices this calls rf_table_suspect(). An entry may
+ * partition).  Code that notices this calls rf_table_suspect().  An entry may
  * become invalid while it is read, because taking a lock processes
  * invalidations.  Entries are freed only before the next planning that is not
  * nested in another one: first those that are not valid, among them those of
@@ -55,10 +55,11 @@ static HTAB *tables = NULL;
 static RfTable *retired = NULL;
 static bool any_invalid = false;	/* of the tables */
 static uint64 entries_made = 0;
-static uint64 growth = 0;		/* moves when entries take more memory */
+static uint64 growth = 0;		/* counts times that entries took more memory */
 static uint64 asked = 0;		/* times an entry was looked for */
-static uint64 plannings = 0;	/* that looked for an entry */
-static bool another_planning = false;	/* since the last of these began */
+static uint64 plannings = 0;	/* plannings that looked for an entry */
+static bool another_planning = false;	/* has one begun since the last of
+										 * plannings? */
 
 static void tell_usage(RfUsage *usage);
 
@@ -152,7 +153,7 @@ rf_init_catalog(void)
 }
 
 /*
- * Describes how keys of an index's column are compared.  False if they have no
+ * Fills in how keys of an index's column are compared.  False if they have no
  * codec.
  */
 bool
@@ -167,7 +168,8 @@ rf_describe_key(RfIndexColumn *column, Oid opfamily, Oid opcintype,
 }
 
 /*
- * Describes an open partitioned index.  False if its keys have no codec.
+ * Describes an open partitioned index.  False if its keys have no codec, or it
+ * has too many columns.  Allocates in the current context.
  */
 static bool
 describe_index(Relation relation, RfIndex *index)
@@ -321,7 +323,7 @@ note_asked(RfTable *table)
 }
 
 /*
- * The same for a planning.
+ * Notes that a planning has looked for an entry.
  */
 static RfTable *
 note_planned(RfTable *table)
@@ -472,7 +474,7 @@ rf_collect_counts(void)
 }
 
 /*
- * Frees an entry that is in no map any more.  Returns the number of bytes
+ * Frees an entry that is not in the map any more.  Returns the number of bytes
  * freed.
  */
 static Size
@@ -612,7 +614,7 @@ keep_limit(void)
 		rf_cache_size == seen_size)
 		return;
 
-	/* Now there is room for another number of matrices. */
+	/* A new setting changes the number of matrices in the own store. */
 	if (rf_cache_size != seen_size && seen_size != 0)
 		forget_all_cached_metas();
 	used = rf_session_measure();

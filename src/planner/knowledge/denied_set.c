@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * denied_set.c
- *	  Taking denied partitions out of a plan word by word, and checking these
- *	  denials word by word.
+ *	  Leaving denied partitions out of a plan, and checking these denials, word
+ *	  by word.
  *
- * One word of a matrix (digest_matrix.c) tells which of 64 leaves' digests
- * deny a key, another one which of them can be relied on.  So planning and
- * guard handle words instead of leaves.  leaf.c and cached_probe.c ask the
- * leaves that matrices do not deny.
+ * Words of a matrix (digest_matrix.c) tell which of 64 leaves' digests deny a
+ * key, and which digests can be relied on.  So planning and guard handle words
+ * instead of leaves.  leaf.c and cached_probe.c ask the leaves that matrices
+ * do not deny.
  *
  *-------------------------------------------------------------------------
  */
@@ -85,8 +85,7 @@ ask_matrices(RfTable *table, RfCond *cond, PartitionDesc partdesc)
 }
 
 /*
- * For which of these leaves, in the matrices with this number, is a condition
- * denied?
+ * For which of these leaves do the matrices with this number deny a condition?
  */
 static uint64
 find_denied(const RfCond *cond, int number, uint64 leaves)
@@ -166,7 +165,7 @@ rf_deny_leaves(RfTable *table, RfExpansion *expansion, Bitmapset *rest)
 	RfCond	   *cond = expansion->match.cond;
 	int			nwords = rf_core_count_words(rest);
 
-	/* Sets of leaves are sets of partitions, word by word. */
+	/* A word of a Bitmapset has the leaves of one matrix. */
 	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "the columns of a matrix are the bits of a word");
 	if (nwords == 0)
 		return rest;
@@ -251,8 +250,8 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 }
 
 /*
- * Do the NOs of a denied set still hold?  Not if the table has another entry
- * by now, for example after a partition was attached.
+ * Do the NOs of a denied set still hold?  They do not if the table has another
+ * entry by now, for example after a partition was attached.
  */
 bool
 rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)

@@ -10,10 +10,10 @@
  * asks them all.
  *
  * A partition's column is determined by its place among the index's leaves.
- * All sessions share the matrices if the server preloaded the library,
+ * All sessions share the matrices if the server preloaded the library;
  * otherwise a session has its own (rangefilter/probe/rfdigests.c).  A column
  * of the same index and file as the session's leaf is as reliable as a cached
- * metapage.  Which columns these are is remembered for the whole matrix as
+ * metapage.  The set of these columns is remembered for the whole matrix as
  * long as nothing changes.
  *
  *-------------------------------------------------------------------------
@@ -27,10 +27,10 @@
 #include "stats/session.h"
 #include "utils/memutils.h"
 
-/* A matrix with fewer leaves would waste memory. */
+/* A matrix with fewer leaves than this would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
 
-/* One in so many leaves may have keys far from the others'. */
+/* One in so many leaves may have keys far from those of the others. */
 #define OUTLIERS		16
 
 /*
@@ -107,8 +107,8 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 }
 
 /*
- * Chooses buckets that suit most leaves of a matrix; none (nbits = 0) if that
- * is impossible.
+ * Chooses buckets that suit most leaves of a matrix; nbits = 0 if there are
+ * none that do.
  */
 static void
 choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
@@ -139,8 +139,7 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
 }
 
 /*
- * Makes the array of matrices of an index, with views of those that others
- * have made.
+ * Makes the array of matrices of an index, with views of those that exist.
  */
 void
 rf_need_matrices(RfTable *table, RfIndex *index)
@@ -204,7 +203,7 @@ find_current(RfIndex *index, int number, RfClock now)
 	if (matrix->checked_at == checked_at && matrix->changes == rf_changes())
 		return;
 
-	/* These numbers are read before the counters that they count. */
+	/* The numbers are read before the counters whose changes they count. */
 	matrix->checked_at = checked_at;
 	matrix->changes = rf_changes();
 	matrix->current = matrix->certain = 0;
@@ -250,9 +249,10 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 }
 
 /*
- * Which columns of a matrix deny that there is a key of the set?  The matrix's
- * view says what each column is of.  Only those in current count, and those in
- * certain are true now.  None, if the matrix changes meanwhile.
+ * Which columns of a matrix deny that there is a key of the set?  The caller
+ * uses only those in current; those in certain are true now.  None if the
+ * matrix changes meanwhile.  Brings the view and these words up to date.  now
+ * is the clock; invalidations were absorbed since it was read.
  */
 uint64
 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
@@ -271,7 +271,8 @@ rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
 }
 
 /*
- * The matrix a leaf has a column in, or NULL; *column is its number.
+ * The matrix in which a leaf has a column, or NULL.  *column is the column's
+ * number.
  */
 static RfMatrixState *
 matrix_of(const RfIndex *index, const RfLeaf *leaf, int *column)
@@ -335,9 +336,9 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 }
 
 /*
- * Puts a digest of a leaf's cached metapage into the matrix, if there is a
- * matrix and the digest fits, and if nobody else has done so.  The index is
- * locked, and located.
+ * Makes a digest of a leaf's cached metapage and puts it into the matrix, if
+ * there is a matrix and the digest fits, and if nobody else has done so.  The
+ * index is locked and located.
  */
 void
 rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
@@ -367,8 +368,9 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 }
 
 /*
- * A leaf's index has been looked at, by its locator if it is located: see
- * rf_leaf_checked(). Changes this session's view only.
+ * Tells that a leaf's index was looked at, by its locator if it is located,
+ * and had this version: see rf_leaf_checked().  Changes only this session's
+ * view.
  */
 void
 rf_column_checked(RfIndex *index, const RfLeaf *leaf,

@@ -21,8 +21,7 @@
 #define SOME_INVALS	16
 
 /*
- * The map is made smaller if no more than one in so many of its places is
- * taken.
+ * The map is made smaller if at most one in so many of its places is taken.
  */
 #define SPARSE		16
 
@@ -46,14 +45,15 @@ typedef struct RfInvalEntry
 #include "lib/simplehash.h"
 
 static struct rf_invalmap_hash *invals = NULL;
-static MemoryContext invals_context = NULL; /* of the map ... */
-static MemoryContext invals_slab = NULL;	/* ... and of what is in it */
+static MemoryContext invals_context = NULL; /* has the map and the slab */
+static MemoryContext invals_slab = NULL;	/* has the records */
 static uint64 changes = 0;		/* relcache invalidations seen */
-static uint64 all_changed = 0;	/* the last one that was for everything */
+static uint64 all_changed = 0;	/* "changes" at the last one for everything */
 
 /*
- * Notes that a relation, or everything (InvalidOid), changed.  Returns the table whose
- * entry depends on it.  Called at any time, so it only sets numbers.
+ * Notes an invalidation for a relation, or for everything (InvalidOid).
+ * Returns the table whose entry depends on the relation, or the relation
+ * itself.  May be called at any time, so it only sets numbers.
  */
 Oid
 rf_note_change(Oid relid)
@@ -146,9 +146,10 @@ make_inval_record(Oid index)
 }
 
 /*
- * Has the table's entry hold the invalidation record of an index, as long as
- * the entry exists.  From now on invalidations for the index are noted.  A
- * record that is dropped and made anew does not know of earlier ones.
+ * Gets the invalidation record of an index, or makes it.  The table's entry
+ * holds it until rf_release_inval_records().  From now on invalidations for
+ * the index are noted.  A record that is dropped and made anew does not know
+ * of earlier ones.
  */
 RfInvalRecord *
 rf_hold_inval_record(RfTable *table, Oid index)

@@ -2,7 +2,7 @@
  *
  * knowledge.h
  *	  What a session or the server remembers of partitions: finding it, asking
- *	  it, and checking that it is still true.
+ *	  it, checking that it is still true.
  *
  *	  catalog.c			which rangefilter indexes a partitioned table has
  *	  leafmap.c			the index of each leaf, and where its file is
@@ -33,9 +33,11 @@ struct RfMatrixStates;
 typedef struct RfInvalRecord
 {
 	Oid			index;
-	Oid			relid;			/* table whose entry depends on it, or none */
-	int			users;			/* entries that hold it, repeated ones counted */
-	uint64		changed_at;		/* what rf_changes() said then */
+	Oid			relid;			/* table whose entry becomes invalid with it,
+								 * or InvalidOid */
+	int			users;			/* times that entries of tables hold it */
+	uint64		changed_at;		/* rf_changes() when its last invalidation
+								 * came */
 } RfInvalRecord;
 
 /* The index of a leaf partition, and this backend's cached metapage of it. */
@@ -46,13 +48,12 @@ typedef struct RfLeaf
 	RfCachedMeta *cached;		/* or NULL */
 	uint64		validity;		/* of the cached metapage: see
 								 * rf_leaf_validity() */
-	uint32		probes;			/* since these were last collected ... */
-	uint32		skips;			/* ... and those answered NO; with
-								 * RfMatrixState.denials, modulo 2^32 */
+	uint32		probes;			/* questions since counts were last collected */
+	uint32		skips;			/* those answered NO.  RfMatrixState.denials
+								 * is to be added to both, modulo 2^32 */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
 	bool		located;
-	uint64		located_at;		/* rf_changes() before locator was read, or
-								 * when it was still true */
+	uint64		located_at;		/* rf_changes() as of which locator was true */
 	RfInvalRecord *inval;
 } RfLeaf;
 
@@ -76,7 +77,7 @@ typedef struct RfIndexColumn
 typedef struct RfRelIndex
 {
 	Oid			oid;
-	Index		varno;			/* of the relation, in the following */
+	Index		varno;			/* of the relation, in the fields below */
 	List	   *predicate;		/* of a partial index, implicit AND */
 	int			ncolumns;
 	RfIndexColumn columns[FLEXIBLE_ARRAY_MEMBER];
@@ -91,13 +92,13 @@ typedef struct RfIndex
 	RfIndexColumn columns[RF_MAX_COLUMNS];
 	const RfCodec *codec;		/* of its keys */
 	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
-	bool		mapped;			/* the following is complete */
+	bool		mapped;			/* the fields below are complete */
 	int			nleaves;
 	RfLeaf	   *leaves;			/* in the order of the table's partitions */
-	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves; NULL
-										 * until it is needed */
+	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves;
+										 * NULL: not needed yet */
 	struct RfMatrixStates *matrices;	/* of leaves' digests; NULL: not
-										 * looked for */
+										 * looked for yet */
 } RfIndex;
 
 /* A partitioned table; stays in memory while anything is being planned. */
@@ -112,12 +113,15 @@ typedef struct RfTable
 	int			nindexes;
 	RfIndex    *indexes;
 	bool		has_cached_metas;	/* of its indexes */
-	bool		has_counts;		/* leaves have been counted at */
-	List	   *invals;			/* held, of its indexes and theirs */
-	uint64		last_asked;		/* when it was last looked for, ... */
-	uint64		planned_at;		/* ... and the planning that did so */
+	bool		has_counts;		/* questions have been counted at its leaves */
+	List	   *invals;			/* RfInvalRecord of its indexes and its
+								 * leaves' indexes */
+	uint64		last_asked;		/* number of the last look for it */
+	uint64		planned_at;		/* number of the last planning that looked for
+								 * it */
 	MemoryContext context;
-	MemoryContext metacache;	/* of its indexes; below context, or NULL */
+	MemoryContext metacache;	/* for cached metapages; child of context, or
+								 * NULL */
 	struct RfTable *next_retired;
 } RfTable;
 
@@ -209,9 +213,10 @@ typedef struct RfMatrixState
 	uint64		checked_at;		/* rf_read_moves(), or the clock where there
 								 * are no change counters; 0: look again */
 	uint64		changes;		/* rf_changes() */
-	uint64		current;		/* leaves whose columns may be asked for them */
-	uint64		certain;		/* ... and of which these are true now */
-	uint32		denials;		/* by matrix, not yet counted at leaves */
+	uint64		current;		/* leaves whose columns may be asked */
+	uint64		certain;		/* those of current that are true now */
+	uint32		denials;		/* questions denied for all leaves, not yet
+								 * counted at these */
 	RfDigestView view;
 } RfMatrixState;
 

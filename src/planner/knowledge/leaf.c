@@ -38,7 +38,7 @@
 #include "utils/rel.h"
 
 /*
- * Can this open index speak for its table?
+ * Can this open index be asked for its table?
  */
 bool
 rf_index_is_usable(Relation index, Oid table)
@@ -60,7 +60,7 @@ typedef struct RfAsked
 	Oid			oid;
 	Relation	relation;		/* NULL: not open, but the leaf is located */
 	const RfLeaf *leaf;			/* or NULL */
-	const RfCodec *codec;		/* of its keys, where the leaf is known */
+	const RfCodec *codec;		/* of its keys, if the leaf is known */
 } RfAsked;
 
 /*
@@ -76,9 +76,9 @@ unlock_index(RfAsked *asked)
 
 /*
  * Locks the index of a leaf for a question.  Opens it, unless the leaf is
- * located and the question can be put to its file (leaf may be NULL: then the
- * index is opened).  False, and no lock, if somebody else holds a strong lock,
- * or if there is no such index that can be used; then *stale is set.
+ * located: then the question is put to its file.  (leaf may be NULL: then the
+ * index is opened.)  False, and no lock, if somebody else holds a strong lock.
+ * False also if there is no such index that can be used; then *stale is set.
  */
 static bool
 lock_index(Oid table, Oid oid, RfLeaf *leaf, RfAsked *asked, bool *stale)
@@ -162,7 +162,9 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 }
 
 /*
- * Asks the index of a leaf, and caches its metapage for the next time.
+ * Asks the index of a leaf, and caches its metapage.  Locks the index for
+ * this, without waiting.  RF_UNKNOWN where it cannot be locked or used.
+ * *version is set unless the answer is RF_UNKNOWN.
  */
 static RfAnswer
 ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
@@ -197,7 +199,8 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 }
 
 /*
- * Makes a digest of a leaf's filter, unless its index has to be opened.
+ * Makes a digest of a leaf's filter, unless its index would have to be opened.
+ * Locks the index for this, without waiting.
  */
 static void
 make_digest(RfIndex *index, RfLeaf *leaf)
@@ -214,8 +217,8 @@ make_digest(RfIndex *index, RfLeaf *leaf)
 
 /*
  * Is a condition false for all rows of a relation?  denies() asks the indexes:
- * one NO is enough under AND, OR needs a NO of each arm.  NOs that do not
- * count in the end are removed from skips; skips may be NULL.
+ * one NO is enough under AND, OR needs a NO of each arm.  NOs of an OR that is
+ * not denied are removed from skips, which may be NULL.
  */
 bool
 rf_cond_denied(const RfCond *cond, RfDenies denies, void *arg, RfSkips *skips)
@@ -292,7 +295,8 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 
 /*
  * Does a locked index still say NO?  Sets the skip's version to the version
- * that was looked at.  leaf is the index's entry, or NULL.
+ * that was found.  leaf is the index's entry, or NULL.  Under SERIALIZABLE
+ * takes the predicate lock first.
  */
 static bool
 still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
@@ -345,7 +349,8 @@ known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
 }
 
 /*
- * Does a NO given earlier still hold?
+ * Does a NO given earlier still hold?  Locks the index for this, and under
+ * SERIALIZABLE its table, without waiting; false if it cannot.
  */
 bool
 rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)

@@ -7,14 +7,16 @@
  * of its time on making relation cache entries.  A probe needs only two facts:
  * that the index can be used, and the locator of its file.  Both are read here
  * for all members at once, by one scan of pg_index and one of pg_class in the
- * order of OIDs.  A scan starts anew behind too many rows of other indexes.
+ * order of OIDs.  After too many rows of other indexes in a row, a new scan
+ * starts behind them.
  *
- * What was read is as reliable as a relation cache entry: whoever changes it
- * sends an invalidation, which arrives at the latest when the index is locked.
- * So it counts only under that lock, and only if the index's invalidation
- * record (invalidation.c) has noted nothing since before the catalogs were
- * read.  Otherwise the relation cache is used, and also for indexes that are
- * not permanent or differ from their parent in a way that matters.
+ * What was read is as reliable as a relation cache entry: each change sends an
+ * invalidation, which arrives at the latest when the index is locked.  So what
+ * was read is used only under that lock or after invalidations were absorbed,
+ * and only if the index's invalidation record (invalidation.c) has noted
+ * nothing since before the catalogs were read.  Otherwise the relation cache
+ * is used.  It is also used for indexes that are not permanent, or that have
+ * other operator classes or collations than their parent.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,8 +65,8 @@ typedef void (*RfRowReader) (const RfIndex *index, HeapTuple tuple,
 							 RfLeaf *leaf);
 
 /*
- * The next column of pg_index behind one that is a vector.  None of them is ever
- * NULL or stored in another form.
+ * The column of pg_index that follows one of these vector columns.  They are
+ * never NULL, compressed or toasted.
  */
 static const oidvector *
 next_vector(const void *vector)
@@ -172,16 +174,16 @@ read_catalog(Oid catalog, Oid catalog_index, const RfIndex *index,
 }
 
 /*
- * Finds tables and files of leaves' indexes in the catalogs.  A leaf whose
- * file is not known is not located.  A leaf whose index has no row any more
- * has no table.
+ * Finds tables and files of leaves' indexes in the catalogs.  A leaf is not
+ * located if its file is not known.  Its table is InvalidOid if its index has
+ * no row any more.
  */
 static void
 read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 {
 	int			found = 0;
 
-	/* From here on invalidations count. */
+	/* Invalidations that come from here on count. */
 	for (int i = 0; i < n; i++)
 		leaves[i].located_at = rf_changes();
 	if (!IgnoreSystemIndexes &&
@@ -242,7 +244,7 @@ map_positions(RfTable *table, RfIndex *index)
 /*
  * Puts the leaves, which are in the order of their indexes' OIDs, into the
  * order of the table's partitions, in which planning asks them.  Leaves that
- * are no partitions (any more) come last.
+ * are not partitions, or not any more, come last.
  */
 static void
 reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
@@ -293,7 +295,8 @@ order_leaves(RfTable *table, RfIndex *index)
 }
 
 /*
- * Finds all leaves' indexes.  The table is locked.
+ * Finds the indexes of all leaves, and makes the array of leaves.  The caller
+ * has locked the table.
  */
 void
 rf_map_leaves(RfTable *table, RfIndex *index)
@@ -324,8 +327,8 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 }
 
 /*
- * rf_find_leaf() if the leaf is not at the position, or the leaves are not
- * mapped yet.
+ * The part of rf_find_leaf() for a leaf that is not at the position, or leaves
+ * that are not mapped yet.
  */
 RfLeaf *
 rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
@@ -344,9 +347,9 @@ rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 
 /*
  * Is the leaf's locator that of its index, and can the index be used?  The
- * caller has locked the index or absorbed invalidations.  If so, notes that
- * this is true as of now: then a guard need not look at ten thousand
- * invalidation records, which lie all over memory.
+ * caller has locked the index or absorbed invalidations.  If it is, this is
+ * noted as true as of now: then a guard need not look at ten thousand
+ * invalidation records, which are all over memory.
  */
 bool
 rf_leaf_is_located(RfLeaf *leaf)
@@ -360,8 +363,8 @@ rf_leaf_is_located(RfLeaf *leaf)
 }
 
 /*
- * Remembers where an index is that was opened after rf_changes() returned
- * when, and that was found usable.
+ * Remembers the file of an open index that was found usable.  The index was
+ * opened after rf_changes() returned when.
  */
 void
 rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when)

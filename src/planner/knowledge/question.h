@@ -26,22 +26,28 @@ typedef enum RfCondKind
 	RF_COND_OR
 } RfCondKind;
 
-/* RfCond.column where the set is one of an index's keys */
+/* RfCond.column if the set is one of whole keys */
 #define RF_WHOLE_KEY	(-1)
 
-/* A condition that is true for every row the query wants from a partition. */
+/*
+ * A condition that is true for every row that the query wants from a
+ * partition.
+ */
 typedef struct RfCond
 {
 	RfCondKind	kind;
 	struct RfIndex *index;		/* RF_COND_PROBE */
-	int			column;			/* while matching: whose keys the set has */
+	int			column;			/* while matching: the column whose keys the
+								 * set has */
 	RfKeySet   *set;
 	bytea	   *flat;			/* the set, serialized */
 	int			probe;			/* its number in the planning's list */
-	uint64	   *denied;			/* by matrices, a bit for each leaf, or NULL */
-	bool		certain;		/* ... as of when planning started */
-	struct RfDeniedSet *denied_set; /* those of them that are left out, or
-									 * NULL */
+	uint64	   *denied;			/* the leaves that matrices denied, a bit for
+								 * each; or NULL */
+	bool		certain;		/* all of denied is true as of the start of
+								 * planning */
+	struct RfDeniedSet *denied_set; /* the leaves left out by these denials,
+									 * or NULL */
 	List	   *args;			/* RF_COND_AND, RF_COND_OR */
 } RfCond;
 
@@ -64,8 +70,8 @@ typedef struct RfSkip
 
 /*
  * NOs of many leaves of one index to the same set of keys; part of a guard's
- * state, too.  There is a bit for each leaf, by its place in RfIndex.leaves.
- * The places are those of the table's entry with this serial.
+ * state.  There is a bit for each leaf, by its place in RfIndex.leaves of the
+ * table's entry with this serial.
  */
 typedef struct RfDeniedSet
 {
@@ -94,12 +100,13 @@ typedef struct RfSkips
 typedef struct RfRecheck
 {
 	const bytea **flat;			/* the sets of keys, by number */
-	RfKeySet  **sets;			/* the same, once used; else NULL */
-	bool		trust_versions; /* the same version means still NO */
+	RfKeySet  **sets;			/* the same, deserialized; NULL: not yet */
+	bool		trust_versions; /* a NO holds while the version is the same */
 	bool		in_recovery;
 	Snapshot	serializable;	/* not NULL: take predicate locks for it */
 	RfClock		clock;			/* read before anything is checked */
-	int			position;		/* where the next leaf is likely to be */
+	int			position;		/* the likely place of the next leaf in
+								 * RfIndex.leaves */
 } RfRecheck;
 
 /* One partitioned table met in planning, and what was skipped there. */
@@ -110,17 +117,18 @@ typedef struct RfExpansion
 	Oid			relid;
 	PartitionDesc partdesc;		/* maps excluded to partitions */
 	RfMatch		match;			/* cond is NULL: nothing could be asked */
-	Bitmapset  *leaves;			/* leaf members partition pruning had left */
-	Bitmapset  *excluded;		/* those of them left out */
+	Bitmapset  *leaves;			/* leaf members that partition pruning has
+								 * left */
+	Bitmapset  *excluded;		/* those of leaves that are left out */
 	RfSkips    *skips;			/* shared with an expansion that asked the
 								 * same */
 
 	/* See activity.c. */
 	bool		watched;
-	Index		varno;			/* of the partitioned table in ... */
-	List	   *others;			/* ... conditions no index was asked for */
-	List	   *kept_leaves;	/* OIDs of leaves ... */
-	List	   *kept_indexes;	/* ... and of their indexes */
+	Index		varno;			/* of the partitioned table in others */
+	List	   *others;			/* conditions that no index was asked for */
+	List	   *kept_leaves;	/* OIDs of leaves that are scanned */
+	List	   *kept_indexes;	/* OIDs of their indexes */
 } RfExpansion;
 
 #endif							/* RANGEFILTER_QUESTION_H */

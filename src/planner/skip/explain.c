@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *	  What EXPLAIN shows of a guard.
+ *	  EXPLAIN of a guard.
  *
  * There is one entry for each partitioned table of the query with skipped
  * partitions, its sub-partitioned members included.  It has table, index,
@@ -34,13 +34,13 @@ typedef struct RfExplain
 	Oid			table;
 	char	   *alias;
 	List	   *indexes;		/* OIDs */
-	List	   *clauses;		/* expressions, varno 1 ... */
-	Oid			clause_table;	/* ... for this table */
+	List	   *clauses;		/* expressions; varno 1 is clause_table */
+	Oid			clause_table;	/* the table that clauses are about */
 	int			skipped;
 	int			considered;
 } RfExplain;
 
-/* Places in the list that it is in a plan. */
+/* Places of the fields in the list that stores an entry in a plan. */
 typedef enum RfExplainPlace
 {
 	RF_EXPLAIN_TABLES,			/* list of two OIDs: table, clause_table */
@@ -52,7 +52,7 @@ typedef enum RfExplainPlace
 } RfExplainPlace;
 
 /*
- * An entry as a plan carries it.
+ * Makes the list that stores an entry in a plan.
  */
 static List *
 write_entry(const RfExplain *entry)
@@ -71,7 +71,7 @@ write_entry(const RfExplain *entry)
 }
 
 /*
- * What an entry in a plan says.
+ * Reads an entry of a plan.
  */
 static void
 read_entry(List *fields, RfExplain *entry)
@@ -157,8 +157,9 @@ is_hidden_alternative(PlannerGlobal *glob, List *expansions, RfExpansion *expans
 }
 
 /*
- * The entry for a table.  It describes the first expansion, which is that of
- * the outermost level, and has the counts of all.  NIL if nothing was skipped.
+ * Makes the entry for a table.  Index and condition are those of the first
+ * expansion that had a condition; the counts are sums over all expansions of
+ * the table.  NIL if nothing was skipped.
  */
 static List *
 make_entry(List *expansions, RfExpansion *first)
@@ -212,7 +213,7 @@ seen_before(List *expansions, RfExpansion *expansion)
 }
 
 /*
- * The entries for the expansions that are part of a plan.
+ * Makes the entries for the expansions that are part of a plan.
  */
 List *
 rf_explain_tables(PlannerGlobal *glob, List *expansions)
@@ -301,7 +302,7 @@ condition_text(const RfExplain *entry)
 }
 
 /*
- * "Partitions Skipped: 3 of 4" for humans, two numbers for programs.
+ * Shows "Partitions Skipped: 3 of 4" in text format, two numbers in others.
  */
 void
 rf_explain_counts(double skipped, double considered, ExplainState *es)
@@ -345,8 +346,8 @@ explain_entry(const RfExplain *entry, ExplainState *es)
 }
 
 /*
- * ExplainCustomScan.  Several tables are several objects in formats that have
- * such.
+ * ExplainCustomScan.  Formats with objects show an object for each table, if
+ * there are several.
  */
 static void
 explain_guard(CustomScanState *node, List *ancestors, ExplainState *es)
@@ -380,7 +381,7 @@ static const CustomExecMethods guard_exec_methods = {
 };
 
 /*
- * CreateCustomScanState of the guard: there only to be shown.
+ * CreateCustomScanState of the guard.  The state is only shown, never run.
  */
 Node *
 rf_create_guard_state(CustomScan *guard)

@@ -53,7 +53,7 @@ typedef enum RfGuardPlace
 } RfGuardPlace;
 
 /*
- * A guard as a plan carries it.  The state is in a constant.
+ * Makes the list that stores a guard in a plan.  The state is in a constant.
  */
 static List *
 write_guard(const RfGuard *guard, Const *state)
@@ -71,7 +71,7 @@ write_guard(const RfGuard *guard, Const *state)
 }
 
 /*
- * What the guard of a plan says.
+ * Reads the guard of a plan.  The fields are not copied.
  */
 void
 rf_read_guard(const CustomScan *scan, RfGuard *guard)
@@ -133,8 +133,8 @@ used_expansions(const PlannedStmt *stmt, RfPlanning *planning)
 }
 
 /*
- * The guard's state: the NOs of some expansions and what else a check needs,
- * in one piece of memory.
+ * Makes the guard's state: the NOs of some expansions and what else a check
+ * needs, in one piece of memory.
  */
 static Const *
 make_state(RfPlanning *planning, List *expansions)
@@ -213,8 +213,8 @@ make_probes(RfPlanning *planning)
 
 /*
  * Adds an item to the plan by which rf_invalidate_plans() can invalidate it.
- * The plan cache only compares hash values.  A function whose OID has the same
- * one costs a needless planning.
+ * The plan cache only compares hash values.  If a function's OID has the same
+ * hash value, changing the function costs a needless planning.
  */
 void
 rf_add_inval_item(PlannedStmt *stmt, uint32 hash)
@@ -236,7 +236,7 @@ rf_invalidate_plans(uint32 hash)
 }
 
 /*
- * A new hash value for a guard.  Not 0, which would stand for all.
+ * A new hash value for a guard.  It is not 0, which would stand for all.
  */
 static uint32
 next_hash(void)
@@ -313,8 +313,8 @@ rf_find_guard(const PlannedStmt *stmt, RfGuard *guard)
 }
 
 /*
- * Checks all NOs.  Opening an index may evaluate its functions, which may call
- * the planner.
+ * Checks all NOs.  May open indexes, which may evaluate their functions, and
+ * these may call the planner.
  */
 static bool
 check_skips(const RfGuard *guard, RfRecheck *recheck)
@@ -347,8 +347,9 @@ check_skips(const RfGuard *guard, RfRecheck *recheck)
 }
 
 /*
- * May a plan with this guard be run with this snapshot?  Under SERIALIZABLE
- * predicate locks have been taken for it when this returns true.
+ * May a plan with this guard be run with this snapshot?  Absorbs
+ * invalidations.  Under SERIALIZABLE all predicate locks have been taken when
+ * this returns true.  Writes to the guard's state.
  */
 bool
 rf_guard_holds(const RfGuard *guard, Snapshot snapshot)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * replan.c
- *	  A plan whose guard does not hold when it is started is made anew.
+ *	  Planning again when a plan is started whose guard does not hold.
  *
  * When a plan is started, core has locked the plan's tables and taken the
  * snapshot.  Planning again locks further partitions after the snapshot, which
@@ -27,9 +27,9 @@
 #include "utils/snapmgr.h"
 
 /*
- * After so many failed guards nothing is skipped any more.  A planner hook
- * above ours may return a plan that it has kept, with a guard.  If that guard
- * fails, too, the hook is not called any more.
+ * After this many new plans whose guards failed, the next plan skips nothing.
+ * A planner hook above ours may return a plan with a guard that it has kept.
+ * If that guard fails, too, that hook is not called any more.
  */
 #define RF_MAX_ATTEMPTS 3
 
@@ -126,7 +126,7 @@ rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
 		(rf_enable && rf_guard_holds(&guard, desc->snapshot)))
 		return NULL;
 
-	/* Have a cached plan made anew before its next execution. */
+	/* A cached plan is made anew before its next execution. */
 	rf_invalidate_plans(guard.hash);
 	return plan_again(desc, &guard, eflags, make_plan);
 }

@@ -64,10 +64,10 @@ top_partitioned(PlannerInfo *root, Index rti)
 }
 
 /*
- * An earlier expansion that asked the same partitions the same, or NULL.  MIN
- * and MAX, for example, are planned twice.  Partition descriptors are compared
- * only within one run of the planner, which keeps them until it is done; a
- * hook below ours may run the planner twice.
+ * An earlier expansion that asked the same partitions for the same condition,
+ * or NULL.  MIN and MAX, for example, are planned twice.  Pointers to
+ * partition descriptors are compared only within one run of the planner, which
+ * keeps them until it is done.  A hook below ours may run the planner twice.
  */
 static RfExpansion *
 find_same_expansion(const RfExpansion *expansion)
@@ -107,7 +107,7 @@ number_probes(RfCond *cond)
 }
 
 /*
- * Finds out which leaves can be left out.
+ * Finds out which leaves can be left out, and counts the questions.
  */
 static void
 ask_leaves(RfTable *table, RfExpansion *expansion)
@@ -201,8 +201,8 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 }
 
 /*
- * Deals with all members of a partitioned table, which the planner has locked,
- * when the first of them gets its RelOptInfo.
+ * Leaves out members of a partitioned table, which the planner has locked.
+ * Called when the first member gets its RelOptInfo.
  */
 static void
 skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * skip.h
- *	  Leaving partitions out of a plan while it is made, and checking that when it
- *	  is started.
+ *	  Leaving partitions out of a plan while it is made, and checking this when
+ *	  the plan is started.
  *
  *	  skip.c		takes partitions out of the plan
  *	  guard.c		what a plan relies on, and whether that still holds
@@ -30,25 +30,25 @@ extern void rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel);
 
 typedef struct RfGuardState
 {
-	RfClock		clock;			/* before the summaries were last read */
-	bool		in_recovery;	/* NOs are good for a standby's snapshots */
+	RfClock		clock;			/* read before the summaries were last read */
+	bool		in_recovery;	/* the NOs hold for snapshots of recovery, too */
 	int32		nskips;
-	int32		ndenied_sets;	/* these follow skips */
+	int32		ndenied_sets;	/* number of RfDeniedSet behind skips */
 	RfSkip		skips[FLEXIBLE_ARRAY_MEMBER];
 } RfGuardState;
 
 /*
  * What a plan relies on.  In the plan it is a CustomScan that is never run.
- * The state is that in the plan.  It is written to when a check found that it still
- * holds; this does not change what the plan means, it only makes the next check
- * cheaper.
+ * state points into the plan.  A check writes its clock and the versions it
+ * found there.  That does not change what the plan means; it makes the next
+ * check cheaper.
  */
 typedef struct RfGuard
 {
 	Query	   *query;			/* as given to the planner */
 	int			cursor_options;
 	uint32		hash;			/* of its PlanInvalItem */
-	List	   *probes;			/* of Const: sets of keys, bytea */
+	List	   *probes;			/* Const of bytea: sets of keys */
 	RfGuardState *state;
 	List	   *tables;			/* one entry for each: see explain.c */
 } RfGuard;
@@ -58,7 +58,7 @@ extern const CustomScanMethods rf_guard_methods;
 extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_read_guard(const CustomScan *scan, RfGuard *guard);
 extern bool rf_find_guard(const PlannedStmt *stmt, RfGuard *guard);
-extern bool rf_guard_checking;	/* entries of tables are in use */
+extern bool rf_guard_checking;	/* a check is using entries of tables */
 extern bool rf_guard_holds(const RfGuard *guard, Snapshot snapshot);
 extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
 extern void rf_invalidate_plans(uint32 hash);

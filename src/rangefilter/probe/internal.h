@@ -21,10 +21,13 @@ extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 extern void rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref);
 extern void rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file);
 
-/* rfdigests.c; rangefilter.shared_cache_size (kB) */
+/* rfdigests.c; the setting rangefilter.shared_cache_size (kB) */
 extern int	rf_shared_cache_size;
 
-/* Where sessions share digests, so many are taken to ask as often as this one. */
+/*
+ * Where sessions share digests, this many are assumed to ask as often as this
+ * one.
+ */
 #define RF_DIGEST_SHARERS	10
 
 extern int	rf_digests_sharers(void);

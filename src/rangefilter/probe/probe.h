@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * probe.h
- *	  Asking a rangefilter index: what the planner part may know of it.
+ *	  Asking a rangefilter index: what it offers to the planner part.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 
 /*
  * The state of a summary.  While it is the same, every NO stays a NO: each
- * change that could turn one into something else moves it.
+ * change that could turn a NO into something else moves the version.
  */
 typedef struct RfSummaryVersion
 {
@@ -27,9 +27,9 @@ typedef struct RfSummaryVersion
 } RfSummaryVersion;
 
 /*
- * A backend's cached metapage of an index, to be asked in its place.  What
- * such a cached metapage says was true when its version was read; whether it
- * still is, is for the caller to find out, if it matters.
+ * A backend's cached metapage of an index.  It is asked in place of the index.
+ * Its answers were true when its version was read.  A caller who needs answers
+ * that are true now must check that the version has not moved.
  */
 typedef struct RfCachedMeta RfCachedMeta;
 
@@ -40,10 +40,10 @@ rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
 }
 
 /*
- * What the digest in a column of a digest matrix says it is of: an index, in a
- * file, with this version when rf_read_change_counter() said validity.  Where
- * there are no change counters, validity is another number that tells a time,
- * which is for the caller to choose.
+ * Describes the digest in a column of a digest matrix: the index, its file,
+ * and the version it had when rf_read_change_counter() returned validity.
+ * Where there are no change counters, the caller chooses another number that
+ * stands for a time.
  */
 typedef struct RfDigestColumn
 {
@@ -57,9 +57,9 @@ typedef struct RfDigestColumn
 typedef struct RfDigestMatrix RfDigestMatrix;
 typedef struct RfDigestView
 {
-	RfDigestMatrix *matrix;		/* or NULL; then the rest means nothing */
-	uint64		writes;			/* number of its state then */
-	uint64		additions;		/* and how many keys had been added */
+	RfDigestMatrix *matrix;		/* or NULL; then the rest is not set */
+	uint64		writes;			/* the matrix's "writes" at the look */
+	uint64		additions;		/* its "additions" at the look */
 	FilterDigest buckets;
 	const uint64 *rows;
 	RfDigestColumn columns[FILTER_DIGESTS];
@@ -73,28 +73,29 @@ typedef struct RfCachedMetaRef
 } RfCachedMetaRef;
 
 /*
- * Reads the version of an open index.  False where it cannot be had (empty or
- * damaged file).  Takes and releases a share lock on the metapage.
+ * Reads the version of an open index.  False where the file is empty or
+ * damaged.  Takes and releases a share lock on the metapage.
  */
 extern bool rf_read_version(Relation index, RfSummaryVersion *version);
 
 /*
  * May a row version of the indexed table have a key in the set?  The caller
- * holds at least AccessShareLock on the index.  *version is what was read
- * before anything else; it is set unless the answer is RF_UNKNOWN.
- * in_recovery: the snapshot the answer is for was, or may have been, taken
- * during recovery.  Damaged or unreadable pages give RF_UNKNOWN.  If ref is
- * not NULL, a cached metapage of what was asked is kept there or brought up
- * to date, room permitting; an older one does not stay.
+ * holds at least AccessShareLock on the index.  The metapage is share-locked
+ * during the call.  *version is read before anything else; it is set unless
+ * the answer is RF_UNKNOWN.  in_recovery: the answer is for a snapshot that
+ * was, or may have been, taken during recovery.  Damaged or unreadable pages
+ * give RF_UNKNOWN.  If ref is not NULL, a cached metapage is kept there, or
+ * the one there is brought up to date.  An outdated one is thrown away, even
+ * if there is no room for the new one.
  */
 extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version,
 									 RfCachedMetaRef *ref);
 
 /*
- * The same for an index that is locked but not open, by the locator of its file.
- * The caller knows that this is where the index is, that its keys have this
- * codec, and that it is permanent (WAL-logged).
+ * The same for an index that is locked but not open.  The caller knows that
+ * the index is in the file with this locator, that its keys have this codec,
+ * and that it is permanent (WAL-logged).
  */
 extern RfAnswer rf_probe_by_file(const RfRelFile *locator,
 								 const RfCodec *codec, const RfKeySet *set,
@@ -105,43 +106,46 @@ extern bool rf_read_version_by_file(const RfRelFile *locator,
 									RfSummaryVersion *version);
 
 /*
- * The same by a cached metapage, without opening or locking the index:
- * RF_UNKNOWN also where a page it needs is not where it was.
+ * The same by a cached metapage.  The index need not be open or locked.
+ * RF_UNKNOWN also where a page of the index has been moved or replaced since.
  */
 extern RfAnswer rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version);
 
 /*
- * Caches a metapage for those who ask it many times, of an open index
- * whose keys are of this kind: in the current context, with copies of the
- * run's pages as they are read.  That takes from *budget (bytes), which must
- * outlive it.  NULL where there can be none.  While it is in use the caller
- * keeps the index locked and open.
+ * Caches the metapage of an open index whose keys are of this kind, for a
+ * caller who will ask it many times.  It is allocated in the current context.
+ * It also keeps copies of the pages of runs as they are read.  All this is
+ * subtracted from *budget (bytes), which must outlive it.  While it is in use
+ * the caller keeps the index locked and open.  NULL where the metapage cannot
+ * be read, the summary is uncertain or has pages of the delta, or *budget is
+ * too small.
  */
 extern RfCachedMeta *rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget);
 
-/* The version of what was copied. */
+/* The version on the cached metapage. */
 extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 
 /*
- * Is it time to make a digest of what the cached metapage is asked about,
- * since it is asked so often?  0: no; else the number of keys, some
- * nanoseconds each.
+ * Has the cached metapage been asked so often that a digest of its index pays?
+ * 0: no.  Else the number of keys; making the digest takes some nanoseconds
+ * for each.
  */
 extern uint64 rf_cached_meta_wants_digest(RfCachedMeta *cached);
 
 /*
- * Makes a digest with buckets, if that suits, of an index that is locked and
- * in this file; its bits are allocated in the current context.  It reads all
- * of the filter.  Where it fails, or buckets is NULL since there is none,
- * nobody wants one for a while.
+ * Makes a digest with these buckets, if they suit the keys, of an index that
+ * is locked and in this file.  It reads the whole filter.  The bits are
+ * allocated in the current context.  After a failure,
+ * rf_cached_meta_wants_digest() says no for a while.  A caller who cannot make
+ * a digest passes NULL as buckets, for the same effect.
  */
 extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * What a digest of the cached metapage would span, and of how many keys.
- * False where there can be none.
+ * The range that a digest must span, and how many keys it is made of.  False
+ * where there can be no digest, or where pages of the delta have changed.
  */
 typedef struct RfSpan
 {
@@ -155,70 +159,73 @@ extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 /* How many bits a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
 
-/* Is what has this span well served by a digest with these buckets? */
+/* Are these buckets good for a digest of keys with this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*
  * Digest matrices (rfdigests.c): in shared memory, or the session's own where
- * the server has not loaded the library.  How many bytes there are for them:
- * 0 in recovery.
+ * the server has not loaded the library.  Returns how many bytes there are for
+ * them: 0 in recovery.
  */
 extern Size rf_digests_room(void);
 
 /*
- * Looks at the matrix of the leaves of a partitioned index from
- * FILTER_DIGESTS * number on.  False: there is none.
+ * Looks at the matrix of the FILTER_DIGESTS leaves of a partitioned index from
+ * the leaf FILTER_DIGESTS * number on.  False: there is none.
  */
 extern bool rf_digests_view(Oid index, int number, RfDigestView *view);
 
 /*
- * Makes one without digests, if there is room: where there is none, or, if it is
- * still as it was when old was made, instead of it.
+ * Makes a matrix without digests, if there is room.  It replaces an existing
+ * matrix only if that one is still as it was when the view old was made.
  */
 extern void rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 							const RfDigestView *old);
 
 /*
- * Is the matrix as it was when it was looked at?  If so, what was read of its
- * rows between then and now is of that state.
+ * Is the matrix as it was when it was looked at?  If so, what was read from
+ * its rows since then belongs to the columns of the view.
  */
 extern bool rf_digests_unchanged(const RfDigestView *view);
 
 /*
- * Have keys been added since the matrix was looked at?  Then some columns are
- * of another version, and as true as before for the old one.
+ * Have keys been added since the matrix was looked at?  Then the view has
+ * outdated versions of some columns.  For these versions it stays true.
  */
 extern bool rf_digests_have_more(const RfDigestView *view);
 
 /*
- * A key was written to an index, NULL for one that is NULL.  Its metapage,
- * which the caller holds locked exclusively, and has changed, had the version
- * before, and has now the version after.  If the index has a shared digest, of
- * that version, the key is added to it.
+ * Tells of a key written to an index; key is NULL for an SQL NULL.  The caller
+ * holds the metapage locked exclusively, and has changed its version from
+ * before to after.  If the index has a shared digest of the version before,
+ * the key is added to it.
  */
 extern void rf_digests_add(Relation index, const RfSummaryVersion *before,
 						   const RfSummaryVersion *after, const uint64 *key);
 
-/* The matrix is asked, so it should stay. */
+/* Notes that the matrix is in use. */
 extern void rf_digests_used(const RfDigestView *view);
 
 /*
- * Puts a digest with the matrix's buckets into a column, unless the matrix is
- * not as it was.  The view is then one of the new state.
+ * Puts a digest with the matrix's buckets into a column, and brings the view
+ * up to date.  Does nothing if the matrix has changed since the look.
  */
 extern void rf_digests_put(RfDigestView *view, const FilterDigest *digest,
 						   int number, const RfDigestColumn *column);
 
-/* Throws a matrix away that is the session's own; of shared ones none. */
+/* Throws a matrix away if it is the session's own.  Shared ones stay. */
 extern void rf_digests_forget(Oid index, int number);
 
 /*
- * Throws away all memory for matrices of the session's own, which nobody may
- * have a view of any more.
+ * Frees all memory for the session's own matrices.  The caller knows that no
+ * view of them is in use.
  */
 extern void rf_digests_forget_own(void);
 
-/* How many columns there are, and bytes: shared ones, and the session's own. */
+/*
+ * How many columns there are, and how many bytes they take: in shared matrices
+ * of this database, and in the session's own.
+ */
 extern void rf_digests_usage(int64 *columns, int64 *bytes);
 extern void rf_digests_own_usage(int64 *columns, int64 *bytes);
 
@@ -226,8 +233,8 @@ extern void rf_digests_own_usage(int64 *columns, int64 *bytes);
 extern void rf_cached_meta_forget(RfCachedMetaRef *ref);
 
 /*
- * What the segments of an index have, all together.  Keys in several segments
- * are counted in each.
+ * The sums over the segments and levels of an index.  A key in several of them
+ * is counted in each.
  */
 typedef struct RfShares
 {
@@ -238,16 +245,20 @@ typedef struct RfShares
 } RfShares;
 
 /*
- * What share of the rows that are not NULL has keys of each of some sets, about?
- * False where the index does not know, or to find out would take long: NULLs in a
- * set do not count.  heap_blocks is the length of the table.  The caller holds a
- * lock on the index.  Takes and releases a share lock on the metapage.
+ * Estimates what share of the rows that are not NULL has keys of each of the
+ * sets.  NULLs in a set do not count.  False where the summary does not cover
+ * enough of the table, or counting would take long.  heap_blocks is the length
+ * of the table.  The caller holds a lock on the index.  Takes and releases a
+ * share lock on the metapage.
  */
 extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
 							   RfKeySet **sets, int nsets, RfShares *shares,
 							   double *share);
 
-/* Shared memory, if the server loads the library; called once, when it is loaded. */
+/*
+ * Sets up shared memory, if the server loads the library.  Called once, when
+ * it is loaded.
+ */
 extern void rf_init_shared(void);
 
 #endif							/* RANGEFILTER_PROBE_H */

@@ -1,34 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * rfdigests.c
- *	  Digest matrices: in shared memory, where the server loaded the library, else
+ *	  Digest matrices: in shared memory if the server loaded the library, else
  *	  the session's own.
  *
- * A matrix is 64 columns of bits, for the digests of 64 indexes; probe.h has
- * what goes with a column.  Any session may put a digest into a column, and
- * all may read.
+ * A matrix is 64 columns of bits, for the digests of 64 indexes;
+ * RfDigestColumn in probe.h describes a column.  Any session may put a digest
+ * into a column, and all may read.
  *
- * A lock is for finding matrices and for those who change one.  Who asks
- * takes none: each matrix has a number that is odd while the matrix is being
- * changed and another one afterwards.  What was read while it stayed what it
- * was, when the matrix's columns were looked at under the lock, is what these
- * columns say.
+ * The store has a lock.  A session takes it shared to find a matrix and to
+ * copy its columns, and exclusively to change one.  Reading the bits takes no
+ * lock: each matrix has a number, "writes", that is odd while the matrix is
+ * being changed and even afterwards, and never the same again.  If the number
+ * is the same before and after reading bits, the bits belong to the columns
+ * that were copied.
  *
- * Bits are in an area in which room is made by throwing away matrices that
- * nobody has asked for some time.  Who still reads there finds the number
+ * Bits are in a DSA area.  To make room, matrices are thrown away that nobody
+ * has asked for some time.  A session that still reads there finds "writes"
  * changed.
  *
- * Matrices of a session's own are the same, but for the memory, which is of
- * rangefilter.cache_size, and for the lock: nobody else is there.
+ * A session's own matrices work the same way, but have no lock.  Their memory
+ * counts towards rangefilter.cache_size.
  *
- * A matrix may be wrong about nothing, but may be of the past: whose digest a
- * column is, of which file, and at what time, is for those to look at who
- * want to rely on it.
+ * A matrix is never wrong, but may be outdated.  A caller who relies on a
+ * column checks its index, its file, and its validity.
  *
- * An insert that writes a key adds it to the digest of its index, while it
- * has the metapage locked, so that shared digests do not become outdated by
- * keys.  Bits are only added, so readers need not start again; but they look
- * at the columns again, which say then that they are of the new version.
+ * An insert that writes a key adds it to the shared digest of its index, while
+ * it has the metapage locked.  So inserts do not make shared digests outdated.
+ * An insert only adds bits and does not move "writes", so readers need not
+ * start again.  It moves "additions": readers then look at the columns again,
+ * which now have the new version.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,32 +50,40 @@
 #include "utils/dsa.h"
 #include "utils/memutils.h"
 
-/* Matrices there can be at a time. */
+/* The most matrices at a time. */
 #define MATRICES	1024
 
-/* A session has room for its own ones if there are so many bytes for each. */
+/*
+ * A session has one own matrix at most for each so many bytes of its memory
+ * limit.
+ */
 #define BYTES_PER_OWN_MATRIX	(64 * 1024)
 
-/* Seconds: matrices asked for later than this ago are not thrown away ... */
+/* Seconds: a matrix that was asked within this time is not thrown away. */
 #define IN_USE	10
 
-/* ... and that a matrix was asked for is not noted more often. */
+/* Seconds: the time a matrix was asked is noted no more often than this. */
 #define NOTE_USE	2
 
-/* Less is not worth the trouble. */
+/* With less memory than this (bytes) there are no shared digests. */
 #define LEAST_MEMORY	(1024 * 1024)
 
-/* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
+/*
+ * The name "rangefilter" is taken by the lock of counters: see rfstatsfile.c.
+ */
 #define LOCK_NAME	"rangefilter_digests"
 
 /*
- * Where inserts look for the columns of indexes: at this many places, of which
- * an index may use a few that follow each other.
+ * Inserts find the column of an index by a hash table with this many places.
+ * An index may use one of PLACES_TRIED places that follow each other.
  */
 #define PLACES			65536
 #define PLACES_TRIED	4
 
-/* Whose a matrix is: that of an index's leaves from 64 * number on. */
+/*
+ * A matrix belongs to 64 leaves of a partitioned index: those from 64 * number
+ * on.
+ */
 typedef struct MatrixKey
 {
 	Oid			database;
@@ -87,13 +96,13 @@ struct RfDigestMatrix
 	pg_atomic_uint64 writes;
 	pg_atomic_uint64 additions; /* keys added by inserts */
 	pg_atomic_uint64 used_at;	/* second */
-	dsa_pointer memory;			/* of shared ones */
+	dsa_pointer memory;			/* of rows, if shared */
 	uint64	   *rows;
 	FilterDigest buckets;
 	RfDigestColumn columns[FILTER_DIGESTS];
 };
 
-/* Keys are apart from matrices, to be looked through fast. */
+/* The keys are apart from the matrices, so that a search is fast. */
 typedef struct DigestStore
 {
 	LWLock	   *lock;			/* NULL: this is the session's own */
@@ -111,15 +120,15 @@ int			rf_shared_cache_size = 65536;
 
 static DigestStore *store = NULL;
 
-/* Of shared matrices: numbers of columns, or 0. */
+/* The hash table of shared columns: see column_number(); 0: free. */
 static uint32 *places = NULL;
 
-/* Of the session's own store. */
+/* Has the session's own store. */
 static MemoryContext own_context = NULL;
 
 static object_access_hook_type previous_access = NULL;
 
-/* Bytes asked for, below which nothing is shared. */
+/* Bytes of rangefilter.shared_cache_size. */
 static Size area_size;
 
 static void *
@@ -129,7 +138,7 @@ area_place(void)
 }
 
 /*
- * How much memory is to be asked for.
+ * Returns how much shared memory to request (bytes), and requests the lock.
  */
 Size
 rf_digests_memory(void)
@@ -143,7 +152,7 @@ rf_digests_memory(void)
 }
 
 /*
- * A new store is empty.
+ * Makes a new store empty.
  */
 static void
 clear_store(int nmatrices)
@@ -161,7 +170,7 @@ clear_store(int nmatrices)
 }
 
 /*
- * Makes what is shared, or finds it.  AddinShmemInitLock is held.
+ * Makes the shared store, or attaches to it.  AddinShmemInitLock is held.
  */
 void
 rf_start_digests(void)
@@ -191,7 +200,7 @@ rf_start_digests(void)
 }
 
 /*
- * The area, for those who allocate or free.
+ * The area, attached, for allocating or freeing.  May fail for lack of memory.
  */
 static dsa_area *
 attach_area(void)
@@ -271,8 +280,8 @@ this_second(void)
 }
 
 /*
- * Begins to change a matrix; the lock is held exclusively, until end_change().
- * Nothing in between may fail.
+ * Begins to change a matrix.  The lock is held exclusively until end_change().
+ * Nothing in between may raise an error.
  */
 static void
 begin_change(RfDigestMatrix *matrix)
@@ -287,8 +296,7 @@ end_change(RfDigestMatrix *matrix)
 }
 
 /*
- * Would a session's own digests take room that cached metapages are to have
- * left?
+ * Would a session's own digests leave too little room for cached metapages?
  */
 static bool
 is_too_much(Size size)
@@ -299,8 +307,8 @@ is_too_much(Size size)
 }
 
 /*
- * Makes the session's own store, if there is none.  It takes a twentieth of the room.
- * False where there is too little.
+ * Makes the session's own store, if there is none.  False where there is too
+ * little room.
  */
 static bool
 need_store(void)
@@ -313,7 +321,7 @@ need_store(void)
 	if (nmatrices == 0 || is_too_much(STORE_SIZE(nmatrices)))
 		return false;
 
-	/* Of small sizes: so what is freed is not kept for others. */
+	/* Small block sizes: so freed memory goes back to malloc(). */
 	if (own_context == NULL)
 		own_context = AllocSetContextCreate(rf_session_context(),
 											"rangefilter digests",
@@ -325,7 +333,8 @@ need_store(void)
 }
 
 /*
- * Memory for the bits of a matrix, set to 0.  False where there is no room.
+ * Allocates memory for the bits of a matrix, set to 0.  False where there is
+ * no room.  The lock is held exclusively.
  */
 static bool
 allocate_rows(RfDigestMatrix *matrix, Size size)
@@ -380,8 +389,9 @@ free_matrix(int i)
 }
 
 /*
- * Throws the matrix away that nobody has asked for the longest time, and
- * returns its number; -1 where all are in use.
+ * Throws away the matrix that was asked the longest time ago, and returns its
+ * number; -1 where all are in use or there is none.  The lock is held
+ * exclusively.
  */
 static int
 free_oldest_matrix(void)
@@ -406,15 +416,15 @@ free_oldest_matrix(void)
 }
 
 /*
- * The number of a free matrix, with memory for so many words, set to 0, or
- * -1.  The lock is held exclusively.
+ * Returns the number of a free matrix, and allocates so many words for it, set
+ * to 0.  -1 where there is no room.  The lock is held exclusively.
  */
 static int
 allocate_matrix(Size words)
 {
 	int			i = 0;
 
-	/* Nothing should go for what will not fit. */
+	/* Throw nothing away for a matrix that will not fit. */
 	if (words * sizeof(uint64) > rf_digests_room() / 2)
 		return -1;
 	while (i < store->nmatrices && OidIsValid(store->keys[i].index))
@@ -439,7 +449,7 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 	int			i;
 	RfDigestMatrix *matrix;
 
-	/* Before the lock: this may fail. */
+	/* Before taking the lock: this may raise an error. */
 	if (!need_store())
 		return;
 	if (is_shared())
@@ -503,7 +513,7 @@ rf_digests_unchanged(const RfDigestView *view)
 {
 	uint64		writes;
 
-	/* Between what the caller has read of the rows and what it will read. */
+	/* The caller has read rows before, and may read more after this. */
 	pg_read_barrier();
 	writes = pg_atomic_read_u64(&view->matrix->writes);
 	pg_read_barrier();
@@ -557,8 +567,9 @@ column_of(uint32 number, Oid index, const RfRelFile *locator)
 }
 
 /*
- * May a place be used for another column, since what it says is of the past?
- * The lock is held.
+ * May a place be used for another column?  It may if it is empty, its column
+ * is empty, or its column belongs to an index with other places.  The lock is
+ * held.
  */
 static bool
 is_free(uint32 place)
@@ -574,8 +585,8 @@ is_free(uint32 place)
 }
 
 /*
- * The place at which an index's column is found, or is to be put: its own, else
- * a free one, else the first.  The lock is held.
+ * The place at which to find an index's column, or to put it: its own, else a
+ * free one, else the first.  The lock is held.
  */
 static uint32 *
 place_of(Oid index, const RfRelFile *locator)
@@ -684,9 +695,9 @@ rf_digests_forget_own(void)
 }
 
 /*
- * Throws away what is there for a database with this OID, which is just being
- * created: it would be of one that had the OID before.  Its files may have the same
- * names, if it is a copy of a copy.
+ * Throws away the matrices of the database with this OID, which is just being
+ * created.  They belong to a dropped database that had the same OID.  Its
+ * files may have had the same names, if one database is a copy of the other.
  */
 static void
 forget_database(Oid database)
@@ -727,8 +738,8 @@ rf_init_digests(void)
 }
 
 /*
- * How many columns there are in shared matrices of this database that nothing
- * has made outdated, and bytes they take.
+ * Counts the columns in shared matrices of this database that are not
+ * outdated, and the bytes of all its shared matrices.
  */
 void
 rf_digests_usage(int64 *columns, int64 *bytes)
@@ -756,8 +767,8 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 }
 
 /*
- * The same of matrices of the session's own, current or not; the bytes are
- * all they take.
+ * Counts the columns in the session's own matrices, outdated ones included,
+ * and all bytes allocated for them.
  */
 void
 rf_digests_own_usage(int64 *columns, int64 *bytes)

@@ -1,13 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * rfestimate.c
- *	  What share of a table's rows has keys of a set, for the planner.
+ *	  Estimates what share of a table's rows has keys of a set, for the
+ *	  planner.
  *
- * Filters count distinct keys by rank, reading the pages of a range's two ends.
- * A segment knows how many rows and how many keys it has, so a share of its
- * keys is taken for the same share of its rows.  A level has a row for each of its
- * keys.  Those in pages of the delta are left out: they are few.  Blocks of an
- * open tail are taken to be like the others, as long as they are few.
+ * Filters count distinct keys by rank, reading the pages of a range's two
+ * ends.  A segment has its numbers of rows and keys.  A share of its keys is
+ * taken for the same share of its rows.  A level is taken to have a row for
+ * each key.  Keys in pages of the delta are left out: they are few.  Blocks
+ * that no segment covers are taken to be like the others, as long as they are
+ * few.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,14 +18,14 @@
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
 
-/* So many ranges are counted, at most, over all segments. */
+/* The most ranges that are counted, over all segments and levels. */
 #define RF_MAX_COUNTED 200
 
-/* The share of blocks that segments must cover. */
+/* The share of heap blocks that segments must cover. */
 #define RF_MIN_COVERED 0.9
 
 /*
- * How many rows does a segment, or a level, stand for?
+ * How many rows does a segment, or a level, have?
  */
 static double
 rf_rows_of(const RfSegment *segment)
@@ -32,8 +34,8 @@ rf_rows_of(const RfSegment *segment)
 }
 
 /*
- * Do the segments and levels cover so much of a table of so many blocks that the rest
- * may be taken to be like them?  Sums them up.
+ * Sums up segments and levels.  False where they have no keys, the delta has
+ * overflowed, or they cover too little of a table of so many blocks.
  */
 static bool
 rf_sum_segments(const RfMetaData *meta, BlockNumber heap_blocks,
@@ -80,8 +82,8 @@ rf_only_points(const RfKeySet *set)
 }
 
 /*
- * The share of the segments' rows that has keys of the set.  False where pages
- * are damaged.
+ * Computes the share of the rows that has keys of the set.  False where pages
+ * are damaged.  The metapage is locked.
  */
 static bool
 rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,

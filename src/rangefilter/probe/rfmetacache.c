@@ -1,22 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * rfmetacache.c
- *	  Metapages that a backend has cached, and asks in place of the indexes.
+ *	  Metapages that a backend has cached.  It asks them in place of the
+ *	  indexes.
  *
  * A planner that asks a thousand indexes spends most of its time on locking
- * and opening them and on their metapages.  With a cached metapage and the
- * numbers of the buffers the other pages were last seen in, only these pages
- * need to be visited.  Run pages do not change and say whose they are; one
- * that now belongs to another run is as good as missing.  Pages of the delta
- * are used only as long as they hold no more keys than the cached metapage
- * says.  So the answer is what the index would have answered when the cached
- * metapage was made, or RF_UNKNOWN.
+ * and opening them and on their metapages.  A cached metapage remembers the
+ * buffers in which the other pages were last seen, so only these pages need to
+ * be visited.  Pages of a run do not change, and carry their owner; a page
+ * that now belongs to another run counts as missing.  A page of the delta is
+ * used only as long as it holds no more keys than the cached metapage says.
+ * So the answer is what the index would have answered when the cached metapage
+ * was made, or RF_UNKNOWN.
  *
- * A planner's NO by a cached metapage is worth what its version is worth: it
- * must be checked before rows are left out because of it.  A gate makes
- * cached metapages when its query has its snapshot: what they deny is good
- * for that snapshot, however much is inserted later.  It keeps copies of the
- * run's pages, too, and asks the index where one is not there any more.
+ * The planner uses a NO of a cached metapage only as a guess: the version must
+ * be checked before rows are left out because of it.  A gate makes its cached
+ * metapages when its query has its snapshot.  Their NO holds for that
+ * snapshot, whatever is inserted later.  They also keep copies of the pages of
+ * runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,20 +33,25 @@
 #include "utils/rel.h"
 
 /*
- * Asked once for so many keys of its filter, and a few times more, a cached
- * metapage has paid for its digest: to make it takes about as long as that
- * many questions.
+ * A digest is made after a number of questions: one for each
+ * RF_DIGEST_KEYS_PER_QUESTION keys, and RF_DIGEST_QUESTIONS more.  Making the
+ * digest takes about as long as these questions take.
  */
 #define RF_DIGEST_KEYS_PER_QUESTION	100
 #define RF_DIGEST_QUESTIONS			10
 
-/* Bits of a digest for each key: three quarters of absent points are denied. */
+/*
+ * Bits of a digest for each key: with these it denies about three quarters of
+ * absent points.
+ */
 #define RF_DIGEST_BITS		3
 
-/* More keys take longer than one query should. */
+/* No digest is made of more keys: it would take too long for one query. */
 #define RF_DIGEST_MAX_KEYS	100000
 
-/* However often there was none to be had, it is tried again. */
+/*
+ * The most failures that are counted, so that it is tried again at some time.
+ */
 #define RF_DIGEST_MOST_FAILED		16
 
 struct RfCachedMeta
@@ -53,8 +59,8 @@ struct RfCachedMeta
 	RfFile		file;
 	Size		head;			/* of the metapage's fields kept */
 	uint32		asked;			/* questions since a digest was last tried */
-	uint32		failed;			/* so often there was none to be had */
-	/* These and the directory follow, MAXALIGNed. */
+	uint32		failed;			/* failed tries in a row */
+	/* The metapage's fields and its directory follow, MAXALIGNed. */
 };
 
 /*
@@ -76,7 +82,7 @@ rf_cached_meta_segments(const RfCachedMeta *cached)
 }
 
 /*
- * How much of a metapage's fields is kept.
+ * How many bytes of a metapage's fields are kept.
  */
 static Size
 rf_head_size(const RfMetaData *meta)
@@ -111,8 +117,9 @@ rf_cached_meta_version(const RfCachedMeta *cached)
 }
 
 /*
- * Is the cached metapage one of this state of the metapage?  Pages of the delta
- * that were merged are not where it says, though the version is the same.
+ * Does the cached metapage still describe the metapage?  The version alone
+ * does not tell: a merge moves keys from pages of the delta to a level, and
+ * leaves the version.
  */
 static bool
 rf_cached_meta_is_current(const RfCachedMeta *cached, const RfMetaData *meta)
@@ -125,7 +132,7 @@ rf_cached_meta_is_current(const RfCachedMeta *cached, const RfMetaData *meta)
 }
 
 /*
- * How large a cached metapage is.
+ * The size of a cached metapage (bytes).
  */
 static Size
 rf_cached_meta_size(const RfMetaData *meta)
@@ -135,8 +142,8 @@ rf_cached_meta_size(const RfMetaData *meta)
 }
 
 /*
- * Copies a metapage, whose lock the caller holds.  The cached metapage's file
- * is not set.
+ * Copies a metapage, which the caller has locked.  The result's file is not
+ * set.
  */
 static RfCachedMeta *
 rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta)
@@ -151,10 +158,10 @@ rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta)
 }
 
 /*
- * Keeps a cached metapage, whose lock the caller holds, or brings an older
- * one up to date; else there is none afterwards.  None is kept of what would
- * only say UNKNOWN, or where the pages are in local buffers, or if there is
- * no room.
+ * Keeps a cached metapage of a page that the caller has locked; one that is
+ * still current only gets the file.  An outdated one is thrown away.  None is
+ * made if the summary is uncertain, the pages are in local buffers, or there
+ * is no room.
  */
 void
 rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref)
@@ -178,7 +185,7 @@ rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref)
 }
 
 /*
- * Before which block all runs of a metapage end.
+ * The block behind the last page of all runs.
  */
 static BlockNumber
 rf_end_of_runs(const RfMetaData *meta)
@@ -195,8 +202,8 @@ rf_end_of_runs(const RfMetaData *meta)
 }
 
 /*
- * See probe.h.  Summaries with pages of a delta have no such cached
- * metapage, since these do change.
+ * See probe.h.  There is none of a summary with pages of the delta, since
+ * these change.
  */
 RfCachedMeta *
 rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
@@ -228,7 +235,8 @@ rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
 }
 
 /*
- * Tells a file where the cached metapage last saw its pages.
+ * Copies the buffer hints of the cached metapage to a file, if it is the same
+ * file.
  */
 void
 rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file)
@@ -240,8 +248,8 @@ rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file)
 }
 
 /*
- * Is it the filter that has to say whether the segment, one of numbers, holds a
- * key of the set, and not its bounds?
+ * Must the filter be asked whether the segment holds a key of the set?  False
+ * where keys are not numbers, or its bounds already deny the set.
  */
 static bool
 rf_asks_filter(const RfSegment *segment, const RfKeySet *set)
@@ -289,8 +297,8 @@ rf_widen_span(RfSpan *span, uint64 min, uint64 max, uint64 nkeys)
 }
 
 /*
- * Widens a span by the delta's pages.  False where they are not as they were any
- * more, or not to be had.
+ * Widens a span by the keys in pages of the delta.  False where a page has
+ * changed or cannot be read.
  */
 static bool
 rf_widen_by_delta(RfSpan *span, RfFile *file, const RfMetaData *meta)
@@ -347,7 +355,7 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 {
 	RfSpan		span;
 
-	/* Only questions to a single segment are counted. */
+	/* rf_cached_meta_probe() counts only questions to a single segment. */
 	if (cached->asked >> cached->failed < RF_DIGEST_QUESTIONS ||
 		!rf_cached_meta_span(cached, &span) ||
 		span.nkeys > (uint64) ((cached->asked >> cached->failed) -
@@ -358,8 +366,8 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 }
 
 /*
- * See probe.h.  Not where it would be too narrow, or have too many keys, for
- * the buckets to be of use.
+ * See probe.h.  False also where the span is less than half of the buckets'
+ * range, or has too many keys for their number.
  */
 bool
 rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
@@ -370,7 +378,8 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 }
 
 /*
- * Adds a number to a digest.  False where its buckets do not have it.
+ * Adds a number to a digest.  False where it is outside the range of the
+ * buckets.
  */
 static bool
 rf_digest_number(FilterDigest *digest, uint64 number)
@@ -382,7 +391,8 @@ rf_digest_number(FilterDigest *digest, uint64 number)
 }
 
 /*
- * Adds the keys of a level to a digest.  False where that cannot be.
+ * Adds the keys of a level to a digest.  False where its pages cannot be read,
+ * or a key does not fit.
  */
 static bool
 rf_digest_level(FilterDigest *digest, const RfSegment *level,
@@ -408,8 +418,8 @@ rf_digest_level(FilterDigest *digest, const RfSegment *level,
 }
 
 /*
- * Adds the keys of the delta, in levels and pages, to a digest.  False where that
- * cannot be.
+ * Adds the keys of the delta, in levels and pages, to a digest.  False where
+ * pages cannot be read, or a key does not fit.
  */
 static bool
 rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
@@ -455,7 +465,7 @@ rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 	RfSpan		span;
 	bool		made;
 
-	/* If this fails, not soon again. */
+	/* If this fails, it is not tried again soon. */
 	cached->asked = 0;
 	cached->failed = Min(cached->failed + 1, RF_DIGEST_MOST_FAILED);
 	if (buckets == NULL || !rf_cached_meta_span(cached, &span) ||

@@ -38,7 +38,8 @@ rf_read_version(Relation index, RfSummaryVersion *version)
 }
 
 /*
- * The file of an index that is locked but not open.
+ * Sets *file for an index that is locked but not open.  cached, if not NULL,
+ * gives hints where its pages are.
  */
 void
 rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCachedMeta *cached)
@@ -64,9 +65,9 @@ rf_read_version_by_file(const RfRelFile *locator, const RfCodec *codec,
 }
 
 /*
- * Probes the state on a metapage that is share-locked, or on a cached
- * metapage.  Of meta nothing behind its delta slots in use is looked at; the
- * directory is where segment points.
+ * Probes the summary that a share-locked or a cached metapage describes.
+ * Reads meta only up to its delta slots in use; the directory is where segment
+ * points.
  */
 RfAnswer
 rf_probe_state(RfFile *file, const RfMetaData *meta,
@@ -93,9 +94,9 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Asks an index by its file.  The metapage stays share-locked throughout: what
- * it refers to cannot be replaced, here or by replay on a standby, while it is
- * read.
+ * Asks an index by its file.  The metapage stays share-locked throughout, so
+ * that the pages it refers to cannot be replaced while they are read, here or
+ * by replay on a standby.
  */
 static RfAnswer
 rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * rfshared.c
- *	  Shared memory, where the server loaded the library: see rfcounters.c,
- *	  rfhints.c and rfdigests.c.
+ *	  Sets up shared memory if the server loads the library: change counters
+ *	  (rfcounters.c), buffer hints (rfhints.c) and digests (rfdigests.c).
  *
  *-------------------------------------------------------------------------
  */

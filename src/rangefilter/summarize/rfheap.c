@@ -3,15 +3,14 @@
  * rfheap.c
  *	  Reading the keys of all row versions in a range of heap blocks.
  *
- * Core's index-build scan leaves out row versions that are dead, or dead to
- * all but some; a summary must cover them as well, since a snapshot (on a
- * standby perhaps) may still see them.  So every line pointer that holds a
+ * Core's index-build scan leaves out row versions that are DEAD, and some that
+ * are RECENTLY_DEAD.  A summary must cover them as well, since a snapshot (on
+ * a standby perhaps) may still see them.  So every line pointer that holds a
  * tuple counts, members of HOT chains included.
  *
- * Dead versions are handled with care: their out-of-line values may be gone,
- * and evaluating an index expression for them may fail.  Where the key of a
- * DEAD version cannot be had safely, it is left out, which only snapshots of
- * a standby could notice; missed_dead reports it.
+ * Out-of-line values of DEAD versions may be gone, and evaluating an index
+ * expression for them may fail.  So a DEAD version that needs either is left
+ * out, and missed_dead is set.  Only snapshots of a standby may still see it.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +30,9 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* A tuple whose page lock is to be gone before it goes to the callback. */
+/*
+ * A tuple for the callback, which is called when the page's lock is released.
+ */
 typedef struct RfPending
 {
 	HeapTuple	tuple;			/* a copy, to compute the key from; or NULL */
@@ -55,7 +56,7 @@ typedef struct RfScanState
 } RfScanState;
 
 /*
- * Prepares evaluation of expressions and predicates, where there are any.
+ * Prepares the evaluation of expressions and predicates, if there are any.
  */
 static void
 rf_prepare_evaluation(RfScanState *state)
@@ -76,7 +77,7 @@ rf_prepare_evaluation(RfScanState *state)
 }
 
 /*
- * Notes a key.
+ * Encodes a key into *result.
  */
 static void
 rf_set_key(RfScanState *state, RfHeapTuple *result, const Datum *values,
@@ -87,8 +88,9 @@ rf_set_key(RfScanState *state, RfHeapTuple *result, const Datum *values,
 }
 
 /*
- * Gets the key columns of a tuple, if they are columns.  False where they are
- * not, or (having got all) where one is stored out of line.
+ * Gets the values of a tuple's key columns.  False where the key has
+ * expressions.  False also where a value is stored out of line; values and
+ * isnull are set even then.
  */
 static bool
 rf_get_columns(RfScanState *state, HeapTuple tuple, Datum *values,
@@ -112,10 +114,10 @@ rf_get_columns(RfScanState *state, HeapTuple tuple, Datum *values,
 }
 
 /*
- * Deals with one tuple of a share-locked page: notes its key where that needs
- * no look elsewhere, copies the tuple where it does, or gives a DEAD one up.
- * The key columns of a DEAD tuple count without asking a predicate: covering
- * too much is no fault.
+ * Takes one tuple of a share-locked page.  Encodes its key now, if that needs
+ * nothing but the page.  Else copies the tuple, for rf_compute_key(), or
+ * leaves a DEAD one out.  The predicate is not evaluated for a DEAD tuple: a
+ * summary may cover too much.
  */
 static void
 rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
@@ -149,9 +151,9 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 }
 
 /*
- * Computes the key of a tuple copied from its page: out-of-line values are
- * fetched, the predicate and the expression evaluated.  False where the
- * predicate leaves the tuple out.
+ * Computes the key of a tuple copied from its page: fetches out-of-line
+ * values, evaluates the predicate and expressions.  False where the predicate
+ * leaves the tuple out.  No page is locked.
  */
 static bool
 rf_compute_key(RfScanState *state, RfPending *pending)
@@ -182,8 +184,9 @@ rf_compute_key(RfScanState *state, RfPending *pending)
 
 /*
  * Takes every tuple of one heap block.  The page is share-locked while its
- * line pointers are walked, then released before anything that may wait or
- * fetch, the callback included (a sort may write to disk).
+ * line pointers are walked.  It is released before values are fetched,
+ * expressions are evaluated, and the callback is called (its sort may write to
+ * disk).
  */
 static void
 rf_scan_block(RfScanState *state, BlockNumber block)
@@ -224,7 +227,8 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 }
 
 /*
- * Is the tuple that a scan has met still on its page?
+ * Is a tuple that a scan has met still on its page?  Takes and releases a
+ * share lock on the page.
  */
 bool
 rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple)

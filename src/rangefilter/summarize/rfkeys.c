@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * rfkeys.c
- *	  Sorting keys, with the heap blocks their rows are in or without.
+ *	  Sorting keys, with or without the heap blocks of their rows.
  *
- * Keys go through core's tuplesort (which spills to disk beyond
- * maintenance_work_mem): alone, as int8 with the sign bit flipped or as bytea;
- * with their blocks, as rows.  Rows take nearly twice as long, so numbers that
- * are few are sorted as pairs in an array; should they turn out to be more, the
- * blocks are given up and they go on to a tuplesort.
+ * Keys go through core's tuplesort, which spills to disk beyond
+ * maintenance_work_mem.  Keys alone are sorted as int8 (with the sign bit
+ * flipped) or as bytea.  Keys with blocks are sorted as rows, which takes
+ * nearly twice as long.  So a limited number of numbers is sorted as pairs in
+ * an array; if there are more, their blocks are given up and they move to a
+ * tuplesort.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
-/* Columns of rows that are sorted. */
+/* Columns of the rows that are sorted. */
 #define RF_SORT_KEY		1
 #define RF_SORT_BLOCK	2
 
@@ -129,7 +130,8 @@ rf_number_datum(uint64 number)
 }
 
 /*
- * There are more pairs than there should be: sorts their keys alone.
+ * There are too many pairs: moves their keys to a tuplesort, without the
+ * blocks.
  */
 static void
 rf_give_up_blocks(RfKeys *keys)
@@ -205,8 +207,9 @@ rf_keys_have_blocks(const RfKeys *keys)
 }
 
 /*
- * Reads the next value from the tuplesort, and its block; what it takes is
- * freed by the caller (*fresh) or at the next call.
+ * Reads the next value from the tuplesort, and its block if blocks are sorted.
+ * *fresh: the caller must free the value, if it is a pointer.  Else it is
+ * valid until the next call.
  */
 static bool
 rf_get_datum(RfKeys *keys, Datum *value, BlockNumber *block, bool *fresh)

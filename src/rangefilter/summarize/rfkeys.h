@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfkeys.h
- *	  Sorting keys, with the heap blocks their rows are in or without.
+ *	  Sorting keys, with or without the heap blocks of their rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,22 +14,23 @@
 typedef struct RfKeys RfKeys;
 
 /*
- * Begins to collect keys of a kind.  With blocks they are sorted together with
- * these; if only few is set, blocks are given up where there are more keys than
- * that.  Everything is allocated in the current context.
+ * Begins to collect keys of a kind.  with_blocks: the block of each key is
+ * kept.  few, if not 0: should there be more numbers than this, their blocks
+ * are given up.  Everything is allocated in the current context.
  */
 extern RfKeys *rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few);
 extern void rf_keys_put(RfKeys *keys, const RfKey *key, BlockNumber block);
 
-/* Sorts; from now on keys can be read, from the first one on. */
+/* Sorts.  From now on keys can be read, beginning with the least. */
 extern void rf_keys_sort(RfKeys *keys);
 
-/* Are blocks known of all keys? */
+/* Are the blocks of all keys known? */
 extern bool rf_keys_have_blocks(const RfKeys *keys);
 
 /*
- * Reads the next key, valid until the next call, and its block if that is
- * known; leaves out so many; goes back to the first.
+ * rf_keys_next() reads the next key, and its block if that is known; false at
+ * the end.  The key is valid until the next call.  rf_keys_skip() leaves out n
+ * keys.  rf_keys_rewind() goes back to the first.
  */
 extern bool rf_keys_next(RfKeys *keys, RfKey *key, BlockNumber *block);
 extern void rf_keys_skip(RfKeys *keys, uint64 n);

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * rfprogress.c
- *	  What rangefilter_summarize() reports while it runs.
+ *	  The progress that rangefilter_summarize() reports while it runs.
  *
- * There is one place for each backend where the progress of a command is shown,
- * and core decides which commands there are.  Summarizing does what building
- * an index does, so it is shown in pg_stat_progress_create_index; the column
- * "command" is NULL there, which no command of core leaves it.  Where a command
- * of core is under way already (COPY of the function's result, or CREATE INDEX
- * with an expression that calls it) the place is taken, and nothing is shown.
- * So it is in VACUUM.  An error frees the place.
+ * A backend can show the progress of one command at a time, and core decides
+ * which commands there are.  Summarizing works like building an index, so it
+ * is shown in pg_stat_progress_create_index.  The column "command" is NULL
+ * there, which it never is for core's commands.  If a command of core is under
+ * way already, nothing is shown: VACUUM, COPY of the function's result, or
+ * CREATE INDEX with an expression that calls it.  At an error, core ends the
+ * report.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,7 @@
 #include "utils/backend_status.h"
 
 /*
- * Begins to report; false where the place is taken.
+ * Begins to report.  False where another command is being shown.
  */
 bool
 rf_progress_begin(int nindexes)
@@ -36,7 +36,7 @@ rf_progress_begin(int nindexes)
 }
 
 /*
- * The next index of so many done.
+ * Reports that work on an index begins; ndone indexes are done.
  */
 void
 rf_progress_index(Relation heap, Relation index, int ndone)
@@ -61,7 +61,7 @@ rf_progress_index(Relation heap, Relation index, int ndone)
 	};
 	int64		nindexes = MyBEEntry->st_progress_param[PROGRESS_CREATEIDX_PARTITIONS_TOTAL];
 
-	/* The table can only be named where a command starts. */
+	/* Only starting a command sets the table. */
 	pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX,
 								  RelationGetRelid(heap));
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_PARTITIONS_TOTAL, nindexes);
@@ -69,7 +69,7 @@ rf_progress_index(Relation heap, Relation index, int ndone)
 }
 
 /*
- * Is it the work on this index that is being reported?
+ * Is work on this index being reported?
  */
 bool
 rf_progress_is_of(Relation index)
@@ -80,7 +80,7 @@ rf_progress_is_of(Relation index)
 }
 
 /*
- * Ends what rf_progress_begin() has begun.
+ * Ends the report that rf_progress_begin() has begun.
  */
 void
 rf_progress_end(void)

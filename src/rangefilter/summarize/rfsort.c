@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * rfsort.c
- *	  From the keys of heap tuples to a segment and its run.
+ *	  Makes a segment and its run from the keys of heap tuples.
  *
- * Sorted keys (rfkeys.h) are read twice by the filter library, and by places
- * where the segment is to have them.
+ * The sorted keys (rfkeys.h) are walked twice: first to measure, then to build
+ * the filter, and the places if the segment is to have them.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,7 @@
 #include "rangefilter/summarize/summarize.h"
 #include "rangefilter/summarize/rfkeys.h"
 
-/* What places of keys in several ranges may take, in bits for each row. */
+/* Bits for each row that the places of keys in several ranges may take. */
 #define RF_ENTRY_BITS_PER_ROW 4
 
 struct RfKeySort
@@ -32,7 +32,7 @@ struct RfKeySort
 	RfPlacing	placing;		/* range_blocks 0: no places */
 	uint64		nrows;			/* with a key */
 	uint64		nnulls;
-	uint8		shared[LEADING_MAX_SHARED]; /* all byte keys begin so */
+	uint8		shared[LEADING_MAX_SHARED]; /* prefix of all byte keys */
 	uint32		shared_len;
 };
 
@@ -43,7 +43,7 @@ typedef struct RfFilterPass
 	void		(*bytes) (FilterBuild *build, FilterBytes key);
 } RfFilterPass;
 
-/* What is made of the sorted keys. */
+/* The state of the walks over the sorted keys. */
 typedef struct RfMaking
 {
 	FilterBuild *filter;
@@ -73,7 +73,7 @@ rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
 }
 
 /*
- * Keeps what the keys so far and this one begin with.
+ * Shortens the prefix that all keys share to what this key shares.
  */
 static void
 rf_sort_share(RfKeySort *sort, const RfKey *key)
@@ -133,7 +133,7 @@ rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
 }
 
 /*
- * Notes where the key given last is.
+ * Measures or adds the place of the key given last, which is in this block.
  */
 static void
 rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
@@ -149,8 +149,9 @@ rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
 }
 
 /*
- * Walks the sorted keys once.  The least is left in making->min (bytes
- * palloc'd), the greatest in making->max, its bytes in the sort's buffer.
+ * Walks the sorted keys once.  Sets making->min to the least key (its bytes
+ * are palloc'd), and making->max to the greatest (its bytes are in the sort's
+ * buffer).
  */
 static void
 rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
@@ -210,7 +211,8 @@ rf_try_leading(RfKeySort *sort, const FilterOptions *options)
 }
 
 /*
- * What to build: the index's options, and the choice that they leave.
+ * Sets what to build from the index's options; where they leave the filter
+ * open, chooses it.
  */
 static void
 rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
@@ -231,9 +233,10 @@ rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 }
 
 /*
- * Between the passes: are places worth their room?  Automatic ones must fit the
- * metapage.  Others that do not fit come out of the filter's budget, which
- * keeps half of it at least, or eight bits if there are so many.
+ * Decides between the passes whether places are worth their room; if not,
+ * drops them.  Automatic ones must fit the metapage.  Others that do not fit
+ * reduce the filter's bits for each key, but not below half of them, nor below
+ * eight if there are so many.
  */
 static void
 rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
@@ -304,8 +307,8 @@ rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
 }
 
 /*
- * Ends places: they go into the directory entry if there is room, else to the
- * end of the run; automatic ones are dropped rather.
+ * Ends the places.  They go into the directory entry if there is room.  Else
+ * they go to the end of the run, but automatic ones are dropped.
  */
 static void
 rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
@@ -343,9 +346,9 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 }
 
 /*
- * Sorts what was collected and builds its filter and places, by the index's
- * options.  Returns the directory entry (palloc'd; where its run and heap
- * range end is for the caller to fill in) and the run.  Frees the sort.
+ * Sorts the keys and builds their filter and places, by the index's options.
+ * Returns the directory entry (palloc'd) and the run, which is not yet
+ * written.  The caller sets the entry's owner and run_block.  Frees the sort.
  */
 RfSegment *
 rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,

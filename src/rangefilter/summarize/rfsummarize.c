@@ -3,8 +3,8 @@
  * rfsummarize.c
  *	  Summarizing: replacing tail, delta and old segments by a new segment.
  *
- * Three steps.  The caller holds a lock on the heap that excludes other
- * summarizes (ShareUpdateExclusiveLock or more).
+ * There are three steps.  The caller holds a lock on the heap that excludes
+ * other summarizes (ShareUpdateExclusiveLock or more).
  *
  * 1. Under the metapage's exclusive lock: read the heap's size, announce the
  *	  range [start, end) to be scanned, retire the delta and its levels.  Inserts
@@ -14,14 +14,15 @@
  * 3. Under the metapage's exclusive lock: put the new segment in the place
  *	  of those in the range, drop the retired delta.
  *
- * What is retired or dropped must not be merged meanwhile, nor free pages be taken by
- * two: hence the lock of runs in 1, and from the writing of the run to the end of 3.
- * During the scan keys that come are merged as ever.
+ * Step 1 holds the lock of runs, and so does everything from the writing of
+ * the run to the end of step 3.  So no merge works on what is being retired or
+ * dropped, and nobody else takes the same free pages.  During the scan new
+ * keys are merged as usual.
  *
- * From 1 to 3 queries go on using the old segments with both deltas, which
- * together cover everything: what was there before step 1 is covered as
- * before, what came later is in the new delta.  So a crash or an error in
- * between leaves a correct index; the next summarize starts over.
+ * From 1 to 3 queries go on using the old segments and both deltas.  Together
+ * they cover everything: keys from before step 1 are covered as before, later
+ * ones are in the new delta.  So a crash or an error in between leaves a
+ * correct index.  The next summarize starts over.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,8 +48,9 @@ typedef struct RfWork
 } RfWork;
 
 /*
- * Do half of a segment's places not count any more, or, if asked for what can
- * be better, any?  VACUUM reads no large heap anew for that.
+ * Are the places of a segment so imprecise that it should be made anew?
+ * RF_SUMMARIZE_ASKED: one imprecise range is enough.  Else half of the ranges
+ * must be imprecise, and the segment's end within RF_SINGLE_SEGMENT_BLOCKS.
  */
 static bool
 rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
@@ -61,8 +63,8 @@ rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
 }
 
 /*
- * How many keys of the delta would a scan of the tail alone leave there?  *late: are
- * there any keys, or NULLs, at all?
+ * How many keys of the delta would stay there after a scan of the tail alone?
+ * *late: would any key or NULL stay?
  */
 static uint64
 rf_late_keys(const RfMetaData *meta, bool *late)
@@ -86,15 +88,17 @@ rf_late_keys(const RfMetaData *meta, bool *late)
 }
 
 /*
- * Has so much changed that summarizing summarized blocks again is worth it?
+ * Has so much changed that summarized blocks should be read again?
  *
- * The rows a summary was made from, plus the keys that came since, less the
- * rows that live: that many keys may be stale, and each is a false positive.
- * One in five is enough.  Likewise, a delta of a twentieth of the keys has
- * become expensive to carry along.  Keys that sort otherwise now say nothing.
+ * The rows a summary was made from, plus the keys that came since, minus the
+ * rows that live: so many keys may be stale, and give false positives.  One in
+ * five is enough.  So is a delta with more keys than a twentieth of the
+ * summarized rows, since queries have to search it.  Keys that sort otherwise
+ * now cannot be used at all.
  *
- * Only VACUUM removes the dead rows whose keys a summary could not have, so
- * nobody else tries again to have all that snapshots of a standby need.
+ * RF_STANDBY_UNKNOWN may be set because keys of DEAD versions were left out.
+ * VACUUM removes these versions.  So VACUUM and rangefilter_summarize() try to
+ * clear the flag, and the worker does not.
  */
 static bool
 rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
@@ -138,7 +142,8 @@ rf_summarize_is_due(Relation index, const RfMetaData *meta)
 }
 
 /*
- * Moves start down to the beginning of the segment that holds the block.
+ * The start of the segment that holds the block; the block itself if there is
+ * none.
  */
 static BlockNumber
 rf_segment_start(const RfMetaData *meta, BlockNumber block)
@@ -149,16 +154,16 @@ rf_segment_start(const RfMetaData *meta, BlockNumber block)
 }
 
 /*
- * Where does the range to be scanned begin?  At the tail, and further down
- * where it pays or must be:
+ * Chooses where the range to be scanned begins: at the tail, or further down
+ * for one of these reasons:
  *
  *	- a small heap is always read whole: one segment is best for queries;
  *	- segments no larger than twice what follows are merged into the new one,
  *	  so that their number stays logarithmic and each block is read again only
  *	  when the heap has grown by half;
  *	- the directory must have room for the largest possible entry;
- *	- a retired delta that an earlier summarize left behind may only be
- *	  dropped by one that scans all that one was to scan.
+ *	- a summarize that failed may have left a retired delta; only a scan of all
+ *	  that the failed one was to scan may drop it.
  */
 static BlockNumber
 rf_choose_start(const RfMetaData *meta, BlockNumber end)
@@ -192,8 +197,9 @@ rf_choose_start(const RfMetaData *meta, BlockNumber end)
 }
 
 /*
- * Retires those levels whose keys the scan from start on will see.  Others stay in
- * use, as do those that a summarize has retired which failed: they are whole.
+ * Retires the levels whose keys the scan from start on will see, on the
+ * metapage's image.  All others are in use, also those that a failed summarize
+ * has retired.
  */
 static void
 rf_retire_levels(RfMetaData *meta, BlockNumber start)
@@ -210,8 +216,8 @@ rf_retire_levels(RfMetaData *meta, BlockNumber start)
 }
 
 /*
- * Retires the delta's pages, if the scan from start on will see every tuple
- * whose key is in them; otherwise they stay in use, and nothing is lost.
+ * Retires the delta's pages, on the metapage's image, if the scan from start
+ * on will see every tuple whose key is in them.  Otherwise they stay in use.
  */
 static void
 rf_retire_delta(RfMetaData *meta, BlockNumber start)
@@ -229,9 +235,10 @@ rf_retire_delta(RfMetaData *meta, BlockNumber start)
 }
 
 /*
- * From now on keys are made by our collators.  Those there are, all
- * retired, count no more; until they are replaced, by a scan of everything, the
- * index has nothing to say.
+ * Changes the metapage's image to the current versions of collations.  Inserts
+ * now encode keys with these.  The older keys cannot be used any more.  All of
+ * them are retired, and the flag makes every answer RF_UNKNOWN until the scan
+ * of the whole heap replaces them.
  */
 static void
 rf_change_collators(Relation index, RfMetaData *meta)
@@ -243,7 +250,8 @@ rf_change_collators(Relation index, RfMetaData *meta)
 }
 
 /*
- * Step 1.  Returns false where there is nothing to do.
+ * Step 1.  Returns false where there is nothing to do.  The lock of runs is
+ * held.  Takes and releases an exclusive lock on the metapage.
  */
 static bool
 rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
@@ -287,7 +295,9 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->announced_end = work->end;
 	meta->announced_owner = work->owner;
 
-	/* Nobody inserts during a build.  It has its spare block behind its run. */
+	/*
+	 * Nobody inserts during a build.  It gets its spare block behind its run.
+	 */
 	if (mode != RF_SUMMARIZE_BUILD && work->end > 0)
 		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
@@ -311,7 +321,8 @@ rf_drop_retired(RfMetaData *meta)
 
 /*
  * Puts the new segment behind those that lie before its range, on the
- * metapage's image.  All others are in the range, and go; so do retired levels.
+ * metapage's image.  All other segments are in the range, and are dropped.  So
+ * are retired levels.
  */
 static void
 rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
@@ -346,12 +357,13 @@ rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
 }
 
 /*
- * Step 3.  The version moves: the new filter may say YES to keys the old ones
- * denied, and inserts of such keys will leave no trace.
+ * Step 3.  The version moves: the new filter may say YES to keys that the old
+ * ones denied, and then an insert of such a key writes nothing.  The lock of
+ * runs is held.  Takes and releases an exclusive lock on the metapage.
  *
- * The announcement must still be ours.  An index expression may call
- * rangefilter_summarize() in the midst of our scan, which our own lock does
- * not prevent; what it retired or dropped is not in our run.
+ * The announcement must still be ours.  During our scan an index expression
+ * may call rangefilter_summarize(), which our own lock does not prevent.  Our
+ * run would lack what that call retired or dropped.
  */
 static void
 rf_swing(Relation index, const RfWork *work, const RfSegment *new,
@@ -383,7 +395,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	meta->generation++;
 	rf_move_version(index, meta);
 
-	/* Where the table is empty, the first row is new, and tells nothing. */
+	/* An empty table needs no spare block: its first row is new. */
 	if (work->end > 0)
 		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
@@ -399,8 +411,8 @@ rf_collect(void *arg, const RfHeapTuple *tuple)
 }
 
 /*
- * Step 2.  Returns the new directory entry; its run is written.  Takes the lock of
- * runs.
+ * Step 2.  Writes the run and returns its directory entry (palloc'd).  Takes
+ * the lock of runs, and leaves it held.
  */
 static RfSegment *
 rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
@@ -437,12 +449,13 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * Summarizes what the mode asks for and returns how many heap blocks have
- * been summarized for the first time; *nrows (may be NULL) is how many tuples
- * with a key were read.  live_tuples: rows known to live, or negative.
+ * Summarizes what the mode asks for.  Returns how many heap blocks have been
+ * summarized for the first time.  *nrows (may be NULL) is set to the number of
+ * indexed tuples that were read, NULLs included.  live_tuples: the number of
+ * live rows, or negative if not known.
  *
- * The caller holds a lock on the heap as said above and at least
- * ShareUpdateExclusiveLock on the index, and has switched to the table
+ * The caller holds the lock on the heap that the file's head names, and at
+ * least ShareUpdateExclusiveLock on the index.  It has switched to the table
  * owner's identity.
  */
 BlockNumber

@@ -41,7 +41,7 @@ typedef struct RfHeapScan
 	const RfCodec *codec;
 	BlockNumber start;
 	BlockNumber end;
-	bool		in_vacuum;		/* obey the cost delay */
+	bool		in_vacuum;		/* obey VACUUM's cost delay */
 	bool		report_progress;	/* to pg_stat_progress_create_index */
 	bool		missed_dead;	/* out: keys of DEAD versions left out */
 	RfTupleCallback callback;
@@ -64,9 +64,9 @@ extern RfSegment *rf_sort_finish(RfKeySort *sort, Relation index,
 typedef enum RfSummarizeMode
 {
 	RF_SUMMARIZE_BUILD,			/* CREATE INDEX, REINDEX: everything */
-	RF_SUMMARIZE_VACUUM,		/* what is worth it */
-	RF_SUMMARIZE_WORKER,		/* likewise, but dead rows are still there */
-	RF_SUMMARIZE_ASKED			/* whatever can be better afterwards */
+	RF_SUMMARIZE_VACUUM,		/* what is worth the reading */
+	RF_SUMMARIZE_WORKER,		/* likewise, RF_STANDBY_UNKNOWN is no reason */
+	RF_SUMMARIZE_ASKED			/* whatever improves the summary */
 } RfSummarizeMode;
 
 extern BlockNumber rf_summarize(Relation heap, Relation index,
@@ -74,9 +74,10 @@ extern BlockNumber rf_summarize(Relation heap, Relation index,
 								double live_tuples, double *nrows);
 
 /*
- * Is it time for the background worker to summarize?  The tail is open, or so much has
- * come that VACUUM would read summarized blocks again.  meta is locked, or the
- * image of it that is going to be written.
+ * Is it time for the background worker to summarize?  It is if the tail is
+ * open, the delta has overflowed, or so much has changed that summarized
+ * blocks are worth reading again.  meta is locked, or is the image of it that
+ * is going to be written.
  */
 extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * whcheck.c
- *	  wormhole_check(): is an index what it should be?
+ *	  wormhole_check(): finds damage in an index.
  *
  * Each level is walked from left to right with two neighbours locked at a
- * time, so what they say of each other must agree.  The directory must have
- * the anchor of each page.  ShareUpdateExclusiveLock keeps VACUUM away, and
- * with it the deletion of pages; inserts and splits may go on.  On a standby
+ * time, so their links and bounds must agree.  The directory must have the
+ * anchor of each page.  ShareUpdateExclusiveLock keeps VACUUM away, and with
+ * it the deletion of pages; inserts and splits may go on.  On a standby
  * nothing keeps redo from deleting pages.  So there a fault in the directory
- * is looked at a second time before it is reported.
+ * is checked a second time before it is reported.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,7 +33,7 @@
 
 PG_FUNCTION_INFO_V1(wormhole_check);
 
-/* What a check keeps. */
+/* The state of a check. */
 typedef struct WhCheck
 {
 	Relation	heap;
@@ -44,7 +44,7 @@ typedef struct WhCheck
 	uint8	   *last_space;
 	int64		nentries;
 	BlockNumber nblocks;		/* when the check began */
-	uint8	   *seen;			/* a bit for each block: it is linked */
+	uint8	   *seen;			/* a bit for each block that is linked */
 } WhCheck;
 
 /*
@@ -63,7 +63,9 @@ fault(WhCheck *check, Buffer buffer, const char *what)
 }
 
 /*
- * Opens an index of this access method, and its table, with a lock.
+ * Opens an index of this access method, and its table, both with a lock.
+ * Raises an error if it is another relation, another session's temporary
+ * index, or not valid.
  */
 void
 wh_open_index(Oid indexid, LOCKMODE lockmode, Relation *heap, Relation *index)
@@ -90,7 +92,7 @@ wh_open_index(Oid indexid, LOCKMODE lockmode, Relation *heap, Relation *index)
 }
 
 /*
- * Is what a slot says within the page?
+ * Raises an error if a slot's entry is not within the page.
  */
 static void
 check_slot_extent(WhCheck *check, Buffer buffer, const WhSlot *slot)
@@ -128,7 +130,7 @@ check_slot_extent(WhCheck *check, Buffer buffer, const WhSlot *slot)
 }
 
 /*
- * Puts an entry's key together.  The TID is the first or the last one.
+ * Puts an entry's key together in space, with its first or last TID.
  */
 static void
 slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
@@ -155,7 +157,7 @@ slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
 }
 
 /*
- * Are the TIDs of an entry in order?
+ * Raises an error if the TIDs of an entry are not in order.  Counts them.
  */
 static void
 check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
@@ -177,7 +179,8 @@ check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
 }
 
 /*
- * Is a gap a copy of the slot before it, but for what marks it and the dead?
+ * Is a gap a copy of the slot before it, except for the flags WH_GAP and
+ * WH_DEAD?
  */
 static bool
 is_gap_of(const WhSlot *gap, const WhSlot *slot)
@@ -187,8 +190,8 @@ is_gap_of(const WhSlot *gap, const WhSlot *slot)
 }
 
 /*
- * Is each entry within the bounds and after the one before, and found by the
- * search?
+ * Raises an error unless each entry is within the bounds, after the one
+ * before, and found by the search.
  */
 static void
 check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
@@ -235,8 +238,9 @@ check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
 }
 
 /*
- * Does the directory lead to the page?  Both the page and the one to its left,
- * if there is one, are locked.
+ * Raises an error if the directory does not lead to the page.  The page and
+ * the one to its left, if there is one, are locked.  If a split of the left
+ * one is incomplete, there may be no anchor, and nothing is checked.
  */
 static void
 check_anchor(WhCheck *check, Buffer left, Buffer buffer,
@@ -278,8 +282,8 @@ check_anchor(WhCheck *check, Buffer left, Buffer buffer,
 }
 
 /*
- * Checks a page and how it fits to its left neighbour, whose high bound is in
- * expected.  Both are locked.
+ * Checks a page, and that it begins at expected, the high bound of its left
+ * neighbour.  Both pages are locked.
  */
 static void
 check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
@@ -328,7 +332,8 @@ has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
 }
 
 /*
- * Does a page begin with the anchor that leads to it?
+ * Raises an error if a page does not begin with the anchor that leads to it.
+ * Nothing is locked.
  */
 static void
 check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
@@ -361,9 +366,9 @@ check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
 }
 
 /*
- * Do the anchors of a directory page lead to pages that begin with them?  Returns
- * the next page of the level.  No page may be locked: the order of locks is from the
- * leaves up.
+ * Checks that the anchors of a directory page lead to pages that begin with
+ * them.  Returns the next page of the level.  No page may be locked: the order
+ * of locks is from the leaves up.
  */
 static BlockNumber
 check_children(WhCheck *check, BlockNumber block, int level)
@@ -438,8 +443,9 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 }
 
 /*
- * Is a block, which was not met on its level, free, or did it become part of
- * the index only now?  Not for standbys, where it may do so at any time.
+ * Raises an error for a block that was not met on its level, unless it is free
+ * or became part of the index meanwhile.  Not called on standbys, where pages
+ * may be deleted at any time.
  */
 static void
 check_unlinked(WhCheck *check, BlockNumber block)
@@ -509,7 +515,10 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	buffer = wh_find_leaf(index, &position, WH_AT, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 
-	/* In the entry at the position, or in a list that begins before it. */
+	/*
+	 * It may be the entry at the position, or in a list that begins before
+	 * it.
+	 */
 	for (int at = wh_page_search(page, &position),
 		 i = Max(wh_entry_before(page, at), 0);
 		 i <= at && i < WhPageHeader(page)->nslots && !found; i++)
@@ -538,7 +547,10 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 						RelationGetRelationName(index)),
 				 errhint("Please REINDEX it.")));
 
-	/* What is dead to all on a primary, a standby's snapshots may see. */
+	/*
+	 * On a standby snapshots may still see rows that are dead to all on the
+	 * primary.
+	 */
 	if (dead && !RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),

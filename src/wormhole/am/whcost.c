@@ -6,10 +6,10 @@
  * Operators, strategies and statistics are those of a btree index.  So core's
  * estimate for a btree is right for the number of entries and leaves that a
  * scan reads, and for the correlation of index and table.  Two things differ.
- * The planner knows the height of btrees only, and core charges 50 operators
- * for each page on the way down.  And the search within a page costs less
- * here.  Measurements agree with 300 children on a directory page and half of
- * core's price.
+ * The planner knows only the height of btrees, and charges 50 operators for
+ * each page on the way down.  The search within a page costs less here.
+ * Measurements agree with 300 children on a directory page and half of core's
+ * price.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,8 +32,8 @@
 #define PAGE_OPERATORS	25.0
 
 /*
- * Is this a wormhole index that cannot be used, see wh_check_collators()?  It
- * is locked.
+ * Is this a wormhole index that cannot be used (see wh_check_collators())?
+ * The caller has locked the index.  May read the metapage.
  */
 bool
 wh_is_unusable(const IndexOptInfo *info)
@@ -83,8 +83,9 @@ is_equality(const IndexOptInfo *info, const IndexClause *iclause)
 }
 
 /*
- * The conditions that say which entries are read: those on the first columns,
- * all but the last one of which are fixed.
+ * The conditions that decide which entries are read.  They are those on the
+ * first columns, up to and including the first column whose value they do not
+ * fix.
  */
 static List *
 leading_clauses(const IndexPath *path)
@@ -112,9 +113,9 @@ leading_clauses(const IndexPath *path)
 }
 
 /*
- * The costs of reading as many entries as the leading conditions leave.  From 18
- * on core expects a btree to skip between entries where later columns have
- * conditions, too, which wormhole does not.
+ * Replaces the costs by those of reading all entries that the leading
+ * conditions select.  From PostgreSQL 18 on core expects a btree to skip
+ * entries by conditions on later columns, which wormhole does not.
  */
 static void
 cost_leading(PlannerInfo *root, const IndexPath *path, double loop_count,

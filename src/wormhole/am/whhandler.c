@@ -3,8 +3,8 @@
  * whhandler.c
  *	  The access method's handler.
  *
- * It puts the callbacks of the other rooms together, and has those that say
- * something about the access method as a whole.
+ * It lists the callbacks of the other rooms, and has those that concern the
+ * access method as a whole.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +27,7 @@
 PG_FUNCTION_INFO_V1(wormhole_handler);
 
 /*
- * Registers options and settings, and asks for shared memory.  Called once,
+ * Registers options and settings, and requests shared memory.  Called once,
  * when the library is loaded.
  */
 void
@@ -38,8 +38,9 @@ wh_init(void)
 }
 
 /*
- * amcanreturn.  A standby replays the removal of entries without waiting for
- * scans that are about to trust the visibility map, so it has none.
+ * amcanreturn.  There are no index-only scans on a standby: it replays the
+ * removal of entries without waiting for scans that are about to trust the
+ * visibility map.
  */
 static bool
 wh_can_return(Relation index, int attno)

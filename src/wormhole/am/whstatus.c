@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * whstatus.c
- *	  wormhole_status(): what an index is made of, and how its hint does.
+ *	  wormhole_status(): counts of an index's pages and entries, and of the use
+ *	  of its hint.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +36,7 @@ typedef struct WhStatus
 } WhStatus;
 
 /*
- * Adds a page's figures.
+ * Adds a page's counts.  The page is locked.
  */
 static void
 count_page(Page page, WhStatus *status)
@@ -76,8 +77,8 @@ count_page(Page page, WhStatus *status)
 }
 
 /*
- * Errors out unless the current user may read the whole table: the number of
- * keys tells whether one that he inserts was there already.
+ * Raises an error unless the current user may read the whole table: the number
+ * of keys would tell him whether a key that he inserts was there already.
  */
 static void
 require_read_table(Relation heap, Relation index)

@@ -3,9 +3,9 @@
  * wormhole.h
  *	  The wormhole index as the server and the rest of the library see it.
  *
- * The room offers the access method's handler and the SQL functions, which the
- * server finds by name, what is to be done when the library is loaded, and, to
- * our planner, whether an index can be used.
+ * The server finds the access method's handler and the SQL functions by name.
+ * The header has wh_init(), which is called when the library is loaded, and
+ * what our planner needs to know whether an index can be used.
  *
  *-------------------------------------------------------------------------
  */

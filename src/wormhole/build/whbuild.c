@@ -3,9 +3,8 @@
  * whbuild.c
  *	  Building an index.
  *
- * Rows are sorted by key and TID (whsort.c), by this process alone or with the
- * help of others (whworkers.c), and pages are made of them in that order
- * (whlevels.c).
+ * Rows are sorted by key and TID (whsort.c), by this process alone or with
+ * workers (whworkers.c).  Pages are made of them in that order (whlevels.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +28,7 @@ typedef struct RowScan
 } RowScan;
 
 /*
- * table_index_build_scan callback: sorts in one row.
+ * table_index_build_scan callback: gives one row to the sort.
  */
 static void
 sort_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
@@ -42,8 +41,8 @@ sort_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 }
 
 /*
- * Scans the table, or as much of it as this process gets of a parallel scan,
- * and sorts the rows in.
+ * Scans the table, or this process's part of a parallel scan, and gives the
+ * rows to the sort.
  */
 void
 wh_scan_rows(Relation heap, Relation index, IndexInfo *index_info,
@@ -60,7 +59,7 @@ wh_scan_rows(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * Raises the error of a unique index over rows that are not.
+ * Raises the error for rows that are not unique.
  */
 static void
 report_not_unique(Relation heap, Relation index, const WhRow *row)
@@ -83,14 +82,14 @@ report_not_unique(Relation heap, Relation index, const WhRow *row)
 }
 
 /*
- * Writes the index from the sorted rows.  Of those with one key, a unique
- * index may have only one that lives.
+ * Writes the index from the sorted rows.  In a unique index only one row with
+ * a key may be alive.
  */
 static void
 write_index(Relation heap, Relation index, IndexInfo *index_info, WhSort *sort)
 {
 	WhLevels   *levels = wh_levels_begin(index);
-	bool		alive = false;	/* a row with the last key lives */
+	bool		alive = false;	/* a row with the last key is alive */
 	int64		done = 0;
 	WhRow		row;
 
@@ -113,7 +112,7 @@ write_index(Relation heap, Relation index, IndexInfo *index_info, WhSort *sort)
 }
 
 /*
- * Tells how far CREATE INDEX is.  What the scan said of blocks is over.
+ * Reports that sorting begins, and resets the counts of blocks.
  */
 static void
 report_sorting(double ntuples)
@@ -162,7 +161,7 @@ build_index(Relation heap, Relation index, IndexInfo *index_info,
 
 /*
  * ambuild.  One command may build the indexes of many partitions, so nothing
- * stays allocated.
+ * but the result stays allocated.
  */
 IndexBuildResult *
 wh_build(Relation heap, Relation index, IndexInfo *index_info)

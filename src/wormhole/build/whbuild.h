@@ -3,8 +3,8 @@
  * whbuild.h
  *	  CREATE INDEX and REINDEX: an index from the rows of its table.
  *
- * The room offers what the server calls for a build, and the phases that it
- * reports.  It writes pages in key order and needs no descents.
+ * The room offers the functions that the server calls for a build, and the
+ * phases that it reports.  It writes pages in key order and needs no descents.
  *
  *-------------------------------------------------------------------------
  */

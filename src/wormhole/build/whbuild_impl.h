@@ -3,9 +3,9 @@
  * whbuild_impl.h
  *	  What the files of this room share.
  *
- * whbuild.c is ambuild; whsort.c sorts rows, by numbers that whsample.c gives
- * them; whlevels.c makes pages of sorted ones; whworkers.c has rows sorted by
- * several processes.
+ * whbuild.c is ambuild.  whsort.c sorts rows by numbers that whsample.c gives
+ * them.  whlevels.c makes pages of sorted rows.  whworkers.c has rows sorted
+ * by several processes.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,19 +19,22 @@
 #include "wormhole/build/whbuild.h"
 #include "wormhole/index/whindex.h"
 
-/* A row as it comes back from the sort; what it points to, until the next. */
+/*
+ * A row as it comes back from the sort.  Its pointers are valid until the next
+ * row is read.
+ */
 typedef struct WhRow
 {
 	const uint8 *key;
 	int			key_len;
-	bool		alive;			/* to be counted in unique indexes */
+	bool		alive;			/* so it may conflict in a unique index */
 	bool		nulls;			/* some key column is null */
 	ItemPointerData tid;
 	const uint8 *payload;
 	int			payload_len;
 } WhRow;
 
-/* Bytes to be readable, or writable, behind keys that are sorted. */
+/* Bytes behind a key to be sorted that must be readable and writable. */
 #define WH_SORT_SLACK	8
 
 typedef struct WhSample WhSample;	/* whsample.c */

@@ -4,12 +4,12 @@
  *	  Making the pages of an index from sorted rows.
  *
  * All levels are written side by side.  Each gathers entries until the next
- * one would not fit on the page any more, which depends on where the page
- * ends: the more its bounds have in common, the more fits.
+ * one would not fit on the page any more.  How many fit depends on where the
+ * page ends: the longer the prefix that its bounds share, the more fit.
  *
  * Nobody else reads the index yet.  So pages are made in the session's memory
  * and written past the buffer pool.  No checkpoint knows of such pages, so the
- * file is synced at the end where the index is logged.
+ * file of a logged index is synced at the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,7 @@
 #include "storage/smgr.h"
 #include "wormhole/build/whbuild_impl.h"
 
-/* Pages are at addresses that direct I/O can do with. */
+/* The alignment of pages that direct I/O needs. */
 #define PAGE_ALIGN		4096
 
 /* A gathered entry; its key is in the level's bytes. */
@@ -40,17 +40,16 @@ typedef struct Level
 {
 	WhLevels   *levels;
 	int			number;
-	int			budget;			/* how much of a page's content is used */
+	int			budget;			/* bytes of a page to fill, by fillfactor */
 	BlockNumber block;			/* of the page being gathered */
 	BlockNumber prev;
 	bool		wrote;			/* a page has been finished */
 	WhKey		low;			/* of that page, in low_space */
 	uint8	   *low_space;
 	int			n;
-	int			fits;			/* so many entries made a page that fits */
-	int			prefix;			/* what low and the last entry share */
-	int			size;			/* of the entries before the last one behind
-								 * that prefix; -1: neither is known */
+	int			fits;			/* the most entries known to fit on a page */
+	int			prefix;			/* bytes that low and the last entry share */
+	int			size;			/* of the entries before the last one, without that prefix; -1: prefix and size are not known */
 	uint8	   *bytes;			/* keys and payloads */
 	Size		used;
 	Size		max_bytes;
@@ -94,8 +93,8 @@ extend_file(WhLevels *levels, Page page)
 }
 
 /*
- * Writes levels->page and logs it.  Blocks before it that have been given out
- * but not written yet are zeros for now.
+ * Writes levels->page and logs it.  If blocks before it have not been written
+ * yet, the file is extended by zeros.
  */
 static void
 write_page(WhLevels *levels, BlockNumber block)
@@ -140,7 +139,7 @@ new_level(WhLevels *levels, int number)
 }
 
 /*
- * A gathered entry's key with its first TID.
+ * Sets *key to a gathered entry's key, with its first TID if it has any.
  */
 static void
 entry_key(Level *level, int at, WhKey *key)
@@ -155,7 +154,7 @@ entry_key(Level *level, int at, WhKey *key)
 }
 
 /*
- * How many bytes two strings begin with alike.
+ * The length of the prefix that two strings share.
  */
 static inline int
 common_length(const uint8 *a, int alen, const uint8 *b, int blen)
@@ -186,8 +185,9 @@ common_prefix(const WhKey *a, const WhKey *b)
 }
 
 /*
- * The bounds of a page of the first n gathered entries, where there are more.
- * In leaves the high bound is the shortest string between the neighbours.
+ * The bounds of a page of the first n gathered entries; there must be more.
+ * In leaves the high bound is the shortest string that separates entry n - 1
+ * from entry n.
  */
 static void
 page_bounds(Level *level, int n, WhBounds *bounds)
@@ -209,7 +209,7 @@ page_bounds(Level *level, int n, WhBounds *bounds)
 }
 
 /*
- * The size of an entry behind a prefix, slot included.
+ * The size of an entry without a prefix, slot included.
  */
 static inline int
 entry_size(const Gathered *entry, int prefix)
@@ -227,7 +227,7 @@ entry_size(const Gathered *entry, int prefix)
 }
 
 /*
- * The size of the first n entries behind a prefix.
+ * The size of the first n entries without a prefix.
  */
 static int
 entries_size(Level *level, int n, int prefix)
@@ -240,8 +240,8 @@ entries_size(Level *level, int n, int prefix)
 }
 
 /*
- * The size of a page of entries of such size, with a high bound of such length
- * that shares the prefix with the low bound.
+ * The size of a page with entries of this total size, and with a high bound of
+ * this length that shares the prefix with the low bound.
  */
 static inline int
 sum_size(Level *level, int high_len, int prefix, int size)
@@ -266,7 +266,7 @@ page_size(Level *level, int n, const WhBounds *bounds)
 }
 
 /*
- * A gathered entry as an item behind the prefix.
+ * Fills in an item from a gathered entry, without the prefix.
  */
 static inline void
 entry_item(Level *level, int at, int prefix, WhItem *item)
@@ -312,7 +312,7 @@ finish_page(Level *level, int n, const WhBounds *bounds)
 		entry_item(level, i, header->prefix_len, &item);
 		if (level->number > 0 && i == 0)
 		{
-			/* It begins where the page does. */
+			/* The first child has no anchor: it begins where the page does. */
 			item.len = item.ntids = 0;
 			item.flags = 0;
 		}
@@ -334,7 +334,8 @@ finish_page(Level *level, int n, const WhBounds *bounds)
 }
 
 /*
- * Forgets the first n gathered entries, which have been written; others remain.
+ * Forgets the first n gathered entries, which have been written.  There are
+ * more.
  */
 static void
 forget_entries(Level *level, int n, const WhBounds *bounds)
@@ -366,7 +367,7 @@ forget_entries(Level *level, int n, const WhBounds *bounds)
 }
 
 /*
- * Writes the first n entries as a page; others follow.
+ * Writes the first n entries as a page.  There are more.
  */
 static void
 write_first(Level *level, int n)
@@ -379,9 +380,9 @@ write_first(Level *level, int n)
 }
 
 /*
- * Brings prefix and size up to date after an entry has been added that has so
- * many bytes in common with the one before it.  In sorted strings the low
- * bound has in common with the last one what it has with all before it.
+ * Brings prefix and size up to date after an entry has been added that shares
+ * so many bytes with the one before it.  Strings are sorted, so the prefix
+ * that the low bound shares with the last entry is shared by all between them.
  */
 static void
 count_size(Level *level, int common)
@@ -405,8 +406,9 @@ count_size(Level *level, int common)
 }
 
 /*
- * After an entry has been added that has so many bytes in common with the one
- * before it: does what came before still fit on a page?
+ * Called after an entry has been added that shares so many bytes with the one
+ * before it.  If the entries before it do not fit on a page any more, writes
+ * those that did.
  */
 static void
 check_page(Level *level, int common)
@@ -438,7 +440,7 @@ check_page(Level *level, int common)
 }
 
 /*
- * Space for so many bytes behind those there are.
+ * Makes room for so many bytes behind those in use, and returns where it is.
  */
 static uint8 *
 reserve_bytes(Level *level, Size len)
@@ -452,7 +454,7 @@ reserve_bytes(Level *level, Size len)
 }
 
 /*
- * Makes an entry of a key and a payload that have been put into reserved space.
+ * Adds an entry whose key and payload have been put into reserved space.
  */
 static void
 add_entry(Level *level, int len, int payload_len, BlockNumber child)
@@ -485,7 +487,7 @@ add_tid(Level *level, const ItemPointerData *tid)
 }
 
 /*
- * How many bytes the last entry's key has in common with another one.
+ * The length of the prefix that the last entry's key shares with another key.
  */
 static int
 common_with_last(Level *level, const uint8 *key, int len)
@@ -498,7 +500,7 @@ common_with_last(Level *level, const uint8 *key, int len)
 }
 
 /*
- * Adds a finished page to the level above it.
+ * Adds a finished page to a level, which is the one above it.
  */
 static void
 add_child(Level *level, const WhKey *anchor, BlockNumber child)
@@ -532,7 +534,7 @@ wh_levels_begin(Relation index)
 }
 
 /*
- * Adds the next row.  Has it the key of the one before?
+ * Adds the next row.  Returns whether it has the same key as the one before.
  */
 bool
 wh_levels_add(WhLevels *levels, const WhRow *row)
@@ -563,8 +565,9 @@ wh_levels_add(WhLevels *levels, const WhRow *row)
 }
 
 /*
- * Writes what is gathered on a level, in pages the last of which has no high
- * bound, and so no prefix; then the levels above.  Returns the highest one.
+ * Writes the gathered entries of a level, and of the levels above it.  The
+ * last page of a level has no high bound, and so no prefix.  Returns the
+ * highest level.
  */
 static Level *
 finish_level(Level *level)
@@ -592,8 +595,8 @@ finish_level(Level *level)
 
 /*
  * Writes the last pages and the metapage.  An unlogged index is synced, too:
- * it is to survive a shutdown.  What is not logged because its file is new in
- * this transaction is synced or logged by the server at the commit.
+ * it must survive a shutdown.  If the index is not logged because its file is
+ * new in this transaction, the server syncs or logs the file at commit.
  */
 void
 wh_levels_finish(WhLevels *levels)

@@ -1,21 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * whsample.c
- *	  Keys of a table's sample, by which rows get numbers to be sorted by.
+ *	  A sample of a table's keys, which gives rows the numbers that they are
+ *	  sorted by.
  *
- * Sorting is fast where comparing two numbers says which row is first.  The
- * first bytes of keys do not say it if all begin with "https://www.".  So a
+ * Sorting is fast if comparing two numbers tells which row is first.  The
+ * first bytes of keys do not tell it if all begin with "https://www.".  So a
  * few keys, the sample, are read before the others.  In order, they divide all
- * keys into classes.  The keys between two of the sample begin with what these
- * two have in common.  A row's number is its class and the six bytes behind
- * that prefix.  (Sample sort has such splitters: Frazer and McKellar 1970.)
+ * keys into classes.  All keys between two neighbouring keys of the sample
+ * begin with the prefix that these two share.  A row's number is its class and
+ * the six bytes behind that prefix.  (Sample sort has such splitters: Frazer
+ * and McKellar 1970.)
  *
- * To find a row's class takes some comparisons.  It may be that the seven
- * bytes behind what all keys of the sample share tell these keys apart.  Then
- * only the least and the greatest are kept: that makes three classes, which
- * take one byte of the number and leave seven to the key.
+ * Finding a row's class takes some comparisons.  If the seven bytes behind the
+ * prefix of all keys of the sample tell these keys apart, only the least and
+ * the greatest are kept.  That makes three classes, which take one byte of the
+ * number and leave seven to the key.
  *
- * The order is right with any sample, and without one.
+ * The order is right with any sample, also with an empty one.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,16 +30,17 @@
 #include "utils/memutils.h"
 #include "wormhole/build/whbuild_impl.h"
 
-#define SAMPLE_BLOCKS	64		/* read at most, evenly spread */
-#define SAMPLE_FACTOR	16		/* nor more than one in so many */
-#define SAMPLE_ROWS		16		/* taken of each */
+#define SAMPLE_BLOCKS	64		/* the most that are read, evenly spread */
+#define SAMPLE_FACTOR	16		/* at most one block in so many is read */
+#define SAMPLE_ROWS		16		/* rows taken from each block */
 #define SAMPLE_KEYS		(SAMPLE_BLOCKS * SAMPLE_ROWS)
 
-/* So many more keys than pairs of neighbours that the number does not tell
- * apart. */
+/* The number may leave one pair of neighbours in so many keys equal. */
 #define TIES_ALLOWED	256
 
-/* Bytes of a key in a number, where it has few classes and where many. */
+/*
+ * Bytes of a key in a number, if there are few classes, and if there are many.
+ */
 #define FEW_CLASSES		127
 #define BYTES_FEW		7
 #define BYTES_MANY		6
@@ -45,22 +48,22 @@
 /* One key of the sample, and the class of keys before it. */
 typedef struct Divider
 {
-	uint64		number;			/* the eight bytes behind what all share */
+	uint64		number;			/* the eight bytes behind the shared ones */
 	uint32		off;			/* of the key */
 	uint16		len;
 	uint16		prefix;			/* what keys of the class share with it */
 } Divider;
 
 /*
- * Without pointers, to be shared.  The class behind the last key has a divider
- * too, without a key.
+ * It has no pointers, so that processes can share it.  The class behind the
+ * last key has a divider, too, without a key.
  */
 struct WhSample
 {
 	uint32		size;			/* of all */
 	int32		n;				/* keys */
 	int32		shared;			/* bytes that all keys begin with */
-	int32		head_bytes;		/* of a key in its number */
+	int32		head_bytes;		/* bytes of a key in its number */
 	Divider		dividers[FLEXIBLE_ARRAY_MEMBER];
 	/* the keys follow */
 };
@@ -70,12 +73,12 @@ typedef struct Taking
 {
 	WhKey		keys[SAMPLE_KEYS];
 	int			n;
-	int			left;			/* to be taken of this block */
+	int			left;			/* rows still to be taken from this block */
 } Taking;
 
 /*
- * table_index_build_range_scan callback: keeps the key of one row.  Those that
- * are too long will be refused later.
+ * table_index_build_range_scan callback: keeps the key of one row.  Keys that
+ * are too long are left out; the build refuses them later.
  */
 static void
 take_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
@@ -111,8 +114,8 @@ compare_taken(const void *a, const void *b)
 }
 
 /*
- * Reads the sample, and leaves what differs of it in order.  Tables that are
- * very small or not heaps have none.
+ * Reads the sample, and leaves its distinct keys in order.  The sample is
+ * empty for tables that are very small or not heaps.
  */
 static void
 take_sample(Relation heap, Relation index, IndexInfo *index_info,
@@ -142,7 +145,7 @@ take_sample(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * How many bytes two keys begin with alike.
+ * The length of the prefix that two keys share.
  */
 static int
 common_length(const WhKey *a, const WhKey *b)
@@ -156,8 +159,7 @@ common_length(const WhKey *a, const WhKey *b)
 }
 
 /*
- * Do the bytes that a number has room for, behind the shared ones, tell keys
- * apart?
+ * Do the BYTES_FEW bytes behind the shared ones tell keys apart?
  */
 static bool
 told_apart(const Taking *taking, int shared)
@@ -174,8 +176,8 @@ told_apart(const Taking *taking, int shared)
 }
 
 /*
- * The first bytes of a string as a number, the first the most significant;
- * zeros where it has fewer than eight.  So many must be readable.
+ * The first eight bytes of a string as a number, the first the most
+ * significant, padded with zeros.  Eight bytes must be readable.
  */
 static inline uint64
 first_bytes(const uint8 *data, int len)
@@ -253,7 +255,7 @@ wh_sample_take(Relation heap, Relation index, IndexInfo *index_info)
 }
 
 /*
- * How many bytes there are, to be copied.
+ * The size of the sample in bytes, for copying it.
  */
 Size
 wh_sample_size(const WhSample *sample)
@@ -262,8 +264,8 @@ wh_sample_size(const WhSample *sample)
 }
 
 /*
- * Is a key of the sample at or before another key, which begins with what all
- * share and then with the bytes of the number?
+ * Is a key of the sample at or before another key?  That key begins with the
+ * shared bytes, and number has the eight bytes behind them.
  */
 static inline bool
 at_or_before(const WhSample *sample, int at, uint64 number, const uint8 *key,
@@ -280,7 +282,7 @@ at_or_before(const WhSample *sample, int at, uint64 number, const uint8 *key,
 }
 
 /*
- * How many keys of the sample are at or before a key.
+ * The class of a key: how many keys of the sample are at or before it.
  */
 static inline int
 find_class(const WhSample *sample, const uint8 *key, int len)
@@ -314,9 +316,9 @@ find_class(const WhSample *sample, const uint8 *key, int len)
 }
 
 /*
- * The number of a key, which is in the order of keys, and how many of the key's
- * bytes it tells: those of its class's prefix, and *taken behind it.  Eight
- * bytes behind the key must be readable.
+ * Returns the number of a key; numbers are in the order of keys.  The number
+ * gives back the first bytes of the key: *prefix bytes that the class shares,
+ * and *taken bytes behind these.  Eight bytes behind the key must be readable.
  */
 uint64
 wh_sample_head(const WhSample *sample, const uint8 *key, int len, int *prefix,
@@ -333,8 +335,9 @@ wh_sample_head(const WhSample *sample, const uint8 *key, int len, int *prefix,
 }
 
 /*
- * Writes the bytes that a number tells: those of the prefix, the length of which
- * is returned, and eight more, of which fewer may be the key's.
+ * Writes the bytes that a number gives back to key: the class's prefix and
+ * eight bytes more, of which the first *taken (see wh_sample_head()) are the
+ * key's.  Returns the length of the prefix.
  */
 int
 wh_sample_start(const WhSample *sample, uint64 head, uint8 *key)

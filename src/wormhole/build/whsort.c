@@ -4,8 +4,8 @@
  *	  Sorting the rows of an index to be built.
  *
  * Core sorts tuples of several columns (tuplesort's "heap" variant), in one
- * process or several, in memory or on disk.  It compares the first column
- * without looking into the tuple if it is a number.  So a row is sorted as a
+ * process or several, in memory or on disk.  If the first column is a number,
+ * core compares it without looking into the tuple.  So a row is sorted as a
  * tuple of two columns:
  *
  *	head	bigint: a number in the order of keys, which tells how the key
@@ -14,15 +14,18 @@
  *			in indexes that have payloads, the payload and its length in two
  *			bytes
  *
- * What is not compared, a byte of flags, is in the byte of the header that is
- * for the bitmap of nulls in tuples that have nulls: 40 instead of 41 bytes
- * for a uuid, that is 64 instead of 72 of the sort's memory.
+ * A byte of flags is not compared.  It is in the byte of the header where the
+ * bitmap of nulls would begin, since these tuples have no nulls.  So a uuid's
+ * tuple has 40 bytes instead of 41, and takes 64 bytes of the sort's memory
+ * instead of 72.
  *
- * No key is a prefix of another.  So where two keys differ they do so in a
- * byte that both have: either in the heads, which zeros fill, or in the rests.
+ * No key is a prefix of another.  So two keys that differ do so in a byte that
+ * both have: either in the heads, which are padded with zeros, or in the
+ * rests.
  *
- * Tuples are put together and taken apart by hand, in the form that
- * heap_form_minimal_tuple() gives them: it is done once for every row.
+ * Tuples are put together and taken apart here, in the form that
+ * heap_form_minimal_tuple() gives them.  This is faster, and is done once for
+ * every row.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,7 +43,10 @@
 #define ROW_HEAD		MAXALIGN(SizeofMinimalTupleHeader)
 #define ROW_REST		(ROW_HEAD + sizeof(uint64))
 
-/* The byte of flags: also how many bytes behind the prefix are in the head. */
+/*
+ * The byte of flags.  TAKEN_MASK: how many bytes behind the prefix are in the
+ * head.
+ */
 #define ROW_FLAGS		offsetof(MinimalTupleData, t_bits)
 #define FLAG_ALIVE		0x10
 #define FLAG_NULLS		0x20
@@ -65,12 +71,12 @@ struct WhSort
 	MemoryContext row_context;	/* reset with each row */
 	StringInfoData key;
 	StringInfoData payload;
-	MinimalTuple tuple;			/* being put in, of MAX_TUPLE bytes */
+	MinimalTuple tuple;			/* the row being put in, of MAX_TUPLE bytes */
 };
 
 /*
- * Begins a sort in so many kB of memory; coordinate as tuplesort wants it.  The
- * sample, the same for all processes, must stay.
+ * Begins a sort in so many kB of memory.  coordinate is tuplesort's.  The
+ * sample is the same for all processes, and must outlive the sort.
  */
 WhSort *
 wh_sort_begin(Relation heap, Relation index, const WhSample *sample,
@@ -101,7 +107,7 @@ wh_sort_begin(Relation heap, Relation index, const WhSample *sample,
 	initStringInfo(&sort->payload);
 	enlargeStringInfo(&sort->key, WH_MAX_ENTRY + WH_SORT_SLACK);
 
-	/* The slot has this tuple for as long as rows are put in. */
+	/* The slot keeps this tuple while rows are put in. */
 	sort->tuple = palloc0(MAX_TUPLE);
 	sort->tuple->t_infomask2 = 2;	/* columns */
 	sort->tuple->t_infomask = HEAP_HASVARWIDTH;
@@ -150,7 +156,7 @@ put_rest(WhSort *sort, int from, ItemPointer tid)
 }
 
 /*
- * Makes the tuple of a key and what belongs to it.
+ * Makes the tuple of sort->key, sort->payload, a TID and flags.
  */
 static void
 make_tuple(WhSort *sort, ItemPointer tid, uint8 flags)
@@ -166,7 +172,7 @@ make_tuple(WhSort *sort, ItemPointer tid, uint8 flags)
 }
 
 /*
- * Sorts in one row.  Errors for keys that are too long.
+ * Puts a row into the sort.  Raises an error for a key that is too long.
  */
 void
 wh_sort_put(WhSort *sort, ItemPointer tid, Datum *values, bool *isnull,
@@ -189,7 +195,7 @@ wh_sort_put(WhSort *sort, ItemPointer tid, Datum *values, bool *isnull,
 }
 
 /*
- * To be called when all rows are in.
+ * Sorts.  Called when all rows are in.
  */
 void
 wh_sort_perform(WhSort *sort)
@@ -198,8 +204,8 @@ wh_sort_perform(WhSort *sort)
 }
 
 /*
- * Takes what follows the key off the end of the second column.  Returns how
- * much of the key is there.
+ * Reads TID and payload from the end of the second column.  Returns the length
+ * of the part of the key before them.
  */
 static inline int
 take_tail(WhSort *sort, const uint8 *data, int len, WhRow *row)
@@ -224,7 +230,7 @@ take_tail(WhSort *sort, const uint8 *data, int len, WhRow *row)
 }
 
 /*
- * The next row in order, or false after the last one.
+ * Gets the next row in order; false after the last one.
  */
 bool
 wh_sort_get(WhSort *sort, WhRow *row)

@@ -3,13 +3,13 @@
  * whworkers.c
  *	  Scanning and sorting for a build by several processes.
  *
- * Core asks for parallel workers only if it builds a btree, so ambuild asks
- * itself.  Workers and leader scan the table together, each sorts the rows it
- * read, and the leader merges the sorted runs while it writes the index.  In
- * the merged order equal keys of a unique index are side by side.
+ * Core plans parallel workers only for a btree, so ambuild asks for them
+ * itself.  Workers and leader scan the table together.  Each sorts the rows it
+ * read, and the leader merges the sorted runs while it writes the index.  So
+ * equal keys of a unique index are side by side.
  *
- * The sorted runs belong to the parallel context, which therefore has to last
- * until the index is written.
+ * The sorted runs belong to the parallel context, so it must exist until the
+ * index is written.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +31,7 @@
 #include "utils/snapmgr.h"
 #include "wormhole/build/whbuild_impl.h"
 
-/* What the parallel context's table of contents has. */
+/* Keys of the parallel context's table of contents. */
 #define KEY_SHARED		1
 #define KEY_SCAN		2
 #define KEY_SORT		3
@@ -48,12 +48,12 @@ typedef struct Shared
 	int			nplanned;		/* processes, the leader included, that memory
 								 * was divided among */
 	ConditionVariable done_cv;	/* signalled when ndone has grown */
-	slock_t		mutex;			/* protects what follows */
+	slock_t		mutex;			/* protects the fields below */
 	int			ndone;			/* processes that have sorted their rows */
-	WhScanned	scanned;		/* by these */
+	WhScanned	scanned;		/* sums over these */
 } Shared;
 
-/* What a worker used, for those who add up what statements use. */
+/* Buffers and WAL that a worker used, to be added to the leader's. */
 typedef struct Usage
 {
 	BufferUsage buffers;
@@ -69,14 +69,14 @@ struct WhWorkers
 	Sharedsort *sort;
 	WhSample   *sample;
 	Usage	   *usage;
-	int			nprocesses;		/* that take part, the leader included */
+	int			nprocesses;		/* that take part, with the leader */
 };
 
-/* The symbol by which workers find what they are to do. */
+/* Workers find this function by its name. */
 extern PGDLLEXPORT void wh_parallel_build_main(dsm_segment *seg, shm_toc *toc);
 
 /*
- * Space and an entry in the table of contents.
+ * Reserves space and an entry in the table of contents.
  */
 static void
 estimate_chunk(ParallelContext *context, Size size)
@@ -95,7 +95,7 @@ make_chunk(ParallelContext *context, uint64 key, Size size)
 }
 
 /*
- * Makes the shared memory; false where there is none to be had.
+ * Makes the shared memory; false where there is not enough.
  */
 static bool
 make_shared(WhWorkers *workers, Relation heap, Relation index,
@@ -144,7 +144,7 @@ make_shared(WhWorkers *workers, Relation heap, Relation index,
 }
 
 /*
- * Leaves parallel mode again.
+ * Destroys the parallel context and leaves parallel mode.  Frees workers.
  */
 static void
 end_context(WhWorkers *workers)
@@ -157,12 +157,11 @@ end_context(WhWorkers *workers)
 }
 
 /*
- * Starts workers, as many as planner and settings allow and there are; NULL
- * where there are none.  A table without blocks is not worth one, whatever its
- * option parallel_workers says.
+ * Starts as many workers as the planner and the settings allow; NULL if none
+ * was started.  A table without blocks gets none, even if its option
+ * parallel_workers asks for some.
  *
- * A build that others write beside sees what a snapshot sees, any other one
- * all rows.
+ * A concurrent build scans with a snapshot, others scan all rows.
  */
 WhWorkers *
 wh_workers_begin(Relation heap, Relation index, IndexInfo *index_info,
@@ -200,7 +199,7 @@ wh_workers_begin(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * What each process does: scans, sorts, and says so.
+ * What each process does: it scans and sorts its rows, and signals done_cv.
  */
 static void
 scan_and_sort(Shared *shared, ParallelTableScanDesc parallel_scan,
@@ -233,7 +232,7 @@ scan_and_sort(Shared *shared, ParallelTableScanDesc parallel_scan,
 }
 
 /*
- * Have all processes sorted their rows?  Then what they found.
+ * Have all processes sorted their rows?  *scanned is set to the sums so far.
  */
 static bool
 all_done(WhWorkers *workers, WhScanned *scanned)
@@ -250,9 +249,9 @@ all_done(WhWorkers *workers, WhScanned *scanned)
 
 /*
  * The leader's part until there are sorted runs: takes part in the scan, and
- * waits for the others.  An error of theirs is raised here.  Returns the sort
- * that merges the runs; it takes memory only when all others have let go of
- * theirs.
+ * waits for the others.  An error of a worker is raised here.  Returns the
+ * sort that merges the runs.  It begins when all processes have written their
+ * runs.
  */
 WhSort *
 wh_workers_sort(WhWorkers *workers, Relation heap, Relation index,
@@ -268,7 +267,7 @@ wh_workers_sort(WhWorkers *workers, Relation heap, Relation index,
 				  workers->sample, heap, index,
 				  maintenance_work_mem / workers->nprocesses, true);
 
-	/* Who failed to start would never be done. */
+	/* A worker that failed to start would never be done. */
 	WaitForParallelWorkersToAttach(workers->context);
 	while (!all_done(workers, scanned))
 		ConditionVariableSleep(&workers->shared->done_cv,
@@ -293,8 +292,8 @@ wh_workers_end(WhWorkers *workers)
 }
 
 /*
- * What a worker does.  It takes the locks that the leader has on the table and
- * the index.
+ * The main function of a worker.  It takes the locks that the leader has on
+ * the table and the index.
  */
 void
 wh_parallel_build_main(dsm_segment *seg, shm_toc *toc)
@@ -321,7 +320,7 @@ wh_parallel_build_main(dsm_segment *seg, shm_toc *toc)
 	InstrEndParallelQuery(&usage[ParallelWorkerNumber].buffers,
 						  &usage[ParallelWorkerNumber].wal);
 
-	/* The locks are the leader's, too, and go with the transaction. */
+	/* The locks stay until the end of the transaction. */
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
 }

@@ -4,7 +4,7 @@
  *	  Reading the anchors of an index from its directory.
  *
  * A hint is made of them.  The lowest level of the directory is read from left
- * to right; it may change meanwhile, as a hint need not be right.
+ * to right.  It may change meanwhile, since a hint need not be right.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,8 +16,8 @@
 #include "wormhole/tree/whtree.h"
 
 /*
- * Appends an anchor; one that is not after the last is left out.  False where
- * there is no room.
+ * Appends an anchor.  One that is before the last anchor is left out.  False
+ * where there is no room.
  */
 static bool
 append_anchor(WhAnchors *anchors, Size limit, const WhKey *key,
@@ -54,7 +54,8 @@ append_anchor(WhAnchors *anchors, Size limit, const WhKey *key,
 }
 
 /*
- * Appends the anchors of a locked page of the directory.
+ * Appends the anchors of a locked page of the directory.  False where there is
+ * no room.
  */
 static bool
 append_anchors(WhAnchors *anchors, Size limit, Page page, uint8 *space)
@@ -72,7 +73,7 @@ append_anchors(WhAnchors *anchors, Size limit, Page page, uint8 *space)
 			key = bounds.low;
 		else
 		{
-			/* Over the low bound, which begins with the prefix. */
+			/* This overwrites the low bound, which begins with the prefix. */
 			key.data = space;
 			key.len = header->prefix_len +
 				wh_slot_key(page, slot, space + header->prefix_len);
@@ -85,10 +86,10 @@ append_anchors(WhAnchors *anchors, Size limit, Page page, uint8 *space)
 }
 
 /*
- * Reads all anchors of the leaves from the directory, page by page, into
- * memory of the current context.  False where they need more than the limit,
- * or the directory changed under our feet.  There must be a directory, and
- * nothing locked.
+ * Reads the anchors of all leaves from the directory, page by page, into
+ * memory of the current context.  False where they need more than the limit
+ * (bytes), or the directory has changed meanwhile.  There must be a directory.
+ * Nothing is locked before and after.
  */
 bool
 wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
@@ -110,7 +111,10 @@ wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
 		bool		fits = append_anchors(anchors, limit, page, space);
 		Buffer		after = InvalidBuffer;
 
-		/* Locked before this one is let go, it cannot become another page. */
+		/*
+		 * The next page is locked before this one is released, so it cannot
+		 * become another page.
+		 */
 		if (fits && next != InvalidBlockNumber)
 			after = wh_read(index, next, BUFFER_LOCK_SHARE);
 		UnlockReleaseBuffer(buffer);

@@ -3,8 +3,8 @@
  * whfind.c
  *	  Finding leaves.
  *
- * The hint is asked first, and then the directory.  Either way the leaf's own
- * bounds have been compared with the position when it is returned.
+ * The hint is asked first, and then the directory.  In both cases the leaf's
+ * own bounds are compared with the position before it is returned.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,8 +14,9 @@
 #include "wormhole/tree/whtree.h"
 
 /*
- * The leaf a position belongs to, pinned and locked.  In a leaf locked
- * exclusively no split is incomplete.
+ * Finds the leaf of a position.  Returns it pinned and locked.  In a leaf
+ * locked exclusively no split is incomplete.  Nothing is locked when it is
+ * called.
  */
 Buffer
 wh_find_leaf(Relation index, const WhKey *key, WhSide side, int lockmode)
@@ -34,7 +35,7 @@ wh_find_leaf(Relation index, const WhKey *key, WhSide side, int lockmode)
 }
 
 /*
- * Is a locked page the leaf a position belongs to?
+ * Is a locked page the leaf of a position?
  */
 bool
 wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key)
@@ -48,8 +49,8 @@ wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key)
 }
 
 /*
- * The leaf a position belongs to, expected in the given block or shortly to
- * its right.
+ * Finds the leaf of a position, which is expected in the given block or
+ * shortly to its right.  Otherwise like wh_find_leaf().
  */
 Buffer
 wh_step(Relation index, BlockNumber block, const WhKey *key, WhSide side,

@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * whhint.c
- *	  The hint of an index: when it is made, whose memory it is in, its use.
+ *	  The hint of an index: when it is made, where its memory is, how it is
+ *	  used.
  *
  * A MetaTrieHT (whtrie.c) leads from a key to its leaf without the directory.
- * It is made from the directory's lowest level (whanchors.c) once as many
- * lookups have gone through the directory as repay that, and made anew once as
- * many have been led to a wrong leaf.  Leaves say in their bounds whether the
- * key is theirs; where it is not, a few steps to the right or else a descent
- * find the right one.  Where the library is preloaded the tries are in shared
- * memory (whshared.c).
+ * It is made from the directory's lowest level (whanchors.c) after so many
+ * lookups through the directory that making it pays.  It is made anew after as
+ * many lookups were led to a wrong leaf.  A leaf's bounds tell whether the key
+ * is on it.  If it is not, a few steps to the right or else a descent find the
+ * right leaf.  If the library is preloaded, tries are in shared memory
+ * (whshared.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -23,26 +24,29 @@
 #include "utils/syscache.h"
 #include "wormhole/hint/whhint_impl.h"
 
-/* Steps to the right before the directory is asked instead. */
+/* The most steps to the right; after these the directory is asked. */
 #define MOST_STEPS		2
 
-/* After so many lookups, a backend asks whether others have a trie. */
+/* After so many lookups a backend looks for a trie of others. */
 #define LOOK_AROUND	256
 
-/* So many hints are kept, whatever they are of. */
+/* Hints of dropped indexes are looked for only if there are more hints. */
 #define FEW_HINTS		64
 
-/* Of so many tries half must be right, or else there is a pause. */
+/*
+ * If more than half of TRIAL lookups by the trie fail, the next PAUSE lookups
+ * do not use it.
+ */
 #define TRIAL			1024
 #define PAUSE			(15 * TRIAL)
 
-/* The hints, and the memory of their own tries. */
+/* The hints, and the bytes of the session's own tries. */
 static HTAB *hints = NULL;
 static Size hints_size = 0;
 static uint64 hint_clock = 0;
 
 /*
- * The hint of an index, without a trie at first.
+ * Finds the hint of an index, or makes one without a trie.
  */
 static WhHint *
 make_hint(Oid relid)
@@ -71,7 +75,8 @@ make_hint(Oid relid)
 }
 
 /*
- * The hint of an index.  It stays where it is, so the cache points to it.
+ * The hint of an index.  Its address does not change, so the relation cache
+ * entry keeps a pointer.
  */
 static inline WhHint *
 hint_of(Relation index, WhCache *cache)
@@ -82,7 +87,7 @@ hint_of(Relation index, WhCache *cache)
 }
 
 /*
- * Forgets a trie.
+ * Forgets a hint's trie, and frees it if it is the session's own.
  */
 void
 wh_forget_trie(WhHint *hint)
@@ -96,9 +101,9 @@ wh_forget_trie(WhHint *hint)
 }
 
 /*
- * Allocates memory for a trie, aligned to lines of the cache.  For the sake of
- * the limit forgets tries that have been used least recently.  False where
- * that does not help.
+ * Allocates memory for a trie, aligned to cache lines.  To keep the limit,
+ * forgets tries that were used least recently.  False where there is still no
+ * room.
  */
 static bool
 take_memory(WhHint *hint, Size size, void **aligned)
@@ -138,7 +143,8 @@ take_memory(WhHint *hint, Size size, void **aligned)
 }
 
 /*
- * Makes a trie of the anchors, in memory of this backend or, better, shared.
+ * Makes a trie of the anchors in memory of this backend, and copies it to
+ * shared memory if there is any.
  */
 static void
 make_trie(WhHint *hint, uint64 identity, const WhAnchors *anchors)
@@ -153,14 +159,14 @@ make_trie(WhHint *hint, uint64 identity, const WhAnchors *anchors)
 	hint->identity = identity;
 	hint->present = true;
 
-	/* A shared copy is the one to use. */
+	/* If it was shared, the session uses the shared copy. */
 	if (wh_share_trie(hint))
 		(void) wh_attach_shared(hint, identity);
 }
 
 /*
- * Gets a trie, or a newer one, where lookups have paid for it.  Called with
- * nothing locked, as it may take a while.
+ * Makes a trie, or a new one, if there were enough lookups; or takes that of
+ * another backend.  Called with nothing locked, as it may take a while.
  */
 static void
 pay_for_trie(Relation index, WhHint *hint)
@@ -172,7 +178,7 @@ pay_for_trie(Relation index, WhHint *hint)
 	MemoryContext old;
 	WhAnchors	anchors;
 
-	/* Perhaps another backend has made one. */
+	/* Another backend may have made one. */
 	if (wh_attach_shared(hint, identity))
 		return;
 	if (hint->debt < wh_hint_after * leaves)
@@ -193,7 +199,7 @@ pay_for_trie(Relation index, WhHint *hint)
 }
 
 /*
- * Is the trie of this build of the index, and to be tried now?
+ * Is there a trie of this build of the index that should be used now?
  */
 static inline bool
 use_trie(WhHint *hint, const WhCache *cache)
@@ -213,7 +219,7 @@ use_trie(WhHint *hint, const WhCache *cache)
 }
 
 /*
- * Takes note of whether the trie was right.
+ * Counts whether the trie was right.
  */
 static inline void
 note_try(WhHint *hint, bool right)
@@ -236,11 +242,11 @@ note_try(WhHint *hint, bool right)
 }
 
 /*
- * From a block that a hint says is the leaf of a position, at most so many
- * steps to the right to the one that is.  Returns it pinned and locked, and
- * the steps taken, or InvalidBuffer with nothing locked; whatever the block
- * may be, this is no error.  A writer does not get a leaf whose split is
- * incomplete: the descent will finish that.
+ * Begins at a block that a hint gives for a position, and goes at most so many
+ * steps to the right to the position's leaf.  Returns the leaf pinned and
+ * locked, and the steps taken; or InvalidBuffer, with nothing locked.  The
+ * block may be any page: that is no error.  A writer does not get a leaf whose
+ * split is incomplete: the descent will finish the split.
  */
 static Buffer
 walk_right(Relation index, BlockNumber block, const WhKey *key,
@@ -276,9 +282,10 @@ walk_right(Relation index, BlockNumber block, const WhKey *key,
 }
 
 /*
- * The leaf of a position as the hint has it, verified, pinned and locked; or
- * InvalidBuffer, with nothing locked, where it is to be looked for in the
- * directory.  In a leaf locked exclusively no split is incomplete.
+ * Finds the leaf of a position by the hint.  Returns it checked, pinned and
+ * locked; or InvalidBuffer, with nothing locked, if the directory must be
+ * asked.  In a leaf locked exclusively no split is incomplete.  Nothing is
+ * locked when it is called.
  */
 Buffer
 wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
@@ -290,7 +297,7 @@ wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 	int			steps = 0;
 
 	if (cache->level == 0)
-		return InvalidBuffer;	/* there is but one leaf */
+		return InvalidBuffer;	/* there is only one leaf */
 	if (unlikely(hint->debt >= hint->due))
 		pay_for_trie(index, hint);
 	if (!use_trie(hint, cache))
@@ -306,7 +313,7 @@ wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 }
 
 /*
- * Takes note that a leaf is being looked for in the directory.
+ * Counts a search through the directory.
  */
 void
 wh_note_descent(Relation index)
@@ -319,7 +326,7 @@ wh_note_descent(Relation index)
 }
 
 /*
- * What an index's hint has been used for, by all sessions if they share it,
+ * Returns how an index's hint has been used, by all sessions if they share it,
  * and its size.
  */
 void
@@ -339,7 +346,8 @@ wh_hint_status(Relation index, WhHintCounts *counts, Size *size)
 }
 
 /*
- * How many hints this backend has, and bytes they and remembered buffers take.
+ * Counts the hints of this backend, and the bytes that they and remembered
+ * buffers take.
  */
 static void
 tell_hints(int64 *entries, int64 *bytes)
@@ -349,8 +357,8 @@ tell_hints(int64 *entries, int64 *bytes)
 }
 
 /*
- * Forgets hints of indexes that are gone.  Only relation cache entries point to
- * hints, and those of indexes that are gone are gone, or nobody can open them.
+ * Forgets hints of dropped indexes.  Only relation cache entries point to
+ * hints, and nobody can open those of a dropped index any more.
  */
 static void
 forget_dropped(void)
@@ -369,8 +377,8 @@ forget_dropped(void)
 }
 
 /*
- * Transaction callback: before the end, when catalogs can be read and no index is being
- * used.  Looks for hints to be forgotten when these may be half of all.
+ * Transaction callback, before the end, when catalogs can be read and no index
+ * is in use.  Looks for hints of dropped indexes when they may be half of all.
  */
 static void
 transaction_ends(XactEvent event, void *arg)

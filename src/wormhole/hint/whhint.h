@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whhint.h
- *	  The leaf of a position: by a hint in memory, or else by the directory.
+ *	  Finding the leaf of a position: by a hint in memory, or else by the
+ *	  directory.
  *
- * The room offers finding a leaf, and what the hint of an index has been used
- * for.  A hint is never the truth: the leaf's bounds are.
+ * The room offers the search for a leaf, and counts of the use of an index's
+ * hint.  What a hint says is always checked against the leaf's bounds.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,12 +16,12 @@
 
 #include "wormhole/page/whpage.h"
 
-/* What an index's hint has been used for. */
+/* How an index's hint has been used. */
 typedef struct WhHintCounts
 {
 	int64		hits;			/* led to the leaf at once */
 	int64		stale;			/* led elsewhere */
-	int64		descents;		/* ways through the directory */
+	int64		descents;		/* searches through the directory */
 } WhHintCounts;
 
 /* whfind.c */

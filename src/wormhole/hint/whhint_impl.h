@@ -33,22 +33,23 @@ typedef struct WhAnchors
 	StringInfoData bytes;
 } WhAnchors;
 
-/* Prefixes in one line of the cache. */
+/* Prefixes in a bucket, which is one cache line. */
 #define WH_WAYS		8
 
 typedef struct WhBucket
 {
 	uint16		tags[WH_WAYS];	/* low half of the prefix's hash */
 	uint16		rest[WH_WAYS];	/* high half */
-	uint32		nodes[WH_WAYS]; /* WH_NO_NODE: free, and all behind it */
+	uint32		nodes[WH_WAYS]; /* WH_NO_NODE: free, as are all places behind
+								 * it */
 } WhBucket;
 
 #define WH_NO_NODE	PG_UINT32_MAX
 
 /*
  * A prefix of anchors.  Nodes are numbered by length and then in order of
- * keys, so that the children of one follow each other, and those of the next
- * node follow them.
+ * keys.  So the children of a node have consecutive numbers, and the children
+ * of the next node follow them.
  */
 typedef struct WhNode
 {
@@ -60,9 +61,10 @@ typedef struct WhNode
 #define WH_IS_ANCHOR	0x80000000	/* the first anchor is the prefix itself */
 
 /*
- * A MetaTrieHT.  The arrays are in one piece of memory, in this order.  With
- * numbers and pointers of one's own it is safe to search it while somebody
- * overwrites the arrays: a result may be wrong, but nothing outside is read.
+ * A MetaTrieHT.  The arrays are in one piece of memory, in this order.  A
+ * session has its own copy of this struct.  So it can search a shared trie
+ * while another session overwrites the arrays: the result may be wrong, but
+ * nothing outside of the memory is read.
  */
 typedef struct WhTrie
 {
@@ -77,8 +79,8 @@ typedef struct WhTrie
 } WhTrie;
 
 /*
- * A backend's view of an index's hint.  Not freed before the index is dropped, so
- * caches may point to it.
+ * A backend's view of an index's hint.  It is not freed before the index is
+ * dropped, so relation cache entries may point to it.
  */
 typedef struct WhHint
 {
@@ -86,18 +88,20 @@ typedef struct WhHint
 	bool		present;		/* there is a trie */
 	uint64		identity;		/* the trie is of this build of the index */
 	WhTrie		trie;
-	void	   *memory;			/* our own, or NULL: shared */
+	void	   *memory;			/* the session's own; NULL: the trie is shared */
 	Size		size;
 	int			slot;			/* in shared memory */
-	uint64		generation;		/* the slot's, while it is the same trie */
+	uint64		generation;		/* the slot's, as long as it has this trie */
 	uint64		used;			/* time of the last use */
 	int64		debt;			/* lookups that a new trie would have helped */
-	int64		due;			/* debt at which to see what can be done */
-	int			tries;			/* recent ones, and how many of them failed */
+	int64		due;			/* debt at which to look for a new trie */
+	int			tries;			/* recent lookups by the trie, and how many of
+								 * them failed */
 	int			failures;
-	int			pause;			/* lookups to go before the next try */
+	int			pause;			/* lookups left without the trie */
 	WhHintCounts counts;
-	WhHintCounts reported;		/* of counts, in shared memory already */
+	WhHintCounts reported;		/* part of counts that is already in shared
+								 * memory */
 } WhHint;
 
 /* whtrie.c */

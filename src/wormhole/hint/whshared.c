@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * whshared.c
- *	  Tries in shared memory, where the library is preloaded.
+ *	  Tries in shared memory, if the library is preloaded.
  *
  * A session that makes a trie copies it into the shared area, and all others
  * use it.  A search takes no lock.  The slot's generation tells whether the
  * trie is still the same.  If it is overwritten after the generation was read,
- * the search returns some leaf (see WhTrie), and that leaf's bounds tell.  The
- * lock protects the list of slots and of the space they take.
+ * the search returns some leaf (see WhTrie), whose bounds are checked.  The
+ * lock protects the slots, and with them the space they take.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 #include "storage/shmem.h"
 #include "wormhole/hint/whhint_impl.h"
 
-/* Indexes whose tries can be shared at a time. */
+/* The most indexes whose tries are shared at a time. */
 #define SLOTS	128
 
 typedef struct SharedSlot
@@ -31,8 +31,9 @@ typedef struct SharedSlot
 	uint64		identity;
 	Size		off;			/* of its memory in the area */
 	Size		size;
-	WhTrie		trie;			/* its numbers; the pointers are the maker's */
-	uint64		used;			/* time of the last use anybody told of */
+	WhTrie		trie;			/* only its numbers count; the pointers are
+								 * those of the session that made it */
+	uint64		used;			/* clock when counts were last added */
 	pg_atomic_uint64 hits;		/* WhHintCounts */
 	pg_atomic_uint64 stale;
 	pg_atomic_uint64 descents;
@@ -54,8 +55,8 @@ static shmem_request_hook_type next_shmem_request = NULL;
 static shmem_startup_hook_type next_shmem_startup = NULL;
 
 /*
- * As asked for when the server started.  The setting may have been changed
- * when the memory is made anew after a crash.
+ * wormhole.hint_memory when the server started, in bytes.  The setting may
+ * have changed when the memory is made anew after a crash.
  */
 static Size memory_size;
 
@@ -75,7 +76,7 @@ request_memory(void)
 }
 
 /*
- * Makes the shared area, or finds it.
+ * shmem_startup_hook: makes the shared area, or attaches to it.
  */
 static void
 start_up(void)
@@ -134,8 +135,8 @@ find_slot(Oid relid)
 }
 
 /*
- * Makes the hint the shared trie of the index, if there is one that it is not
- * already.  Returns whether it was made so.
+ * Makes a hint use the index's shared trie, if there is one that it does not
+ * use already.  Returns whether it did.
  */
 bool
 wh_attach_shared(WhHint *hint, uint64 identity)
@@ -167,7 +168,7 @@ wh_attach_shared(WhHint *hint, uint64 identity)
 }
 
 /*
- * Is the trie that a hint points to still where it was?
+ * Is the shared trie that a hint points to still there?  Takes no lock.
  */
 bool
 wh_shared_is_current(const WhHint *hint)
@@ -177,8 +178,8 @@ wh_shared_is_current(const WhHint *hint)
 }
 
 /*
- * The lowest place for so many bytes, or SIZE_MAX.  Every place worth looking
- * at is the beginning or the end of a trie.
+ * The lowest free place for so many bytes, or SIZE_MAX.  Only the beginning of
+ * the area and the ends of tries are considered.  The lock is held.
  */
 static Size
 find_space(Size size)
@@ -210,7 +211,8 @@ find_space(Size size)
 }
 
 /*
- * The slot used least recently, or with free set a free one if there is one.
+ * The slot that was used least recently; if free is set, a free slot if there
+ * is one.  The lock is held exclusively.
  */
 static SharedSlot *
 oldest_slot(bool free)
@@ -233,8 +235,8 @@ oldest_slot(bool free)
 }
 
 /*
- * Copies a hint's own trie into the shared area, in place of those used least
- * recently if need be.  False where there is no such area or it is too small.
+ * Copies a hint's own trie into the shared area.  To make room, frees slots
+ * used least recently.  False where there is no such area or it is too small.
  */
 bool
 wh_share_trie(WhHint *hint)
@@ -281,8 +283,8 @@ wh_share_trie(WhHint *hint)
 }
 
 /*
- * Adds what a hint's counts have grown by to the shared ones, if the trie is
- * shared, and returns those.
+ * Adds the growth of a hint's counts to the shared counts, if the index has a
+ * slot.  Sets *all, if not NULL, to the shared counts.
  */
 void
 wh_share_counts(WhHint *hint, WhHintCounts *all)

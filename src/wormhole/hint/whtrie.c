@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * whtrie.c
- *	  MetaTrieHT: from a key to its leaf by a few probes of a hash table.
+ *	  MetaTrieHT: finds the leaf of a key by a few probes of a hash table.
  *
  * The table has all prefixes of all anchors.  The longest prefix that a key
  * shares with any anchor is found by a binary search on its length, with one
- * probe for each length tried (Wormhole paper, section 3).  There the key's
- * next byte lies between two children of the prefix, and that is between two
- * anchors, which is a leaf.
+ * probe for each length tried (Wormhole paper, section 3).  The key's next
+ * byte lies between two children of this prefix, and so between two anchors.
+ * That determines the leaf.
  *
- * The result may be wrong.  A prefix is known by its hash alone (CRC32C, where
+ * The result may be wrong.  The table has only the hash of a prefix (CRC32C;
  * the hash of a longer prefix is computed from that of a shorter one), and
- * leaves may have been split since the table was made.  The caller looks at
- * the bounds of the page.
+ * leaves may have been split since the table was made.  The caller checks the
+ * bounds of the page.
  *
  * Differences from the paper: no token ends anchors, so any bytes may be in
- * them.  Instead a node knows the first and the last of the anchors that begin
- * with it, and whether the first one ends there.  There is no bitmap of
- * children: they are numbered one after another, and each has its last byte.
+ * them.  Instead a node has the first and the last of the anchors that begin
+ * with it, and a flag whether the first one ends there.  There is no bitmap of
+ * children: children have consecutive numbers, and the last byte of each is
+ * stored.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +27,7 @@
 #include "port/pg_crc32c.h"
 #include "wormhole/hint/whhint_impl.h"
 
-/* Entries of 16 places that are used when the table is made. */
+/* How many of 16 places are used when the table is made. */
 #define FILL_SIXTEENTHS		10
 
 /*
@@ -58,7 +59,7 @@ next_bucket(const WhTrie *trie, uint32 bucket)
 }
 
 /*
- * How many bytes an anchor shares with the one before it.
+ * The length of the prefix that an anchor shares with the one before it.
  */
 static int
 shared_length(const WhAnchors *anchors, int i)
@@ -78,7 +79,8 @@ shared_length(const WhAnchors *anchors, int i)
 }
 
 /*
- * Counts what the anchors' trie will have, and returns the memory it takes.
+ * Fills in the numbers of a trie of these anchors, and returns how many bytes
+ * it takes.
  */
 Size
 wh_trie_size(const WhAnchors *anchors, WhTrie *trie)
@@ -102,8 +104,8 @@ wh_trie_size(const WhAnchors *anchors, WhTrie *trie)
 }
 
 /*
- * Sets the arrays' addresses in memory of that size, aligned to the lines of
- * the cache.
+ * Sets the arrays' addresses in memory of that size, which is aligned to cache
+ * lines.
  */
 void
 wh_trie_place(WhTrie *trie, void *memory)
@@ -139,7 +141,7 @@ add_node(WhTrie *trie, uint32 hash, uint32 node)
 }
 
 /*
- * Numbers from which the nodes of each length begin, into next[1 ...].
+ * Sets next[len] to the number of the first node of each length, from 1 on.
  */
 static void
 number_lengths(const WhTrie *trie, const WhAnchors *anchors, uint32 *next)
@@ -245,7 +247,8 @@ find_node(const WhTrie *trie, uint32 hash)
 }
 
 /*
- * The node of the longest prefix of a key; its length into *length.
+ * The node of the longest prefix of a key that is in the table.  Sets *length
+ * to the prefix's length.
  */
 static uint32
 longest_prefix(const WhTrie *trie, const WhKey *key, int *length)
@@ -277,8 +280,9 @@ longest_prefix(const WhTrie *trie, const WhKey *key, int *length)
 }
 
 /*
- * The number of the last anchor that is not after a key, which begins like a
- * node and goes on with a byte that none of its children has.
+ * The number of the last anchor that is not after a key.  The key begins with
+ * a node's prefix and goes on with a byte that none of the node's children
+ * has.
  */
 static uint32
 anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
@@ -319,8 +323,8 @@ anchor_of_prefix(const WhTrie *trie, uint32 node, WhSide side)
 }
 
 /*
- * The leaf a position belongs to, as far as the trie knows; or
- * InvalidBlockNumber.
+ * The leaf of a position, which may be wrong; InvalidBlockNumber if the trie
+ * cannot tell.
  */
 BlockNumber
 wh_trie_find(const WhTrie *trie, const WhKey *key, WhSide side)

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * whbuffer.c
- *	  Blocks of an index: pinned, locked, checked, and new ones.
+ *	  Pinning, locking and checking blocks of an index; new blocks.
  *
- * Finding a block in the shared buffer table costs a hash, a partition lock and
- * two or three lines of memory that are in no cache.  So each session remembers
- * in which buffers it has seen blocks, for all its indexes, in a table of fixed
- * size without chains.  Core verifies the guess while pinning: a wrong one
- * costs a little and does no harm.  Nothing needs to be invalidated.
+ * Finding a block in the shared buffer table costs a hash, a partition lock
+ * and two or three cache misses.  So each session remembers in which buffers
+ * it has seen blocks, for all its indexes, in a table of fixed size without
+ * chains.  Core checks the guess while pinning: a wrong guess costs a little
+ * and does no harm.  Nothing needs to be invalidated.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +23,8 @@
 
 /*
  * A pin by a remembered buffer does not count as use for the buffer pool's
- * clock.  So that hot pages stay, every so many pins go the long way.
+ * clock.  So one in so many pins uses ReadBuffer(), to keep hot pages in the
+ * pool.
  */
 #define LONG_WAY	64
 
@@ -33,7 +34,7 @@ static uint32 recent_mask = 0;
 static int	recent_memory = -1; /* the setting it was made for */
 
 /*
- * Raises the error for a page that cannot be what it should be.
+ * Raises the error for a damaged page.
  */
 void
 wh_report_damage(Relation index, BlockNumber block)
@@ -46,8 +47,8 @@ wh_report_damage(Relation index, BlockNumber block)
 }
 
 /*
- * Raises the error for a page, or an index, of a version that we do not know,
- * as after going back to an older release.
+ * Raises the error for a page or an index of an unknown format version, as
+ * after going back to an older release.
  */
 void
 wh_report_version(Relation index, BlockNumber block, int version)
@@ -61,7 +62,8 @@ wh_report_version(Relation index, BlockNumber block, int version)
 }
 
 /*
- * The page in a locked buffer, if it is one of ours; an error otherwise.
+ * Returns the page in a locked buffer.  Raises an error if it is not a page of
+ * this access method, or its header is damaged.
  */
 Page
 wh_check_page(Relation index, Buffer buffer)
@@ -87,7 +89,7 @@ wh_check_page(Relation index, Buffer buffer)
 
 /*
  * Makes the table of buffers, or makes it anew after the setting has changed.
- * Where there is no memory there is no table.
+ * If memory cannot be allocated, there is no table.
  */
 static void
 make_table(void)
@@ -95,7 +97,7 @@ make_table(void)
 	Size		memory = wh_hint_memory * (Size) 1024 / WH_BUFFERS_PART;
 	Size		n = pg_prevpower2_64(memory / sizeof(Buffer));
 
-	/* More than there are buffers would not remember more. */
+	/* A table with more places than the pool has buffers is of no more use. */
 	while (n / 4 > (Size) NBuffers && n > 1024)
 		n /= 2;
 	if (recent != NULL)
@@ -108,7 +110,7 @@ make_table(void)
 }
 
 /*
- * Bytes that remembered buffers take.
+ * The bytes that remembered buffers take.
  */
 Size
 wh_recent_size(void)
@@ -117,7 +119,7 @@ wh_recent_size(void)
 }
 
 /*
- * Pins a block.
+ * Pins a block, which must exist.
  */
 Buffer
 wh_pin(Relation index, BlockNumber block)
@@ -145,7 +147,8 @@ wh_pin(Relation index, BlockNumber block)
 }
 
 /*
- * Pins and locks a block that some page refers to, and checks it.
+ * Pins and locks a block that some page refers to, and checks it.  Raises an
+ * error if it is damaged or behind the end of the file.
  */
 Buffer
 wh_read(Relation index, BlockNumber block, int lockmode)
@@ -166,9 +169,10 @@ wh_read(Relation index, BlockNumber block, int lockmode)
 }
 
 /*
- * A page to use, from the free space map or the end of the file, locked
- * exclusively.  The map is not crash-safe: what it offers is looked at.  A
- * reader that comes upon the block late sees from its bounds what it is.
+ * Returns a page to use, from the free space map or the end of the file,
+ * pinned and locked exclusively.  The map is not crash-safe, so a page from
+ * the map is checked.  A reader that still comes to the old page sees from its
+ * header and bounds that it is another one.
  */
 Buffer
 wh_new_buffer(Relation index)
@@ -199,7 +203,10 @@ wh_new_buffer(Relation index)
 		LockRelationForExtension(index, ExclusiveLock);
 	buffer = ReadBuffer(index, P_NEW);
 
-	/* Locked before VACUUM can count the block and find it unused. */
+	/*
+	 * The page is locked before VACUUM can count the block and find it
+	 * unused.
+	 */
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	if (need_lock)
 		UnlockRelationForExtension(index, ExclusiveLock);

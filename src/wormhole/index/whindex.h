@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whindex.h
- *	  What is known of an index, and its blocks.
+ *	  An index's definition and its blocks.
  *
- * The room offers options and settings, rows as keys and back, what a session
- * caches of an index, blocks that are pinned, locked and checked, new blocks,
- * and the metapage.  It knows pages, but not how they hang together.
+ * The room offers options and settings; keys from rows and rows from keys;
+ * what a session caches of an index; pinning, locking and checking blocks; new
+ * blocks; and the metapage.  It does not know how pages are linked.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,18 +21,19 @@
 #include "utils/rel.h"
 #include "wormhole/page/whpage.h"
 
-/* How values of a key column come back from the key. */
+/* Whether the values of a key column can be had from the key. */
 typedef enum WhDecode
 {
-	WH_DECODE_NEVER,			/* the original is kept */
-	WH_DECODE_VERIFY,			/* ... where decoding gives something else */
+	WH_DECODE_NEVER,			/* a payload has the value */
+	WH_DECODE_VERIFY,			/* a payload has it if decoding would give
+								 * another one */
 	WH_DECODE_ALWAYS
 } WhDecode;
 
-/* The first byte of a column's key where it is not null; see rowkey.c. */
+/* The first byte of a column's key if it is not null; see rowkey.c. */
 #define WH_VALUE_MARK	0x01
 
-/* What is known of an index; in rd_amcache. */
+/* What a session caches of an index, in rd_amcache. */
 typedef struct WhCache
 {
 	RfRowFormat format;
@@ -40,9 +41,9 @@ typedef struct WhCache
 	bool		may_have_payload;
 	uint64		collators;		/* rf_row_collators() */
 
-	/* From the metapage; the root may have got a parent since. */
+	/* From the metapage.  The root may have got a parent since. */
 	bool		have_meta;
-	bool		sorted_otherwise;	/* the collators there are others */
+	bool		sorted_otherwise;	/* the metapage has other collators */
 	uint64		identity;
 	BlockNumber root;
 	uint32		level;

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * whkey.c
- *	  Rows as keys, and back.
+ *	  Keys from rows, and rows from keys.
  *
  * The key columns become one byte string (key/rowkey.h).  An index-only scan
- * wants the values back.  For most types the key is enough, strings under
- * deterministic collations of ICU included (key/codec_icu.c).  Where equality is
- * not identity (numeric 1.0 and 1.00, float -0.0), and for INCLUDE columns,
- * the entry has a payload: an index tuple in which the columns that the key
- * gives are null, without the TID such a tuple begins with.
+ * needs the values back.  For most types the key is enough, strings under
+ * deterministic collations of ICU included (key/codec_icu.c).  If equal values
+ * can differ (numeric 1.0 and 1.00, float -0.0), and for INCLUDE columns, the
+ * entry has a payload.  This is an index tuple without its TID, in which the
+ * columns that the key gives back are null.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,11 +24,11 @@
 #include "utils/uuid.h"
 #include "wormhole/index/whindex.h"
 
-/* What of an index tuple a payload leaves out. */
+/* The beginning of an index tuple that a payload leaves out: the TID. */
 #define PAYLOAD_SKIP	offsetof(IndexTupleData, t_info)
 
 /*
- * How values can be had from keys.
+ * Can values be had from keys under this codec?
  */
 WhDecode
 wh_decode_kind(const RfCodec *codec)
@@ -63,7 +63,8 @@ wh_decode_kind(const RfCodec *codec)
 }
 
 /*
- * Makes what is cached of the index's definition.
+ * Makes the cache of an index's definition.  Raises an error for a column
+ * without a key encoding.
  */
 static WhCache *
 make_cache(Relation index)
@@ -108,8 +109,8 @@ make_cache(Relation index)
 }
 
 /*
- * What is cached of the index.  Gone with the next relcache invalidation, so
- * the pointer is not to be kept where one may be taken in.
+ * The cache of an index.  The next relcache invalidation frees it, so callers
+ * do not keep the pointer where one may be absorbed.
  */
 WhCache *
 wh_cache(Relation index)
@@ -120,7 +121,7 @@ wh_cache(Relation index)
 }
 
 /*
- * A float from the number codec_number.c made of it.
+ * A float from the number that codec_number.c made of it.
  */
 static float8
 decode_float8(uint64 bits)
@@ -192,8 +193,9 @@ decode_string(Oid type, const char *string, uint32 len)
 }
 
 /*
- * A value from its key, where that says it all.  What is passed by reference
- * is palloc'd, or, of fixed length, may be in the key.
+ * A value from its key, under a codec that is not WH_DECODE_NEVER.  A value
+ * passed by reference is palloc'd or, if of fixed length, may point into the
+ * key.
  */
 Datum
 wh_decode_value(const RfCodec *codec, const RfKey *key)
@@ -262,7 +264,8 @@ survives(const RfCodec *codec, WhDecode kind, Datum value)
 }
 
 /*
- * Appends what the key does not give to an empty payload.
+ * Appends the values that the key does not give back to an empty payload.  It
+ * stays empty if there are none.
  */
 static void
 encode_payload(Relation index, const Datum *values, const bool *isnull,
@@ -295,7 +298,7 @@ encode_payload(Relation index, const Datum *values, const bool *isnull,
 }
 
 /*
- * Encodes a row into a key and a payload, both empty buffers.
+ * Encodes a row into a key and a payload.  Both buffers are empty before.
  */
 void
 wh_encode(Relation index, const Datum *values, const bool *isnull,
@@ -307,8 +310,9 @@ wh_encode(Relation index, const Datum *values, const bool *isnull,
 }
 
 /*
- * All columns' values from a key and a payload.  What is passed by reference
- * is palloc'd.
+ * Decodes the values of all columns from a key and a payload, or NULL.  Values
+ * passed by reference are palloc'd, or may point into the key (see
+ * wh_decode_value()).
  */
 void
 wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
@@ -353,7 +357,7 @@ wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
 }
 
 /*
- * Refuses what is too large for a page.
+ * Raises an error for an entry that is too large for a page.
  */
 void
 wh_check_size(Relation index, Relation heap, int key_len, int payload_len)

@@ -3,9 +3,9 @@
  * whmeta.c
  *	  The metapage.
  *
- * It says where the root is, and how keys were made when the index was built.
- * A session keeps what it read there (WhCache) as long as that is good enough
- * to begin a descent with.
+ * It has the root's block, and tells how keys were made when the index was
+ * built.  A session caches what it read there (WhCache) as long as a descent
+ * can begin with it.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,8 @@
 #include "wormhole/index/whindex.h"
 
 /*
- * Checks that the metapage is one of this version and of these columns.
+ * Raises an error unless the metapage has this format version and these
+ * columns' encodings.
  */
 static void
 check_meta(Relation index, Page page)
@@ -43,7 +44,8 @@ check_meta(Relation index, Page page)
 }
 
 /*
- * Brings what is cached of the metapage up to date.  Locks it for a moment.
+ * Brings the cache of the metapage up to date.  Takes and releases a share
+ * lock on the metapage.
  */
 void
 wh_read_meta(Relation index)
@@ -62,8 +64,8 @@ wh_read_meta(Relation index)
 }
 
 /*
- * Would the keys of strings sort in another way now than when the index was
- * built?  ICU sorts by other rules after an upgrade, or on this standby.
+ * Do strings have other keys now than when the index was built?  ICU may sort
+ * by other rules after an upgrade, or on this standby.  May read the metapage.
  */
 bool
 wh_sorted_otherwise(Relation index)
@@ -76,8 +78,8 @@ wh_sorted_otherwise(Relation index)
 }
 
 /*
- * Then nothing can be found in it, and nothing put into it.  (VACUUM can go on:
- * it makes no keys.)
+ * Raises an error if wh_sorted_otherwise(): then entries can be neither found
+ * nor inserted.  (VACUUM does not call this: it makes no keys.)
  */
 void
 wh_check_collators(Relation index)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * whoptions.c
- *	  WITH options, settings, and what an index may be defined on.
+ *	  WITH options, settings, and which columns an index may have.
  *
  *-------------------------------------------------------------------------
  */
@@ -92,8 +92,9 @@ wh_index_options(Relation index)
 }
 
 /*
- * Refuses collations whose order we cannot give to keys, and says of
- * a new unique index what the server will not do with it.
+ * Raises an error for collations whose order keys cannot have.  Tells of a new
+ * unique index that ON CONFLICT will not work, if the server does not support
+ * it.
  */
 void
 wh_check_definition(Relation index, IndexInfo *index_info)

@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * whgap.c
- *	  Gaps between the slots of a leaf, so that inserts move few of them.
+ *	  Gaps between the slots of a leaf, so that inserts move few slots.
  *
- * An insert has to log the slots that it moves.  From its place to the end of
- * a full leaf these are 1.6 kB on the average.  So leaves that are inserted
- * into get gaps among their slots, and an insert moves only the slots between
- * its place and the nearest gap.
+ * An insert must log the slots that it moves.  From its place to the end of a
+ * full leaf these are 1.6 kB on average.  So inserts spread gaps among the
+ * slots of a leaf, and an insert moves only the slots between its place and
+ * the nearest gap.
  *
- * A gap is a copy of the slot before it, marked WH_GAP.  Slots remain in order,
- * and a search, which returns the first of equal slots, never returns a gap.
- * Code that goes through slots one by one has to leave gaps out.  The first
- * slot of a page is never a gap.  Pages are written without gaps; directory
- * pages never have any.
+ * A gap is a copy of the slot before it, with the flag WH_GAP.  So slots stay
+ * in order, and a search, which returns the first of equal slots, never
+ * returns a gap.  Code that walks slots one by one must leave out gaps.  The
+ * first slot of a page is never a gap.  Code that rewrites a page leaves no
+ * gaps.  Directory pages never have any.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,10 +20,13 @@
 
 #include "wormhole/page/whpage.h"
 
-/* Gaps are spread again where the next one is further than this. */
+/* Gaps are spread anew if an insert has moved more slots than this. */
 #define MOST_MOVED		32
 
-/* So many of them, where there is room for as many entries. */
+/*
+ * The most gaps that are spread, and the least: room for fewer entries gets
+ * none.
+ */
 #define MOST_GAPS		64
 #define LEAST_GAPS		8
 
@@ -56,7 +59,7 @@ wh_entries_before(Page page, int at)
 }
 
 /*
- * Is there room for an entry of this size in a leaf, as it is?
+ * Does a leaf have room for an entry of this size, without being rewritten?
  */
 bool
 wh_leaf_has_room(Page page, int size)
@@ -71,8 +74,8 @@ wh_leaf_has_room(Page page, int size)
 }
 
 /*
- * The gap to use for an insert at a place: the nearest, or else where a slot
- * can be appended.
+ * The gap to use for an insert at a place: the nearest one or, if there is
+ * none, the place behind the last slot.
  */
 static int
 nearest_gap(Page page, int at)
@@ -95,8 +98,8 @@ nearest_gap(Page page, int at)
 }
 
 /*
- * Replaces the gaps of a leaf by so many evenly spread ones.  There must be
- * room for them.
+ * Replaces the gaps of a leaf by so many new ones, spread evenly.  There must
+ * be room for them.
  */
 static void
 spread_gaps(Page page, int ngaps)
@@ -126,7 +129,7 @@ spread_gaps(Page page, int ngaps)
 	header->nslots = to;
 	((PageHeader) page)->pd_lower = header->slots_off + to * sizeof(WhSlot);
 
-	/* What no slot takes any more is zero, as replay leaves it. */
+	/* Bytes that no slot uses any more are set to zero, as in replay. */
 	if (((PageHeader) page)->pd_lower < end)
 		memset((char *) page + ((PageHeader) page)->pd_lower, 0,
 			   end - ((PageHeader) page)->pd_lower);
@@ -134,8 +137,8 @@ spread_gaps(Page page, int ngaps)
 
 /*
  * Inserts an item into a leaf that has room for it, at a slot that a search
- * returned.  Slots [*first, *last) are those that changed.  Allocates nothing,
- * raises nothing.
+ * returned.  Sets [*first, *last) to the slots that changed.  Allocates no
+ * memory and raises no error.
  */
 void
 wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
@@ -147,7 +150,7 @@ wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
 
 	if (gap < at)
 	{
-		/* The slots between move to the left, and the entry is before at. */
+		/* The slots between move to the left.  The entry is before slot at. */
 		memmove(&slots[gap], &slots[gap + 1],
 				(at - 1 - gap) * sizeof(WhSlot));
 		*first = gap;
@@ -169,7 +172,10 @@ wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
 	if (*last - *first <= MOST_MOVED)
 		return;
 
-	/* Room for as many entries, with the gaps there are. */
+	/*
+	 * As many gaps as entries of this size fit, the space of the present gaps
+	 * included.
+	 */
 	n = wh_page_space(page) + sizeof(WhSlot) *
 		(header->nslots - wh_entries_before(page, header->nslots));
 	n = Min(n / (wh_item_size(item) + (int) sizeof(WhSlot)), MOST_GAPS);

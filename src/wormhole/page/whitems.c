@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whitems.c
- *	  All entries of a page as a list: what rewrites pages works on this.
+ *	  All entries of a page as a list, for code that rewrites pages.
  *
- * A list is loaded from a page and points into it, so the page must stay as it
- * is until the list is stored elsewhere.  Keys are kept behind the prefix the
- * page had; storing adapts them to the prefix of the new page.
+ * A list is loaded from a page and points into it, so the page must not change
+ * until the list is stored elsewhere.  Its keys lack the prefix of the old
+ * page.  Storing adapts them to the prefix of the new page.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,7 @@
 
 #include "wormhole/page/whpage.h"
 
-/* Keys put together, and the TIDs of merged lists. */
+/* Bytes for keys put together, and for the TIDs of merged lists. */
 #define ITEMS_SPACE		(4 * BLCKSZ)
 
 /*
@@ -35,7 +35,7 @@ wh_items_end(WhItemSet *set)
 }
 
 /*
- * Takes space for something put together.
+ * Takes so many bytes from the list's space.
  */
 static void *
 take_space(WhItemSet *set, int size)
@@ -118,8 +118,8 @@ wh_items_remove(WhItemSet *set, int at)
 }
 
 /*
- * Can two neighbouring entries become one list of TIDs?  Not where one keeps
- * values of its own, and not the dead with the living.
+ * Can two neighbouring entries become one list of TIDs?  They must have the
+ * same key and no payload, and both be marked dead or neither.
  */
 static bool
 can_merge(const WhItem *a, const WhItem *b)
@@ -130,7 +130,7 @@ can_merge(const WhItem *a, const WhItem *b)
 }
 
 /*
- * Makes one entry of the given ones, which have one key.
+ * Merges the items [from, to), which have the same key, into one.
  */
 static void
 merge_items(WhItemSet *set, int from, int to, int ntids, WhItem *result)
@@ -151,7 +151,7 @@ merge_items(WhItemSet *set, int from, int to, int ntids, WhItem *result)
 
 /*
  * Merges leaf entries of equal keys into lists of at most WH_MAX_POSTING TIDs.
- * False where there were none to merge.
+ * False if there were none to merge.
  */
 bool
 wh_items_merge(WhItemSet *set)
@@ -180,7 +180,7 @@ wh_items_merge(WhItemSet *set)
 }
 
 /*
- * The prefix a page with these bounds has; the same as wh_init_page() finds.
+ * The length of the prefix of a page with these bounds, as in wh_init_page().
  */
 static int
 new_prefix(const WhBounds *bounds)
@@ -197,8 +197,8 @@ new_prefix(const WhBounds *bounds)
 }
 
 /*
- * The space items [from, to) take on a page with these bounds, of
- * WH_PAGE_CONTENT; more than that where they do not fit.
+ * The bytes that items [from, to) and these bounds take on a page.  If it is
+ * more than WH_PAGE_CONTENT, they do not fit.
  */
 int
 wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
@@ -222,7 +222,7 @@ wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
 }
 
 /*
- * The whole key of an item, with its first TID, put together in the space.
+ * Puts together the whole key of an item, with its first TID, in space.
  */
 void
 wh_items_key(const WhItemSet *set, int at, WhKey *key, uint8 *space)
@@ -240,7 +240,7 @@ wh_items_key(const WhItemSet *set, int at, WhKey *key, uint8 *space)
 
 /*
  * Initializes a page with these bounds and puts items [from, to) on it.  Level
- * and identity are those the page has; prev, next and flags are to be set.
+ * and identity of the page stay.  The caller sets prev, next and flags.
  */
 void
 wh_items_store(const WhItemSet *set, int from, int to, Page page,
@@ -258,7 +258,7 @@ wh_items_store(const WhItemSet *set, int from, int to, Page page,
 
 		if (item.child != InvalidBlockNumber && i == from)
 		{
-			/* It begins where the page does. */
+			/* The first child has no anchor: it begins where the page does. */
 			item.len = item.ntids = 0;
 			item.flags = 0;
 		}
@@ -281,8 +281,8 @@ wh_items_store(const WhItemSet *set, int from, int to, Page page,
 }
 
 /*
- * Puts all items on a page with these bounds.  Its links stay, and whether its
- * split is incomplete.  The items must not point into it.
+ * Rewrites a page with these bounds and all items.  Its links and
+ * WH_INCOMPLETE_SPLIT stay.  The items must not point into the page.
  */
 void
 wh_items_rewrite(const WhItemSet *set, Page page, const WhBounds *bounds)

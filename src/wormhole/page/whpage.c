@@ -3,16 +3,15 @@
  * whpage.c
  *	  Pages of a wormhole index: bounds, search, single entries.
  *
- * A page knows the range of positions it is for: from its low bound up to, not
- * including, its high bound.  What the two bounds have in common at the front,
- * every key between them has as well; this prefix is stored once, and an
- * insert can never shorten it.  Behind it the next four bytes of each key are
- * in the slot itself, as a number.  A search compares these numbers, beginning
- * where interpolation between the bounds' own numbers expects the key, so that
- * even in a page that is in no cache it touches two or three lines.  (The
- * Wormhole paper has hash tags for point lookups here, section 3.2; numbers in
- * key order serve ranges and inserts as well, and take no space, as they need
- * not be stored again with the key.)
+ * A page stores the range of positions it is for: from its low bound up to,
+ * not including, its high bound.  Every key between the bounds begins with the
+ * prefix that the bounds share.  This prefix is stored once, and an insert can
+ * never shorten it.  The four bytes of each key behind it are in the slot
+ * itself, as a number.  A search compares these numbers.  It begins where
+ * interpolation between the bounds' own numbers expects the key.  So it reads
+ * two or three cache lines.  (The Wormhole paper has hash tags for point
+ * lookups, section 3.2.  Numbers in key order also serve ranges and inserts.
+ * They take no space, since their bytes are not stored again with the key.)
  *
  * Nothing here locks: callers hold at least a share lock.
  *
@@ -23,7 +22,7 @@
 #include "port/pg_bswap.h"
 #include "wormhole/page/whpage.h"
 
-/* A key without the prefix of a page. */
+/* The rest of a key behind the prefix of a page. */
 typedef struct WhRest
 {
 	const uint8 *data;
@@ -51,7 +50,7 @@ rest_head(const uint8 *data, int len)
 }
 
 /*
- * TIDs in pages are not aligned.
+ * Compares TIDs; in pages they are not aligned.
  */
 static inline int
 compare_tids(const ItemPointerData *a, const ItemPointerData *b)
@@ -65,7 +64,7 @@ compare_tids(const ItemPointerData *a, const ItemPointerData *b)
 }
 
 /*
- * No TID comes before all TIDs.
+ * Compares TIDs that may be NULL; NULL comes before all TIDs.
  */
 static inline int
 compare_optional_tids(const ItemPointerData *a, const ItemPointerData *b)
@@ -76,7 +75,7 @@ compare_optional_tids(const ItemPointerData *a, const ItemPointerData *b)
 }
 
 /*
- * Byte strings, a prefix before its extensions.
+ * Compares byte strings; a prefix comes before its extensions.
  */
 static inline int
 compare_bytes(const uint8 *a, int alen, const uint8 *b, int blen)
@@ -101,7 +100,7 @@ wh_compare_keys(const WhKey *a, const WhKey *b)
 }
 
 /*
- * Where the parts of the bounds are.
+ * The parts of the bounds in a page.
  */
 static inline const uint8 *
 low_rest(Page page)
@@ -137,7 +136,8 @@ high_tid(Page page)
 }
 
 /*
- * A key's rest behind the page's prefix, which it is known to have.
+ * Sets *rest to a key's rest.  The key is known to begin with the page's
+ * prefix.
  */
 static inline void
 take_rest(Page page, const WhKey *key, WhRest *rest)
@@ -198,7 +198,7 @@ wh_page_side(Page page, const WhKey *key, WhSide side)
 }
 
 /*
- * What follows the key in an entry.
+ * The part of an entry behind the tail of its key.
  */
 static inline const uint8 *
 slot_body(Page page, const WhSlot *slot)
@@ -225,7 +225,7 @@ wh_slot_tids(Page page, const WhSlot *slot, const ItemPointerData **tids)
 }
 
 /*
- * Compares the keys of an entry and a rest.
+ * Compares the key of an entry with a rest, without TIDs.
  */
 static inline int
 compare_slot_key(Page page, const WhSlot *slot, const WhRest *rest)
@@ -245,7 +245,7 @@ compare_slot_key(Page page, const WhSlot *slot, const WhRest *rest)
 }
 
 /*
- * Compares an entry (of several TIDs, the first) with a position.
+ * Compares an entry with a position.  Of a list of TIDs the first counts.
  */
 static inline int
 compare_slot(Page page, const WhSlot *slot, const WhRest *rest)
@@ -266,8 +266,8 @@ compare_slot(Page page, const WhSlot *slot, const WhRest *rest)
 }
 
 /*
- * Is this the key of the entry, whatever its TIDs?  The key may be one of
- * another page.
+ * Does the entry have this key, whatever its TIDs?  The key need not be within
+ * the page's bounds.
  */
 bool
 wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key)
@@ -283,7 +283,7 @@ wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key)
 }
 
 /*
- * Where a key with this head should be if keys were spread evenly.
+ * The slot where a key with this head would be if keys were spread evenly.
  */
 static inline int
 interpolate(WhHeader header, uint32 head)
@@ -298,8 +298,8 @@ interpolate(WhHeader header, uint32 head)
 }
 
 /*
- * Narrows the slots [*first, *last) to the ones where those with smaller heads
- * end, in steps that grow with the distance from the expected one.
+ * Narrows [*first, *last) to a range that contains the first slot whose head
+ * is not smaller, in steps that grow with the distance from guess.
  */
 static inline void
 gallop(const WhSlot *slots, int guess, uint32 head, int *first, int *last)
@@ -345,7 +345,7 @@ gallop(const WhSlot *slots, int guess, uint32 head, int *first, int *last)
 }
 
 /*
- * The first slot from the given one on whose entry is not before the key.
+ * The first slot, from the given one on, whose entry is not before the key.
  */
 static int
 search_from(Page page, const WhRest *rest, int first)
@@ -357,7 +357,7 @@ search_from(Page page, const WhRest *rest, int first)
 	if (first >= last)
 		return first;
 
-	/* Here the numbers alone decide ... */
+	/* First search by the heads alone. */
 	gallop(slots, Max(first, interpolate(header, rest->head)), rest->head,
 		   &first, &last);
 	while (first < last)
@@ -370,7 +370,7 @@ search_from(Page page, const WhRest *rest, int first)
 			last = middle;
 	}
 
-	/* ... and here the rest of the key, among equal ones. */
+	/* Among equal heads the rest of the key decides. */
 	last = first;
 	for (int step = 1; last < header->nslots; step *= 2)
 	{
@@ -406,9 +406,10 @@ wh_page_search(Page page, const WhKey *key)
 }
 
 /*
- * The slot of the child to follow to a position of this directory page: the
- * last whose anchor is at (or, WH_BEFORE, before) the position.  The first
- * slot has no anchor of its own, it begins where the page does.
+ * The slot of the child to follow to a position on this directory page.  It is
+ * the last slot whose anchor is at or before the position; under WH_BEFORE,
+ * before it.  The first slot has no anchor: its child begins where the page
+ * does.
  */
 int
 wh_page_child_slot(Page page, const WhKey *key, WhSide side)
@@ -443,7 +444,7 @@ wh_slot_child(Page page, const WhSlot *slot)
 }
 
 /*
- * The values an entry keeps beside its key; NULL for none.
+ * The payload of an entry, and its length; NULL if it has none.
  */
 const uint8 *
 wh_slot_payload(Page page, const WhSlot *slot, int *len)
@@ -460,8 +461,8 @@ wh_slot_payload(Page page, const WhSlot *slot, int *len)
 }
 
 /*
- * Copies an entry's key behind the page's prefix; returns its length.  There
- * must be room for WH_HEAD bytes more than the key has.
+ * Copies the rest of an entry's key; returns its length.  There must be room
+ * for WH_HEAD bytes more than the rest has.
  */
 int
 wh_slot_key(Page page, const WhSlot *slot, uint8 *key)
@@ -474,7 +475,7 @@ wh_slot_key(Page page, const WhSlot *slot, uint8 *key)
 }
 
 /*
- * Puts one bound together; returns the space after it.
+ * Puts one bound together in space; returns the space behind it.
  */
 static uint8 *
 assemble_bound(Page page, const uint8 *rest, int len,
@@ -493,7 +494,8 @@ assemble_bound(Page page, const uint8 *rest, int len,
 }
 
 /*
- * The page's bounds as keys, copied to space of WH_BOUNDS_SPACE bytes.
+ * Sets *bounds to the page's bounds as keys, copied to space of
+ * WH_BOUNDS_SPACE bytes.
  */
 void
 wh_page_bounds(Page page, WhBounds *bounds, uint8 *space)
@@ -543,7 +545,8 @@ bounds_prefix(const WhBounds *bounds)
 }
 
 /*
- * Initializes a page without entries, links or flags other than its bounds'.
+ * Initializes a page with these bounds, without entries and links.  Its only
+ * flags are those of its bounds.
  */
 void
 wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
@@ -585,7 +588,7 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 }
 
 /*
- * The space an item takes beside its slot.
+ * The bytes that an item takes besides its slot.
  */
 int
 wh_item_size(const WhItem *item)
@@ -603,7 +606,7 @@ wh_item_size(const WhItem *item)
 }
 
 /*
- * The space between slots and entries.
+ * The free bytes between slots and entries.
  */
 int
 wh_page_space(Page page)
@@ -612,7 +615,7 @@ wh_page_space(Page page)
 }
 
 /*
- * Writes what belongs to an item outside its slot.
+ * Writes the part of an item that is outside of its slot.
  */
 static void
 put_entry(uint8 *to, const WhItem *item)
@@ -647,8 +650,8 @@ put_entry(uint8 *to, const WhItem *item)
 }
 
 /*
- * Puts an item, whose rest is behind this page's prefix, at a slot, moving the
- * slots from there on.  There must be room.
+ * Inserts an item at a slot, and moves the slots from there on.  The item's
+ * rest is that behind this page's prefix.  There must be room.
  */
 void
 wh_page_insert(Page page, int at, const WhItem *item)
@@ -665,8 +668,8 @@ wh_page_insert(Page page, int at, const WhItem *item)
 }
 
 /*
- * Puts an item, whose rest is behind this page's prefix, into a slot that has
- * been made free.  There must be room.
+ * Puts an item into a slot that the caller has made free.  The item's rest is
+ * that behind this page's prefix.  There must be room.
  */
 void
 wh_page_put(Page page, int at, const WhItem *item)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whpage.h
- *	  The lowest room of the wormhole index: what is on a page.
+ *	  The lowest room of the wormhole index: the content of a page.
  *
- * It offers the layout, the search for a position in a page, reading an entry,
- * changing a page, and what each change needs in the WAL.  It knows nothing
- * of other pages than the one it is given, and takes no locks.
+ * It offers the layout of a page, the search for a position, reading an entry,
+ * changing a page, and logging the change.  Its functions work on the page
+ * they are given, and take no locks.
  *
  * An index is a metapage (block 0), a list of leaves in key order and, above
  * them, the anchor directory: pages of (anchor, child) in the same form.  All
@@ -25,23 +25,23 @@
 #include "utils/relcache.h"
 
 #define WH_META_BLKNO		0
-#define WH_FIRST_LEAF		1	/* the leftmost leaf, for ever */
+#define WH_FIRST_LEAF		1	/* always the leftmost leaf */
 #define WH_MAGIC			0x574f524d
 #define WH_FORMAT_VERSION	1
 #define WH_PAGE_ID			0xFF96
 
 /*
- * The longest key with what belongs to it on the page: two bounds and one
- * entry of this size always fit on one page.
+ * The most bytes of a key and its payload: two bounds and one entry of this
+ * size always fit on one page.
  */
 #define WH_MAX_ENTRY		2680
 
 #define WH_MAX_LEVEL		60
 
 /*
- * The header of every page, the metapage's included.  With the fields of
- * PageHeaderData it fills one line of the cache: enough to tell whether a key
- * belongs here in nearly all cases.
+ * The header of every page, the metapage's included.  With PageHeaderData it
+ * fills one cache line.  In nearly all cases the header is enough to tell
+ * whether a key is on the page.
  */
 typedef struct WhHeaderData
 {
@@ -70,17 +70,18 @@ typedef WhHeaderData *WhHeader;
 /* WhHeaderData.flags */
 #define WH_META				0x0001
 #define WH_DELETED			0x0002	/* empty and out of the list */
-#define WH_INCOMPLETE_SPLIT	0x0004	/* the right half has no anchor above */
+#define WH_INCOMPLETE_SPLIT	0x0004	/* the right neighbour may have no anchor
+									 * in the directory */
 #define WH_RIGHTMOST		0x0008	/* no high bound */
 #define WH_LOW_TID			0x0010	/* a TID follows the low bound */
 #define WH_HIGH_TID			0x0020
-#define WH_KILLED			0x0040	/* entries marked dead since the last
-									 * record */
+#define WH_KILLED			0x0040	/* entries were marked dead since the last
+									 * WAL record */
 
 /*
- * One for each entry, in key order.  head is the first four bytes of the key
- * behind the page's prefix, the first the most significant, short ones padded
- * with zeros; the rest of the key is at off.
+ * There is one for each entry, in key order.  head has the first four bytes of
+ * the key behind the page's prefix as a number, the first the most
+ * significant, padded with zeros.  The rest of the key, its tail, is at off.
  */
 typedef struct WhSlot
 {
@@ -94,7 +95,8 @@ typedef struct WhSlot
 #define WH_LEN_MASK			0x0FFF
 #define WH_DEAD				0x1000	/* leaf: all its rows are dead to all */
 #define WH_POSTING			0x2000	/* leaf: a list of TIDs */
-#define WH_PAYLOAD			0x4000	/* leaf: values that are not in the key */
+#define WH_PAYLOAD			0x4000	/* leaf: has values that the key does not
+									 * give back */
 #define WH_ANCHOR_TID		0x8000	/* directory: the anchor has a TID */
 #define WH_GAP				0x8000	/* leaf: no entry, see whgap.c */
 
@@ -106,9 +108,9 @@ typedef struct WhSlot
 #define WhTail(page, slot)	((uint8 *) (page) + (slot)->off)
 
 /*
- * Copies the tail of a key, or as little.  As the compiler knows that there are
- * less than 4,096 bytes, it would turn memcpy() into an instruction that takes
- * longer to begin than most tails to copy.
+ * Copies the tail of a key, or as few bytes.  The compiler knows that there
+ * are less than 4,096 bytes.  So it would turn memcpy() into an instruction
+ * that takes longer to start than most copies take.
  */
 static inline void
 wh_copy_short(uint8 *to, const uint8 *from, int len)
@@ -132,7 +134,7 @@ wh_copy_short(uint8 *to, const uint8 *from, int len)
 /* TIDs of one posting list. */
 #define WH_MAX_POSTING		200
 
-/* The most entries and TIDs a page can have. */
+/* The most entries and TIDs that a page can have. */
 #define WH_MAX_ENTRIES \
 	(WH_PAGE_CONTENT / (sizeof(WhSlot) + sizeof(BlockNumber)))
 #define WH_MAX_TIDS			(WH_PAGE_CONTENT / sizeof(ItemPointerData))
@@ -153,8 +155,9 @@ typedef struct WhMetaData
 	((WhMetaData *) ((char *) (page) + MAXALIGN(sizeof(WhHeaderData))))
 
 /*
- * A position in key order: before the first entry whose key is data, or, with
- * a TID, before the entry of that key and TID.
+ * A position in key order: before the first entry whose key is data, or begins
+ * with it; with a TID, before the entry of that key and TID.  data NULL:
+ * behind all entries.
  */
 typedef struct WhKey
 {
@@ -167,12 +170,13 @@ typedef struct WhKey
 /* An entry taken off a page or to be put on one. */
 typedef struct WhItem
 {
-	const uint8 *rest;			/* key behind the set's prefix */
+	const uint8 *rest;			/* key without the set's prefix */
 	uint16		len;
 	uint16		flags;			/* of WhSlot.info */
 	uint16		ntids;
 	uint16		payload_len;
-	const ItemPointerData *tids;	/* leaf, and WH_ANCHOR_TID; unaligned */
+	const ItemPointerData *tids;	/* of leaves, and of WH_ANCHOR_TID; not
+									 * aligned */
 	const uint8 *payload;
 	BlockNumber child;			/* directory */
 } WhItem;
@@ -183,7 +187,8 @@ typedef struct WhItemSet
 	int			prefix_len;
 	int			n;
 	WhItem	   *items;			/* room for WH_MAX_ENTRIES + 2 */
-	char	   *space;			/* heads and tails put together */
+	char	   *space;			/* keys put together from heads and tails, and
+								 * merged TIDs */
 	int			used;
 } WhItemSet;
 
@@ -195,7 +200,7 @@ typedef struct WhBounds
 	bool		rightmost;
 } WhBounds;
 
-/* Which page of a level is meant by a position. */
+/* Which page of a level a position means. */
 typedef enum WhSide
 {
 	WH_AT,						/* low <= position < high */
@@ -221,7 +226,7 @@ extern int	wh_page_space(Page page);
 extern void wh_page_insert(Page page, int at, const WhItem *item);
 extern void wh_page_put(Page page, int at, const WhItem *item);
 
-/* Space for the two bounds of a page, prefixes included. */
+/* Bytes that the two bounds of a page need, prefixes included. */
 #define WH_BOUNDS_SPACE		(2 * BLCKSZ)
 
 /* whgap.c */

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * whwal.c
- *	  Changes of pages in the WAL.
+ *	  WAL records of changes to pages.
  *
- * All but one of them are records of generic WAL that core puts together
- * (wh_register).  The exception is the insert of one entry.  There the change is
- * known exactly, so it is made in place, and core/record.c is told what it was.
- * Between pd_lower and pd_upper replay leaves zeros, as there are here: entries are
- * only ever removed by rewriting the page.
+ * All but one are records of generic WAL that core puts together
+ * (wh_register).  The exception is the insert of one entry: its change is
+ * known exactly, so the page is changed in place, and core/record.c is told
+ * which bytes changed.  Replay sets the bytes between pd_lower and pd_upper to
+ * zero.  They are zero here, too: entries are only removed by rewriting the
+ * page.
  *
  * Scans mark entries dead without WAL (scan/whkill.c) and then set WH_KILLED.
  * The next record of such a page has all its slots, so that replay makes the
@@ -24,7 +25,8 @@
 #include "wormhole/page/whpage.h"
 
 /*
- * Inserts an item into a leaf's page.  The stretches are what that changes.
+ * Inserts an item into a leaf's page.  Sets stretches to the bytes that it
+ * changes.
  */
 static void
 insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
@@ -52,7 +54,8 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 }
 
 /*
- * Inserts an item into a leaf, locked exclusively, where there is room for it.
+ * Inserts an item into a leaf that has room for it, and logs it.  The leaf is
+ * locked exclusively, and stays locked.
  */
 void
 wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
@@ -76,7 +79,8 @@ wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 }
 
 /*
- * Registers a page for a generic WAL record, with all its marks.
+ * Registers a page for a generic WAL record; as a full image if entries were
+ * marked dead since its last record.  The buffer is locked exclusively.
  */
 Page
 wh_register(GenericXLogState *state, Buffer buffer)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whbatch.c
- *	  What a scan copies from a leaf at once.
+ *	  Copying entries of a leaf for a scan.
  *
- * A batch is a copy of all there was between two positions of a leaf, so the
- * leaf need not stay locked while its entries are returned.  A batch may keep
- * the leaf pinned (see whscan.c).
+ * A batch is a copy of all entries between two positions of a leaf, so the
+ * leaf need not stay locked while they are returned.  A batch may keep the
+ * leaf pinned (see whscan.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -14,11 +14,14 @@
 #include "utils/memutils.h"
 #include "wormhole/scan/whscan_impl.h"
 
-/* From this part of a page's slots on, all its entries are copied at once. */
+/*
+ * If a batch has more than this part of a page's slots, all of the page's
+ * entries are copied at once.
+ */
 #define BULK_PART	8
 
 /*
- * Prepares a batch.
+ * Allocates a batch's memory.
  */
 void
 wh_batch_init(WhBatch *batch)
@@ -35,7 +38,7 @@ wh_batch_init(WhBatch *batch)
 }
 
 /*
- * Gives a batch's memory back, if it has any.
+ * Frees a batch's memory, if it has any.
  */
 void
 wh_batch_free(WhBatch *batch)
@@ -45,7 +48,8 @@ wh_batch_free(WhBatch *batch)
 }
 
 /*
- * Marks what the scan found dead in a batch's leaf, and lets go of it.
+ * Marks entries that the scan found dead in a batch's leaf, and releases its
+ * pin.  The batch is then not valid.
  */
 void
 wh_batch_release(Relation index, WhBatch *batch)
@@ -122,7 +126,7 @@ passes_filters(IndexScanDesc scan, Page page, const WhSlot *slot)
 }
 
 /*
- * Refuses what no page can have.
+ * Raises the error for an entry that no page can have.
  */
 static void
 page_is_damaged(Relation index, Buffer buffer)
@@ -135,9 +139,8 @@ page_is_damaged(Relation index, Buffer buffer)
 }
 
 /*
- * Copies an entry (of a list of TIDs, only the key) to the batch's space;
- * returns where it is there, or -1 where a damaged page has more than a page
- * can have.
+ * Copies an entry to the batch's space; of a list of TIDs only the key.
+ * Returns its place there, or -1 if the entries of a damaged page do not fit.
  */
 static int
 copy_entry(WhBatch *batch, Page page, const WhSlot *slot)
@@ -168,7 +171,8 @@ copy_all_entries(WhBatch *batch, Page page)
 }
 
 /*
- * Appends the rows of the entries [at, end) of a leaf to the batch.
+ * Fills the batch's items with the rows of the entries [at, end) of a locked
+ * leaf.  Raises an error for damaged entries.
  */
 static void
 add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
@@ -216,15 +220,16 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 }
 
 /*
- * Fills the batch from a leaf, locked and pinned, which belongs to where the
- * batch begins or, going backward, ends; unlocks it.
+ * Fills the batch from a locked and pinned leaf: that of batch->lo or, in a
+ * backward scan, of batch->hi.  Unlocks it, and releases the pin unless the
+ * batch keeps it.
  *
- * A batch begins and ends at bounds of its range, which have no TIDs, or of
- * the leaf as it was read.  Could a list of TIDs reach across such a bound by
- * the time the next batch is read?  Leaves only ever get entries of another
- * one by deleting that, and it was empty.  So a list with TIDs on both sides
- * has only rows of later inserts on the far side, which no snapshot of the scan
- * sees.  The list counts as being where its first TID is.
+ * A batch begins and ends at bounds of its range, which have no TIDs, or at
+ * bounds that the leaf had when it was read.  When the next batch is read, a
+ * list of TIDs may reach across such a bound.  A leaf takes over the range of
+ * another leaf only if VACUUM deletes that one, which was empty.  So the
+ * list's TIDs on the far side are of rows inserted later, which the scan's
+ * snapshot does not see.  The list counts as being where its first TID is.
  */
 void
 wh_batch_fill(IndexScanDesc scan, Buffer buffer)

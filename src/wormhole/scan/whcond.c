@@ -5,11 +5,11 @@
  *
  * The conditions on each column become a set of keys of the column.  As long
  * as the first columns are asked for single values, each combination of these
- * is a prefix of rows' keys.  The ranges of the next column are then ranges of
- * rows behind each prefix.  So "a IN (1, 5) AND b > 3" is two ranges, in key
- * order and disjoint: no row is returned twice, and rows come in the order of
- * the index.  Conditions on later columns are filters: each key's part for the
- * column is compared with them, as bytes.
+ * values is a prefix of rows' keys.  The ranges of the next column are then
+ * ranges behind each prefix.  So "a IN (1, 5) AND b > 3" is two ranges.
+ * Ranges are in key order and disjoint: no row is returned twice, and rows
+ * come in the order of the index.  Conditions on later columns are filters:
+ * each key's part for the column is compared with them, as bytes.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@
 #include "utils/timestamp.h"
 #include "wormhole/scan/whscan_impl.h"
 
-/* More ranges than these are not made of a scan's conditions. */
+/* The most ranges that are made of a scan's conditions. */
 #define MAX_RANGES	10000
 
 /* The conditions on one column. */
@@ -36,9 +36,10 @@ typedef struct ColumnSet
 } ColumnSet;
 
 /*
- * timestamp and date against timestamptz depend on the time zone, which moves
- * an instant by less than two days.  The range is widened by that; the rows
- * are to be rechecked.
+ * The keys that may satisfy a comparison of timestamp or date with
+ * timestamptz; NULL if there is no such set.  It depends on the time zone,
+ * which moves an instant by less than two days.  So the range is widened by
+ * two days, and the caller has rows rechecked.
  */
 static RfKeySet *
 widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
@@ -64,7 +65,7 @@ widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
 		instant > END_TIMESTAMP - 4 * USECS_PER_DAY)
 		return NULL;
 
-	/* The column's own type, in which dates are whole days. */
+	/* Bounds are of the column's own type; those of dates are timestamps. */
 	type = codec->type == DATEOID ? TIMESTAMPOID : codec->type;
 	for (int i = 0; i < 2; i++)
 	{
@@ -84,7 +85,8 @@ widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
 }
 
 /*
- * The keys that satisfy a comparison with one value.
+ * The keys that satisfy a comparison with one value.  *recheck is set if there
+ * may be others among them.
  */
 static RfKeySet *
 comparison_set(Relation index, ScanKey key, Datum value, bool *recheck)
@@ -96,7 +98,8 @@ comparison_set(Relation index, ScanKey key, Datum value, bool *recheck)
 	RfKeySet   *set;
 
 	if (codec->type == TIMETZOID)
-		*recheck = true;		/* keys at the far ends are shared */
+		*recheck = true;		/* different values share the keys at both
+								 * ends */
 	set = rf_codec_compare_whole(codec, key->sk_collation, key->sk_strategy,
 								 type, value);
 	if (set != NULL)
@@ -191,7 +194,8 @@ column_sets(Relation index, ScanKey keys, int nkeys, ColumnSet *columns,
 }
 
 /*
- * The number of single values a set has, or 0 where it is not of few such.
+ * The number of single values in a set; 0 if it has other ranges or more than
+ * MAX_RANGES values.
  */
 static int
 count_points(RfKeyKind kind, const RfKeySet *set)
@@ -224,7 +228,7 @@ count_points(RfKeyKind kind, const RfKeySet *set)
 }
 
 /*
- * A prefix with one more column.
+ * A prefix extended by one column; key NULL: by a null.
  */
 static StringInfo
 extend_prefix(StringInfo prefix, const RfRowFormat *format, int column,
@@ -241,7 +245,8 @@ extend_prefix(StringInfo prefix, const RfRowFormat *format, int column,
 }
 
 /*
- * Appends a prefix with each of a column's values, in key order.
+ * Sets result to a prefix extended by each of a column's values, in key order.
+ * Returns their number.
  */
 static int
 extend_by_points(StringInfo prefix, const RfRowFormat *format, int column,
@@ -273,7 +278,7 @@ extend_by_points(StringInfo prefix, const RfRowFormat *format, int column,
 }
 
 /*
- * A range as rowkey.h gives it.
+ * Converts a range that rowkey.h returned.
  */
 static WhRange
 take_range(const RfRange *range)
@@ -289,7 +294,8 @@ take_range(const RfRange *range)
 }
 
 /*
- * Appends the ranges of keys behind a prefix, in key order.
+ * Sets result to the ranges of keys behind a prefix, in key order.  Returns
+ * their number.
  */
 static int
 extend_by_ranges(StringInfo prefix, const RfRowFormat *format, int column,
@@ -427,8 +433,8 @@ set_mark(StringInfo row, uint8 mark)
 }
 
 /*
- * Makes a key the first string after all that begin with it.  There is one, as
- * a key begins with a mark.
+ * Changes a key to the first string after all that begin with it.  There is
+ * one, since a key begins with a mark.
  */
 static void
 skip_extensions(StringInfo row)
@@ -439,9 +445,9 @@ skip_extensions(StringInfo row)
 }
 
 /*
- * The range of a single comparison of the first column with a value of its
- * type: most scans have no more, and are repeated many times.  Anything else
- * returns false.  The range's keys are in the buffers.
+ * Makes the range of a single comparison of the first column with a value of
+ * its type.  Most scans have no other condition, and are repeated many times.
+ * False for other conditions.  The range's keys are in the buffers lo and hi.
  */
 bool
 wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
@@ -516,8 +522,8 @@ in_ranges(const WhFilter *filter, const uint8 *part, int len)
 }
 
 /*
- * Does a key pass all filters?  What that allocates is left to the caller's
- * context.
+ * Does a key pass all filters?  Allocates in the current context, and frees
+ * nothing.
  */
 bool
 wh_filter_passes(const RfRowFormat *format, const WhConditions *conditions,

@@ -7,16 +7,15 @@
  * not visit the table for it.  An insert that finds no room removes marked
  * entries (write/whdead.c).
  *
- * A mark is a hint: it is set under a share lock and without WAL.  Generic WAL
- * describes a page's change by the bytes that differ from what the page was,
- * marks included, and so works on the same page only.  Therefore setting a
- * mark also sets WH_KILLED, and the next record of the page carries all marks
- * (page/whwal.c).
+ * A mark is a hint: it is set under a share lock and without WAL.  A record of
+ * generic WAL has only the bytes that changed.  Replay would apply it to a
+ * page without the marks.  Therefore setting a mark also sets WH_KILLED, and
+ * the next record of the page has all marks (page/whwal.c).
  *
- * The entry that is marked must still be the one of the dead row.  That is
- * certain in two cases.  Where the scan has kept its pin, VACUUM has removed
- * no entry, so no TID has been used for another row.  And where the page's LSN
- * is the one that the scan read, the page has not changed.
+ * The marked entry must still be that of the dead row.  This is certain in two
+ * cases.  If the scan has kept its pin, VACUUM has removed no entry, so no TID
+ * was used for another row.  If the page's LSN is the one that the scan read,
+ * the page has not changed.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +24,7 @@
 #include "wormhole/scan/whscan_impl.h"
 
 /*
- * Are these items, of which all rows are dead, all there is in their slot?
+ * Are these items all the rows of the entry in their slot?
  */
 static bool
 is_whole_entry(Page page, const WhScanItem *items, int n)
@@ -46,8 +45,8 @@ is_whole_entry(Page page, const WhScanItem *items, int n)
 }
 
 /*
- * Marks the entries of which the batch's items are killed.  Returns whether
- * there were any.
+ * Marks the entries whose items in the batch are all killed.  Returns whether
+ * a new mark was set.  The page is share-locked.
  */
 static bool
 mark_entries(Page page, const WhBatch *batch)
@@ -74,8 +73,8 @@ mark_entries(Page page, const WhBatch *batch)
 }
 
 /*
- * Marks entries in the leaf of a batch, of which the scan killed items.  The
- * leaf is not locked; it is pinned if the batch says so, before and after.
+ * Marks entries in the leaf of a batch whose items the scan has killed.  The
+ * leaf is not locked before and after.  A pin of the batch is kept.
  */
 void
 wh_mark_dead(Relation index, WhBatch *batch)

@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * whparallel.c
- *	  What the processes of a parallel scan share: where the next batch begins.
+ *	  The state that processes of a parallel scan share: where the next batch
+ *	  begins.
  *
- * Each process in turn takes the position, reads the leaf there, and leaves
- * the position behind that batch to the others before it copies the entries.
- * Since a position is a key, it does not matter what happens to the leaf in
- * between.  The ranges of the scan are the same in all processes.
+ * A process takes the position, reads the leaf there, sets the position to the
+ * end of that batch, and gives it back before it copies the entries.  A
+ * position is a key, so it does not matter what happens to the leaf meanwhile.
+ * The ranges of the scan are the same in all processes.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +19,12 @@
 #include "storage/spin.h"
 #include "wormhole/scan/whscan_impl.h"
 
-/* Who may change what follows the state. */
+/* Who may change the fields behind the state. */
 typedef enum WhParallelState
 {
 	WH_PARALLEL_START,			/* nobody has begun */
-	WH_PARALLEL_FREE,			/* whoever takes it */
-	WH_PARALLEL_TAKEN,			/* the process that took it, and no other */
+	WH_PARALLEL_FREE,			/* the next process that takes the position */
+	WH_PARALLEL_TAKEN,			/* only the process that took it */
 	WH_PARALLEL_END				/* nothing is left */
 } WhParallelState;
 
@@ -32,9 +33,11 @@ typedef struct WhParallel
 {
 	slock_t		mutex;			/* protects state */
 	WhParallelState state;
-	ConditionVariable free;		/* state is no longer WH_PARALLEL_TAKEN */
-	int			range;			/* the next batch is of this one */
-	bool		inside;			/* and at the position, not where it begins */
+	ConditionVariable free;		/* signalled when state is no longer
+								 * WH_PARALLEL_TAKEN */
+	int			range;			/* number of the range of the next batch */
+	bool		inside;			/* the next batch is at the position, not at
+								 * an end of the range */
 	BlockNumber block;			/* expected there */
 	int			len;
 	bool		has_tid;
@@ -86,11 +89,12 @@ wh_parallelrescan(IndexScanDesc scan)
 }
 
 /*
- * Takes the position, waiting for another process that has it.  False where
- * nothing is left; otherwise wh_parallel_leave() must follow.
+ * Takes the position; waits if another process has it.  False if nothing is
+ * left.  Otherwise the caller must call wh_parallel_leave().
  *
- * The range is -1 at the beginning; inside a range the batch gets the position
- * as one of its ends, and the block expected there is returned.
+ * *range is -1 at the beginning of the scan.  If *inside, the position is
+ * copied to batch->lo (backward: batch->hi), and *block is where it is
+ * expected.
  */
 bool
 wh_parallel_take(IndexScanDesc scan, ScanDirection direction, int *range,
@@ -133,7 +137,8 @@ wh_parallel_take(IndexScanDesc scan, ScanDirection direction, int *range,
 }
 
 /*
- * Leaves the position behind the batch to the other processes.
+ * Sets the position to the end of the batch (backward: its beginning), and
+ * gives it to the other processes.  block is where it is expected.
  */
 void
 wh_parallel_leave(IndexScanDesc scan, ScanDirection direction,

@@ -3,16 +3,18 @@
  * whscan.c
  *	  Scans.
  *
- * A scan's conditions are made into ranges of keys (whcond.c).  The scan copies
- * what a leaf has of a range into a batch, and keeps no lock while it returns
- * the entries.  A batch is all there was between two keys, which it remembers.
- * The next batch, in either direction, begins (or ends) exactly there,
- * whatever happens to the pages in the meantime.
+ * A scan's conditions are made into ranges of keys (whcond.c).  The scan
+ * copies a leaf's entries of a range into a batch, and keeps no lock while it
+ * returns them.  A batch has all entries between two positions, which it
+ * remembers.  The next batch begins exactly where it ended (in a backward scan
+ * it ends where the batch began), whatever happens to the pages in the
+ * meantime.
  *
- * The pin on a batch's leaf keeps VACUUM from removing the entries, and so
- * their TIDs from being reused.  A scan under an MVCC snapshot that looks at
- * the rows needs none; an index-only scan does, as does one under any other
- * snapshot.  Without WAL the pin is also what lets wh_mark_dead() trust TIDs.
+ * A pin on a batch's leaf keeps VACUUM from removing the entries, and so their
+ * TIDs from being reused.  A scan under an MVCC snapshot that looks at the
+ * rows needs no pin.  Index-only scans and scans under other snapshots need
+ * it.  So do scans of indexes without WAL: wh_mark_dead() cannot compare LSNs
+ * there.
  *
  *-------------------------------------------------------------------------
  */
@@ -136,8 +138,9 @@ prepare_scan(IndexScanDesc scan)
 }
 
 /*
- * The leaf of a position where a range begins.  When keys are asked for in
- * order, that is mostly the leaf of the one before.
+ * Finds the leaf of a position where a range begins, pinned and share-locked.
+ * If a scan is restarted with keys in order, it is mostly the leaf of the last
+ * batch.
  */
 static Buffer
 find_leaf(IndexScanDesc scan, const WhKey *key)
@@ -160,7 +163,8 @@ find_leaf(IndexScanDesc scan, const WhKey *key)
 }
 
 /*
- * Reads the batch that begins at batch->lo, within the range.
+ * Reads the batch that begins at batch->lo, within its range.  block is where
+ * that position is expected, or InvalidBlockNumber.
  */
 static void
 read_forward(IndexScanDesc scan, BlockNumber block)
@@ -196,7 +200,8 @@ read_forward(IndexScanDesc scan, BlockNumber block)
 }
 
 /*
- * Reads the batch that ends at batch->hi.
+ * Reads the batch that ends at batch->hi, within its range.  block is where
+ * that position is expected, or InvalidBlockNumber.
  */
 static void
 read_backward(IndexScanDesc scan, BlockNumber block)
@@ -226,7 +231,7 @@ read_backward(IndexScanDesc scan, BlockNumber block)
 }
 
 /*
- * Is there nothing between two ends?
+ * Is there no position in the range?
  */
 static bool
 is_empty_range(const WhRange *range)
@@ -235,7 +240,7 @@ is_empty_range(const WhRange *range)
 }
 
 /*
- * Reads the first batch of a range, or going backward the last.
+ * Reads the first batch of a range or, in a backward scan, the last one.
  */
 static void
 enter_range(IndexScanDesc scan, int number, ScanDirection direction)
@@ -264,8 +269,8 @@ enter_range(IndexScanDesc scan, int number, ScanDirection direction)
 }
 
 /*
- * Reads the batch before or after the one there is.  False where there is
- * none; the batch there is then stays as it was.
+ * Reads the batch after the current one or, backward, the one before.  False
+ * if there is none; then the current batch stays.
  */
 static bool
 next_batch(IndexScanDesc scan, ScanDirection direction)
@@ -307,8 +312,8 @@ next_batch(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
- * Reads the batch that is next for all processes of a parallel scan.  False
- * where there is none.
+ * Reads the next batch of a parallel scan that no process has taken.  False if
+ * there is none.
  */
 static bool
 next_parallel_batch(IndexScanDesc scan, ScanDirection direction)
@@ -369,8 +374,8 @@ advance_parallel(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
- * Makes a copy of the batch for the mark if that is in it and it is about to
- * be replaced.
+ * Copies the batch for the mark, if the marked item is in it.  Called when the
+ * batch is about to be replaced.
  */
 static void
 save_mark(WhScan so)
@@ -389,8 +394,8 @@ save_mark(WhScan so)
 }
 
 /*
- * Moves to the next item; false at the end, from where the way back leads to
- * the last item again.
+ * Moves to the next item.  False at the end; from there a step in the other
+ * direction leads to the last item again.
  */
 static bool
 advance(IndexScanDesc scan, ScanDirection direction)
@@ -424,8 +429,8 @@ advance(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
- * Notes that the row returned last is dead to all.  Its leaf learns of it when
- * the scan leaves it.
+ * Notes that the row returned last is dead to all.  Its entry is marked when
+ * the batch is released.
  */
 static void
 kill_current(WhScan so)
@@ -510,7 +515,7 @@ wh_restrpos(IndexScanDesc scan)
 	{
 		WhBatch		old = so->batch;
 
-		/* Change places: the mark is in the batch that becomes current. */
+		/* The two swap places, so that each has its own memory. */
 		wh_batch_release(scan->indexRelation, &old);
 		so->batch = so->mark;
 		so->mark = old;

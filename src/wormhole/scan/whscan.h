@@ -3,9 +3,9 @@
  * whscan.h
  *	  Scans: the rows of an index that satisfy conditions, in key order.
  *
- * The room offers what the server calls for a scan, plain, to a bitmap, or in
- * parallel.  It reads leaves; all it writes is the mark of an entry whose rows
- * are dead to all.
+ * The room offers the functions that the server calls for scans: plain,
+ * bitmap, and parallel.  It reads leaves.  It only writes marks of entries
+ * whose rows are dead to all.
  *
  *-------------------------------------------------------------------------
  */

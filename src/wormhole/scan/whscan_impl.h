@@ -25,7 +25,7 @@ typedef struct WhFilter
 {
 	int			column;
 	int			n;
-	WhRange    *ranges;			/* of the column's own encoding */
+	WhRange    *ranges;			/* of the column's part of the key */
 } WhFilter;
 
 typedef struct WhConditions
@@ -34,27 +34,28 @@ typedef struct WhConditions
 	WhRange    *ranges;
 	int			nfilters;		/* by column, ascending */
 	WhFilter   *filters;
-	bool		recheck;		/* rows in them may not match */
+	bool		recheck;		/* rows in the ranges may not match */
 } WhConditions;
 
 /*
- * A row of an entry.  off is where the batch has a copy of the entry, as long
- * as values are wanted; the head is not in it.
+ * A row of an entry.  If values are wanted, off is the place of the entry's
+ * copy in the batch's space; the head is not in the copy.
  */
 typedef struct WhScanItem
 {
 	ItemPointerData tid;
-	uint16		slot;			/* where the entry was; WH_ITEM_KILLED */
+	uint16		slot;			/* the entry's number on the page;
+								 * WH_ITEM_KILLED */
 	uint32		head;			/* as in the slot */
 	uint16		info;
 	uint16		off;
 } WhScanItem;
 
-/* In WhScanItem.slot, where numbers of slots leave room for it. */
+/* A flag in WhScanItem.slot; numbers of slots are smaller. */
 #define WH_ITEM_KILLED	0x8000	/* the row is dead to all */
 #define WhItemSlot(item)	((item)->slot & ~WH_ITEM_KILLED)
 
-/* So many bytes behind them may be read in a batch's space and its prefix. */
+/* So many bytes behind a batch's space and prefix may be read. */
 #define WH_SLACK	32
 
 /* What was read from one leaf at once. */
@@ -67,17 +68,18 @@ typedef struct WhBatch
 	XLogRecPtr	lsn;			/* the leaf's, when it was read */
 	BlockNumber prev;
 	BlockNumber next;
-	WhKey		lo;				/* the stretch of keys it is all of */
+	WhKey		lo;				/* it has all entries from lo up to hi */
 	WhKey		hi;
-	bool		from_lo;		/* it begins where the range does */
-	bool		to_hi;			/* it ends where the range does */
+	bool		from_lo;		/* lo is that of the range */
+	bool		to_hi;			/* hi is that of the range */
 	int			nitems;
 	int			nkilled;
 	int			current;
-	int			first;			/* of space, in use: [first, used) */
+	int			first;			/* [first, used) of space is in use */
 	int			used;
 	int			prefix_len;
-	uint64		prefix_number;	/* its bytes behind the first, if up to 8 */
+	uint64		prefix_number;	/* its bytes from the second on, 8 at most, as
+								 * a number */
 	uint8	   *prefix;
 	uint8	   *lo_space;
 	uint8	   *hi_space;
@@ -85,23 +87,27 @@ typedef struct WhBatch
 	WhScanItem *items;
 } WhBatch;
 
-/* The short way from a key to an index tuple. */
+/* A short way from a key to an index tuple. */
 typedef enum WhShortKind
 {
 	WH_SHORT_NONE,
 	WH_SHORT_NUMBER,
 	WH_SHORT_STRING,
 	WH_SHORT_UUID,
-	WH_SHORT_COLUMNS			/* several of these, or one in another order */
+	WH_SHORT_COLUMNS			/* several of these, or a descending one that
+								 * is no number */
 } WhShortKind;
 
 typedef struct WhShortColumn
 {
 	WhShortKind kind;
-	uint8		flip;			/* all ones in descending columns */
+	uint8		flip;			/* 0xFF in descending columns, else 0 */
 	const RfCodec *codec;
 
-	/* Numbers: the least key, the bytes in the key and in the tuple. */
+	/*
+	 * Numbers: the least one, its bytes in the key, and its form in the
+	 * tuple.
+	 */
 	uint64		first;
 	int			width;
 	int			attlen;
@@ -118,7 +124,7 @@ typedef struct WhShortWay
 typedef struct WhScanData
 {
 	WhConditions conditions;
-	bool		ready;			/* conditions are there */
+	bool		ready;			/* conditions are made */
 	WhRange		simple;			/* the range of a single comparison */
 	StringInfoData simple_lo;
 	StringInfoData simple_hi;
@@ -126,13 +132,14 @@ typedef struct WhScanData
 	bool		keep_pin;
 	WhBatch		batch;
 	WhBatch		mark;
-	int			marked;			/* item of the batch, or of mark; -1: none */
+	int			marked;			/* the marked item, of batch or of mark; -1:
+								 * none */
 	bool		mark_is_copy;	/* the mark is in mark, not in batch */
-	BlockNumber last_leaf;		/* where the last batch came from */
-	bool		near;			/* the next one is expected there, too */
+	BlockNumber last_leaf;		/* the leaf of the last batch */
+	bool		near;			/* the next position is expected there, too */
 	WhShortWay	way;
 	IndexTuple	tuple;			/* a page's size */
-	uint8	   *bounds_space;	/* also for a key put together */
+	uint8	   *bounds_space;	/* also for putting a key together */
 	MemoryContext range_context;	/* conditions */
 	MemoryContext tuple_context;	/* of the tuple returned */
 	MemoryContext filter_context;

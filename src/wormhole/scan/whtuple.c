@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * whtuple.c
- *	  Index tuples for index-only scans, from what a batch has of an entry.
+ *	  Making index tuples for index-only scans, from a batch's copy of an
+ *	  entry.
  *
- * This is done for each row returned.  So numbers, uuids and strings have short
- * ways: the key's parts (the prefix of the page, the head in the slot, the tail)
- * go straight to where the tuple has the value, into one buffer for all tuples;
- * of several columns the key is put together first.  Nothing is allocated.
- * Anything else (nulls, values that the key does not give back) is decoded
- * into values, of which core makes the tuple.
+ * This is done for each row returned.  So numbers, uuids and strings have
+ * short ways.  The key's parts (the prefix of the page, the head in the slot,
+ * the tail) are copied straight to the value's place in the tuple.  All tuples
+ * use one buffer.  For several columns the key is put together first.  Nothing
+ * is allocated.  Anything else (nulls, values that the key does not give back)
+ * is decoded into values, and core makes the tuple.
  *
- * Short stretches are copied with a few bytes too many, over which the next
- * ones are written: a length that the compiler knows is a move or two.  All
- * buffers here have WH_SLACK bytes more than they need.
+ * Short parts are copied with a few bytes too many, which the next part
+ * overwrites.  So the compiler knows the length, and the copy is one or two
+ * instructions.  All buffers here have WH_SLACK bytes more than they need.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +28,7 @@
 #include "wormhole/scan/whscan_impl.h"
 
 /*
- * Describes a column; false if there is no short way for its type.
+ * Describes a column.  False if there is no short way for its type.
  */
 static bool
 short_column(const RfRowColumn *column, Form_pg_attribute attribute,
@@ -63,7 +64,7 @@ short_column(const RfRowColumn *column, Form_pg_attribute attribute,
 }
 
 /*
- * Finds the short way there is for an index, if any.
+ * Finds the short way for an index; WH_SHORT_NONE if there is none.
  */
 void
 wh_short_way(Relation index, WhShortWay *way)
@@ -88,7 +89,7 @@ wh_short_way(Relation index, WhShortWay *way)
 }
 
 /*
- * Keeps the prefix of a batch's page, from which all its keys begin.
+ * Keeps the prefix of a batch's page, with which all its keys begin.
  */
 void
 wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len)
@@ -101,7 +102,7 @@ wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len)
 }
 
 /*
- * The length of an item's key behind the prefix, and of that behind the head.
+ * The lengths of an item's key behind the prefix, and behind the head.
  */
 static inline int
 rest_len(const WhScanItem *item)
@@ -116,7 +117,7 @@ tail_len(const WhScanItem *item)
 }
 
 /*
- * Is the value not null?  The first byte of the key tells.
+ * Is the first column's value not null?  The first byte of the key tells.
  */
 static inline bool
 has_value(const WhBatch *batch, const WhScanItem *item)
@@ -126,7 +127,7 @@ has_value(const WhBatch *batch, const WhScanItem *item)
 }
 
 /*
- * Completes an index tuple of one value that is not null.
+ * Writes the header of an index tuple without nulls.
  */
 static inline void
 finish_tuple(IndexTuple tuple, Size size, uint16 flags)
@@ -136,8 +137,8 @@ finish_tuple(IndexTuple tuple, Size size, uint16 flags)
 }
 
 /*
- * The key behind its mark as a number; what of the mark may be above it is for
- * the caller to cut off.
+ * The key's bytes behind its mark as a number.  There may be other bytes above
+ * them, which the caller removes.
  */
 static inline uint64
 rest_number(const WhBatch *batch, const WhScanItem *item)
@@ -158,7 +159,7 @@ rest_number(const WhBatch *batch, const WhScanItem *item)
 }
 
 /*
- * A number's value, from what is left in the low bytes of its key.
+ * The value of a number, whose key is in the low bytes.
  */
 static inline Datum
 number_value(const WhShortColumn *column, uint64 number)
@@ -174,7 +175,7 @@ number_value(const WhShortColumn *column, uint64 number)
 }
 
 /*
- * The tuple of a number, or false for a null.
+ * Makes the tuple of a number.  False for a null.
  */
 static inline bool
 form_number(const WhShortColumn *column, const WhBatch *batch,
@@ -192,8 +193,9 @@ form_number(const WhShortColumn *column, const WhBatch *batch,
 }
 
 /*
- * The tuple of a uuid, or false for a null.  The key is put together where its
- * mark falls on the last byte of the tuple's header, which is written later.
+ * Makes the tuple of a uuid.  False for a null.  The key is put together so
+ * that its mark is on the last byte of the tuple's header, which is written
+ * later.
  */
 static inline bool
 form_uuid(const WhBatch *batch, const WhScanItem *item, IndexTuple tuple)
@@ -212,8 +214,8 @@ form_uuid(const WhBatch *batch, const WhScanItem *item, IndexTuple tuple)
 }
 
 /*
- * The tuple of a string, or false for a null or one with escapes.  Again the
- * mark, which precedes the bytes, gives way to a byte of the header.
+ * Makes the tuple of a string.  False for a null, or a string with escapes.
+ * The mark before the bytes is overwritten by a byte of the value's header.
  */
 static inline bool
 form_string(const WhBatch *batch, const WhScanItem *item, IndexTuple tuple)
@@ -257,8 +259,8 @@ copy_flipped(uint8 *to, const uint8 *from, int len, uint8 flip)
 
 /*
  * Appends a string, which begins at *in, to a tuple's data of *size bytes.
- * False for one with escapes.  What is skipped for alignment is zero: so those
- * who read it tell a header of four bytes from one of a single byte.
+ * False for a string with escapes.  Padding is zero, so that readers can tell
+ * it from a header of one byte.
  */
 static bool
 put_string(const WhShortColumn *column, const uint8 **in, const uint8 *end,
@@ -309,8 +311,8 @@ put_number(const WhShortColumn *column, const uint8 **in, char *data,
 }
 
 /*
- * The tuple of a key of several columns; false where one is null or has
- * escapes.  The key has WH_SLACK bytes behind it.
+ * Makes the tuple of a key of several columns.  False if one is null or has
+ * escapes.  WH_SLACK bytes behind the key may be read.
  */
 static bool
 form_columns(const WhShortWay *way, const uint8 *key, int len,
@@ -352,7 +354,8 @@ form_columns(const WhShortWay *way, const uint8 *key, int len,
 }
 
 /*
- * Puts an item's key together in space for a page's bounds.
+ * Puts an item's key together in key, which has WH_BOUNDS_SPACE bytes.
+ * Returns its length.
  */
 static int
 put_together(const WhBatch *batch, const WhScanItem *item, uint8 *key)

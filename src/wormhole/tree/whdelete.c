@@ -4,16 +4,17 @@
  *	  Deleting pages that have become empty.
  *
  * A deleted page's range of keys goes to the page on its left, whose high
- * bound moves; its entry in the directory is removed.  So low bounds, and with
- * them anchors, never change, and the first page of a level is never deleted.
- * All of it is one WAL record of four pages: a crash leaves it done or undone.
+ * bound moves.  Its entry in the directory is removed.  So low bounds, and
+ * with them anchors, never change, and the first page of a level is never
+ * deleted.  A deletion is one WAL record of four pages: a crash leaves it done
+ * or undone.
  *
  * A page that is the first of its directory page stays until it is the only
- * one there.  Then the directory page itself is merged into the one on its
- * left, in the same way, taking its only entry along; now the page is not the
+ * one there.  Then the directory page itself, with its only entry, is merged
+ * into the one on its left in the same way.  After that the page is not the
  * first any more.
  *
- * Only VACUUM deletes pages, and two of them never run at a time.
+ * Only VACUUM deletes pages, and only one VACUUM of an index runs at a time.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,7 +50,7 @@ release(Buffer *buffer)
 }
 
 /*
- * Lets go of all pages.
+ * Unlocks and releases all pages.
  */
 static void
 release_all(Merge *merge)
@@ -61,8 +62,8 @@ release_all(Merge *merge)
 }
 
 /*
- * Is a page one to be merged into its left neighbour: a leaf without entries,
- * or a directory page with one?
+ * Can a page be merged into its left neighbour: is it a leaf without entries,
+ * or a directory page with one entry?
  */
 static bool
 is_mergeable(const Merge *merge, Page page)
@@ -76,11 +77,12 @@ is_mergeable(const Merge *merge, Page page)
 }
 
 /*
- * Locks the page and its neighbours, from left to right.  False, with nothing
- * locked, where the page cannot be deleted now.
+ * Locks the page and its neighbours exclusively, from left to right.  False,
+ * with nothing locked, if the page cannot be deleted now.
  *
- * The page's pins protect TIDs that scans have read there, and end where the
- * block becomes another page: so there must be none.
+ * Pins of the page protect TIDs that scans have read there.  They would not
+ * protect them after the block became another page.  So nobody else may have a
+ * pin.
  */
 static bool
 lock_pages(Merge *merge)
@@ -123,7 +125,8 @@ lock_pages(Merge *merge)
 }
 
 /*
- * The only entry of a directory page, behind the prefix of the merged page.
+ * Fills in an item of the only entry of a directory page, without the prefix
+ * of the merged page.
  */
 static void
 only_entry(const Merge *merge, int prefix, WhItem *item)
@@ -144,8 +147,8 @@ only_entry(const Merge *merge, int prefix, WhItem *item)
 }
 
 /*
- * Loads what the left page will hold.  False if it would not fit: entries
- * share less of their keys where the bounds are further apart.
+ * Loads the entries of the left page.  False if they would not fit any more:
+ * the prefix is shorter if the bounds are further apart.
  */
 static bool
 load_left(Merge *merge)
@@ -170,8 +173,9 @@ load_left(Merge *merge)
 }
 
 /*
- * Locks the directory page that has the page's entry.  The block of that page
- * is returned if it must be merged itself first, else InvalidBlockNumber.
+ * Locks the directory page that has the page's entry exclusively.  Returns the
+ * block of the directory page if it must be merged first, else
+ * InvalidBlockNumber.
  */
 static BlockNumber
 lock_parent(Merge *merge)
@@ -195,7 +199,7 @@ lock_parent(Merge *merge)
 }
 
 /*
- * Writes the four pages.
+ * Writes the four pages, in one WAL record.
  */
 static void
 write_merge(Merge *merge)
@@ -244,9 +248,9 @@ write_merge(Merge *merge)
 }
 
 /*
- * Deletes a leaf without entries, or merges a directory page with one, if
- * that is possible now.  Nothing is locked or pinned before and after.
- * Returns the number of pages deleted.
+ * Deletes a leaf without entries, or merges a directory page with one entry,
+ * if that is possible now.  Nothing is locked or pinned before and after.
+ * Returns the number of pages deleted, directory pages included.
  */
 int
 wh_delete_page(Relation index, BlockNumber block, int level)

@@ -4,21 +4,21 @@
  *	  Splitting pages.
  *
  * A split is two WAL records.  The first writes both halves, links them, and
- * marks the left one as an incomplete split; from then on all keys are found,
- * the right half's through the left one's link.  The second puts the right
- * half's anchor into the directory and takes the mark off.  Whoever comes to
- * write and finds the mark (after a crash, or an error) does the second step.
+ * marks the left one as an incomplete split.  From then on all keys are found:
+ * those of the right half through the left one's link.  The second puts the
+ * right half's anchor into the directory and removes the mark.  A writer that
+ * finds the mark (after a crash, or an error) does the second step.
  *
- * The anchor is the shortest string that separates the halves, and the place
- * of the cut is where, near the middle, that is shortest (Wormhole paper,
- * section 3.1: short anchors make the directory and the hint small).
+ * The anchor is the shortest string that separates the halves.  The cut is the
+ * place near the middle with the shortest anchor (Wormhole paper, section 3.1:
+ * short anchors make the directory and the hint small).
  *
- * The last leaf has no high bound, hence no prefix, so it has its keys whole.
- * Keys that arrive in ascending order all go through this page.  Split in the
- * usual way, it would leave behind leaves with as few entries as whole keys
- * allow.  So when the last leaf is full it is split behind its entries.  It
- * gets a high bound, and with that a prefix and room for more.  The right half
- * is empty and takes keys that are beyond the bound.
+ * The last leaf has no high bound and hence no prefix, so it stores whole
+ * keys.  Keys that arrive in ascending order all go through this page.  If it
+ * were split in the usual way, it would leave behind leaves with few entries.
+ * So a full last leaf is split behind its entries, if that pays.  It gets a
+ * high bound, and with that a prefix and room for more entries.  The right
+ * half is empty and takes the keys beyond the bound.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,8 +31,8 @@
 #define CUT_WINDOW	10
 
 /*
- * A high bound for the last leaf has to leave so many percent of the page free
- * to be worth a page that stays empty.
+ * The last leaf is split behind its entries only if so many percent of it are
+ * then free.
  */
 #define PAYING_BOUND	20
 
@@ -54,8 +54,8 @@ typedef struct Split
 #define KEY_SPACE	(2 * BLCKSZ)
 
 /*
- * The anchor of the right half if that begins with an item.  Its bytes may be
- * in the split's second key space.
+ * Finds the anchor of a right half that begins with item number cut.  Its
+ * bytes are in the second half of key_space.
  */
 static void
 find_anchor(Split *split, int cut, WhKey *anchor)
@@ -78,7 +78,8 @@ find_anchor(Split *split, int cut, WhKey *anchor)
 }
 
 /*
- * Sets the halves' bounds for a cut; false where one half would not fit.
+ * Sets the halves' bounds for a cut.  False if one half would not fit on a
+ * page.
  */
 static bool
 try_cut(Split *split, int cut)
@@ -98,7 +99,8 @@ try_cut(Split *split, int cut)
 }
 
 /*
- * Where the left half would get the given percentage of the entries' bytes.
+ * The cut by which the left half gets the given percentage of the entries'
+ * bytes.
  */
 static int
 cut_at_percentage(const WhItemSet *set, int percentage)
@@ -119,12 +121,13 @@ cut_at_percentage(const WhItemSet *set, int percentage)
 }
 
 /*
- * Cuts behind all entries of the last leaf, if that pays.  The bound is behind
- * all keys that begin with what the low bound and the last entry share, less
- * one byte.  With that byte, keys that end in digits would be beyond the bound
- * after a few more of them; leaving it out mostly costs nothing, as heads have
- * four bytes behind the prefix.  Whenever keys have passed a bound, the next
- * leaf's prefix is one byte shorter, so this happens less and less often.
+ * Cuts behind all entries of the last leaf.  False if that does not pay.  Take
+ * the bytes that the low bound and the last entry share, without the last of
+ * these bytes: the new bound is behind all keys that begin with them.  With
+ * that byte, keys that end in digits would soon pass the bound.  Leaving it
+ * out mostly costs nothing, since heads have four bytes behind the prefix.
+ * After keys have passed a bound, the next leaf's prefix is one byte shorter,
+ * so this happens less and less often.
  */
 static bool
 cut_behind_all(Split *split)
@@ -156,8 +159,8 @@ cut_behind_all(Split *split)
 }
 
 /*
- * Chooses the cut.  Where keys are likely to arrive in ascending order, the
- * left half is filled, and the cut stays where it was meant to be.
+ * Chooses the cut.  If keys are likely to arrive in ascending order, the left
+ * half is filled to the fillfactor, and the cut stays near that place.
  */
 static void
 choose_cut(Split *split, int fillfactor)
@@ -192,9 +195,9 @@ choose_cut(Split *split, int fillfactor)
 }
 
 /*
- * Writes the halves.  other is the page to the right of both, child the left
- * half of the split one level below that is complete with this one; either
- * may be InvalidBuffer.
+ * Writes the halves.  other is the page to the right of both.  child is the
+ * left half of the split one level below that this one completes.  Either may
+ * be InvalidBuffer.  All are locked exclusively, and stay locked.
  */
 static void
 write_split(Relation index, Split *split, Buffer left, Buffer right,
@@ -237,7 +240,7 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 }
 
 /*
- * Is this the last leaf, waiting for keys beyond all others?
+ * Is this an empty last leaf?
  */
 static bool
 is_waiting(Buffer buffer)
@@ -249,9 +252,9 @@ is_waiting(Buffer buffer)
 }
 
 /*
- * Splits a page, locked exclusively, into two that hold the set, which was
- * loaded from it and has one more item now.  Releases the buffer; child (see
- * write_split) stays locked.
+ * Splits a page into two.  The set was loaded from it, and has one more item.
+ * The page is locked exclusively, and is released.  child (see write_split())
+ * stays locked.
  */
 void
 wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)

@@ -3,10 +3,10 @@
  * whtree.c
  *	  Descents, and anchors of new pages in the directory.
  *
- * A descent releases a page before it locks the child.  So by the time a block
- * is locked it may have been split, deleted, or even reused; the bounds on
- * every page tell.  A position to the right is reached through the right
- * links.  In any other case the descent begins anew.
+ * A descent releases a page before it locks the child.  So when a block is
+ * locked it may have been split, deleted, or even reused.  The page's header
+ * and bounds tell.  If the position is further right, it is reached through
+ * the right links.  In any other case the descent begins anew.
  *
  * Locks are taken from left to right and from the leaves up, the metapage
  * last.
@@ -20,13 +20,13 @@
 #include "utils/memutils.h"
 #include "wormhole/tree/whtree.h"
 
-/* So often a descent may begin anew before the index is called damaged. */
+/* After so many restarts of a descent the index is reported as damaged. */
 #define MAX_RESTARTS	1000
 
 /*
- * Adds the anchor of the right half of a split that was cut short, if this
- * page is the left half of one.  The buffer is locked exclusively; released,
- * and true returned, if there was something to do.
+ * Completes an incomplete split, if this page is its left half.  The buffer is
+ * locked exclusively.  If there was a split to complete, the buffer is
+ * released and true returned.
  */
 static bool
 finish_split(Relation index, Buffer buffer)
@@ -41,10 +41,11 @@ finish_split(Relation index, Buffer buffer)
 }
 
 /*
- * From a locked page of the level, goes right to the one a position belongs
- * to.  Returns it with the same lock, or InvalidBuffer, with nothing locked,
- * where the position cannot be reached from here.  Going to write (lockmode
- * exclusive), finishes incomplete splits on the way.
+ * Goes right from a locked page of the level to the page of a position.
+ * Returns it with the same lock.  InvalidBuffer, with nothing locked, if the
+ * position cannot be reached from here.  If lockmode is exclusive, it
+ * completes the first incomplete split that it meets, and returns
+ * InvalidBuffer.
  */
 Buffer
 wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
@@ -77,7 +78,8 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 }
 
 /*
- * One attempt at a descent; InvalidBuffer if something was in its way.
+ * One attempt at a descent; InvalidBuffer, with nothing locked, if it must
+ * begin anew.
  */
 static Buffer
 try_descend(Relation index, const WhKey *key, WhSide side, int level,
@@ -98,8 +100,9 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 		int			slot;
 
 		/*
-		 * A root that has been split is not the last page of its level.  Good
-		 * enough for once, but the walk would become longer and longer.
+		 * A root that has been split is not the last page of its level.  This
+		 * descent still works.  The next one reads the metapage, since
+		 * otherwise the walk to the right would become longer and longer.
 		 */
 		if (is_root && !(WhPageHeader(page)->flags & WH_RIGHTMOST))
 			cache->have_meta = false;
@@ -118,12 +121,13 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 }
 
 /*
- * The page of a level that a position belongs to, pinned and locked.  The
- * directory must reach up to that level.  In a page locked exclusively no
- * split is incomplete.
+ * Finds the page of a level to which a position belongs.  Returns it pinned
+ * and locked.  Raises an error if the index has no such level, or the page
+ * cannot be found.  In a page locked exclusively no split is incomplete.
+ * Nothing on this level or above is locked when it is called.
  *
- * What is cached of the metapage is good enough to begin with: a page that
- * was the root stays the first of its level for ever.
+ * A descent can begin with the cached metapage: a page that was the root stays
+ * the first of its level for ever.
  */
 Buffer
 wh_descend(Relation index, const WhKey *key, WhSide side, int level,
@@ -152,8 +156,9 @@ wh_descend(Relation index, const WhKey *key, WhSide side, int level,
 }
 
 /*
- * Puts a new root above the old one, which has been split into left and
- * right; all of it in one WAL record.  meta is locked exclusively, too.
+ * Puts a new root above the old one, which has been split into left and right,
+ * in one WAL record.  left, right and meta are locked exclusively, and stay
+ * locked.
  */
 static void
 make_root(Relation index, Buffer meta, Buffer left, Buffer right,
@@ -185,8 +190,8 @@ make_root(Relation index, Buffer meta, Buffer left, Buffer right,
 
 /*
  * Inserts an anchor into its directory page, which is locked exclusively and
- * will be released; marks the split below, whose left half is child, as
- * complete with the same WAL record.
+ * is released.  The same WAL record marks the split below, whose left half is
+ * child, as complete.
  */
 static void
 insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
@@ -196,7 +201,7 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 	int			at = wh_page_search(page, key);
 	WhItemSet	set;
 
-	/* The first entry begins where the page does, whatever it looks like. */
+	/* The first entry has no anchor, so the search may return 0. */
 	at = Max(at, 1);
 	anchor->rest = key->data + WhPageHeader(page)->prefix_len;
 	anchor->len = key->len - WhPageHeader(page)->prefix_len;
@@ -219,9 +224,9 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 }
 
 /*
- * Finishes a split: adds the right half's anchor to the directory, making a
- * new root if the left half is the root.  Both are locked exclusively and will
- * be released.
+ * Completes a split: adds the right half's anchor to the directory, and makes
+ * a new root if the left half is the root.  Both halves are locked
+ * exclusively, and are released.
  */
 void
 wh_add_anchor(Relation index, Buffer left, Buffer right)

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * whtree.h
- *	  The tree: ways from the root to a page, and pages that come and go.
+ *	  The tree: descents from the root to a page, splits and deletions of
+ *	  pages.
  *
- * The room offers the descent to the page of a position, splits, the end of
- * splits that were cut short, and the deletion of empty pages.
+ * The room offers the descent to the page of a position, splits, the
+ * completion of incomplete splits, and the deletion of empty pages.
  *
  *-------------------------------------------------------------------------
  */

@@ -6,11 +6,11 @@
  * Scans mark such entries (scan/whkill.c).  An insert that finds no room
  * removes the marked ones before it splits the leaf.
  *
- * On the primary removal waits for nobody.  TIDs are free for other rows
- * only once VACUUM has been through all leaves with cleanup locks, so a scan
- * with a pin may go on trusting them.  But on a standby an older snapshot may
- * still see the rows.  A record that is written before the removal has the standby
- * cancel queries with such snapshots (core/record.c).
+ * On the primary a removal need not wait.  TIDs are used for other rows only
+ * after VACUUM has been through all leaves with cleanup locks, so a scan with
+ * a pin may trust them.  But on a standby an older snapshot may still see the
+ * rows.  So a record before the removal makes the standby cancel queries with
+ * such snapshots (core/record.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,8 @@
 #include "wormhole/write/whwrite.h"
 
 /*
- * A transaction's number with its epoch; it is not in the future.
+ * A transaction's number with its epoch.  The transaction is not in the
+ * future.
  */
 static FullTransactionId
 with_epoch(TransactionId xid)
@@ -36,8 +37,8 @@ with_epoch(TransactionId xid)
 }
 
 /*
- * Has standbys cancel queries that may still see rows deleted by transactions
- * up to this one.
+ * Makes standbys cancel queries that may still see rows deleted by
+ * transactions up to this one.  Does nothing for InvalidTransactionId.
  */
 static void
 log_conflict(Relation index, BlockNumber block, TransactionId xid)
@@ -47,9 +48,9 @@ log_conflict(Relation index, BlockNumber block, TransactionId xid)
 }
 
 /*
- * The last transaction whose snapshot could see one of the rows of the items
+ * The last transaction up to which a snapshot could see a row of the items
  * that are marked dead, according to the table.  InvalidTransactionId for
- * none.
+ * none.  Reads the table.
  */
 static TransactionId
 conflict_horizon(Relation index, Relation heap, BlockNumber block,
@@ -95,8 +96,9 @@ has_dead(Page page)
 }
 
 /*
- * Removes the entries that are marked dead from a leaf, which is locked
- * exclusively.  Returns whether there were any.  Reads the table.
+ * Removes the entries that are marked dead from a leaf.  Returns whether there
+ * were any.  Reads the table.  The leaf is locked exclusively, and stays
+ * locked.
  */
 bool
 wh_remove_dead(Relation index, Relation heap, Buffer buffer)

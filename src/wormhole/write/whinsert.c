@@ -3,10 +3,10 @@
  * whinsert.c
  *	  Inserting entries; uniqueness.
  *
- * In a unique index the insert looks for the key without TID.  It keeps the
- * leaf where the key's first entry would be locked exclusively until it has
- * seen the key's entries and goes on, leaf by leaf, to the place of the new
- * one.  Others who insert the same key have to come through that leaf first.
+ * In a unique index the insert locks the leaf where the key's first entry
+ * would be exclusively.  It keeps this lock until it has seen all of the key's
+ * entries.  Then it goes on, leaf by leaf, to the place of the new entry.
+ * Other inserts of the same key must lock that first leaf, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@
 #include "wormhole/tree/whtree.h"
 #include "wormhole/write/whwrite.h"
 
-/* The look for other rows with the key of a new one. */
+/* The state of the search for other rows with the key of a new one. */
 typedef struct UniqueCheck
 {
 	Relation	index;
@@ -37,12 +37,13 @@ typedef struct UniqueCheck
 	IndexUniqueCheck mode;
 	bool		is_unique;		/* out: under UNIQUE_CHECK_PARTIAL */
 	bool		found_self;		/* out: under UNIQUE_CHECK_EXISTING */
-	TransactionId wait_for;		/* out: must end before anyone can tell */
-	uint32		token;			/* out: or its speculative insertion */
+	TransactionId wait_for;		/* out: the transaction to wait for */
+	uint32		token;			/* out: its speculative insertion to wait for,
+								 * or 0 */
 } UniqueCheck;
 
 /*
- * Raises the error for a row whose key is there already.
+ * Raises the error for a row whose key is in the index already.
  */
 static void
 report_duplicate(Relation index, Relation heap, const Datum *values,
@@ -61,9 +62,9 @@ report_duplicate(Relation index, Relation heap, const Datum *values,
 }
 
 /*
- * Looks at one row with the key.  Returns whether the result is known.  Both
- * buffers are released before an error is raised: a duplicate, or that a
- * serializable transaction has to be repeated.
+ * Looks at one row with the key.  Returns whether the search can end.  Both
+ * buffers are released before an error is raised: for a duplicate, or for a
+ * serialization failure.
  */
 static bool
 check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
@@ -95,8 +96,8 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	}
 
 	/*
-	 * The other row is there to stay.  CREATE INDEX CONCURRENTLY may insert a
-	 * row that is dead by now; that one is in nobody's way.
+	 * The other row is committed.  But CREATE INDEX CONCURRENTLY may insert a
+	 * row that is dead by now, and that is no duplicate.
 	 */
 	if (!table_index_fetch_tuple_check(check->heap, &self, SnapshotSelf, NULL))
 		return true;
@@ -105,8 +106,8 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	UnlockReleaseBuffer(first);
 
 	/*
-	 * If a serializable transaction has to be repeated, that comes first: it
-	 * may have seen that the key was not there.
+	 * A serialization failure takes precedence: the transaction may have seen
+	 * that the key was not there.
 	 */
 	CheckForSerializableConflictIn(check->index, NULL, InvalidBlockNumber);
 	report_duplicate(check->index, check->heap, check->values,
@@ -137,7 +138,8 @@ check_entry(UniqueCheck *check, Page page, const WhSlot *slot, Buffer first,
 
 /*
  * Looks at all entries with the key, beginning in a leaf that is locked
- * exclusively and stays so.
+ * exclusively, and stays so unless an error is raised.  Following leaves are
+ * share-locked one after another, and released.
  */
 static void
 check_unique(UniqueCheck *check, Buffer first)
@@ -167,8 +169,8 @@ check_unique(UniqueCheck *check, Buffer first)
 			break;
 
 		/*
-		 * No entry behind the key on this page: perhaps on the next one. That
-		 * cannot be deleted as long as this one is locked.
+		 * The key's entries may go on in the next page, which cannot be
+		 * deleted as long as this one is locked.
 		 */
 		after = wh_read(check->index, next, BUFFER_LOCK_SHARE);
 		if (BufferIsValid(other))
@@ -182,8 +184,8 @@ check_unique(UniqueCheck *check, Buffer first)
 }
 
 /*
- * Waits for the transaction that has to end before a key is known to be
- * unique or not.
+ * Waits for the transaction that must end before it is known whether a key is
+ * unique.  Nothing is locked.
  */
 static void
 wait_for_other(UniqueCheck *check)
@@ -196,9 +198,9 @@ wait_for_other(UniqueCheck *check)
 }
 
 /*
- * From the leaf of a unique key, goes to the leaf of the key and TID.  A leaf
- * is released only after the next one has been locked, so that nobody can
- * look for the key in between.
+ * Goes from the first leaf of a unique key to the leaf of key and TID.  Both
+ * are locked exclusively.  A leaf is released only after the next one has been
+ * locked, so that nobody can look for the key in between.
  */
 static Buffer
 step_to_tid(Relation index, Buffer buffer, const WhKey *key)
@@ -225,8 +227,8 @@ step_to_tid(Relation index, Buffer buffer, const WhKey *key)
 }
 
 /*
- * If the entry before a place is a list of the key's TIDs that the new TID
- * belongs into, returns its position there, else 0.
+ * Returns the new TID's place in the list of TIDs before slot at, if that list
+ * has the same key and the TID belongs into it; else 0.
  */
 static int
 place_in_posting(Page page, int at, const WhKey *key)
@@ -252,7 +254,7 @@ place_in_posting(Page page, int at, const WhKey *key)
 }
 
 /*
- * Cuts the list of TIDs at an item in two, the second beginning with number
+ * Cuts the list of TIDs of an item in two.  The second begins with TID number
  * place.
  */
 static void
@@ -271,7 +273,8 @@ cut_posting(WhItemSet *set, int at, int place)
 }
 
 /*
- * Rewrites a leaf with the items of a set.
+ * Rewrites a leaf with the items of a set, and releases it.  It is locked
+ * exclusively.
  */
 static void
 rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
@@ -285,9 +288,9 @@ rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
 }
 
 /*
- * Inserts an entry where it takes more than putting it into the space there
- * is: merges equal keys, or splits.  place, if not zero, is where it belongs
- * in the TIDs of the entry before.
+ * Inserts an entry by rewriting the leaf, with equal keys merged if need be,
+ * or by a split.  place, if not zero, is its place in the TIDs of the entry
+ * before.  The leaf is locked exclusively, and is released.
  */
 static void
 insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
@@ -318,8 +321,7 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 }
 
 /*
- * Inserts an entry into its leaf, which is locked exclusively and will be
- * released.
+ * Inserts an entry into its leaf, which is locked exclusively and is released.
  */
 static void
 insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
@@ -376,8 +378,9 @@ must_be_unique(Relation index, const bool *isnull, IndexUniqueCheck mode,
 }
 
 /*
- * Finds the leaf of a unique key and checks that the key is not there.  The
- * leaf is locked exclusively on return.
+ * Finds the first leaf of a unique key and checks that the key is not there.
+ * Waits for other transactions if necessary, without locks.  Returns the leaf
+ * pinned and locked exclusively.
  */
 static Buffer
 lock_unique_leaf(UniqueCheck *check)
@@ -399,7 +402,7 @@ lock_unique_leaf(UniqueCheck *check)
 }
 
 /*
- * Checks that the row an entry exists for is the only one with its key.
+ * Checks that a row that has its entry already is the only one with its key.
  */
 static void
 recheck_unique(UniqueCheck *check)

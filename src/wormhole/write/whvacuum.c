@@ -3,14 +3,14 @@
  * whvacuum.c
  *	  Removing dead entries and empty leaves.
  *
- * VACUUM goes through the leaves from left to right by their links.  A split
- * moves entries to the right only, so VACUUM meets them all.  It takes a
- * cleanup lock on every leaf, also where there is nothing to remove: a scan
- * that still has TIDs of a leaf keeps it pinned, and the lock waits for that.
+ * VACUUM walks the leaves from left to right by their links.  A split moves
+ * entries to the right only, so VACUUM meets them all.  It takes a cleanup
+ * lock on every leaf, also if there is nothing to remove: a scan that still
+ * has TIDs of a leaf keeps it pinned, and the lock waits for it.
  *
- * Leaves found empty are deleted (tree/whdelete.c).  Deleted pages are free
- * for use.  The free space map may lose them in a crash, so VACUUM looks at
- * each block that is no leaf and tells the map which are free.
+ * Empty leaves are deleted (tree/whdelete.c).  Deleted pages may be used
+ * again.  The free space map may lose them in a crash.  So VACUUM reads each
+ * block that is not a leaf and tells the map which are free.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,18 +34,18 @@ typedef struct WhVacuum
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
 	WhItemSet	set;
-	ItemPointerData *kept;		/* TIDs of lists that lost some */
+	ItemPointerData *kept;		/* remaining TIDs of lists that lost some */
 	int			nkept;
 	uint8	   *space;			/* for bounds */
 	BlockNumber nblocks;		/* when VACUUM began */
-	uint8	   *seen;			/* a bit for each block: stays a leaf */
+	uint8	   *seen;			/* a bit for each block that stays a leaf */
 	BlockNumber *empty;			/* leaves that could not be deleted */
 	int			nempty;
 	int			max_empty;
 } WhVacuum;
 
 /*
- * Takes dead TIDs out of an item.  Returns how many are left.
+ * Removes dead TIDs from an item.  Returns how many are left.
  */
 static int
 remove_dead_tids(WhVacuum *vacuum, WhItem *item)
@@ -75,7 +75,8 @@ remove_dead_tids(WhVacuum *vacuum, WhItem *item)
 }
 
 /*
- * Takes dead entries out of a leaf's items.  Returns whether there were any.
+ * Removes dead TIDs and entries from a leaf's items.  Returns whether there
+ * were any.
  */
 static bool
 remove_dead_items(WhVacuum *vacuum)
@@ -100,7 +101,7 @@ remove_dead_items(WhVacuum *vacuum)
 }
 
 /*
- * Cleans a leaf, on which there is a cleanup lock.
+ * Removes dead entries from a leaf, on which there is a cleanup lock.
  */
 static void
 clean_leaf(WhVacuum *vacuum, Buffer buffer)
@@ -119,8 +120,8 @@ clean_leaf(WhVacuum *vacuum, Buffer buffer)
 }
 
 /*
- * Takes note of how many blocks there are.  A block that is being added is not
- * counted before its page is locked.
+ * Sets the number of blocks.  A block that is being added is not counted
+ * before its page is locked (see wh_new_buffer()).
  */
 static void
 count_blocks(WhVacuum *vacuum)
@@ -139,7 +140,7 @@ count_blocks(WhVacuum *vacuum)
 }
 
 /*
- * Notes that a leaf is to stay.
+ * Notes that a block stays a leaf.
  */
 static void
 keep_leaf(WhVacuum *vacuum, BlockNumber block)
@@ -149,7 +150,7 @@ keep_leaf(WhVacuum *vacuum, BlockNumber block)
 }
 
 /*
- * Deletes an empty leaf, or takes a note to try again.
+ * Deletes an empty leaf, or remembers it for another try.  Nothing is locked.
  */
 static void
 delete_leaf(WhVacuum *vacuum, BlockNumber block)
@@ -169,8 +170,8 @@ delete_leaf(WhVacuum *vacuum, BlockNumber block)
 }
 
 /*
- * Tries again to delete leaves as long as that helps: the first leaf of a
- * directory page goes after all others.
+ * Tries again to delete empty leaves, as long as that deletes any: the first
+ * leaf of a directory page can only go after all others.
  */
 static void
 delete_rest(WhVacuum *vacuum)
@@ -193,7 +194,8 @@ delete_rest(WhVacuum *vacuum)
 
 /*
  * Cleans a leaf, and deletes it if it is empty then.  Returns the block of the
- * next one.  That cannot be deleted meanwhile, by anyone else.
+ * next leaf, which nobody else can delete meanwhile.  Nothing is locked before
+ * and after.
  */
 static BlockNumber
 vacuum_leaf(WhVacuum *vacuum, BlockNumber block)
@@ -218,8 +220,8 @@ vacuum_leaf(WhVacuum *vacuum, BlockNumber block)
 }
 
 /*
- * Tells the free space map of the deleted pages, among the blocks that were no
- * leaf when VACUUM came by, or are none any more.
+ * Tells the free space map which blocks are deleted pages.  Reads only blocks
+ * that were not leaves when VACUUM came by, or are not any more.
  */
 static void
 find_free_pages(WhVacuum *vacuum)
@@ -299,7 +301,7 @@ wh_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		return stats;
 	if (stats == NULL)
 	{
-		/* Nothing was deleted: the table knows how many rows there are. */
+		/* ambulkdelete was not called: the table's number of rows is taken. */
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 		stats->num_index_tuples = info->num_heap_tuples;
 		stats->estimated_count = true;
@@ -307,7 +309,7 @@ wh_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	else if (!info->estimated_count &&
 			 stats->num_index_tuples > info->num_heap_tuples)
 	{
-		/* Entries of rows that came meanwhile may have been counted. */
+		/* Entries of rows inserted meanwhile may have been counted. */
 		stats->num_index_tuples = info->num_heap_tuples;
 	}
 	IndexFreeSpaceMapVacuum(info->index);

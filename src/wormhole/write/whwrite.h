@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * whwrite.h
- *	  Changing the entries of an index that is in use.
+ *	  Changing the entries of an index.
  *
  * The room offers inserts with the check of uniqueness, and VACUUM; inserts
  * also remove entries that scans have marked dead.
