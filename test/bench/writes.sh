@@ -171,7 +171,7 @@ change()
 	done
 }
 
-# COPY of as many rows as there are.
+# COPY of as many rows as there are, which summarizes them.
 copy_in()
 {
 	local variant=$1 partitions=$2 rows=$3
@@ -179,7 +179,7 @@ copy_in()
 	make_table "$variant" "$partitions" "$rows"
 	rf_psql -c "COPY (SELECT p, new_key(), 1 FROM generate_series(0, $partitions - 1) p, generate_series(1, $rows))
 		TO '$RF_TMP/writes/copy'"
-	step "$variant" COPY "COPY written FROM '$RF_TMP/writes/copy'" $((rows * partitions))
+	PGOPTIONS='-c rangefilter.autosummarize=on' step "$variant" COPY "COPY written FROM '$RF_TMP/writes/copy'" $((rows * partitions))
 	rf_psql -c 'VACUUM written'
 	still "$variant" 'COPY, VACUUM'
 }
@@ -225,7 +225,7 @@ report()
 
 Written by \`make bench-writes\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
-- Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync off, autovacuum and the worker off, everything in
+- Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync off, autovacuum and the worker off (loads summarize what they bring), everything in
   memory, the library in shared_preload_libraries${WRITES_SETTINGS:+, $WRITES_SETTINGS}
 - Random 64-bit keys: each partition spans all of them. Statements of $BATCH rows, each a transaction, into all
   partitions in turns; \`move_keys\` gives new keys to all rows of a block in a statement, \`queue\` deletes
