@@ -22,12 +22,13 @@ enum
 {
 	NARROW,						/* numbers in a narrow span */
 	WIDE,						/* any numbers */
+	SKEWED,						/* numbers that are the more, the lower */
 	WORDS,						/* strings of any length, of few letters */
 	DEEP,						/* strings that share up to 900 bytes */
 	KINDS
 };
 
-static const char *kind_names[] = {"narrow numbers", "wide numbers", "words", "deep strings"};
+static const char *kind_names[] = {"narrow numbers", "wide numbers", "skewed numbers", "words", "deep strings"};
 
 /* A random key of a kind. */
 static FilterBytes
@@ -36,12 +37,14 @@ random_key(int kind, uint8_t *bytes)
 	FilterBytes key = {bytes, 8};
 	uint32_t	i;
 
-	if (kind == NARROW || kind == WIDE)
+	if (kind <= SKEWED)
 	{
 		uint64_t	number = unit_random();
 
 		if (kind == NARROW)
 			number = 1000000 + number % (4 * MAX_KEYS);
+		else if (kind == SKEWED)
+			number >>= unit_random_below(64);
 		bits_store64(bytes, __builtin_bswap64(number));
 		return key;
 	}

@@ -17,6 +17,9 @@
 #include "filter/base/fence.h"
 #include "filter/sorted/sorted.h"
 
+/* How far from its guessed place a number is looked for first. */
+#define GUESS_WINDOW	32
+
 /* A root opened; fences point into it. */
 typedef struct SortedRoot
 {
@@ -105,6 +108,70 @@ page_rest(const SortedPage *page, uint32_t i, FilterBytes *rest)
 	return true;
 }
 
+/* Can what follows the prefix in each key be read as a number? */
+static inline bool
+has_numbers(const SortedPage *page)
+{
+	return page->ends == NULL && page->rest_len >= 1 && page->rest_len <= 8;
+}
+
+/* That number of key i.  The load ends where the key does; it begins in the page. */
+static inline uint64_t
+rest_number(const SortedPage *page, uint32_t i)
+{
+	const uint8_t *end = page->rests + (size_t) (i + 1) * page->rest_len;
+
+	return __builtin_bswap64(bits_load64(end - 8)) &
+		(UINT64_MAX >> (64 - 8 * page->rest_len));
+}
+
+/*
+ * How many of the page's numbers are below a number?  Looks first where it would be
+ * if they were spread evenly.
+ */
+static uint32_t
+numbers_below(const SortedPage *page, uint64_t number)
+{
+	uint64_t	least = rest_number(page, 0);
+	uint64_t	most = rest_number(page, page->n - 1);
+	uint32_t	low = 0;
+	uint32_t	high = page->n;
+	uint32_t	shift;
+	uint32_t	guess;
+
+	if (number <= least)
+		return 0;
+	if (number > most)
+		return page->n;
+	shift = (most - least) >> 48 ? 16 : 0;
+	guess = (uint32_t) (((number - least) >> shift) * (page->n - 1) /
+						((most - least) >> shift));
+	if (guess >= GUESS_WINDOW)
+	{
+		if (rest_number(page, guess - GUESS_WINDOW) < number)
+			low = guess - GUESS_WINDOW + 1;
+		else
+			high = guess - GUESS_WINDOW;
+	}
+	if (guess + GUESS_WINDOW < high)
+	{
+		if (rest_number(page, guess + GUESS_WINDOW) < number)
+			low = guess + GUESS_WINDOW + 1;
+		else
+			high = guess + GUESS_WINDOW;
+	}
+	while (low < high)
+	{
+		uint32_t	middle = low + (high - low) / 2;
+
+		if (rest_number(page, middle) < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /*
  * Counts the keys of the page that are below a key; with or_equal also the key
  * itself.  False if the page is damaged.
@@ -127,6 +194,16 @@ page_position(const SortedPage *page, FilterBytes key, bool or_equal,
 	}
 	key.data += common;
 	key.len -= common;
+	if (has_numbers(page) && key.len == page->rest_len)
+	{
+		uint64_t	number = 0;
+
+		for (uint32_t i = 0; i < key.len; i++)
+			number = number << 8 | key.data[i];
+		*position = or_equal && number++ == UINT64_MAX ? page->n :
+			numbers_below(page, number);
+		return true;
+	}
 	while (low < high)
 	{
 		uint32_t	middle = low + (high - low) / 2;
@@ -141,6 +218,26 @@ page_position(const SortedPage *page, FilterBytes key, bool or_equal,
 			high = middle;
 	}
 	*position = low;
+	return true;
+}
+
+/* How key i of the page compares to another one.  False if the page is damaged. */
+static bool
+key_order(const SortedPage *page, uint32_t i, FilterBytes key, int *order)
+{
+	uint32_t	common = key.len < page->prefix_len ? key.len : page->prefix_len;
+	FilterBytes rest;
+
+	*order = common > 0 ? memcmp(page->prefix, key.data, common) : 0;
+	if (*order == 0 && key.len < page->prefix_len)
+		*order = 1;
+	if (*order != 0)
+		return true;
+	if (!page_rest(page, i, &rest))
+		return false;
+	key.data += common;
+	key.len -= common;
+	*order = filter_bytes_compare(rest, key);
 	return true;
 }
 
@@ -167,7 +264,7 @@ sorted_query(const uint8_t *root_data, uint32_t root_len,
 	SortedPage	page;
 	FencePosition at;
 	uint32_t	first = 0;
-	uint32_t	end;
+	int			order;
 
 	if (!root_open(&root, root_data, root_len))
 		return FILTER_UNKNOWN;
@@ -189,11 +286,11 @@ sorted_query(const uint8_t *root_data, uint32_t root_len,
 		if (!at.range_crosses || at.page + 1 == root.npages)
 			return FILTER_NO;
 	}
-	end = page.n;
-	if (!range->hi_unbounded &&
-		!page_position(&page, range->hi, !range->hi_exclusive, &end))
+	if (range->hi_unbounded)
+		return FILTER_YES;
+	if (!key_order(&page, first, range->hi, &order))
 		return FILTER_UNKNOWN;
-	return first < end ? FILTER_YES : FILTER_NO;
+	return order < 0 || (order == 0 && !range->hi_exclusive) ? FILTER_YES : FILTER_NO;
 }
 
 /*
