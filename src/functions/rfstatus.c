@@ -204,7 +204,8 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	nulls[STATUS_HAS_NULLS] = codec->row != NULL;
 	values[STATUS_KEYS] = Int64GetDatum(status.keys);
 	values[STATUS_DELTA_KEYS] =
-		Int64GetDatum(rf_delta_keys(meta) + rf_level_keys(meta));
+		Int64GetDatum(rf_delta_keys(rf_file(open->index), meta, codec->kind) +
+					  rf_level_keys(meta));
 	nulls[STATUS_LEVELS] = nulls[STATUS_LEVEL_KEYS] = false;
 	nulls[STATUS_LEVEL_PAGES] = false;
 	values[STATUS_LEVELS] = Int32GetDatum(meta->nlevels);

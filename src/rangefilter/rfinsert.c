@@ -10,6 +10,10 @@
  * and one that looks later finds the announcement and writes its key to the
  * delta that the summarize will not drop.
  *
+ * Mostly the share lock does: a key that is not in the lowest block so far, and for
+ * which the delta's last page has room, is appended there and changes nothing else.  An
+ * announcement has to wait for that as for all who have locked the metapage.
+ *
  * Who has filled a page of the delta merges it into a level, with its own key
  * safely in (rflevels.c).  A statement that brings many keys is a bulk load: it opens
  * the tail, and the summary says nothing until the next summarize, which is the end
@@ -131,7 +135,7 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return false;
 	if (new->isnull)
 		return (meta->flags & RF_DELTA_NULLS) != 0;
-	return rf_delta_probe(rf_file(index), meta, meta->nretired, &set) == RF_YES;
+	return rf_delta_probe(rf_file(index), meta, meta->nretired, &set, NULL) == RF_YES;
 }
 
 /*
@@ -230,25 +234,59 @@ rf_add_key(Relation index, GenericXLogState *state, RfMetaData *meta,
 }
 
 /*
- * Logs what was written for a key; meta is the metapage's image.  The version moves,
- * and shared digests get the key.
+ * May the background worker be asked to summarize?
+ */
+static bool
+rf_may_request(Relation index)
+{
+	return rf_autosummarize && !RelationUsesLocalBuffers(index) &&
+		rf_index_options(index)->autosummarize;
+}
+
+/*
+ * Something was written for a key, and moved the version: shared digests get the key.
+ * The caller has the locks that rf_digests_add() wants.
  */
 static void
-rf_finish_write(Relation index, GenericXLogState *state, RfMetaData *meta,
-				RfNewKey *new)
+rf_add_to_digests(Relation index, const RfMetaData *meta,
+				  const RfSummaryVersion *before, const RfSummaryVersion *after,
+				  const RfNewKey *new)
 {
-	RfSummaryVersion before = {meta->identity, meta->changes};
-	RfSummaryVersion after = before;
-	bool		known = (meta->flags & RF_UNCERTAIN_FLAGS) == 0;
-
-	rf_move_version(index, meta);
-	after.changes = meta->changes;
-	new->is_due = rf_summarize_is_due(index, meta);
-	GenericXLogFinish(state);
-	if (known)
-		rf_digests_add(index, &before, &after,
+	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0)
+		rf_digests_add(index, before, after,
 					   new->isnull || new->kind != RF_KEY_U64 ? NULL : &new->key.num);
+}
+
+/*
+ * Appends the key to the delta's last page, if that is all that has to be done: the
+ * metapage, which the caller has share-locked, and has found to lack the key, stays as
+ * it is.  False, and nothing done, where more has to be done.
+ *
+ * Another insert may have appended the same key since.  Then it is there twice.
+ */
+static bool
+rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
+{
+	RfSummaryVersion before;
+	RfSummaryVersion after;
+	Buffer		buffer;
+
+	if (new->isnull || new->heap_block < meta->delta_min_block ||
+		(new->bulk && new->heap_block >= rf_tail_start(meta)) ||
+		rf_sorted_otherwise(meta, rf_index_codec(index)))
+		return false;
+	buffer = rf_delta_lock_room(index, meta, new->kind, &new->key);
+	if (!BufferIsValid(buffer))
+		return false;
+	before = rf_version_with(meta, BufferGetPage(buffer));
+	rf_advance_change_counter(RelationGetRelid(index));
+	rf_delta_put(buffer, new->kind, &new->key);
+	after = rf_version_with(meta, BufferGetPage(buffer));
+	rf_add_to_digests(index, meta, &before, &after, new);
+	UnlockReleaseBuffer(buffer);
 	rf_keys_written++;
+	new->is_due = rf_may_request(index) && rf_summarize_is_due(index, meta);
+	return true;
 }
 
 /*
@@ -259,11 +297,15 @@ rf_finish_write(Relation index, GenericXLogState *state, RfMetaData *meta,
 static RfOutcome
 rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 {
+	const RfMetaData *written = rf_page_meta(BufferGetPage(meta_buffer));
 	GenericXLogState *state = GenericXLogStart(index);
 	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
 	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
 	RfOutcome	outcome = RF_IS_COVERED;
+	RfSummaryVersion before;
+	RfSummaryVersion after;
+	bool		known = rf_meta_version(rf_file(index), meta, &before);
 
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
 		(in_tail && !new->isnull && new->bulk))
@@ -278,10 +320,19 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	if (outcome == RF_NO_ROOM)
 		GenericXLogAbort(state);
 	else
-		rf_finish_write(index, state, meta, new);
+	{
+		rf_move_version(index, meta);
+		GenericXLogFinish(state);
+	}
 	for (int i = 0; i < 2; i++)
 		if (BufferIsValid(buffers[i]))
 			UnlockReleaseBuffer(buffers[i]);
+	if (outcome == RF_NO_ROOM)
+		return outcome;
+	if (known && rf_meta_version(rf_file(index), written, &after))
+		rf_add_to_digests(index, written, &before, &after, new);
+	rf_keys_written++;
+	new->is_due = rf_may_request(index) && rf_summarize_is_due(index, written);
 	return outcome;
 }
 
@@ -371,12 +422,14 @@ rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block,
 /*
  * Has the summary no key that is not covered in one of these states, and is in the
  * other?  Keys come with another version, merges take pages out of the delta, and an
- * announcement has an id.
+ * announcement has an id.  Keys that were appended leave no trace on the metapage; they
+ * may have been where the index has WAL.
  */
 static bool
-rf_covers_the_same(const RfMetaData *a, const RfMetaData *b)
+rf_covers_the_same(Relation index, const RfMetaData *a, const RfMetaData *b)
 {
-	return a->identity == b->identity && a->changes == b->changes &&
+	return !RelationNeedsWAL(index) &&
+		a->identity == b->identity && a->changes == b->changes &&
 		a->generation == b->generation && a->flags == b->flags &&
 		a->announced_owner == b->announced_owner && a->ndelta == b->ndelta;
 }
@@ -397,11 +450,13 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 	cover = rf_cover(index, meta, new);
 	if (cover == RF_COVERED)
 		return RF_IS_COVERED;
+	if (cover == RF_MISSING && rf_append_key(index, meta, new))
+		return RF_WRITTEN;
 	seen = *meta;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	rf_check_meta(index, buffer);
-	if (!rf_covers_the_same(&seen, meta))
+	if (!rf_covers_the_same(index, &seen, meta))
 		cover = rf_cover(index, meta, new);
 	if (cover == RF_MISSING)
 		return rf_write_key(index, buffer, new);
@@ -411,21 +466,21 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 }
 
 /*
- * The same for a pinned metapage that is not locked.  Where a page of the delta has
- * become full, it is merged into a level, if nobody else does so.  Where the delta
- * has no room, since somebody else is slow to do so, it waits for that.
+ * Sees to it that the summary does not deny the key.  The caller has pinned and
+ * share-locked the metapage; leaves it unlocked.  Where a page of the
+ * delta has become full, it is merged into a level, if nobody else does so.  Where the
+ * delta has no room, since somebody else is slow to do so, it waits for that.
  */
 static void
 rf_insert_key(Relation index, Buffer buffer, RfStatement *statement,
 			  RfNewKey *new)
 {
 	new->bulk = statement->tail_keys >= statement->bulk_keys;
-	for (;;)
+	for (;; LockBuffer(buffer, BUFFER_LOCK_SHARE))
 	{
 		RfOutcome	outcome;
 		bool		in_tail;
 
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		outcome = rf_cover_key(index, buffer, new);
 		in_tail = new->heap_block >= rf_tail_start(rf_page_meta(BufferGetPage(buffer)));
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
@@ -452,8 +507,7 @@ rf_request(Relation index, const RfNewKey *new)
 	RfCache    *cache = rf_cache(index);
 	TimestampTz now;
 
-	if (!new->is_due || !rf_autosummarize || RelationUsesLocalBuffers(index) ||
-		!rf_index_options(index)->autosummarize)
+	if (!new->is_due || !rf_may_request(index))
 		return;
 	now = GetCurrentTimestamp();
 	if (!TimestampDifferenceExceeds(cache->requested_at, now,
@@ -488,15 +542,21 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	buffer = rf_read_meta_fields(index);
 	new.is_due = rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
 							new.heap_block, statement);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	if (new.is_due)
-		rf_count_tail_key(index, statement);
+	if (!new.is_due)
+	{
+		/* Encoding bytes takes memory and may detoast: not under a lock. */
+		new.kind = codec->kind;
+		if (codec->kind == RF_KEY_BYTES)
+			LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		new.isnull = !rf_encode_row(codec, values, isnull, &new.key);
+		if (codec->kind == RF_KEY_BYTES)
+			LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		rf_insert_key(index, buffer, statement, &new);
+	}
 	else
 	{
-		/* Encoding may detoast: not under a lock. */
-		new.kind = codec->kind;
-		new.isnull = !rf_encode_row(codec, values, isnull, &new.key);
-		rf_insert_key(index, buffer, statement, &new);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		rf_count_tail_key(index, statement);
 	}
 	ReleaseBuffer(buffer);
 	if (!rf_is_load(statement))

@@ -215,7 +215,7 @@ rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
 	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)) ||
 		(set->nulls && rf_has_nulls(meta)))
 		return false;
-	answer = rf_delta_probe(rf_file(index), meta, 0, set);
+	answer = rf_delta_probe(rf_file(index), meta, 0, set, NULL);
 	if (answer == RF_UNKNOWN || (answer == RF_YES && meta->nretired > 0))
 		return false;
 	if (answer == RF_YES)

@@ -15,7 +15,9 @@
  *
  * Lock order: metapage, then any other page of the index.  The delta and the
  * runs in use change only under an exclusive lock on the metapage, so a
- * reader that keeps its share lock there sees one consistent state.
+ * reader that keeps its share lock there sees one consistent state; but for keys
+ * that are appended to the delta's last page, which takes a share lock on the metapage
+ * and an exclusive one on that page.
  *
  *-------------------------------------------------------------------------
  */
@@ -111,7 +113,8 @@ typedef struct RfDeltaSlot
 {
 	BlockNumber block;
 	uint32		owner;
-	uint32		nkeys;
+	uint32		nkeys;			/* of a sorted page; another has at least as
+								 * many, and knows itself how many */
 } RfDeltaSlot;
 
 /* The metapage's content; the directory of segments follows it. */
@@ -121,7 +124,8 @@ typedef struct RfMetaData
 	uint16		version;
 	uint16		codec_id;		/* encoding of the keys, RfCodec.id */
 	uint64		identity;		/* drawn at random by every build */
-	uint64		changes;		/* see RfSummaryVersion */
+	uint64		changes;		/* drawn at random by changes of the metapage;
+								 * see RfSummaryVersion */
 	uint32		generation;		/* summarizes finished */
 	uint32		flags;
 	BlockNumber summarized;		/* segments cover heap blocks before this */

@@ -42,6 +42,23 @@ typedef struct RfKeptPages
 	uint8	   *pages[FLEXIBLE_ARRAY_MEMBER];	/* contents; NULL: none yet */
 } RfKeptPages;
 
+/*
+ * The state of a summary.  While it is the same, every NO stays a NO: each
+ * change that could turn one into something else moves it.
+ */
+typedef struct RfSummaryVersion
+{
+	uint64		identity;		/* drawn at random by every build */
+	uint64		changes;		/* RfMetaData.changes, plus the LSN of the
+								 * delta's last page */
+} RfSummaryVersion;
+
+static inline bool
+rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
+{
+	return a->identity == b->identity && a->changes == b->changes;
+}
+
 /* How the pages of an index are read. */
 typedef struct RfFile
 {
@@ -89,7 +106,6 @@ extern RfMetaData *rf_page_meta(Page page);
 extern const RfSegment *rf_first_segment(const RfMetaData *meta);
 extern const RfSegment *rf_next_segment(const RfSegment *segment);
 extern const RfSegment *rf_first_level(const RfMetaData *meta);
-extern uint64 rf_delta_keys(const RfMetaData *meta);
 extern uint64 rf_level_keys(const RfMetaData *meta);
 extern const RfSegment *rf_segment_of_block(const RfMetaData *meta,
 											BlockNumber block);
@@ -134,8 +150,14 @@ extern BlockNumber rf_write_run(Relation index, uint64 identity,
 								uint32 owner, const FilterRun *run);
 
 /* rfdelta.c */
+extern RfSummaryVersion rf_version_with(const RfMetaData *meta, Page page);
+extern bool rf_meta_version(RfFile *file, const RfMetaData *meta,
+							RfSummaryVersion *version);
+extern uint64 rf_delta_keys(RfFile *file, const RfMetaData *meta,
+							RfKeyKind kind);
 extern RfAnswer rf_delta_probe(RfFile *file, const RfMetaData *meta,
-							   int first_slot, const RfKeySet *set);
+							   int first_slot, const RfKeySet *set,
+							   RfSummaryVersion *version);
 extern void rf_delta_visit(Relation index, const RfMetaData *meta,
 						   RfKeyKind kind,
 						   void (*visit) (void *arg, RfKeyKind kind,
@@ -144,7 +166,7 @@ extern void rf_delta_visit(Relation index, const RfMetaData *meta,
 extern bool rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key);
 extern bool rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 							   const RfDeltaSlot *slot, RfKeyKind kind,
-							   Page copy);
+							   Page copy, int *nkeys);
 extern void rf_delta_drop_pages(RfMetaData *meta, int first, int n);
 extern bool rf_delta_is_full(const RfMetaData *meta);
 extern Buffer rf_delta_reserve(Relation index, GenericXLogState *state,
@@ -152,6 +174,9 @@ extern Buffer rf_delta_reserve(Relation index, GenericXLogState *state,
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
 						 Buffer *buffers);
+extern Buffer rf_delta_lock_room(Relation index, const RfMetaData *meta,
+								 RfKeyKind kind, const RfKey *key);
+extern void rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key);
 
 /* rflevels.c */
 extern PGDLLEXPORT void (*rf_merge_hook) (void);

@@ -8,9 +8,10 @@
  * index is still so if the counter is what it was before the reading: this
  * takes no lock and no look at the index.
  *
- * A counter is advanced while the metapage is locked exclusively.  Whoever
- * read the counter later than that, and then the metapage, which needs the
- * lock, too, has seen the change; for all others the counter has moved.  A
+ * A counter is advanced while the metapage is locked exclusively, or where a key is
+ * appended the last page of the delta, before it changes.  Whoever
+ * read the counter later than that, and then the version, which needs the
+ * locks, too, has seen the change; for all others the counter has moved.  A
  * transaction's changes come before its commit, hence before any snapshot
  * that sees its rows.
  *
@@ -39,8 +40,8 @@ rf_change_counter(Oid index)
 }
 
 /*
- * The version of the index, whose metapage the caller has locked exclusively,
- * moves.
+ * The version of the index, whose metapage, or the last page of its delta, the
+ * caller has locked exclusively, moves.
  */
 void
 rf_advance_change_counter(Oid index)

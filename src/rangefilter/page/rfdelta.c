@@ -13,13 +13,17 @@
  * array of 16-bit offsets growing up from the page's start and the keys, each
  * behind its 16-bit length, growing down from its end.
  *
- * Everything here happens under the metapage's lock: share to probe,
- * exclusive to add.
+ * Everything here happens under the metapage's lock: share to probe, exclusive to
+ * add.  A key that just goes behind the others of the last page is appended under a
+ * share lock, with the page locked exclusively; the metapage stays as it is then, and
+ * the page's LSN tells that there is another key.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "core/core.h"
+#include "miscadmin.h"
 #include "rangefilter/page/page.h"
 
 /*
@@ -61,34 +65,65 @@ rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key)
 }
 
 /*
- * Appends a key to a delta page (an image GenericXLog will log).  False when
- * it does not fit.
+ * Does a key fit a delta page?
  */
 static bool
-rf_delta_append(Page page, RfKeyKind kind, const RfKey *key)
+rf_delta_has_room(Page page, RfKeyKind kind, const RfKey *key)
 {
 	PageHeader	header = (PageHeader) page;
 	int			room = header->pd_upper - header->pd_lower;
+
+	return room >= (int) (kind == RF_KEY_U64 ? sizeof(uint64) :
+						  2 * sizeof(uint16) + key->len);
+}
+
+/* What an append changes: page header, array, and the bytes of a byte key. */
+#define RF_APPEND_STRETCHES	3
+
+/*
+ * Appends a key to a delta page that has room for it: an image GenericXLog will log,
+ * or the page itself.  Notes what that changes, and returns how many stretches it is.
+ */
+static int
+rf_delta_append(Page page, RfKeyKind kind, const RfKey *key,
+				RfCoreStretch *stretches)
+{
+	PageHeader	header = (PageHeader) page;
 	uint16		len = key->len;
 	uint16		offset;
 
+	stretches[0].offset = offsetof(PageHeaderData, pd_lower);
+	stretches[0].length = sizeof(header->pd_lower);
+	stretches[1].offset = header->pd_lower;
 	if (kind == RF_KEY_U64)
 	{
-		if (room < (int) sizeof(uint64))
-			return false;
 		memcpy((char *) page + header->pd_lower, &key->num, sizeof(uint64));
 		header->pd_lower += sizeof(uint64);
-		return true;
+		stretches[1].length = sizeof(uint64);
+		return 2;
 	}
-	if (room < (int) (2 * sizeof(uint16) + key->len))
-		return false;
 	offset = header->pd_upper - (sizeof(uint16) + key->len);
 	memcpy((char *) page + offset, &len, sizeof(uint16));
 	memcpy((char *) page + offset + sizeof(uint16), key->data, key->len);
 	memcpy((char *) page + header->pd_lower, &offset, sizeof(uint16));
 	header->pd_upper = offset;
 	header->pd_lower += sizeof(uint16);
-	return true;
+	stretches[0].length += sizeof(header->pd_upper);
+	stretches[1].length = sizeof(uint16);
+	stretches[2].offset = offset;
+	stretches[2].length = sizeof(uint16) + len;
+	return 3;
+}
+
+/*
+ * The same for an image that GenericXLog will log.
+ */
+static void
+rf_delta_append_image(Page page, RfKeyKind kind, const RfKey *key)
+{
+	RfCoreStretch stretches[RF_APPEND_STRETCHES];
+
+	(void) rf_delta_append(page, kind, key, stretches);
 }
 
 static int
@@ -148,6 +183,23 @@ rf_delta_keys_ok(Page page, RfKeyKind kind)
 }
 
 /*
+ * Does a delta page that is not sorted end where it says?  Behind its keys are zeros
+ * as long as there is room, and hardly ever in a key.  So a page that has lost keys is
+ * noticed, though nothing but the page itself tells how many there are.
+ */
+static bool
+rf_delta_end_ok(Page page, RfKeyKind kind)
+{
+	PageHeader	header = (PageHeader) page;
+	int			size = kind == RF_KEY_U64 ? sizeof(uint64) : sizeof(uint16);
+	uint64		behind = 0;
+
+	if (header->pd_upper - header->pd_lower >= size)
+		memcpy(&behind, (const char *) page + header->pd_lower, size);
+	return behind == 0;
+}
+
+/*
  * Is a delta page sound enough to be searched?
  */
 static bool
@@ -155,13 +207,18 @@ rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 				 const RfDeltaSlot *slot)
 {
 	PageHeader	header = (PageHeader) page;
+	bool		sorted = rf_page_is(page, RF_PAGE_DELTA_SORTED, meta->identity,
+									slot->owner);
 
-	return (rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner) ||
-			rf_page_is(page, RF_PAGE_DELTA_SORTED, meta->identity, slot->owner)) &&
-		header->pd_lower >= RF_PAGE_HEADER &&
-		header->pd_lower <= header->pd_upper &&
-		header->pd_upper <= header->pd_special &&
-		keys_of_page(page, kind) == (int) slot->nkeys;
+	if (!sorted && !rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner))
+		return false;
+	if (header->pd_lower < RF_PAGE_HEADER ||
+		header->pd_lower > header->pd_upper ||
+		header->pd_upper > header->pd_special)
+		return false;
+	return sorted ? keys_of_page(page, kind) == (int64) slot->nkeys :
+		keys_of_page(page, kind) >= (int64) slot->nkeys &&
+		rf_delta_end_ok(page, kind);
 }
 
 /*
@@ -234,7 +291,24 @@ rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
 }
 
 /*
- * Is one of n numbers in the range?  All are compared, as that takes no branch.
+ * Is a number one of n?  All are compared, as that takes no branch.
+ */
+static bool
+rf_search_number(const uint64 *numbers, int n, uint64 number)
+{
+	bool		found = false;
+	int			i = 0;
+
+	for (; i + 4 <= n; i += 4)
+		found |= (numbers[i] == number) | (numbers[i + 1] == number) |
+			(numbers[i + 2] == number) | (numbers[i + 3] == number);
+	for (; i < n; i++)
+		found |= numbers[i] == number;
+	return found;
+}
+
+/*
+ * Is one of n numbers in the range?
  */
 static bool
 rf_search_numbers(const uint64 *numbers, int n, const RfRange *range)
@@ -247,9 +321,23 @@ rf_search_numbers(const uint64 *numbers, int n, const RfRange *range)
 		return false;
 	if (lo > hi)
 		return false;
+	if (lo == hi)
+		return rf_search_number(numbers, n, lo);
 	for (int i = 0; i < n; i++)
 		found |= numbers[i] - lo <= hi - lo;
 	return found != 0;
+}
+
+/*
+ * The version of a summary whose delta's last page is this one, locked by the caller.
+ */
+RfSummaryVersion
+rf_version_with(const RfMetaData *meta, Page page)
+{
+	RfSummaryVersion version = {meta->identity, meta->changes};
+
+	version.changes += PageGetLSN(page);
+	return version;
 }
 
 /*
@@ -289,13 +377,15 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 
 /*
  * Does the delta, from the given slot on, hold a key of the set?  The caller
- * holds a lock on the metapage.  RF_UNKNOWN for damaged pages.
+ * holds a lock on the metapage.  RF_UNKNOWN for damaged pages.  Begins with the last
+ * page.  If that can be read, version, unless NULL, is set to what the summary's was
+ * just then; it is left alone where there is no page.
  */
 RfAnswer
 rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
-			   const RfKeySet *set)
+			   const RfKeySet *set, RfSummaryVersion *version)
 {
-	for (int i = first_slot; i < meta->ndelta; i++)
+	for (int i = meta->ndelta - 1; i >= first_slot; i--)
 	{
 		const RfDeltaSlot *slot = &meta->delta[i];
 		RfAnswer	answer = RF_UNKNOWN;
@@ -309,6 +399,8 @@ rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 			return RF_UNKNOWN;
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buffer);
+		if (version != NULL && i == meta->ndelta - 1)
+			*version = rf_version_with(meta, page);
 		if (rf_delta_page_ok(page, set->kind, meta, slot))
 			answer = rf_search_page(page, set->kind, set);
 		UnlockReleaseBuffer(buffer);
@@ -319,12 +411,39 @@ rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 }
 
 /*
- * Copies a page of the delta.  False where it is not what the metapage, or a copy
- * of it, says.  Takes and releases a share lock on the page.
+ * The version of the summary whose metapage the caller has locked.  False where the
+ * delta's last page is not there.  Takes and releases a share lock on that.
+ */
+bool
+rf_meta_version(RfFile *file, const RfMetaData *meta, RfSummaryVersion *version)
+{
+	Buffer		buffer;
+	BlockNumber block;
+
+	version->identity = meta->identity;
+	version->changes = meta->changes;
+	if (meta->ndelta == 0)
+		return true;
+	block = meta->delta[meta->ndelta - 1].block;
+	if (!rf_block_exists(file, block))
+		return false;
+	buffer = rf_pin_block(file, block);
+	if (!BufferIsValid(buffer))
+		return false;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	*version = rf_version_with(meta, BufferGetPage(buffer));
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
+
+/*
+ * Copies a page of the delta, and counts its keys.  False where it is not what the
+ * metapage, or a copy of it, says.  Takes and releases a share lock on the page.
  */
 bool
 rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
-				   const RfDeltaSlot *slot, RfKeyKind kind, Page copy)
+				   const RfDeltaSlot *slot, RfKeyKind kind, Page copy,
+				   int *nkeys)
 {
 	Buffer		buffer;
 
@@ -336,7 +455,52 @@ rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
-	return rf_delta_page_ok(copy, kind, meta, slot);
+	if (!rf_delta_page_ok(copy, kind, meta, slot))
+		return false;
+	*nkeys = keys_of_page(copy, kind);
+	return true;
+}
+
+/*
+ * How many keys has the page of a slot?  At least as many as the metapage says, if it
+ * is not as it should be.  Takes and releases a share lock on the page.
+ */
+static uint64
+rf_delta_count_page(RfFile *file, const RfMetaData *meta,
+					const RfDeltaSlot *slot, RfKeyKind kind)
+{
+	uint64		nkeys = slot->nkeys;
+	Buffer		buffer;
+
+	if (!rf_block_exists(file, slot->block))
+		return nkeys;
+	buffer = rf_pin_block(file, slot->block);
+	if (!BufferIsValid(buffer))
+		return nkeys;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (rf_delta_page_ok(BufferGetPage(buffer), kind, meta, slot))
+		nkeys = keys_of_page(BufferGetPage(buffer), kind);
+	UnlockReleaseBuffer(buffer);
+	return nkeys;
+}
+
+/*
+ * How many keys are in the delta's pages?  The metapage knows, but for the last page
+ * and the last retired one.  The caller has locked the metapage, or has a copy of it.
+ */
+uint64
+rf_delta_keys(RfFile *file, const RfMetaData *meta, RfKeyKind kind)
+{
+	uint64		nkeys = 0;
+
+	for (int i = 0; i < meta->ndelta; i++)
+	{
+		if (i == meta->ndelta - 1 || i == meta->nretired - 1)
+			nkeys += rf_delta_count_page(file, meta, &meta->delta[i], kind);
+		else
+			nkeys += meta->delta[i].nkeys;
+	}
+	return nkeys;
 }
 
 /*
@@ -352,11 +516,12 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 	{
 		PGAlignedBlock copy;
 		RfKey		key = {0};
+		int			nkeys;
 
 		if (!rf_delta_copy_page(rf_file(index), meta, &meta->delta[i], kind,
-								copy.data))
+								copy.data, &nkeys))
 			continue;
-		for (int j = 0; j < keys_of_page(copy.data, kind); j++)
+		for (int j = 0; j < nkeys; j++)
 			if (rf_delta_key(copy.data, kind, j, &key))
 				visit(arg, kind, &key);
 	}
@@ -505,21 +670,72 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 		if (RfPageGetOpaque(BufferGetPage(buffers[0]))->kind == RF_PAGE_DELTA)
 		{
 			page = GenericXLogRegisterBuffer(state, buffers[0], 0);
-			if (rf_delta_append(page, kind, key))
+			if (rf_delta_has_room(page, kind, key))
 			{
-				slot->nkeys++;
+				rf_delta_append_image(page, kind, key);
+				slot->nkeys = keys_of_page(page, kind);
 				return true;
 			}
 			if (!rf_delta_keys_ok(page, kind))
 				rf_delta_damaged(index, slot);
 			rf_delta_sort(page, kind);
+			slot->nkeys = keys_of_page(page, kind);
 		}
 	}
 	if (rf_delta_is_full(meta))
 		return false;
 	buffers[1] = rf_delta_new_page(index, state, meta, &page);
-	if (!rf_delta_append(page, kind, key))
+	if (!rf_delta_has_room(page, kind, key))
 		elog(ERROR, "key of %u bytes does not fit an empty delta page", key->len);
+	rf_delta_append_image(page, kind, key);
 	meta->delta[meta->ndelta - 1].nkeys++;
 	return true;
+}
+
+/*
+ * Locks the delta's last page exclusively, if the key can be appended there by
+ * rf_delta_put(); else InvalidBuffer.  That takes a page in use that is not full, and
+ * an index whose changes have LSNs, which are what tells that the page has changed.
+ * The caller holds a lock on the metapage, which may be a share lock.
+ */
+Buffer
+rf_delta_lock_room(Relation index, const RfMetaData *meta, RfKeyKind kind,
+				   const RfKey *key)
+{
+	const RfDeltaSlot *slot = &meta->delta[meta->ndelta - 1];
+	Buffer		buffer;
+	Page		page;
+
+	if (meta->ndelta <= meta->nretired || !RelationNeedsWAL(index) ||
+		!rf_core_knows_stretches() ||
+		!rf_block_exists(rf_file(index), slot->block))
+		return InvalidBuffer;
+	buffer = rf_pin_block(rf_file(index), slot->block);
+	if (!BufferIsValid(buffer))
+		return InvalidBuffer;
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	page = BufferGetPage(buffer);
+	if (rf_delta_page_ok(page, kind, meta, slot) &&
+		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA &&
+		rf_delta_has_room(page, kind, key))
+		return buffer;
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+/*
+ * Appends a key to the page that rf_delta_lock_room() has locked for it, and logs just
+ * that.
+ */
+void
+rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key)
+{
+	RfCoreStretch stretches[RF_APPEND_STRETCHES];
+	int			n;
+
+	START_CRIT_SECTION();
+	n = rf_delta_append(BufferGetPage(buffer), kind, key, stretches);
+	MarkBufferDirty(buffer);
+	rf_core_log_stretches(buffer, stretches, n);
+	END_CRIT_SECTION();
 }

@@ -124,10 +124,9 @@ rf_begin_page(RfSource *source, const RfMerge *merge, int slot)
 	Page		page = source->page.data;
 
 	source->kind = merge->codec->kind;
-	source->nkeys = delta->nkeys;
 	source->next = 0;
 	return rf_delta_copy_page(rf_file(merge->index), merge->meta, delta,
-							  source->kind, page) &&
+							  source->kind, page, &source->nkeys) &&
 		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED &&
 		rf_source_next(source);
 }

@@ -332,20 +332,7 @@ rf_first_level(const RfMetaData *meta)
 }
 
 /*
- * How many keys are in the delta's pages?
- */
-uint64
-rf_delta_keys(const RfMetaData *meta)
-{
-	uint64		nkeys = 0;
-
-	for (int i = 0; i < meta->ndelta; i++)
-		nkeys += meta->delta[i].nkeys;
-	return nkeys;
-}
-
-/*
- * The same of all levels.
+ * How many keys are in levels?
  */
 uint64
 rf_level_keys(const RfMetaData *meta)

@@ -15,10 +15,12 @@ extern void rf_locked_file(RfFile *file, const RfRelFile *locator,
 						   const RfCachedMeta *cached);
 extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 							   const RfSegment *segment, const RfKeySet *set,
-							   bool in_recovery);
+							   bool in_recovery, RfSummaryVersion *version);
 
 /* rfmetacache.c */
-extern void rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref);
+extern void rf_cached_meta_keep(const RfFile *file, Page page,
+								const RfSummaryVersion *version,
+								RfCachedMetaRef *ref);
 extern void rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file);
 
 /* rfdigests.c; the setting rangefilter.shared_cache_size (kB) */

@@ -17,27 +17,11 @@
 #include "utils/relcache.h"
 
 /*
- * The state of a summary.  While it is the same, every NO stays a NO: each
- * change that could turn a NO into something else moves the version.
- */
-typedef struct RfSummaryVersion
-{
-	uint64		identity;		/* drawn at random by every build */
-	uint64		changes;		/* drawn at random by every change */
-} RfSummaryVersion;
-
-/*
  * A backend's cached metapage of an index.  It is asked in place of the index.
  * Its answers were true when its version was read.  A caller who needs answers
  * that are true now must check that the version has not moved.
  */
 typedef struct RfCachedMeta RfCachedMeta;
-
-static inline bool
-rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
-{
-	return a->identity == b->identity && a->changes == b->changes;
-}
 
 /*
  * Describes the digest in a column of a digest matrix: the index, its file,
@@ -195,10 +179,11 @@ extern bool rf_digests_unchanged(const RfDigestView *view);
 extern bool rf_digests_have_more(const RfDigestView *view);
 
 /*
- * Tells of a key written to an index; key is NULL for an SQL NULL.  The caller
- * holds the metapage locked exclusively, and has changed its version from
- * before to after.  If the index has a shared digest of the version before,
- * the key is added to it.
+ * Tells of a key written to an index; key is NULL for an SQL NULL.  The write
+ * changed the version from before to after.  The caller holds the metapage
+ * locked exclusively, or share and the delta's last page exclusively, so nobody
+ * else moves the version meanwhile.  If the index has a shared digest of the
+ * version before, the key is added to it.
  */
 extern void rf_digests_add(Relation index, const RfSummaryVersion *before,
 						   const RfSummaryVersion *after, const uint64 *key);

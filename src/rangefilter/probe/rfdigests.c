@@ -607,6 +607,21 @@ place_of(Oid index, const RfRelFile *locator)
 }
 
 /*
+ * May the index have a column?  Taking no lock, this may miss one that is being put:
+ * that has an older version than its index by now, and nobody takes it for current.
+ */
+static bool
+may_have_column(Oid index)
+{
+	uint32		first = murmurhash32(index);
+
+	for (int i = 0; i < PLACES_TRIED; i++)
+		if (((volatile uint32 *) places)[(first + i) % PLACES] != 0)
+			return true;
+	return false;
+}
+
+/*
  * See probe.h.
  */
 void
@@ -618,7 +633,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 	uint32		number;
 	RfDigestColumn *column;
 
-	if (!is_shared())
+	if (!is_shared() || !may_have_column(oid))
 		return;
 	lock_store(LW_EXCLUSIVE);
 	number = *place_of(oid, locator);

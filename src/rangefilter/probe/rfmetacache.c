@@ -8,10 +8,9 @@
  * and opening them and on their metapages.  A cached metapage remembers the
  * buffers in which the other pages were last seen, so only these pages need to
  * be visited.  Pages of a run do not change, and carry their owner; a page
- * that now belongs to another run counts as missing.  A page of the delta is
- * used only as long as it holds no more keys than the cached metapage says.
- * So the answer is what the index would have answered when the cached metapage
- * was made, or RF_UNKNOWN.
+ * that now belongs to another run counts as missing.  A page of the
+ * delta may have more keys by now, but not fewer.  So a NO is what the index
+ * would have answered when the cached metapage was made.
  *
  * The planner uses a NO of a cached metapage only as a guess: the version must
  * be checked before rows are left out because of it.  A gate makes its cached
@@ -60,6 +59,7 @@ struct RfCachedMeta
 	Size		head;			/* of the metapage's fields kept */
 	uint32		asked;			/* questions since a digest was last tried */
 	uint32		failed;			/* failed tries in a row */
+	RfSummaryVersion version;	/* read before what it says */
 	/* The metapage's fields and its directory follow, MAXALIGNed. */
 };
 
@@ -110,10 +110,7 @@ rf_cached_meta_forget(RfCachedMetaRef *ref)
 RfSummaryVersion
 rf_cached_meta_version(const RfCachedMeta *cached)
 {
-	const RfMetaData *meta = rf_cached_meta_data(cached);
-	RfSummaryVersion version = {meta->identity, meta->changes};
-
-	return version;
+	return cached->version;
 }
 
 /*
@@ -146,12 +143,14 @@ rf_cached_meta_size(const RfMetaData *meta)
  * set.
  */
 static RfCachedMeta *
-rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta)
+rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta,
+						const RfSummaryVersion *version)
 {
 	RfCachedMeta *cached = MemoryContextAlloc(context, rf_cached_meta_size(meta));
 
 	cached->head = rf_head_size(meta);
 	cached->asked = cached->failed = 0;
+	cached->version = *version;
 	memcpy(rf_cached_meta_data(cached), meta, cached->head);
 	rf_copy_bare_segments(rf_cached_meta_segments(cached), meta);
 	return cached;
@@ -159,12 +158,13 @@ rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta)
 
 /*
  * Keeps a cached metapage of a page that the caller has locked; one that is
- * still current only gets the file.  An outdated one is thrown away.  None is
+ * still current only gets the file and the version.  An outdated one is thrown away.  None is
  * made if the summary is uncertain, the pages are in local buffers, or there
- * is no room.
+ * is no room.  The version was read under the same lock.
  */
 void
-rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref)
+rf_cached_meta_keep(const RfFile *file, Page page,
+					const RfSummaryVersion *version, RfCachedMetaRef *ref)
 {
 	const RfMetaData *meta = rf_page_meta(page);
 
@@ -176,9 +176,10 @@ rf_cached_meta_keep(const RfFile *file, Page page, RfCachedMetaRef *ref)
 			(file->index != NULL && RelationUsesLocalBuffers(file->index)) ||
 			rf_cache_used + rf_cached_meta_size(meta) > rf_cache_limit())
 			return;
-		*ref->cached = rf_cached_meta_allocate(ref->context, meta);
+		*ref->cached = rf_cached_meta_allocate(ref->context, meta, version);
 		rf_cache_used += GetMemoryChunkSpace(*ref->cached);
 	}
+	(*ref->cached)->version = *version;
 	(*ref->cached)->file = *file;
 	(*ref->cached)->file.index = NULL;
 	(*ref->cached)->file.locked = false;
@@ -210,6 +211,7 @@ rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
 {
 	Buffer		buffer = rf_try_read_meta(index);
 	const RfMetaData *meta;
+	RfSummaryVersion version;
 	BlockNumber nblocks;
 	Size		size;
 	RfCachedMeta *cached = NULL;
@@ -221,9 +223,10 @@ rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
 	size = offsetof(RfKeptPages, pages) + nblocks * sizeof(uint8 *);
 	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0 && meta->ndelta == 0 &&
 		rf_index_codec(index)->kind == kind &&
+		rf_meta_version(rf_file(index), meta, &version) &&
 		rf_cached_meta_size(meta) + size <= *budget)
 	{
-		cached = rf_cached_meta_allocate(CurrentMemoryContext, meta);
+		cached = rf_cached_meta_allocate(CurrentMemoryContext, meta, &version);
 		cached->file = *rf_file(index);
 		cached->file.kept = palloc0(size);
 		cached->file.kept->budget = budget;
@@ -270,10 +273,9 @@ rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery
 
 	if (meta->nsegments == 1 && rf_asks_filter(rf_cached_meta_segments(cached), set))
 		cached->asked++;
-	version->identity = meta->identity;
-	version->changes = meta->changes;
+	*version = cached->version;
 	return rf_probe_state(&cached->file, meta, rf_cached_meta_segments(cached), set,
-						  in_recovery);
+						  in_recovery, NULL);
 }
 
 /*
@@ -310,15 +312,17 @@ rf_widen_by_delta(RfSpan *span, RfFile *file, const RfMetaData *meta)
 	{
 		uint64		min = PG_UINT64_MAX;
 		uint64		max = 0;
+		int			nkeys;
 
-		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data))
+		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data,
+								&nkeys))
 			return false;
-		for (uint32 j = 0; j < meta->delta[i].nkeys; j++)
+		for (int j = 0; j < nkeys; j++)
 		{
 			min = Min(min, numbers[j]);
 			max = Max(max, numbers[j]);
 		}
-		rf_widen_span(span, min, max, meta->delta[i].nkeys);
+		rf_widen_span(span, min, max, nkeys);
 	}
 	return true;
 }
@@ -442,9 +446,12 @@ rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
 	}
 	for (int i = 0; i < meta->ndelta; i++)
 	{
-		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data))
+		int			nkeys;
+
+		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data,
+								&nkeys))
 			return false;
-		for (uint32 j = 0; j < meta->delta[i].nkeys; j++)
+		for (int j = 0; j < nkeys; j++)
 			if (!rf_digest_number(digest, numbers[j]))
 				return false;
 	}

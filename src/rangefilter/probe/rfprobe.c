@@ -17,15 +17,13 @@ static bool
 rf_version_of(RfFile *file, const RfCodec *codec, RfSummaryVersion *version)
 {
 	Buffer		buffer = rf_try_read_meta_of(file, codec);
-	const RfMetaData *meta;
+	bool		known;
 
 	if (!BufferIsValid(buffer))
 		return false;
-	meta = rf_page_meta(BufferGetPage(buffer));
-	version->identity = meta->identity;
-	version->changes = meta->changes;
+	known = rf_meta_version(file, rf_page_meta(BufferGetPage(buffer)), version);
 	UnlockReleaseBuffer(buffer);
-	return true;
+	return known;
 }
 
 /*
@@ -67,12 +65,12 @@ rf_read_version_by_file(const RfRelFile *locator, const RfCodec *codec,
 /*
  * Probes the summary that a share-locked or a cached metapage describes.
  * Reads meta only up to its delta slots in use; the directory is where segment
- * points.
+ * points.  version: as rf_delta_probe() has it.
  */
 RfAnswer
 rf_probe_state(RfFile *file, const RfMetaData *meta,
 			   const RfSegment *segment, const RfKeySet *set,
-			   bool in_recovery)
+			   bool in_recovery, RfSummaryVersion *version)
 {
 	RfAnswer	answer;
 
@@ -84,7 +82,7 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
 		return RF_YES;
 	if (set->nranges == 0)
 		return RF_NO;
-	answer = rf_delta_probe(file, meta, 0, set);
+	answer = rf_delta_probe(file, meta, 0, set, version);
 	for (int i = 0; i < meta->nsegments + meta->nlevels && answer == RF_NO; i++)
 	{
 		answer = rf_segment_probe(file, meta, segment, set->kind, set);
@@ -96,7 +94,8 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
 /*
  * Asks an index by its file.  The metapage stays share-locked throughout, so
  * that the pages it refers to cannot be replaced while they are read, here or
- * by replay on a standby.
+ * by replay on a standby.  A key may be appended to the delta's last page
+ * meanwhile, so the version is read together with that page.
  */
 static RfAnswer
 rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
@@ -109,14 +108,16 @@ rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
 	if (!BufferIsValid(buffer))
 		return RF_UNKNOWN;
 	meta = rf_page_meta(BufferGetPage(buffer));
-	version->identity = meta->identity;
-	version->changes = meta->changes;
 	if (set->kind == codec->kind)
 	{
+		version->identity = 0;
 		answer = rf_probe_state(file, meta, rf_first_segment(meta), set,
-								in_recovery);
-		if (ref != NULL)
-			rf_cached_meta_keep(file, BufferGetPage(buffer), ref);
+								in_recovery, version);
+		if (version->identity != meta->identity &&
+			!rf_meta_version(file, meta, version))
+			answer = RF_UNKNOWN;
+		else if (ref != NULL)
+			rf_cached_meta_keep(file, BufferGetPage(buffer), version, ref);
 	}
 	UnlockReleaseBuffer(buffer);
 	return answer;

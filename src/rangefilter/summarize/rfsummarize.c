@@ -63,18 +63,18 @@ rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
 }
 
 /*
- * How many keys of the delta would stay there after a scan of the tail alone?
- * *late: would any key or NULL stay?
+ * How many keys of the delta, whose pages have in_pages, would stay there after
+ * a scan of the tail alone?  *late: would any key or NULL stay?
  */
 static uint64
-rf_late_keys(const RfMetaData *meta, bool *late)
+rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
 {
 	const RfSegment *level = rf_first_level(meta);
 	uint64		nkeys = 0;
 
 	*late = meta->delta_min_block < meta->summarized;
 	if (*late)
-		nkeys = rf_delta_keys(meta);
+		nkeys = in_pages;
 	for (int i = 0; i < meta->nlevels; i++)
 	{
 		if (level->start < meta->summarized)
@@ -101,13 +101,15 @@ rf_late_keys(const RfMetaData *meta, bool *late)
  * clear the flag, and the worker does not.
  */
 static bool
-rf_worth_redoing(const RfMetaData *meta, bool sorted_otherwise,
+rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
 				 RfSummarizeMode mode, double live_tuples)
 {
 	const RfSegment *segment = rf_first_segment(meta);
-	double		rows = rf_delta_keys(meta) + rf_level_keys(meta);
+	uint64		in_pages = rf_delta_keys(rf_file(index), meta,
+										 rf_index_codec(index)->kind);
+	double		rows = in_pages + rf_level_keys(meta);
 	bool		late;
-	double		delta = rf_late_keys(meta, &late);
+	double		delta = rf_late_keys(meta, in_pages, &late);
 	double		summarized = 0;
 
 	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
@@ -137,7 +139,7 @@ bool
 rf_summarize_is_due(Relation index, const RfMetaData *meta)
 {
 	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
-		rf_worth_redoing(meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
+		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
 						 RF_SUMMARIZE_WORKER, -1);
 }
 
@@ -262,7 +264,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	Buffer		reserved = InvalidBuffer;
 	GenericXLogState *state;
 	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
-	bool		redo = rf_worth_redoing(meta, otherwise, mode, live_tuples);
+	bool		redo = rf_worth_redoing(index, meta, otherwise, mode, live_tuples);
 
 	/* Read under the lock: see the head of rfinsert.c. */
 	work->end = RelationGetNumberOfBlocks(heap);

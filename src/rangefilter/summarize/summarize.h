@@ -76,8 +76,8 @@ extern BlockNumber rf_summarize(Relation heap, Relation index,
 /*
  * Is it time for the background worker to summarize?  It is if the tail is
  * open, the delta has overflowed, or so much has changed that summarized
- * blocks are worth reading again.  meta is locked, or is the image of it that
- * is going to be written.
+ * blocks are worth reading again.  meta is locked, and no other page of the
+ * index is.
  */
 extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 

@@ -76,7 +76,15 @@ CREATE INDEX u_k ON u USING wormhole (k);
 INSERT INTO u SELECT hashint4(g) FROM generate_series(1, 5000) g;
 SELECT wormhole_check('u_k', true);
 
+-- Nor does an insert append keys to a rangefilter index by itself.
+INSERT INTO t SELECT 5, 3000 + g FROM generate_series(1, 3) g;
+SELECT delta_keys FROM rangefilter_status('t5_k_idx');
+SELECT skipped('SELECT count(*), min(part) FROM t WHERE k BETWEEN 3001 AND 3003');
+
 SELECT rf_core_doubt('');
+INSERT INTO t SELECT 5, 3003 + g FROM generate_series(1, 3) g;
+SELECT delta_keys FROM rangefilter_status('t5_k_idx');
+SELECT skipped('SELECT count(*), min(part) FROM t WHERE k BETWEEN 3001 AND 3009');
 SELECT skips();
 DROP TABLE t, d, w, u;
 DROP EXTENSION rf_core;
