@@ -50,6 +50,7 @@ typedef struct RfSource
 	uint64		number;			/* big-endian: key.data of a number */
 	bool		ended;
 	FilterBytes key;			/* unless it has ended */
+	uint64		head;			/* its first eight bytes, or zeros behind it */
 } RfSource;
 
 /* What is merged. */
@@ -81,6 +82,32 @@ rf_copy_run_page(FilterReader *self, uint32_t pageno)
 }
 
 /*
+ * The first eight bytes of a key as a number; zeros stand for those it does not have.
+ */
+static uint64
+rf_key_head(FilterBytes key)
+{
+	uint64		head = 0;
+
+	if (key.len >= sizeof(uint64))
+		memcpy(&head, key.data, sizeof(uint64));
+	else
+		memcpy(&head, key.data, key.len);
+	return pg_ntoh64(head);
+}
+
+/*
+ * How two keys compare, whose heads are given, too: these tell, mostly.
+ */
+static inline int
+rf_compare_heads_first(uint64 a_head, FilterBytes a, uint64 b_head, FilterBytes b)
+{
+	if (a_head != b_head)
+		return a_head < b_head ? -1 : 1;
+	return filter_bytes_compare(a, b);
+}
+
+/*
  * Goes to the source's next key.  False where a page is damaged.
  */
 static bool
@@ -93,6 +120,8 @@ rf_source_next(RfSource *source)
 		FilterAnswer answer = sorted_cursor_next(&source->cursor, &source->key);
 
 		source->ended = answer == FILTER_NO;
+		if (answer == FILTER_YES)
+			source->head = rf_key_head(source->key);
 		return answer != FILTER_UNKNOWN;
 	}
 	source->ended = source->next == source->nkeys;
@@ -111,6 +140,7 @@ rf_source_next(RfSource *source)
 		source->key.data = key.data;
 		source->key.len = key.len;
 	}
+	source->head = rf_key_head(source->key);
 	return true;
 }
 
@@ -177,7 +207,8 @@ rf_least_source(RfSource *sources, int n)
 	for (int i = 0; i < n; i++)
 		if (!sources[i].ended &&
 			(least == NULL ||
-			 filter_bytes_compare(sources[i].key, least->key) < 0))
+			 rf_compare_heads_first(sources[i].head, sources[i].key,
+									least->head, least->key) < 0))
 			least = &sources[i];
 	return least;
 }
@@ -219,6 +250,7 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 	RfSegment  *level = palloc0(RF_MAX_LEVEL_SIZE);
 	uint8		last[FILTER_MAX_KEY];
 	FilterBytes max = {last, 0};
+	uint64		max_head = 0;
 	SortedBuild *build;
 	RfSource   *sources;
 	RfSource   *source;
@@ -234,7 +266,8 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (source->key.len > FILTER_MAX_KEY ||
-			(!first && filter_bytes_compare(source->key, max) < 0))
+			(!first && rf_compare_heads_first(source->head, source->key,
+											  max_head, max) < 0))
 			return NULL;
 		if (first)
 			rf_note_bound(level, kind, source->key, true);
@@ -242,6 +275,7 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 		sorted_add(build, source->key);
 		memcpy(last, source->key.data, source->key.len);
 		max.len = source->key.len;
+		max_head = source->head;
 		if (!rf_source_next(source))
 			return NULL;
 	}
