@@ -47,6 +47,13 @@
 uint64		rf_inserts = 0;
 uint64		rf_keys_written = 0;
 
+/*
+ * Where so many keys in a row were in no level, only one in so many is looked for
+ * there.
+ */
+#define RF_NEW_KEYS			64
+#define RF_LEVEL_SAMPLE		8
+
 /* A key, or NULL, on its way into the index. */
 typedef struct RfNewKey
 {
@@ -141,19 +148,31 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 /*
  * Does a level hold the key already, which no summarize may drop without having
  * scanned this heap block?  One that is about to be dropped does not count.
+ *
+ * May say no for one that does: the key is then written once more, until levels are
+ * merged.  That is cheaper than to look for keys that are always new.
  */
 static bool
 rf_level_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 {
 	const RfSegment *level = rf_first_level(meta);
+	RfCache    *cache = rf_cache(index);
 
+	if (meta->nlevels == 0 || new->isnull)
+		return false;
+	cache->misses++;
+	if (cache->misses > RF_NEW_KEYS && cache->misses % RF_LEVEL_SAMPLE != 0)
+		return false;
 	for (int i = 0; i < meta->nlevels; i++)
 	{
 		if (!(level->flags & RF_LEVEL_RETIRED) &&
-			new->heap_block >= level->start && !new->isnull &&
+			new->heap_block >= level->start &&
 			rf_segment_probe_key(rf_file(index), meta, level, new->kind,
 								 &new->key) == RF_YES)
+		{
+			cache->misses = 0;
 			return true;
+		}
 		level = rf_next_segment(level);
 	}
 	return false;

@@ -88,6 +88,8 @@ typedef struct RfCache
 	BlockNumber open_start;
 
 	TimestampTz requested_at;	/* when this backend last asked the worker */
+	uint32		misses;			/* keys since a level last had one: see
+								 * rf_level_covers() */
 } RfCache;
 
 /* How the index's keys are encoded. */
