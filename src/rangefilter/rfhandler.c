@@ -38,6 +38,17 @@ rf_is_rangefilter(Relation index)
 }
 
 /*
+ * The same for an access method's OID.
+ */
+bool
+rf_is_rangefilter_am(Oid am)
+{
+	const IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, true);
+
+	return routine != NULL && routine->ambuild == rf_build;
+}
+
+/*
  * Reports what the index cannot be asked under this collation: prefixes under
  * collations of ICU, ranges under others.  Once for each statement, since a
  * partitioned index is built once for each partition.

@@ -34,6 +34,7 @@
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
+#include "stats/session.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -238,7 +239,7 @@ map_positions(RfTable *table, RfIndex *index)
 			entry->position = i;
 	}
 	index->positions = positions;
-	rf_tables_grew();
+	rf_session_growth++;
 }
 
 /*
@@ -301,7 +302,8 @@ order_leaves(RfTable *table, RfIndex *index)
 void
 rf_map_leaves(RfTable *table, RfIndex *index)
 {
-	List	   *children = find_inheritance_children(index->oid, NoLock);
+	List	   *children = index->own != NIL ? list_copy(index->own) :
+	find_inheritance_children(index->oid, NoLock);
 	int			n = list_length(children);
 
 	/* After an error the next attempt begins anew. */
