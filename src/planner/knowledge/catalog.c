@@ -27,6 +27,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "common/hashfn.h"
@@ -456,7 +457,19 @@ rf_table_suspect(RfTable *table)
 }
 
 /*
- * Moves what has been counted at a table's leaves to the backend's counters.
+ * Does a leaf's index exist?  Outside of transactions only known ones do.
+ */
+static bool
+index_exists(RfLeaf *leaf)
+{
+	return rf_leaf_is_located(leaf) ||
+		(IsTransactionState() &&
+		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(leaf->index)));
+}
+
+/*
+ * Moves what has been counted at a table's leaves to the backend's counters
+ * and to the server's statistics.
  */
 static void
 collect_counts(RfTable *table)
@@ -477,6 +490,8 @@ collect_counts(RfTable *table)
 				RfCounts	counts = {.probes = leaf->probes,.skips = leaf->skips};
 
 				rf_counts_add(rf_stats_counts(leaf->index), &counts);
+				if (index_exists(leaf))
+					rf_stats_scans(leaf->index, leaf->probes);
 				leaf->probes = leaf->skips = 0;
 			}
 		}
@@ -495,6 +510,10 @@ rf_collect_counts(void)
 
 	if (tables == NULL)
 		return;
+
+	/* Indexes may have been dropped. */
+	if (IsTransactionState())
+		AcceptInvalidationMessages();
 	hash_seq_init(&status, tables);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
