@@ -45,7 +45,7 @@ typedef struct RfInvalRecord
 typedef struct RfLeaf
 {
 	Oid			leaf;
-	Oid			index;
+	Oid			index;			/* InvalidOid: it has none */
 	RfCachedMeta *cached;		/* or NULL */
 	uint64		validity;		/* of the cached metapage: see
 								 * rf_leaf_validity() */
@@ -198,7 +198,8 @@ static inline RfLeaf *
 rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
 	if (index->mapped && position < index->nleaves &&
-		index->leaves[position].leaf == leaf)
+		index->leaves[position].leaf == leaf &&
+		OidIsValid(index->leaves[position].index))
 		return &index->leaves[position];
 	return rf_search_leaf(table, index, leaf, position);
 }
