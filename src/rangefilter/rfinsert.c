@@ -476,6 +476,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	const RfCodec *codec = rf_index_codec(index);
 	RfStatement *statement = rf_statement(index_info);
 	Buffer		buffer;
+	bool		not_heap;
 
 	rf_inserts++;
 	new.heap_block = ItemPointerGetBlockNumber(tid);
@@ -486,12 +487,13 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 
 	buffer = rf_read_meta_fields(index);
-	new.is_due = rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
-							new.heap_block, statement);
+	not_heap = rf_page_meta(BufferGetPage(buffer))->flags & RF_NOT_HEAP;
+	new.is_due = !not_heap && rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
+										 new.heap_block, statement);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (new.is_due)
 		rf_count_tail_key(index, statement);
-	else
+	else if (!not_heap)
 	{
 		/* Encoding may detoast: not under a lock. */
 		new.kind = codec->kind;
