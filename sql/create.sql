@@ -201,16 +201,6 @@ SELECT rangefilter_verify('mv_a_idx'), rangefilter_may_contain('mv_a_idx', -5, -
 DROP MATERIALIZED VIEW mv;
 DROP VIEW v;
 
--- Another table access method may not have blocks of tuples to scan.
-CREATE ACCESS METHOD rf_other_heap TYPE TABLE HANDLER heap_tableam_handler;
-CREATE TABLE other_am (a int) USING rf_other_heap;
-CREATE INDEX ON other_am USING rangefilter (a);
-ALTER TABLE other_am SET ACCESS METHOD heap;
-CREATE INDEX ON other_am USING rangefilter (a);
-ALTER TABLE other_am SET ACCESS METHOD rf_other_heap;
-DROP TABLE other_am;
-DROP ACCESS METHOD rf_other_heap;
-
 --
 -- What happens to the table's definition
 --

@@ -183,6 +183,15 @@ typedef RelFileNode RfRelFile;
 #define RF_COUNT_SEARCH(scan) ((void) 0)
 #endif
 
+/* Statistics of a relation that wait to be passed on: renamed in 16. */
+#if PG_VERSION_NUM >= 160000
+#define RF_PENDING_ID(pending) ((pending)->id)
+#define RF_PENDING_SCANS(pending) ((pending)->counts.numscans)
+#else
+#define RF_PENDING_ID(pending) ((pending)->t_id)
+#define RF_PENDING_SCANS(pending) ((pending)->t_counts.t_numscans)
+#endif
+
 /* VACUUM's pauses, since 18 also those of ANALYZE. */
 #if PG_VERSION_NUM >= 180000
 #define RF_VACUUM_DELAY() vacuum_delay_point(false)

@@ -15,6 +15,7 @@
 #include "access/table.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_authid_d.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_inherits.h"
@@ -444,6 +445,9 @@ rf_verify_work(RfOpenIndex *open, void *arg)
 	RfVerify	verify = {.open = open};
 	RfHeapScan	scan = {0};
 
+	/* There are no blocks of tuples to read, and nothing is denied. */
+	if (open->heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+		return;
 	scan.heap = open->heap;
 	scan.index = open->index;
 	scan.index_info = BuildIndexInfo(open->index);

@@ -164,6 +164,8 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	bool		may_read;
 
 	rf_status_segments(&status, meta, codec->kind);
+	if (meta->flags & RF_NOT_HEAP)
+		status.filter = "none: not heap";
 	rf_status_levels(&status, meta, codec->kind);
 	rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
 	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))

@@ -22,6 +22,9 @@ extern bool rf_enable;
 
 /* Is this index (or partitioned index) one of ours? */
 extern bool rf_is_rangefilter(Relation index);
+
+/* Is this access method ours? */
+extern bool rf_is_rangefilter_am(Oid am);
 extern void rf_check_definition(Relation heap, Relation index,
 								IndexInfo *index_info);
 

@@ -38,6 +38,17 @@ rf_is_rangefilter(Relation index)
 }
 
 /*
+ * The same for an access method's OID.
+ */
+bool
+rf_is_rangefilter_am(Oid am)
+{
+	const IndexAmRoutine *routine = GetIndexAmRoutineByAmId(am, true);
+
+	return routine != NULL && routine->ambuild == rf_build;
+}
+
+/*
  * Reports what the index cannot be asked under this collation: prefixes under
  * collations of ICU, ranges under others.  Once for each statement, since a
  * partitioned index is built once for each partition.
@@ -96,8 +107,7 @@ rf_check_column(Relation index, int column, bool may_notice)
 }
 
 /*
- * Refuses indexes without a possible summary: on other table access methods,
- * on too many key columns, with SNARF over byte strings, and those that
+ * Refuses indexes without a possible summary: on too many key columns, with SNARF over byte strings, and those that
  * rf_check_column() refuses.  Core calls this only when an index is built.
  * For a partitioned table without partitions this is when it gets the first
  * partition.
@@ -107,13 +117,6 @@ rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 {
 	bool		may_notice;
 
-	if (heap->rd_rel->relam != HEAP_TABLE_AM_OID)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("rangefilter indexes need a table of access method heap"),
-				 errdetail("Table \"%s\" uses another table access method.",
-						   RelationGetRelationName(heap)),
-				 errhint("ALTER TABLE ... SET ACCESS METHOD heap, or use another index.")));
 	if (index_info->ii_NumIndexKeyAttrs > RF_MAX_COLUMNS)
 		ereport(ERROR,
 				(errcode(ERRCODE_TOO_MANY_COLUMNS),

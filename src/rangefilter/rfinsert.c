@@ -549,6 +549,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	const RfCodec *codec = rf_index_codec(index);
 	RfStatement *statement = rf_statement(index_info);
 	Buffer		buffer;
+	bool		not_heap;
 
 	rf_inserts++;
 	new.heap_block = ItemPointerGetBlockNumber(tid);
@@ -559,9 +560,10 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 
 	buffer = rf_read_meta_fields(index);
-	new.is_due = rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
-							new.heap_block, statement);
-	if (!new.is_due)
+	not_heap = rf_page_meta(BufferGetPage(buffer))->flags & RF_NOT_HEAP;
+	new.is_due = !not_heap && rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
+										 new.heap_block, statement);
+	if (!not_heap && !new.is_due)
 	{
 		/* Encoding bytes takes memory and may detoast: not under a lock. */
 		new.kind = codec->kind;
@@ -575,7 +577,8 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	else
 	{
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		rf_count_tail_key(index, statement);
+		if (!not_heap)
+			rf_count_tail_key(index, statement);
 	}
 	ReleaseBuffer(buffer);
 	if (!rf_is_load(statement))

@@ -19,6 +19,7 @@
 
 int			rf_cache_size = 8192;
 Size		rf_cache_used = 0;
+uint64		rf_session_growth = 0;
 void		(*rf_tell_usage) (RfUsage *usage) = NULL;
 void		(*rf_tell_hints) (int64 *entries, int64 *bytes) = NULL;
 

@@ -19,6 +19,9 @@ extern int	rf_cache_size;
  */
 extern Size rf_cache_used;
 
+/* Moves when something else takes more memory. */
+extern uint64 rf_session_growth;
+
 extern MemoryContext rf_session_context(void);
 extern Size rf_session_used(void);
 extern Size rf_session_limit(void);

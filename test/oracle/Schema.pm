@@ -29,6 +29,7 @@ sub new
 		sql_type => $info->{sql} // $type,
 		pool => [],
 		next_id => 1,
+		next_index => 0,
 		nparts => 3 + below($big ? 3 : weighted(5 => 6, 3 => 14, 1 => 30)),
 		by => weighted(40 => 'list (p)', 40 => 'range (p)', 15 => 'hash (p)', $type eq 'money' ? () : (5 => 'hash (k)')),
 		nulls => one_of(0, 0, 5, 30),
@@ -155,10 +156,42 @@ sub create_index
 	  . ($self->{where} ? " WHERE $self->{where}" : '');
 	my @leaves = map { $_->{name} } @{ $self->{leaves} };
 
-	return "CREATE INDEX ${t}_key ON $t $how" if chance(92) || grep { !$_->{bounds} } @{ $self->{leaves} };
+	return "CREATE INDEX ${t}_key ON $t $how" if chance(80) || grep { !$_->{bounds} } @{ $self->{leaves} };
+
+	# Belonging to the table's index, to the partition alone, or none.
+	my ($attached, $own) = one_of([ 80, 0 ], [ 0, 80 ], [ 40, 70 ]);
 	return ("CREATE INDEX ${t}_key ON ONLY $t $how",
-		map { ("CREATE INDEX ${_}_own ON $_ $how", "ALTER INDEX ${t}_key ATTACH PARTITION ${_}_own") }
-		  grep { chance(80) } @leaves);
+		map {
+			my $name = $_ . '_own' . ++$self->{next_index};
+			chance($attached) ? ("CREATE INDEX $name ON $_ $how", "ALTER INDEX ${t}_key ATTACH PARTITION $name")
+			  : chance($own) ? "CREATE INDEX $name ON $_ $how"
+			  : ()
+		  } @leaves);
+}
+
+# Indexes that some partitions alone have: like the table's, or of other columns,
+# or of some rows.
+sub own_indexes
+{
+	my ($self) = @_;
+	my @columns = map { $self->indexed($_) } @{ $self->{columns} };
+
+	return map {
+		my $columns = one_of([@columns], [@columns], [ shuffled(@columns) ], ['k'], [qw(k2 k)], ['k2'], ['(k2 + 1)', 'k']);
+		my $where = chance(70) ? '' : ' WHERE ' . one_of('k2 > 20', 'note IS NOT NULL', 'k IS NOT NULL');
+
+		"CREATE INDEX ${_}_own" . ++$self->{next_index} . " ON $_ USING rangefilter (" . join(', ', @$columns) . ")$where"
+	} grep { chance(50) } map { $_->{name} } @{ $self->{leaves} };
+}
+
+# A statement that drops the indexes that a partition alone has.
+sub drop_own_indexes
+{
+	my ($self, $leaf) = @_;
+
+	return "DO 'DECLARE i regclass;"
+	  . " BEGIN FOR i IN SELECT oid FROM pg_class WHERE relname ~ ''^${leaf}_own'' AND NOT relispartition LOOP"
+	  . " EXECUTE ''DROP INDEX '' || i; END LOOP; END'";
 }
 
 # Other indexes: on another column, which can skip as well; of another kind.
@@ -171,7 +204,8 @@ sub more_indexes
 		chance(25) ? "CREATE INDEX ${t}_k2 ON $t USING rangefilter (k2)" : (),
 		# Long strings do not fit a btree.
 		chance(15) ? "CREATE INDEX ${t}_other ON $t USING " . ($self->{type} =~ /^(?:text|varchar|bytea)$/ ? 'hash' : 'btree') . " (k)" : (),
-		chance(5) ? "CREATE INDEX ${t}_again ON $t USING rangefilter (k)" : ());
+		chance(5) ? "CREATE INDEX ${t}_again ON $t USING rangefilter (k)" : (),
+		chance(25) ? $self->own_indexes : ());
 }
 
 # Does the type take SNARF?
@@ -358,6 +392,7 @@ sub upheaval
 		2 => sub { "REINDEX TABLE $leaf" },
 		2 => sub { "REINDEX TABLE CONCURRENTLY $leaf" },
 		2 => sub { ("DROP INDEX ${t}_key", $self->insert(10), $self->create_index) },
+		1 => sub { ($self->drop_own_indexes($leaf), $self->insert(10), $self->own_indexes) },
 		1 => sub { ("ALTER TABLE $t ADD added int DEFAULT 5", $self->insert(5), "ALTER TABLE $t DROP added") },
 		1 => sub { "ALTER TABLE $t ALTER extra TYPE " . one_of('bigint', 'int', 'numeric') },
 		1 => sub { "VACUUM (FREEZE) $leaf" },

@@ -49,6 +49,8 @@ $node->safe_psql('postgres', $schema);
 is(counts(), "t1|0|0|0|0\nt2|0|0|0|0", 'nothing has been asked');
 $node->safe_psql('postgres', 'SELECT FROM t WHERE k = 50; SELECT FROM t WHERE k = 150;');
 is(counts(), "t1|2|1|1|0\nt2|2|1|1|1", 'another session sees what was asked');
+ok($node->poll_query_until('postgres', "SELECT min(idx_scan) >= 2 FROM pg_stat_user_indexes WHERE relname ~ '^t[12]\$'"),
+	'so does who looks for unused indexes');
 $node->safe_psql('postgres', 'PREPARE q AS SELECT FROM t WHERE k = $1; SET plan_cache_mode = force_generic_plan;'
 	. 'EXECUTE q(50); EXECUTE q(150); EXECUTE q(151)');
 is(counts(), "t1|5|3|2|0\nt2|5|2|3|2", 'what gates ask');

@@ -32,6 +32,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
+#include "pgstat.h"
 #include "planner/condition/condition.h"
 #include "planner/estimate/estimate.h"
 #include "planner/knowledge/knowledge.h"
@@ -437,6 +438,8 @@ rf_count_clauses(PlannerInfo *root, RelOptInfo *rel, const RfRelIndex *index,
 	known = counting.ncolumns > 0 && !RELATION_IS_OTHER_TEMP(relation) &&
 		rf_estimate_shares(relation, rel->pages, counting.sets, counting.nsets,
 						   &shares, counting.share);
+	if (known)
+		pgstat_count_index_scan(relation);
 	index_close(relation, NoLock);
 	if (!known)
 		return false;

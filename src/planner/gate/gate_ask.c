@@ -23,6 +23,7 @@
 #include "access/xlog.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
+#include "pgstat.h"
 #include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
@@ -295,6 +296,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 					  RecoveryInProgress() || snapshot->takenDuringRecovery,
 					  &version, NULL);
 	*counts = rf_index_counts(relation);
+	pgstat_count_index_scan(relation);
 	relation_close(relation, AccessShareLock);
 	return answer;
 }
@@ -331,6 +333,7 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 			PredicateLockRelation(index->relation, snapshot);
 	}
 	*counts = index->counts;
+	pgstat_count_index_scan(index->relation);
 	if (++index->asked == 2)
 	{
 		MemoryContext old = MemoryContextSwitchTo(gate->metacache);

@@ -27,6 +27,7 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "common/hashfn.h"
@@ -49,17 +50,18 @@ typedef struct RfTableEntry
 {
 	Oid			relid;			/* hash key */
 	RfTable    *table;			/* NULL while none is known */
+	bool		with_own;		/* with indexes that only partitions have */
 } RfTableEntry;
 
 static HTAB *tables = NULL;
 static RfTable *retired = NULL;
 static bool any_invalid = false;	/* of the tables */
 static uint64 entries_made = 0;
-static uint64 growth = 0;		/* counts times that entries took more memory */
 static uint64 asked = 0;		/* times an entry was looked for */
 static uint64 plannings = 0;	/* plannings that looked for an entry */
 static bool another_planning = false;	/* has one begun since the last of
 										 * plannings? */
+static int	being_made = 0;		/* entries */
 
 static void tell_usage(RfUsage *usage);
 
@@ -131,15 +133,6 @@ make_map(void)
 	control.hcxt = rf_session_context();
 	tables = hash_create("rangefilter tables", 32, &control,
 						 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-/*
- * Notes that entries take more memory now.
- */
-void
-rf_tables_grew(void)
-{
-	growth++;
 }
 
 /*
@@ -218,6 +211,8 @@ rf_index_fits(const RfIndex *index, Relation leaf_index)
 {
 	if (IndexRelationGetNumberOfKeyAttributes(leaf_index) != index->ncolumns)
 		return false;
+	if (index->own != NIL)
+		return rf_own_fits(index, leaf_index);
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||
@@ -229,11 +224,12 @@ rf_index_fits(const RfIndex *index, Relation leaf_index)
 }
 
 /*
- * Adds an index to the entry if it is a partitioned rangefilter index.  Does
+ * Adds an index to the entry if it is a partitioned rangefilter index, and
+ * clears *everywhere if some partition has no index that belongs to it.  Does
  * not wait for a lock on the index; false if it would have to.
  */
 static bool
-add_index(RfTable *table, Oid oid)
+add_index(RfTable *table, Oid oid, bool *everywhere)
 {
 	MemoryContext old;
 	Relation	relation;
@@ -253,6 +249,7 @@ add_index(RfTable *table, Oid oid)
 		if (describe_index(relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
 		MemoryContextSwitchTo(old);
+		*everywhere = *everywhere && relation->rd_index->indisvalid;
 		rf_hold_inval_record(table, oid)->relid = table->relid;
 	}
 	relation_close(relation, AccessShareLock);
@@ -263,10 +260,8 @@ add_index(RfTable *table, Oid oid)
  * Are there members that are partitioned themselves?
  */
 static bool
-has_partitioned_members(Relation relation)
+has_partitioned_members(PartitionDesc partdesc)
 {
-	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
-
 	for (int i = 0; i < partdesc->nparts; i++)
 	{
 		if (!partdesc->is_leaf[i])
@@ -276,23 +271,28 @@ has_partitioned_members(Relation relation)
 }
 
 /*
- * Reads the indexes of a partitioned table, which the caller has locked.
+ * Reads the indexes of a partitioned table, which the caller has locked, and
+ * if need be those that only its partitions have.
  */
 static void
-fill_table(RfTable *table)
+fill_table(RfTable *table, bool with_own)
 {
 	Relation	relation = table_open(table->relid, NoLock);
 	List	   *oids = RelationGetIndexList(relation);
+	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
 	bool		complete = true;
+	bool		everywhere = true;
 	ListCell   *cell;
 
 	table->indexes = MemoryContextAllocZero(table->context,
 											(list_length(oids) + 1) *
 											sizeof(RfIndex));
 	foreach(cell, oids)
-		complete = add_index(table, lfirst_oid(cell)) && complete;
+		complete = add_index(table, lfirst_oid(cell), &everywhere) && complete;
 	list_free(oids);
-	table->candidate = table->nindexes > 0 || has_partitioned_members(relation);
+	if (with_own || table->nindexes == 0 || !everywhere)
+		rf_add_own_indexes(table, partdesc);
+	table->candidate = table->nindexes > 0 || has_partitioned_members(partdesc);
 	table_close(relation, NoLock);
 	table->complete = complete;
 }
@@ -351,9 +351,13 @@ rf_find_table(Oid relid)
 		make_map();
 	entry = hash_search(tables, &relid, HASH_ENTER, &found);
 	if (!found)
+	{
 		entry->table = NULL;
+		entry->with_own = false;
+	}
 	table = entry->table;
-	if (table != NULL && table->valid && table->complete)
+	if (table != NULL && table->valid && table->complete &&
+		rf_own_unchanged(table))
 		return note_planned(table);
 
 	retire(entry);
@@ -365,7 +369,7 @@ rf_find_table(Oid relid)
 	table->context = context;
 	table->built_at = rf_changes();
 	table->serial = ++entries_made;
-	growth++;
+	rf_session_growth++;
 
 	/*
 	 * The entry is in place before anything is read, so that invalidations
@@ -373,8 +377,37 @@ rf_find_table(Oid relid)
 	 */
 	table->valid = true;
 	entry->table = table;
-	fill_table(table);
+	being_made++;
+	PG_TRY();
+	{
+		fill_table(table, entry->with_own);
+	}
+	PG_FINALLY();
+	{
+		being_made--;
+	}
+	PG_END_TRY();
 	return note_planned(table);
+}
+
+/*
+ * The same, with the indexes that only partitions have.  The entry may be
+ * another one than that of an earlier call.
+ */
+RfTable *
+rf_find_table_with_own(Oid relid)
+{
+	RfTable    *table = rf_find_table(relid);
+	RfTableEntry *entry;
+
+	if (table->own_read)
+		return table;
+	entry = hash_search(tables, &relid, HASH_FIND, NULL);
+	if (entry->with_own)
+		return table;
+	entry->with_own = true;
+	invalidate(table);
+	return rf_find_table(relid);
 }
 
 /*
@@ -424,7 +457,19 @@ rf_table_suspect(RfTable *table)
 }
 
 /*
- * Moves what has been counted at a table's leaves to the backend's counters.
+ * Does a leaf's index exist?  Outside of transactions only known ones do.
+ */
+static bool
+index_exists(RfLeaf *leaf)
+{
+	return rf_leaf_is_located(leaf) ||
+		(IsTransactionState() &&
+		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(leaf->index)));
+}
+
+/*
+ * Moves what has been counted at a table's leaves to the backend's counters
+ * and to the server's statistics.
  */
 static void
 collect_counts(RfTable *table)
@@ -445,6 +490,8 @@ collect_counts(RfTable *table)
 				RfCounts	counts = {.probes = leaf->probes,.skips = leaf->skips};
 
 				rf_counts_add(rf_stats_counts(leaf->index), &counts);
+				if (index_exists(leaf))
+					rf_stats_scans(leaf->index, leaf->probes);
 				leaf->probes = leaf->skips = 0;
 			}
 		}
@@ -463,6 +510,10 @@ rf_collect_counts(void)
 
 	if (tables == NULL)
 		return;
+
+	/* Indexes may have been dropped. */
+	if (IsTransactionState())
+		AcceptInvalidationMessages();
 	hash_seq_init(&status, tables);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
@@ -610,7 +661,7 @@ keep_limit(void)
 	Size		limit = rf_session_limit();
 	Size		used;
 
-	if (growth == seen_growth && rf_cache_used == seen_cached &&
+	if (rf_session_growth == seen_growth && rf_cache_used == seen_cached &&
 		rf_cache_size == seen_size)
 		return;
 
@@ -623,19 +674,20 @@ keep_limit(void)
 		free_excess(used, limit);
 		used = rf_session_measure();
 	}
-	seen_growth = used > limit ? 0 : growth;
+	seen_growth = used > limit ? 0 : rf_session_growth;
 	seen_cached = rf_cache_used;
 	seen_size = rf_cache_size;
 }
 
 /*
  * Called when a planning begins that is not nested in another one, and no
- * guard is being checked.  So no entry is in use.
+ * guard is being checked.  So no entry is in use, unless one is being made:
+ * reading an index's expressions may evaluate functions, and these may plan.
  */
 void
 rf_trim_tables(void)
 {
-	if (tables == NULL)
+	if (tables == NULL || being_made > 0)
 		return;
 	if (any_invalid)
 		retire_invalid();

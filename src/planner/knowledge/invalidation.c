@@ -49,6 +49,7 @@ static MemoryContext invals_context = NULL; /* has the map and the slab */
 static MemoryContext invals_slab = NULL;	/* has the records */
 static uint64 changes = 0;		/* relcache invalidations seen */
 static uint64 all_changed = 0;	/* "changes" at the last one for everything */
+static Oid	recent[RF_RECENT_CHANGES];	/* what the last ones were for */
 
 /*
  * Notes an invalidation for a relation, or for everything (InvalidOid).
@@ -61,6 +62,7 @@ rf_note_change(Oid relid)
 	RfInvalEntry *entry;
 
 	changes++;
+	recent[changes % RF_RECENT_CHANGES] = relid;
 	if (!OidIsValid(relid))
 	{
 		all_changed = changes;
@@ -80,6 +82,16 @@ uint64
 rf_changes(void)
 {
 	return changes;
+}
+
+/*
+ * The relation that invalidation number number was for, one of the last
+ * RF_RECENT_CHANGES.
+ */
+Oid
+rf_recent_change(uint64 number)
+{
+	return recent[number % RF_RECENT_CHANGES];
 }
 
 /*
@@ -163,7 +175,7 @@ rf_hold_inval_record(RfTable *table, Oid index)
 	inval = entry != NULL ? entry->inval : make_inval_record(index);
 	table->invals = lappend(table->invals, inval);
 	inval->users++;
-	rf_tables_grew();
+	rf_session_growth++;
 	MemoryContextSwitchTo(old);
 	return inval;
 }

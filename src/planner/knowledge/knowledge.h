@@ -5,6 +5,7 @@
  *	  it, checking that it is still true.
  *
  *	  catalog.c			which rangefilter indexes a partitioned table has
+ *	  own_index.c		... and which only its partitions have
  *	  leafmap.c			the index of each leaf, and where its file is
  *	  invalidation.c	when the last invalidation for an index came
  *	  cached_probe.c	asking the cached metapage of a leaf's index
@@ -44,7 +45,7 @@ typedef struct RfInvalRecord
 typedef struct RfLeaf
 {
 	Oid			leaf;
-	Oid			index;
+	Oid			index;			/* InvalidOid: it has none */
 	RfCachedMeta *cached;		/* or NULL */
 	uint64		validity;		/* of the cached metapage: see
 								 * rf_leaf_validity() */
@@ -83,10 +84,16 @@ typedef struct RfRelIndex
 	RfIndexColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } RfRelIndex;
 
-/* A rangefilter index on a partitioned table. */
+/*
+ * A rangefilter index on a partitioned table, or indexes of its partitions that
+ * are alike and belong to no partitioned index.
+ */
 typedef struct RfIndex
 {
-	Oid			oid;			/* of the partitioned index */
+	Oid			oid;			/* of the partitioned index, or of one of own */
+	List	   *own;			/* OIDs of leaves' indexes, in order; NIL:
+								 * they belong to the partitioned index */
+	Oid			parent;			/* table whose partitions have them, if own */
 	Oid			am;				/* access method */
 	int			ncolumns;
 	RfIndexColumn columns[RF_MAX_COLUMNS];
@@ -101,6 +108,20 @@ typedef struct RfIndex
 										 * looked for yet */
 } RfIndex;
 
+/* A leaf among a table's partitions. */
+typedef struct RfMember
+{
+	Oid			leaf;
+	int			position;		/* among all partitions */
+} RfMember;
+
+/* An index of a leaf that belongs to no partitioned index. */
+typedef struct RfOwnIndex
+{
+	Oid			leaf;
+	Oid			index;
+} RfOwnIndex;
+
 /* A partitioned table; stays in memory while anything is being planned. */
 typedef struct RfTable
 {
@@ -112,6 +133,12 @@ typedef struct RfTable
 	bool		candidate;		/* it or one of its members may have indexes */
 	int			nindexes;
 	RfIndex    *indexes;
+	bool		own_read;		/* the following is known, and in indexes: */
+	uint64		own_seen;		/* rf_changes() when it was last looked at */
+	int			nmembers;
+	RfMember   *members;		/* in the order of their OIDs */
+	int			nown;
+	RfOwnIndex *own;			/* in the same order */
 	bool		has_cached_metas;	/* of its indexes */
 	bool		has_counts;		/* questions have been counted at its leaves */
 	List	   *invals;			/* RfInvalRecord of its indexes and its
@@ -127,6 +154,7 @@ typedef struct RfTable
 
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
+extern RfTable *rf_find_table_with_own(Oid relid);
 extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
 							Oid opcintype, Oid collation);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
@@ -134,13 +162,22 @@ extern RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_trim_tables(void);
-extern void rf_tables_grew(void);
 extern void rf_collect_counts(void);
+
+/* ---- own_index.c ---- */
+
+extern void rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
+extern bool rf_own_unchanged(RfTable *table);
+extern bool rf_own_fits(const RfIndex *index, Relation leaf_index);
 
 /* ---- invalidation.c ---- */
 
+/* So many of the last invalidations are remembered. */
+#define RF_RECENT_CHANGES	64
+
 extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);
+extern Oid	rf_recent_change(uint64 number);
 extern bool rf_unchanged(const RfInvalRecord *inval, uint64 when);
 extern void rf_expect_inval_records(const List *indexes);
 extern RfInvalRecord *rf_hold_inval_record(RfTable *table, Oid index);
@@ -161,7 +198,8 @@ static inline RfLeaf *
 rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
 	if (index->mapped && position < index->nleaves &&
-		index->leaves[position].leaf == leaf)
+		index->leaves[position].leaf == leaf &&
+		OidIsValid(index->leaves[position].index))
 		return &index->leaves[position];
 	return rf_search_leaf(table, index, leaf, position);
 }

@@ -349,6 +349,21 @@ known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
 }
 
 /*
+ * Can an index that gave a NO still be asked what it was asked then?  Its OID
+ * may be that of another index by now.  A partition whose index belongs to a
+ * partitioned index loses it only together with the plan.  Of others the entry
+ * says what they were.
+ */
+static bool
+is_same_index(const RfAsked *asked, const RfIndex *index, const RfLeaf *leaf)
+{
+	return asked->relation == NULL ||
+		asked->relation->rd_rel->relispartition ||
+		(leaf != NULL && index->own != NIL &&
+		 rf_index_fits(index, asked->relation));
+}
+
+/*
  * Does a NO given earlier still hold?  Locks the index for this, and under
  * SERIALIZABLE its table, without waiting; false if it cannot.
  */
@@ -381,7 +396,8 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 		if (asked.relation != NULL && leaf != NULL &&
 			rf_index_fits(index, asked.relation))
 			rf_leaf_locate(leaf, asked.relation, before);
-		holds = still_denied(&asked, table, index, leaf, skip, recheck);
+		holds = is_same_index(&asked, index, leaf) &&
+			still_denied(&asked, table, index, leaf, skip, recheck);
 		unlock_index(&asked);
 	}
 	if (lock_table)

@@ -34,6 +34,7 @@
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
+#include "stats/session.h"
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -238,22 +239,25 @@ map_positions(RfTable *table, RfIndex *index)
 			entry->position = i;
 	}
 	index->positions = positions;
-	rf_tables_grew();
+	rf_session_growth++;
 }
 
 /*
  * Puts the leaves, which are in the order of their indexes' OIDs, into the
  * order of the table's partitions, in which planning asks them.  Leaves that
- * are not partitions, or not any more, come last.
+ * are not partitions, or not any more, come last.  If most partitions have an index,
+ * the others get a place, too, so that digests can be asked side by side.
  */
 static void
 reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
 {
 	RfLeaf	   *old = index->leaves;
 	int			nold = index->nleaves;
+	bool		with_others = nold > partdesc->nparts / 2;
 	int			n = 0;
 	RfLeaf	   *leaves = MemoryContextAllocHuge(table->context,
-												(nold + 1) * sizeof(RfLeaf));
+												(nold + 1 + (with_others ? partdesc->nparts : 0)) *
+												sizeof(RfLeaf));
 
 	map_positions(table, index);
 	for (int i = 0; i < partdesc->nparts + nold; i++)
@@ -263,6 +267,11 @@ reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
 		RfLeafPosition *entry = OidIsValid(leaf) ?
 		rf_leafmap_lookup(index->positions, leaf) : NULL;
 
+		if (entry == NULL && with_others && i < partdesc->nparts)
+		{
+			memset(&leaves[n], 0, sizeof(RfLeaf));
+			leaves[n++].leaf = leaf;
+		}
 		if (entry == NULL)
 			continue;
 		leaves[n] = old[entry->position];
@@ -289,7 +298,7 @@ order_leaves(RfTable *table, RfIndex *index)
 	while (i < index->nleaves && i < partdesc->nparts &&
 		   index->leaves[i].leaf == partdesc->oids[i])
 		i++;
-	if (i < index->nleaves)
+	if (i < index->nleaves || i < partdesc->nparts)
 		reorder_leaves(table, index, partdesc);
 	table_close(relation, NoLock);
 }
@@ -301,7 +310,8 @@ order_leaves(RfTable *table, RfIndex *index)
 void
 rf_map_leaves(RfTable *table, RfIndex *index)
 {
-	List	   *children = find_inheritance_children(index->oid, NoLock);
+	List	   *children = index->own != NIL ? list_copy(index->own) :
+	find_inheritance_children(index->oid, NoLock);
 	int			n = list_length(children);
 
 	/* After an error the next attempt begins anew. */
@@ -338,7 +348,8 @@ rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 	if (!index->mapped)
 		rf_map_leaves(table, index);
 	if (position < index->nleaves && index->leaves[position].leaf == leaf)
-		return &index->leaves[position];
+		return OidIsValid(index->leaves[position].index) ?
+			&index->leaves[position] : NULL;
 	if (index->positions == NULL)
 		map_positions(table, index);
 	entry = rf_leafmap_lookup(index->positions, leaf);

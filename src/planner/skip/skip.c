@@ -29,6 +29,7 @@
 #include "access/table.h"
 #include "core/core.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
@@ -169,6 +170,50 @@ live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
 }
 
 /*
+ * Is there a clause that the indexes asked say nothing about, other than those
+ * that core prunes by?
+ */
+static bool
+has_more_to_ask(RelOptInfo *parent, const RfMatch *match)
+{
+	List	   *clauses = rf_usable_clauses(parent, parent->baserestrictinfo);
+	Bitmapset  *pruned = NULL;
+	ListCell   *cell;
+
+	for (int i = 0; i < parent->part_scheme->partnatts; i++)
+		pull_varattnos((Node *) parent->partexprs[i], parent->relid, &pruned);
+	foreach(cell, clauses)
+	{
+		Bitmapset  *columns = NULL;
+
+		pull_varattnos(lfirst(cell), parent->relid, &columns);
+		if (!list_member_ptr(match->clauses, lfirst(cell)) &&
+			!bms_is_subset(columns, pruned))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Finds out what a table's indexes can be asked.  Looks for those that only
+ * partitions have if the others leave something open.  Returns the table's
+ * entry, or NULL if there is nothing to ask.
+ */
+static RfTable *
+match_table(RfExpansion *expansion, RelOptInfo *parent)
+{
+	RfTable    *table = rf_find_table(expansion->relid);
+	bool		matched = rf_match(parent, table, &expansion->match);
+
+	if (!table->own_read && has_more_to_ask(parent, &expansion->match))
+	{
+		table = rf_find_table_with_own(expansion->relid);
+		matched = rf_match(parent, table, &expansion->match);
+	}
+	return matched ? table : NULL;
+}
+
+/*
  * Asks the indexes of a partitioned table about its live leaves.
  */
 static RfExpansion *
@@ -176,7 +221,7 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 			   PartitionDesc partdesc)
 {
 	RfExpansion *expansion = palloc0(sizeof(RfExpansion));
-	RfTable    *table = rf_find_table(relid);
+	RfTable    *table;
 	RfExpansion *same;
 
 	expansion->root = root;
@@ -184,7 +229,8 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 	expansion->relid = relid;
 	expansion->partdesc = partdesc;
 	expansion->leaves = live_leaves(parent, partdesc);
-	if (!rf_match(parent, table, &expansion->match))
+	table = match_table(expansion, parent);
+	if (table == NULL)
 		return expansion;
 	same = find_same_expansion(expansion);
 	if (same != NULL)

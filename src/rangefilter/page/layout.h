@@ -102,11 +102,14 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_ANNOUNCED			0x0040	/* a summarize is or was under way */
 #define RF_STANDBY_UNKNOWN		0x0080	/* not for snapshots of a standby */
 #define RF_DELTA_RETIRING		0x0100	/* it will drop the retired delta */
+#define RF_NOT_HEAP				0x0200	/* of a table of another access
+										 * method: there is no summary, nor
+										 * will be */
 
 /* Under any of these a summary has nothing to say. */
 #define RF_UNCERTAIN_FLAGS \
 	(RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED | \
-	 RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)
+	 RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_NOT_HEAP)
 
 /* Where one page of the delta is. */
 typedef struct RfDeltaSlot

@@ -266,6 +266,12 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
 	bool		redo = rf_worth_redoing(index, meta, otherwise, mode, live_tuples);
 
+	if (meta->flags & RF_NOT_HEAP)
+	{
+		UnlockReleaseBuffer(buffer);
+		return false;
+	}
+
 	/* Read under the lock: see the head of rfinsert.c. */
 	work->end = RelationGetNumberOfBlocks(heap);
 	if (!redo && work->end <= meta->summarized &&

@@ -1,0 +1,97 @@
+-- What is asked counts as a scan of the index in pg_stat_all_indexes, so that
+-- nobody takes it for unused.
+LOAD 'rangefilter';
+CREATE SCHEMA idx_scan;
+SET search_path = idx_scan, public;
+SET max_parallel_workers_per_gather = 0;
+
+CREATE TABLE t (part int, k int, l int) PARTITION BY LIST (part);
+DO $$
+BEGIN
+	FOR p IN 0 .. 63 LOOP
+		EXECUTE format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p);
+	END LOOP;
+END
+$$;
+INSERT INTO t SELECT g % 64, g % 64 + 64 * (g * 7 % 1000), g FROM generate_series(1, 6400) g;
+CREATE INDEX t_k ON t USING rangefilter (k);
+CREATE INDEX t0_l ON t0 USING rangefilter (l);
+CREATE TABLE elsewhere (a int, b int);
+INSERT INTO elsewhere VALUES (1, 1), (2, 2);
+
+-- Of this session, including what it has not passed on yet.
+CREATE VIEW asked AS
+	SELECT a.probes, i.relname AS leaf, c.relname AS index, c.oid
+	FROM rangefilter_activity a JOIN pg_class c ON c.oid = a.index JOIN pg_class i ON i.oid = a."table"
+	WHERE c.relnamespace = 'idx_scan'::regnamespace;
+-- By how much have the server's counts grown, and by how much ours?
+CREATE TABLE seen (oid oid PRIMARY KEY, scans bigint, probes numeric);
+CREATE PROCEDURE forget() LANGUAGE sql AS
+$$
+	DELETE FROM seen;
+	INSERT INTO seen SELECT oid, pg_stat_get_numscans(oid), probes FROM asked
+$$;
+CREATE VIEW grown AS
+	SELECT leaf, index, pg_stat_get_numscans(oid) - scans AS scans, a.probes - s.probes AS probes
+	FROM asked a JOIN seen s USING (oid);
+-- Passes counts on.
+\set pass 'SELECT count(*) > 0 AS passed FROM asked; SELECT pg_stat_force_next_flush();'
+-- Skipped, not skipped; planned by metapages, from the second time on by cached ones, then by digests.
+:pass
+CALL forget();
+DO $$
+BEGIN
+	FOR i IN 1 .. 300 LOOP
+		EXECUTE 'SELECT FROM t WHERE k = 64 * ' || i;
+	END LOOP;
+END
+$$;
+:pass
+SELECT index LIKE 't%_k_idx' AS on_k, probes, count(*), min(scans) >= min(probes) AS all_counted, max(scans) <= 2 * max(probes) AS not_too_many
+FROM grown GROUP BY 1, 2 ORDER BY 1 DESC;
+-- Indexes that only partitions have.
+CALL forget();
+SELECT count(*) FROM t WHERE l = -1;
+:pass
+SELECT scans FROM grown WHERE index = 't0_l';
+-- Gates: of parameters, and of joins, which ask again and again.
+SET plan_cache_mode = force_generic_plan;
+PREPARE q (int) AS SELECT count(*) FROM t WHERE k = $1;
+CALL forget();
+EXECUTE q (-1);
+EXECUTE q (-2);
+:pass
+SELECT scans, count(*) FROM grown WHERE index <> 't0_l' GROUP BY 1;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+CALL forget();
+EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) SELECT FROM elsewhere e, LATERAL (SELECT FROM t WHERE k = - e.a OFFSET 0) x \g /dev/null
+SELECT count(*) FROM elsewhere e, LATERAL (SELECT FROM t WHERE k = - e.a OFFSET 0) x;
+:pass
+SELECT bool_and(scans > 0) FROM grown WHERE index <> 't0_l';
+-- Nobody counts what is gone, or what nobody wants counted.
+CALL forget();
+BEGIN;
+SELECT count(*) FROM t WHERE l = -1;
+DROP INDEX t0_l;
+COMMIT;
+:pass
+SELECT pg_stat_get_numscans(oid) FROM seen WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = seen.oid);
+SET track_counts = off;
+CALL forget();
+SELECT count(*) FROM t WHERE k = -1;
+:pass
+SELECT scans, probes, count(*) FROM grown GROUP BY 1, 2;
+RESET track_counts;
+-- An index of a temporary table, which is not found by its file.
+CREATE TEMP TABLE m (part int, a int) PARTITION BY LIST (part);
+CREATE TEMP TABLE m0 PARTITION OF m FOR VALUES IN (0);
+INSERT INTO m SELECT 0, v FROM generate_series(0, 9) v;
+CREATE INDEX m_a ON m USING rangefilter (a);
+SELECT count(*) FROM m WHERE a = -1;
+:pass
+SELECT pg_stat_get_numscans('m0_a_idx'::regclass) > 0;
+
+SET client_min_messages = warning;
+DROP SCHEMA idx_scan CASCADE;

@@ -1,0 +1,577 @@
+/*-------------------------------------------------------------------------
+ *
+ * own_index.c
+ *	  Indexes that only partitions have: they belong to no partitioned index.
+ *
+ * Partitions get such indexes from templates (pg_partman), or one by one from
+ * CREATE INDEX CONCURRENTLY.  Those that are alike in terms of the partitioned
+ * table become one RfIndex, as if they belonged to a partitioned index.  A
+ * partition that has none is not among its leaves, and is scanned.
+ *
+ * They are found by one scan of pg_index over all leaves, in the order of the
+ * tables' OIDs.  A session makes it once for each table: when it first sees
+ * the table if the table has no index of its own, else when a query asks what
+ * the table's own indexes cannot answer.
+ *
+ * Nobody tells the partitioned table of an index that a partition gets or
+ * loses.  But the partition itself gets an invalidation.  So the last
+ * invalidations are remembered (invalidation.c), and if there are partitions
+ * among them, these are looked at again (rf_own_unchanged()).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "catalog/index.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "commands/defrem.h"
+#include "key/rowkey.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "partitioning/partdesc.h"
+#include "planner/knowledge/knowledge.h"
+#include "rangefilter/rangefilter.h"
+#include "stats/session.h"
+#include "storage/lmgr.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* Reading so many rows of other tables costs as much as a new scan. */
+#define MANY_STRANGERS	16
+
+/*
+ * A table has at most so many kinds of them.  Each clause of a query is
+ * compared with each kind.
+ */
+#define MOST_KINDS		16
+
+/* So many operator classes are remembered during a scan. */
+#define SOME_OPCLASSES	32
+
+/* Operator classes seen, and their access methods if these are ours. */
+typedef struct RfOpclasses
+{
+	int			n;
+	Oid			opclasses[SOME_OPCLASSES];
+	Oid			ams[SOME_OPCLASSES];
+} RfOpclasses;
+
+/* An index of a partition that was found. */
+typedef struct RfFound
+{
+	RfOwnIndex	own;
+	Oid			am;
+	HeapTuple	row;			/* of pg_index */
+} RfFound;
+
+/* Finding such indexes. */
+typedef struct RfSearch
+{
+	RfTable    *table;
+	RfOpclasses opclasses;
+	int			n;
+	int			size;
+	RfFound    *found;
+} RfSearch;
+
+/* Renaming the columns of a partition in an expression. */
+typedef struct RfRenaming
+{
+	Oid			leaf;
+	Oid			parent;
+	bool		failed;
+} RfRenaming;
+
+/*
+ * The access method of an operator class if that is rangefilter, else
+ * InvalidOid.
+ */
+static Oid
+find_am(Oid opclass)
+{
+	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
+	Oid			am;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	am = ((Form_pg_opclass) GETSTRUCT(tuple))->opcmethod;
+	ReleaseSysCache(tuple);
+	return rf_is_rangefilter_am(am) ? am : InvalidOid;
+}
+
+/*
+ * The same from memory.
+ */
+static Oid
+known_am(RfOpclasses *known, Oid opclass)
+{
+	for (int i = 0; i < known->n; i++)
+	{
+		if (known->opclasses[i] == opclass)
+			return known->ams[i];
+	}
+	if (known->n == SOME_OPCLASSES)
+		return find_am(opclass);
+	known->opclasses[known->n] = opclass;
+	known->ams[known->n] = find_am(opclass);
+	return known->ams[known->n++];
+}
+
+/*
+ * Does an index of a member belong to one of the table's partitioned indexes?
+ */
+static bool
+is_attached(RfTable *table, const RfMember *member, Oid index)
+{
+	for (int i = 0; i < table->nindexes; i++)
+	{
+		RfLeaf	   *leaf = table->indexes[i].own != NIL ? NULL :
+		rf_find_leaf(table, &table->indexes[i], member->leaf, member->position);
+
+		if (leaf != NULL && leaf->index == index)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The columns of a row of pg_index that are vectors.  None of them is ever NULL or
+ * stored in another form.
+ */
+static const oidvector *
+row_collations(Form_pg_index form)
+{
+	return (const oidvector *)
+		((const char *) &form->indkey + INTALIGN(VARSIZE(&form->indkey)));
+}
+
+static const oidvector *
+row_opclasses(Form_pg_index form)
+{
+	const oidvector *collations = row_collations(form);
+
+	return (const oidvector *)
+		((const char *) collations + INTALIGN(VARSIZE(collations)));
+}
+
+/*
+ * A row of pg_index about a member: adds the index to those found if it is a
+ * rangefilter index that can be used and that belongs to the member alone.
+ */
+static void
+look_at_row(RfSearch *search, HeapTuple tuple, const RfMember *member)
+{
+	Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
+	Oid			am;
+	RfFound    *found;
+
+	if (!form->indisvalid || !form->indisready || !form->indislive)
+		return;
+	am = known_am(&search->opclasses, row_opclasses(form)->values[0]);
+	if (!OidIsValid(am) || is_attached(search->table, member, form->indexrelid))
+		return;
+	if (search->n == search->size)
+	{
+		search->size = Max(64, 2 * search->size);
+		search->found = search->found == NULL ?
+			palloc(search->size * sizeof(RfFound)) :
+			repalloc(search->found, search->size * sizeof(RfFound));
+	}
+	found = &search->found[search->n++];
+	found->own.leaf = member->leaf;
+	found->own.index = form->indexrelid;
+	found->am = am;
+	found->row = heap_copytuple(tuple);
+}
+
+/* qsort() and bsearch() callbacks. */
+static int
+compare_members(const void *a, const void *b)
+{
+	Oid			x = ((const RfMember *) a)->leaf;
+	Oid			y = ((const RfMember *) b)->leaf;
+
+	return (x > y) - (x < y);
+}
+
+static int
+compare_found(const void *a, const void *b)
+{
+	const RfOwnIndex *x = &((const RfFound *) a)->own;
+	const RfOwnIndex *y = &((const RfFound *) b)->own;
+
+	return x->leaf != y->leaf ? (x->leaf > y->leaf) - (x->leaf < y->leaf) :
+		(x->index > y->index) - (x->index < y->index);
+}
+
+/*
+ * Finds the indexes that only members have.  The members are in the order of
+ * their OIDs.  Finds none while the catalog's index cannot be used.
+ */
+static void
+search_members(RfSearch *search, const RfMember *members, int n)
+{
+	Relation	relation;
+	Relation	order;
+	int			i = 0;
+
+	if (IgnoreSystemIndexes || ReindexIsProcessingIndex(IndexIndrelidIndexId))
+		return;
+	relation = table_open(IndexRelationId, AccessShareLock);
+	order = index_open(IndexIndrelidIndexId, AccessShareLock);
+	while (i < n)
+	{
+		ScanKeyData keys[2];
+		SysScanDesc scan;
+		HeapTuple	tuple = NULL;
+		int			strangers = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		ScanKeyInit(&keys[0], Anum_pg_index_indrelid,
+					BTGreaterEqualStrategyNumber, F_OIDGE,
+					ObjectIdGetDatum(members[i].leaf));
+		ScanKeyInit(&keys[1], Anum_pg_index_indrelid,
+					BTLessEqualStrategyNumber, F_OIDLE,
+					ObjectIdGetDatum(members[n - 1].leaf));
+		scan = systable_beginscan_ordered(relation, order, NULL, 2, keys);
+		while (i < n && strangers < MANY_STRANGERS &&
+			   (tuple = systable_getnext_ordered(scan,
+												 ForwardScanDirection)) != NULL)
+		{
+			Oid			oid = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
+
+			while (i < n && members[i].leaf < oid)
+				i++;
+			strangers++;
+			if (i < n && members[i].leaf == oid)
+			{
+				look_at_row(search, tuple, &members[i]);
+				strangers = 0;
+			}
+		}
+		systable_endscan_ordered(scan);
+		if (tuple == NULL)
+			break;
+	}
+	index_close(order, AccessShareLock);
+	table_close(relation, AccessShareLock);
+	if (search->n > 0)
+		qsort(search->found, search->n, sizeof(RfFound), compare_found);
+}
+
+/*
+ * The number in the parent of a leaf's column, 0 if there is none.
+ */
+static AttrNumber
+parent_attno(Oid parent, Oid leaf, AttrNumber attno)
+{
+	char	   *name = attno > 0 ? get_attname(leaf, attno, true) : NULL;
+
+	return name != NULL ? get_attnum(parent, name) : InvalidAttrNumber;
+}
+
+/*
+ * Makes an expression about a leaf one about its parent.
+ */
+static Node *
+rename_columns(Node *node, void *arg)
+{
+	RfRenaming *renaming = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->varattno = parent_attno(renaming->parent, renaming->leaf,
+									 var->varattno);
+		if (var->varattno == InvalidAttrNumber)
+			renaming->failed = true;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, rename_columns, arg);
+}
+
+/*
+ * Describes a column that is no expression.  False if its keys have no codec.
+ */
+static bool
+describe_column(RfIndexColumn *column, Oid opclass, Oid collation)
+{
+	column->opclass = opclass;
+	return rf_describe_key(column, get_opclass_family(opclass),
+						   get_opclass_input_type(opclass), collation);
+}
+
+/*
+ * Describes a leaf's index in terms of the parent.  relation is the open
+ * index, and may be NULL if the index has neither expressions nor a predicate.
+ * False if it cannot be described.
+ */
+static bool
+describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
+{
+	RfRenaming	renaming = {form->indrelid, parent, false};
+	List	   *exprs = relation != NULL ? RelationGetIndexExpressions(relation) : NIL;
+	const RfCodec *codecs[RF_MAX_COLUMNS];
+
+	memset(index, 0, sizeof(*index));
+	index->parent = parent;
+	index->oid = form->indexrelid;
+	index->ncolumns = form->indnkeyatts;
+	if (index->ncolumns > RF_MAX_COLUMNS)
+		return false;
+	for (int i = 0; i < index->ncolumns; i++)
+	{
+		RfIndexColumn *column = &index->columns[i];
+		AttrNumber	attno = form->indkey.values[i];
+
+		if (!describe_column(column, row_opclasses(form)->values[i],
+							 row_collations(form)->values[i]))
+			return false;
+		codecs[i] = column->codec;
+		column->attno = attno != 0 ?
+			parent_attno(parent, form->indrelid, attno) : 0;
+		if (attno == 0 && exprs != NIL)
+		{
+			column->expr = rename_columns(linitial(exprs), &renaming);
+			exprs = list_delete_first(exprs);
+		}
+		if (column->attno == 0 && column->expr == NULL)
+			return false;
+	}
+	index->codec = rf_row_codec(codecs, index->ncolumns);
+	if (relation != NULL)
+		index->predicate = (List *)
+			rename_columns((Node *) RelationGetIndexPredicate(relation), &renaming);
+	return !renaming.failed;
+}
+
+/*
+ * Do two indexes have the same columns and cover the same rows?
+ */
+static bool
+is_alike(const RfIndex *a, const RfIndex *b)
+{
+	if (a->ncolumns != b->ncolumns || !equal(a->predicate, b->predicate))
+		return false;
+	for (int i = 0; i < a->ncolumns; i++)
+	{
+		const RfIndexColumn *x = &a->columns[i];
+		const RfIndexColumn *y = &b->columns[i];
+
+		if (x->attno != y->attno || x->opclass != y->opclass ||
+			x->collation != y->collation || !equal(x->expr, y->expr))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Describes an index that was found.  One with expressions has to be opened,
+ * and its lock is not waited for.
+ */
+static bool
+describe_found(Oid parent, const RfFound *found, RfIndex *index)
+{
+	Form_pg_index form = (Form_pg_index) GETSTRUCT(found->row);
+	Relation	relation;
+	bool		described = false;
+
+	if (heap_attisnull(found->row, Anum_pg_index_indexprs, NULL) &&
+		heap_attisnull(found->row, Anum_pg_index_indpred, NULL))
+		return describe_own(parent, form, NULL, index);
+	if (!ConditionalLockRelationOid(found->own.index, AccessShareLock))
+		return false;
+	relation = RelationIdGetRelation(found->own.index);
+	if (relation != NULL)
+	{
+		described = rf_index_is_usable(relation, found->own.leaf) &&
+			describe_own(parent, relation->rd_index, relation, index);
+		relation_close(relation, NoLock);
+	}
+	UnlockRelationOid(found->own.index, AccessShareLock);
+	return described;
+}
+
+/*
+ * Adds a kind of indexes to the entry, as the description of one says.
+ */
+static RfIndex *
+add_kind(RfTable *table, const RfIndex *described)
+{
+	RfIndex    *index = &table->indexes[table->nindexes++];
+
+	*index = *described;
+	for (int c = 0; c < index->ncolumns; c++)
+		index->columns[c].expr = copyObject(index->columns[c].expr);
+	index->predicate = copyObject(index->predicate);
+	return index;
+}
+
+/*
+ * Adds an index that was found to those of its kind.  last_leaf has the last
+ * leaf of each kind: a leaf's second index of the same kind is left out.
+ */
+static void
+add_own(RfTable *table, int nparents, const RfFound *found, Oid *last_leaf)
+{
+	RfIndex		described;
+	RfIndex    *index = &table->indexes[nparents];
+	RfIndex    *end = &table->indexes[table->nindexes];
+	MemoryContext old;
+
+	if (!describe_found(table->relid, found, &described))
+		return;
+	while (index < end && !is_alike(index, &described))
+		index++;
+	if (index == &table->indexes[nparents + MOST_KINDS] ||
+		(index < end && last_leaf[index - table->indexes - nparents] == found->own.leaf))
+		return;
+
+	old = MemoryContextSwitchTo(table->context);
+	described.am = found->am;
+	if (index == end)
+		index = add_kind(table, &described);
+	index->own = lappend_oid(index->own, found->own.index);
+	last_leaf[index - table->indexes - nparents] = found->own.leaf;
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Puts the leaves among the partitions into the entry, in the order of their
+ * OIDs.
+ */
+static void
+list_members(RfTable *table, PartitionDesc partdesc)
+{
+	table->nmembers = 0;
+	table->members = MemoryContextAllocHuge(table->context,
+											(partdesc->nparts + 1) * sizeof(RfMember));
+	for (int i = 0; i < partdesc->nparts; i++)
+	{
+		if (!partdesc->is_leaf[i])
+			continue;
+		table->members[table->nmembers].leaf = partdesc->oids[i];
+		table->members[table->nmembers++].position = i;
+	}
+	qsort(table->members, table->nmembers, sizeof(RfMember), compare_members);
+}
+
+/*
+ * Adds the kinds of indexes that were found to the entry.
+ */
+static void
+add_kinds(RfTable *table, const RfSearch *search)
+{
+	Oid			last_leaf[MOST_KINDS];
+	int			nparents = table->nindexes;
+	RfIndex    *indexes = MemoryContextAllocZero(table->context,
+												 (nparents + MOST_KINDS) * sizeof(RfIndex));
+
+	memcpy(indexes, table->indexes, nparents * sizeof(RfIndex));
+	table->indexes = indexes;
+	table->own = MemoryContextAllocHuge(table->context,
+										search->n * sizeof(RfOwnIndex));
+	for (int i = 0; i < search->n; i++)
+	{
+		table->own[table->nown++] = search->found[i].own;
+		add_own(table, nparents, &search->found[i], last_leaf);
+	}
+	for (int i = nparents; i < table->nindexes; i++)
+		list_sort(table->indexes[i].own, list_oid_cmp);
+}
+
+/*
+ * Adds the indexes that only partitions have to a table's entry, which has
+ * the partitioned indexes already, and which nobody uses yet.  The caller has
+ * locked the table.
+ */
+void
+rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
+{
+	RfSearch	search = {table};
+
+	/* From here on invalidations count. */
+	table->own_seen = rf_changes();
+	list_members(table, partdesc);
+	if (OidIsValid(get_index_am_oid("rangefilter", true)))
+		search_members(&search, table->members, table->nmembers);
+	if (search.n > 0)
+		add_kinds(table, &search);
+	table->own_read = true;
+	rf_session_growth++;
+}
+
+/*
+ * Has a member the same indexes of its own as when the entry was made?
+ */
+static bool
+member_unchanged(RfTable *table, const RfMember *member)
+{
+	RfSearch	search = {table};
+	int			i = 0;
+
+	search_members(&search, member, 1);
+	while (i < table->nown && table->own[i].leaf < member->leaf)
+		i++;
+	for (int j = 0; j < search.n; j++, i++)
+	{
+		if (i >= table->nown || table->own[i].leaf != member->leaf ||
+			table->own[i].index != search.found[j].own.index)
+			return false;
+	}
+	return i >= table->nown || table->own[i].leaf != member->leaf;
+}
+
+/*
+ * Have the partitions of a table the same indexes of their own as when the
+ * entry was made?  Looks at those for which invalidations came since the last
+ * call.  False also if too many invalidations came to know.
+ */
+bool
+rf_own_unchanged(RfTable *table)
+{
+	uint64		seen = table->own_seen;
+	uint64		now = rf_changes();
+
+	if (!table->own_read || seen == now)
+		return true;
+	table->own_seen = now;
+	if (now - seen > RF_RECENT_CHANGES)
+		return false;
+	for (; seen < now; seen++)
+	{
+		RfMember	key = {rf_recent_change(seen + 1), 0};
+		const RfMember *member = table->nmembers == 0 ? NULL :
+		bsearch(&key, table->members, table->nmembers, sizeof(RfMember),
+				compare_members);
+
+		if (member != NULL && !member_unchanged(table, member))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is an open index of a leaf, which belongs to no partitioned index, still of
+ * this kind?  An OID may be used again.
+ */
+bool
+rf_own_fits(const RfIndex *index, Relation leaf_index)
+{
+	RfIndex		described;
+
+	return describe_own(index->parent, leaf_index->rd_index, leaf_index,
+						&described) &&
+		is_alike(index, &described);
+}
