@@ -80,6 +80,10 @@ extern bool rf_core_is_marked(const Query *query, const Query *marked);
 
 extern void rf_core_give_way(void);
 
+/* ---- scans.c: statistics of an index that is not open ---- */
+
+extern void rf_core_count_scans(Oid index, uint64 n);
+
 /* ---- record.c: WAL records that core replays ---- */
 
 /* Bytes of a page that changed. */

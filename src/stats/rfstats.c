@@ -22,9 +22,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "common/pg_prng.h"
-#include "compat.h"
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "rangefilter/page/page.h"
 #include "stats/session.h"
 #include "stats/stats.h"
@@ -32,7 +30,6 @@
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "utils/pgstat_internal.h"
 #include "utils/syscache.h"
 
 /* An entry takes some 80 bytes, its place in the table a few more. */
@@ -175,24 +172,6 @@ rf_index_counts(Relation index)
 		cache->counts_made = entries_gone;
 	}
 	return cache->counts;
-}
-
-/*
- * Adds scans to the server's statistics of an index (pg_stat_all_indexes),
- * which need not be open.  The server passes them on as it does those of its
- * own scans.  The index must exist: statistics of a dropped one would stay.
- */
-void
-rf_stats_scans(Oid index, uint64 n)
-{
-	PgStat_TableStatus *pending;
-
-	if (!pgstat_track_counts)
-		return;
-	pending = pgstat_prep_pending_entry(PGSTAT_KIND_RELATION, MyDatabaseId,
-										index, NULL)->pending;
-	RF_PENDING_ID(pending) = index;
-	RF_PENDING_SCANS(pending) += n;
 }
 
 /*

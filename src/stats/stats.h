@@ -44,7 +44,6 @@ extern RfCounts *rf_index_counts(Relation index);
 extern bool rf_stats_sample(void);
 extern void rf_stats_read(Oid index, RfCounts *counts);
 extern void rf_stats_reset(Oid index);
-extern void rf_stats_scans(Oid index, uint64 n);
 extern void rf_stats_usage(int64 *entries, int64 *bytes);
 
 static inline void

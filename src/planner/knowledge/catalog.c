@@ -31,6 +31,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "common/hashfn.h"
+#include "core/core.h"
 #include "key/rowkey.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
@@ -491,7 +492,7 @@ collect_counts(RfTable *table)
 
 				rf_counts_add(rf_stats_counts(leaf->index), &counts);
 				if (index_exists(leaf))
-					rf_stats_scans(leaf->index, leaf->probes);
+					rf_core_count_scans(leaf->index, leaf->probes);
 				leaf->probes = leaf->skips = 0;
 			}
 		}
