@@ -3,7 +3,8 @@
 # versions.sh: the tests on every PostgreSQL that is here.
 #
 #	test/versions.sh [suite[/name] ...]		test/run with each
-#	test/versions.sh --compile				compiles with each, with warnings as errors
+#	test/versions.sh --compile				compiles with each but the one that test/run takes,
+#											with warnings as errors
 #
 # PG_CONFIGS: the pg_config programs of servers that were installed by hand.  Added are
 # the servers of Debian's packages, /usr/lib/postgresql.  Prints one line for each, and
@@ -43,7 +44,6 @@ find_servers()
 			CONFIGS+=("$config")
 		fi
 	done
-	[ "${#CONFIGS[@]}" -gt 0 ] || rf_die "no PostgreSQL found: set PG_CONFIGS"
 }
 
 # "PostgreSQL 17.11"
@@ -62,7 +62,7 @@ missing_suites()
 # Runs suites with one server; all that it can run if none is named.
 test_version()
 {
-	local config=$1 log=$RF_TMP/log missing started=$SECONDS status=0 suite suites
+	local config=$1 log=$RF_TMP/log line missing started=$SECONDS status=0 suite suites
 	shift
 
 	missing=$(missing_suites "$config")
@@ -73,10 +73,10 @@ test_version()
 		done
 	fi
 	rf_run env PG_CONFIG="$config" bash "$RF_ROOT/test/run" "${suites[@]}" >"$log" 2>&1 || status=1
-	rf_say "$(name_of "$config"):" \
-		"$(sed -n '/^[0-9]* passed, [0-9]* failed$/h; ${g;s/^$/could not run/;p;}' "$log")," \
-		"$((SECONDS - started)) s" \
-		"$([ "${#suites[@]}" = $# ] || printf '(without%s)' "$(printf ' %s' $missing)")"
+	line=$(sed -n '/^[0-9]* passed, [0-9]* failed$/h; ${g;s/^$/could not run/;p;}' "$log")
+	line="$(name_of "$config"): $line, $((SECONDS - started)) s"
+	[ "${#suites[@]}" = $# ] || line+=" (without ${missing//$'\n'/ })"
+	rf_say "$line"
 	if [ "$status" != 0 ]; then
 		grep '^FAILED' "$log" | sort -u || tail -n 20 "$log"
 	fi
@@ -107,7 +107,7 @@ compile_version()
 
 main()
 {
-	local config what=test_version failed=0
+	local config what=test_version tested='' failed=0
 
 	rf_init
 	if [ "${1:-}" = --compile ]; then
@@ -116,11 +116,14 @@ main()
 		rf_need server
 		rf_choose_user
 		rf_copy_source
+		tested=$PG_CONFIG
 	fi
 	find_servers
 	for config in "${CONFIGS[@]}"; do
-		"$what" "$config" "$@" || failed=1
+		[ "$config" = "$tested" ] || "$what" "$config" "$@" || failed=1
 	done
+	[ -n "$tested" ] || [ "${#CONFIGS[@]}" -gt 0 ] ||
+		rf_die "no PostgreSQL found: set PG_CONFIGS"
 	return "$failed"
 }
 
