@@ -4,6 +4,7 @@
 #	make installcheck		regression and isolation tests on a running server
 #	make demo				see it work on real data
 #	make test [T=suites]	every test, on private servers; see test/README.md
+#	make test-versions [T=suites]	the same on every PostgreSQL that is here (PG_CONFIGS)
 #	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
 #	make filterbench		a program that measures the filters without a server
@@ -20,7 +21,7 @@
 #	make dist				rangefilter-VERSION.zip for PGXN, of the last commit
 #	make typedefs			update test/tools/typedefs.list after new types
 #
-# demo, test, stress, bench and format also install the packages they need, and touch
+# demo, test, test-versions, stress, bench and format also install the packages they need, and touch
 # no server but their own.
 #
 #	WERROR=1	warnings are errors
@@ -75,7 +76,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test test-versions stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -93,7 +94,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test test-versions stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -101,6 +102,9 @@ demo:
 # A directory is called test, too: hence the phony target.
 test:
 	@bash test/run $(T)
+
+test-versions:
+	@bash test/versions.sh $(T)
 
 stress:
 	@SECONDS_TO_RUN=$(or $(SECONDS),600) bash test/stress/stress.sh

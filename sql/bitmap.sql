@@ -4,6 +4,12 @@ SET rangefilter.autosummarize = off;
 SET client_min_messages = warning;
 SET enable_indexscan = off;
 
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/plans.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
+
 -- The lines of a plan that tell how many blocks were read; N for numbers that
 -- nobody promises.
 CREATE FUNCTION scans(query text) RETURNS SETOF text LANGUAGE plpgsql AS
@@ -12,9 +18,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS off, TIMING off, SUMMARY off, BUFFERS off) ' || query LOOP
-		-- in the words of PostgreSQL 15
-		line := regexp_replace(line, 'InitPlan (\d) \(returns \$\d\)', 'InitPlan \1');
-		line := replace(line, '(InitPlan 1).col1', '$0');
+		line := in_old_words(line);
 		-- ten rows for each block that the summary tells
 		line := regexp_replace(line, '(Bitmap Index Scan on \w+) .*rows=(\d+)0(\.00)? loops=1\)', '\1: \2 blocks');
 		line := regexp_replace(line, '(Bitmap Index Scan on \w+) .*rows=0(\.00)? loops=1\)', '\1: no block');

@@ -21,56 +21,56 @@ ANALYZE ev;
 \set ECHO all
 
 -- the formats
-EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE dev = 105;
-EXPLAIN (COSTS OFF, VERBOSE) SELECT * FROM ev e WHERE dev = 105 AND "Note" LIKE 'n1%';
+SELECT plan_of($$SELECT * FROM ev WHERE dev = 105$$);
+SELECT plan_of($$SELECT * FROM ev e WHERE dev = 105 AND "Note" LIKE 'n1%'$$, 'COSTS OFF, VERBOSE');
 SELECT plan_of($$SELECT * FROM ev WHERE dev = 105$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT plan_of($$SELECT * FROM ev WHERE dev = 105$$, 'COSTS OFF, FORMAT JSON');
 SELECT plan_of($$SELECT * FROM ev WHERE dev = 105$$, 'COSTS OFF, FORMAT YAML');
 SELECT plan_of($$SELECT * FROM ev WHERE dev = 105$$, 'COSTS OFF, FORMAT XML');
 
 -- several tables, or one several times
-EXPLAIN (COSTS OFF) SELECT * FROM ev a, ev b WHERE a.dev = 105 AND b."Note" = 'n23';
+SELECT plan_of($$SELECT * FROM ev a, ev b WHERE a.dev = 105 AND b."Note" = 'n23'$$);
 SELECT plan_of($$SELECT * FROM ev a, ev b WHERE a.dev = 105 AND b."Note" = 'n23'$$, 'COSTS OFF, FORMAT JSON');
 SELECT plan_of($$SELECT * FROM ev a, ev b WHERE a.dev = 105 AND b."Note" = 'n23'$$, 'COSTS OFF, FORMAT XML');
-EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE dev = 105 OR "Note" = 'n23';
-EXPLAIN (COSTS OFF) SELECT * FROM ev a, ev b WHERE a.dev = 105 AND b.day = a.day;
+SELECT plan_of($$SELECT * FROM ev WHERE dev = 105 OR "Note" = 'n23'$$);
+SELECT plan_of($$SELECT * FROM ev a, ev b WHERE a.dev = 105 AND b.day = a.day$$);
 
 -- nothing is left, nothing is skipped, nothing is asked
-EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE dev = 5;
+SELECT plan_of($$SELECT * FROM ev WHERE dev = 5$$);
 EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE dev > 5 AND day < 3;
 EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE dev + 0 = 5 AND day < 3;
-EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE day = 2 AND dev = 5;
+SELECT plan_of($$SELECT * FROM ev WHERE day = 2 AND dev = 5$$);
 
 -- pruned by the partition key, too; at both levels
-EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE day > 1 AND dev = 301;
-EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE day > 1 AND dev = 305;
+SELECT plan_of($$SELECT * FROM ev WHERE day > 1 AND dev = 301$$);
+SELECT plan_of($$SELECT * FROM ev WHERE day > 1 AND dev = 305$$);
 
 -- subqueries, alternatives of which one is taken, MIN and MAX
 SELECT plan_of($$SELECT (SELECT count(*) FROM ev WHERE dev = 205) FROM ev1 WHERE dev IN (SELECT dev - 100 FROM ev WHERE dev = 205)$$);
 SELECT plan_of($$SELECT * FROM ev1 WHERE EXISTS (SELECT FROM ev WHERE dev = 205 AND ev.day = ev1.day) OR dev = 1$$);
-EXPLAIN (COSTS OFF) SELECT min(day) FROM ev WHERE dev = 205;
+SELECT plan_of($$SELECT min(day) FROM ev WHERE dev = 205$$);
 CREATE INDEX ev_day_btree ON ev (day);
 CREATE INDEX ev_dev_btree ON ev (dev);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS OFF) SELECT min(day) FROM ev WHERE dev = 205;
+SELECT plan_of($$SELECT min(day) FROM ev WHERE dev = 205$$);
 SELECT plan_of($$SELECT * FROM ev WHERE (dev = 205 AND day < (SELECT 5)) OR dev = 105$$);
 SELECT plan_of($$SELECT min(dev), max(dev) FROM ev WHERE dev < 205$$);
 SELECT plan_of($$SELECT min(dev), max(day) FROM ev WHERE dev < 205$$);
-EXPLAIN (COSTS OFF) SELECT min(agg_target) FROM (SELECT dev AS agg_target FROM ev WHERE dev = 205 OFFSET 0) s;
+SELECT plan_of($$SELECT min(agg_target) FROM (SELECT dev AS agg_target FROM ev WHERE dev = 205 OFFSET 0) s$$);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP INDEX ev_day_btree, ev_dev_btree;
 
 -- statements of other kinds
-EXPLAIN (COSTS OFF) UPDATE ev SET "Note" = '' WHERE dev = 105;
-EXPLAIN (COSTS OFF) INSERT INTO ev SELECT * FROM ev WHERE dev = 105;
-EXPLAIN (COSTS OFF) CREATE TABLE copied AS SELECT * FROM ev WHERE dev = 105;
-EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT * FROM ev WHERE dev = 105;
-EXPLAIN (COSTS OFF) WITH c AS MATERIALIZED (SELECT * FROM ev WHERE dev = 105) SELECT * FROM c;
+SELECT plan_of($$UPDATE ev SET "Note" = '' WHERE dev = 105$$);
+SELECT plan_of($$INSERT INTO ev SELECT * FROM ev WHERE dev = 105$$);
+SELECT plan_of($$CREATE TABLE copied AS SELECT * FROM ev WHERE dev = 105$$);
+SELECT plan_of($$DECLARE c CURSOR FOR SELECT * FROM ev WHERE dev = 105$$);
+SELECT plan_of($$WITH c AS MATERIALIZED (SELECT * FROM ev WHERE dev = 105) SELECT * FROM c$$);
 PREPARE q(int) AS SELECT * FROM ev WHERE dev = $1;
-EXPLAIN (COSTS OFF) EXECUTE q(105);
-EXPLAIN (COSTS OFF) EXECUTE q(5);
+SELECT plan_of($$EXECUTE q(105)$$);
+SELECT plan_of($$EXECUTE q(5)$$);
 SET rangefilter.enable = off;
 EXPLAIN (COSTS OFF) EXECUTE q(105);
 RESET rangefilter.enable;
@@ -79,10 +79,10 @@ SET rangefilter.enabled = on;
 -- a security barrier hides nothing from those who may read the table
 CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM ev WHERE day > 0;
 CREATE VIEW plain AS SELECT * FROM ev WHERE day > 0;
-EXPLAIN (COSTS OFF) SELECT * FROM barrier WHERE dev = 105;
+SELECT plan_of($$SELECT * FROM barrier WHERE dev = 105$$);
 SELECT plan_of($$SELECT * FROM barrier WHERE dev = 105$$, 'COSTS OFF, FORMAT JSON');
-EXPLAIN (COSTS OFF) SELECT * FROM plain WHERE dev = 105;
-EXPLAIN (COSTS OFF) SELECT * FROM barrier b, ev WHERE b.dev = 105 AND ev.dev = 205;
+SELECT plan_of($$SELECT * FROM plain WHERE dev = 105$$);
+SELECT plan_of($$SELECT * FROM barrier b, ev WHERE b.dev = 105 AND ev.dev = 205$$);
 
 SET client_min_messages = warning;
 DROP SCHEMA explained CASCADE;

@@ -3,6 +3,11 @@
 --
 CREATE SCHEMA rf_session;
 SET search_path = rf_session, public;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir /sql/lib/plans.sql
+\set ECHO none
+\i :helpers
+\set ECHO all
 LOAD 'rangefilter';
 
 CREATE FUNCTION used() RETURNS bigint LANGUAGE sql AS
@@ -127,7 +132,7 @@ SET rangefilter.cache_size = '100kB';
 SET plan_cache_mode = force_generic_plan;
 PREPARE forgotten AS SELECT count(*) FROM t1 WHERE k = 555;
 EXECUTE forgotten;
-EXPLAIN (COSTS OFF) EXECUTE forgotten;
+SELECT plan_of($$EXECUTE forgotten$$);
 CALL ask_all();
 EXECUTE forgotten;
 INSERT INTO t1 VALUES (3, 555);

@@ -148,8 +148,8 @@ CREATE INDEX ON sub USING rangefilter (v);
 INSERT INTO sub SELECT p, q, p * 100 + q * 10 + g FROM generate_series(1, 3) p, generate_series(1, 2) q, generate_series(0, 9) g;
 SELECT v, skips('SELECT * FROM sub WHERE v = ' || v) FROM unnest('{110,125,210,225,310,325,5,199}'::int[]) v;
 SELECT skips('SELECT * FROM sub WHERE v < 200 AND q = 1'), skips('SELECT * FROM sub WHERE p > 1 AND v IN (125, 310)');
-EXPLAIN (COSTS OFF) SELECT * FROM sub WHERE v = 5;
-EXPLAIN (COSTS OFF) SELECT * FROM sub WHERE v IN (110, 325);
+SELECT plan_of($$SELECT * FROM sub WHERE v = 5$$);
+SELECT plan_of($$SELECT * FROM sub WHERE v IN (110, 325)$$);
 -- an index of one member only
 DROP INDEX sub_v_idx;
 CREATE INDEX ON sub1 USING rangefilter (v);
@@ -232,7 +232,7 @@ SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM ev WHERE dev BETWEEN 305 AND 403;
+SELECT plan_of($$SELECT count(*) FROM ev WHERE dev BETWEEN 305 AND 403$$);
 SELECT count(*) FROM ev WHERE dev BETWEEN 305 AND 403;
 SELECT query, skips(query) FROM queries WHERE query ~ 'BETWEEN|MATERIALIZED|LATERAL' ORDER BY id;
 -- debug_parallel_query since PostgreSQL 16
@@ -246,17 +246,17 @@ RESET parallel_tuple_cost;
 
 -- UPDATE, DELETE, MERGE, INSERT ... SELECT, writable CTEs, row movement, FOR UPDATE
 BEGIN;
-EXPLAIN (COSTS OFF) UPDATE ev SET note = 'u' WHERE dev = 305 AND day > 37;
+SELECT plan_of($$UPDATE ev SET note = 'u' WHERE dev = 305 AND day > 37$$);
 UPDATE ev SET note = 'u' WHERE dev = 305 AND day > 37 RETURNING tableoid::regclass, *;
-EXPLAIN (COSTS OFF) UPDATE ev SET note = dim.name FROM dim WHERE dev = id AND id = 306;
+SELECT plan_of($$UPDATE ev SET note = dim.name FROM dim WHERE dev = id AND id = 306$$);
 UPDATE ev SET note = dim.name FROM dim WHERE dev = id AND id = 306 AND day = 39 RETURNING ev.*;
 UPDATE ev SET day = day + 20 WHERE dev = 305 AND day = 39 RETURNING tableoid::regclass, *;
 SELECT skips('SELECT * FROM ev WHERE dev = 305');
 UPDATE ev SET dev = 777 WHERE dev = 999;
-EXPLAIN (COSTS OFF) DELETE FROM ev WHERE dev = 999;
+SELECT plan_of($$DELETE FROM ev WHERE dev = 999$$);
 DELETE FROM ev WHERE dev = 999;
 DELETE FROM ev USING dim WHERE dev = id AND name = 'dim305' AND dev = 305 AND day < 32 RETURNING ev.*;
-EXPLAIN (COSTS OFF) MERGE INTO ev USING dim ON dev = id AND dev = 306 WHEN MATCHED AND day = 30 THEN DELETE WHEN MATCHED THEN UPDATE SET note = 'm';
+SELECT plan_of($$MERGE INTO ev USING dim ON dev = id AND dev = 306 WHEN MATCHED AND day = 30 THEN DELETE WHEN MATCHED THEN UPDATE SET note = 'm'$$);
 MERGE INTO ev USING (SELECT * FROM dim WHERE id = 306) d ON dev = id AND dev = 306
 WHEN MATCHED AND day = 30 THEN DELETE WHEN MATCHED THEN UPDATE SET note = 'm' WHEN NOT MATCHED THEN INSERT VALUES (1, 306);
 SELECT note, count(*) FROM ev WHERE dev = 306 GROUP BY note;
@@ -273,8 +273,8 @@ ROLLBACK;
 CREATE VIEW v AS SELECT * FROM ev WHERE dev > 300;
 CREATE VIEW vb WITH (security_barrier) AS SELECT * FROM ev WHERE day < 40;
 SELECT skips('SELECT * FROM v WHERE dev < 310'), skips('SELECT * FROM vb WHERE dev = 305');
-EXPLAIN (COSTS OFF) SELECT * FROM v WHERE dev < 310;
-EXPLAIN (COSTS OFF) SELECT * FROM vb WHERE dev = 305;
+SELECT plan_of($$SELECT * FROM v WHERE dev < 310$$);
+SELECT plan_of($$SELECT * FROM vb WHERE dev = 305$$);
 BEGIN;
 UPDATE v SET note = 'v' WHERE dev = 305 AND day = 31;
 DELETE FROM vb WHERE dev = 305 AND day = 32;
@@ -351,7 +351,7 @@ BEGIN
 END
 $$;
 SET plan_cache_mode = force_generic_plan;
-EXPLAIN (COSTS OFF) EXECUTE p1;
+SELECT plan_of($$EXECUTE p1$$);
 EXECUTE p1;
 EXECUTE p2(888);
 EXECUTE p3;
@@ -362,7 +362,7 @@ EXECUTE p2(888);
 EXECUTE p3;
 SELECT f_plpgsql(888), f_stable(), f_sql(), f_atomic(), f_cursor();
 SELECT skips('SELECT * FROM f_inline(888)'), skips('SELECT * FROM f_inline(305) WHERE day = 33');
-EXPLAIN (COSTS OFF) EXECUTE p1;
+SELECT plan_of($$EXECUTE p1$$);
 BEGIN;
 INSERT INTO ev VALUES (35, 888);
 EXECUTE p1;
@@ -383,7 +383,7 @@ SET rangefilter.enable = off;
 EXPLAIN (COSTS OFF) EXECUTE p1;
 EXECUTE p1;
 SET rangefilter.enable = on;
-EXPLAIN (COSTS OFF) EXECUTE p1;
+SELECT plan_of($$EXECUTE p1$$);
 BEGIN;
 SET LOCAL rangefilter.enable = off;
 EXECUTE p1;
@@ -391,7 +391,7 @@ ROLLBACK;
 EXECUTE p1;
 -- custom plans
 SET plan_cache_mode = force_custom_plan;
-EXPLAIN (COSTS OFF) EXECUTE p2(888);
+SELECT plan_of($$EXECUTE p2(888)$$);
 EXECUTE p2(888);
 EXECUTE p2(305);
 RESET plan_cache_mode;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *	  What differs between PostgreSQL 15, 16, 17, 18 and 19.
  *
  * No other file asks for the server's version.
  *
@@ -12,8 +12,8 @@
 
 #include "postgres.h"
 
-#if (PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000) && !defined(RF_ANY_VERSION)
-#error "rangefilter has been tested on PostgreSQL 15 to 18 only; define RF_ANY_VERSION to try another version"
+#if (PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000) && !defined(RF_ANY_VERSION)
+#error "rangefilter has been tested on PostgreSQL 15 to 19 only; define RF_ANY_VERSION to try another version"
 #endif
 
 /* Until 16 postgres.h says how varlenas are laid out. */
@@ -58,6 +58,76 @@ typedef RelFileNode RfRelFile;
 #else
 #define RF_TUPLESORT_GETDATUM(sort, forward, value, isnull) \
 	tuplesort_getdatum(sort, forward, value, isnull, NULL)
+#endif
+
+/*
+ * An index method's routine: since 19 core keeps the pointer, until 18 it copies what
+ * it points to, and frees that.
+ */
+#if PG_VERSION_NUM >= 190000
+#define RF_RETURN_ROUTINE(routine) PG_RETURN_POINTER(routine)
+#else
+#define RF_RETURN_ROUTINE(routine) \
+	PG_RETURN_POINTER(memcpy(palloc(sizeof(IndexAmRoutine)), routine, \
+							 sizeof(IndexAmRoutine)))
+#endif
+
+/* A new row descriptor is complete; since 19 core has to be told. */
+#if PG_VERSION_NUM >= 190000
+#define RF_FINISH_DESC(desc) TupleDescFinalize(desc)
+#else
+#define RF_FINISH_DESC(desc) ((void) 0)
+#endif
+
+/* Tables in shared memory have one size since 19. */
+#if PG_VERSION_NUM >= 190000
+#define RF_SHARED_TABLE(name, size, control, flags) \
+	ShmemInitHash(name, size, control, flags)
+#else
+#define RF_SHARED_TABLE(name, size, control, flags) \
+	ShmemInitHash(name, size, size, control, flags)
+#endif
+
+/* Since 19 hints on a page need more than its shared lock, which may be refused. */
+#if PG_VERSION_NUM >= 190000
+#define RF_MAY_SET_HINTS(buffer) BufferBeginSetHintBits(buffer)
+#define RF_HINTS_SET(buffer) BufferFinishSetHintBits(buffer, true, true)
+#else
+#define RF_MAY_SET_HINTS(buffer) true
+#define RF_HINTS_SET(buffer) MarkBufferDirtyHint(buffer, true)
+#endif
+
+/* A page that has room for its checksum gets it: renamed in 19. */
+#if PG_VERSION_NUM >= 190000
+#define RF_SET_CHECKSUM(page, block) PageSetChecksum(page, block)
+#else
+#define RF_SET_CHECKSUM(page, block) PageSetChecksumInplace(page, block)
+#endif
+
+/* Conversions between types of time that report what has no counterpart. */
+#if PG_VERSION_NUM >= 190000
+#include "nodes/miscnodes.h"
+typedef ErrorSaveContext RfOverflow;
+
+#define RF_NO_OVERFLOW {.type = T_ErrorSaveContext}
+#define RF_CONVERT(conversion, value, overflow) \
+	conversion##_safe(value, (Node *) (overflow))
+#define RF_OVERFLOWED(overflow) ((overflow).error_occurred)
+#else
+typedef int RfOverflow;
+
+#define RF_NO_OVERFLOW 0
+#define RF_CONVERT(conversion, value, overflow) \
+	conversion##_opt_overflow(value, overflow)
+#define RF_OVERFLOWED(overflow) ((overflow) != 0)
+#endif
+
+/* A parallel scan has options since 19. */
+#if PG_VERSION_NUM >= 190000
+#define RF_BEGIN_PARALLEL_SCAN(heap, scan) \
+	table_beginscan_parallel(heap, scan, SO_NONE)
+#else
+#define RF_BEGIN_PARALLEL_SCAN(heap, scan) table_beginscan_parallel(heap, scan)
 #endif
 
 /* From 16 on, HOT updates go on although the indexed column changes. */
@@ -107,11 +177,78 @@ typedef RelFileNode RfRelFile;
 /* Reducing outer joins makes a new Query since 16. */
 #define RF_PLANNER_COPIES_QUERY (PG_VERSION_NUM >= 160000)
 
+/* A run of the planner keeps what extensions want to remember, since 19. */
+#define RF_PLANNER_KEEPS_STATE (PG_VERSION_NUM >= 190000)
+
+/*
+ * Since 19 planners are told which EXPLAIN they plan for.  The parameters of
+ * planner_hook, the arguments to hand them on, and those where there is no EXPLAIN.
+ */
+#if PG_VERSION_NUM >= 190000
+#define RF_PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursor_options, \
+	ParamListInfo bound_params, ExplainState *explain
+#define RF_PLANNER_ARGS \
+	parse, query_string, cursor_options, bound_params, explain
+#define RF_PLAN_QUERY(planner, parse, query_string, cursor_options, bound_params) \
+	(planner) (parse, query_string, cursor_options, bound_params, NULL)
+#else
+#define RF_PLANNER_PARAMS \
+	Query *parse, const char *query_string, int cursor_options, \
+	ParamListInfo bound_params
+#define RF_PLANNER_ARGS \
+	parse, query_string, cursor_options, bound_params
+#define RF_PLAN_QUERY(planner, parse, query_string, cursor_options, bound_params) \
+	(planner) (parse, query_string, cursor_options, bound_params)
+#endif
+
+/*
+ * The hook that is called when a relation has been looked up.  Until 18 its table is
+ * among the arguments; since 19 it is called for what is no table, too.
+ */
+#if PG_VERSION_NUM >= 190000
+#define RF_RELATION_HOOK build_simple_rel_hook
+#define RfRelationHook build_simple_rel_hook_type
+#define RF_RELATION_PARAMS PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define RF_RELATION_ARGS root, rel, rte
+#else
+#define RF_RELATION_HOOK get_relation_info_hook
+#define RfRelationHook get_relation_info_hook_type
+#define RF_RELATION_PARAMS \
+	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define RF_RELATION_ARGS root, relid, inhparent, rel
+#endif
+
+/* An Append of paths of which none is partial. */
+#if PG_VERSION_NUM >= 190000
+#define RF_CREATE_APPEND(root, rel, paths, pathkeys, required_outer) \
+	create_append_path(root, rel, (AppendPathInput) {.subpaths = paths}, \
+					   pathkeys, required_outer, 0, false, -1)
+#else
+#define RF_CREATE_APPEND(root, rel, paths, pathkeys, required_outer) \
+	create_append_path(root, rel, paths, NIL, pathkeys, required_outer, \
+					   0, false, -1)
+#endif
+
+/* What the executor counts of a node; since 19 other things are measured, too. */
+#if PG_VERSION_NUM >= 190000
+#define RfNodeCounts NodeInstrumentation
+#else
+#define RfNodeCounts Instrumentation
+#endif
+
 /* The estimate of an array's length asks statistics since 17. */
 #if PG_VERSION_NUM >= 170000
 #define RF_ESTIMATE_ARRAY_LENGTH(root, array) estimate_array_length(root, array)
 #else
 #define RF_ESTIMATE_ARRAY_LENGTH(root, array) estimate_array_length(array)
+#endif
+
+/* Since 19 EXPLAIN puts in front of a subplan's name what kind of subplan it is. */
+#if PG_VERSION_NUM >= 190000
+#define RF_SET_INIT_PLAN(subplan) ((subplan)->isInitPlan = true)
+#else
+#define RF_SET_INIT_PLAN(subplan) ((void) 0)
 #endif
 
 /* EXPLAIN (GENERIC_PLAN): parameters have no values. */
@@ -229,6 +366,13 @@ typedef RelFileNode RfRelFile;
 	 pg_newlocale_from_collation(collation)->collate_is_c)
 #else
 #define RF_COLLATES_AS_C(collation) lc_collate_is_c(collation)
+#endif
+
+/* ICU's collator of a locale that is ICU's. */
+#if PG_VERSION_NUM >= 190000
+#define RF_UCOLLATOR(locale) ((locale)->icu.ucol)
+#else
+#define RF_UCOLLATOR(locale) ((locale)->info.icu.ucol)
 #endif
 
 /* Paths of kinds that were switched off: counted apart from costs since 18. */

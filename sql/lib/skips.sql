@@ -1,4 +1,5 @@
 -- For tests of skipping while planning, which include this file.
+\ir plans.sql
 
 -- Runs a query with skipping and without: how many rows has it, and what was
 -- skipped, and by which conditions?

@@ -14,3 +14,14 @@ BEGIN
 		RETURN SQLERRM = CASE WHEN is_kept THEN message ELSE 'it works' END;
 	END;
 END $$;
+
+-- What a statement is refused with, without what some versions add: where in the
+-- statement, and advice.
+CREATE FUNCTION refused(statement text) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE statement;
+	RETURN 'it works';
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END $$;

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "compat.h"
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
@@ -74,7 +75,10 @@ extern Bitmapset *rf_core_trim(Bitmapset *set);
 /* ---- query.c: knowing a Query again ---- */
 
 extern QuerySource rf_core_mark_query(Query *parse);
-extern bool rf_core_is_marked(const Query *query, const Query *marked);
+extern bool rf_core_plans_query(PlannerInfo *root, const Query *marked);
+#if RF_PLANNER_KEEPS_STATE
+extern void rf_core_note_query(PlannerGlobal *glob, Query *parse);
+#endif
 
 /* ---- process.c: giving way as autovacuum does ---- */
 

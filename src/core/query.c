@@ -1,10 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * query.c
- *	  Recognizing a Query after the planner has copied it.
+ *	  Recognizing the planning of a Query, of which the planner may have made copies.
  *
- * What is expected of core: querySource matters to the parser and the rewriter
- * only, and copyObject() keeps it.
+ * Since 19 a run of the planner tells extensions which Query it was given, and keeps
+ * what they want to remember.  Until 18 the Query is marked.  What is expected of core
+ * then: querySource matters to the parser and the rewriter only, and copyObject() keeps
+ * it.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,6 +14,54 @@
 
 #include "compat.h"
 #include "core/core.h"
+
+#if RF_PLANNER_KEEPS_STATE
+
+#include "optimizer/extendplan.h"
+
+/*
+ * Our place among what extensions remember of a run of the planner.
+ */
+static int
+planner_place(void)
+{
+	static int	place = -1;
+
+	if (place < 0)
+		place = GetPlannerExtensionId("rangefilter");
+	return place;
+}
+
+/*
+ * Notes which Query a run of the planner was given.  To be called for each run, before
+ * it plans.
+ */
+void
+rf_core_note_query(PlannerGlobal *glob, Query *parse)
+{
+	SetPlannerGlobalExtensionState(glob, planner_place(), parse);
+}
+
+/*
+ * Nothing is marked.
+ */
+QuerySource
+rf_core_mark_query(Query *parse)
+{
+	return parse->querySource;
+}
+
+/*
+ * Was the planner given this Query, in the run that root belongs to?
+ */
+bool
+rf_core_plans_query(PlannerInfo *root, const Query *marked)
+{
+	return !RF_CORE_DOUBTS(RF_CORE_QUERY) &&
+		GetPlannerGlobalExtensionState(root->glob, planner_place()) == marked;
+}
+
+#else							/* !RF_PLANNER_KEEPS_STATE */
 
 /* A mark is this bit, which no QuerySource has, and a number. */
 #define RF_QUERY_MARK	0x40000000
@@ -34,12 +84,17 @@ rf_core_mark_query(Query *parse)
 }
 
 /*
- * Is a Query the marked one, or a copy of it?
+ * Is what root belongs to the planning of the marked Query, or of a copy of it?
  */
 bool
-rf_core_is_marked(const Query *query, const Query *marked)
+rf_core_plans_query(PlannerInfo *root, const Query *marked)
 {
+	while (root->parent_root != NULL)
+		root = root->parent_root;
 	return !RF_CORE_DOUBTS(RF_CORE_QUERY) &&
-		(query == marked ||
-		 (RF_PLANNER_COPIES_QUERY && query->querySource == marked->querySource));
+		(root->parse == marked ||
+		 (RF_PLANNER_COPIES_QUERY &&
+		  root->parse->querySource == marked->querySource));
 }
+
+#endif							/* RF_PLANNER_KEEPS_STATE */

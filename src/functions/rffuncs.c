@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xlog.h"
@@ -36,6 +37,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(rangefilter_may_contain);
 PG_FUNCTION_INFO_V1(rangefilter_partitions);

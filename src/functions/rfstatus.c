@@ -16,6 +16,7 @@
 #include "functions/rffuncs.h"
 #include "rangefilter/page/page.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(rangefilter_status);
 

@@ -12,6 +12,7 @@
 #include "stats/session.h"
 #include "stats/stats.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(rangefilter_session_cache);
 

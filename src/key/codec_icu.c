@@ -32,10 +32,13 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
 #include "common/hashfn.h"
+#include "compat.h"
 #include "filter/filter.h"
 #include "key/codec_impl.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
@@ -44,6 +47,7 @@
 #ifdef USE_ICU
 
 #include <unicode/ucnv.h>
+#include <unicode/ucol.h>
 
 /* Strings and sort keys up to these lengths take no memory of their own. */
 #define SHORT_STRING	512
@@ -194,11 +198,28 @@ collator_version(const RfCollator *collator)
 }
 
 /*
- * May ICU be the collation's provider?  (The server is not to be asked for
+ * The provider of the database's own collation.
+ */
+static char
+database_provider(void)
+{
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID,
+										ObjectIdGetDatum(MyDatabaseId));
+	char		provider;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+	provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
+	ReleaseSysCache(tuple);
+	return provider;
+}
+
+/*
+ * Is ICU the collation's provider?  (The server is not to be asked for
  * locales of others, which the system may lack.)
  */
 static bool
-may_be_icu(Oid collation)
+is_icu(Oid collation)
 {
 	HeapTuple	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
 	char		provider;
@@ -207,7 +228,9 @@ may_be_icu(Oid collation)
 		elog(ERROR, "cache lookup failed for collation %u", collation);
 	provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
 	ReleaseSysCache(tuple);
-	return provider == COLLPROVIDER_ICU || provider == COLLPROVIDER_DEFAULT;
+	if (provider == COLLPROVIDER_DEFAULT)
+		provider = database_provider();
+	return provider == COLLPROVIDER_ICU;
 }
 
 /*
@@ -245,15 +268,14 @@ rf_collator_find(Oid collation)
 		if (collator->collation == collation)
 			return collator;
 	}
-	if (!may_be_icu(collation))
+	if (!is_icu(collation))
 		return NULL;
 	locale = pg_newlocale_from_collation(collation);
-	if (!locale || locale->provider != COLLPROVIDER_ICU ||
-		!keys_agree(locale->info.icu.ucol))
+	if (!keys_agree(RF_UCOLLATOR(locale)))
 		return NULL;
 	found.collation = collation;
 	found.deterministic = get_collation_isdeterministic(collation);
-	found.ucol = locale->info.icu.ucol;
+	found.ucol = RF_UCOLLATOR(locale);
 	found.version = collator_version(&found);
 	found.next = made;
 	collator = MemoryContextAlloc(TopMemoryContext, sizeof(RfCollator));

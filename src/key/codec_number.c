@@ -20,6 +20,7 @@
 #include <math.h>
 
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "datatype/timestamp.h"
 #include "key/codec_impl.h"
 #include "utils/builtins.h"
@@ -482,12 +483,12 @@ bool
 rf_place_timestamp(Oid type, Datum value, RfPosition *position)
 {
 	Timestamp	midnight;
-	int			overflow;
+	RfOverflow	overflow = RF_NO_OVERFLOW;
 
 	if (type != DATEOID)
 		return false;
-	midnight = date2timestamp_opt_overflow(DatumGetDateADT(value), &overflow);
-	if (overflow > 0)
+	midnight = RF_CONVERT(date2timestamp, DatumGetDateADT(value), &overflow);
+	if (RF_OVERFLOWED(overflow))
 		return place_at(position, RF_SIGNED(DT_NOEND - 1), RF_FIT_BETWEEN);
 	return place_at(position, RF_SIGNED(midnight), RF_FIT_EXACT);
 }

@@ -8,8 +8,11 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
+#include "core/core.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
@@ -29,7 +32,10 @@
 static struct
 {
 	planner_hook_type planner;
-	get_relation_info_hook_type relation_info;
+#if RF_PLANNER_KEEPS_STATE
+	planner_setup_hook_type planner_setup;
+#endif
+	RfRelationHook relation_info;
 	get_relation_stats_hook_type relation_stats;
 	get_index_stats_hook_type index_stats;
 	set_rel_pathlist_hook_type rel_pathlist;
@@ -53,30 +59,43 @@ enable_changed(bool value, void *extra)
  * planner_hook
  */
 static PlannedStmt *
-next_planner(Query *parse, const char *query_string, int cursor_options,
-			 ParamListInfo bound_params)
+next_planner(RF_PLANNER_PARAMS)
 {
 	return (previous.planner ? previous.planner : standard_planner)
-		(parse, query_string, cursor_options, bound_params);
+		(RF_PLANNER_ARGS);
 }
 
 static PlannedStmt *
-plan(Query *parse, const char *query_string, int cursor_options,
-	 ParamListInfo bound_params)
+plan(RF_PLANNER_PARAMS)
 {
-	return rf_plan(next_planner, parse, query_string, cursor_options,
-				   bound_params);
+	return rf_plan(next_planner, RF_PLANNER_ARGS);
 }
 
+#if RF_PLANNER_KEEPS_STATE
 /*
- * get_relation_info_hook
+ * planner_setup_hook
  */
 static void
-relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+planner_setup(PlannerGlobal *glob, Query *parse, const char *query_string,
+			  int cursor_options, double *tuple_fraction, ExplainState *explain)
+{
+	if (previous.planner_setup)
+		previous.planner_setup(glob, parse, query_string, cursor_options,
+							   tuple_fraction, explain);
+	rf_core_note_query(glob, parse);
+}
+#endif
+
+/*
+ * get_relation_info_hook, or build_simple_rel_hook.
+ */
+static void
+relation_info(RF_RELATION_PARAMS)
 {
 	if (previous.relation_info)
-		previous.relation_info(root, relid, inhparent, rel);
-	rf_relation_info(root, relid, inhparent, rel);
+		previous.relation_info(RF_RELATION_ARGS);
+	if (rel->rtekind == RTE_RELATION)
+		rf_relation_info(root, rel);
 }
 
 /*
@@ -174,8 +193,12 @@ install_hooks(void)
 {
 	previous.planner = planner_hook;
 	planner_hook = plan;
-	previous.relation_info = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
+#if RF_PLANNER_KEEPS_STATE
+	previous.planner_setup = planner_setup_hook;
+	planner_setup_hook = planner_setup;
+#endif
+	previous.relation_info = RF_RELATION_HOOK;
+	RF_RELATION_HOOK = relation_info;
 	previous.relation_stats = get_relation_stats_hook;
 	get_relation_stats_hook = relation_stats;
 	previous.index_stats = get_index_stats_hook;

@@ -14,14 +14,12 @@
 
 #include "postgres.h"
 
+#include "compat.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/planner.h"
 
 extern void rf_init_planner(void);
-extern PlannedStmt *rf_plan(planner_hook_type next, Query *parse,
-							const char *query_string, int cursor_options,
-							ParamListInfo bound_params);
-extern void rf_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
-							 RelOptInfo *rel);
+extern PlannedStmt *rf_plan(planner_hook_type next, RF_PLANNER_PARAMS);
+extern void rf_relation_info(PlannerInfo *root, RelOptInfo *rel);
 
 #endif							/* RANGEFILTER_HOOKS_H */

@@ -202,8 +202,7 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
  * planner_hook: has a query planned by next, and finishes the plan.
  */
 PlannedStmt *
-rf_plan(planner_hook_type next, Query *parse, const char *query_string,
-		int cursor_options, ParamListInfo bound_params)
+rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 {
 	RfPlanning	planning = {.outer = rf_planning,.parse = parse,
 	.context = CurrentMemoryContext};
@@ -222,7 +221,7 @@ rf_plan(planner_hook_type next, Query *parse, const char *query_string,
 	rf_planning = &planning;
 	PG_TRY();
 	{
-		result = next(parse, query_string, cursor_options, bound_params);
+		result = next(RF_PLANNER_ARGS);
 	}
 	PG_FINALLY();
 	{

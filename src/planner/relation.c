@@ -86,7 +86,7 @@ describe_index(const IndexOptInfo *info)
  * they are removed from the planner's list.
  */
 static void
-note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
+note_indexes(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *indexes = NIL;
 	ListCell   *cell;
@@ -102,7 +102,7 @@ note_indexes(PlannerInfo *root, RelOptInfo *rel, bool inhparent)
 		return;
 	if (rel->reloptkind == RELOPT_OTHER_MEMBER_REL)
 		rf_gate_note_indexes(root, rel, indexes);
-	if (!inhparent)
+	if (!root->simple_rte_array[rel->relid]->inh)
 		rf_estimate_note(root, rel, indexes);
 }
 
@@ -129,20 +129,18 @@ drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * get_relation_info_hook: a relation has been looked up.  Remembers its
- * rangefilter indexes, removes those of no use from the planner's list, and
- * leaves members out of the plan.
+ * A table has been looked up.  Remembers its rangefilter indexes, removes those
+ * of no use from the planner's list, and leaves members out of the plan.
  */
 void
-rf_relation_info(PlannerInfo *root, Oid relid, bool inhparent,
-				 RelOptInfo *rel)
+rf_relation_info(PlannerInfo *root, RelOptInfo *rel)
 {
 	if (rf_planning != NULL)
 	{
-		note_indexes(root, rel, inhparent);
+		note_indexes(root, rel);
 		rf_adjust_subplans(root, rel);
 	}
 	drop_useless_indexes(root, rel);
 	if (rf_planning != NULL)
-		rf_skip_members(root, relid, rel);
+		rf_skip_members(root, rel);
 }

@@ -168,31 +168,32 @@ rf_buildphasename(int64 phase)
 Datum
 rangefilter_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
+	static IndexAmRoutine routine = {
+		.type = T_IndexAmRoutine,
+		.amstrategies = BTMaxStrategyNumber,
+		.amcanmulticol = true,	/* up to RF_MAX_COLUMNS */
+		.amoptionalkey = true,
+		.amsearchnulls = true,
+		.amusemaintenanceworkmem = true,
+		.amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL,
+		.amkeytype = InvalidOid,
 
-	routine->amstrategies = BTMaxStrategyNumber;
-	routine->amcanmulticol = true;	/* up to RF_MAX_COLUMNS */
-	routine->amoptionalkey = true;
-	routine->amsearchnulls = true;
-	routine->amusemaintenanceworkmem = true;
-	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
-	routine->amkeytype = InvalidOid;
+		.ambuild = rf_build,
+		.ambuildempty = rf_buildempty,
+		.aminsert = rf_insert,
+		.ambulkdelete = rf_bulkdelete,
+		.amvacuumcleanup = rf_vacuumcleanup,
+		.amcostestimate = rf_costestimate,
+		.ambeginscan = rf_beginscan,
+		.amrescan = rf_rescan,
+		.amgetbitmap = rf_getbitmap,
+		.amendscan = rf_endscan,
+		.amoptions = rf_options,
+		.ambuildphasename = rf_buildphasename,
+		.amvalidate = rf_validate_opclass
+	};
 
-	routine->ambuild = rf_build;
-	routine->ambuildempty = rf_buildempty;
-	routine->aminsert = rf_insert;
-	RF_SET_INSERT_CLEANUP(routine, rf_insert_cleanup);
-	routine->ambulkdelete = rf_bulkdelete;
-	routine->amvacuumcleanup = rf_vacuumcleanup;
-	routine->amcostestimate = rf_costestimate;
-	routine->ambeginscan = rf_beginscan;
-	routine->amrescan = rf_rescan;
-	routine->amgetbitmap = rf_getbitmap;
-	routine->amendscan = rf_endscan;
-	routine->amoptions = rf_options;
-	routine->ambuildphasename = rf_buildphasename;
-	routine->amvalidate = rf_validate_opclass;
-	RF_SET_SUMMARIZING(routine);
-
-	PG_RETURN_POINTER(routine);
+	RF_SET_INSERT_CLEANUP(&routine, rf_insert_cleanup);
+	RF_SET_SUMMARIZING(&routine);
+	RF_RETURN_ROUTINE(&routine);
 }

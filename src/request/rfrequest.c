@@ -20,6 +20,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "postmaster/bgworker.h"
@@ -519,8 +520,8 @@ start_memory(void)
 		shared->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
 		pg_atomic_init_u32(&shared->unserved, 0);
 	}
-	entries = ShmemInitHash("rangefilter requests", REQUESTS, REQUESTS,
-							&control, HASH_ELEM | HASH_BLOBS);
+	entries = RF_SHARED_TABLE("rangefilter requests", REQUESTS, &control,
+							  HASH_ELEM | HASH_BLOBS);
 	LWLockRelease(AddinShmemInitLock);
 }
 

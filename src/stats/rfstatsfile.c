@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "common/controldata_utils.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_crc32c.h"
@@ -371,9 +372,8 @@ start_memory(void)
 	control.entrysize = sizeof(RfSharedCounts);
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared_lock = &GetNamedLWLockTranche("rangefilter")->lock;
-	shared_counts = ShmemInitHash("rangefilter counters", RF_STATS_MAX,
-								  RF_STATS_MAX, &control,
-								  HASH_ELEM | HASH_BLOBS);
+	shared_counts = RF_SHARED_TABLE("rangefilter counters", RF_STATS_MAX,
+									&control, HASH_ELEM | HASH_BLOBS);
 	LWLockRelease(AddinShmemInitLock);
 
 	/* This is the postmaster, and no other process exists yet. */

@@ -9,7 +9,7 @@
 
 # The versions the extension is built and tested with.
 RF_MAJOR_MIN=15
-RF_MAJOR_MAX=18
+RF_MAJOR_MAX=19
 
 # The version of pg_bsd_indent that belongs to PostgreSQL 15.
 RF_INDENT_VERSION=2.1.1

@@ -40,7 +40,8 @@ sub on_standby
 {
 	my ($sql) = @_;
 
-	$primary->wait_for_catchup($standby);
+	# A function that summarizes has no transaction id, so its end flushes nothing.
+	$primary->wait_for_catchup($standby, 'replay', $primary->lsn('insert'));
 	return $standby->safe_psql('postgres', $sql);
 }
 

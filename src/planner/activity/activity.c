@@ -30,6 +30,7 @@
 #include "access/parallel.h"
 #include "access/table.h"
 #include "catalog/partition.h"
+#include "compat.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
@@ -353,7 +354,7 @@ note_scan(PlanState *node, void *arg)
 	}
 	if (table != NULL && node->instrument != NULL)
 	{
-		Instrumentation *seen = node->instrument;
+		RfNodeCounts *seen = node->instrument;
 
 		table->nscans++;
 		table->started = seen->running || seen->nloops > 0;

@@ -24,6 +24,7 @@
 #include <float.h>
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "catalog/index.h"
 #include "catalog/pg_statistic.h"

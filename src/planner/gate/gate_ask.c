@@ -21,6 +21,7 @@
 #include "access/relation.h"
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "compat.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "pgstat.h"
@@ -76,22 +77,22 @@ local_bound(TimestampTz instant, bool low, Timestamp *result)
 static bool
 convert_value(Datum *value, RfConversion conversion)
 {
-	int			overflow = 0;
+	RfOverflow	overflow = RF_NO_OVERFLOW;
 	TimestampTz instant;
 	Timestamp	local;
 
 	switch (conversion)
 	{
 		case RF_TIMESTAMP_TO_TZ:
-			instant = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(*value),
-														 &overflow);
+			instant = RF_CONVERT(timestamp2timestamptz,
+								 DatumGetTimestamp(*value), &overflow);
 			*value = TimestampTzGetDatum(instant);
-			return overflow == 0;
+			return !RF_OVERFLOWED(overflow);
 		case RF_DATE_TO_TZ:
-			instant = date2timestamptz_opt_overflow(DatumGetDateADT(*value),
-													&overflow);
+			instant = RF_CONVERT(date2timestamptz, DatumGetDateADT(*value),
+								 &overflow);
 			*value = TimestampTzGetDatum(instant);
-			return overflow == 0;
+			return !RF_OVERFLOWED(overflow);
 		case RF_TZ_TO_TIMESTAMP_LOW:
 		case RF_TZ_TO_TIMESTAMP_HIGH:
 			if (!local_bound(DatumGetTimestampTz(*value),

@@ -142,10 +142,14 @@ asked_indexes(const RfGateState *gate)
  * Starts scans that were not needed, so that EXPLAIN shows them as never
  * executed: that of a single member, and all where rows are hidden
  * (secured.c).  Otherwise only members whose scans were started are shown.
+ *
+ * EXPLAIN ANALYZE expects scans that could be executed: since 19 others lack what it
+ * shows of them.
  */
 static void
-complete_children(RfGateState *gate)
+complete_children(RfGateState *gate, const ExplainState *es)
 {
+	int			eflags = gate->eflags | (es->analyze ? 0 : EXEC_FLAG_EXPLAIN_ONLY);
 	List	   *states = NIL;
 
 	for (int i = 0; i < gate->nmembers; i++)
@@ -153,7 +157,7 @@ complete_children(RfGateState *gate)
 		RfGateMember *member = &gate->members[i];
 
 		if (member->state == NULL && (gate->nmembers == 1 || gate->asked.secured))
-			rf_gate_start(gate, member, gate->eflags | EXEC_FLAG_EXPLAIN_ONLY);
+			rf_gate_start(gate, member, eflags);
 		if (member->state != NULL)
 			states = lappend(states, member->state);
 	}
@@ -166,7 +170,7 @@ complete_children(RfGateState *gate)
 static void
 show_counts(RfGateState *gate, ExplainState *es)
 {
-	Instrumentation *instrument = gate->css.ss.ps.instrument;
+	RfNodeCounts *instrument = gate->css.ss.ps.instrument;
 	double		considered = gate->considered;
 	double		skipped = gate->skipped;
 
@@ -188,7 +192,7 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	RfGateState *gate = (RfGateState *) node;
 	List	   *clauses;
 
-	complete_children(gate);
+	complete_children(gate, es);
 	if (gate->nmembers > 1)
 		ExplainPropertyText("Table",
 							rf_relation_names(gate->asked.tables, es->verbose),

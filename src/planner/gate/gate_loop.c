@@ -22,6 +22,7 @@
 
 #include <math.h>
 
+#include "compat.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
@@ -169,9 +170,8 @@ without_margin(PlannerInfo *root, const Path *dear)
 		return private == NIL ? NULL : linitial(private);
 	}
 	append = (const AppendPath *) dear;
-	path = (Path *) create_append_path(root, dear->parent, append->subpaths,
-									   NIL, dear->pathkeys,
-									   PATH_REQ_OUTER(dear), 0, false, -1);
+	path = (Path *) RF_CREATE_APPEND(root, dear->parent, append->subpaths,
+									 dear->pathkeys, PATH_REQ_OUTER(dear));
 	return path->total_cost < dear->total_cost ? path : NULL;
 }
 

@@ -25,18 +25,12 @@ bool		rf_suppress_cached_probes = false;
  * called standard_planner() past our planner_hook.  Not if a hook below ours
  * plans in a memory context of its own either: what we remember is needed
  * until our hook returns, and that memory may be gone by then.
- *
- * The planner may work on a copy of the Query.  The copy has the mark that
- * plan.c has put into the Query.
  */
 bool
 rf_is_ours(PlannerInfo *root)
 {
-	if (root->planner_cxt != rf_planning->context)
-		return false;
-	while (root->parent_root != NULL)
-		root = root->parent_root;
-	return rf_core_is_marked(root->parse, rf_planning->parse);
+	return root->planner_cxt == rf_planning->context &&
+		rf_core_plans_query(root, rf_planning->parse);
 }
 
 /*

@@ -22,6 +22,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
@@ -258,6 +259,7 @@ make_init_plan(PlannedStmt *stmt)
 	subplan->subLinkType = EXPR_SUBLINK;
 	subplan->plan_id = list_length(stmt->subplans);
 	subplan->plan_name = pstrdup("Range Filter");
+	RF_SET_INIT_PLAN(subplan);
 	subplan->firstColType = INT4OID;
 	subplan->firstColTypmod = -1;
 	subplan->parallel_safe = false;

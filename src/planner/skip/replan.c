@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
+#include "compat.h"
 #include "core/core.h"
 #include "executor/executor.h"
 #include "optimizer/optimizer.h"
@@ -55,7 +56,8 @@ plan_query(QueryDesc *desc, const RfGuard *guard, int eflags, bool skip,
 	{
 		rf_suppress_skips = outer || !skip;
 		rf_suppress_cached_probes = true;
-		stmt = make_plan(query, desc->sourceText, cursor_options, desc->params);
+		stmt = RF_PLAN_QUERY(make_plan, query, desc->sourceText,
+							 cursor_options, desc->params);
 	}
 	PG_FINALLY();
 	{

@@ -5,7 +5,7 @@
  *
  * expand_partitioned_rtentry() goes over parent->live_parts, reading it anew
  * at every step, and builds a RelOptInfo for each member; on the way it calls
- * get_relation_info_hook.  When the hook is called for the first member, the
+ * the hook of relation.c.  When the hook is called for the first member, the
  * parent's restrictions are complete, constants from equivalence classes
  * included.  At this moment the indexes are asked, and members that need not
  * be scanned are deleted from live_parts.  The rest of the planner sees
@@ -251,8 +251,7 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
  * Called when the first member gets its RelOptInfo.
  */
 static void
-skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
-			 Oid first_oid)
+skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel)
 {
 	Relation	relation;
 	PartitionDesc partdesc;
@@ -263,7 +262,7 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
 						  NoLock);
 	partdesc = PartitionDirectoryLookup(root->glob->partition_directory,
 										relation);
-	if (partdesc->oids[first] == first_oid)
+	if (partdesc->oids[first] == root->simple_rte_array[rel->relid]->relid)
 	{
 		/*
 		 * Core has found the parent to be empty: none of its members is
@@ -291,7 +290,7 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel,
  * member of a partitioned table, leaves members out of the plan.
  */
 void
-rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel)
+rf_skip_members(PlannerInfo *root, RelOptInfo *rel)
 {
 	AppendRelInfo *appinfo;
 	RelOptInfo *parent;
@@ -310,6 +309,6 @@ rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel)
 		return;
 	rf_planning->glob = root->glob;
 	old = MemoryContextSwitchTo(rf_planning->context);
-	skip_members(root, parent, rel, relid);
+	skip_members(root, parent, rel);
 	MemoryContextSwitchTo(old);
 }

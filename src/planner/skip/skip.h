@@ -23,7 +23,7 @@
 
 /* ---- skip.c ---- */
 
-extern void rf_skip_members(PlannerInfo *root, Oid relid, RelOptInfo *rel);
+extern void rf_skip_members(PlannerInfo *root, RelOptInfo *rel);
 
 
 /* ---- guard.c ---- */

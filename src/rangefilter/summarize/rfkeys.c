@@ -79,6 +79,7 @@ rf_begin_rows(RfKeys *keys)
 	TupleDescInitEntry(desc, RF_SORT_KEY, "key",
 					   is_number ? INT8OID : BYTEAOID, -1, 0);
 	TupleDescInitEntry(desc, RF_SORT_BLOCK, "block", INT4OID, -1, 0);
+	RF_FINISH_DESC(desc);
 	keys->sort = tuplesort_begin_heap(desc, 1, &column, &operator, &collation,
 									  &nulls_first, maintenance_work_mem,
 									  NULL, TUPLESORT_RANDOMACCESS);

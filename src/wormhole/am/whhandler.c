@@ -15,6 +15,7 @@
 #include "access/xlog.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
+#include "compat.h"
 #include "fmgr.h"
 #include "key/codec.h"
 #include "wormhole/am/wormhole.h"
@@ -75,45 +76,46 @@ wh_buildphasename(int64 phase)
 Datum
 wormhole_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
+	static IndexAmRoutine routine = {
+		.type = T_IndexAmRoutine,
+		.amstrategies = BTMaxStrategyNumber,
+		.amcanorder = true,
+		.amcanbackward = true,
+		.amcanunique = true,
+		.amcanmulticol = true,
+		.amoptionalkey = true,
+		.amsearcharray = true,
+		.amsearchnulls = true,
+		.amclusterable = true,
+		.amcanparallel = true,
+		.amcaninclude = true,
+		.amusemaintenanceworkmem = true,
+		.amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL |
+		VACUUM_OPTION_PARALLEL_COND_CLEANUP,
+		.amkeytype = InvalidOid,
 
-	routine->amstrategies = BTMaxStrategyNumber;
-	routine->amcanorder = true;
-	routine->amcanbackward = true;
-	routine->amcanunique = true;
-	routine->amcanmulticol = true;
-	routine->amoptionalkey = true;
-	routine->amsearcharray = true;
-	routine->amsearchnulls = true;
-	routine->amclusterable = true;
-	routine->amcanparallel = true;
-	routine->amcaninclude = true;
-	routine->amusemaintenanceworkmem = true;
-	routine->amparallelvacuumoptions =
-		VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
-	routine->amkeytype = InvalidOid;
-	RF_SET_COMPARISONS(routine);
+		.ambuild = wh_build,
+		.ambuildempty = wh_buildempty,
+		.aminsert = wh_insert,
+		.ambulkdelete = wh_bulkdelete,
+		.amvacuumcleanup = wh_vacuumcleanup,
+		.amcanreturn = wh_can_return,
+		.amcostestimate = wh_costestimate,
+		.amoptions = wh_options,
+		.ambuildphasename = wh_buildphasename,
+		.amvalidate = rf_validate_opclass,
+		.ambeginscan = wh_beginscan,
+		.amrescan = wh_rescan,
+		.amgettuple = wh_gettuple,
+		.amgetbitmap = wh_getbitmap,
+		.amendscan = wh_endscan,
+		.ammarkpos = wh_markpos,
+		.amrestrpos = wh_restrpos,
+		.amestimateparallelscan = wh_estimateparallelscan,
+		.aminitparallelscan = wh_initparallelscan,
+		.amparallelrescan = wh_parallelrescan
+	};
 
-	routine->ambuild = wh_build;
-	routine->ambuildempty = wh_buildempty;
-	routine->aminsert = wh_insert;
-	routine->ambulkdelete = wh_bulkdelete;
-	routine->amvacuumcleanup = wh_vacuumcleanup;
-	routine->amcanreturn = wh_can_return;
-	routine->amcostestimate = wh_costestimate;
-	routine->amoptions = wh_options;
-	routine->ambuildphasename = wh_buildphasename;
-	routine->amvalidate = rf_validate_opclass;
-	routine->ambeginscan = wh_beginscan;
-	routine->amrescan = wh_rescan;
-	routine->amgettuple = wh_gettuple;
-	routine->amgetbitmap = wh_getbitmap;
-	routine->amendscan = wh_endscan;
-	routine->ammarkpos = wh_markpos;
-	routine->amrestrpos = wh_restrpos;
-	routine->amestimateparallelscan = wh_estimateparallelscan;
-	routine->aminitparallelscan = wh_initparallelscan;
-	routine->amparallelrescan = wh_parallelrescan;
-
-	PG_RETURN_POINTER(routine);
+	RF_SET_COMPARISONS(&routine);
+	RF_RETURN_ROUTINE(&routine);
 }

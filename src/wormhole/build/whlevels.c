@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "access/xloginsert.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
@@ -105,7 +106,7 @@ write_page(WhLevels *levels, BlockNumber block)
 					levels->page, true);
 	while (levels->nwritten < block)
 		extend_file(levels, levels->zeros);
-	PageSetChecksumInplace(levels->page, block);
+	RF_SET_CHECKSUM(levels->page, block);
 	if (levels->nwritten == block)
 		extend_file(levels, levels->page);
 	else

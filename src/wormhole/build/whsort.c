@@ -34,6 +34,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "compat.h"
 #include "executor/tuptable.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
@@ -91,6 +92,7 @@ wh_sort_begin(Relation heap, Relation index, const WhSample *sample,
 
 	TupleDescInitEntry(desc, 1, "head", INT8OID, -1, 0);
 	TupleDescInitEntry(desc, 2, "rest", BYTEAOID, -1, 0);
+	RF_FINISH_DESC(desc);
 	sort->heap = heap;
 	sort->index = index;
 	sort->sample = sample;

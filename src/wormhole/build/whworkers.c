@@ -21,6 +21,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "compat.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
@@ -29,6 +30,7 @@
 #include "storage/spin.h"
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
+#include "utils/wait_event.h"
 #include "wormhole/build/whbuild_impl.h"
 
 /* Keys of the parallel context's table of contents. */
@@ -217,7 +219,7 @@ scan_and_sort(Shared *shared, ParallelTableScanDesc parallel_scan,
 
 	index_info->ii_Concurrent = shared->concurrent;
 	wh_scan_rows(heap, index, index_info, sort,
-				 table_beginscan_parallel(heap, parallel_scan), leader,
+				 RF_BEGIN_PARALLEL_SCAN(heap, parallel_scan), leader,
 				 &scanned);
 	wh_sort_perform(sort);
 

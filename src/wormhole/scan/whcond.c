@@ -18,6 +18,7 @@
 #include "access/skey.h"
 #include "access/stratnum.h"
 #include "catalog/pg_type_d.h"
+#include "compat.h"
 #include "key/rowkey.h"
 #include "utils/array.h"
 #include "utils/date.h"
@@ -47,13 +48,13 @@ widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
 {
 	Timestamp	instant;
 	RfKeySet   *sets[2];
-	int			overflow;
+	RfOverflow	overflow = RF_NO_OVERFLOW;
 
 	if (type == DATEOID)
 	{
-		instant = date2timestamp_opt_overflow(DatumGetDateADT(value),
-											  &overflow);
-		if (overflow != 0)
+		instant = RF_CONVERT(date2timestamp, DatumGetDateADT(value),
+							 &overflow);
+		if (RF_OVERFLOWED(overflow))
 			return NULL;
 	}
 	else if (type == TIMESTAMPOID || type == TIMESTAMPTZOID)

@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "wormhole/scan/whscan_impl.h"
 
 /*
@@ -89,10 +90,10 @@ wh_mark_dead(Relation index, WhBatch *batch)
 		buffer = wh_read(index, batch->block, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	if ((pinned || BufferGetLSNAtomic(buffer) == batch->lsn) &&
-		mark_entries(page, batch))
+		RF_MAY_SET_HINTS(buffer) && mark_entries(page, batch))
 	{
 		WhPageHeader(page)->flags |= WH_KILLED;
-		MarkBufferDirtyHint(buffer, true);
+		RF_HINTS_SET(buffer);
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	if (!pinned)

@@ -17,6 +17,7 @@
 #include "pgstat.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
+#include "utils/wait_event.h"
 #include "wormhole/scan/whscan_impl.h"
 
 /* Who may change the fields behind the state. */

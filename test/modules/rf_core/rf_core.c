@@ -111,25 +111,42 @@ rf_core_words(PG_FUNCTION_ARGS)
 }
 
 /*
- * A marked Query is known again; where the planner copies Queries, its copy, too.
+ * Is a run of the planner that was given one Query, and now has another one at the
+ * top, recognized as the planning of a third one, on the level below the top?
+ */
+static bool
+plans_query(Query *given, Query *top, const Query *marked)
+{
+	PlannerInfo *root = makeNode(PlannerInfo);
+
+	root->glob = makeNode(PlannerGlobal);
+	root->parent_root = makeNode(PlannerInfo);
+	root->parent_root->glob = root->glob;
+	root->parent_root->parse = top;
+#if RF_PLANNER_KEEPS_STATE
+	rf_core_note_query(root->glob, given);
+#endif
+	return rf_core_plans_query(root, marked);
+}
+
+/*
+ * The planning of a marked Query is recognized; where the planner copies Queries, also
+ * when it has a copy.
  */
 Datum
 rf_core_query(PG_FUNCTION_ARGS)
 {
 	Query	   *query = makeNode(Query);
 	Query	   *other = makeNode(Query);
-	Query	   *copy;
-	bool		copies;
 
 	query->querySource = QSRC_NON_INSTEAD_RULE;
 	CHECK(rf_core_mark_query(query) == QSRC_NON_INSTEAD_RULE);
-	copy = copyObject(query);
-	copies = query->querySource != QSRC_NON_INSTEAD_RULE;
-	CHECK(rf_core_is_marked(query, query));
-	CHECK(!rf_core_is_marked(other, query));
+	CHECK(plans_query(query, query, query));
+	CHECK(!plans_query(other, other, query));
 	(void) rf_core_mark_query(other);
-	CHECK(!rf_core_is_marked(other, query) && !rf_core_is_marked(query, other));
-	CHECK(rf_core_is_marked(copy, query) == copies);
+	CHECK(!plans_query(other, other, query));
+	CHECK(!plans_query(query, query, other));
+	CHECK(plans_query(query, copyObject(query), query) == RF_PLANNER_COPIES_QUERY);
 	PG_RETURN_VOID();
 }
 

@@ -27,6 +27,7 @@
 
 #include <limits.h>
 
+#include "compat.h"
 #include "fmgr.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
@@ -60,7 +61,7 @@ static bool plan_twice = false;
 static List *kept_plans = NIL;	/* KeptPlan, in TopMemoryContext */
 
 static planner_hook_type next_planner = NULL;
-static get_relation_info_hook_type next_relation_info = NULL;
+static RfRelationHook next_relation_info = NULL;
 static set_rel_pathlist_hook_type next_rel_pathlist = NULL;
 static set_join_pathlist_hook_type next_join_pathlist = NULL;
 static get_relation_stats_hook_type next_relation_stats = NULL;
@@ -150,16 +151,16 @@ destroy_index(IndexOptInfo *index)
 }
 
 /*
- * get_relation_info_hook: no path refers to an index yet.
+ * get_relation_info_hook, or build_simple_rel_hook: no path refers to an index yet.
  */
 static void
-relation_info(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+relation_info(RF_RELATION_PARAMS)
 {
 	List	   *copies = NIL;
 	ListCell   *cell;
 
 	if (next_relation_info)
-		next_relation_info(root, relid, inhparent, rel);
+		next_relation_info(RF_RELATION_ARGS);
 	foreach(cell, rel->indexlist)
 		copies = lappend(copies, copy_index(lfirst(cell)));
 	foreach(cell, rel->indexlist)
@@ -332,12 +333,11 @@ relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 }
 
 static PlannedStmt *
-call_planner(Query *parse, const char *string, int options,
-			 ParamListInfo params)
+call_planner(RF_PLANNER_PARAMS)
 {
 	if (next_planner)
-		return next_planner(parse, string, options, params);
-	return standard_planner(parse, string, options, params);
+		return next_planner(RF_PLANNER_ARGS);
+	return standard_planner(RF_PLANNER_ARGS);
 }
 
 /*
@@ -360,14 +360,13 @@ fill_freed(void)
  * Plans in a context of its own; only a copy of the plan stays.
  */
 static PlannedStmt *
-plan_elsewhere(Query *parse, const char *string, int options,
-			   ParamListInfo params)
+plan_elsewhere(RF_PLANNER_PARAMS)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "rf_neighbour planner",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	PlannedStmt *stmt = call_planner(parse, string, options, params);
+	PlannedStmt *stmt = call_planner(RF_PLANNER_ARGS);
 
 	MemoryContextSwitchTo(old);
 	stmt = copyObject(stmt);
@@ -410,20 +409,22 @@ keep_plan(const char *string, PlannedStmt *stmt)
  * planner_hook
  */
 static PlannedStmt *
-plan(Query *parse, const char *string, int options, ParamListInfo params)
+plan(RF_PLANNER_PARAMS)
 {
 	PlannedStmt *stmt;
 	PlannedStmt *copy;
 
-	if (keep_plans && (stmt = find_plan(string)) != NULL)
+	if (keep_plans && (stmt = find_plan(query_string)) != NULL)
 		return stmt;
 	if (own_memory)
-		return plan_elsewhere(parse, string, options, params);
+		return plan_elsewhere(RF_PLANNER_ARGS);
 	if (plan_twice)
-		(void) call_planner(copyObject(parse), string, options, params);
-	stmt = call_planner(parse, string, options, params);
+		(void) RF_PLAN_QUERY(next_planner ? next_planner : standard_planner,
+							 copyObject(parse), query_string, cursor_options,
+							 bound_params);
+	stmt = call_planner(RF_PLANNER_ARGS);
 	if (keep_plans)
-		keep_plan(string, stmt);
+		keep_plan(query_string, stmt);
 	copy = copyObject(stmt);
 	memset(stmt, HARM, sizeof(PlannedStmt));
 	return copy;
@@ -455,8 +456,8 @@ _PG_init(void)
 
 	next_planner = planner_hook;
 	planner_hook = plan;
-	next_relation_info = get_relation_info_hook;
-	get_relation_info_hook = relation_info;
+	next_relation_info = RF_RELATION_HOOK;
+	RF_RELATION_HOOK = relation_info;
 	next_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = rel_pathlist;
 	next_join_pathlist = set_join_pathlist_hook;

@@ -30,6 +30,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 
+#include "compat.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -69,15 +70,14 @@ wait_for(int number)
  * planner_hook
  */
 static PlannedStmt *
-pause_planner(Query *parse, const char *query_string, int cursor_options,
-			  ParamListInfo params)
+pause_planner(RF_PLANNER_PARAMS)
 {
 	PlannedStmt *result;
 
 	if (next_planner)
-		result = next_planner(parse, query_string, cursor_options, params);
+		result = next_planner(RF_PLANNER_ARGS);
 	else
-		result = standard_planner(parse, query_string, cursor_options, params);
+		result = standard_planner(RF_PLANNER_ARGS);
 	wait_for(after_planning);
 	return result;
 }

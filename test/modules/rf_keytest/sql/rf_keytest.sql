@@ -162,7 +162,7 @@ SELECT rf_key_set('text', 3, 'a'::text, 0) AS no_collation,
 	   rf_key_ordered('text', 0) AS ordered, rf_key_ordered('int4', 0) AS int4;
 -- The database's own, whatever it is
 SELECT rf_key_ordered('text', 'default'::regcollation) =
-	   (datlocprovider = 'c' AND datcollate IN ('C', 'POSIX')) AS ordered,
+	   (datlocprovider = 'b' OR datlocprovider = 'c' AND datcollate IN ('C', 'POSIX')) AS ordered,
 	   rf_key_set('text', 3, 'a'::text, 'default'::regcollation) AS eq
 FROM pg_database WHERE datname = current_database();
 
