@@ -44,6 +44,9 @@ log_checkpoints = off
 restart_after_crash = on
 timezone = 'UTC'
 });
+	# A standby may lag behind checkpoints.
+	$node->append_conf('postgresql.conf', "wal_keep_size = '1GB'\n")
+	  if $params{init} && $params{init}{allows_streaming};
 	$node->append_conf('postgresql.conf', $params{conf}) if $params{conf};
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION rangefilter');
