@@ -21,7 +21,7 @@ BEGIN
 		jsonb_path_query_first(plan, 'strict $.**."Partitions Considered"'));
 END
 $$;
-CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS
+CREATE FUNCTION scan_of(query text) RETURNS text LANGUAGE plpgsql AS
 $$
 DECLARE
 	plan text;
@@ -85,7 +85,7 @@ SELECT skips('SELECT * FROM t WHERE a = 78');
 
 -- Bitmap scans and estimates do without.
 SET enable_seqscan = off;
-SELECT plan_of($$SELECT * FROM o1 WHERE b = 'b11'$$) LIKE '%Bitmap%' AS bitmap;
+SELECT scan_of($$SELECT * FROM o1 WHERE b = 'b11'$$) LIKE '%Bitmap%' AS bitmap;
 RESET enable_seqscan;
 -- Gates.
 SET plan_cache_mode = force_generic_plan;

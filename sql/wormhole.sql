@@ -168,7 +168,7 @@ SELECT wh_kept_until_17($$INSERT INTO wh_unique VALUES (1, 'x') ON CONFLICT DO N
 ALTER TABLE wh_unique ADD PRIMARY KEY USING INDEX wh_unique_ab;
 SELECT wh_kept_until_17('CREATE TABLE wh_ref (a int REFERENCES wh_double (a))',
 	'only b-tree indexes are supported for foreign keys');
-DROP FUNCTION wh_kept_until_17;
+DROP FUNCTION wh_kept_until_17, refused;
 
 -- What is refused.
 CREATE TABLE wh_bad (t text COLLATE "C", j jsonb, p point);

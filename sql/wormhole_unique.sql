@@ -120,7 +120,7 @@ RESET client_min_messages;
 REFRESH MATERIALIZED VIEW wu_view;
 SELECT wh_kept_until_17('REFRESH MATERIALIZED VIEW CONCURRENTLY wu_view',
 	'cannot refresh materialized view "public.wu_view" concurrently');
-DROP FUNCTION wh_kept_until_17;
+DROP FUNCTION wh_kept_until_17, refused;
 DROP TABLE wu_limits CASCADE;
 
 -- An exclusion constraint of equality is a unique constraint that can be
