@@ -93,6 +93,41 @@ CREATE INDEX temporary_k ON temporary USING rangefilter (k);
 INSERT INTO temporary SELECT g FROM generate_series(1, 1000) g;
 SELECT count(*) FROM temporary;
 
+-- Functions of an index leave nothing behind, and a cancel no broken transaction.
+CREATE FUNCTION evil(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$
+DECLARE
+	c refcursor;
+BEGIN
+	IF k = 7 AND current_setting('test.evil', true) = 'portal' THEN
+		OPEN c FOR SELECT relname FROM pg_class;
+		MOVE NEXT FROM c;
+	ELSIF k = 7 AND current_setting('test.evil', true) = 'cancel' THEN
+		PERFORM 1 / (pg_cancel_backend(pg_backend_pid())::int - 1);
+	END IF;
+	RETURN k;
+END
+$$;
+CREATE TABLE evil (k int);
+CREATE INDEX evil_k ON evil USING rangefilter (rf_load.evil(k));
+BEGIN;
+SAVEPOINT a;
+INSERT INTO evil SELECT g + 0 / (g - 3000) FROM generate_series(1, 3000) g;
+ROLLBACK TO a;
+INSERT INTO evil SELECT g FROM generate_series(1, 100) g;
+SET LOCAL test.evil = 'portal';
+COMMIT;
+SELECT count(*) FROM pg_cursors WHERE name NOT LIKE '%state%';
+SELECT count(*), (SELECT tail_open FROM state('evil_k')) FROM evil;
+BEGIN;
+SAVEPOINT a;
+INSERT INTO evil SELECT g + 0 / (g - 6000) FROM generate_series(3001, 6000) g;
+ROLLBACK TO a;
+SET LOCAL test.evil = 'cancel';
+COMMIT;
+SELECT 'the session works' AS is;
+SELECT count(*), (SELECT tail_open FROM state('evil_k')) FROM evil;
+
 -- Not where nobody wants it.
 ALTER INDEX t1_k_idx SET (autosummarize = off);
 INSERT INTO t1 SELECT 1, g FROM generate_series(40001, 40600) g;

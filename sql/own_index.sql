@@ -234,5 +234,26 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM k WHERE a = 2;
 RESET ROLE;
 
 \set ECHO none
+
+--
+-- An OID that is used again before anybody has asked the index
+--
+CREATE TABLE again (part int, a int, b int, c int) PARTITION BY LIST (part);
+CREATE TABLE again1 PARTITION OF again FOR VALUES IN (1);
+CREATE TABLE again2 PARTITION OF again FOR VALUES IN (2);
+INSERT INTO again SELECT p, k, k, k FROM generate_series(1, 2) p, generate_series(1, 500) k;
+INSERT INTO again VALUES (1, 1777, 1, 1);
+CREATE INDEX again1_a ON again1 USING rangefilter (a);
+CREATE INDEX again1_b ON again1 USING rangefilter (b);
+CREATE INDEX again2_a ON again2 USING rangefilter (a);
+CREATE INDEX again2_b ON again2 USING rangefilter (b);
+SELECT count(*) FROM again WHERE b = 5;
+BEGIN;
+UPDATE pg_index SET indkey = '4' WHERE indexrelid = 'again1_a'::regclass;
+REINDEX INDEX again1_a;
+COMMIT;
+SELECT a FROM again WHERE a = 1777;
+DROP TABLE again;
+
 DROP SCHEMA own_index CASCADE;
 DROP ROLE own_index_user;

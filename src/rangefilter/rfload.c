@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "rangefilter/rangefilter.h"
 #include "request/request.h"
@@ -40,31 +41,35 @@ rf_load_begin(Oid index)
 }
 
 /*
- * Writes the error at hand to the server's log, as a message that is none, and
- * forgets it.  The caller is in a memory context that outlives the subtransaction.
+ * Writes an error to the server's log, as a message that is none.  A cancel that waits
+ * must not become an error of the load's here.
  */
 static void
-rf_log_failure(Oid index)
+rf_log_failure(Oid index, const ErrorData *error)
 {
-	ErrorData  *error = CopyErrorData();
-
-	FlushErrorState();
+	HOLD_INTERRUPTS();
 	ereport(LOG_SERVER_ONLY,
 			(errmsg("index with OID %u was not summarized at the end of a load: %s",
 					index, error->message)));
-	FreeErrorData(error);
+	RESUME_INTERRUPTS();
 }
 
 /*
- * Summarizes the index of a load in a subtransaction.  Where that fails, or the table
- * is locked by somebody else, the background worker is asked to.
+ * Summarizes the index of a load.  Where that fails, or the table is locked by somebody
+ * else, the background worker is asked to.  False if it was cancelled.
+ *
+ * The subtransaction is rolled back also if all went well.  That undoes nothing of the
+ * summary, and all that functions of the index may have left behind: an open portal
+ * would outlive the transaction that is about to commit.
  */
-static void
+static bool
 rf_summarize_load(Oid index)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
 	volatile bool done = false;
+	ErrorData  *volatile error = NULL;
+	volatile bool cancelled = false;
 
 	BeginInternalSubTransaction(NULL);
 	PG_TRY();
@@ -72,19 +77,40 @@ rf_summarize_load(Oid index)
 		PushActiveSnapshot(GetTransactionSnapshot());
 		done = rf_maintain(index, NULL);
 		PopActiveSnapshot();
-		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
-		rf_log_failure(index);
-		RollbackAndReleaseCurrentSubTransaction();
+		error = CopyErrorData();
+		FlushErrorState();
 	}
 	PG_END_TRY();
+	RollbackAndReleaseCurrentSubTransaction();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
+
+	if (error != NULL)
+	{
+		cancelled = error->sqlerrcode == ERRCODE_QUERY_CANCELED;
+		rf_log_failure(index, error);
+		FreeErrorData(error);
+	}
 	if (!done)
 		rf_request_summarize(index);
+	return !cancelled;
+}
+
+/*
+ * Leaves all loads of the transaction to the background worker.
+ */
+static void
+rf_leave_loads(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, rf_loads)
+		rf_request_summarize(lfirst_oid(cell));
+	rf_loads = NIL;
 }
 
 /*
@@ -96,18 +122,17 @@ rf_load_end(Oid index)
 	if (!list_member_oid(rf_loads, index))
 		return;
 	rf_loads = list_delete_oid(rf_loads, index);
-	rf_summarize_load(index);
+	if (!rf_summarize_load(index))
+		rf_leave_loads();
 }
 
 /*
  * Transaction callback.  Functions that indexes call while they are summarized may
- * begin further loads.
+ * begin further loads, and so may callbacks that come after this one.
  */
 static void
 rf_transaction_ends(XactEvent event, void *arg)
 {
-	ListCell   *cell;
-
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
@@ -115,10 +140,10 @@ rf_transaction_ends(XactEvent event, void *arg)
 			while (rf_loads != NIL)
 				rf_load_end(llast_oid(rf_loads));
 			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_ABORT:
-			foreach(cell, rf_loads)
-				rf_request_summarize(lfirst_oid(cell));
-			rf_loads = NIL;
+			rf_leave_loads();
 			break;
 		default:
 			break;

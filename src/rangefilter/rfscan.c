@@ -212,7 +212,8 @@ rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
 {
 	RfAnswer	answer;
 
-	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED)) ||
+	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED |
+						RF_NOT_HEAP)) ||
 		(set->nulls && rf_has_nulls(meta)))
 		return false;
 	answer = rf_delta_probe(rf_file(index), meta, 0, set, NULL);

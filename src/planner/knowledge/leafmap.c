@@ -331,6 +331,16 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 			rf_hold_inval_record(table, index->leaves[i].index);
 	}
 	read_leaves(index, index->leaves, n);
+
+	/*
+	 * The index that was described may have gone, and its OID may be that of
+	 * another one.  What is not located is opened, and compared.
+	 */
+	for (int i = 0; index->own != NIL && i < n; i++)
+	{
+		if (!rf_unchanged(index->leaves[i].inval, table->built_at))
+			index->leaves[i].located = false;
+	}
 	order_leaves(table, index);
 	list_free(children);
 	index->mapped = true;

@@ -419,6 +419,19 @@ add_kind(RfTable *table, const RfIndex *described)
 }
 
 /*
+ * Has the entry told of changes of an index from the search on: those that came
+ * before there was a record count as if they had been for this index.
+ */
+static void
+hold_record(RfTable *table, Oid index)
+{
+	RfInvalRecord *inval = rf_hold_inval_record(table, index);
+
+	if (rf_changes() != table->own_seen)
+		inval->changed_at = rf_changes();
+}
+
+/*
  * Adds an index that was found to those of its kind.  last_leaf has the last
  * leaf of each kind: a leaf's second index of the same kind is left out.
  */
@@ -443,6 +456,7 @@ add_own(RfTable *table, int nparents, const RfFound *found, Oid *last_leaf)
 	if (index == end)
 		index = add_kind(table, &described);
 	index->own = lappend_oid(index->own, found->own.index);
+	hold_record(table, found->own.index);
 	last_leaf[index - table->indexes - nparents] = found->own.leaf;
 	MemoryContextSwitchTo(old);
 }
@@ -541,7 +555,8 @@ member_unchanged(RfTable *table, const RfMember *member)
 bool
 rf_own_unchanged(RfTable *table)
 {
-	uint64		seen = table->own_seen;
+	uint64		first = table->own_seen;
+	uint64		seen = first;
 	uint64		now = rf_changes();
 
 	if (!table->own_read || seen == now)
@@ -559,7 +574,9 @@ rf_own_unchanged(RfTable *table)
 		if (member != NULL && !member_unchanged(table, member))
 			return false;
 	}
-	return true;
+
+	/* To look at members may bring more, in the place of what was not read yet. */
+	return rf_changes() - first <= RF_RECENT_CHANGES;
 }
 
 /*
