@@ -47,15 +47,18 @@ SELECT * FROM state('large_k');
 UPDATE t2 SET k = k + 50000;
 SELECT tail_open, rows >= 2300 AS rows FROM state('t2_k_idx');
 
--- Transactions of several statements, some of them undone.
+-- Transactions of several statements, some of them undone: before 17 they leave the
+-- tail open.
+SELECT current_setting('server_version_num')::int < 170000 AS left_open \gset
 BEGIN;
-INSERT INTO t1 SELECT 1, g FROM generate_series(30001, 30300) g;
+INSERT INTO t1 SELECT 1, g FROM generate_series(30001, 30900) g;
 SAVEPOINT a;
-INSERT INTO t1 SELECT 1, g FROM generate_series(30301, 30600) g;
+INSERT INTO t1 SELECT 1, g FROM generate_series(30301, 30900) g;
 ROLLBACK TO a;
-INSERT INTO t2 SELECT 2, g FROM generate_series(30601, 30900) g;
+INSERT INTO t2 SELECT 2, g FROM generate_series(30601, 31500) g;
 COMMIT;
-SELECT tail_open FROM state('t1_k_idx') UNION ALL SELECT tail_open FROM state('t2_k_idx');
+SELECT tail_open = :'left_open'::bool AS as_expected FROM state('t1_k_idx') UNION ALL SELECT tail_open = :'left_open'::bool FROM state('t2_k_idx');
+VACUUM t;
 
 -- One that fails leaves the tail open, for the next load.
 INSERT INTO t1 SELECT 1, g / (g - 33000) FROM generate_series(32001, 33000) g;
@@ -87,7 +90,7 @@ INSERT INTO gone SELECT g FROM generate_series(1, 1000) g;
 TRUNCATE gone;
 INSERT INTO gone SELECT g FROM generate_series(1, 1000) g;
 COMMIT;
-SELECT tail_open, rows FROM state('gone_k');
+SELECT tail_open = :'left_open'::bool AS as_expected FROM state('gone_k');
 CREATE TEMP TABLE temporary (k int) ON COMMIT DELETE ROWS;
 CREATE INDEX temporary_k ON temporary USING rangefilter (k);
 INSERT INTO temporary SELECT g FROM generate_series(1, 1000) g;
@@ -99,10 +102,12 @@ $$
 DECLARE
 	c refcursor;
 BEGIN
-	IF k = 7 AND current_setting('test.evil', true) = 'portal' THEN
+	IF k <> 7 OR current_user <> 'regress_load_owner' THEN
+		RETURN k;
+	ELSIF current_setting('test.evil', true) = 'portal' THEN
 		OPEN c FOR SELECT relname FROM pg_class;
 		MOVE NEXT FROM c;
-	ELSIF k = 7 AND current_setting('test.evil', true) = 'cancel' THEN
+	ELSIF current_setting('test.evil', true) = 'cancel' THEN
 		PERFORM 1 / (pg_cancel_backend(pg_backend_pid())::int - 1);
 	END IF;
 	RETURN k;
@@ -110,21 +115,13 @@ END
 $$;
 CREATE TABLE evil (k int);
 CREATE INDEX evil_k ON evil USING rangefilter (rf_load.evil(k));
-BEGIN;
-SAVEPOINT a;
-INSERT INTO evil SELECT g + 0 / (g - 3000) FROM generate_series(1, 3000) g;
-ROLLBACK TO a;
-INSERT INTO evil SELECT g FROM generate_series(1, 100) g;
-SET LOCAL test.evil = 'portal';
-COMMIT;
-SELECT count(*) FROM pg_cursors WHERE name NOT LIKE '%state%';
+ALTER TABLE evil OWNER TO regress_load_owner;
+SET test.evil = 'portal';
+INSERT INTO evil SELECT g FROM generate_series(1, 3000) g;
+SELECT count(*) FROM pg_cursors;
 SELECT count(*), (SELECT tail_open FROM state('evil_k')) FROM evil;
-BEGIN;
-SAVEPOINT a;
-INSERT INTO evil SELECT g + 0 / (g - 6000) FROM generate_series(3001, 6000) g;
-ROLLBACK TO a;
-SET LOCAL test.evil = 'cancel';
-COMMIT;
+SET test.evil = 'cancel';
+INSERT INTO evil SELECT g FROM generate_series(3001, 6000) g;
 SELECT 'the session works' AS is;
 SELECT count(*), (SELECT tail_open FROM state('evil_k')) FROM evil;
 

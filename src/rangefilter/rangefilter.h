@@ -57,8 +57,8 @@ extern void rf_insert_cleanup(Relation index, IndexInfo *index_info);
 /*
  * This transaction has brought the index so many keys that it has opened the tail, or
  * relies on its being open.  Before the transaction commits, the index is summarized,
- * if its table can be locked; else, or if the transaction fails, the background worker
- * is asked to.
+ * if its table can be locked and there is no transaction block; else, or if the
+ * transaction fails, the background worker is asked to.
  */
 extern void rf_load_begin(Oid index);
 

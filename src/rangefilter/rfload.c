@@ -6,8 +6,12 @@
  *
  * A bulk load opens the tail (rfinsert.c).  Where an access method hears of the end of
  * a statement (PostgreSQL 17 and later), the tail is closed there; otherwise before
- * the transaction commits or is prepared.  Closing is a summarize like any other.  Its
- * heap scan sees the rows of transactions in progress, and so those of its own.
+ * the statement's transaction commits, if that is the statement alone.  Closing is a
+ * summarize like any other.  Its heap scan sees the rows of transactions in progress,
+ * and so those of its own.
+ *
+ * COMMIT and PREPARE TRANSACTION of a transaction block do not close tails: core allows
+ * no subtransaction to be rolled back there.  The background worker is asked to.
  *
  * An error ends the summarizing, which is a subtransaction, and neither the statement
  * nor the commit.  The tail stays open then, which is always correct.
@@ -45,7 +49,7 @@ rf_load_begin(Oid index)
  * must not become an error of the load's here.
  */
 static void
-rf_log_failure(Oid index, const ErrorData *error)
+rf_log_failure(Oid index, const ErrorData * error)
 {
 	HOLD_INTERRUPTS();
 	ereport(LOG_SERVER_ONLY,
@@ -136,9 +140,9 @@ rf_transaction_ends(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-		case XACT_EVENT_PRE_PREPARE:
-			while (rf_loads != NIL)
+			while (rf_loads != NIL && !IsTransactionBlock())
 				rf_load_end(llast_oid(rf_loads));
+			rf_leave_loads();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:

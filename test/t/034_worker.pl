@@ -112,6 +112,8 @@ is(is_open('t_k'), 't', 'a load waits for no lock');
 ask($holder, 'COMMIT; SELECT 1');
 close_session($holder);
 is_closed('t_k', 'but has the worker summarize');
+$node->safe_psql('postgres', 'BEGIN; INSERT INTO t SELECT 1, k FROM generate_series(1, 5000) k; COMMIT');
+is_closed('t_k', 'a load in a transaction block');
 isnt($node->psql('postgres', 'INSERT INTO t SELECT 1, k / (k - 10000) FROM generate_series(5001, 10000) k'), 0,
 	'a load that fails');
 is_closed('t_k', 'is summarized, too');

@@ -575,7 +575,10 @@ rf_own_unchanged(RfTable *table)
 			return false;
 	}
 
-	/* To look at members may bring more, in the place of what was not read yet. */
+	/*
+	 * To look at members may bring more, in the place of what was not read
+	 * yet.
+	 */
 	return rf_changes() - first <= RF_RECENT_CHANGES;
 }
 
