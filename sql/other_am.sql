@@ -10,17 +10,6 @@ SET search_path = other_am, public;
 \set ECHO all
 CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
 $$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
--- What a gate skips.
-CREATE FUNCTION gate_skips(query text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	plan jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN concat(jsonb_path_query_first(plan, 'strict $.**."Partitions Skipped"'), ' of ',
-		jsonb_path_query_first(plan, 'strict $.**."Partitions Considered"'));
-END
-$$;
 CREATE FUNCTION scan_of(query text) RETURNS text LANGUAGE plpgsql AS
 $$
 DECLARE

@@ -13,17 +13,6 @@ SET search_path = own_index, public;
 CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
 $$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
 
--- What a gate skips.
-CREATE FUNCTION gate_skips(query text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	plan jsonb;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
-	RETURN concat(jsonb_path_query_first(plan, 'strict $.**."Partitions Skipped"'), ' of ',
-		jsonb_path_query_first(plan, 'strict $.**."Partitions Considered"'));
-END
-$$;
 
 CREATE TABLE t (part int, a int, b text COLLATE "C", c int) PARTITION BY LIST (part);
 SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)

@@ -28,3 +28,15 @@ BEGIN
 	END IF;
 END
 $$;
+
+-- What a gate skips.
+CREATE FUNCTION gate_skips(query text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN concat(jsonb_path_query_first(plan, 'strict $.**."Partitions Skipped"'), ' of ',
+		jsonb_path_query_first(plan, 'strict $.**."Partitions Considered"'));
+END
+$$;
