@@ -93,5 +93,36 @@ SELECT count(*) FROM m WHERE a = -1;
 :pass
 SELECT pg_stat_get_numscans('m0_a_idx'::regclass) > 0;
 
+-- Somebody without rights learns nothing by planning what he may not run: the second
+-- index is asked as often whatever the first one says.
+CREATE ROLE regress_idx_scan;
+GRANT USAGE ON SCHEMA idx_scan TO regress_idx_scan;
+CREATE TABLE u (part int, a int, b int) PARTITION BY LIST (part);
+CREATE TABLE u1 PARTITION OF u FOR VALUES IN (1);
+INSERT INTO u SELECT 1, 2 * g, 2 * g FROM generate_series(1, 500) g;
+CREATE INDEX ON u USING rangefilter (a);
+CREATE INDEX ON u USING rangefilter (b);
+CREATE PROCEDURE plan_without_rights(k int) LANGUAGE plpgsql AS
+$$
+BEGIN
+	SET LOCAL ROLE regress_idx_scan;
+	EXECUTE format('EXPLAIN SELECT FROM u WHERE a = %s AND b = %s', k, k);
+EXCEPTION WHEN insufficient_privilege THEN
+	NULL;
+END
+$$;
+CREATE FUNCTION scans() RETURNS bigint LANGUAGE sql AS
+$$ SELECT sum(pg_stat_get_numscans(c.oid)) FROM pg_class c WHERE relname ~ '^u1_[ab]_idx' $$;
+:pass
+SELECT scans() AS before \gset
+CALL plan_without_rights(100);
+:pass
+SELECT scans() - :before AS present \gset
+SELECT scans() AS before \gset
+CALL plan_without_rights(101);
+:pass
+SELECT :present = scans() - :before AS tells_nothing;
+REVOKE ALL ON SCHEMA idx_scan FROM regress_idx_scan;
+DROP ROLE regress_idx_scan;
 SET client_min_messages = warning;
 DROP SCHEMA idx_scan CASCADE;

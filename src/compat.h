@@ -44,6 +44,36 @@ typedef RelFileNode RfRelFile;
 #define RF_RELFILE_NUMBER(file) ((file)->relNode)
 #endif
 
+/*
+ * The columns of a table that a query reads, as bits from
+ * FirstLowInvalidHeapAttributeNumber on, and the user as whom that is checked, if it is
+ * not the current one.  False where nothing is checked.
+ */
+#include "nodes/parsenodes.h"
+#if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
+#endif
+
+static inline bool
+rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
+					Bitmapset **columns)
+{
+#if PG_VERSION_NUM >= 160000
+	RTEPermissionInfo *required;
+
+	if (rte->perminfoindex == 0)
+		return false;
+	required = getRTEPermissionInfo(query->rteperminfos, rte);
+#else
+	RangeTblEntry *required = rte;
+
+	(void) query;
+#endif
+	*user = required->checkAsUser;
+	*columns = required->selectedCols;
+	return (required->requiredPerms & ACL_SELECT) != 0;
+}
+
 /* Files of relations that belong to no session. */
 #if PG_VERSION_NUM >= 170000
 #define RF_SMGR_OPEN(file) smgropen(file, INVALID_PROC_NUMBER)

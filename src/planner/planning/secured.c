@@ -16,11 +16,17 @@
  * Nothing is hidden from a user who may read the whole table directly.  That
  * depends on the role, so the plan does, too.
  *
+ * Core checks privileges when a query starts, after planning.  So a user without them
+ * could plan, and see in the server's statistics which indexes were asked.  For
+ * him all rows are hidden.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/sysattr.h"
 #include "catalog/pg_class.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "planner/planning/planning.h"
 #include "utils/acl.h"
@@ -61,13 +67,47 @@ may_read_all(Oid table)
 		check_enable_rls(table, InvalidOid, true) != RLS_ENABLED;
 }
 
+/*
+ * Will the query be allowed to read the columns of a table that it reads?
+ */
+static bool
+may_read(PlannerInfo *root, RangeTblEntry *rte)
+{
+	Oid			user = InvalidOid;
+	Bitmapset  *columns = NULL;
+	int			i = -1;
+
+	if (rte->rtekind != RTE_RELATION ||
+		!rf_required_columns(root->parse, rte, &user, &columns))
+		return true;
+	if (!OidIsValid(user))
+		user = GetUserId();
+	if (pg_class_aclcheck(rte->relid, user, ACL_SELECT) == ACLCHECK_OK)
+		return true;
+	if (columns == NULL)
+		return pg_attribute_aclcheck_all(rte->relid, user, ACL_SELECT,
+										 ACLMASK_ANY) == ACLCHECK_OK;
+	while ((i = bms_next_member(columns, i)) >= 0)
+	{
+		AttrNumber	attno = i + FirstLowInvalidHeapAttributeNumber;
+
+		if ((attno == InvalidAttrNumber ?
+			 pg_attribute_aclcheck_all(rte->relid, user, ACL_SELECT, ACLMASK_ALL) :
+			 pg_attribute_aclcheck(rte->relid, attno, user, ACL_SELECT)) != ACLCHECK_OK)
+			return false;
+	}
+	return true;
+}
+
 static bool
 judge(PlannerInfo *root, Index rti)
 {
-	if (!is_behind_barrier(root, rti))
+	bool		readable = may_read(root, root->simple_rte_array[rti]);
+
+	if (readable && !is_behind_barrier(root, rti))
 		return false;
 	root->glob->dependsOnRole = true;
-	return !may_read_all(root->simple_rte_array[rti]->relid);
+	return !readable || !may_read_all(root->simple_rte_array[rti]->relid);
 }
 
 /*
