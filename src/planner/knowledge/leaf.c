@@ -120,19 +120,15 @@ ask(const RfAsked *asked, const RfKeySet *set, bool in_recovery,
 }
 
 /*
- * Is the version of a locked index still this one?
+ * Reads the version of a locked index.  False if it cannot be told.
  */
 static bool
-has_version(const RfAsked *asked, const RfSummaryVersion *expected)
+read_version(const RfAsked *asked, RfSummaryVersion *version)
 {
-	RfSummaryVersion version;
-
-	if (asked->relation != NULL ?
-		!rf_read_version(asked->relation, &version) :
-		!rf_read_version_by_file(&asked->leaf->locator, asked->codec,
-								 asked->leaf->cached, &version))
-		return false;
-	return rf_same_version(&version, expected);
+	return asked->relation != NULL ?
+		rf_read_version(asked->relation, version) :
+		rf_read_version_by_file(&asked->leaf->locator, asked->codec,
+								asked->leaf->cached, version);
 }
 
 /*
@@ -294,15 +290,29 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 }
 
 /*
- * Does a locked index still say NO?  Sets the skip's version to the version
- * that was found.  leaf is the index's entry, or NULL.  Under SERIALIZABLE
+ * Is a locked index, of this version now, the one that gave a NO?  Its OID may be
+ * that of another one by now.  Each build has an identity.  Where the skip has
+ * none (see one_of_denied_set()), the index must be as its entry says.
+ */
+static bool
+is_same_index(const RfAsked *asked, const RfIndex *index,
+			  const RfSummaryVersion *version, const RfSkip *skip)
+{
+	if (skip->version.identity != 0)
+		return skip->version.identity == version->identity;
+	return asked->relation == NULL || rf_index_fits(index, asked->relation);
+}
+
+/*
+ * Does a locked index still say NO?  If so, sets the skip's version to that of
+ * which this is known.  leaf is the index's entry, or NULL.  Under SERIALIZABLE
  * takes the predicate lock first.
  */
 static bool
 still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
 			 RfLeaf *leaf, RfSkip *skip, const RfRecheck *recheck)
 {
-	RfSummaryVersion version = {0, 0};
+	RfSummaryVersion version;
 	RfKeySet  **set = &recheck->sets[skip->probe];
 	uint64		validity = leaf != NULL ?
 	rf_leaf_validity(leaf, recheck->clock) : 0;
@@ -312,15 +322,19 @@ still_denied(const RfAsked *asked, RfTable *table, RfIndex *index,
 	if (recheck->serializable != NULL)
 		PredicateLockRelation(asked->relation, recheck->serializable);
 
-	if (!recheck->trust_versions || !has_version(asked, &skip->version))
+	if (!read_version(asked, &version) ||
+		!is_same_index(asked, index, &version, skip))
+		return false;
+	if (!recheck->trust_versions || !rf_same_version(&version, &skip->version))
 	{
 		if (*set == NULL)
 			*set = rf_keyset_deserialize(recheck->flat[skip->probe]);
 		holds = ask(asked, *set, recheck->in_recovery, &version, NULL) == RF_NO;
-		skip->version = version;
 	}
 	if (leaf != NULL)
-		rf_leaf_checked(table, index, leaf, &skip->version, validity);
+		rf_leaf_checked(table, index, leaf, &version, validity);
+	if (holds)
+		skip->version = version;
 	return holds;
 }
 
@@ -346,21 +360,6 @@ known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
 		}
 	}
 	return NULL;
-}
-
-/*
- * Can an index that gave a NO still be asked what it was asked then?  Its OID
- * may be that of another index by now.  A partition whose index belongs to a
- * partitioned index loses it only together with the plan.  Of others the entry
- * says what they were.
- */
-static bool
-is_same_index(const RfAsked *asked, const RfIndex *index, const RfLeaf *leaf)
-{
-	return asked->relation == NULL ||
-		asked->relation->rd_rel->relispartition ||
-		(leaf != NULL && index->own != NIL &&
-		 rf_index_fits(index, asked->relation));
 }
 
 /*
@@ -396,8 +395,7 @@ rf_recheck_skip(RfSkip *skip, RfRecheck *recheck)
 		if (asked.relation != NULL && leaf != NULL &&
 			rf_index_fits(index, asked.relation))
 			rf_leaf_locate(leaf, asked.relation, before);
-		holds = is_same_index(&asked, index, leaf) &&
-			still_denied(&asked, table, index, leaf, skip, recheck);
+		holds = still_denied(&asked, table, index, leaf, skip, recheck);
 		unlock_index(&asked);
 	}
 	if (lock_table)
