@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
 #include "compat.h"
 #include "core/core.h"
 #include "executor/executor.h"
@@ -23,9 +25,11 @@
 #include "planner/join_filter/join_filter.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/skip/skip.h"
+#include "rangefilter/page/shared.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
 /* What was in the hooks before; NULL where there was nothing. */
@@ -42,6 +46,7 @@ static struct
 	set_join_pathlist_hook_type join_pathlist;
 	ExecutorStart_hook_type executor_start;
 	ExecutorEnd_hook_type executor_end;
+	object_access_hook_type object_access;
 }			previous;
 
 /*
@@ -186,6 +191,22 @@ executor_end(QueryDesc *desc)
 }
 
 /*
+ * object_access_hook: an index is dropped.  The transaction, which has locked it
+ * exclusively, may go on to write rows that the index will not be given.  So what
+ * was read from the index must not hold by its counter any more.
+ */
+static void
+object_access(ObjectAccessType access, Oid class, Oid object, int column,
+			  void *arg)
+{
+	if (previous.object_access)
+		previous.object_access(access, class, object, column, arg);
+	if (access == OAT_DROP && class == RelationRelationId && column == 0 &&
+		get_rel_relkind(object) == RELKIND_INDEX)
+		rf_advance_change_counter(object);
+}
+
+/*
  * Installs our functions in front of those that were in the hooks.
  */
 static void
@@ -211,6 +232,8 @@ install_hooks(void)
 	ExecutorStart_hook = executor_start;
 	previous.executor_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
+	previous.object_access = object_access_hook;
+	object_access_hook = object_access;
 }
 
 /*

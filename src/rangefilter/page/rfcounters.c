@@ -40,8 +40,8 @@ rf_change_counter(Oid index)
 }
 
 /*
- * The version of the index, whose metapage, or the last page of its delta, the
- * caller has locked exclusively, moves.
+ * The version of the index moves, whose metapage, or the last page of its delta, the
+ * caller has locked exclusively.  Or the index goes, which he has locked so.
  */
 void
 rf_advance_change_counter(Oid index)
