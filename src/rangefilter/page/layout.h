@@ -14,10 +14,10 @@
  *	- flags say where knowledge ends (tail open, delta overflow).
  *
  * Lock order: metapage, then any other page of the index.  The delta and the
- * runs in use change only under an exclusive lock on the metapage, so a
- * reader that keeps its share lock there sees one consistent state; but for keys
- * that are appended to the delta's last page, which takes a share lock on the metapage
- * and an exclusive one on that page.
+ * runs in use change only under an exclusive lock on the metapage, with one
+ * exception: to append a key to the delta's last page takes a share lock on the
+ * metapage and an exclusive lock on that page.  So a reader that keeps its share
+ * lock on the metapage sees one consistent state, and keys that are appended meanwhile.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,8 +37,8 @@
 #define RF_PAGE_ID			0xFF95
 
 /*
- * The delta has at most so many pages in use.  Mostly it has one: as soon as it is
- * full, its keys go to a level.  The others are for what comes meanwhile.
+ * The delta has at most this many pages in use.  Mostly it has one: as soon as that is
+ * full, its keys go to a level.  The others take keys that come during the merge.
  */
 #define RF_MAX_DELTA_PAGES	4
 
@@ -46,9 +46,9 @@
 #define RF_DELTA_SLOTS		(2 * RF_MAX_DELTA_PAGES)
 
 /*
- * A statement may put this many keys of the tail into the delta, and one more for so
- * many rows of the summary, of which a summarize will read at most RF_BULK_ROWS again.
- * Then it is a bulk load and opens the tail, since it is not to be slowed down.
+ * A statement is a bulk load when it has put more keys of the tail into the delta than
+ * RF_BULK_KEYS, and than one for each RF_ROWS_PER_BULK_KEY rows of the summary, of which
+ * at most RF_BULK_ROWS count.  Then it opens the tail, so that it is not slowed down.
  */
 #define RF_BULK_KEYS		200
 #define RF_ROWS_PER_BULK_KEY 256
@@ -102,11 +102,10 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_ANNOUNCED			0x0040	/* a summarize is or was under way */
 #define RF_STANDBY_UNKNOWN		0x0080	/* not for snapshots of a standby */
 #define RF_DELTA_RETIRING		0x0100	/* it will drop the retired delta */
-#define RF_NOT_HEAP				0x0200	/* of a table of another access
-										 * method: there is no summary, nor
-										 * will be */
+#define RF_NOT_HEAP				0x0200	/* the table has another access
+										 * method: there never is a summary */
 
-/* Under any of these a summary has nothing to say. */
+/* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
 	(RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED | \
 	 RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_NOT_HEAP)
@@ -116,8 +115,8 @@ typedef struct RfDeltaSlot
 {
 	BlockNumber block;
 	uint32		owner;
-	uint32		nkeys;			/* of a sorted page; another has at least as
-								 * many, and knows itself how many */
+	uint32		nkeys;			/* of a sorted page; a page that is not sorted
+								 * has at least as many: see its pd_lower */
 } RfDeltaSlot;
 
 /* The metapage's content; the directory of segments follows it. */
@@ -203,14 +202,14 @@ typedef struct RfSegment
 /* A probe reads at most so many pages of levels, of those that are not retired. */
 #define RF_LEVEL_READS		3
 
-/* So many levels there are at most, retired ones included, and so large is an entry. */
+/* The most levels, retired ones included, and the most bytes of an entry. */
 #define RF_MAX_LEVELS		(2 * RF_LEVEL_READS)
 #define RF_MAX_LEVEL_SIZE	416
 
-/* What segments may take without places: the rest is for levels. */
+/* The bytes that segments without places may take.  The rest is for levels. */
 #define RF_SEGMENTS_SIZE	(RF_DIRECTORY_SIZE - RF_MAX_LEVELS * RF_MAX_LEVEL_SIZE)
 
-/* What places on the metapage leave for levels. */
+/* The bytes that places on the metapage leave to levels. */
 #define RF_LEVELS_RESERVE	128
 
 #endif							/* RANGEFILTER_LAYOUT_H */

@@ -4,8 +4,9 @@
  *	  Reading and writing the pages of a rangefilter index: metapage, runs, delta,
  *	  places.
  *
- * Functions that read take an RfFile; that of an open index is rf_file().  Who passes
- * an RfMetaData holds at least a share lock on the metapage it is on, or has a copy of it.
+ * Functions that read take an RfFile; rf_file() returns that of an open index.  A
+ * caller that passes an RfMetaData holds at least a share lock on its metapage, or
+ * passes a copy.
  *
  *-------------------------------------------------------------------------
  */
@@ -72,7 +73,7 @@ typedef struct RfFile
 	RfKeptPages *kept;			/* of a cached metapage; or NULL */
 } RfFile;
 
-/* What a backend remembers of an open index; in rd_amcache. */
+/* What a backend remembers of an open index, in rd_amcache. */
 typedef struct RfCache
 {
 	RfFile		file;

@@ -3,17 +3,16 @@
  * rfcounters.c
  *	  Counters of changes, in shared memory where the server loaded the library.
  *
- * Every index has a counter, which it may share with others; whoever moves
- * its version (RfSummaryVersion) advances it.  So what was read from the
- * index is still so if the counter is what it was before the reading: this
+ * Every index has a counter, which it may share with others.  Moving its version
+ * (RfSummaryVersion) advances the counter.  So what was read from the index is still
+ * true if the counter has the value that it had before the reading.  To check this
  * takes no lock and no look at the index.
  *
- * A counter is advanced while the metapage is locked exclusively, or where a key is
- * appended the last page of the delta, before it changes.  Whoever
- * read the counter later than that, and then the version, which needs the
- * locks, too, has seen the change; for all others the counter has moved.  A
- * transaction's changes come before its commit, hence before any snapshot
- * that sees its rows.
+ * A counter is advanced before the change, while the metapage is locked exclusively,
+ * or, when a key is appended, the delta's last page.  A backend that reads the counter
+ * after that, and then the version, which needs the locks, too, sees the change.  For
+ * all others the counter has moved.  A transaction's changes come before its commit,
+ * hence before any snapshot that sees its rows.
  *
  * WAL replay advances nothing.  So in recovery there are no counters; what was
  * read then is not compared with them later.
@@ -40,8 +39,8 @@ rf_change_counter(Oid index)
 }
 
 /*
- * The version of the index moves, whose metapage, or the last page of its delta, the
- * caller has locked exclusively.  Or the index goes, which he has locked so.
+ * Tells that the version of an index moves.  The caller has locked exclusively the
+ * metapage, or the last page of the delta, or the index itself, which it drops.
  */
 void
 rf_advance_change_counter(Oid index)

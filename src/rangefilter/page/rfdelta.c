@@ -14,9 +14,9 @@
  * behind its 16-bit length, growing down from its end.
  *
  * Everything here happens under the metapage's lock: share to probe, exclusive to
- * add.  A key that just goes behind the others of the last page is appended under a
- * share lock, with the page locked exclusively; the metapage stays as it is then, and
- * the page's LSN tells that there is another key.
+ * add.  If the last page has room for a key, it is appended under a share lock
+ * on the metapage and an exclusive lock on that page.  The metapage does not change
+ * then; the page's LSN shows that there is another key.
  *
  *-------------------------------------------------------------------------
  */
@@ -183,9 +183,9 @@ rf_delta_keys_ok(Page page, RfKeyKind kind)
 }
 
 /*
- * Does a delta page that is not sorted end where it says?  Behind its keys are zeros
- * as long as there is room, and hardly ever in a key.  So a page that has lost keys is
- * noticed, though nothing but the page itself tells how many there are.
+ * Does a delta page that is not sorted end where its pd_lower says?  The free space
+ * behind its keys is zero, and hardly any key is.  So a page that has lost keys is
+ * noticed, although only the page itself says how many there are.
  */
 static bool
 rf_delta_end_ok(Page page, RfKeyKind kind)
@@ -291,7 +291,7 @@ rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
 }
 
 /*
- * Is a number one of n?  All are compared, as that takes no branch.
+ * Is a number one of n?  Compares all of them, which takes no branch.
  */
 static bool
 rf_search_number(const uint64 *numbers, int n, uint64 number)
@@ -378,8 +378,8 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 /*
  * Does the delta, from the given slot on, hold a key of the set?  The caller
  * holds a lock on the metapage.  RF_UNKNOWN for damaged pages.  Begins with the last
- * page.  If that can be read, version, unless NULL, is set to what the summary's was
- * just then; it is left alone where there is no page.
+ * page.  If version is not NULL and that page can be read, sets *version to the
+ * summary's version at that moment.
  */
 RfAnswer
 rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
@@ -411,8 +411,8 @@ rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 }
 
 /*
- * The version of the summary whose metapage the caller has locked.  False where the
- * delta's last page is not there.  Takes and releases a share lock on that.
+ * The version of the summary whose metapage the caller has locked.  False if the
+ * delta's last page is not there.  Takes and releases a share lock on that page.
  */
 bool
 rf_meta_version(RfFile *file, const RfMetaData *meta, RfSummaryVersion *version)
@@ -437,7 +437,7 @@ rf_meta_version(RfFile *file, const RfMetaData *meta, RfSummaryVersion *version)
 }
 
 /*
- * Copies a page of the delta, and counts its keys.  False where it is not what the
+ * Copies a page of the delta, and counts its keys.  False if it is not what the
  * metapage, or a copy of it, says.  Takes and releases a share lock on the page.
  */
 bool
@@ -462,8 +462,8 @@ rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * How many keys has the page of a slot?  At least as many as the metapage says, if it
- * is not as it should be.  Takes and releases a share lock on the page.
+ * How many keys does the page of a slot have?  If the page is damaged, as many as the
+ * metapage says.  Takes and releases a share lock on the page.
  */
 static uint64
 rf_delta_count_page(RfFile *file, const RfMetaData *meta,
@@ -485,7 +485,7 @@ rf_delta_count_page(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * How many keys are in the delta's pages?  The metapage knows, but for the last page
+ * How many keys are in the delta's pages?  The metapage tells, except for the last page
  * and the last retired one.  The caller has locked the metapage, or has a copy of it.
  */
 uint64
@@ -504,8 +504,8 @@ rf_delta_keys(RfFile *file, const RfMetaData *meta, RfKeyKind kind)
 }
 
 /*
- * Calls visit(arg, kind, key) for every key of the delta's pages, for reports:
- * those that are not what the metapage, or a copy of it, says are left out.
+ * Calls visit(arg, kind, key) for every key of the delta's pages, for reports.
+ * Leaves out pages that are not what the metapage, or a copy of it, says.
  */
 void
 rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
@@ -593,9 +593,9 @@ rf_delta_drop_pages(RfMetaData *meta, int first, int n)
 }
 
 /*
- * Sees to it that the delta has a page in use or a spare block, so that the
- * next key does not make the file grow: who may insert, but not read, would
- * see from the file's size whether the key was there already.  meta is the
+ * Makes sure that the delta has a page in use or a spare block, so that the
+ * next key does not make the file grow.  Otherwise a user who may insert, but not read,
+ * would see from the file's size whether the key was there already.  meta is the
  * image of the exclusively locked metapage registered in state.  Returns the
  * new block's buffer, locked and registered, or InvalidBuffer where none was
  * needed; the caller releases it after GenericXLogFinish().
@@ -694,8 +694,8 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 
 /*
  * Locks the delta's last page exclusively, if the key can be appended there by
- * rf_delta_put(); else InvalidBuffer.  That takes a page in use that is not full, and
- * an index whose changes have LSNs, which are what tells that the page has changed.
+ * rf_delta_put(); else returns InvalidBuffer.  The page must be in use and have room,
+ * and the index's changes must have LSNs: the page's LSN shows that it has changed.
  * The caller holds a lock on the metapage, which may be a share lock.
  */
 Buffer
@@ -724,8 +724,8 @@ rf_delta_lock_room(Relation index, const RfMetaData *meta, RfKeyKind kind,
 }
 
 /*
- * Appends a key to the page that rf_delta_lock_room() has locked for it, and logs just
- * that.
+ * Appends a key to the page that rf_delta_lock_room() has locked for it, and logs only
+ * the bytes that change.
  */
 void
 rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key)

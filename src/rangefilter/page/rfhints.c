@@ -3,14 +3,14 @@
  * rfhints.c
  *	  In which buffers pages of indexes were last seen, in shared memory.
  *
- * A backend that asks a thousand indexes for the first time finds their pages in
- * shared buffers, by a table of all buffers: a quarter of a microsecond a page,
- * and the storage manager's entry for each file before that.  Where the server
- * loaded the library, whoever has found a page notes in which buffer, for all.
+ * A backend that asks a thousand indexes for the first time would look up each page in
+ * core's table of buffers, and before that the storage manager's entry for each file.
+ * If the server loaded the library, a backend that has found a page notes in which
+ * buffer it is, for all others.
  *
- * These are hints.  Pages of different files may share one, and nobody is told
- * when a page leaves its buffer: who follows a hint must look what is in the
- * buffer, which is what ReadRecentBuffer() does.  So there is no lock either.
+ * These are hints.  Pages of different files may share one, and a hint stays when
+ * the page leaves its buffer.  So a backend that follows a hint must check what is in
+ * the buffer, as ReadRecentBuffer() does.  Hence there is no lock either.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,7 +42,7 @@ rf_recall_buffer(const RfRelFile *locator, BlockNumber block)
 }
 
 /*
- * A page was found in a shared buffer.
+ * Notes that a page was found in a shared buffer.
  */
 void
 rf_note_buffer(const RfRelFile *locator, BlockNumber block, Buffer buffer)

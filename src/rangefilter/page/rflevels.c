@@ -3,18 +3,19 @@
  * rflevels.c
  *	  Levels: keys of the delta, sorted and packed.
  *
- * A page of the delta that is full is merged, as in a log-structured merge tree,
- * with those levels that are not much larger than what is merged into them, to a
- * new level: a sorted run with exactly these keys.  So a probe reads one page of the
- * delta, mostly, and few pages of levels, however many keys have come; and a key is
- * written anew a logarithmic number of times.
+ * As in a log-structured merge tree, a full page of the delta is merged with those
+ * levels that are not much larger, to a new level: a sorted run with exactly these
+ * keys.  So a probe mostly reads one page of the delta, and few pages of levels,
+ * however many keys have come; and a key is written anew a logarithmic number of
+ * times.
  *
- * Who has filled a page merges it, unless somebody has the lock of runs; then
- * keys go to the next page, and whoever fills that one tries again.  Full pages and
- * levels do not change, and under that lock they stay where they are.  So a merge
- * reads them without the metapage's lock, writes its run to free pages, and needs
- * the metapage exclusively just to put the one in the place of the others.  What the
- * summary denies is the same before and after, so the version stays.
+ * The backend that has filled a page merges it, unless another one has the lock of
+ * runs.  Then keys go to the next page, and the backend that fills that page tries
+ * again.  Full pages and levels do not change, and nobody moves them without that
+ * lock.  So a merge reads them without the metapage's lock and writes its run to free
+ * pages.  It locks the metapage exclusively only for the swing, which puts the new level
+ * in the place of what was merged.  The summary denies the same keys before and after
+ * that, so the version stays.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,12 +30,12 @@
 /* Levels of up to so many times the keys merged are merged, too. */
 #define RF_LEVEL_RATIO	2
 
-/* What the entry of a level without its root and bounds takes, and with the least. */
+/* Bytes that the bounds of a level take in its entry, and that an entry takes at least. */
 #define RF_LEVEL_BOUNDS	(2 * RF_LEVEL_BOUND_BYTES)
 #define RF_MIN_LEVEL_SIZE \
 	MAXALIGN(sizeof(RfSegment) + RF_LEVEL_BOUNDS + SORTED_MIN_ROOT)
 
-/* For test modules: called when a merge has its run, and the swing is to come. */
+/* For test modules: called when a merge has written its run, before the swing. */
 void		(*rf_merge_hook) (void) = NULL;
 
 /* A page of the delta, or a level, that is merged. */
@@ -53,13 +54,13 @@ typedef struct RfSource
 	uint64		head;			/* its first eight bytes, or zeros behind it */
 } RfSource;
 
-/* What is merged. */
+/* A merge: what it merges. */
 typedef struct RfMerge
 {
 	Relation	index;
 	const RfCodec *codec;
 	PGAlignedBlock copy;		/* of the metapage */
-	const RfMetaData *meta;		/* that */
+	const RfMetaData *meta;		/* in the copy */
 	int			npages;			/* full pages of the delta, the first in use */
 	int			nlevels;		/* in use, the oldest first */
 	const RfSegment *levels[RF_DIRECTORY_SIZE / sizeof(RfSegment)];
@@ -97,7 +98,7 @@ rf_key_head(FilterBytes key)
 }
 
 /*
- * How two keys compare, whose heads are given, too: these tell, mostly.
+ * Compares two keys: first their heads, which mostly differ.
  */
 static inline int
 rf_compare_heads_first(uint64 a_head, FilterBytes a, uint64 b_head, FilterBytes b)
@@ -240,8 +241,8 @@ rf_note_bound(RfSegment *level, RfKeyKind kind, FilterBytes key, bool is_min)
 }
 
 /*
- * Builds the run of what is merged, and its entry but for the blocks it is in and
- * those it covers.  NULL where a source is damaged.
+ * Builds the run of what is merged, and its entry, except for the run's first block and
+ * the first heap block.  NULL if a source is damaged.
  */
 static RfSegment *
 rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
@@ -309,8 +310,8 @@ rf_reads_kept(const RfMerge *merge)
 }
 
 /*
- * How large may the new level's entry be?  Where there is no other room, places
- * will make way for it.
+ * How large may the new level's entry be?  If there is no other room, places will be
+ * dropped for it.
  */
 static uint32
 rf_entry_room(const RfMerge *merge)
@@ -329,8 +330,8 @@ rf_entry_room(const RfMerge *merge)
 }
 
 /*
- * Is there room for one more level beside those that are not merged?  (Retired ones
- * are many only where summarizes have failed.)
+ * Is there room for one more level beside those that are not merged?  (There are many
+ * retired levels only if summarizes have failed.)
  */
 static bool
 rf_level_fits(const RfMerge *merge)
@@ -372,8 +373,8 @@ rf_plan_merge(RfMerge *merge)
 }
 
 /*
- * Takes the places out of the entries of a directory.  Then every block of a
- * segment may have any of its keys, and a key that it has is covered in each.
+ * Takes the places out of the entries of a directory.  Then a segment's keys may be in
+ * any of its blocks, and a key that it has is covered in all of them.
  */
 static void
 rf_drop_places(Page page)
@@ -402,8 +403,8 @@ rf_drop_places(Page page)
 }
 
 /*
- * Appends an entry to the directory on the metapage's image.  Places make way for it
- * where there is no other room; then the entry must fit.
+ * Appends an entry to the directory on the metapage's image.  If there is no other
+ * room, drops the places; then the entry must fit.
  */
 void
 rf_put_entry(Page page, const RfSegment *entry)
@@ -421,7 +422,7 @@ rf_put_entry(Page page, const RfSegment *entry)
 
 /*
  * Takes the levels that were merged out of the directory, on the metapage's image.
- * Returns the lowest block from which on they cover their keys.
+ * Returns the lowest of the heap blocks from which on they cover their keys.
  */
 static BlockNumber
 rf_drop_merged(Page page, const RfMerge *merge)
@@ -483,9 +484,8 @@ rf_swing_level(const RfMerge *merge, RfSegment *level)
 }
 
 /*
- * Makes the new level and puts it into the directory.  One that takes more pages to
- * ask than there may be takes in the next larger level, too.  False where a page is
- * damaged.
+ * Makes the new level and puts it into the directory.  If a probe would then read too
+ * many pages, merges the next larger level, too.  False if a page is damaged.
  */
 static bool
 rf_make_level(RfMerge *merge)
@@ -513,9 +513,9 @@ rf_make_level(RfMerge *merge)
 }
 
 /*
- * Merges the full pages of the delta into a level, if there are any, and no one else
- * has the lock of runs, or wait is set.  Is there room in the delta afterwards?  The
- * caller holds no lock on a page of the index.
+ * Merges the full pages of the delta into a level, if there are any.  If another
+ * backend has the lock of runs, waits for it, or does nothing unless wait is set.  Is
+ * there room in the delta afterwards?  The caller holds no lock on a page of the index.
  */
 bool
 rf_merge_delta(Relation index, bool wait)

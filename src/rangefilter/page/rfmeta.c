@@ -138,8 +138,8 @@ rf_directory_is_sane(const RfMetaData *meta)
 }
 
 /*
- * What is wrong with a metapage, its directory apart, in words for an error's
- * detail; NULL where nothing is.  Call with the page locked.
+ * What is wrong with a metapage, except for its directory?  The answer is meant for
+ * an error's detail; NULL if nothing is wrong.  The caller has locked the page.
  */
 static const char *
 rf_meta_fields_problem(Page page, const RfCodec *codec)
@@ -261,8 +261,8 @@ rf_check_meta(Relation index, Buffer buffer)
 }
 
 /*
- * Pins and locks the metapage in the given mode for whoever changes the
- * index or reports on it: a damaged one is an error.
+ * Pins and locks the metapage in the given mode, for a caller that changes the
+ * index or reports on it.  A damaged one is an error.
  */
 Buffer
 rf_read_meta(Relation index, int lockmode)
@@ -277,9 +277,9 @@ rf_read_meta(Relation index, int lockmode)
 }
 
 /*
- * Pins and share-locks the metapage for a query: InvalidBuffer, and no
- * error, where it is damaged or its keys sort otherwise, for then the answer
- * is "unknown".  The file is that of an open index, or of a locked one.
+ * Pins and share-locks the metapage for a query.  InvalidBuffer, and no error, if it
+ * is damaged or its keys sort otherwise: then the answer is "unknown".  The file
+ * is that of an open index, or of a locked one.
  */
 Buffer
 rf_try_read_meta_of(RfFile *file, const RfCodec *codec)
@@ -402,13 +402,13 @@ rf_segment_max(const RfSegment *segment)
 
 /*
  * The first heap block that belongs to the tail.  While a range is
- * announced, the blocks in it are no tail any more: their keys must reach
- * the delta one by one, because nothing written now is certain to be seen by
- * the scan under way.
+ * announced, its blocks do not belong to the tail: their keys must reach
+ * the delta one by one, because the scan under way may miss what is written
+ * now.
  *
- * Where VACUUM has cut off the table's end, the announced range may end below
- * blocks that segments still cover.  Those are no tail either: scans look for
- * the tail behind all segments.
+ * If VACUUM has truncated the table, the announced range may end below
+ * blocks that segments still cover.  Those do not belong to the tail either: scans look
+ * for the tail behind all segments.
  */
 BlockNumber
 rf_tail_start(const RfMetaData *meta)
@@ -445,8 +445,8 @@ rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags)
 }
 
 /*
- * Notes the directory's length, and where the page's content ends for
- * GenericXLog, which does not log what lies between pd_lower and pd_upper.
+ * Sets the directory's length, and pd_lower: GenericXLog does not log what lies
+ * between pd_lower and pd_upper.
  */
 void
 rf_set_directory(Page page, uint32 len)
@@ -465,7 +465,7 @@ rf_bare_segment_length(const RfSegment *segment)
 }
 
 /*
- * How long the metapage's content is without what rf_copy_bare_segments() leaves out.
+ * The size of the metapage's content without what rf_copy_bare_segments() leaves out.
  */
 Size
 rf_bare_meta_size(const RfMetaData *meta)

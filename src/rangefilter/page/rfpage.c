@@ -54,8 +54,8 @@ rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 
 /*
  * Can the block, which the metapage names, be read and locked while the
- * metapage is locked?  Not so the metapage itself, nor what lies past the end
- * of the file: a damaged metapage may name either.
+ * metapage is locked?  A damaged metapage may name itself, or a block past the end
+ * of the file.
  */
 bool
 rf_block_exists(RfFile *file, BlockNumber block)
@@ -74,8 +74,8 @@ rf_block_exists(RfFile *file, BlockNumber block)
 }
 
 /*
- * Looks for a block in shared buffers, and for its file if it is not there.
- * InvalidBuffer where that is too short.
+ * Looks for a block in shared buffers, then in its file.  InvalidBuffer if that is too
+ * short.
  */
 static Buffer
 rf_look_up(const RfFile *file, BlockNumber block)
@@ -98,9 +98,9 @@ rf_look_up(const RfFile *file, BlockNumber block)
 }
 
 /*
- * Pins a block of an index that is locked but not open.  InvalidBuffer where the
- * file is too short.  As long as the block is in shared buffers, the file is
- * not opened; nor looked for, if some backend has noted where the block is.
+ * Pins a block of an index that is locked but not open.  InvalidBuffer if the
+ * file is too short.  If the block is in shared buffers, the file is not opened.  If
+ * some backend has noted in which buffer it is, no table of buffers is searched.
  */
 Buffer
 rf_read_by_locator(const RfFile *file, BlockNumber block)
@@ -118,8 +118,8 @@ rf_read_by_locator(const RfFile *file, BlockNumber block)
 
 /*
  * Pins a block other than the metapage, preferring the buffer it was last seen
- * in.  InvalidBuffer where it is not there and the index is neither open nor
- * locked, or where its file is too short.
+ * in.  InvalidBuffer if the block is not there and the index is neither open nor
+ * locked, or if its file is too short.
  */
 Buffer
 rf_pin_block(RfFile *file, BlockNumber block)
@@ -167,7 +167,7 @@ rf_keep_page(const RfFile *file, BlockNumber block, const uint8 *content)
 
 /*
  * FilterReader callback: share-locks page pageno of the run, releasing the
- * page read before; or says where it is kept.  NULL where the page is not what
+ * page read before; or returns the copy that is kept.  NULL if the page is not what
  * the directory says.
  */
 static const uint8 *
@@ -252,11 +252,11 @@ rf_extend(Relation index, uint32 npages)
 }
 
 /*
- * Takes the lock of runs: who has it, and nobody else, takes free blocks, puts runs
- * into the directory and takes them out.  It is a heavyweight lock, hence released
- * when a transaction aborts.  While it is held none other may be taken but that
- * for extending the index (core asserts so), so nobody who waits for it waits long.
- * False, and no lock, where it cannot be had at once and wait is not set.
+ * Takes the lock of runs.  Only its holder takes free blocks, puts runs into the
+ * directory and takes them out.  It is a heavyweight lock, hence released
+ * when a transaction aborts.  Its holder may take no other heavyweight lock but that
+ * for extending the index (core asserts so), so nobody waits long for it.
+ * False, and no lock, if it cannot be had at once and wait is not set.
  */
 bool
 rf_lock_runs(Relation index, bool wait)
@@ -274,7 +274,7 @@ rf_unlock_runs(Relation index)
 }
 
 /*
- * Marks the blocks [start, start + n) in the map as used, as far as it goes.
+ * Marks the blocks [start, start + n) as used, but for those beyond the map.
  */
 static void
 rf_mark_used(bool *used, BlockNumber nblocks, BlockNumber start, uint32 n)
@@ -287,9 +287,9 @@ rf_mark_used(bool *used, BlockNumber nblocks, BlockNumber start, uint32 n)
  * Which of the first nblocks blocks does the metapage refer to?  The result
  * is palloc'd.  Takes and releases a share lock on the metapage.
  *
- * Whatever it does not refer to is free, and no page says so: a crash in the
- * middle of a summarize leaks nothing.  Blocks cannot become used behind the
- * caller's back, who has the lock of runs, because inserts take theirs from the
+ * A block that it does not refer to is free; there is no other record of free blocks.
+ * So a crash in the middle of a summarize leaks nothing.  The caller has the lock
+ * of runs.  So no free block becomes used meanwhile: inserts take blocks from the
  * spare list, which counts as used, or from the end of the file.
  */
 static bool *
@@ -340,8 +340,7 @@ rf_find_free(Relation index, uint32 npages)
 }
 
 /*
- * Where does the content of a run's page end?  What follows is zero, and is not
- * logged.
+ * Where does the content of a run's page end?  The zeros behind it are not logged.
  */
 static uint32
 rf_content_length(const uint8 *content)
@@ -355,9 +354,9 @@ rf_content_length(const uint8 *content)
 }
 
 /*
- * Writes a run's pages to free blocks and returns the first.  The pages are
- * WAL-logged but nothing refers to them yet: the directory must, while the caller
- * still has the lock of runs.  Holds no lock of its own on return.
+ * Writes a run's pages to free blocks, WAL-logs them, and returns the first block.
+ * Nothing refers to them yet: the caller must put them into the directory before it
+ * releases the lock of runs.  Holds no lock of its own on return.
  */
 BlockNumber
 rf_write_run(Relation index, uint64 identity, uint32 owner,

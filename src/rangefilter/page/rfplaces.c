@@ -8,12 +8,12 @@
  * same number of blocks.  They are either in the segment's directory entry,
  * in what room there is on the metapage, or on the last pages of its run.
  *
- * Whoever asks for places and cannot be told gets all ranges.
+ * If places cannot tell where a key is, all ranges may have it.
  *
- * An insert into a block of the segment whose key the filter has, but not
- * there, makes the block's range *imprecise*: any of the segment's keys may
- * be in it from now on.  That happens once for a range, so that it costs
- * nothing to update rows again and again; the next summarize makes it good.
+ * A key may be inserted that the filter has, but in other ranges.  Then the
+ * range of the insert's heap block becomes *imprecise*: from now on any of the segment's
+ * keys may be in it.  That happens once for a range, so rows that are updated again and
+ * again cost nothing.  The next summarize makes new places.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,13 +25,13 @@
 #include "rangefilter/page/options.h"
 #include "rangefilter/page/page.h"
 
-/* Without pages_per_range, smaller heaps have no places ... */
+/* Without pages_per_range, heaps of fewer blocks have no places, ... */
 #define RF_MIN_PLACED_BLOCKS 16
 
-/* ... a range has so many blocks or more ... */
+/* ... a range has at least this many blocks, ... */
 #define RF_MIN_RANGE_BLOCKS 4
 
-/* ... and a key so many bits. */
+/* ... and a key takes this many bits. */
 #define RF_MIN_PLACE_BITS 2
 #define RF_MAX_PLACE_BITS 8
 
@@ -53,7 +53,7 @@ rf_places_room(void)
 }
 
 /*
- * Of how many rows can places be on the metapage?
+ * The most rows whose places fit on the metapage.
  */
 uint64
 rf_most_placed_rows(void)
@@ -62,7 +62,7 @@ rf_most_placed_rows(void)
 }
 
 /*
- * Sets the size of ranges, and how many there are; one alone is of no use.
+ * Sets the size of ranges, and their number.  One range alone would be of no use.
  */
 static void
 rf_set_ranges(RfPlacing *placing, uint32 range_blocks)
@@ -103,8 +103,8 @@ rf_plan_places(Relation heap, Relation index, BlockNumber start,
 }
 
 /*
- * Chooses the ranges of a segment of so many rows where that was left open:
- * as many as can be told apart in the room there is.
+ * Chooses the ranges of a segment with nrows rows, if the option did not: as many as the
+ * room on the metapage allows.
  */
 void
 rf_choose_ranges(RfPlacing *placing, uint64 nrows)
@@ -125,8 +125,8 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 }
 
 /*
- * The blocks of a range in a table of so many blocks and rows without
- * pages_per_range; 0 where it has no places.
+ * The blocks of a range in a table with this many blocks and rows, without
+ * pages_per_range; 0 if it has no places.
  */
 uint32
 rf_automatic_range(BlockNumber nblocks, double rows)
@@ -215,8 +215,8 @@ rf_open_places(RfRunReader *reader, const RfSegment *segment, uint32 i,
 
 /*
  * The number of the last page of places whose first key has this rank or a
- * lower one.  Pages have nearly the same number of keys, so the search begins
- * where that leads to, and goes on by ever longer steps, then by halves.
+ * lower one.  Pages have nearly the same number of keys.  So the search interpolates
+ * first, then takes ever longer steps, then halves what is left.
  */
 static bool
 rf_find_places(RfRunReader *reader, const RfSegment *segment, uint64 rank,
@@ -254,8 +254,8 @@ rf_find_places(RfRunReader *reader, const RfSegment *segment, uint64 rank,
 }
 
 /*
- * Sets the bits of the ranges that hold the keys of some ranks.  False where
- * pages are damaged; that includes ranks that are on none of them.
+ * Sets the bits of the ranges that hold the keys of some ranks.  False if
+ * pages are damaged, or none has some of the ranks.
  */
 static bool
 rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
@@ -286,8 +286,8 @@ rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
 /*
  * Sets the bits of the segment's ranges of heap blocks that may hold keys (not
  * NULL) of the set; there is room for rf_range_count() bits in words of 64.
- * False, with whatever bits, if all of its blocks may: also where it has no
- * places.  Locks as rf_segment_probe().
+ * False if all of its blocks may, for example because it has no places; then the
+ * bits mean nothing.  Locks as rf_segment_probe().
  */
 bool
 rf_collect_places(RfFile *file, const RfMetaData *meta,
@@ -345,9 +345,9 @@ rf_ranks_have(RfRunReader *reader, const RfSegment *segment,
 
 /*
  * Do the places of a segment that answers YES for a key say that it may be in
- * this heap block?  Every scan for a range that holds the key then looks
- * there, since it collects the ranks that a scan for the key does.  (Damage does
- * not count, it may be repaired.)  Inserts ask this, so nothing here grows with the
+ * this heap block?  If so, every scan for a range that holds the key looks
+ * there, since it collects the ranks that a scan for the key does.  Damaged pages say
+ * no, since they may be repaired.  Inserts ask this, so its time does not depend on the
  * number of ranges.
  */
 bool

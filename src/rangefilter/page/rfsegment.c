@@ -12,7 +12,7 @@
 
 /*
  * Compares a bound of a query with a segment's min or max.  A stored bound
- * that was cut compares as equal to everything it is a prefix of.
+ * that was cut compares as equal to every key that it is a prefix of.
  */
 static int
 rf_compare_bound(RfKeyKind kind, const RfKey *key, const RfKey *bound,
@@ -60,8 +60,8 @@ typedef struct RfByteRange
 } RfByteRange;
 
 /*
- * Is the segment's filter one over bytes?  A SuRF is, and so are sorted runs; a
- * SNARF is where the keys are bytes, of which it has the leading bits.
+ * Is the segment's filter one over bytes?  A SuRF and a sorted run are.  A SNARF is if
+ * the keys are bytes: it has their leading bits.
  */
 static bool
 rf_filters_bytes(const RfSegment *segment, RfKeyKind kind)

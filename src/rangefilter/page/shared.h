@@ -39,30 +39,29 @@ extern void rf_advance_change_counter(Oid index);
 extern void rf_move_version(Relation index, RfMetaData *meta);
 
 /*
- * A number that moves with the version of an index, and maybe at other times.
- * What is read from the index after the number, be it by a cached metapage or
- * another process, stays true as long as the number is the same; but for
- * changes of which file the index is, about which invalidations tell, too.  0
- * where there are no such numbers: the server has not preloaded the library,
- * or is in recovery.
+ * The change counter of an index: a number that moves with its version, and maybe at
+ * other times.  What is read from the index after the number stays true as long as
+ * the number is the same and no invalidation tells that the index has another
+ * file.  0 if there are no such numbers: the server has not preloaded the library, or
+ * is in recovery.
  */
 extern uint64 rf_read_change_counter(Oid index);
 
 /*
- * A number that moves after any of those has.  So if all of them were read after
- * it, and it is still the same later, all are what they were.  0 where there are
+ * A number that moves after any change counter has moved.  So if it is the same as
+ * before the counters were read, all of them are what they were.  0 if there are
  * none.
  */
 extern uint64 rf_read_moves(void);
 
 /*
  * How many rows this backend has given to indexes so far, whether or not that
- * left a trace: where the number is the same, it has no new rows to see.
+ * changed an index.  If the number is the same, it has no new rows to see.
  */
 extern uint64 rf_inserts;
 
 /*
- * How many keys this backend has written to deltas so far: where the number
+ * How many keys this backend has written to deltas so far.  If the number
  * has changed, cached metapages may lack what this transaction inserted.
  */
 extern uint64 rf_keys_written;
