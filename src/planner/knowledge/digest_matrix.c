@@ -37,7 +37,7 @@
  * Matrices have up to so many times the buckets they need, if the index's
  * matrices then take no more than half of the room.
  */
-#define FINER			4
+#define FINER			8
 
 /* No digest has more buckets. */
 #define MOST_BUCKETS	(1 << 20)
