@@ -16,7 +16,7 @@
 #	WRITES_BATCH=10		rows a statement
 #	WRITES_CLIENTS=8	writing into one partition
 #	WRITES_SECONDS=5	for each measurement of that
-#	WRITES_REPEAT=15	queries (median; a fifth of them where nothing helps)
+#	WRITES_REPEAT=100	queries of one session (median; a tenth of them where nothing helps)
 #	WRITES_SETTINGS=	of the server, "name=value ..."
 #	WRITES_RESULTS=file	where to write, also when not at full size
 
@@ -30,7 +30,7 @@ VARIANTS=${WRITES_VARIANTS:-none brin btree wormhole rangefilter}
 BATCH=${WRITES_BATCH:-10}
 CLIENTS=${WRITES_CLIENTS:-8}
 SECONDS_EACH=${WRITES_SECONDS:-5}
-REPEAT=${WRITES_REPEAT:-15}
+REPEAT=${WRITES_REPEAT:-100}
 
 # The statement that makes the index of variant $1.
 index_statement()
@@ -72,7 +72,7 @@ queries()
 repeat_of()
 {
 	case $1 in
-		none | brin) rf_say $(((REPEAT + 4) / 5)) ;;
+		none | brin) rf_say $(((REPEAT + 9) / 10)) ;;
 		*) rf_say "$REPEAT" ;;
 	esac
 }
@@ -230,7 +230,7 @@ Written by \`make bench-writes\` on $(date -u +%Y-%m-%d), revision $(rf_revision
 - Random 64-bit keys: each partition spans all of them. Statements of $BATCH rows, each a transaction, into all
   partitions in turns; \`move_keys\` gives new keys to all rows of a block in a statement, \`queue\` deletes
   them and adds as many. BRIN is \`int8_bloom_ops\` with \`autosummarize\`.
-- Queries ask for one key that is not there, simple protocol. \`+100 %\` means: the table has as many rows again, and
+- Queries ask for one key that is not there, simple protocol: the median of $REPEAT by one session. \`+100 %\` means: the table has as many rows again, and
   no VACUUM has come since it was made. A processor core writes, another one asks.
 TEXT
 	for spec in $TABLES; do
