@@ -7,6 +7,7 @@
  *	  catalog.c			which rangefilter indexes a partitioned table has
  *	  own_index.c		... and which only its partitions have
  *	  leafmap.c			the index of each leaf, and where its file is
+ *	  catalog_rows.c	reading rows of catalogs about many relations
  *	  invalidation.c	when the last invalidation for an index came
  *	  cached_probe.c	asking the cached metapage of a leaf's index
  *	  digest_matrix.c	digests of many partitions, side by side

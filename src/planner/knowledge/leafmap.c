@@ -6,9 +6,8 @@
  * A backend that asks a thousand indexes for the first time would spend most
  * of its time on making relation cache entries.  A probe needs only two facts:
  * that the index can be used, and the locator of its file.  Both are read here
- * for all members at once, by one scan of pg_index and one of pg_class in the
- * order of OIDs.  After too many rows of other indexes in a row, a new scan
- * starts behind them.
+ * for all members at once, by one scan of pg_index and one of pg_class
+ * (catalog_rows.c).
  *
  * What was read is as reliable as a relation cache entry: each change sends an
  * invalidation, which arrives at the latest when the index is locked.  So what
@@ -22,7 +21,6 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/index.h"
@@ -33,14 +31,11 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "partitioning/partdesc.h"
+#include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
 #include "stats/session.h"
-#include "utils/fmgroids.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-
-/* Reading so many rows of other indexes costs as much as a new scan. */
-#define MANY_STRANGERS	16
 
 /* Leaf table -> position in RfIndex.leaves. */
 typedef struct RfLeafPosition
@@ -61,20 +56,12 @@ typedef struct RfLeafPosition
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Reads a catalog row of a leaf's index. */
-typedef void (*RfRowReader) (const RfIndex *index, HeapTuple tuple,
-							 RfLeaf *leaf);
-
-/*
- * The column of pg_index that follows one of these vector columns.  They are
- * never NULL, compressed or toasted.
- */
-static const oidvector *
-next_vector(const void *vector)
+/* Leaves of an index, in the order of their indexes' OIDs. */
+typedef struct RfLeafRows
 {
-	return (const oidvector *)
-		((const char *) vector + INTALIGN(VARSIZE(vector)));
-}
+	const RfIndex *index;
+	RfLeaf	   *leaves;
+} RfLeafRows;
 
 /*
  * Reads a row of pg_index: the index's table, and whether the index can be
@@ -82,20 +69,22 @@ next_vector(const void *vector)
  * looked up by number.
  */
 static void
-read_index_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
+read_index_row(void *arg, int i, HeapTuple row)
 {
-	Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
-	const oidvector *collations = next_vector(&form->indkey);
-	const oidvector *opclasses = next_vector(collations);
+	const RfIndex *index = ((const RfLeafRows *) arg)->index;
+	RfLeaf	   *leaf = &((const RfLeafRows *) arg)->leaves[i];
+	Form_pg_index form = (Form_pg_index) GETSTRUCT(row);
+	const oidvector *collations = rf_row_collations(form);
+	const oidvector *opclasses = rf_row_opclasses(form);
 
 	leaf->leaf = form->indrelid;
 	if (!form->indisvalid || !form->indisready || !form->indislive ||
 		form->indnkeyatts != index->ncolumns)
 		return;
-	for (int i = 0; i < index->ncolumns; i++)
+	for (int column = 0; column < index->ncolumns; column++)
 	{
-		if (opclasses->values[i] != index->columns[i].opclass ||
-			collations->values[i] != index->columns[i].collation)
+		if (opclasses->values[column] != index->columns[column].opclass ||
+			collations->values[column] != index->columns[column].collation)
 			return;
 	}
 	leaf->located = true;
@@ -106,9 +95,11 @@ read_index_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
  * permanent is not located.
  */
 static void
-read_class_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
+read_class_row(void *arg, int i, HeapTuple row)
 {
-	Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+	const RfIndex *index = ((const RfLeafRows *) arg)->index;
+	RfLeaf	   *leaf = &((const RfLeafRows *) arg)->leaves[i];
+	Form_pg_class form = (Form_pg_class) GETSTRUCT(row);
 
 	if (form->relkind == RELKIND_INDEX && form->relam == index->am &&
 		form->relpersistence == RELPERSISTENCE_PERMANENT &&
@@ -122,59 +113,6 @@ read_class_row(const RfIndex *index, HeapTuple tuple, RfLeaf *leaf)
 }
 
 /*
- * Reads the rows of a catalog that are about leaves' indexes.  The leaves are
- * in the order of their indexes' OIDs, which are in the catalog's first
- * column.  Returns how many rows were found.
- */
-static int
-read_catalog(Oid catalog, Oid catalog_index, const RfIndex *index,
-			 RfLeaf *leaves, int n, RfRowReader reader)
-{
-	Relation	relation = table_open(catalog, AccessShareLock);
-	Relation	order = index_open(catalog_index, AccessShareLock);
-	int			found = 0;
-	int			i = 0;
-
-	while (i < n)
-	{
-		ScanKeyData keys[2];
-		SysScanDesc scan;
-		HeapTuple	tuple = NULL;
-		int			strangers = 0;
-
-		CHECK_FOR_INTERRUPTS();
-		ScanKeyInit(&keys[0], 1, BTGreaterEqualStrategyNumber, F_OIDGE,
-					ObjectIdGetDatum(leaves[i].index));
-		ScanKeyInit(&keys[1], 1, BTLessEqualStrategyNumber, F_OIDLE,
-					ObjectIdGetDatum(leaves[n - 1].index));
-		scan = systable_beginscan_ordered(relation, order, NULL, 2, keys);
-		while (i < n && strangers < MANY_STRANGERS &&
-			   (tuple = systable_getnext_ordered(scan,
-												 ForwardScanDirection)) != NULL)
-		{
-			Oid			oid = *(Oid *) GETSTRUCT(tuple);
-
-			while (i < n && leaves[i].index < oid)
-				i++;
-			if (i < n && leaves[i].index == oid)
-			{
-				reader(index, tuple, &leaves[i++]);
-				found++;
-				strangers = 0;
-			}
-			else
-				strangers++;
-		}
-		systable_endscan_ordered(scan);
-		if (tuple == NULL)
-			break;
-	}
-	index_close(order, AccessShareLock);
-	table_close(relation, AccessShareLock);
-	return found;
-}
-
-/*
  * Finds tables and files of leaves' indexes in the catalogs.  A leaf is not
  * located if its file is not known.  Its table is InvalidOid if its index has
  * no row any more.
@@ -182,6 +120,13 @@ read_catalog(Oid catalog, Oid catalog_index, const RfIndex *index,
 static void
 read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 {
+	static const RfCatalogOrder of_indexes = {
+		IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid
+	};
+	static const RfCatalogOrder of_relations = {
+		RelationRelationId, ClassOidIndexId, Anum_pg_class_oid
+	};
+	RfLeafRows	rows = {index, leaves};
 	int			found = 0;
 
 	/* Invalidations that come from here on count. */
@@ -190,11 +135,11 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 	if (!IgnoreSystemIndexes &&
 		!ReindexIsProcessingIndex(IndexRelidIndexId) &&
 		!ReindexIsProcessingIndex(ClassOidIndexId))
-		found = read_catalog(IndexRelationId, IndexRelidIndexId, index,
-							 leaves, n, read_index_row);
+		found = rf_catalog_rows(&of_indexes, &leaves->index, sizeof(RfLeaf), n,
+								read_index_row, &rows);
 	if (found > 0 &&
-		read_catalog(RelationRelationId, ClassOidIndexId, index,
-					 leaves, n, read_class_row) < n)
+		rf_catalog_rows(&of_relations, &leaves->index, sizeof(RfLeaf), n,
+						read_class_row, &rows) < n)
 		found = 0;
 	if (found == n)
 		return;

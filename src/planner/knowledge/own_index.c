@@ -22,10 +22,8 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_index.h"
@@ -35,17 +33,14 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "partitioning/partdesc.h"
+#include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
 #include "storage/lmgr.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
-
-/* Reading so many rows of other tables costs as much as a new scan. */
-#define MANY_STRANGERS	16
 
 /*
  * A table has at most so many kinds of them.  Each clause of a query is
@@ -76,6 +71,7 @@ typedef struct RfFound
 typedef struct RfSearch
 {
 	RfTable    *table;
+	const RfMember *members;	/* of whose indexes rows are read */
 	RfOpclasses opclasses;
 	int			n;
 	int			size;
@@ -143,39 +139,21 @@ is_attached(RfTable *table, const RfMember *member, Oid index)
 }
 
 /*
- * The columns of a row of pg_index that are vectors.  None of them is ever NULL or
- * stored in another form.
- */
-static const oidvector *
-row_collations(Form_pg_index form)
-{
-	return (const oidvector *)
-		((const char *) &form->indkey + INTALIGN(VARSIZE(&form->indkey)));
-}
-
-static const oidvector *
-row_opclasses(Form_pg_index form)
-{
-	const oidvector *collations = row_collations(form);
-
-	return (const oidvector *)
-		((const char *) collations + INTALIGN(VARSIZE(collations)));
-}
-
-/*
- * A row of pg_index about a member: adds the index to those found if it is a
- * rangefilter index that can be used and that belongs to the member alone.
+ * Takes a row of pg_index about member number i: adds the index to those found if it
+ * is a rangefilter index that can be used and that belongs to the member alone.
  */
 static void
-look_at_row(RfSearch *search, HeapTuple tuple, const RfMember *member)
+take_row(void *arg, int i, HeapTuple tuple)
 {
+	RfSearch   *search = arg;
+	const RfMember *member = &search->members[i];
 	Form_pg_index form = (Form_pg_index) GETSTRUCT(tuple);
 	Oid			am;
 	RfFound    *found;
 
 	if (!form->indisvalid || !form->indisready || !form->indislive)
 		return;
-	am = known_am(&search->opclasses, row_opclasses(form)->values[0]);
+	am = known_am(&search->opclasses, rf_row_opclasses(form)->values[0]);
 	if (!OidIsValid(am) || is_attached(search->table, member, form->indexrelid))
 		return;
 	if (search->n == search->size)
@@ -219,50 +197,16 @@ compare_found(const void *a, const void *b)
 static void
 search_members(RfSearch *search, const RfMember *members, int n)
 {
-	Relation	relation;
-	Relation	order;
-	int			i = 0;
+	static const RfCatalogOrder of_tables = {
+		IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid
+	};
 
-	if (IgnoreSystemIndexes || ReindexIsProcessingIndex(IndexIndrelidIndexId))
+	if (n == 0 || IgnoreSystemIndexes ||
+		ReindexIsProcessingIndex(IndexIndrelidIndexId))
 		return;
-	relation = table_open(IndexRelationId, AccessShareLock);
-	order = index_open(IndexIndrelidIndexId, AccessShareLock);
-	while (i < n)
-	{
-		ScanKeyData keys[2];
-		SysScanDesc scan;
-		HeapTuple	tuple = NULL;
-		int			strangers = 0;
-
-		CHECK_FOR_INTERRUPTS();
-		ScanKeyInit(&keys[0], Anum_pg_index_indrelid,
-					BTGreaterEqualStrategyNumber, F_OIDGE,
-					ObjectIdGetDatum(members[i].leaf));
-		ScanKeyInit(&keys[1], Anum_pg_index_indrelid,
-					BTLessEqualStrategyNumber, F_OIDLE,
-					ObjectIdGetDatum(members[n - 1].leaf));
-		scan = systable_beginscan_ordered(relation, order, NULL, 2, keys);
-		while (i < n && strangers < MANY_STRANGERS &&
-			   (tuple = systable_getnext_ordered(scan,
-												 ForwardScanDirection)) != NULL)
-		{
-			Oid			oid = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
-
-			while (i < n && members[i].leaf < oid)
-				i++;
-			strangers++;
-			if (i < n && members[i].leaf == oid)
-			{
-				look_at_row(search, tuple, &members[i]);
-				strangers = 0;
-			}
-		}
-		systable_endscan_ordered(scan);
-		if (tuple == NULL)
-			break;
-	}
-	index_close(order, AccessShareLock);
-	table_close(relation, AccessShareLock);
+	search->members = members;
+	(void) rf_catalog_rows(&of_tables, &members->leaf, sizeof(RfMember), n,
+						   take_row, search);
 	if (search->n > 0)
 		qsort(search->found, search->n, sizeof(RfFound), compare_found);
 }
@@ -335,8 +279,8 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 		RfIndexColumn *column = &index->columns[i];
 		AttrNumber	attno = form->indkey.values[i];
 
-		if (!describe_column(column, row_opclasses(form)->values[i],
-							 row_collations(form)->values[i]))
+		if (!describe_column(column, rf_row_opclasses(form)->values[i],
+							 rf_row_collations(form)->values[i]))
 			return false;
 		codecs[i] = column->codec;
 		column->attno = attno != 0 ?
@@ -513,7 +457,7 @@ add_kinds(RfTable *table, const RfSearch *search)
 void
 rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 {
-	RfSearch	search = {table};
+	RfSearch	search = {.table = table};
 
 	/* From here on invalidations count. */
 	table->own_seen = rf_changes();
@@ -532,7 +476,7 @@ rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 static bool
 member_unchanged(RfTable *table, const RfMember *member)
 {
-	RfSearch	search = {table};
+	RfSearch	search = {.table = table};
 	int			i = 0;
 
 	search_members(&search, member, 1);
