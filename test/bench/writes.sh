@@ -95,6 +95,17 @@ skipped()
 	rf_say "${n:-0}"
 }
 
+# Pages that are read to find no such key in one partition: the median of some keys.
+pages()
+{
+	local i
+
+	for i in 1 500000004001 1000000008001 300000002101 700000000101 200000000301; do
+		printf 'EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT count(*) FROM written_0 WHERE k = %s;\n' $i
+	done | PGOPTIONS='-c enable_seqscan=off' rf_psql | awk '/Aggregate/ { whole = 1 }
+		/Buffers: shared/ && whole { whole = 0; gsub(/[a-z]+=/, ""); if (n++) print $3 + $4 }' | rf_median
+}
+
 # Size in MB of the indexes on the key.
 index_mb()
 {
@@ -126,16 +137,16 @@ step()
 	if [ "$rows" = changed ]; then
 		rows=$(rf_psql -c "SELECT count(*) FROM written WHERE n <> 0 OR k IS NULL")
 	fi
-	printf '%s|%s|%s|%s|%s|%s|%s|%s|%s\n' "$TABLE" "$variant" "$name" "$(skipped)" "$during" "$(query_ms "$variant")" \
+	printf '%s|%s|%s|%s|%s|%s|%s|%s|%s|%s\n' "$TABLE" "$variant" "$name" "$(skipped)" "$during" "$(query_ms "$variant")" \
 		"$(awk -v ms="$ms" -v n="$rows" 'BEGIN { print ms * 1000 / n }')" \
 		"$(awk -v a="$before" -v b="$(wal_position)" -v n="$rows" 'BEGIN { print (b - a) / n }')" \
-		"$(index_mb)" >>"$RF_TMP/figures"
+		"$(index_mb)" "$(pages)" >>"$RF_TMP/figures"
 }
 
 # A line of figures without anything written.
 still()
 {
-	printf '%s|%s|%s|%s||%s|||%s\n' "$TABLE" "$1" "$2" "$(skipped)" "$(query_ms "$1")" "$(index_mb)" >>"$RF_TMP/figures"
+	printf '%s|%s|%s|%s||%s|||%s|%s\n' "$TABLE" "$1" "$2" "$(skipped)" "$(query_ms "$1")" "$(index_mb)" "$(pages)" >>"$RF_TMP/figures"
 }
 
 # The table grows by steps of $4, a comma-separated list of percents.
@@ -247,6 +258,8 @@ TEXT
 		table "$spec" 8
 		printf '\nSize of the indexes, MB:\n\n'
 		table "$spec" 9
+		printf '\nPages read to find no such key in one partition, which is asked by itself, with \`enable_seqscan = off\`:\n\n'
+		table "$spec" 10
 		printf '\nRows a second by %s clients into one partition:' "$CLIENTS"
 		awk -F'|' -v table="$spec" '$1 == table { printf("%s %s %.0f", n++ ? "," : "", $2 == "none" ? "no index" : $2, $3) }' "$RF_TMP/hot"
 		printf '.\n'
