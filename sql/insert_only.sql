@@ -42,6 +42,19 @@ $$
 	SELECT s.index, s.delta_keys, has_nulls FROM unnest('{t_k,t_s,t_ks,t_n}'::regclass[]) i, rangefilter_status(i) s
 $$;
 
+-- The first key after CREATE INDEX adds a page, whether it is there, is new, or NULL.
+CREATE TABLE first (key int, k int) PARTITION BY LIST (key);
+CREATE TABLE first_there PARTITION OF first FOR VALUES IN (1);
+CREATE TABLE first_new PARTITION OF first FOR VALUES IN (2);
+CREATE TABLE first_null PARTITION OF first FOR VALUES IN (3);
+INSERT INTO first SELECT p, g * 10 FROM generate_series(1, 3) p, generate_series(1, 1000) g;
+CREATE INDEX first_k ON first USING rangefilter (k);
+SELECT relid, pg_relation_size(relid) FROM pg_partition_tree('first_k') WHERE isleaf;
+INSERT INTO first VALUES (1, 10), (2, 11), (3, NULL);
+SELECT relid, pg_relation_size(relid) FROM pg_partition_tree('first_k') WHERE isleaf;
+DROP TABLE first;
+-- From then on nothing changes.
+INSERT INTO t VALUES (10, 's10', NULL);
 SET ROLE regress_rf_writer;
 SELECT * FROM rangefilter_status('t_k') \gx
 SELECT * FROM rangefilter_index_activity('t_k') \gx

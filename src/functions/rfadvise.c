@@ -295,8 +295,8 @@ estimate_sizes(RfAdvise *advise, const RfSample *sample)
 		bool		exact;
 		double		bits = bits_of_keys(sample, part, &exact);
 
-		/* The metapage and the delta's first page are two. */
-		filters += BLCKSZ * (2 + Max(rint(part->distinct * bits / 8 /
+		/* The metapage is one. */
+		filters += BLCKSZ * (1 + Max(rint(part->distinct * bits / 8 /
 										  RF_PAGE_CONTENT), 1));
 		btrees += btree_bytes(advise, sample, part);
 		all_keys += part->distinct;

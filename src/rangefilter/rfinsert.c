@@ -239,10 +239,7 @@ rf_add_key(Relation index, GenericXLogState *state, RfMetaData *meta,
 	int			ndelta = meta->ndelta;
 
 	if (new->isnull)
-	{
 		meta->flags |= RF_DELTA_NULLS;
-		buffers[0] = rf_delta_reserve(index, state, meta);
-	}
 	else if (!rf_delta_add(index, state, meta, new->kind, &new->key, buffers))
 		return RF_NO_ROOM;
 
@@ -454,7 +451,36 @@ rf_covers_the_same(Relation index, const RfMetaData *a, const RfMetaData *b)
 }
 
 /*
- * Sees to it that the summary does not deny the key, reading and, if need be,
+ * Gives the delta a spare block, for this key or another one, if it has none.  A
+ * covered key needs none.  But then a user who may insert, but not read, would see from
+ * the file's size which key is covered (R6).  The caller has share-locked the
+ * metapage, and finds it so again.  In between anything may have changed.
+ */
+static void
+rf_need_spare(Relation index, Buffer buffer)
+{
+	GenericXLogState *state;
+	RfMetaData *meta;
+	Buffer		spare;
+
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	rf_check_meta(index, buffer);
+	if (!rf_delta_has_spare(rf_page_meta(BufferGetPage(buffer))))
+	{
+		state = GenericXLogStart(index);
+		meta = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0));
+		spare = rf_delta_reserve(index, state, meta);
+		GenericXLogFinish(state);
+		UnlockReleaseBuffer(spare);
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	rf_check_meta(index, buffer);
+}
+
+/*
+ * Makes sure that the summary does not deny the key, reading and, if need be,
  * writing the metapage, which the caller has share-locked.  Leaves it locked,
  * in whatever mode.
  */
@@ -466,6 +492,8 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 	RfCover		cover;
 
 	rf_check_meta(index, buffer);
+	while (!rf_delta_has_spare(meta))
+		rf_need_spare(index, buffer);
 	cover = rf_cover(index, meta, new);
 	if (cover == RF_COVERED)
 		return RF_IS_COVERED;

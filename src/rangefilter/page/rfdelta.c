@@ -593,9 +593,17 @@ rf_delta_drop_pages(RfMetaData *meta, int first, int n)
 }
 
 /*
- * Makes sure that the delta has a page in use or a spare block, so that the
- * next key does not make the file grow.  Otherwise a user who may insert, but not read,
- * would see from the file's size whether the key was there already.  meta is the
+ * Has the delta a page in use or a spare block, so that the next key does not make
+ * the file grow?
+ */
+bool
+rf_delta_has_spare(const RfMetaData *meta)
+{
+	return meta->ndelta > meta->nretired || meta->nspare > 0;
+}
+
+/*
+ * Makes sure that the delta has a page in use or a spare block.  meta is the
  * image of the exclusively locked metapage registered in state.  Returns the
  * new block's buffer, locked and registered, or InvalidBuffer where none was
  * needed; the caller releases it after GenericXLogFinish().
@@ -606,7 +614,7 @@ rf_delta_reserve(Relation index, GenericXLogState *state, RfMetaData *meta)
 	BlockNumber block;
 	Buffer		buffer;
 
-	if (meta->ndelta > meta->nretired || meta->nspare > 0)
+	if (rf_delta_has_spare(meta))
 		return InvalidBuffer;
 	block = rf_extend(index, 1);
 	buffer = ReadBuffer(index, block);

@@ -303,9 +303,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->announced_end = work->end;
 	meta->announced_owner = work->owner;
 
-	/*
-	 * Nobody inserts during a build.  It gets its spare block behind its run.
-	 */
+	/* Not in a build: nobody inserts then. */
 	if (mode != RF_SUMMARIZE_BUILD && work->end > 0)
 		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
@@ -381,7 +379,6 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	GenericXLogState *state = GenericXLogStart(index);
 	Page		page = GenericXLogRegisterBuffer(state, buffer, 0);
 	RfMetaData *meta = rf_page_meta(page);
-	Buffer		reserved = InvalidBuffer;
 
 	if (meta->identity != work->identity ||
 		!(meta->flags & RF_ANNOUNCED) ||
@@ -402,13 +399,7 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 	meta->summarized_at = GetCurrentTimestamp();
 	meta->generation++;
 	rf_move_version(index, meta);
-
-	/* An empty table needs no spare block: its first row is new. */
-	if (work->end > 0)
-		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
-	if (BufferIsValid(reserved))
-		UnlockReleaseBuffer(reserved);
 	UnlockReleaseBuffer(buffer);
 }
 
