@@ -7,6 +7,7 @@
 #	make test-versions [T=suites]	the same on every PostgreSQL that is here (PG_CONFIGS)
 #	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
+#	make bench-plot			test/bench/bench.svg from the tables in RESULTS.md
 #	make filterbench		a program that measures the filters without a server
 #	make bench-filters		its figures, for test/bench/RESULTS.md
 #	make bench-probes		pages and time of one question to an index, likewise
@@ -76,7 +77,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test test-versions stress bench filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test test-versions stress bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -94,7 +95,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test test-versions stress bench $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test test-versions stress bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -111,6 +112,9 @@ stress:
 
 bench:
 	@bash test/bench/bench.sh
+
+bench-plot:
+	@bash test/bench/bench_plot.sh >test/bench/bench.svg
 
 $(filterbench_targets):
 	@$(MAKE) -s -C test/bench filterbench

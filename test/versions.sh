@@ -2,14 +2,14 @@
 #
 # versions.sh: the tests on every PostgreSQL that is here.
 #
-#	test/versions.sh [suite[/name] ...]		test/run with each
+#	test/versions.sh [suite[/name] ...]		test/run with each, and upgrade, if all or it is named
 #	test/versions.sh --compile				compiles with each but the one that test/run takes,
 #											with warnings as errors
 #
 # PG_CONFIGS: the pg_config programs of servers that were installed by hand.  Added are
 # the servers of Debian's packages, /usr/lib/postgresql.  Prints one line for each, and
-# below it what failed.  The exit status is 1 if something failed.  RF_KEEP=1 keeps the
-# logs.
+# below it what failed.  Then one for pg_upgrade from the oldest to the newest of them
+# (upgrade.sh); where PostgreSQL itself cannot do that, from the next one.  The exit status is 1 if something failed.  RF_KEEP=1 keeps the logs.
 #
 # A server without pgTAP, or without PostgreSQL's Perl modules, is tested without the
 # suite that needs it; its line says so.
@@ -59,10 +59,27 @@ missing_suites()
 	[ -e "$(dirname "$("$1" --pgxs)")/../../src/test/perl/PostgreSQL/Test/Cluster.pm" ] || echo tap
 }
 
+# Runs a test whose last line is "N passed, M failed", and prints one line that begins
+# with $1.  What failed goes to standard output, too.
+run_and_tell()
+{
+	local name=$1 log=$RF_TMP/log line started=$SECONDS status=0
+	shift
+
+	rf_run "$@" >"$log" 2>&1 || status=$?
+	line=$(sed -n '/^[0-9]* passed, [0-9]* failed$/h; /^not possible: /h; ${g;s/^$/could not run/;p;}' "$log")
+	rf_say "$name: $line, $((SECONDS - started)) s"
+	if [ "$status" != 0 ] && [ "$status" != 3 ]; then
+		grep '^FAILED' "$log" | sort -u || tail -n 20 "$log"
+	fi
+	[ -z "${RF_KEEP:-}" ] || mv "$log" "$log.${name//[^A-Za-z0-9.]/-}"
+	return "$status"
+}
+
 # Runs suites with one server; all that it can run if none is named.
 test_version()
 {
-	local config=$1 log=$RF_TMP/log line missing started=$SECONDS status=0 suite suites
+	local config=$1 missing name suite suites
 	shift
 
 	missing=$(missing_suites "$config")
@@ -72,16 +89,26 @@ test_version()
 			grep -qx "$suite" <<<"$missing" || suites+=("$suite")
 		done
 	fi
-	rf_run env PG_CONFIG="$config" bash "$RF_ROOT/test/run" "${suites[@]}" >"$log" 2>&1 || status=1
-	line=$(sed -n '/^[0-9]* passed, [0-9]* failed$/h; ${g;s/^$/could not run/;p;}' "$log")
-	line="$(name_of "$config"): $line, $((SECONDS - started)) s"
-	[ "${#suites[@]}" = $# ] || line+=" (without ${missing//$'\n'/ })"
-	rf_say "$line"
-	if [ "$status" != 0 ]; then
-		grep '^FAILED' "$log" | sort -u || tail -n 20 "$log"
-	fi
-	[ -z "${RF_KEEP:-}" ] || mv "$log" "$log.$(name_of "$config" | tr ' ' -)"
-	return "$status"
+	name=$(name_of "$config")
+	[ "${#suites[@]}" = $# ] || name+=" (without ${missing//$'\n'/ })"
+	run_and_tell "$name" env PG_CONFIG="$config" bash "$RF_ROOT/test/run" "${suites[@]}"
+}
+
+# pg_upgrade from the oldest server to the newest.
+test_upgrade()
+{
+	local i status sorted
+
+	mapfile -t sorted < <(for i in "${CONFIGS[@]}"; do
+		printf '%s %s\n' "$("$i" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/')" "$i"
+	done | sort -s -n -u -k 1,1 | cut -d ' ' -f 2-)
+	for ((i = 0; i < ${#sorted[@]} - 1; i++)); do
+		status=0
+		run_and_tell "pg_upgrade from $(name_of "${sorted[i]}") to $(name_of "${sorted[-1]}")" \
+			bash "$RF_ROOT/test/upgrade.sh" "${sorted[i]}" "${sorted[-1]}" || status=$?
+		[ "$status" = 3 ] || return "$status"
+	done
+	rf_say "pg_upgrade: not tested, because no two versions are here between which it is possible"
 }
 
 # Compiles the extension and the test modules with one server.
@@ -107,7 +134,7 @@ compile_version()
 
 main()
 {
-	local config what=test_version tested='' failed=0
+	local config what=test_version tested='' failed=0 upgrade='' word suites=()
 
 	rf_init
 	if [ "${1:-}" = --compile ]; then
@@ -117,11 +144,23 @@ main()
 		rf_choose_user
 		rf_copy_source
 		tested=$PG_CONFIG
+	elif [ $# = 0 ]; then
+		upgrade=1
 	fi
-	find_servers
-	for config in "${CONFIGS[@]}"; do
-		[ "$config" = "$tested" ] || "$what" "$config" "$@" || failed=1
+	for word in "$@"; do
+		if [ "$word" = upgrade ]; then
+			upgrade=1
+		else
+			suites+=("$word")
+		fi
 	done
+	find_servers
+	if [ $# = 0 ] || [ "${#suites[@]}" -gt 0 ]; then
+		for config in "${CONFIGS[@]}"; do
+			[ "$config" = "$tested" ] || "$what" "$config" "${suites[@]}" || failed=1
+		done
+	fi
+	[ -z "$upgrade" ] || test_upgrade || failed=1
 	[ -n "$tested" ] || [ "${#CONFIGS[@]}" -gt 0 ] ||
 		rf_die "no PostgreSQL found: set PG_CONFIGS"
 	return "$failed"

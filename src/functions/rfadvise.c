@@ -190,6 +190,7 @@ describe_column(RfAdvise *advise, const char *column)
 				 errmsg("column \"%s\" of table \"%s\" does not exist",
 						column, RelationGetRelationName(table))));
 	require_select(table, attno);
+	rf_mention_shards(table);
 
 	attribute = TupleDescAttr(RelationGetDescr(table), attno - 1);
 	type = getBaseType(attribute->atttypid);

@@ -108,7 +108,8 @@ rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 
 /*
  * The leaf indexes of an index: itself, or all indexes with storage below a
- * partitioned one.  Checks that it is a rangefilter index.
+ * partitioned one.  Checks that it is a rangefilter index, and tells the user
+ * if the table's rows are elsewhere.
  */
 List *
 rf_leaf_indexes(Oid index_oid)
@@ -121,6 +122,7 @@ rf_leaf_indexes(Oid index_oid)
 
 	rf_open_index(index_oid, AccessShareLock, &open);
 	partitioned = open.index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
+	rf_mention_shards(open.heap);
 	rf_close_index(&open, false);
 	if (!partitioned)
 		return list_make1_oid(index_oid);

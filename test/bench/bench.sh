@@ -5,7 +5,8 @@
 #
 # A table of random 64-bit ids in partitions by day, so that every partition
 # spans the whole range of ids and only one holds the id asked for.  Writes the
-# table of test/bench/RESULTS.md when run at full size.
+# table of test/bench/RESULTS.md when run at full size, and plots what is there then
+# (bench.svg; make bench-plot does it after a change by hand).
 #
 # Environment, with defaults:
 #	BENCH_PARTITIONS="100 1000"	one table each
@@ -77,10 +78,14 @@ write_scripts()
 		awk 'BEGIN { printf("\\set id case") } { printf(" when :i = %d then %s", NR, $1) }
 			 END { print " end" }' "$RF_TMP/ids"
 	} >"$RF_TMP/choose"
-	for condition in 'point:id = :id' "range:id BETWEEN :id AND :hi"; do
+	for condition in 'point:id = :id' "range:id BETWEEN :id AND :hi" 'pruned:id = :id AND day = :day'; do
 		{
 			cat "$RF_TMP/choose"
-			printf '\\set hi :id + %d\n' "$WIDTH"
+			case $condition in
+				range:*) printf '\\set hi :id + %d\n' "$WIDTH" ;;
+				pruned:*) printf '\\set day (2 * :i - 1) * %d / %d / %d\n' \
+					$(($1 * ROWS)) $((2 * SAMPLES)) "$ROWS" ;;
+			esac
 			printf 'SELECT * FROM bench WHERE %s;\n' "${condition#*:}"
 		} >"$RF_TMP/${condition%%:*}.sql"
 	done
@@ -167,6 +172,7 @@ measure_variant()
 	FIGURE[busy:$variant]=$(busy_ms)
 	FIGURE[prepared:$variant]=$(pgbench_ms point prepared)
 	FIGURE[range:$variant]=$(pgbench_ms range simple)
+	FIGURE[pruned:$variant]=$(pgbench_ms pruned simple)
 	# A nested loop is compared with a nested loop, where there is an index for it.
 	FIGURE[loop:$variant]=0
 	case $variant in
@@ -282,6 +288,7 @@ report()
 	line busy "the same, another session committing $COMMITS times a second, ms"
 	line prepared "\`id = \$1\`, prepared, ms"
 	line range "\`id BETWEEN x AND y\`, simple protocol, ms"
+	line pruned "\`id = x AND day = d\` (with the partition key), simple protocol, ms"
 	line loop "nested loop, $OUTER outer rows, prepared, work_mem = 64MB, ms"
 	line connect 'first query of a connection, ms'
 	line floor 'the same with the partition key, ms'
@@ -326,6 +333,7 @@ write_results()
 	[ -e "$RESULTS" ] || : >"$RESULTS"
 	sed -n '/^<!-- .*: written by/,/^<!-- end of/p' "$RESULTS" >"$RF_TMP/kept"
 	cat "$RF_TMP/report" "$RF_TMP/kept" >"$RESULTS"
+	bash "$RF_ROOT/test/bench/bench_plot.sh" "$RESULTS" >"${RESULTS%/*}/bench.svg"
 }
 
 main()

@@ -139,7 +139,7 @@ main()
 	machine >"$RF_TMP/machine"
 	awk -f "$BENCH/filters_report.awk" -v machine="$RF_TMP/machine" \
 		-v queries="$QUERIES" "$BENCH/reference.csv" "$CSV" >"$RF_TMP/section"
-	awk -f "$BENCH/filters_plot.awk" "$BENCH/reference.csv" "$CSV" >"$RF_TMP/plot"
+	awk -f "$BENCH/filters_plot.awk" "$BENCH/published.csv" "$BENCH/reference.csv" "$CSV" >"$RF_TMP/plot"
 	cat "$RF_TMP/section"
 	rf_choose_results "$KEYS $QUERIES" "10000000 1000000"
 	if [ -n "$RESULTS" ]; then

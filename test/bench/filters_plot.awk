@@ -1,8 +1,9 @@
 # filters_plot.awk: an SVG plot of false positives against bits per key.
 #
-#	awk -f filters_plot.awk reference.csv figures.csv
+#	awk -f filters_plot.awk published.csv reference.csv figures.csv
 #
 # The way up is logarithmic, from 1 down to 1e-6; what is below lies on the axis.
+# Diamonds are what the papers' own programs did for us, squares what the papers say.
 
 BEGIN {
 	FS = ","
@@ -19,6 +20,16 @@ BEGIN {
 }
 
 /^#/ { next }
+
+FILENAME ~ /published/ {
+	npublished++
+	published_set[npublished] = $1
+	published_questions[npublished] = $2
+	published_filter[npublished] = $3
+	published_x[npublished] = $5
+	published_y[npublished] = $6
+	next
+}
 
 FILENAME ~ /reference/ {
 	if ($2 == "range" && $6 > 0) {
@@ -68,6 +79,13 @@ function diamond(px, py, stroke)
 {
 	printf("<path d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\" fill=\"none\" stroke=\"%s\"/>\n",
 		   px, py - 5, stroke)
+}
+
+# A square for a figure that a paper gives.
+function square(px, py, stroke)
+{
+	printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n",
+		   px - 4, py - 4, stroke)
 }
 
 function axes(	i, bits)
@@ -122,5 +140,14 @@ END {
 	row++
 	diamond(left + width + 32, top + 20 * row, "#444")
 	label(left + width + 52, top + 20 * row + 4, "start", "#222", "papers' own programs")
+	for (i = 1; i <= npublished; i++) {
+		stroke = shade[published_set[i], published_filter[i]]
+		square(at_x(published_x[i]), at_y(published_y[i]), stroke)
+		if (published_questions[i] == "point")
+			label(at_x(published_x[i]) + 8, at_y(published_y[i]) - 6, "start", stroke, "points")
+	}
+	row++
+	square(left + width + 32, top + 20 * row, "#444")
+	label(left + width + 52, top + 20 * row + 4, "start", "#222", "published in the papers")
 	print "</svg>"
 }

@@ -11,7 +11,7 @@ BEGIN {
 	split("#777777,#b5451f,#1f5fa8,#2f7d32,#7a4aa0,#a08000", color, ",")
 }
 
-$1 == "title" || $1 == "x" || $1 == "y" { text[$1] = $2; next }
+$1 == "title" || $1 == "x" || $1 == "y" { text[$1] = substr($0, length($1) + 2); next }
 
 $1 == "point" && $3 > 0 && $4 > 0 {
 	if (!($2 in n))
@@ -98,7 +98,7 @@ END {
 	if (x_high == x_low) x_high++
 	if (y_high == y_low) y_high++
 	printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n",
-		left + width + 150, top + height + 56)
+		left + width + 190, top + height + 56)
 	printf("<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n")
 	label(left, 22, "start", "#222", text["title"])
 	axes()

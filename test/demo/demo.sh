@@ -2,6 +2,7 @@
 #
 # demo.sh: range filters at work on real data, for people who have never heard
 # of them.  Everything happens on a server of its own that goes away afterwards.
+# At the end a picture of the times.
 #
 # Environment: PG_CONFIG; DEMO_PSQL=1 opens psql on the demo's server at the end.
 
@@ -68,6 +69,45 @@ measure()
 size_kb()
 {
 	rf_psql -c "SELECT round(sum(pg_relation_size(relid)) / 1024.0) FROM pg_partition_tree('$1') WHERE isleaf"
+}
+
+# A bar for each of the times, the longest of them $1 ms, to scale.  As a bar has at
+# least one character, the shortest may be too long; the line below says so.
+bars()
+{
+	local width=50 variant
+
+	for variant in 'none:no index' btree:btree filter:rangefilter; do
+		awk -v name="${variant#*:}" -v ms="${MS[${variant%%:*}.plane]}" -v longest="$1" -v width=$width 'BEGIN {
+			n = int(ms / longest * width + 0.5)
+			bar = sprintf("%" width "s", "")
+			gsub(/ /, "#", bar)
+			bar = substr(bar, 1, n > 1 ? n : 1)
+			printf("  %-12s %-*s %8s ms\n", name, width, bar, ms)
+		}'
+	done
+	printf '\n  One # stands for %s ms; a time that is shorter gets one, too.\n' "$(rf_ratio "$1" $width)"
+}
+
+# What make bench measured with more partitions.
+more_partitions()
+{
+	awk -f "$RF_ROOT/test/bench/figures.awk" "$RF_ROOT/test/bench/RESULTS.md" |
+		awk -F '\t' '
+			function thousands(n) { return n < 1000 ? n : sprintf("%d,%03d", n / 1000, n % 1000) }
+			$3 == "`id = x`, simple protocol, ms" && $1 >= 1000 {
+				if (!($1 in rows)) order[++count] = $1
+				rows[$1] = $2
+				ms[$1, $4] = $5
+			}
+			END {
+				printf("  %-32s %10s %13s\n", "", "btree", "rangefilter")
+				for (i = 1; i <= count; i++) {
+					n = order[i]
+					printf("  %-32s %7s ms %10s ms\n", thousands(n) " partitions of " thousands(rows[n]) " rows",
+						ms[n, "btree"], ms[n, "rangefilter"])
+				}
+			}'
 }
 
 create_table()
@@ -199,6 +239,15 @@ TEXT
   make bench                  1,000 partitions, against no index, BRIN and btree
   README.md                   what it can do, and what it cannot
 TEXT
+	heading "The picture: all flights of one plane, 365 partitions"
+	bars "$(printf '%s\n' "${MS[none.plane]}" "${MS[btree.plane]}" "${MS[filter.plane]}" | sort -g | tail -n 1)"
+	cat <<'TEXT'
+
+With more partitions the difference grows. Measured with make bench (one row by
+a random id, on another machine; test/bench/RESULTS.md has the details):
+
+TEXT
+	more_partitions
 	if [ -n "${DEMO_PSQL:-}" ]; then
 		printf '\n'
 		"${RF_AS[@]}" "$RF_BIN/psql" -X || true

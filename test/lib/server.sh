@@ -11,7 +11,8 @@
 #	rf_seed					prints the seed of the random tests
 #	rf_make args			make in RF_SRC, against that PostgreSQL
 #	rf_install_extension	builds and installs the extension
-#	rf_start_server name [setting=value ...]	a server; sets PGHOST and so on
+#	rf_start_server name [setting=value ...]	a server; sets PGHOST and so on.
+#							RF_INITDB: options of initdb
 #	rf_stop_server name
 #
 # shellcheck shell=bash
@@ -90,8 +91,9 @@ rf_start_server()
 	shift
 
 	rf_run mkdir -p "$RF_TMP/$name/socket"
+	# shellcheck disable=SC2086 # a list of words
 	rf_run "$RF_BIN/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 \
-		--no-sync >"$RF_TMP/$name/initdb.log" || {
+		--no-sync ${RF_INITDB:-} >"$RF_TMP/$name/initdb.log" || {
 		cat "$RF_TMP/$name/initdb.log" >&2
 		rf_die "initdb failed"
 	}

@@ -52,6 +52,41 @@ sub blocks
 	return @blocks;
 }
 
+# Links from a document to files that are not there, and to headings that are not.
+sub dead_links
+{
+	my ($document) = @_;
+	my $text = slurp_file("$root/$document");
+	my @dead;
+
+	while ($text =~ /\]\(([^)\s]+)\)/g)
+	{
+		my $link = $1;
+		my ($file, $heading) = split /#/, $link;
+		my $path = $file eq '' ? $document : $document =~ m{^(.*/)} ? "$1$file" : $file;
+
+		next if $link =~ /^https?:/;
+		if (!-e "$root/$path")
+		{
+			push @dead, $link;
+		}
+		elsif (defined $heading)
+		{
+			# As GitHub makes anchors of headings.
+			my @anchors = map { tr/ /-/r } map { s/[^a-z0-9 _-]//gr } map { lc } slurp_file("$root/$path") =~ /^#+ (.*)$/mg;
+
+			push @dead, $link unless grep { $_ eq $heading } @anchors;
+		}
+	}
+	return @dead;
+}
+
+foreach my $document ('README.md', 'ARCHITECTURE.md', 'test/README.md', 'test/bench/RESULTS.md',
+	map { s{^\Q$root\E/}{}r } glob("$root/docs/*.md $root/src/*/README.md $root/src/*/*/README.md"))
+{
+	is(join(' ', dead_links($document)), '', "$document: no dead links");
+}
+
 # Runs them all.
 my %output;
 
@@ -73,11 +108,29 @@ sub run_document
 }
 
 cmp_ok(run_document('README.md'), '>=', 2, 'README.md has SQL');
-foreach my $document (map { "docs/$_.md" } qw(skipping joins options monitoring wormhole performance operations))
+
+# Citus' functions run a command on each shard.  Here the table is the only one.
+$node->safe_psql('mydb', q{
+CREATE FUNCTION run_command_on_placements(t regclass, command text,
+	OUT nodename text, OUT nodeport int, OUT shardid bigint, OUT success bool, OUT result text)
+RETURNS SETOF record LANGUAGE plpgsql AS $$
+BEGIN
+	nodename := 'localhost'; nodeport := 5432; shardid := 1; success := true;
+	EXECUTE format(command, t) INTO result;
+	RETURN NEXT;
+END $$;
+CREATE FUNCTION run_command_on_shards(t regclass, command text,
+	OUT shardid bigint, OUT success bool, OUT result text)
+RETURNS SETOF record LANGUAGE sql AS
+$$ SELECT shardid, success, result FROM run_command_on_placements(t, command) $$;
+});
+
+foreach my $document (map { "docs/$_.md" } qw(skipping joins options monitoring wormhole performance scaling-out operations))
 {
 	# The last block of operations.md removes the extension.
 	run_document($document);
 }
+like($output{'docs/scaling-out.md'}, qr/^1\|6\|4000\|.*\|f\n0\n/m, 'shards: all partitions and rows, and no such value');
 like($output{'docs/operations.md'}, qr/^6\|4000\|.*\|f$/m, 'an index on each partition, with all rows');
 is($node->safe_psql('mydb', q{SELECT count(*) FROM pg_extension WHERE extname = 'rangefilter'}), 0, 'removed');
 
