@@ -92,6 +92,10 @@ write_scripts()
 	FIRST_ID=$(head -n 1 "$RF_TMP/ids")
 	FIRST_DAY=$(($1 / (2 * SAMPLES)))
 	echo 'UPDATE other SET n = n + 1;' >"$RF_TMP/other.sql"
+	{
+		printf '\\set day random(0, %d)\n' $(($1 - 1))
+		echo 'INSERT INTO bench VALUES (:day, hashint8extended((1e15 * random())::bigint, 2));'
+	} >"$RF_TMP/insert.sql"
 
 	# The outer side of a join: as many ids from all over the table.
 	rf_psql -c 'DROP TABLE IF EXISTS outer_ids' \
@@ -129,18 +133,20 @@ pgbench_ms()
 	done | rf_median
 }
 
-# The latency of the point query by the simple protocol while another session
-# commits $COMMITS times a second.
+# The latency of the point query by the simple protocol while another session runs
+# script $1 $COMMITS times a second: "other" changes another table, "insert" adds rows to
+# partitions of this one at random.
 busy_ms()
 {
 	local writer
 
 	rf_psql -c 'DROP TABLE IF EXISTS other' -c 'CREATE TABLE other AS SELECT 0 n' 2>/dev/null
 	rf_run "$RF_BIN/pgbench" -n -T $((RUN_SECONDS * REPEAT + 10)) -R "$COMMITS" \
-		-f "$RF_TMP/other.sql" postgres >/dev/null 2>&1 &
+		-f "$RF_TMP/$1.sql" postgres >/dev/null 2>&1 &
 	writer=$!
 	pgbench_ms point simple
-	rf_psql -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'UPDATE other%'" >/dev/null
+	rf_psql -c "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+		WHERE query LIKE 'UPDATE other%' OR query LIKE 'INSERT INTO bench%'" >/dev/null
 	wait "$writer" || true
 }
 
@@ -169,7 +175,7 @@ measure_variant()
 	rf_psql -c 'VACUUM bench' -c CHECKPOINT
 	check_answers "$variant"
 	FIGURE[simple:$variant]=$(pgbench_ms point simple)
-	FIGURE[busy:$variant]=$(busy_ms)
+	FIGURE[busy:$variant]=$(busy_ms other)
 	FIGURE[prepared:$variant]=$(pgbench_ms point prepared)
 	FIGURE[range:$variant]=$(pgbench_ms range simple)
 	FIGURE[pruned:$variant]=$(pgbench_ms pruned simple)
@@ -186,6 +192,8 @@ measure_variant()
 		-c 'SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()' -c COMMIT | tail -n 1)
 	FIGURE[memory:$variant]=$(rf_psql -c "EXPLAIN $query" \
 		-c 'SELECT sum(total_bytes) FROM pg_backend_memory_contexts' | tail -n 1)
+	# The rows that it adds stay: they are few.
+	FIGURE[writes:$variant]=$(busy_ms insert)
 	if [ "$variant" = rangefilter ] || [ "$variant" = both ]; then
 		rf_psql -c "EXPLAIN $query" >"$RF_TMP/explain"
 		SKIPPED=$(sed -n 's/^ *\(Partitions Skipped: .*\)/\1/p' "$RF_TMP/explain" | head -n 1)
@@ -286,6 +294,7 @@ report()
 	printf '\n'
 	line simple "\`id = x\`, simple protocol, ms"
 	line busy "the same, another session committing $COMMITS times a second, ms"
+	line writes "the same, another session inserting into its partitions $COMMITS times a second, ms"
 	line prepared "\`id = \$1\`, prepared, ms"
 	line range "\`id BETWEEN x AND y\`, simple protocol, ms"
 	line pruned "\`id = x AND day = d\` (with the partition key), simple protocol, ms"
