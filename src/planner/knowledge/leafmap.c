@@ -331,10 +331,15 @@ rf_leaf_is_located(RfLeaf *leaf)
 /*
  * Remembers the file of an open index that was found usable.  The index was
  * opened after rf_changes() returned when.
+ *
+ * A cached metapage of another file is not true any more.  The change counter does not
+ * tell: rolling back a transaction that has rebuilt the index does not move it.
  */
 void
 rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when)
 {
+	if (!RF_SAME_RELFILE(leaf->locator, RF_RELFILE(index)))
+		leaf->validity = 0;
 	leaf->located = RelationIsPermanent(index);
 	leaf->locator = RF_RELFILE(index);
 	leaf->located_at = when;
