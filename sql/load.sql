@@ -4,12 +4,16 @@
 CREATE SCHEMA rf_load;
 SET search_path = rf_load, public;
 \pset format unaligned
--- the functions of indexes run as the table's owner when one is summarized
 CREATE ROLE regress_load_owner;
+CREATE ROLE regress_load_user;
+GRANT USAGE ON SCHEMA rf_load TO regress_load_owner, regress_load_user;
+-- the functions of indexes run once more when one is summarized
+CREATE SEQUENCE calls;
+GRANT ALL ON calls TO regress_load_owner;
 CREATE FUNCTION key(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
 $$
 BEGIN
-	IF k = -1 AND current_user = 'regress_load_owner' THEN
+	IF k = -1 AND nextval('rf_load.calls') > 1 THEN
 		RAISE 'the load''s end fails';
 	END IF;
 	RETURN k;
@@ -67,17 +71,46 @@ INSERT INTO t1 SELECT 1, g FROM generate_series(32001, 32300) g;
 SELECT tail_open FROM state('t1_k_idx');
 
 -- An error at its end is none of the load's.
-CREATE TABLE failing (k int);
+CREATE TABLE failing (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX failing_k ON failing USING rangefilter (rf_load.key(k));
 ALTER TABLE failing OWNER TO regress_load_owner;
-GRANT USAGE ON SCHEMA rf_load TO regress_load_owner;
+SET ROLE regress_load_owner;
 INSERT INTO failing SELECT g FROM generate_series(-1, 500) g;
 SELECT tail_open FROM state('failing_k');
-SELECT count(*), min(k) FROM failing;
+SELECT count(*), min(k), (SELECT last_value FROM pg_sequences WHERE sequencename = 'calls') AS calls FROM failing;
 DELETE FROM failing WHERE k = -1;
 VACUUM failing;
 INSERT INTO failing SELECT g FROM generate_series(501, 1000) g;
 SELECT tail_open FROM state('failing_k');
+RESET ROLE;
+
+-- What the table's owner may is none of another user's business: functions that run as
+-- the owner would find what this user has put in their way.
+CREATE FUNCTION helper(k int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT k';
+CREATE FUNCTION careless(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN helper(k); END';
+CREATE TABLE owned (k int, l int) WITH (autovacuum_enabled = off);
+CREATE INDEX owned_expression ON owned USING rangefilter (careless(k));
+CREATE INDEX owned_partial ON owned USING rangefilter (l) WHERE careless(k) > 0;
+CREATE INDEX owned_l ON owned USING rangefilter (l);
+ALTER TABLE owned OWNER TO regress_load_owner;
+GRANT INSERT ON owned TO regress_load_user;
+CREATE SCHEMA regress_load_user AUTHORIZATION regress_load_user;
+SET ROLE regress_load_user;
+GRANT USAGE ON SCHEMA regress_load_user TO PUBLIC;
+CREATE FUNCTION regress_load_user.helper(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$
+BEGIN
+	IF current_user <> 'regress_load_user' AND k = 7 THEN
+		RAISE WARNING 'runs as %', current_user;
+	END IF;
+	RETURN k;
+END
+$$;
+SET search_path = regress_load_user;
+INSERT INTO rf_load.owned SELECT g, g FROM generate_series(1, 3000) g;
+RESET ROLE;
+SET search_path = rf_load, public;
+SELECT i, tail_open FROM unnest('{owned_expression,owned_partial,owned_l}'::regclass[]) i, state(i);
 
 -- Indexes that come and go meanwhile, and temporary ones.
 BEGIN;
@@ -97,25 +130,29 @@ INSERT INTO temporary SELECT g FROM generate_series(1, 1000) g;
 SELECT count(*) FROM temporary;
 
 -- Functions of an index leave nothing behind, and a cancel no broken transaction.
+CREATE FUNCTION cancel_itself() RETURNS bool SECURITY DEFINER LANGUAGE sql AS 'SELECT pg_cancel_backend(pg_backend_pid())';
 CREATE FUNCTION evil(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
 $$
 DECLARE
 	c refcursor;
 BEGIN
-	IF k <> 7 OR current_user <> 'regress_load_owner' THEN
+	IF k % 3000 <> 7 OR nextval('rf_load.calls') % 2 = 1 THEN
 		RETURN k;
 	ELSIF current_setting('test.evil', true) = 'portal' THEN
 		OPEN c FOR SELECT relname FROM pg_class;
 		MOVE NEXT FROM c;
 	ELSIF current_setting('test.evil', true) = 'cancel' THEN
-		PERFORM 1 / (pg_cancel_backend(pg_backend_pid())::int - 1);
+		PERFORM rf_load.cancel_itself();
+		PERFORM pg_sleep(0.01);
 	END IF;
 	RETURN k;
 END
 $$;
-CREATE TABLE evil (k int);
+CREATE TABLE evil (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX evil_k ON evil USING rangefilter (rf_load.evil(k));
 ALTER TABLE evil OWNER TO regress_load_owner;
+SET ROLE regress_load_owner;
+SELECT setval('calls', 2) > 0 AS even;
 SET test.evil = 'portal';
 INSERT INTO evil SELECT g FROM generate_series(1, 3000) g;
 SELECT count(*) FROM pg_cursors;
@@ -124,6 +161,24 @@ SET test.evil = 'cancel';
 INSERT INTO evil SELECT g FROM generate_series(3001, 6000) g;
 SELECT 'the session works' AS is;
 SELECT count(*), (SELECT tail_open FROM state('evil_k')) FROM evil;
+RESET ROLE;
+
+-- Triggers that COMMIT has waited for leave it to the worker.
+CREATE TABLE late (n int);
+CREATE FUNCTION load_late() RETURNS trigger LANGUAGE plpgsql AS
+$$
+BEGIN
+	INSERT INTO rf_load.t1 SELECT 1, g FROM generate_series(NEW.n, NEW.n + 600) g;
+	RETURN NULL;
+END
+$$;
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION load_late();
+BEGIN;
+INSERT INTO late VALUES (38000);
+COMMIT;
+SELECT tail_open FROM state('t1_k_idx');
+INSERT INTO late VALUES (39000);
+SELECT tail_open FROM state('t1_k_idx');
 
 -- Not where nobody wants it.
 ALTER INDEX t1_k_idx SET (autosummarize = off);
@@ -139,5 +194,5 @@ SELECT tail_open FROM state('t1_k_idx');
 
 SELECT rangefilter_verify('t_k') > 0 AS verified;
 SET client_min_messages = warning;
-DROP SCHEMA rf_load CASCADE;
-DROP ROLE regress_load_owner;
+DROP SCHEMA rf_load, regress_load_user CASCADE;
+DROP ROLE regress_load_owner, regress_load_user;

@@ -90,10 +90,12 @@ extern void rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *),
 /*
  * Summarizes an index as its table's owner, if that is due and the index option
  * autosummarize is on.  Calls report, if there is one, before it begins.  Waits for no
- * lock: returns false where it would have to.  Holds ShareUpdateExclusiveLock on table
+ * lock: returns false where it would have to.  False also in a user's session that the
+ * index's functions must not be called in.  Holds ShareUpdateExclusiveLock on table
  * and index meanwhile.  Inside a transaction, with a snapshot.
  */
-extern bool rf_maintain(Oid index_oid, void (*report) (Relation index));
+extern bool rf_maintain(Oid index_oid, bool user_session,
+						void (*report) (Relation index));
 
 /* rfrecheck.c */
 

@@ -10,8 +10,10 @@
  * summarize like any other.  Its heap scan sees the rows of transactions in progress,
  * and so those of its own.
  *
- * COMMIT and PREPARE TRANSACTION of a transaction block do not close tails: core allows
- * no subtransaction to be rolled back there.  The background worker is asked to.
+ * COMMIT and PREPARE TRANSACTION of a transaction block do not close tails, nor do deferred
+ * triggers there: core allows no subtransaction to be rolled back.  The background
+ * worker is asked to.  It is also asked where the index has functions and the user is not
+ * the table's owner (rf_maintain()).
  *
  * An error ends the summarizing, which is a subtransaction, and neither the statement
  * nor the commit.  The tail stays open then, which is always correct.
@@ -25,6 +27,7 @@
 #include "nodes/pg_list.h"
 #include "rangefilter/rangefilter.h"
 #include "request/request.h"
+#include "utils/fmgroids.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -59,8 +62,8 @@ rf_log_failure(Oid index, const ErrorData * error)
 }
 
 /*
- * Summarizes the index of a load.  Where that fails, or the table is locked by somebody
- * else, the background worker is asked to.  False if it was cancelled.
+ * Summarizes the index of a load.  Where that fails or cannot be done here, the background
+ * worker is asked to.  False if it was cancelled.
  *
  * The subtransaction is rolled back also if all went well.  That undoes nothing of the
  * summary, and all that functions of the index may have left behind: an open portal
@@ -79,7 +82,7 @@ rf_summarize_load(Oid index)
 	PG_TRY();
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());
-		done = rf_maintain(index, NULL);
+		done = rf_maintain(index, true, NULL);
 		PopActiveSnapshot();
 	}
 	PG_CATCH();
@@ -118,12 +121,23 @@ rf_leave_loads(void)
 }
 
 /*
- * See rangefilter.h.
+ * Can a trigger of a transaction block be running that was deferred to its COMMIT?
+ * Nothing tells those from other triggers.
+ */
+static bool
+rf_may_be_deferred(void)
+{
+	return IsTransactionBlock() &&
+		DatumGetInt32(OidFunctionCall0(F_PG_TRIGGER_DEPTH)) > 0;
+}
+
+/*
+ * See rangefilter.h.  What is left here is left to the worker when the transaction ends.
  */
 void
 rf_load_end(Oid index)
 {
-	if (!list_member_oid(rf_loads, index))
+	if (!list_member_oid(rf_loads, index) || rf_may_be_deferred())
 		return;
 	rf_loads = list_delete_oid(rf_loads, index);
 	if (!rf_summarize_load(index))

@@ -9,8 +9,10 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/index.h"
+#include "catalog/pg_index.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "rangefilter/page/options.h"
@@ -106,6 +108,21 @@ rf_is_due(Relation index)
 	return result;
 }
 
+/*
+ * May a user's session summarize the index?  Its functions would run as the table's
+ * owner, on all rows, where the user has chosen search_path, settings and temporary
+ * tables.  So only the owner's may, where there are any.
+ */
+static bool
+rf_trusts_session(const RfOpenIndex *open)
+{
+	HeapTuple	row = open->index->rd_indextuple;
+
+	return GetUserId() == open->heap->rd_rel->relowner ||
+		(heap_attisnull(row, Anum_pg_index_indexprs, NULL) &&
+		 heap_attisnull(row, Anum_pg_index_indpred, NULL));
+}
+
 static void
 rf_maintain_work(RfOpenIndex *open, void *arg)
 {
@@ -117,12 +134,17 @@ rf_maintain_work(RfOpenIndex *open, void *arg)
  * See rangefilter.h.
  */
 bool
-rf_maintain(Oid index_oid, void (*report) (Relation index))
+rf_maintain(Oid index_oid, bool user_session, void (*report) (Relation index))
 {
 	RfOpenIndex open;
 
 	if (!rf_try_lock(index_oid, &open))
 		return false;
+	if (user_session && !rf_trusts_session(&open))
+	{
+		rf_close_index(&open, false);
+		return false;
+	}
 	if (rf_is_due(open.index))
 	{
 		if (report != NULL)

@@ -144,7 +144,7 @@ summarize_safely(Oid index_oid)
 	{
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
-		outcome = rf_maintain(index_oid, report) ? DONE : BUSY;
+		outcome = rf_maintain(index_oid, false, report) ? DONE : BUSY;
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
