@@ -3,8 +3,8 @@
  * rfbuild.c
  *	  CREATE INDEX and REINDEX.
  *
- * A build is an empty metapage and a summarize of the whole heap.  While an
- * index is built nobody inserts into it.  A plain build locks writers out.  A
+ * A build is an empty metapage, which says nothing, and a summarize of the whole heap.
+ * While an index is built nobody inserts into it.  A plain build locks writers out.  A
  * concurrent build is not ready for inserts; core inserts the rows that came
  * meanwhile when it validates the index, whether they are covered or not.
  *
@@ -98,15 +98,18 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
 	rf_check_definition(heap, index, index_info);
-	rf_write_empty(index, flags);
 	if (flags & RF_NOT_HEAP)
 	{
+		rf_write_empty(index, flags);
 		rf_notice_not_heap(heap, index);
 
 		/* Nobody has counted the table's rows: their number stays. */
 		result->heap_tuples = -1;
 		return result;
 	}
+
+	/* Functions of the index may query the table meanwhile. */
+	rf_write_empty(index, flags | RF_TAIL_OPEN);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SCAN);
 	rf_summarize(heap, index, index_info, RF_SUMMARIZE_BUILD, -1,
 				 &result->heap_tuples);
