@@ -172,13 +172,16 @@ rf_forget_cached_metas(RfTable *table)
 
 /*
  * Throws away cached metapages of other tables until there is room for one
- * more, or no other table has any.
+ * more, or no other table has any.  Does nothing in a planning that is nested in
+ * another one, or in the check of a guard: those may be using other tables' matrices.
  */
 void
 rf_make_room(const RfTable *table)
 {
 	RfTable    *victim;
 
+	if (rf_guard_checking || rf_planning->outer != NULL)
+		return;
 	while (rf_cache_used + ENOUGH > rf_cache_limit() &&
 		   (victim = rf_least_asked_table(table)) != NULL)
 		rf_forget_cached_metas(victim);

@@ -21,6 +21,11 @@ bool		rf_suppress_skips = false;
 bool		rf_suppress_cached_probes = false;
 
 /*
+ * A guard is being checked, which uses entries of tables.
+ */
+bool		rf_guard_checking = false;
+
+/*
  * Is this part of the planning that rf_planning describes?  Not if somebody
  * called standard_planner() past our planner_hook.  Not if a hook below ours
  * plans in a memory context of its own either: what we remember is needed

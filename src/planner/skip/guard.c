@@ -35,8 +35,6 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-bool		rf_guard_checking = false;
-
 const CustomScanMethods rf_guard_methods = {
 	.CustomName = "Range Filter",
 	.CreateCustomScanState = rf_create_guard_state

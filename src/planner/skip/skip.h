@@ -58,7 +58,6 @@ extern const CustomScanMethods rf_guard_methods;
 extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_read_guard(const CustomScan *scan, RfGuard *guard);
 extern bool rf_find_guard(const PlannedStmt *stmt, RfGuard *guard);
-extern bool rf_guard_checking;	/* a check is using entries of tables */
 extern bool rf_guard_holds(const RfGuard *guard, Snapshot snapshot);
 extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
 extern void rf_invalidate_plans(uint32 hash);
