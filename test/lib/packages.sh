@@ -2,6 +2,7 @@
 # installing what is missing where the system is Debian or Ubuntu.
 #
 # rf_need server|tests|demo|format ...	makes sure of it, or says what to do and exits
+# rf_unpack directory package ...	unpacks packages there that are not installed
 #
 # Sets PG_CONFIG and RF_MAJOR for "server".
 #
@@ -172,6 +173,54 @@ rf_apt_install()
 		tail -n 20 "$RF_TMP/apt.log" >&2
 		rf_die "apt-get could not install: $*"
 	fi
+}
+
+# Extensions and clients that the library is tested beside, where they can be had.
+# Those of Debian are for Debian's servers.
+rf_neighbour_list()
+{
+	local name
+
+	if [[ $PG_CONFIG = "/usr/lib/postgresql/$RF_MAJOR/"* ]]; then
+		for name in hypopg partman pg-hint-plan pg-qualstats pgaudit repack; do
+			printf '%s\n' "postgresql-$RF_MAJOR-$name"
+		done
+	fi
+	printf '%s\n' pgbouncer python3-psycopg
+}
+
+# Unpacks those packages that are not installed, with what they need, into a directory.
+# Nothing is installed, and nobody has to be root.  What cannot be had is not an error.
+rf_unpack()
+{
+	local directory=$1 package file wanted=()
+	shift
+
+	rf_have_apt || return 0
+	for package in "$@"; do
+		if ! rf_installed "$package" && apt-cache show "$package" >/dev/null 2>&1; then
+			wanted+=("$package")
+		fi
+	done
+	[ "${#wanted[@]}" -gt 0 ] || return 0
+	rf_run mkdir -p "$directory/archives/partial"
+	if ! rf_download "$directory" "${wanted[@]}" && { rf_apt_update; ! rf_download "$directory" "${wanted[@]}"; }; then
+		rf_say "apt-get could not download: ${wanted[*]}" >&2
+		return 0
+	fi
+	for file in "$directory"/archives/*.deb; do
+		rf_run dpkg-deb -x "$file" "$directory"
+	done
+}
+
+# Downloads packages, and what they need, into a directory's archives.
+rf_download()
+{
+	local directory=$1
+	shift
+
+	rf_run timeout 120 apt-get install -y -q --download-only --no-install-recommends \
+		-o Debug::NoLocking=1 -o Dir::Cache::archives="$directory/archives" "$@" >"$RF_TMP/apt.log" 2>&1 </dev/null
 }
 
 rf_need()

@@ -7,6 +7,7 @@
 # directories stay as they are and nobody needs the right to write there.
 #
 #	rf_private_postgres		makes it: RF_TMP/pg, programs in RF_BIN
+#	rf_add_neighbours		adds other extensions to it, if they can be had
 #	rf_copy_source			copies the repository to RF_SRC
 #	rf_seed					prints the seed of the random tests
 #	rf_make args			make in RF_SRC, against that PostgreSQL
@@ -25,6 +26,7 @@ rf_private_postgres()
 	pkglibdir=$("$PG_CONFIG" --pkglibdir)
 	sharedir=$("$PG_CONFIG" --sharedir)
 	RF_PG=$RF_TMP/pg
+	RF_NEIGHBOURS=$RF_TMP/neighbours
 	RF_BIN=$RF_PG$bindir
 	RF_PGXS=$(dirname "$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")")
 
@@ -48,6 +50,20 @@ rf_private_postgres()
 	"${RF_AS[@]}" "$RF_BIN/postgres" --version >/dev/null 2>&1 ||
 		rf_die "cannot run programs in $RF_TMP (mounted noexec?): set TMPDIR"
 	export PATH=$RF_BIN:$PATH
+}
+
+# Other extensions and clients, for the tests beside them.  What is not installed is
+# unpacked, if it can be had; RF_NEIGHBOURS is where.
+rf_add_neighbours()
+{
+	local directory file
+	# shellcheck disable=SC2046 # a list of packages
+	rf_unpack "$RF_NEIGHBOURS" $(rf_neighbour_list)
+	for directory in "$("$PG_CONFIG" --pkglibdir)" "$("$PG_CONFIG" --sharedir)/extension" "$("$PG_CONFIG" --bindir)"; do
+		for file in "$RF_NEIGHBOURS$directory"/*; do
+			[ ! -f "$file" ] || rf_run ln -sf -t "$RF_PG$directory" "$file"
+		done
+	done
 }
 
 # The user that builds may not be able to read the repository, and the

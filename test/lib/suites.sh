@@ -16,6 +16,9 @@ NJOBS=0
 NOT_PLANNING='wormhole_(ascending|build|hint|index_only|scan)|advise|filter_choice|maintenance|summarize'
 BELOW_NEIGHBOUR='estimate|explain|gate|locate_indexes|multicolumn|skipping'
 
+# TAP tests of what goes with other extensions and clients.
+WITH_OTHERS='040_neighbours|041_partitions_kept|043_pooler'
+
 # What the servers of regress, isolation, modules and pgtap have.  Compiling
 # expressions took most of the time of some tests; the one it is about switches it on.
 TEST_SETTINGS=(max_prepared_transactions=10 jit=off)
@@ -328,6 +331,7 @@ tap_suite()
 	tests=$(names_in "$RF_SRC/test/t" pl) || return 1
 	tests=$(pick "$tests" "$@") || return 1
 	rf_run mkdir -p "$RF_TMP/tap/ports"
+	! printf '%s\n' "$tests" | grep -qxE "$WITH_OTHERS" || rf_add_neighbours
 	for test in $tests; do
 		job run_tap "$test"
 	done
@@ -342,7 +346,7 @@ run_tap()
 	rf_run mkdir -p "$directory"
 	rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$SEED_USED" \
 		PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
-		PG_TEST_PORT_DIR="$RF_TMP/tap/ports" \
+		PG_TEST_PORT_DIR="$RF_TMP/tap/ports" RF_NEIGHBOURS="$RF_NEIGHBOURS" \
 		TESTDIR="$directory" TESTDATADIR="$directory/tmp_check" TESTLOGDIR="$directory/log" \
 		perl -I "$modules" -I "$RF_SRC/test/t" "$RF_SRC/test/lib/tap.pl" \
 		-I "$modules" -I "$RF_SRC/test/t" \

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-our @EXPORT = qw(new_server seed pick load_schema all_verified same_answers
+our @EXPORT = qw(new_server has_library seed pick load_schema all_verified same_answers compare_queries
   denied start_load start_scripts finish_load same_by_index indexes_whole open_session send_sql
   answer ask close_session wait_for_recovery);
 
@@ -51,6 +51,15 @@ timezone = 'UTC'
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION rangefilter');
 	return $node;
+}
+
+# Does the server have a library?
+sub has_library
+{
+	my ($node, $library) = @_;
+
+	chomp(my $directory = $node->config_data('--pkglibdir'));
+	return -e "$directory/$library.so";
 }
 
 # The seed of this run, which goes into the tests' names: SEED=n repeats it.
@@ -169,6 +178,44 @@ sub same_answers
 		join("\n",
 			map { "$queries[$_]: $lines[2 * $_], not $lines[2 * $_ + 1]" } @bad),
 		'', "$name: the same with and without skipping");
+}
+
+# Queries in one session, each with skipping and without it, in transactions that are
+# rolled back.  A query is a list: its name, SQL to be run before it in the transaction,
+# the query, and whether EXPLAIN ANALYZE is to show that partitions were skipped.  Three
+# tests: all have rows, the same ones, and those skip that are to.
+sub compare_queries
+{
+	my ($node, $name, $session, @queries) = @_;
+	my $script = "$session;\n";
+	my (%answer, @empty, @differ, @read_all);
+
+	foreach my $i (0 .. $#queries)
+	{
+		my (undef, $before, $query, $skips) = @{ $queries[$i] };
+
+		$script .= "\\echo == $i $_\nBEGIN; SET LOCAL rangefilter.enable = $_; $before; $query; ROLLBACK;\n"
+		  foreach ('on', 'off');
+		$script .= "\\echo == $i plan\nBEGIN; $before; "
+		  . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query; ROLLBACK;\n"
+		  if $skips;
+	}
+	foreach (split /^== /m, $node->safe_psql('postgres', $script))
+	{
+		$answer{$1} = join("\n", sort split /\n/, $2) if /^(\d+ \w+)\n(.*)/s;
+	}
+	foreach my $i (0 .. $#queries)
+	{
+		my ($query, undef, undef, $skips) = @{ $queries[$i] };
+		my ($on, $off, $plan) = map { $answer{"$i $_"} // '' } 'on', 'off', 'plan';
+
+		push @empty, $query if $off eq '';
+		push @differ, "$query: $on, not $off" if $on ne $off;
+		push @read_all, "$query: $plan" if $skips && $plan !~ /Partitions Skipped: [1-9]/;
+	}
+	is(join("\n", @empty), '', "$name: all queries have rows");
+	is(join("\n", @differ), '', "$name: the same with and without skipping");
+	return is(join("\n", @read_all), '', "$name: partitions are skipped");
 }
 
 # A psql that stays, to hold a transaction or a snapshot.

@@ -165,7 +165,8 @@ complete_children(RfGateState *gate, const ExplainState *es)
 }
 
 /*
- * Shows how many members were skipped, of how many.
+ * Shows how many members were skipped, of how many.  Another extension may have a
+ * query instrumented of which EXPLAIN is not to show measurements.
  */
 static void
 show_counts(RfGateState *gate, ExplainState *es)
@@ -174,7 +175,7 @@ show_counts(RfGateState *gate, ExplainState *es)
 	double		considered = gate->considered;
 	double		skipped = gate->skipped;
 
-	if (instrument != NULL)
+	if (es->analyze && instrument != NULL)
 	{
 		considered = instrument->nfiltered2;
 		skipped = instrument->nfiltered1;

@@ -25,6 +25,7 @@
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
 #include "planner/planning/planning.h"
+#include "utils/lsyscache.h"
 
 /* Places in custom_private. */
 typedef enum RfGatePlace
@@ -87,6 +88,22 @@ rf_gate_read(const CustomScan *gate, RfGateQuestion *asked)
 }
 
 /*
+ * Can a table's scan run backward?  Core looks up its index in pg_class, where
+ * an index is not that another extension supposes for EXPLAIN.
+ */
+static bool
+scans_backward(Plan *scan)
+{
+	if (IsA(scan, IndexScan) &&
+		get_rel_relkind(((IndexScan *) scan)->indexid) == '\0')
+		return false;
+	if (IsA(scan, IndexOnlyScan) &&
+		get_rel_relkind(((IndexOnlyScan *) scan)->indexid) == '\0')
+		return false;
+	return ExecSupportsBackwardScan(scan);
+}
+
+/*
  * PlanCustomPath
  */
 static Plan *
@@ -107,7 +124,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	gate->scan.plan.targetlist = tlist;
 	gate->scan.scanrelid = 0;
 	gate->flags = path->flags;
-	if (ExecSupportsBackwardScan(child))
+	if (scans_backward(child))
 		gate->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	gate->custom_plans = plans;
 	gate->custom_scan_tlist = copyObject(child->targetlist);
