@@ -130,6 +130,15 @@ my %scripts = (
 		SELECT equal(rows_of(:k), 1);
 		SELECT equal(rows_of_4711(), 1);} ]);
 
+# Ends with the test, however that ends.
+my $bouncer;
+
+END
+{
+	local $?;
+	$bouncer->kill_kill if $bouncer;
+}
+
 my ($pgbouncer) = grep { -x } map { "$_/pgbouncer" } "$unpacked/usr/sbin", '/usr/sbin', split /:/, $ENV{PATH};
 local $ENV{LD_LIBRARY_PATH} = join(':', glob("$unpacked/usr/lib/*-linux-*"), $ENV{LD_LIBRARY_PATH} // ());
 
@@ -153,7 +162,7 @@ default_pool_size = 2
 
 	# Old versions of pgbouncer know no later protocol, which clients of PostgreSQL 19 ask for.
 	local $ENV{PGMAXPROTOCOLVERSION} = '3.0';
-	my $bouncer = IPC::Run::start([ $pgbouncer, "$directory/pgbouncer.ini" ], '<', \undef, '>&', \$log);
+	$bouncer = IPC::Run::start([ $pgbouncer, "$directory/pgbouncer.ini" ], '<', \undef, '>&', \$log);
 	my $tries = 100;
 
 	usleep(100_000) while $tries-- > 0 && !-S "$directory/.s.PGSQL.$port";
@@ -168,6 +177,7 @@ default_pool_size = 2
 	}
 	$bouncer->signal('INT');
 	$bouncer->finish;
+	undef $bouncer;
 	all_verified($node, 'after pgbouncer');
 }
 
