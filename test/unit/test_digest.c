@@ -174,7 +174,7 @@ check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
 		if (i < 20)
 			filter_digest_add(digest, keys[i]);
 	}
-	filter_digest_put(rows, digest, column);
+	filter_digest_put(rows, digest, column, false);
 	for (; i > 20; i--)
 		rows[filter_digests_word(digest, keys[i - 1])] |= UINT64_C(1) << column;
 	for (i = 0; i < 40; i++)
@@ -194,6 +194,7 @@ check_same_buckets(Numbers *numbers, uint32_t nbits)
 {
 	FilterDigest digest = make_buckets(numbers, nbits);
 	uint64_t   *rows = malloc(filter_digests_words(nbits) * sizeof(uint64_t));
+	uint64_t   *clean = calloc(filter_digests_words(nbits), sizeof(uint64_t));
 	unsigned	column = (unsigned) unit_random_below(FILTER_DIGESTS);
 	uint64_t	others = ~(UINT64_C(1) << column);
 	uint32_t	i;
@@ -205,7 +206,11 @@ check_same_buckets(Numbers *numbers, uint32_t nbits)
 
 	for (i = 0; i < filter_digests_words(nbits); i++)
 		rows[i] = unit_random();
-	filter_digest_put(rows, &digest, column);
+	filter_digest_put(rows, &digest, column, false);
+	filter_digest_put(clean, &digest, column, true);
+	for (i = 0; i < filter_digests_words(nbits); i++)
+		CHECK(clean[i] == (rows[i] & ~others), "word %u of an empty column", i);
+	free(clean);
 	for (i = 0; i < 2000; i++)
 	{
 		uint64_t	lo = unit_random_below(2) == 0 ? unit_random() :
@@ -258,12 +263,12 @@ test_rows(void)
 	{
 		memset(bits, 0, sizeof(bits));
 		bits[0] = UINT64_C(1) << i;
-		filter_digest_put(rows, &full, i);
+		filter_digest_put(rows, &full, i, true);
 	}
 	for (i = 0; i < FILTER_DIGESTS; i++)
 		CHECK(rows[i] == UINT64_C(1) << i, "row %u", i);
 	memset(bits, 0, sizeof(bits));
-	filter_digest_put(rows, &full, 7);
+	filter_digest_put(rows, &full, 7, false);
 	CHECK(rows[7] == 0 && rows[8] == 256, "column made anew");
 	CHECK(filter_digests_ask(&buckets, rows, 1005, 1008) == 0x160, "range");
 	CHECK(filter_digests_ask(&buckets, rows, 0, 1001) == 3, "from below");
@@ -273,7 +278,7 @@ test_rows(void)
 	CHECK(filter_digests_ask(&buckets, rows, 0, 999) == 0, "below");
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 0, "above");
 	filter_digest_add(&full, 2000);
-	filter_digest_put(rows, &full, 9);
+	filter_digest_put(rows, &full, 9, false);
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 512, "above, added");
 	CHECK(filter_digests_ask(&buckets, rows, 1950, 3000) == 512, "to above");
 	CHECK(filter_digests_ask(&buckets, rows, 0, 0) == 512, "below, the same word");

@@ -245,18 +245,23 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 
 /* See digest.h. */
 void
-filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column)
+filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column,
+				  bool clean)
 {
+	uint64_t	bit = UINT64_C(1) << column;
 	uint32_t	i;
 
-	for (i = 0; i < digest->nbits; i++)
+	for (i = 0; i <= digest->nbits && !clean; i++)
+		rows[i] &= ~bit;
+	for (i = 0; i < digest->nbits; i += 64)
 	{
-		uint64_t	bit = digest->bits[i / 64] >> i % 64 & 1;
+		uint64_t	word = digest->bits[i / 64];
 
-		rows[i] = (rows[i] & ~(UINT64_C(1) << column)) | bit << column;
+		for (; word != 0; word &= word - 1)
+			rows[i + bits_lowest(word)] |= bit;
 	}
-	rows[i] = (rows[i] & ~(UINT64_C(1) << column)) |
-		(uint64_t) digest->outside << column;
+	if (digest->outside)
+		rows[digest->nbits] |= bit;
 }
 
 /* See digest.h. */

@@ -80,10 +80,10 @@ extern void filter_digest_add(FilterDigest *digest, uint64_t key);
 
 /*
  * Puts a digest into a column, below FILTER_DIGESTS, of those side by side in
- * rows.  It has the same buckets.
+ * rows.  It has the same buckets.  clean: the column has no bit yet.
  */
 extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
-							  unsigned column);
+							  unsigned column, bool clean);
 
 /* The number of the word that has the bits for a key. */
 static inline size_t

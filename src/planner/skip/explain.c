@@ -28,6 +28,9 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
+/* No more names are shown than these, the last being how many there are besides. */
+#define MOST_NAMES	4
+
 /* An entry. */
 typedef struct RfExplain
 {
@@ -240,30 +243,36 @@ rf_explain_tables(PlannerGlobal *glob, List *expansions)
 }
 
 /*
- * "a, b" for the names of relations.
+ * "a, b" for the names of relations.  Of many, as the chunks of an inheritance tree
+ * have, only the first ones are named; all are if they are to be qualified, for EXPLAIN
+ * (VERBOSE).
  */
 char *
 rf_relation_names(List *oids, bool qualified)
 {
 	StringInfoData names;
-	ListCell   *cell;
+	int			n = list_length(oids);
+	int			shown = qualified || n <= MOST_NAMES ? n : MOST_NAMES - 1;
 
 	initStringInfo(&names);
-	foreach(cell, oids)
+	for (int i = 0; i < shown; i++)
 	{
-		char	   *name = get_rel_name(lfirst_oid(cell));
+		Oid			oid = list_nth_oid(oids, i);
+		char	   *name = get_rel_name(oid);
 
 		if (names.len > 0)
 			appendStringInfoString(&names, ", ");
 		if (name == NULL)
-			appendStringInfo(&names, "%u", lfirst_oid(cell));
+			appendStringInfo(&names, "%u", oid);
 		else if (qualified)
 			appendStringInfoString(&names,
-								   quote_qualified_identifier(get_namespace_name(get_rel_namespace(lfirst_oid(cell))),
+								   quote_qualified_identifier(get_namespace_name(get_rel_namespace(oid)),
 															  name));
 		else
 			appendStringInfoString(&names, quote_identifier(name));
 	}
+	if (shown < n)
+		appendStringInfo(&names, ", and %d more", n - shown);
 	return names.data;
 }
 

@@ -22,14 +22,10 @@
  * A session's own matrices work the same way, but have no lock.  Their memory
  * counts towards rangefilter.cache_size.
  *
- * A matrix is never wrong, but may be outdated.  A caller who relies on a
- * column checks its index, its file, and its validity.
- *
- * An insert that writes a key adds it to the shared digest of its index, while
- * it has the metapage locked.  So inserts do not make shared digests outdated.
- * An insert only adds bits and does not move "writes", so readers need not
- * start again.  It moves "additions": readers then look at the columns again,
- * which now have the new version.
+ * A matrix may be outdated.  So a caller who relies on a column checks its index,
+ * its file, and its validity.  An insert that writes a key adds it to the shared
+ * digest of its index under its lock, which does not become outdated then.  It moves
+ * "additions", not "writes": readers look at the columns again, for their versions.
  *
  *-------------------------------------------------------------------------
  */
@@ -99,6 +95,7 @@ struct RfDigestMatrix
 	dsa_pointer memory;			/* of rows, if shared */
 	uint64	   *rows;
 	FilterDigest buckets;
+	uint64		used;			/* columns that may have bits in rows */
 	RfDigestColumn columns[FILTER_DIGESTS];
 };
 
@@ -469,6 +466,7 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		begin_change(matrix);
 		matrix->buckets = *buckets;
 		matrix->buckets.bits = NULL;
+		matrix->used = 0;
 		memset(matrix->columns, 0, sizeof(matrix->columns));
 		store->keys[i].database = MyDatabaseId;
 		store->keys[i].index = index;
@@ -665,7 +663,8 @@ rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 	if (pg_atomic_read_u64(&matrix->writes) == view->writes)
 	{
 		begin_change(matrix);
-		filter_digest_put(matrix->rows, digest, number);
+		filter_digest_put(matrix->rows, digest, number, !(matrix->used >> number & 1));
+		matrix->used |= UINT64CONST(1) << number;
 		matrix->columns[number] = *column;
 		if (is_shared())
 			*place_of(column->index, &column->locator) = column_number(matrix, number);
