@@ -16,7 +16,7 @@
 #	WRITES_BATCH=10		rows a statement
 #	WRITES_CLIENTS=8	writing into one partition
 #	WRITES_SECONDS=5	for each measurement of that
-#	WRITES_REPEAT=100	queries of one session (median; a tenth of them where nothing helps)
+#	WRITES_REPEAT=300	queries of one session (median; a thirtieth of them where nothing helps)
 #	WRITES_SETTINGS=	of the server, "name=value ..."
 #	WRITES_RESULTS=file	where to write, also when not at full size
 
@@ -30,7 +30,7 @@ VARIANTS=${WRITES_VARIANTS:-none brin btree wormhole rangefilter}
 BATCH=${WRITES_BATCH:-10}
 CLIENTS=${WRITES_CLIENTS:-8}
 SECONDS_EACH=${WRITES_SECONDS:-5}
-REPEAT=${WRITES_REPEAT:-100}
+REPEAT=${WRITES_REPEAT:-300}
 
 # The statement that makes the index of variant $1.
 index_statement()
@@ -72,7 +72,7 @@ queries()
 repeat_of()
 {
 	case $1 in
-		none | brin) rf_say $(((REPEAT + 9) / 10)) ;;
+		none | brin) rf_say $(((REPEAT + 29) / 30)) ;;
 		*) rf_say "$REPEAT" ;;
 	esac
 }
