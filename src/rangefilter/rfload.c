@@ -52,7 +52,7 @@ rf_load_begin(Oid index)
  * must not become an error of the load's here.
  */
 static void
-rf_log_failure(Oid index, const ErrorData * error)
+rf_log_failure(Oid index, const ErrorData *error)
 {
 	HOLD_INTERRUPTS();
 	ereport(LOG_SERVER_ONLY,

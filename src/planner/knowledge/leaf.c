@@ -292,7 +292,8 @@ rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf, int position,
 /*
  * Is a locked index, of this version now, the one that gave a NO?  Its OID may be
  * that of another one by now.  Each build has an identity.  Where the skip has
- * none (see one_of_denied_set()), the index must be as its entry says.
+ * none (see one_of_denied_set()), the index must be as its entry says; index is
+ * NULL if an invalidation has just made the entry go.
  */
 static bool
 is_same_index(const RfAsked *asked, const RfIndex *index,
@@ -300,7 +301,8 @@ is_same_index(const RfAsked *asked, const RfIndex *index,
 {
 	if (skip->version.identity != 0)
 		return skip->version.identity == version->identity;
-	return asked->relation == NULL || rf_index_fits(index, asked->relation);
+	return asked->relation == NULL ||
+		(index != NULL && rf_index_fits(index, asked->relation));
 }
 
 /*
