@@ -65,8 +65,7 @@ typedef enum RfPageKind
 {
 	RF_PAGE_META = 1,
 	RF_PAGE_RUN = 2,
-	RF_PAGE_DELTA = 3,			/* keys in order of arrival */
-	RF_PAGE_DELTA_SORTED = 4	/* full, keys ascending */
+	RF_PAGE_DELTA = 3			/* keys in order of arrival */
 } RfPageKind;
 
 /*
@@ -115,8 +114,7 @@ typedef struct RfDeltaSlot
 {
 	BlockNumber block;
 	uint32		owner;
-	uint32		nkeys;			/* of a sorted page; a page that is not sorted
-								 * has at least as many: see its pd_lower */
+	uint32		nkeys;			/* at least so many: its pd_lower tells */
 } RfDeltaSlot;
 
 /* The metapage's content; the directory of segments follows it. */

@@ -166,6 +166,7 @@ extern void rf_delta_visit(Relation index, const RfMetaData *meta,
 						   void (*visit) (void *arg, RfKeyKind kind,
 										  const RfKey *key),
 						   void *arg);
+extern bool rf_delta_sort_copy(Page copy, RfKeyKind kind);
 extern bool rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key);
 extern bool rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 							   const RfDeltaSlot *slot, RfKeyKind kind,

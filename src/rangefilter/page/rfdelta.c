@@ -3,11 +3,10 @@
  * rfdelta.c
  *	  The delta's pages: keys written since the filters were made.
  *
- * A few pages, listed on the metapage.  Keys are appended; a page that is
- * full is sorted in place, so that a probe searches all pages but the last
- * by halves, and its keys go to a level soon (rflevels.c).  The pages listed first
- * may be retired: a summarize is making a filter of what they hold, and they are
- * only read.
+ * A few pages, listed on the metapage.  Keys are appended.  The keys of full pages
+ * go to a level at once, unless somebody else is merging (rflevels.c).  A probe reads all
+ * keys of the pages.  Those listed first may be retired: a summarize is making a filter of
+ * what they hold, and they are only read.
  *
  * A page of 64-bit keys is an array of them.  A page of byte keys has an
  * array of 16-bit offsets growing up from the page's start and the keys, each
@@ -153,22 +152,6 @@ rf_compare_offsets(const void *a, const void *b, void *arg)
 }
 
 /*
- * Sorts a full delta page (an image GenericXLog will log).
- */
-static void
-rf_delta_sort(Page page, RfKeyKind kind)
-{
-	int			nkeys = keys_of_page(page, kind);
-
-	if (kind == RF_KEY_U64)
-		qsort(RfPageGetContent(page), nkeys, sizeof(uint64), rf_compare_u64);
-	else
-		qsort_arg(RfPageGetContent(page), nkeys, sizeof(uint16),
-				  rf_compare_offsets, page);
-	RfPageGetOpaque(page)->kind = RF_PAGE_DELTA_SORTED;
-}
-
-/*
  * Can all keys of a delta page be read, as sorting them requires?
  */
 static bool
@@ -183,7 +166,25 @@ rf_delta_keys_ok(Page page, RfKeyKind kind)
 }
 
 /*
- * Does a delta page that is not sorted end where its pd_lower says?  The free space
+ * Sorts the copy of a delta page.  False where it is damaged.
+ */
+bool
+rf_delta_sort_copy(Page copy, RfKeyKind kind)
+{
+	int			nkeys = keys_of_page(copy, kind);
+
+	if (!rf_delta_keys_ok(copy, kind))
+		return false;
+	if (kind == RF_KEY_U64)
+		qsort(RfPageGetContent(copy), nkeys, sizeof(uint64), rf_compare_u64);
+	else
+		qsort_arg(RfPageGetContent(copy), nkeys, sizeof(uint16),
+				  rf_compare_offsets, copy);
+	return true;
+}
+
+/*
+ * Does a delta page end where its pd_lower says?  The free space
  * behind its keys is zero, and hardly any key is.  So a page that has lost keys is
  * noticed, although only the page itself says how many there are.
  */
@@ -207,17 +208,14 @@ rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 				 const RfDeltaSlot *slot)
 {
 	PageHeader	header = (PageHeader) page;
-	bool		sorted = rf_page_is(page, RF_PAGE_DELTA_SORTED, meta->identity,
-									slot->owner);
 
-	if (!sorted && !rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner))
+	if (!rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner))
 		return false;
 	if (header->pd_lower < RF_PAGE_HEADER ||
 		header->pd_lower > header->pd_upper ||
 		header->pd_upper > header->pd_special)
 		return false;
-	return sorted ? keys_of_page(page, kind) == (int64) slot->nkeys :
-		keys_of_page(page, kind) >= (int64) slot->nkeys &&
+	return keys_of_page(page, kind) >= (int64) slot->nkeys &&
 		rf_delta_end_ok(page, kind);
 }
 
@@ -260,34 +258,6 @@ rf_key_in_set(RfKeyKind kind, const RfKey *key, const RfKeySet *set)
 			low = middle + 1;
 	}
 	return false;
-}
-
-/*
- * Does a sorted delta page hold a key of the range?
- */
-static RfAnswer
-rf_search_sorted(Page page, RfKeyKind kind, const RfRange *range)
-{
-	int			low = 0;
-	int			high = keys_of_page(page, kind);
-	RfKey		key = {0};
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-		int			c;
-
-		if (!rf_delta_key(page, kind, middle, &key))
-			return RF_UNKNOWN;
-		c = rf_key_in_range(kind, &key, range);
-		if (c == 0)
-			return RF_YES;
-		if (c < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return RF_NO;
 }
 
 /*
@@ -349,22 +319,9 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 	int			nkeys = keys_of_page(page, kind);
 	RfKey		key = {0};
 
-	if (kind == RF_KEY_U64 && set->nranges == 1 &&
-		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA)
+	if (kind == RF_KEY_U64 && set->nranges == 1)
 		return rf_search_numbers((const uint64 *) RfPageGetContent(page), nkeys,
 								 &set->ranges[0]) ? RF_YES : RF_NO;
-
-	if (RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED)
-	{
-		for (int i = 0; i < set->nranges; i++)
-		{
-			RfAnswer	answer = rf_search_sorted(page, kind, &set->ranges[i]);
-
-			if (answer != RF_NO)
-				return answer;
-		}
-		return RF_NO;
-	}
 	for (int i = 0; i < nkeys; i++)
 	{
 		if (!rf_delta_key(page, kind, i, &key))
@@ -653,8 +610,8 @@ rf_delta_damaged(Relation index, const RfDeltaSlot *slot)
 
 /*
  * Adds a key to the delta in use.  meta is the image of the exclusively
- * locked metapage registered in state.  Up to two more pages are registered;
- * their locked buffers are returned in buffers[2] (InvalidBuffer: unused),
+ * locked metapage registered in state.  One more page is registered, and another one may
+ * be locked; their locked buffers are returned in buffers[2] (InvalidBuffer: unused),
  * for the caller to release after GenericXLogFinish().  False when the delta
  * has no more pages.  A damaged delta page is an error.
  */
@@ -675,19 +632,13 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 		LockBuffer(buffers[0], BUFFER_LOCK_EXCLUSIVE);
 		if (!rf_delta_page_ok(BufferGetPage(buffers[0]), kind, meta, slot))
 			rf_delta_damaged(index, slot);
-		if (RfPageGetOpaque(BufferGetPage(buffers[0]))->kind == RF_PAGE_DELTA)
+		slot->nkeys = keys_of_page(BufferGetPage(buffers[0]), kind);
+		if (rf_delta_has_room(BufferGetPage(buffers[0]), kind, key))
 		{
 			page = GenericXLogRegisterBuffer(state, buffers[0], 0);
-			if (rf_delta_has_room(page, kind, key))
-			{
-				rf_delta_append_image(page, kind, key);
-				slot->nkeys = keys_of_page(page, kind);
-				return true;
-			}
-			if (!rf_delta_keys_ok(page, kind))
-				rf_delta_damaged(index, slot);
-			rf_delta_sort(page, kind);
-			slot->nkeys = keys_of_page(page, kind);
+			rf_delta_append_image(page, kind, key);
+			slot->nkeys++;
+			return true;
 		}
 	}
 	if (rf_delta_is_full(meta))
@@ -724,7 +675,6 @@ rf_delta_lock_room(Relation index, const RfMetaData *meta, RfKeyKind kind,
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	if (rf_delta_page_ok(page, kind, meta, slot) &&
-		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA &&
 		rf_delta_has_room(page, kind, key))
 		return buffer;
 	UnlockReleaseBuffer(buffer);

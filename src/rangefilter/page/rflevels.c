@@ -146,7 +146,7 @@ rf_source_next(RfSource *source)
 }
 
 /*
- * Begins with a full page of the delta.  False where it is damaged or not full.
+ * Begins with a full page of the delta.  False where it is damaged.
  */
 static bool
 rf_begin_page(RfSource *source, const RfMerge *merge, int slot)
@@ -158,7 +158,7 @@ rf_begin_page(RfSource *source, const RfMerge *merge, int slot)
 	source->next = 0;
 	return rf_delta_copy_page(rf_file(merge->index), merge->meta, delta,
 							  source->kind, page, &source->nkeys) &&
-		RfPageGetOpaque(page)->kind == RF_PAGE_DELTA_SORTED &&
+		rf_delta_sort_copy(page, source->kind) &&
 		rf_source_next(source);
 }
 
