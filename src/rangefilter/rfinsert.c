@@ -48,11 +48,11 @@ uint64		rf_inserts = 0;
 uint64		rf_keys_written = 0;
 
 /*
- * Where so many keys in a row were in no level, only one in so many is looked for
- * there.
+ * Where so many keys in a row were neither in the delta nor in a level, only one in so many
+ * is looked for there.
  */
 #define RF_NEW_KEYS			64
-#define RF_LEVEL_SAMPLE		8
+#define RF_KEY_SAMPLE		8
 
 /* A key, or NULL, on its way into the index. */
 typedef struct RfNewKey
@@ -148,20 +148,13 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 /*
  * Does a level hold the key already, which no summarize may drop without having
  * scanned this heap block?  One that is about to be dropped does not count.
- *
- * May say no for one that does: the key is then written once more, until levels are
- * merged.  That is cheaper than to look for keys that are always new.
  */
 static bool
 rf_level_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 {
 	const RfSegment *level = rf_first_level(meta);
-	RfCache    *cache = rf_cache(index);
 
-	if (meta->nlevels == 0 || new->isnull)
-		return false;
-	cache->misses++;
-	if (cache->misses > RF_NEW_KEYS && cache->misses % RF_LEVEL_SAMPLE != 0)
+	if (new->isnull)
 		return false;
 	for (int i = 0; i < meta->nlevels; i++)
 	{
@@ -169,13 +162,30 @@ rf_level_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 			new->heap_block >= level->start &&
 			rf_segment_probe_key(rf_file(index), meta, level, new->kind,
 								 &new->key) == RF_YES)
-		{
-			cache->misses = 0;
 			return true;
-		}
 		level = rf_next_segment(level);
 	}
 	return false;
+}
+
+/*
+ * Do the delta in use or the levels hold the key already?
+ *
+ * May say no where they do: the key is then written once more, until a merge.  That is
+ * cheaper than to look for keys that are always new.
+ */
+static bool
+rf_inserted_before(Relation index, const RfMetaData *meta, const RfNewKey *new)
+{
+	RfCache    *cache = rf_cache(index);
+
+	if (!new->isnull && ++cache->misses > RF_NEW_KEYS &&
+		cache->misses % RF_KEY_SAMPLE != 0)
+		return false;
+	if (!rf_delta_covers(index, meta, new) && !rf_level_covers(index, meta, new))
+		return false;
+	cache->misses = 0;
+	return true;
 }
 
 /*
@@ -191,7 +201,7 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return RF_COVERED;
 	if (rf_sorted_otherwise(meta, rf_index_codec(index)))
 		return RF_MISSING;
-	if (rf_delta_covers(index, meta, new) || rf_level_covers(index, meta, new))
+	if (rf_inserted_before(index, meta, new))
 		return RF_COVERED;
 	return rf_segment_covers(index, meta, new);
 }

@@ -89,8 +89,8 @@ typedef struct RfCache
 	BlockNumber open_start;
 
 	TimestampTz requested_at;	/* when this backend last asked the worker */
-	uint32		misses;			/* keys since a level last had one: see
-								 * rf_level_covers() */
+	uint32		misses;			/* keys since one was there already: see
+								 * rf_inserted_before() */
 } RfCache;
 
 /* How the index's keys are encoded. */
