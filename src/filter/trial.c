@@ -39,8 +39,8 @@
 #define TRIAL_ROUNDS 8
 
 /*
- * If all keys are on one page and each has so many bits, SuRF is taken without
- * a trial.
+ * If all keys are on one page and each has so many bits, both filters make few mistakes.
+ * The trial is made with the budget then.
  */
 #define PLENTY_OF_BITS 20
 
@@ -347,7 +347,7 @@ trial_end(Trial *trial)
 
 	bits = trial->nkeys < MIN_SAMPLE ? 0 : real_bits(trial);
 	if (bits > trial->options.bits_per_key && bits >= PLENTY_OF_BITS)
-		bits = 0;
+		bits = trial->options.bits_per_key;
 	for (; bits >= LEAST_BITS; bits -= (bits + 3) / 4)
 	{
 		try_both(trial, bits, &surf, &leading);

@@ -280,7 +280,7 @@ rf_add_to_digests(Relation index, const RfMetaData *meta,
 {
 	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0)
 		rf_digests_add(index, before, after,
-					   new->isnull || new->kind != RF_KEY_U64 ? NULL : &new->key.num);
+					   new->isnull ? NULL : &new->key);
 }
 
 /*

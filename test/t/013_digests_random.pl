@@ -1,6 +1,7 @@
 # Sessions that ask many partitions so often that they go by digests, alone and
 # side by side, of their own or shared: random questions, each asked with skipping
-# and without, while they and others change the partitions.
+# and without, while they and others change the partitions.  Numbers, and uuids in the
+# order of the numbers.
 
 use strict;
 use warnings;
@@ -21,6 +22,16 @@ my $many = 0;
 # Keys that were there when the round began: most still are.
 my @present;
 
+# What is indexed: a column, or a function of it.  key() keeps the order.
+my $indexed = 'k';
+
+sub key
+{
+	my ($k) = @_;
+
+	return $indexed eq 'k' ? $k : "key($k)";
+}
+
 # differ() returns the condition where the counts with skipping and without differ.
 my $schema = qq{
 CREATE FUNCTION differ(condition text) RETURNS text LANGUAGE plpgsql AS \$\$
@@ -34,6 +45,8 @@ BEGIN
 	SET LOCAL rangefilter.enable = on;
 	RETURN CASE WHEN n <> m THEN format('%s: %s, not %s', condition, n, m) END;
 END \$\$;
+CREATE FUNCTION key(k int) RETURNS uuid LANGUAGE sql IMMUTABLE
+	RETURN (encode(int4send(k # -2147483648), 'hex') || repeat('a7', 12))::uuid;
 CREATE TABLE t (p int, k int) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i)
 	FROM generate_series(1, $partitions) i \\gexec
@@ -62,7 +75,7 @@ sub change
 	return "DELETE FROM t$p WHERE k % 3 = " . pick(0, 2) if $kind == 4;
 	return "TRUNCATE t$p; " . fill($p, pick(0, 19)) if $kind == 5;
 	return "VACUUM t$p" if $kind == 6;
-	return "REINDEX INDEX t${p}_k_idx" if $kind == 7;
+	return "REINDEX TABLE t$p" if $kind == 7;
 	return "BEGIN; INSERT INTO t VALUES ($p, $k); ROLLBACK" if $kind == 8;
 	return "UPDATE t SET k = $k WHERE p = $p AND k % 50 = " . pick(0, 49) if $kind == 9;
 	return "SELECT rangefilter_summarize('t_k') >= 0";
@@ -73,13 +86,13 @@ sub condition
 	my $k = @present && pick(0, 1) ? $present[ pick(0, $#present) ] : pick(-100, $span + 100);
 	my $kind = pick(0, 9);
 
-	return "k BETWEEN $k AND " . ($k + pick(0, 200)) if $kind == 0;
-	return "k IN ($k, " . pick(0, $span) . ", " . pick(0, $span) . ")" if $kind == 1;
-	return "k > $k AND k < " . ($k + pick(1, 20)) . " AND p > " . pick(-20, 60) if $kind == 2;
-	return "k = $k OR k IS NULL" if $kind == 3 && pick(0, 3) == 0;
-	return "(k = $k OR k = " . pick(0, $span) . ") AND k < " . pick(0, $span) if $kind == 4;
-	return "k > " . ($span - pick(0, 20)) if $kind == 5 && pick(0, 3) == 0;
-	return "k = $k";
+	return "$indexed BETWEEN " . key($k) . " AND " . key($k + pick(0, 200)) if $kind == 0;
+	return "$indexed IN (" . join(', ', map { key($_) } $k, pick(0, $span), pick(0, $span)) . ")" if $kind == 1;
+	return "$indexed > " . key($k) . " AND $indexed < " . key($k + pick(1, 20)) . " AND p > " . pick(-20, 60) if $kind == 2;
+	return "$indexed = " . key($k) . " OR $indexed IS NULL" if $kind == 3 && pick(0, 3) == 0;
+	return "($indexed = " . key($k) . " OR $indexed = " . key(pick(0, $span)) . ") AND $indexed < " . key(pick(0, $span)) if $kind == 4;
+	return "$indexed > " . key($span - pick(0, 20)) if $kind == 5 && pick(0, 3) == 0;
+	return "$indexed = " . key($k);
 }
 
 # A partition is asked some fifteen times before its digest is made; quiet and
@@ -126,6 +139,7 @@ sub ask_and_change
 
 for (
 	[ 'shared', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
+	[ 'uuids', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'small', '64MB', 'rangefilter.shared_cache_size = 1MB', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'own', '300kB', 'rangefilter.shared_cache_size = 0', "SELECT sum(used_bytes) > 50000
 		FROM pg_backend_memory_contexts WHERE name = 'rangefilter digests'" ])
@@ -133,11 +147,12 @@ for (
 	my ($name, $size, $conf, $made) = @$_;
 
 	($span, $many) = ($spans[1], 0);
+	$indexed = $name eq 'uuids' ? 'key(k)' : 'k';
 	my $node = new_server($name, conf => $conf);
 
 	$node->safe_psql('postgres', $schema);
 	$node->safe_psql('postgres', fill($_, $_ % 25)) for 1 .. $partitions;
-	$node->safe_psql('postgres', 'CREATE INDEX t_k ON t USING rangefilter (k)');
+	$node->safe_psql('postgres', "CREATE INDEX t_k ON t USING rangefilter (" . key('k') . ")");
 	ask_and_change($node, $made, $size);
 	$node->stop;
 }

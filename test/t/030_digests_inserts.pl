@@ -1,5 +1,5 @@
-# Inserts add their keys to the digests that sessions share: digests stay in use
-# while keys come, and deny none of them.
+# Inserts add their keys, numbers and uuids, to the digests that sessions share: digests stay
+# in use while keys come, and deny none of them.
 
 use strict;
 use warnings;
@@ -12,28 +12,44 @@ use Test::More;
 my $partitions = 64;
 my $node = new_server('inserts', conf => "max_locks_per_transaction = 512");
 
+# The key that is at a number's place in the order of a type.
+my %keys = (
+	bigint => 'SELECT n',
+	uuid => q{SELECT (encode(int8send(n # -9223372036854775808), 'hex') || repeat('5', 16))::uuid});
+
 # Even keys.  found() counts rows with each of some keys, in queries of one key each.
-$node->safe_psql(
-	'postgres', qq{
-CREATE TABLE t (p int, k bigint) PARTITION BY LIST (p);
+sub create
+{
+	my ($type) = @_;
+
+	$node->safe_psql(
+		'postgres', qq{
+DROP SCHEMA IF EXISTS s CASCADE;
+CREATE SCHEMA s;
+ALTER ROLE ALL SET search_path = s, public;
+SET search_path = s, public;
+CREATE FUNCTION v(n bigint) RETURNS $type LANGUAGE sql IMMUTABLE AS \$\$ $keys{$type} \$\$;
+CREATE TABLE t (p int, k $type) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t_%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i) FROM generate_series(1, $partitions) i \\gexec
-INSERT INTO t SELECT p, abs(hashint8extended($partitions * n + p, 1)) / 8 * 2 FROM generate_series(1, $partitions) p, generate_series(1, 3000) n;
+INSERT INTO t SELECT p, v(abs(hashint8extended($partitions * n + p, 1)) / 8 * 2) FROM generate_series(1, $partitions) p, generate_series(1, 3000) n;
 CREATE INDEX ON t USING rangefilter (k);
 VACUUM ANALYZE t;
-CREATE FUNCTION new_key(p int, n int) RETURNS bigint LANGUAGE sql RETURN abs(hashint8extended(1000 * n + p, 2)) / 8 * 2 + 1;
-CREATE FUNCTION found(keys bigint[]) RETURNS bigint LANGUAGE plpgsql AS \$\$
+CREATE FUNCTION new_key(p int, n int) RETURNS $type LANGUAGE sql IMMUTABLE
+	RETURN v(abs(hashint8extended(1000 * n + p, 2)) / 8 * 2 + 1);
+CREATE FUNCTION found(keys $type\[]) RETURNS bigint LANGUAGE plpgsql AS \$\$
 DECLARE
 	n bigint;
 	sum bigint = 0;
 BEGIN
 	FOR i IN 1 .. cardinality(keys) LOOP
-		EXECUTE format('SELECT count(*) FROM t WHERE k = %s', keys[i]) INTO n;
+		EXECUTE format('SELECT count(*) FROM t WHERE k = %L', keys[i]) INTO n;
 		sum := sum + n;
 	END LOOP;
 	RETURN sum;
 END \$\$;
 CREATE FUNCTION warm() RETURNS bigint LANGUAGE sql RETURN found(ARRAY(SELECT new_key(0, n) FROM generate_series(1, 60) n));
 });
+}
 
 # How many digests are of what the indexes are now.
 sub current
@@ -46,7 +62,7 @@ sub skipped
 {
 	my ($session) = @_;
 
-	return ask($session, q{EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE k = 77777777777}) =~ /Partitions Skipped: (\d+) of/ ? $1 : 0;
+	return ask($session, q{EXPLAIN (COSTS OFF) SELECT count(*) FROM t WHERE k = v(77777777777)}) =~ /Partitions Skipped: (\d+) of/ ? $1 : 0;
 }
 
 # Inserts a row into each partition, with the n-th of the new keys.
@@ -64,55 +80,60 @@ sub find
 	return ask($session, "SELECT found(ARRAY(SELECT new_key(p, $n) FROM generate_series(1, $partitions) p))");
 }
 
-my $asks = open_session($node);
-my $writes = open_session($node);
-is(ask($asks, 'SELECT warm()'), 0, 'numbers that are not there');
-is(current(), $partitions, 'each partition has a digest');
-is(find($asks, 1), 0, 'the first keys are not there yet');
+foreach my $type (sort keys %keys)
+{
+	create($type);
 
-insert($writes, 1);
-is(current(), $partitions, 'digests are current when a key came to each partition');
-is(find($asks, 1), $partitions, 'a session that knew the digests finds the keys');
-is(find($writes, 1), $partitions, 'the one that wrote them, too');
-is(find(my $new = open_session($node), 1), $partitions, 'and a new one');
-close_session($new);
-cmp_ok(skipped($asks), '>=', $partitions - 4, 'what is not there is skipped');
+	my $asks = open_session($node);
+	my $writes = open_session($node);
+	is(ask($asks, 'SELECT warm()'), 0, "$type: numbers that are not there");
+	is(current(), $partitions, "$type: each partition has a digest");
+	is(find($asks, 1), 0, "$type: the first keys are not there yet");
 
-# Plans that are kept.
-ask($asks, "PREPARE q$_ AS SELECT count(*) FROM t WHERE k = new_key($_, 2)") for 1 .. 10;
-is(ask($asks, join(';', map { "EXECUTE q$_" } 1 .. 10)), join("\n", (0) x 10), 'kept plans: nothing yet');
-insert($writes, 2);
-is(ask($asks, join(';', map { "EXECUTE q$_" } 1 .. 10)), join("\n", (1) x 10), 'kept plans find what came');
-is(current(), $partitions, 'digests are current');
+	insert($writes, 1);
+	is(current(), $partitions, "$type: digests are current when a key came to each partition");
+	is(find($asks, 1), $partitions, "$type: a session that knew the digests finds the keys");
+	is(find($writes, 1), $partitions, "$type: the one that wrote them, too");
+	is(find(my $new = open_session($node), 1), $partitions, "$type: and a new one");
+	close_session($new);
+	cmp_ok(skipped($asks), '>=', $partitions - 4, "$type: what is not there is skipped");
 
-# Keys that no bucket has, NULL, and rows that are rolled back.
-ask($writes, 'INSERT INTO t VALUES (3, -5), (4, 9000000000000000001), (5, NULL)');
-is(current(), $partitions, 'digests are current after keys outside their buckets');
-is(ask($asks, 'SELECT found(ARRAY[-5, 9000000000000000001, -6, 9000000000000000002])'), 2, 'keys outside the buckets');
-is(ask($asks, 'SELECT count(*) FROM t WHERE k < 0'), 1, 'a range below them');
-is(ask($asks, 'SELECT count(*) FROM t WHERE k IS NULL'), 1, 'NULL');
-ask($writes, "BEGIN; INSERT INTO t VALUES (6, new_key(6, 3)); ROLLBACK");
-insert($writes, 3);
-is(find($asks, 3), $partitions, 'keys that came after a rollback');
+	# Plans that are kept.
+	ask($asks, "PREPARE q$_ AS SELECT count(*) FROM t WHERE k = new_key($_, 2)") for 1 .. 10;
+	is(ask($asks, join(';', map { "EXECUTE q$_" } 1 .. 10)), join("\n", (0) x 10), "$type: kept plans: nothing yet");
+	insert($writes, 2);
+	is(ask($asks, join(';', map { "EXECUTE q$_" } 1 .. 10)), join("\n", (1) x 10), "$type: kept plans find what came");
+	is(current(), $partitions, "$type: digests are current");
 
-# Many rows at once: the tail is open, the digest of that partition is of the past,
-# and stays so when a key comes after the summarize.
-ask($writes, 'INSERT INTO t SELECT 7, new_key(7, n) FROM generate_series(100, 3100) n');
-my $bulk = 'SELECT found(ARRAY(SELECT new_key(7, n) FROM generate_series(100, 3100, 50) n))';
-is(ask($asks, $bulk), 61, 'many rows at once');
-ask($writes, q{SELECT rangefilter_summarize('t_7_k_idx')});
-ask($writes, 'INSERT INTO t VALUES (7, new_key(7, 5000))');
-is(ask($asks, $bulk), 61, 'the same, summarized, and a key after that');
-is(ask($asks, 'SELECT found(ARRAY[new_key(7, 5000)])'), 1, 'that key');
+	# Keys that no bucket has, NULL, and rows that are rolled back.
+	ask($writes, 'INSERT INTO t VALUES (3, v(-5)), (4, v(9000000000000000001)), (5, NULL)');
+	is(current(), $partitions, "$type: digests are current after keys outside their buckets");
+	is(ask($asks, 'SELECT found(ARRAY[v(-5), v(9000000000000000001), v(-6), v(9000000000000000002)])'), 2, "$type: keys outside the buckets");
+	is(ask($asks, 'SELECT count(*) FROM t WHERE k < v(0)'), 1, "$type: a range below them");
+	is(ask($asks, 'SELECT count(*) FROM t WHERE k IS NULL'), 1, "$type: NULL");
+	ask($writes, "BEGIN; INSERT INTO t VALUES (6, new_key(6, 3)); ROLLBACK");
+	insert($writes, 3);
+	is(find($asks, 3), $partitions, "$type: keys that came after a rollback");
 
-# The digest is remade, and another file has another one.
-is(ask($asks, 'SELECT warm()'), 0, 'numbers that are not there');
-ask($writes, 'BEGIN; TRUNCATE t_8; INSERT INTO t VALUES (8, new_key(8, 9)); ROLLBACK');
-insert($writes, 9);
-is(find($asks, 9), $partitions, 'after a file that was rolled back');
-ask($writes, 'REINDEX TABLE t_9; INSERT INTO t VALUES (9, new_key(9, 10))');
-is(ask($asks, 'SELECT found(ARRAY[new_key(9, 10), new_key(9, 9), new_key(9, 1)])'), 3, 'after REINDEX');
+	# Many rows at once: the tail is open, the digest of that partition is of the past,
+	# and stays so when a key comes after the summarize.
+	ask($writes, 'INSERT INTO t SELECT 7, new_key(7, n) FROM generate_series(100, 3100) n');
+	my $bulk = 'SELECT found(ARRAY(SELECT new_key(7, n) FROM generate_series(100, 3100, 50) n))';
+	is(ask($asks, $bulk), 61, "$type: many rows at once");
+	ask($writes, q{SELECT rangefilter_summarize('t_7_k_idx')});
+	ask($writes, 'INSERT INTO t VALUES (7, new_key(7, 5000))');
+	is(ask($asks, $bulk), 61, "$type: the same, summarized, and a key after that");
+	is(ask($asks, 'SELECT found(ARRAY[new_key(7, 5000)])'), 1, "$type: that key");
 
-close_session($_) for $asks, $writes;
+	# The digest is remade, and another file has another one.
+	is(ask($asks, 'SELECT warm()'), 0, "$type: numbers that are not there");
+	ask($writes, 'BEGIN; TRUNCATE t_8; INSERT INTO t VALUES (8, new_key(8, 9)); ROLLBACK');
+	insert($writes, 9);
+	is(find($asks, 9), $partitions, "$type: after a file that was rolled back");
+	ask($writes, 'REINDEX TABLE t_9; INSERT INTO t VALUES (9, new_key(9, 10))');
+	is(ask($asks, 'SELECT found(ARRAY[new_key(9, 10), new_key(9, 9), new_key(9, 1)])'), 3, "$type: after REINDEX");
+
+	close_session($_) for $asks, $writes;
+}
 $node->stop;
 done_testing();

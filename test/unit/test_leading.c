@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * test_leading.c
- *	  SNARF over leading bits against a sorted array of the same keys; the
- *	  choice between it and SuRF.
+ *	  SNARF over leading bits against a sorted array of the same keys; its
+ *	  digests; the choice between it and SuRF.
  *
  *-------------------------------------------------------------------------
  */
 #include <math.h>
 
 #include "byte_keys.h"
+#include "filter/snarf/digest.h"
 #include "filter/snarf/leading.h"
 #include "filter/trial.h"
 
@@ -138,6 +139,142 @@ test_random_runs(void)
 				free_strings(&strings);
 			}
 	}
+}
+
+/* The numbers of a digest that a range of keys becomes. */
+static bool
+digest_denies(const FilterDigest *digest, const uint64_t *rows,
+			  const FilterByteRange *range)
+{
+	uint64_t	lo = range->lo_unbounded ? 0 :
+		filter_number(&digest->numbers, range->lo);
+	uint64_t	hi = range->hi_unbounded ? UINT64_MAX :
+		filter_number(&digest->numbers, range->hi);
+
+	return (filter_digests_ask(digest, rows, lo, hi) & 1) == 0;
+}
+
+/*
+ * Makes the digest of a run in column 0 of rows, which are to be freed.  Its buckets are
+ * those of some of the keys; false if the others are outside them.
+ */
+static bool
+make_rows(Strings *strings, FilterDigest *digest, uint64_t **rows)
+{
+	size_t		first = unit_random_below(4) == 0 ? strings->n / 4 : 0;
+	bool		made;
+
+	digest->nbits = 64 * (1 + (uint32_t) unit_random_below(strings->n / 4 + 4));
+	filter_digest_set_buckets(digest, first > 0 || unit_random_below(2) == 0 ?
+							  filter_number(&digest->numbers, strings->keys[first]) : 0,
+							  unit_random_below(2) == 0 ? UINT64_MAX :
+							  filter_number(&digest->numbers, strings->keys[strings->n - 1]));
+	digest->bits = malloc(filter_digest_size(digest->nbits));
+	*rows = calloc(filter_digests_words(digest->nbits), sizeof(uint64_t));
+	made = filter_digest_make(digest, strings->run.kind, strings->run.root,
+							  strings->run.root_len, &strings->reader.reader);
+	if (made)
+		filter_digest_put(*rows, digest, 0, true);
+	free(digest->bits);
+	return made;
+}
+
+/*
+ * What a digest denies, the filter denies, too; and a key that is added, with whatever
+ * prefix, is not denied.
+ */
+static void
+check_digest(Strings *strings, KeyKind kind)
+{
+	FilterDigest digest = {.bits = NULL};
+	uint64_t   *rows;
+	int			i;
+
+	if (!filter_numbers_of(&digest.numbers, strings->run.kind, strings->run.root,
+						   strings->run.root_len))
+	{
+		CHECK(strings->options.shared.len > FILTER_DIGEST_SHARED, "no numbers");
+		return;
+	}
+	if (!make_rows(strings, &digest, &rows))
+	{
+		CHECK(digest.min > filter_number(&digest.numbers, strings->keys[0]),
+			  "no digest with buckets for all keys");
+		free(rows);
+		return;
+	}
+	for (i = 0; i < 600; i++)
+	{
+		FilterBytes a = make_bound(strings, kind);
+		FilterBytes b = unit_random_below(3) == 0 ? make_near(a) :
+		make_bound(strings, kind);
+		FilterByteRange range = make_range(a, unit_random_below(3) == 0 ? a : b);
+		FilterByteRange point = range_of(a, a);
+
+		if (digest_denies(&digest, rows, &range))
+			CHECK(ask(strings, &range) == FILTER_NO, "denied: %u and %u bytes",
+				  range.lo.len, range.hi.len);
+		CHECK((filter_bytes_compare(a, b) < 0) <=
+			  (filter_number(&digest.numbers, a) <= filter_number(&digest.numbers, b)),
+			  "numbers of %u and %u bytes", a.len, b.len);
+		if (i % 8 == 0)
+		{
+			rows[filter_digests_word(&digest, filter_number(&digest.numbers, a))] |= 1;
+			CHECK(!digest_denies(&digest, rows, &point), "added: %u bytes", a.len);
+			if (holds(strings, &range))
+				CHECK(!digest_denies(&digest, rows, &range), "a range with a key");
+		}
+		free_bytes(a);
+		free_bytes(b);
+	}
+	free(rows);
+}
+
+static void
+test_digests(void)
+{
+	static const size_t sizes[] = {1, 2, 10, 1000, 10000};
+	int			kind;
+	int			i;
+
+	for (kind = 0; kind < KEY_KINDS; kind++)
+	{
+		unit_case(kind_names[kind]);
+		for (i = 0; i < 20; i++)
+		{
+			size_t		n = sizes[i % 5];
+			FilterBytes *keys = make_sorted((KeyKind) kind, n);
+			FilterOptions options = leading_options(keys, n, 4 + unit_random_below(20),
+													PAGE_SIZE, unit_random_below(2) == 0 ?
+													FILTER_DIGEST_SHARED : FILTER_MAX_KEY);
+			Strings		strings = build(keys, n, &options);
+
+			check_digest(&strings, (KeyKind) kind);
+			free_strings(&strings);
+		}
+	}
+}
+
+/* No digest with the numbers of another prefix, or of 64-bit keys. */
+static void
+test_other_numbers(void)
+{
+	FilterBytes *keys = make_sorted(UUIDS, 1000);
+	FilterOptions options = leading_options(keys, 1000, 14, PAGE_SIZE, 0);
+	Strings		strings = build(keys, 1000, &options);
+	uint64_t	bits[16];
+	FilterDigest digest = {.nbits = 1000,.bits = bits};
+
+	filter_digest_set_buckets(&digest, 0, UINT64_MAX);
+	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							  strings.run.root_len, &strings.reader.reader), "64-bit keys");
+	digest.numbers.of_bytes = true;
+	CHECK(filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							 strings.run.root_len, &strings.reader.reader), "these");
+	digest.numbers.shared_len = 1;
+	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							  strings.run.root_len, &strings.reader.reader), "a prefix");
+	free_strings(&strings);
 }
 
 /* Counts are those of the numbers: never more than one key for a point. */
@@ -371,6 +508,8 @@ main(void)
 {
 	unit_begin("leading");
 	RUN(test_random_runs);
+	RUN(test_digests);
+	RUN(test_other_numbers);
 	RUN(test_count);
 	RUN(test_damaged_roots);
 	RUN(test_choice);

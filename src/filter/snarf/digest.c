@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "filter/snarf/digest.h"
+#include "filter/snarf/leading.h"
 #include "filter/snarf/snarf_view.h"
 
 #define FRACTION 40
@@ -216,15 +217,59 @@ digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size,
 
 /* See digest.h. */
 bool
+filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
+				  uint32_t root_len)
+{
+	FilterBytes shared;
+
+	memset(numbers, 0, sizeof(*numbers));
+	numbers->of_bytes = leading_is_root(root, root_len);
+	if (!numbers->of_bytes)
+		return kind == FILTER_KIND_SNARF || kind == FILTER_KIND_EXACT;
+	if (kind != FILTER_KIND_SNARF ||
+		!leading_open_root(&root, &root_len, &shared) ||
+		shared.len > FILTER_DIGEST_SHARED)
+		return false;
+	numbers->shared_len = (uint8_t) shared.len;
+	if (shared.len > 0)
+		memcpy(numbers->shared, shared.data, shared.len);
+	return true;
+}
+
+/* See digest.h. */
+bool
+filter_numbers_same(const FilterNumbers *a, const FilterNumbers *b)
+{
+	return a->of_bytes == b->of_bytes && a->shared_len == b->shared_len &&
+		memcmp(a->shared, b->shared, a->shared_len) == 0;
+}
+
+/* See digest.h. */
+uint64_t
+filter_number(const FilterNumbers *numbers, FilterBytes key)
+{
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+
+	return leading_number(key, shared);
+}
+
+/* See digest.h. */
+bool
 filter_digest_make(FilterDigest *digest, FilterKind kind,
 				   const uint8_t *root_data, uint32_t root_len,
 				   FilterReader *reader)
 {
 	SnarfRoot	root;
+	FilterNumbers numbers;
+	FilterBytes shared;
 	uint32_t	i;
 
-	if ((kind != FILTER_KIND_SNARF && kind != FILTER_KIND_EXACT) ||
-		!snarf_open_root(&root, root_data, root_len, reader) ||
+	if (!filter_numbers_of(&numbers, kind, root_data, root_len) ||
+		!filter_numbers_same(&numbers, &digest->numbers))
+		return false;
+	if (numbers.of_bytes && !leading_open_root(&root_data, &root_len, &shared))
+		return false;
+	if (!snarf_open_root(&root, root_data, root_len, reader) ||
 		root.npages == 0 || root.max < root.min ||
 		digest->nbits < 2 || digest->nbits > MAX_BITS)
 		return false;

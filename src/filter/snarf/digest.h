@@ -3,6 +3,8 @@
  * digest.h
  *	  Digests: coarse pictures of filters of numbers, for asking many filters.
  *
+ * Numbers are 64-bit keys, or stand for byte strings, as leading.h says.
+ *
  * A span of numbers is cut into buckets of one width.  A bit for each bucket
  * tells whether the filter may hold a key in it.  What a digest denies, the
  * filter denies, too.  So the NO of a digest is as good, and costs a look at
@@ -24,8 +26,20 @@
 
 #include "filter/base/run.h"
 
+/* The longest prefix of byte strings for which there are digests. */
+#define FILTER_DIGEST_SHARED 32
+
+/* How keys become numbers. */
+typedef struct FilterNumbers
+{
+	bool		of_bytes;		/* the leading bits of byte strings, behind: */
+	uint8_t		shared_len;
+	uint8_t		shared[FILTER_DIGEST_SHARED];	/* zeros follow */
+} FilterNumbers;
+
 typedef struct FilterDigest
 {
+	FilterNumbers numbers;
 	uint64_t	min;			/* the buckets begin here */
 	uint64_t	max;			/* the last number in the buckets */
 	uint64_t	width;			/* of a bucket */
@@ -56,6 +70,19 @@ filter_digests_words(uint32_t nbits)
  */
 #define FILTER_DIGEST_MANY 256
 
+/*
+ * Sets *numbers to those that a run of numbers, or of byte strings, is made of.  False if
+ * there can be no digest of it.
+ */
+extern bool filter_numbers_of(FilterNumbers *numbers, FilterKind kind,
+							  const uint8_t *root, uint32_t root_len);
+
+/* Are these the same numbers? */
+extern bool filter_numbers_same(const FilterNumbers *a, const FilterNumbers *b);
+
+/* The number of a byte string; see leading_number(). */
+extern uint64_t filter_number(const FilterNumbers *numbers, FilterBytes key);
+
 /* Sets the span of a digest, and the width of its nbits buckets. */
 static inline void
 filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
@@ -66,16 +93,16 @@ filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
 }
 
 /*
- * Makes the digest of a run in *digest, whose buckets are set, and which has
- * room for bits.  False if there are fewer than two bits or more than 2^20,
- * the run has keys outside the buckets, the filter is one of bytes, or pages
+ * Makes the digest of a run in *digest, whose numbers and buckets are set, and which
+ * has room for bits.  False if there are fewer than two bits or more than 2^20,
+ * the run has keys outside the buckets or is made of other numbers, or pages
  * cannot be read or are damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
-/* Adds a key that the filter does not have. */
+/* Adds the number of a key that the filter does not have. */
 extern void filter_digest_add(FilterDigest *digest, uint64_t key);
 
 /*

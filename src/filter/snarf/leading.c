@@ -236,6 +236,28 @@ range_is_empty(const FilterByteRange *range)
 	return order > 0 || (order == 0 && range->hi_exclusive);
 }
 
+/* See leading.h. */
+bool
+leading_open_root(const uint8_t **root, uint32_t *root_len, FilterBytes *shared)
+{
+	if (!root_is_sane(*root, *root_len, shared))
+		return false;
+	*root += LEADING_ROOT_HEADER + shared->len;
+	*root_len -= LEADING_ROOT_HEADER + shared->len;
+	return true;
+}
+
+/* See leading.h. */
+uint64_t
+leading_number(FilterBytes key, FilterBytes shared)
+{
+	int			side = side_of_shared(key, shared);
+
+	if (side != 0)
+		return side < 0 ? 0 : UINT64_MAX;
+	return number_of(key, shared.len);
+}
+
 /* Is a key in the range?  See filter.h. */
 FilterAnswer
 leading_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,

@@ -21,7 +21,7 @@
  *		4	bytes	what all keys begin with
  *			bytes	root of the SNARF
  *
- * filter.c and trial.c are the only callers.
+ * filter.c and trial.c build and ask; digest.c reads what was built.
  *
  *-------------------------------------------------------------------------
  */
@@ -56,6 +56,19 @@ extern void leading_build_end(LeadingBuild *build, FilterRun *run);
 
 /* Is this the root of such a run? */
 extern bool leading_is_root(const uint8_t *root, uint32_t root_len);
+
+/*
+ * Opens the root of such a run: *root and *root_len become those of its SNARF.  *shared
+ * is what all keys begin with, in the root.  False if it is damaged or another root.
+ */
+extern bool leading_open_root(const uint8_t **root, uint32_t *root_len,
+							  FilterBytes *shared);
+
+/*
+ * The number of any byte string, for keys that begin with shared: 0 for those below all
+ * such keys, UINT64_MAX for those above.  Never decreases as strings increase.
+ */
+extern uint64_t leading_number(FilterBytes key, FilterBytes shared);
 
 extern FilterAnswer leading_query(const uint8_t *root, uint32_t root_len,
 								  FilterReader *reader,

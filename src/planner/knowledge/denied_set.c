@@ -39,7 +39,7 @@ has_same_order(const RfIndex *index, PartitionDesc partdesc)
 static bool
 is_askable(const RfKeySet *set)
 {
-	return set->kind == RF_KEY_U64 && !set->nulls && set->nranges > 0;
+	return !set->nulls && set->nranges > 0;
 }
 
 /*

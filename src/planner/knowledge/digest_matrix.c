@@ -124,6 +124,7 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
 		nkeys += spans[i].nkeys;
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
+	buckets->numbers = spans[0].numbers;
 	buckets->nbits = rf_digest_bits(nkeys / n);
 	for (int finer = FINER; finer > 1; finer /= 2)
 	{
@@ -249,6 +250,24 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 }
 
 /*
+ * Which columns of a matrix do not deny that there is a key in a range?  Byte strings become
+ * numbers, which never decrease; so both ends belong to the numbers' range.
+ */
+static uint64
+ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
+{
+	const FilterNumbers *numbers = &view->buckets.numbers;
+	uint64		lo = 0;
+	uint64		hi = PG_UINT64_MAX;
+
+	if (kind == RF_KEY_U64 || !range->lo_inf)
+		lo = rf_key_number(numbers, &range->lo);
+	if (kind == RF_KEY_U64 || !range->hi_inf)
+		hi = rf_key_number(numbers, &range->hi);
+	return filter_digests_ask(&view->buckets, view->rows, lo, hi);
+}
+
+/*
  * Which columns of a matrix deny that there is a key of the set?  The caller
  * uses only those in current; those in certain are true now.  None if the
  * matrix changes meanwhile.  Brings the view and these words up to date.  now
@@ -260,12 +279,11 @@ rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
 	const RfMatrixState *matrix = &index->matrices->states[number];
 	uint64		maybe = 0;
 
-	if (matrix->view.matrix == NULL || !look_at_matrix(index, number, now))
+	if (matrix->view.matrix == NULL || !look_at_matrix(index, number, now) ||
+		matrix->view.buckets.numbers.of_bytes != (set->kind == RF_KEY_BYTES))
 		return 0;
 	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
-		maybe |= filter_digests_ask(&matrix->view.buckets, matrix->view.rows,
-									set->ranges[i].lo.num,
-									set->ranges[i].hi.num);
+		maybe |= ask_range(&matrix->view, set->kind, &set->ranges[i]);
 	rf_digests_used(&matrix->view);
 	return rf_digests_unchanged(&matrix->view) ? ~maybe : 0;
 }

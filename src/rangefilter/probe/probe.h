@@ -128,11 +128,17 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
 								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * The range that a digest must span, and how many keys it is made of.  False
- * where there can be no digest, or where pages of the delta have changed.
+ * The number by which digests know a key, which is of the numbers' kind.
+ */
+extern uint64 rf_key_number(const FilterNumbers *numbers, const RfKey *key);
+
+/*
+ * How keys become numbers, the range that a digest must span, and how many keys it is made
+ * of.  False where there can be no digest, or where pages of the delta have changed.
  */
 typedef struct RfSpan
 {
+	FilterNumbers numbers;
 	uint64		min;
 	uint64		max;
 	uint64		nkeys;
@@ -143,7 +149,7 @@ extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 /* How many bits a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
 
-/* Are these buckets good for a digest of keys with this span? */
+/* Are these buckets good for a digest of keys with these numbers and this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*
@@ -186,7 +192,7 @@ extern bool rf_digests_have_more(const RfDigestView *view);
  * version before, the key is added to it.
  */
 extern void rf_digests_add(Relation index, const RfSummaryVersion *before,
-						   const RfSummaryVersion *after, const uint64 *key);
+						   const RfSummaryVersion *after, const RfKey *key);
 
 /* Notes that the matrix is in use. */
 extern void rf_digests_used(const RfDigestView *view);

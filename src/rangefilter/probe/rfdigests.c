@@ -624,7 +624,7 @@ may_have_column(Oid index)
  */
 void
 rf_digests_add(Relation index, const RfSummaryVersion *before,
-			   const RfSummaryVersion *after, const uint64 *key)
+			   const RfSummaryVersion *after, const RfKey *key)
 {
 	const RfRelFile *locator = &RF_RELFILE(index);
 	Oid			oid = RelationGetRelid(index);
@@ -641,7 +641,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 		RfDigestMatrix *matrix = &store->matrices[(number - 1) / FILTER_DIGESTS];
 
 		if (key != NULL)
-			matrix->rows[filter_digests_word(&matrix->buckets, *key)] |=
+			matrix->rows[filter_digests_word(&matrix->buckets, rf_key_number(&matrix->buckets.numbers, key))] |=
 				UINT64CONST(1) << (number - 1) % FILTER_DIGESTS;
 		column->version = *after;
 		column->validity = rf_read_change_counter(oid);

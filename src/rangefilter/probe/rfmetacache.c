@@ -59,6 +59,8 @@ struct RfCachedMeta
 	Size		head;			/* of the metapage's fields kept */
 	uint32		asked;			/* questions since a digest was last tried */
 	uint32		failed;			/* failed tries in a row */
+	bool		collated;		/* collators made the keys: see
+								 * RfMetaData.collators */
 	RfSummaryVersion version;	/* read before what it says */
 	/* The metapage's fields and its directory follow, MAXALIGNed. */
 };
@@ -150,6 +152,7 @@ rf_cached_meta_allocate(MemoryContext context, const RfMetaData *meta,
 
 	cached->head = rf_head_size(meta);
 	cached->asked = cached->failed = 0;
+	cached->collated = meta->collators != 0;
 	cached->version = *version;
 	memcpy(rf_cached_meta_data(cached), meta, cached->head);
 	rf_copy_bare_segments(rf_cached_meta_segments(cached), meta);
@@ -251,14 +254,15 @@ rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file)
 }
 
 /*
- * Must the filter be asked whether the segment holds a key of the set?  False
- * where keys are not numbers, or its bounds already deny the set.
+ * Must the filter be asked whether the segment holds a key of the set?  False where the
+ * bounds of numbers already deny it.
  */
 static bool
 rf_asks_filter(const RfSegment *segment, const RfKeySet *set)
 {
-	return set->kind == RF_KEY_U64 && set->nranges > 0 &&
-		set->ranges[set->nranges - 1].hi.num >= segment->min &&
+	if (set->kind == RF_KEY_BYTES || set->nranges == 0)
+		return set->nranges > 0;
+	return set->ranges[set->nranges - 1].hi.num >= segment->min &&
 		set->ranges[0].lo.num <= segment->max;
 }
 
@@ -288,42 +292,72 @@ rf_digest_bits(uint64 nkeys)
 }
 
 /*
- * Widens a span by more keys.
+ * See probe.h.
  */
-static void
-rf_widen_span(RfSpan *span, uint64 min, uint64 max, uint64 nkeys)
+uint64
+rf_key_number(const FilterNumbers *numbers, const RfKey *key)
 {
-	span->min = Min(span->min, min);
-	span->max = Max(span->max, max);
-	span->nkeys += nkeys;
+	FilterBytes bytes = {key->data, key->len};
+
+	return numbers->of_bytes ? filter_number(numbers, bytes) : key->num;
 }
 
 /*
- * Widens a span by the keys in pages of the delta.  False where a page has
- * changed or cannot be read.
+ * Widens a span by the keys of a segment or level.  One whose greatest key is cut, and
+ * thereby its number, may end anywhere behind.
+ */
+static void
+rf_widen_span(RfSpan *span, const RfSegment *segment)
+{
+	RfKey		min = rf_segment_min(segment);
+	RfKey		max = rf_segment_max(segment);
+	bool		is_cut = span->numbers.of_bytes &&
+	(segment->flags & RF_SEGMENT_MAX_CUT) &&
+	max.len < span->numbers.shared_len + sizeof(uint64);
+
+	span->min = Min(span->min, rf_key_number(&span->numbers, &min));
+	span->max = is_cut ? PG_UINT64_MAX :
+		Max(span->max, rf_key_number(&span->numbers, &max));
+	span->nkeys += segment->nkeys;
+}
+
+/*
+ * Calls visit(arg, number) for the number of each key in pages of the delta, while it returns
+ * true.  False where it did not, or where a page has changed or cannot be read.
  */
 static bool
-rf_widen_by_delta(RfSpan *span, RfFile *file, const RfMetaData *meta)
+rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *meta,
+			   bool (*visit) (void *arg, uint64 number), void *arg)
 {
+	RfKeyKind	kind = numbers->of_bytes ? RF_KEY_BYTES : RF_KEY_U64;
 	PGAlignedBlock page;
-	const uint64 *numbers = (const uint64 *) RfPageGetContent(page.data);
 
 	for (int i = 0; i < meta->ndelta; i++)
 	{
-		uint64		min = PG_UINT64_MAX;
-		uint64		max = 0;
+		RfKey		key = {0};
 		int			nkeys;
 
-		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data,
-								&nkeys))
+		if (!rf_delta_copy_page(file, meta, &meta->delta[i], kind, page.data, &nkeys))
 			return false;
 		for (int j = 0; j < nkeys; j++)
-		{
-			min = Min(min, numbers[j]);
-			max = Max(max, numbers[j]);
-		}
-		rf_widen_span(span, min, max, nkeys);
+			if (!rf_delta_key(page.data, kind, j, &key) ||
+				!visit(arg, rf_key_number(numbers, &key)))
+				return false;
 	}
+	return true;
+}
+
+/*
+ * Widens a span by a number of the delta.
+ */
+static bool
+rf_widen_by_number(void *arg, uint64 number)
+{
+	RfSpan	   *span = arg;
+
+	span->min = Min(span->min, number);
+	span->max = Max(span->max, number);
+	span->nkeys++;
 	return true;
 }
 
@@ -336,19 +370,20 @@ rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
 	const RfMetaData *meta = rf_cached_meta_data(cached);
 	const RfSegment *entry = rf_cached_meta_segments(cached);
 
-	if (meta->nsegments != 1 ||
-		(entry->kind != FILTER_KIND_SNARF && entry->kind != FILTER_KIND_EXACT))
+	if (meta->nsegments != 1 || cached->collated ||
+		!filter_numbers_of(&span->numbers, entry->kind, rf_segment_root(entry),
+						   entry->root_len))
 		return false;
-	span->min = entry->min;
-	span->max = entry->max;
-	span->nkeys = entry->nkeys;
-	for (int i = 0; i < meta->nlevels; i++)
+	span->min = PG_UINT64_MAX;
+	span->max = 0;
+	span->nkeys = 0;
+	for (int i = 0; i <= meta->nlevels; i++)
 	{
+		rf_widen_span(span, entry);
 		entry = rf_next_segment(entry);
-		rf_widen_span(span, entry->min, entry->max, entry->nkeys);
 	}
 	return span->nkeys <= RF_DIGEST_MAX_KEYS &&
-		rf_widen_by_delta(span, &cached->file, meta);
+		rf_visit_delta(&span->numbers, &cached->file, meta, rf_widen_by_number, span);
 }
 
 /*
@@ -371,12 +406,13 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 
 /*
  * See probe.h.  False also where the span is less than half of the buckets'
- * range, or has too many keys for their number.
+ * range, or has too many keys for how many buckets there are.
  */
 bool
 rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 {
-	return span->min >= buckets->min && span->max <= buckets->max &&
+	return filter_numbers_same(&span->numbers, &buckets->numbers) &&
+		span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
 		rf_digest_bits(span->nkeys) <= 2 * buckets->nbits;
 }
@@ -386,8 +422,10 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
  * buckets.
  */
 static bool
-rf_digest_number(FilterDigest *digest, uint64 number)
+rf_digest_number(void *arg, uint64 number)
 {
+	FilterDigest *digest = arg;
+
 	if (number < digest->min || number > digest->max)
 		return false;
 	filter_digest_add(digest, number);
@@ -412,10 +450,16 @@ rf_digest_level(FilterDigest *digest, const RfSegment *level,
 		return false;
 	while ((answer = sorted_cursor_next(&cursor, &key)) == FILTER_YES)
 	{
-		if (key.len != sizeof(uint64))
+		if (digest->numbers.of_bytes)
+			number = filter_number(&digest->numbers, key);
+		else if (key.len == sizeof(uint64))
+		{
+			memcpy(&number, key.data, sizeof(uint64));
+			number = pg_ntoh64(number);
+		}
+		else
 			return false;
-		memcpy(&number, key.data, sizeof(uint64));
-		if (!rf_digest_number(digest, pg_ntoh64(number)))
+		if (!rf_digest_number(digest, number))
 			return false;
 	}
 	return answer == FILTER_NO;
@@ -429,9 +473,6 @@ static bool
 rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
 				const RfSegment *segment)
 {
-	PGAlignedBlock page;
-	const uint64 *numbers = (const uint64 *) RfPageGetContent(page.data);
-
 	for (int i = 0; i < meta->nlevels; i++)
 	{
 		RfRunReader reader;
@@ -444,18 +485,7 @@ rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
 		if (!added)
 			return false;
 	}
-	for (int i = 0; i < meta->ndelta; i++)
-	{
-		int			nkeys;
-
-		if (!rf_delta_copy_page(file, meta, &meta->delta[i], RF_KEY_U64, page.data,
-								&nkeys))
-			return false;
-		for (int j = 0; j < nkeys; j++)
-			if (!rf_digest_number(digest, numbers[j]))
-				return false;
-	}
-	return true;
+	return rf_visit_delta(&digest->numbers, file, meta, rf_digest_number, digest);
 }
 
 /*
