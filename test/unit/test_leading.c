@@ -147,9 +147,9 @@ digest_denies(const FilterDigest *digest, const uint64_t *rows,
 			  const FilterByteRange *range)
 {
 	uint64_t	lo = range->lo_unbounded ? 0 :
-		filter_number(&digest->numbers, range->lo);
+	filter_number(&digest->numbers, range->lo);
 	uint64_t	hi = range->hi_unbounded ? UINT64_MAX :
-		filter_number(&digest->numbers, range->hi);
+	filter_number(&digest->numbers, range->hi);
 
 	return (filter_digests_ask(digest, rows, lo, hi) & 1) == 0;
 }
