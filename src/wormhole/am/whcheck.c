@@ -148,8 +148,7 @@ slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
 	if (header->level > 0 && !(slot->info & WH_ANCHOR_TID))
 		return;
 	if (header->level > 0)
-		tids = (const ItemPointerData *)
-			(WhTail(page, slot) + WhTailLen(slot));
+		tids = wh_slot_anchor_tid(page, slot);
 	else
 		n = wh_slot_tids(page, slot, &tids);
 	key->has_tid = true;
@@ -165,14 +164,16 @@ check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
 	const ItemPointerData *tids;
 	int			n = wh_slot_tids(BufferGetPage(buffer), slot, &tids);
 
-	for (int i = 1; i < n; i++)
+	for (int i = 0; i < n; i++)
 	{
 		ItemPointerData a;
 		ItemPointerData b;
 
-		memcpy(&a, &tids[i - 1], sizeof(a));
 		memcpy(&b, &tids[i], sizeof(b));
-		if (ItemPointerCompare(&a, &b) >= 0)
+		if (!wh_tid_is_possible(&b))
+			fault(check, buffer, "A row pointer is impossible.");
+		memcpy(&a, &tids[Max(i - 1, 0)], sizeof(a));
+		if (i > 0 && ItemPointerCompare(&a, &b) >= 0)
 			fault(check, buffer, "The row pointers of an entry are not in order.");
 	}
 	check->nentries += n;

@@ -116,7 +116,7 @@ wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
 		 * become another page.
 		 */
 		if (fits && next != InvalidBlockNumber)
-			after = wh_read(index, next, BUFFER_LOCK_SHARE);
+			after = wh_read_right(index, buffer, BUFFER_LOCK_SHARE);
 		UnlockReleaseBuffer(buffer);
 		if (!fits)
 			return false;

@@ -76,13 +76,9 @@ wh_check_page(Relation index, Buffer buffer)
 	if (header->version != WH_FORMAT_VERSION)
 		wh_report_version(index, BufferGetBlockNumber(buffer),
 						  header->version);
-	if (((PageHeader) header)->pd_lower < WH_BOUNDS_OFF ||
-		((PageHeader) header)->pd_upper > BLCKSZ ||
-		(!(header->flags & (WH_META | WH_DELETED)) &&
-		 (header->slots_off + header->nslots * sizeof(WhSlot) !=
-		  ((PageHeader) header)->pd_lower ||
-		  header->slots_off < WH_BOUNDS_OFF + header->prefix_len +
-		  header->low_len + header->high_len)))
+	if (!wh_header_is_sound(page) ||
+		header->next == BufferGetBlockNumber(buffer) ||
+		header->prev == BufferGetBlockNumber(buffer))
 		wh_report_damage(index, BufferGetBlockNumber(buffer));
 	return page;
 }
@@ -147,14 +143,13 @@ wh_pin(Relation index, BlockNumber block)
 }
 
 /*
- * Pins and locks a block that some page refers to, and checks it.  Raises an
- * error if it is damaged or behind the end of the file.
+ * Pins a block that some page refers to.  Raises an error if it is behind the end of
+ * the file.
  */
-Buffer
-wh_read(Relation index, BlockNumber block, int lockmode)
+static Buffer
+pin_existing(Relation index, BlockNumber block)
 {
 	WhCache    *cache = wh_cache(index);
-	Buffer		buffer;
 
 	if (block >= cache->nblocks)
 	{
@@ -162,7 +157,61 @@ wh_read(Relation index, BlockNumber block, int lockmode)
 		if (block >= cache->nblocks)
 			wh_report_damage(index, block);
 	}
-	buffer = wh_pin(index, block);
+	return wh_pin(index, block);
+}
+
+/*
+ * Pins and locks a block that some page refers to, and checks it.  Raises an
+ * error if it is damaged or behind the end of the file.
+ */
+Buffer
+wh_read(Relation index, BlockNumber block, int lockmode)
+{
+	Buffer		buffer = pin_existing(index, block);
+
+	LockBuffer(buffer, lockmode);
+	(void) wh_check_page(index, buffer);
+	return buffer;
+}
+
+/*
+ * The same for a block that a page of the directory refers to.  InvalidBuffer if it is
+ * not of the level expected.  That is found out before the block is locked: the caller
+ * may have locked pages of lower levels, to which a damaged directory may lead.
+ */
+Buffer
+wh_read_level(Relation index, BlockNumber block, int level, int lockmode)
+{
+	Buffer		buffer = pin_existing(index, block);
+	volatile WhHeaderData *header = WhPageHeader(BufferGetPage(buffer));
+
+	if (header->level != level)
+	{
+		ReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	LockBuffer(buffer, lockmode);
+	(void) wh_check_page(index, buffer);
+	return buffer;
+}
+
+/*
+ * Pins and locks the right neighbour of a page that stays locked, and checks it.  Raises
+ * an error if the neighbour does not link back.  Its link cannot change while this page is
+ * locked, so it is read before the neighbour is locked: a damaged link may lead to
+ * a page that the caller has locked.
+ */
+Buffer
+wh_read_right(Relation index, Buffer left, int lockmode)
+{
+	WhHeader	header = WhPageHeader(BufferGetPage(left));
+	Buffer		buffer = pin_existing(index, header->next);
+	volatile WhHeaderData *next = WhPageHeader(BufferGetPage(buffer));
+
+	if (next->prev != BufferGetBlockNumber(left) ||
+		next->level != header->level || next->identity != header->identity ||
+		(next->flags & (WH_META | WH_DELETED)))
+		wh_report_damage(index, BufferGetBlockNumber(left));
 	LockBuffer(buffer, lockmode);
 	(void) wh_check_page(index, buffer);
 	return buffer;

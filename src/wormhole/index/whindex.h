@@ -48,6 +48,7 @@ typedef struct WhCache
 	BlockNumber root;
 	uint32		level;
 	BlockNumber nblocks;		/* the file is at least this long */
+	BlockNumber heap_nblocks;	/* the table was at least this long */
 	struct WhHint *hint;		/* NULL until the hint room is asked */
 } WhCache;
 
@@ -95,6 +96,9 @@ extern Page wh_check_page(Relation index, Buffer buffer);
 extern Buffer wh_pin(Relation index, BlockNumber block);
 extern Size wh_recent_size(void);
 extern Buffer wh_read(Relation index, BlockNumber block, int lockmode);
+extern Buffer wh_read_level(Relation index, BlockNumber block, int level,
+							int lockmode);
+extern Buffer wh_read_right(Relation index, Buffer left, int lockmode);
 extern Buffer wh_new_buffer(Relation index);
 
 /* whmeta.c */

@@ -310,6 +310,72 @@ wh_encode(Relation index, const Datum *values, const bool *isnull,
 }
 
 /*
+ * Where the value at an offset of a tuple's data ends; 0 if it is not within len bytes.
+ */
+static Size
+end_of_value(Form_pg_attribute attribute, const char *data, Size at, Size len)
+{
+	const char *value;
+	Size		size = attribute->attlen;
+
+	if (at >= len)
+		return 0;
+	at = att_align_pointer(at, attribute->attalign, attribute->attlen, data + at);
+	if (at >= len)
+		return 0;
+	value = data + at;
+	if (attribute->attlen == -2)
+		size = strnlen(value, len - at) + 1;
+	else if (attribute->attlen == -1)
+	{
+		if (VARATT_IS_1B_E(value) ||
+			(!VARATT_IS_1B(value) && at + VARHDRSZ > len))
+			return 0;
+		size = VARSIZE_ANY(value);
+		if (size < (VARATT_IS_1B(value) ? VARHDRSZ_SHORT : VARHDRSZ))
+			return 0;
+	}
+	return at + size <= len ? at + size : 0;
+}
+
+/*
+ * Are all values of a payload's tuple, which has size bytes, within it?
+ */
+static bool
+is_sound_tuple(Relation index, IndexTuple tuple, Size size)
+{
+	Size		start = IndexInfoFindDataOffset(tuple->t_info);
+	bits8	   *nulls = (bits8 *) (tuple + 1);
+	Size		at = 0;
+
+	if (IndexTupleSize(tuple) != size || start > size)
+		return false;
+	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
+	{
+		if (IndexTupleHasNulls(tuple) && att_isnull(i, nulls))
+			continue;
+		at = end_of_value(TupleDescAttr(RelationGetDescr(index), i),
+						  (char *) tuple + start, at, size - start);
+		if (at == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Raises the error for a key or a payload that gives no values.
+ */
+static void
+report_key(Relation index)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" contains a damaged key",
+					RelationGetRelationName(index)),
+			 errhint("Please REINDEX it.")));
+}
+
+/*
  * Decodes the values of all columns from a key and a payload, or NULL.  Values
  * passed by reference are palloc'd, or may point into the key (see
  * wh_decode_value()).
@@ -324,9 +390,12 @@ wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
 
 	if (payload != NULL)
 	{
-		char	   *tuple = palloc(payload_len + PAYLOAD_SKIP);
+		char	   *tuple = palloc0(Max(payload_len + PAYLOAD_SKIP,
+										sizeof(IndexTupleData)));
 
 		memcpy(tuple + PAYLOAD_SKIP, payload, payload_len);
+		if (!is_sound_tuple(index, (IndexTuple) tuple, payload_len + PAYLOAD_SKIP))
+			report_key(index);
 		index_deform_tuple((IndexTuple) tuple, RelationGetDescr(index),
 						   values, isnull);
 	}
@@ -340,6 +409,8 @@ wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
 		switch (rf_row_get(format, i, &key, end, &part))
 		{
 			case RF_ROW_VALUE:
+				if (isnull[i] && wh_cache(index)->decode[i] == WH_DECODE_NEVER)
+					report_key(index);
 				if (isnull[i])
 					values[i] = wh_decode_value(format->columns[i].codec, &part);
 				isnull[i] = false;
@@ -348,12 +419,11 @@ wh_decode(Relation index, const uint8 *key, int len, const uint8 *payload,
 				isnull[i] = true;
 				break;
 			default:
-				ereport(ERROR,
-						(errcode(ERRCODE_INDEX_CORRUPTED),
-						 errmsg("index \"%s\" contains a damaged key",
-								RelationGetRelationName(index))));
+				report_key(index);
 		}
 	}
+	if (key != end)
+		report_key(index);
 }
 
 /*

@@ -35,6 +35,18 @@ wh_items_end(WhItemSet *set)
 }
 
 /*
+ * Raises the error for entries that a page cannot have.
+ */
+static void
+report_items(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("page of a wormhole index has damaged entries"),
+			 errhint("wormhole_check() tells whether it is this index.  Please REINDEX it.")));
+}
+
+/*
  * Takes so many bytes from the list's space.
  */
 static void *
@@ -43,7 +55,7 @@ take_space(WhItemSet *set, int size)
 	char	   *space = set->space + set->used;
 
 	if (set->used + size > ITEMS_SPACE)
-		elog(ERROR, "wormhole page holds more than a page can");
+		report_items();
 	set->used += size;
 	return space;
 }
@@ -65,10 +77,10 @@ load_item(WhItemSet *set, Page page, const WhSlot *slot, WhItem *item)
 	if (WhPageHeader(page)->level > 0)
 	{
 		item->child = wh_slot_child(page, slot);
-		if (item->flags & WH_ANCHOR_TID)
-			item->ntids = 1;
-		item->tids = (const ItemPointerData *)
-			(WhTail(page, slot) + WhTailLen(slot));
+		item->tids = wh_slot_anchor_tid(page, slot);
+		item->ntids = item->tids != NULL ? 1 : 0;
+		if (item->flags & (WH_POSTING | WH_PAYLOAD))
+			report_items();
 		return;
 	}
 	item->ntids = wh_slot_tids(page, slot, &item->tids);
@@ -77,7 +89,81 @@ load_item(WhItemSet *set, Page page, const WhSlot *slot, WhItem *item)
 }
 
 /*
- * Loads a page into an empty list.
+ * Is an item before the next one, with all its TIDs?
+ */
+static bool
+is_before(const WhItem *item, const WhItem *next)
+{
+	int			cmp = memcmp(item->rest, next->rest, Min(item->len, next->len));
+	ItemPointerData last;
+	ItemPointerData first;
+
+	if (cmp == 0)
+		cmp = item->len - next->len;
+	if (cmp != 0)
+		return cmp < 0;
+	if (next->ntids == 0)
+		return false;
+	if (item->ntids == 0)
+		return true;
+	memcpy(&last, &item->tids[item->ntids - 1], sizeof(last));
+	memcpy(&first, &next->tids[0], sizeof(first));
+	return ItemPointerCompare(&last, &first) < 0;
+}
+
+/*
+ * Are the TIDs of an item possible ones, and in order?
+ */
+static bool
+has_sound_tids(const WhItem *item)
+{
+	ItemPointerData before = {0};
+
+	for (int i = 0; i < item->ntids; i++)
+	{
+		ItemPointerData tid;
+
+		memcpy(&tid, &item->tids[i], sizeof(tid));
+		if (!wh_tid_is_possible(&tid) ||
+			(i > 0 && ItemPointerCompare(&before, &tid) >= 0))
+			return false;
+		before = tid;
+	}
+	return true;
+}
+
+/*
+ * Raises an error unless the items of a page are in order, within its bounds, and take
+ * no more room than it has.  So what is damaged is not written anew, at another place.
+ */
+static void
+check_items(const WhItemSet *set, Page page)
+{
+	int			first = WhPageHeader(page)->level > 0 ? 1 : 0;
+	int			room = BLCKSZ - WhPageHeader(page)->slots_off;
+	uint8		space[2 * BLCKSZ];
+	WhKey		key;
+
+	for (int i = 0; i < set->n; i++)
+	{
+		room -= wh_item_size(&set->items[i]) + sizeof(WhSlot);
+		if (room < 0 || set->items[i].len + set->prefix_len > WH_MAX_ENTRY ||
+			!has_sound_tids(&set->items[i]) ||
+			(i > first && !is_before(&set->items[i - 1], &set->items[i])))
+			report_items();
+	}
+	if (set->n <= first)
+		return;
+	wh_items_key(set, first, &key, space);
+	if (wh_page_side(page, &key, WH_AT) != 0)
+		report_items();
+	wh_items_key(set, set->n - 1, &key, space);
+	if (wh_page_side(page, &key, WH_AT) != 0)
+		report_items();
+}
+
+/*
+ * Loads a page into an empty list.  Raises an error if its entries are damaged.
  */
 void
 wh_items_load(WhItemSet *set, Page page)
@@ -85,9 +171,7 @@ wh_items_load(WhItemSet *set, Page page)
 	WhHeader	header = WhPageHeader(page);
 
 	if (header->nslots > WH_MAX_ENTRIES)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("wormhole page has %d entries", header->nslots)));
+		report_items();
 	set->prefix = (const uint8 *) page + WH_BOUNDS_OFF;
 	set->prefix_len = header->prefix_len;
 	set->n = 0;
@@ -97,6 +181,7 @@ wh_items_load(WhItemSet *set, Page page)
 		if (header->level > 0 || !(WhSlots(page)[i].info & WH_GAP))
 			load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
 	}
+	check_items(set, page);
 }
 
 void

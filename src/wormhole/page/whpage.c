@@ -167,6 +167,51 @@ compare_bound(uint32 head, const uint8 *data, int len,
 }
 
 /*
+ * Are the fields of a page's header possible, and do they fit each other?  If they do,
+ * bounds and slots are within the page.  Entries may still be damaged.
+ */
+bool
+wh_header_is_sound(Page page)
+{
+	PageHeader	standard = (PageHeader) page;
+	WhHeader	header = WhPageHeader(page);
+	bool		rightmost = (header->flags & WH_RIGHTMOST) != 0;
+	int			end = WH_BOUNDS_OFF + header->prefix_len + header->low_len +
+	header->high_len +
+	((header->flags & WH_LOW_TID) ? sizeof(ItemPointerData) : 0) +
+	((header->flags & WH_HIGH_TID) ? sizeof(ItemPointerData) : 0);
+
+	if (standard->pd_lower < WH_BOUNDS_OFF ||
+		standard->pd_lower > standard->pd_upper ||
+		standard->pd_upper > BLCKSZ || standard->pd_special != BLCKSZ ||
+		(header->flags & ~WH_ALL_FLAGS))
+		return false;
+	if (header->flags & WH_META)
+		return header->flags == WH_META;
+	if (header->slots_off != TYPEALIGN(sizeof(WhSlot), end) ||
+		header->slots_off + header->nslots * sizeof(WhSlot) != standard->pd_lower)
+		return false;
+	if (header->flags & WH_DELETED)
+		return true;
+	if (header->level > WH_MAX_LEVEL ||
+		(header->level > 0 && header->nslots == 0) ||
+		rightmost != (header->next == InvalidBlockNumber) ||
+		(header->prev == header->next && header->prev != InvalidBlockNumber))
+		return false;
+	if (header->low_head != rest_head(low_rest(page), header->low_len) ||
+		header->high_head != rest_head(high_rest(page), header->high_len))
+		return false;
+	if (rightmost)
+		return header->prefix_len == 0 && header->high_len == 0 &&
+			!(header->flags & (WH_HIGH_TID | WH_INCOMPLETE_SPLIT));
+
+	/* The low bound is below the high one, and their first bytes differ. */
+	if (header->low_len == 0)
+		return header->high_len > 0 || (header->flags & WH_HIGH_TID);
+	return header->high_len > 0 && *low_rest(page) < *high_rest(page);
+}
+
+/*
  * Where is a position, seen from this page: to the left (negative), here (0)
  * or to the right?
  */
@@ -198,30 +243,64 @@ wh_page_side(Page page, const WhKey *key, WhSide side)
 }
 
 /*
- * The part of an entry behind the tail of its key.
+ * Raises the error for an entry that is not within its page.
  */
-static inline const uint8 *
-slot_body(Page page, const WhSlot *slot)
+static pg_noinline void
+report_entry(void)
 {
-	return WhTail(page, slot) + WhTailLen(slot);
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("page of a wormhole index has a damaged entry"),
+			 errhint("wormhole_check() tells whether it is this index.  Please REINDEX it.")));
 }
 
 /*
- * The TIDs of a leaf's entry, not aligned.
+ * The part of an entry behind the tail of its key, which has at least so many bytes.
+ * Raises an error if they are not within the page.
+ */
+static inline const uint8 *
+slot_body(Page page, const WhSlot *slot, int least)
+{
+	int			at = slot->off + WhTailLen(slot);
+
+	if (unlikely(slot->off < ((PageHeader) page)->pd_upper ||
+				 at + least > BLCKSZ))
+		report_entry();
+	return (const uint8 *) page + at;
+}
+
+/*
+ * The TIDs of a leaf's entry, not aligned.  Raises an error if there are none, or they
+ * are not within the page.
  */
 int
 wh_slot_tids(Page page, const WhSlot *slot, const ItemPointerData **tids)
 {
-	const uint8 *body = slot_body(page, slot);
+	const uint8 *body = slot_body(page, slot, sizeof(ItemPointerData));
 	uint16		n = 1;
 
 	if (slot->info & WH_POSTING)
 	{
 		memcpy(&n, body, sizeof(n));
 		body += sizeof(n);
+		if (unlikely(n == 0 || body + n * sizeof(ItemPointerData) >
+					 (const uint8 *) page + BLCKSZ))
+			report_entry();
 	}
 	*tids = (const ItemPointerData *) body;
 	return n;
+}
+
+/*
+ * The TID of a directory's entry, not aligned; NULL if it has none.
+ */
+const ItemPointerData *
+wh_slot_anchor_tid(Page page, const WhSlot *slot)
+{
+	if (!(slot->info & WH_ANCHOR_TID))
+		return NULL;
+	return (const ItemPointerData *)
+		slot_body(page, slot, sizeof(ItemPointerData) + sizeof(BlockNumber));
 }
 
 /*
@@ -236,6 +315,7 @@ compare_slot_key(Page page, const WhSlot *slot, const WhRest *rest)
 		return slot->head < rest->head ? -1 : 1;
 	if (WhRestLen(slot) > WH_HEAD && rest->len > WH_HEAD)
 	{
+		(void) slot_body(page, slot, 0);
 		cmp = memcmp(WhTail(page, slot), rest->data + WH_HEAD,
 					 Min(WhTailLen(slot), rest->len - WH_HEAD));
 		if (cmp != 0)
@@ -256,8 +336,7 @@ compare_slot(Page page, const WhSlot *slot, const WhRest *rest)
 	if (cmp != 0)
 		return cmp;
 	if (WhPageHeader(page)->level > 0)
-		tids = (slot->info & WH_ANCHOR_TID) ?
-			(const ItemPointerData *) slot_body(page, slot) : NULL;
+		tids = wh_slot_anchor_tid(page, slot);
 	else if (rest->tid == NULL)
 		return 1;
 	else
@@ -434,11 +513,10 @@ wh_page_child_slot(Page page, const WhKey *key, WhSide side)
 BlockNumber
 wh_slot_child(Page page, const WhSlot *slot)
 {
-	const uint8 *body = slot_body(page, slot);
+	int			skip = (slot->info & WH_ANCHOR_TID) ? sizeof(ItemPointerData) : 0;
+	const uint8 *body = slot_body(page, slot, skip + sizeof(BlockNumber)) + skip;
 	BlockNumber child;
 
-	if (slot->info & WH_ANCHOR_TID)
-		body += sizeof(ItemPointerData);
 	memcpy(&child, body, sizeof(child));
 	return child;
 }
@@ -449,15 +527,20 @@ wh_slot_child(Page page, const WhSlot *slot)
 const uint8 *
 wh_slot_payload(Page page, const WhSlot *slot, int *len)
 {
-	const uint8 *body = slot_body(page, slot) + sizeof(ItemPointerData);
+	const int	skip = sizeof(ItemPointerData) + sizeof(uint16);
+	const uint8 *body;
 	uint16		length;
 
 	*len = 0;
 	if (!(slot->info & WH_PAYLOAD))
 		return NULL;
-	memcpy(&length, body, sizeof(length));
+	body = slot_body(page, slot, skip) + skip;
+	memcpy(&length, body - sizeof(length), sizeof(length));
+	if (unlikely((slot->info & WH_POSTING) ||
+				 body + length > (const uint8 *) page + BLCKSZ))
+		report_entry();
 	*len = length;
-	return body + sizeof(length);
+	return body;
 }
 
 /*
@@ -468,9 +551,11 @@ int
 wh_slot_key(Page page, const WhSlot *slot, uint8 *key)
 {
 	uint32		head = pg_hton32(slot->head);
+	int			tail = WhTailLen(slot);
 
 	memcpy(key, &head, WH_HEAD);
-	wh_copy_short(key + WH_HEAD, WhTail(page, slot), WhTailLen(slot));
+	if (tail > 0)
+		wh_copy_short(key + WH_HEAD, slot_body(page, slot, 0) - tail, tail);
 	return WhRestLen(slot);
 }
 

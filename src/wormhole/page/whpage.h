@@ -77,6 +77,7 @@ typedef WhHeaderData *WhHeader;
 #define WH_HIGH_TID			0x0020
 #define WH_KILLED			0x0040	/* entries were marked dead since the last
 									 * WAL record */
+#define WH_ALL_FLAGS		0x007F
 
 /*
  * There is one for each entry, in key order.  head has the first four bytes of
@@ -192,6 +193,17 @@ typedef struct WhItemSet
 	int			used;
 } WhItemSet;
 
+/*
+ * Can a table have a row there?  The last block's number means another thing to core:
+ * that a table is to be extended.
+ */
+static inline bool
+wh_tid_is_possible(const ItemPointerData *tid)
+{
+	return ItemPointerIsValid(tid) &&
+		ItemPointerGetBlockNumberNoCheck(tid) != InvalidBlockNumber;
+}
+
 /* The bounds of a page to be written. */
 typedef struct WhBounds
 {
@@ -210,6 +222,7 @@ typedef enum WhSide
 /* whpage.c */
 extern void wh_init_page(Page page, uint64 identity, int level,
 						 const WhBounds *bounds);
+extern bool wh_header_is_sound(Page page);
 extern int	wh_page_side(Page page, const WhKey *key, WhSide side);
 extern int	wh_page_search(Page page, const WhKey *key);
 extern int	wh_page_child_slot(Page page, const WhKey *key, WhSide side);
@@ -217,6 +230,7 @@ extern bool wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key);
 extern BlockNumber wh_slot_child(Page page, const WhSlot *slot);
 extern int	wh_slot_tids(Page page, const WhSlot *slot,
 						 const ItemPointerData **tids);
+extern const ItemPointerData *wh_slot_anchor_tid(Page page, const WhSlot *slot);
 extern const uint8 *wh_slot_payload(Page page, const WhSlot *slot, int *len);
 extern int	wh_slot_key(Page page, const WhSlot *slot, uint8 *key);
 extern void wh_page_bounds(Page page, WhBounds *bounds, uint8 *space);

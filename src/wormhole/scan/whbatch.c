@@ -11,7 +11,11 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
+#include "catalog/pg_am_d.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/rel.h"
 #include "wormhole/scan/whscan_impl.h"
 
 /*
@@ -135,7 +139,8 @@ page_is_damaged(Relation index, Buffer buffer)
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("index \"%s\" has a damaged entry in block %u",
 					RelationGetRelationName(index),
-					BufferGetBlockNumber(buffer))));
+					BufferGetBlockNumber(buffer)),
+			 errhint("Please REINDEX it.")));
 }
 
 /*
@@ -152,6 +157,8 @@ copy_entry(WhBatch *batch, Page page, const WhSlot *slot)
 	if (wh_slot_payload(page, slot, &payload_len) != NULL)
 		size += sizeof(ItemPointerData) + sizeof(uint16) + payload_len;
 	if (off + size > BLCKSZ)
+		return -1;
+	if (size > 0 && slot->off + size > BLCKSZ)
 		return -1;
 	wh_copy_short(batch->space + off, (uint8 *) page + slot->off, size);
 	batch->used += size;
@@ -171,6 +178,26 @@ copy_all_entries(WhBatch *batch, Page page)
 }
 
 /*
+ * A row pointer of a leaf leads to this block, behind all that the table was known to have.
+ * Returns how many it has.  Raises an error if the block is none of them.  Access methods
+ * other than heap may count in another way.
+ */
+static BlockNumber
+check_heap_block(IndexScanDesc scan, Buffer buffer, BlockNumber block)
+{
+	Relation	index = scan->indexRelation;
+	WhCache    *cache = wh_cache(index);
+	Relation	heap = table_open(index->rd_index->indrelid, NoLock);
+
+	cache->heap_nblocks = heap->rd_rel->relam == HEAP_TABLE_AM_OID ?
+		RelationGetNumberOfBlocks(heap) : InvalidBlockNumber;
+	table_close(heap, NoLock);
+	if (block >= cache->heap_nblocks)
+		page_is_damaged(index, buffer);
+	return cache->heap_nblocks;
+}
+
+/*
  * Fills the batch's items with the rows of the entries [at, end) of a locked
  * leaf.  Raises an error for damaged entries.
  */
@@ -186,6 +213,7 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 	(end - at) * BULK_PART > WhPageHeader(page)->nslots;
 	WhScanItem *item = batch->items;
 	WhScanItem *last = item + WH_MAX_TIDS;
+	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
 
 	if (bulk)
 		copy_all_entries(batch, page);
@@ -194,22 +222,30 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 		const WhSlot *slot = &WhSlots(page)[at];
 		const ItemPointerData *tids;
 		int			off = slot->off;
+		int			len;
 		int			n;
 
+		if (unlikely(at > 0 && slot->head < slot[-1].head))
+			page_is_damaged(scan->indexRelation, buffer);
 		if (slot->info & leave_out)
 			continue;
-		if (slot->off + WhTailLen(slot) > BLCKSZ)
-			page_is_damaged(scan->indexRelation, buffer);
 		if (filtered && !passes_filters(scan, page, slot))
 			continue;
 		if (so->keep_values && !bulk)
 			off = copy_entry(batch, page, slot);
+		else if (bulk)
+			(void) wh_slot_payload(page, slot, &len);
 		n = wh_slot_tids(page, slot, &tids);
 		if (off < 0 || n > last - item)
 			page_is_damaged(scan->indexRelation, buffer);
 		for (; n > 0; n--, tids++, item++)
 		{
 			memcpy(&item->tid, tids, sizeof(item->tid));
+			if (unlikely(!wh_tid_is_possible(&item->tid)))
+				page_is_damaged(scan->indexRelation, buffer);
+			if (unlikely(ItemPointerGetBlockNumber(&item->tid) >= heap_nblocks))
+				heap_nblocks = check_heap_block(scan, buffer,
+												ItemPointerGetBlockNumber(&item->tid));
 			item->slot = at;
 			item->head = slot->head;
 			item->info = slot->info;

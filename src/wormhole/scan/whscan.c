@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
@@ -482,8 +483,12 @@ wh_getbitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	so->keep_pin = false;
 	while (advance(scan, ForwardScanDirection))
 	{
-		tbm_add_tuples(tbm, &so->batch.items[so->batch.current].tid, 1,
-					   so->conditions.recheck);
+		ItemPointer tid = &so->batch.items[so->batch.current].tid;
+
+		/* Bitmaps have no place for other numbers. */
+		if (ItemPointerGetOffsetNumber(tid) > MaxHeapTuplesPerPage)
+			wh_report_damage(scan->indexRelation, so->batch.block);
+		tbm_add_tuples(tbm, tid, 1, so->conditions.recheck);
 		n++;
 	}
 	wh_batch_release(scan->indexRelation, &so->batch);

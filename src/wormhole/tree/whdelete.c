@@ -120,7 +120,7 @@ lock_pages(Merge *merge)
 	}
 	next = WhPageHeader(BufferGetPage(buffer))->next;
 	if (next != InvalidBlockNumber)
-		merge->right = wh_read(index, next, BUFFER_LOCK_EXCLUSIVE);
+		merge->right = wh_read_right(index, merge->page, BUFFER_LOCK_EXCLUSIVE);
 	return true;
 }
 

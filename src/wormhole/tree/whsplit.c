@@ -271,7 +271,7 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 
 	right = wh_new_buffer(index);
 	if (header->next != InvalidBlockNumber)
-		other = wh_read(index, header->next, BUFFER_LOCK_EXCLUSIVE);
+		other = wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE);
 	split.ascending = split.whole.rightmost ||
 		(BufferIsValid(other) && is_waiting(other));
 	if (!(split.leaf && split.whole.rightmost && cut_behind_all(&split)))

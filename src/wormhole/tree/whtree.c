@@ -36,7 +36,7 @@ finish_split(Relation index, Buffer buffer)
 	if (!(header->flags & WH_INCOMPLETE_SPLIT))
 		return false;
 	wh_add_anchor(index, buffer,
-				  wh_read(index, header->next, BUFFER_LOCK_EXCLUSIVE));
+				  wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE));
 	return true;
 }
 
@@ -51,7 +51,7 @@ Buffer
 wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 			  int level, int lockmode)
 {
-	for (;;)
+	for (uint32 steps = 0;; steps++)
 	{
 		Page		page = BufferGetPage(buffer);
 		WhHeader	header = WhPageHeader(page);
@@ -70,8 +70,15 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 		if (where == 0)
 			return buffer;
 		CHECK_FOR_INTERRUPTS();
+
+		/* Damaged links may lead in a circle. */
+		if (steps > wh_cache(index)->nblocks &&
+			steps > RelationGetNumberOfBlocks(index))
+			wh_report_damage(index, BufferGetBlockNumber(buffer));
 		UnlockReleaseBuffer(buffer);
-		buffer = wh_read(index, next, lockmode);
+		buffer = wh_read_level(index, next, level, lockmode);
+		if (!BufferIsValid(buffer))
+			return InvalidBuffer;
 	}
 	UnlockReleaseBuffer(buffer);
 	return InvalidBuffer;
@@ -95,9 +102,13 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 	for (;;)
 	{
 		int			mode = at == level ? lockmode : BUFFER_LOCK_SHARE;
-		Buffer		buffer = wh_read(index, block, mode);
-		Page		page = BufferGetPage(buffer);
+		Buffer		buffer = wh_read_level(index, block, at, mode);
+		Page		page;
 		int			slot;
+
+		if (!BufferIsValid(buffer))
+			return InvalidBuffer;
+		page = BufferGetPage(buffer);
 
 		/*
 		 * A root that has been split is not the last page of its level.  This

@@ -73,6 +73,8 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	ItemPointerData self = check->tid;
 	bool		all_dead = false;
 
+	if (!wh_tid_is_possible(&tid))
+		wh_report_damage(check->index, BufferGetBlockNumber(first));
 	if (check->mode == UNIQUE_CHECK_EXISTING &&
 		ItemPointerEquals(&tid, &check->tid))
 	{
@@ -172,7 +174,7 @@ check_unique(UniqueCheck *check, Buffer first)
 		 * The key's entries may go on in the next page, which cannot be
 		 * deleted as long as this one is locked.
 		 */
-		after = wh_read(check->index, next, BUFFER_LOCK_SHARE);
+		after = wh_read_right(check->index, buffer, BUFFER_LOCK_SHARE);
 		if (BufferIsValid(other))
 			UnlockReleaseBuffer(other);
 		other = after;
@@ -212,13 +214,11 @@ step_to_tid(Relation index, Buffer buffer, const WhKey *key)
 
 		if (wh_page_side(page, key, WH_AT) == 0)
 			return buffer;
-		next = wh_read(index, WhPageHeader(page)->next, BUFFER_LOCK_EXCLUSIVE);
+		next = wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE);
 		if (WhPageHeader(BufferGetPage(next))->flags & WH_INCOMPLETE_SPLIT)
 		{
 			wh_add_anchor(index, next,
-						  wh_read(index,
-								  WhPageHeader(BufferGetPage(next))->next,
-								  BUFFER_LOCK_EXCLUSIVE));
+						  wh_read_right(index, next, BUFFER_LOCK_EXCLUSIVE));
 			continue;
 		}
 		UnlockReleaseBuffer(buffer);

@@ -204,11 +204,18 @@ vacuum_leaf(WhVacuum *vacuum, BlockNumber block)
 	Buffer		buffer = ReadBufferExtended(index, MAIN_FORKNUM, block,
 											RBM_NORMAL,
 											vacuum->info->strategy);
+	WhHeader	header;
 	BlockNumber next;
 	bool		empty;
 
 	LockBufferForCleanup(buffer);
-	next = WhPageHeader(wh_check_page(index, buffer))->next;
+	header = WhPageHeader(wh_check_page(index, buffer));
+	next = header->next;
+
+	/* Damaged links may lead anywhere, also back. */
+	if (header->level > 0 || (header->flags & (WH_META | WH_DELETED)) ||
+		(block < vacuum->nblocks && (vacuum->seen[block / 8] & (1 << block % 8))))
+		wh_report_damage(index, block);
 	clean_leaf(vacuum, buffer);
 	empty = WhPageHeader(BufferGetPage(buffer))->nslots == 0;
 	UnlockReleaseBuffer(buffer);
