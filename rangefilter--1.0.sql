@@ -355,15 +355,16 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rangefilter_summarize(regclass) IS
 	'bring the summaries up to date; returns heap blocks newly summarized';
 
-CREATE FUNCTION rangefilter_verify(index regclass)
+CREATE FUNCTION rangefilter_verify(index regclass,
+	heapallindexed boolean DEFAULT true)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION rangefilter_verify(regclass) IS
-	'check every row of the table against its summary; returns rows checked';
+COMMENT ON FUNCTION rangefilter_verify(regclass, boolean) IS
+	'check all pages of the index, then every row of the table against them; returns rows checked';
 
 -- As amcheck's functions: they read everything, and tell.
-REVOKE ALL ON FUNCTION rangefilter_verify(regclass) FROM PUBLIC;
+REVOKE ALL ON FUNCTION rangefilter_verify(regclass, boolean) FROM PUBLIC;
 
 -- What the indexes are asked.  It knows who may see what.
 CREATE FUNCTION rangefilter_index_activity(index regclass,
@@ -752,3 +753,18 @@ COMMENT ON FUNCTION wormhole_check(regclass, boolean) IS
 
 -- As amcheck's functions.
 REVOKE ALL ON FUNCTION wormhole_check(regclass, boolean) FROM PUBLIC;
+
+-- All indexes of both access methods.  It knows who may check what.
+CREATE FUNCTION rangefilter_check_database(
+	heapallindexed boolean DEFAULT false,
+	part int DEFAULT 1,				-- only this share of the indexes ...
+	parts int DEFAULT 1,			-- ... of so many
+	OUT index regclass,
+	OUT method name,
+	OUT checked bigint,				-- keys or rows; NULL if there is a problem
+	OUT problem text)				-- damage, or "not checked: " and why
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION rangefilter_check_database(boolean, int, int) IS
+	'check all rangefilter and wormhole indexes of the database';

@@ -190,11 +190,11 @@ SELECT index, rows, min, max, keys, delta_keys FROM rangefilter_status('t_k');
 SELECT rangefilter_summarize('t_k');
 SELECT rangefilter_verify('t_k');
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION rangefilter_verify(regclass) TO regress_rf_other;
+GRANT EXECUTE ON FUNCTION rangefilter_verify(regclass, boolean) TO regress_rf_other;
 SET ROLE regress_rf_other;
 SELECT rangefilter_verify('t_k');
 RESET ROLE;
-REVOKE EXECUTE ON FUNCTION rangefilter_verify(regclass) FROM regress_rf_other;
+REVOKE EXECUTE ON FUNCTION rangefilter_verify(regclass, boolean) FROM regress_rf_other;
 
 -- Row-level security: for whom it applies, the functions tell nothing.
 GRANT SELECT, INSERT ON t TO regress_rf_reader;

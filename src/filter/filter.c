@@ -125,6 +125,51 @@ filter_build_rank(const FilterBuild *build)
 	return snarf_build_keys(build->snarf) - 1;
 }
 
+/* See filter.h. */
+bool
+filter_root_fits(FilterKind kind, const uint8_t *root, uint32_t root_len,
+				 uint32_t npages, uint64_t min, uint64_t max)
+{
+	uint32_t	pages = 0;
+
+	switch (kind)
+	{
+		case FILTER_KIND_SNARF:
+		case FILTER_KIND_EXACT:
+			pages = leading_is_root(root, root_len) ?
+				leading_root_pages(root, root_len) :
+				snarf_root_pages(root, root_len, min, max);
+			break;
+		case FILTER_KIND_SURF:
+			pages = surf_root_pages(root, root_len);
+			break;
+		case FILTER_KIND_SORTED:
+			pages = sorted_root_pages(root, root_len);
+			break;
+	}
+	return pages > 0 && pages <= npages;
+}
+
+/* See filter.h. */
+bool
+filter_check(FilterKind kind, const uint8_t *root, uint32_t root_len,
+			 FilterReader *reader, uint64_t nkeys)
+{
+	switch (kind)
+	{
+		case FILTER_KIND_SNARF:
+		case FILTER_KIND_EXACT:
+			return leading_is_root(root, root_len) ?
+				leading_check(root, root_len, reader, nkeys) :
+				snarf_check(root, root_len, reader, nkeys);
+		case FILTER_KIND_SURF:
+			return surf_check(root, root_len, reader, nkeys);
+		case FILTER_KIND_SORTED:
+			return sorted_check(root, root_len, reader, nkeys);
+	}
+	return false;
+}
+
 /*
  * Is a key in [lo, hi]?  Exact runs have the same layout as others.
  */

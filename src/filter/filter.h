@@ -45,6 +45,22 @@ extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
  */
 extern uint64_t filter_build_rank(const FilterBuild *build);
 
+/*
+ * Does the root belong to a run of this kind, which has keys and at most so many pages?
+ * If keys are numbers, min and max are the least and the greatest one.
+ */
+extern bool filter_root_fits(FilterKind kind, const uint8_t *root,
+							 uint32_t root_len, uint32_t npages,
+							 uint64_t min, uint64_t max);
+
+/*
+ * Reads all pages of a run that has so many keys.  False if what they say does not fit
+ * together.  Damage that leaves it possible is not noticed.
+ */
+extern bool filter_check(FilterKind kind, const uint8_t *root,
+						 uint32_t root_len, FilterReader *reader,
+						 uint64_t nkeys);
+
 /* Is a key in the range?  Of numbers both ends belong to it, and lo <= hi. */
 extern FilterAnswer filter_query_u64(FilterKind kind,
 									 const uint8_t *root, uint32_t root_len,

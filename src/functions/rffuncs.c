@@ -387,6 +387,7 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 typedef struct RfVerify
 {
 	RfOpenIndex *open;
+	bool		with_heap;
 	int64		nrows;
 } RfVerify;
 
@@ -446,11 +447,16 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 static void
 rf_verify_work(RfOpenIndex *open, void *arg)
 {
-	RfVerify	verify = {.open = open};
+	RfVerify   *verify = (RfVerify *) arg;
 	RfHeapScan	scan = {0};
+	uint64		nkeys = rf_check_pages(open->index);
 
-	/* There are no blocks of tuples to read, and nothing is denied. */
-	if (open->heap->rd_rel->relam != HEAP_TABLE_AM_OID)
+	verify->open = open;
+	if (!verify->with_heap)
+		verify->nrows += nkeys;
+
+	/* Other tables have no blocks of tuples to read, and nothing is denied. */
+	if (!verify->with_heap || open->heap->rd_rel->relam != HEAP_TABLE_AM_OID)
 		return;
 	scan.heap = open->heap;
 	scan.index = open->index;
@@ -458,20 +464,20 @@ rf_verify_work(RfOpenIndex *open, void *arg)
 	scan.codec = rf_index_codec(open->index);
 	scan.end = RelationGetNumberOfBlocks(open->heap);
 	scan.callback = rf_verify_tuple;
-	scan.arg = &verify;
+	scan.arg = verify;
 	rf_scan_heap(&scan);
-	*(int64 *) arg += verify.nrows;
 }
 
 /*
- * rangefilter_verify(index regclass) returns bigint: reads the whole table
- * and errors out at the first row version whose key the summary denies;
- * otherwise returns the number of row versions checked.
+ * rangefilter_verify(index regclass, heapallindexed boolean) returns bigint: reads the
+ * index and errors out over a damaged page.  With heapallindexed it then reads the whole
+ * table and errors out at the first row version whose key the summary denies, else
+ * returns the number of row versions checked; without, the number of keys.
  */
 Datum
 rangefilter_verify(PG_FUNCTION_ARGS)
 {
-	int64		nrows = 0;
+	RfVerify	verify = {.with_heap = PG_GETARG_BOOL(1)};
 	ListCell   *cell;
 
 	foreach(cell, rf_leaf_indexes(PG_GETARG_OID(0)))
@@ -486,8 +492,8 @@ rangefilter_verify(PG_FUNCTION_ARGS)
 					 errmsg("index \"%s\" is not valid",
 							RelationGetRelationName(open.index)),
 					 errhint("REINDEX it, or drop it.")));
-		rf_as_owner(&open, rf_verify_work, &nrows);
+		rf_as_owner(&open, rf_verify_work, &verify);
 		rf_close_index(&open, false);
 	}
-	PG_RETURN_INT64(nrows);
+	PG_RETURN_INT64(verify.nrows);
 }

@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(145);
+SELECT plan(150);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -24,7 +24,8 @@ SELECT has_function('rangefilter_may_contain', ARRAY['regclass', 'anycompatible'
 SELECT has_function('rangefilter_partitions', ARRAY['regclass', 'anycompatible', 'anycompatible']);
 SELECT has_function('rangefilter_count', ARRAY['regclass', 'anycompatible', 'anycompatible']);
 SELECT has_function('rangefilter_summarize', ARRAY['regclass']);
-SELECT has_function('rangefilter_verify', ARRAY['regclass']);
+SELECT has_function('rangefilter_verify', ARRAY['regclass', 'boolean']);
+SELECT has_function('rangefilter_check_database', ARRAY['boolean', 'integer', 'integer']);
 SELECT has_function('rangefilter_index_activity', ARRAY['regclass']);
 SELECT has_function('rangefilter_activity_reset', ARRAY['regclass']);
 SELECT has_function('rangefilter_advise', ARRAY['regclass', 'name']);
@@ -42,6 +43,7 @@ SELECT function_returns('rangefilter_partitions', 'setof regclass');
 SELECT function_returns('rangefilter_count', 'bigint');
 SELECT function_returns('rangefilter_summarize', 'bigint');
 SELECT function_returns('rangefilter_verify', 'bigint');
+SELECT function_returns('rangefilter_check_database', 'setof record');
 SELECT function_returns('rangefilter_activity_reset', 'void');
 SELECT bag_eq(
 	$$ SELECT proname::text || CASE WHEN proisstrict THEN ' strict' ELSE '' END FROM pg_proc
@@ -49,13 +51,13 @@ SELECT bag_eq(
 	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
 		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict'),
 		('rangefilter_advise strict'), ('rangefilter_index_activity strict'), ('rangefilter_activity_reset'),
-		('rangefilter_shared_cache strict'), ('rangefilter_session_cache strict') $$,
+		('rangefilter_shared_cache strict'), ('rangefilter_session_cache strict'), ('rangefilter_check_database strict') $$,
 	'no other functions; NULL bounds and no index have a meaning');
 -- What they say changes with the data.
 SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
 	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify,
 	rangefilter_index_activity,rangefilter_activity_reset,rangefilter_advise,rangefilter_shared_cache,
-	rangefilter_session_cache}'::name[]) f;
+	rangefilter_session_cache,rangefilter_check_database}'::name[]) f;
 SELECT is_empty($$ SELECT proname FROM pg_proc
 	WHERE proname LIKE 'rangefilter\_%' AND proparallel = 's' AND prorettype <> 'index_am_handler'::regtype $$,
 	'none runs in a parallel worker');
@@ -155,7 +157,7 @@ SELECT throws_ok('SET rangefilter.enabel = off', '42602');
 --
 -- Privileges
 --
-SELECT function_privs_are('rangefilter_verify', ARRAY['regclass'], 'public', '{}'::text[]);
+SELECT function_privs_are('rangefilter_verify', ARRAY['regclass', 'boolean'], 'public', '{}'::text[]);
 SELECT function_privs_are('rangefilter_activity_reset', ARRAY['regclass'], 'public', '{}'::text[]);
 SELECT table_privs_are('rangefilter_activity', 'public', ARRAY['SELECT']);
 CREATE ROLE rf_tap_user;

@@ -15,6 +15,7 @@
 #include "filter/snarf/leading.h"
 #include "filter/base/port.h"
 #include "filter/snarf/snarf.h"
+#include "filter/snarf/snarf_page.h"
 
 /* Bytes of a number. */
 #define NUMBER_BYTES 8
@@ -293,4 +294,35 @@ leading_ranks(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 	header_len = LEADING_ROOT_HEADER + shared.len;
 	return snarf_ranks(root + header_len, root_len - header_len, reader,
 					   numbers.lo, numbers.hi, estimate, ranks);
+}
+
+/* See leading.h. */
+uint32_t
+leading_root_pages(const uint8_t *root, uint32_t root_len)
+{
+	FilterBytes shared;
+	uint32_t	header_len;
+
+	if (!root_is_sane(root, root_len, &shared))
+		return 0;
+	header_len = LEADING_ROOT_HEADER + shared.len;
+	if (root_len - header_len < SNARF_ROOT_HEADER)
+		return 0;
+	return snarf_root_pages(root + header_len, root_len - header_len,
+							bits_load64(root + header_len + SNARF_ROOT_MIN),
+							bits_load64(root + header_len + SNARF_ROOT_MAX));
+}
+
+/* See leading.h. */
+bool
+leading_check(const uint8_t *root, uint32_t root_len, FilterReader *reader,
+			  uint64_t nkeys)
+{
+	FilterBytes shared;
+	uint32_t	header_len;
+
+	if (!root_is_sane(root, root_len, &shared))
+		return false;
+	header_len = LEADING_ROOT_HEADER + shared.len;
+	return snarf_check(root + header_len, root_len - header_len, reader, nkeys);
 }

@@ -82,4 +82,9 @@ extern bool leading_ranks(const uint8_t *root, uint32_t root_len,
 						  FilterReader *reader, const FilterByteRange *range,
 						  bool estimate, FilterRanks *ranks);
 
+/* As surf_root_pages() and snarf_check(). */
+extern uint32_t leading_root_pages(const uint8_t *root, uint32_t root_len);
+extern bool leading_check(const uint8_t *root, uint32_t root_len,
+						  FilterReader *reader, uint64_t nkeys);
+
 #endif							/* RANGEFILTER_LEADING_H */

@@ -41,4 +41,17 @@ extern bool snarf_ranks(const uint8_t *root, uint32_t root_len,
 						FilterReader *reader, uint64_t lo, uint64_t hi,
 						bool estimate, FilterRanks *ranks);
 
+/*
+ * How many content pages there are; 0 if the root is damaged, or its least and greatest
+ * key are others than these.
+ */
+extern uint32_t snarf_root_pages(const uint8_t *root, uint32_t root_len,
+								 uint64_t min, uint64_t max);
+
+/*
+ * Do blocks and pages ascend, do the fences lead to them, and do they have so many keys?
+ */
+extern bool snarf_check(const uint8_t *root, uint32_t root_len,
+						FilterReader *reader, uint64_t nkeys);
+
 #endif							/* RANGEFILTER_SNARF_H */

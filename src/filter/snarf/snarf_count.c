@@ -234,3 +234,90 @@ snarf_ranks(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
 		rank_in_run(&root, reader, hi, true, most, &ranks->end) &&
 		ranks->end >= ranks->first;
 }
+
+/* See snarf.h. */
+uint32_t
+snarf_root_pages(const uint8_t *root, uint32_t root_len, uint64_t min,
+				 uint64_t max)
+{
+	if (root_len < SNARF_ROOT_HEADER || bits_load32(root) != SNARF_ROOT_MAGIC ||
+		bits_load64(root + SNARF_ROOT_MIN) != min ||
+		bits_load64(root + SNARF_ROOT_MAX) != max || min > max)
+		return 0;
+	return bits_load32(root + 4);
+}
+
+/*
+ * Can a block be read, and does it have as many keys as it says?  Of Elias-Fano's high
+ * bits there must be a one for each key.
+ */
+static bool
+check_block(const SnarfBlockView *block)
+{
+	uint32_t	size = (uint32_t) (block->end - block->data);
+	uint32_t	low_bytes;
+
+	if (block->code == SNARF_CODE_RUN || block->ncoded == 0)
+		return true;
+	if (block->code == SNARF_CODE_BITMAP)
+		return count_ones(block->data, (uint64_t) size * 8) == block->ncoded;
+	low_bytes = snarf_low_bytes(block->ncoded, block->code);
+	return low_bytes <= size &&
+		count_ones(block->data + low_bytes,
+				   (uint64_t) (size - low_bytes) * 8) == block->ncoded;
+}
+
+/*
+ * Checks a page, which begins with a key above the last block of the page before.  Adds
+ * to *rank how many keys it has, and sets *last to where its last block begins.
+ */
+static bool
+check_page(const SnarfPageView *view, uint64_t *last, uint64_t *rank)
+{
+	uint64_t	before = 0;
+
+	if (view->rank != *rank || (*rank > 0 && view->base <= *last))
+		return false;
+	for (uint32_t i = 0; i < view->nblocks; i++)
+	{
+		SnarfBlockView block;
+		uint64_t	begin = snarf_block_begin(view, i);
+
+		if ((i > 0 && begin <= before) || view->base + begin < view->base ||
+			!snarf_open_block(view, i, &block) || !check_block(&block))
+			return false;
+		before = begin;
+		*rank += block_keys(&block);
+	}
+	*last = view->base + before;
+	return true;
+}
+
+/* See snarf.h. */
+bool
+snarf_check(const uint8_t *root_data, uint32_t root_len, FilterReader *reader,
+			uint64_t nkeys)
+{
+	SnarfRoot	root;
+	uint64_t	last = 0;
+	uint64_t	rank = 0;
+
+	if (!snarf_open_root(&root, root_data, root_len, reader))
+		return false;
+	for (uint32_t i = 0; i < root.npages; i++)
+	{
+		const uint8_t *page = i < reader->npages ? reader->read_page(reader, i) : NULL;
+		SnarfPageView view;
+		FencePosition position;
+		uint64_t	base;
+
+		if (page == NULL || !snarf_open_page(&view, page, reader->page_size))
+			return false;
+		base = view.base;
+		if ((i == 0 && base != root.min) || !check_page(&view, &last, &rank) ||
+			!snarf_find_page(&root, reader, base, base, &position) ||
+			position.page != i)
+			return false;
+	}
+	return rank == nkeys && last <= root.max;
+}

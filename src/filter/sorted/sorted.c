@@ -58,6 +58,16 @@ sorted_depth(const uint8_t *root, uint32_t root_len)
 	return root[SORTED_ROOT_HEADER + 1] + 1;
 }
 
+/* See sorted.h. */
+uint32_t
+sorted_root_pages(const uint8_t *data, uint32_t len)
+{
+	SortedRoot	root;
+
+	return root_open(&root, data, len) && root.nkeys >= root.npages ?
+		root.npages : 0;
+}
+
 /* Opens a content page; false if it is damaged. */
 static bool
 page_open(SortedPage *page, const uint8_t *data, uint32_t page_size)
@@ -385,4 +395,78 @@ sorted_cursor_next(SortedCursor *cursor, FilterBytes *key)
 	key->data = cursor->key;
 	key->len = page->prefix_len + rest.len;
 	return FILTER_YES;
+}
+
+/*
+ * Does the range of a page's keys lead to it by the fences, and do they ascend?
+ * previous is the last key of the page before, and becomes that of this one.
+ */
+static bool
+check_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
+		   uint64_t rank, FilterBytes *previous, uint8_t *space)
+{
+	SortedPage	page;
+	FencePosition at;
+	FilterBytes first;
+	uint8_t		first_space[FILTER_MAX_KEY];
+
+	if (!read_page(root, reader, pageno, &page) || page.rank != rank)
+		return false;
+	first.data = first_space;
+	first.len = 0;
+	for (uint32_t i = 0; i < page.n; i++)
+	{
+		FilterBytes rest;
+		int			order;
+
+		if (!page_rest(&page, i, &rest) ||
+			((rank > 0 || i > 0) &&
+			 (!key_order(&page, i, *previous, &order) || order <= 0)))
+			return false;
+		memcpy(space, page.prefix, page.prefix_len);
+		memcpy(space + page.prefix_len, rest.data, rest.len);
+		previous->data = space;
+		previous->len = page.prefix_len + rest.len;
+		if (i == 0)
+		{
+			memcpy(first_space, space, previous->len);
+			first.len = previous->len;
+		}
+	}
+	for (int end = 0; end < 2; end++)
+	{
+		FilterBytes key = end ? *previous : first;
+
+		/* Separators that were cut may lead to the page before. */
+		if (!fence_find(root->fences, root->fences_len, reader, &key, &key, false,
+						&at) ||
+			!(at.page == pageno ||
+			  (at.page < pageno && at.range_crosses)))
+			return false;
+	}
+	return true;
+}
+
+/* See sorted.h. */
+bool
+sorted_check(const uint8_t *root_data, uint32_t root_len,
+			 FilterReader *reader, uint64_t nkeys)
+{
+	uint8_t		space[FILTER_MAX_KEY];
+	FilterBytes previous = {space, 0};
+	SortedRoot	root;
+	uint64_t	rank = 0;
+
+	if (!root_open(&root, root_data, root_len) || root.nkeys != nkeys)
+		return false;
+	for (uint32_t i = 0; i < root.npages; i++)
+	{
+		SortedPage	page;
+
+		if (!check_page(&root, reader, i, rank, &previous, space) ||
+			!read_page(&root, reader, i, &page))
+			return false;
+		rank += page.n;
+	}
+	return rank == nkeys;
 }

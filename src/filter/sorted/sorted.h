@@ -53,6 +53,15 @@ extern void sorted_build_end(SortedBuild *build, FilterRun *run);
 /* Is this the root of a sorted run, and not of a filter? */
 extern bool sorted_is_root(const uint8_t *root, uint32_t root_len);
 
+/* How many content pages there are; 0 if the root is damaged. */
+extern uint32_t sorted_root_pages(const uint8_t *root, uint32_t root_len);
+
+/*
+ * Are there so many keys, in ascending order, on the pages to which the fences lead?
+ */
+extern bool sorted_check(const uint8_t *root, uint32_t root_len,
+						 FilterReader *reader, uint64_t nkeys);
+
 /* How many pages a question for one key reads; 0 if the root is damaged. */
 extern uint32_t sorted_depth(const uint8_t *root, uint32_t root_len);
 

@@ -354,3 +354,33 @@ surf_ranks(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 		ranks->end = ranks->first;
 	return ranks->end >= ranks->first;
 }
+
+/* See surf.h. */
+uint32_t
+surf_root_pages(const uint8_t *data, uint32_t len)
+{
+	SurfRoot	root;
+
+	return open_root(&root, data, len) ? root.npages : 0;
+}
+
+/* See surf.h. */
+bool
+surf_check(const uint8_t *data, uint32_t len, FilterReader *reader,
+		   uint64_t nkeys)
+{
+	SurfRoot	root;
+	uint64_t	rank = 0;
+
+	if (!open_root(&root, data, len))
+		return false;
+	for (uint32_t i = 0; i < root.npages; i++)
+	{
+		SurfPage	page;
+
+		if (!read_page(&root, reader, i, &page) || page.rank != rank)
+			return false;
+		rank += page.nleaves;
+	}
+	return rank == nkeys;
+}

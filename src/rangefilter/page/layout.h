@@ -104,6 +104,8 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_NOT_HEAP				0x0200	/* the table has another access
 										 * method: there never is a summary */
 
+#define RF_ALL_FLAGS			0x03FF
+
 /* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
 	(RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED | \
@@ -156,6 +158,7 @@ typedef struct RfMetaData
 #define RF_SEGMENT_MIN_CUT	0x02	/* min is a proper prefix of the least key */
 #define RF_SEGMENT_MAX_CUT	0x04
 #define RF_LEVEL_RETIRED	0x08	/* a summarize is making a filter of it */
+#define RF_SEGMENT_FLAGS	0x0F
 
 /*
  * A directory entry.  Behind it: min, max (byte keys only), the run's root, and

@@ -98,12 +98,32 @@ rf_entry_is_sane(const RfSegment *segment, uint32 left)
 {
 	return left >= sizeof(RfSegment) && segment->length <= left &&
 		segment->length == MAXALIGN(segment->length) &&
+		(segment->flags & ~RF_SEGMENT_FLAGS) == 0 &&
 		segment->min_len <= RF_BOUND_BYTES &&
 		segment->max_len <= RF_BOUND_BYTES &&
-		segment->length >= sizeof(RfSegment) + segment->min_len +
-		segment->max_len + segment->root_len + segment->places_len &&
+		segment->length == MAXALIGN(sizeof(RfSegment) + segment->min_len +
+									segment->max_len + segment->root_len +
+									segment->places_len) &&
 		segment->place_pages <= segment->npages &&
-		(segment->range_blocks > 0 || segment->imprecise == 0);
+		(segment->range_blocks > 0 ?
+		 (segment->place_pages > 0) != (segment->places_len > 0) :
+		 segment->imprecise == 0 && segment->place_pages == 0 &&
+		 segment->places_len == 0);
+}
+
+/*
+ * Do an entry's keys fit what its run's root says?
+ */
+static bool
+rf_keys_are_sane(const RfSegment *segment)
+{
+	if (segment->nkeys == 0)
+		return segment->npages == 0 && segment->kind != FILTER_KIND_SORTED;
+	return filter_root_fits(segment->kind, rf_segment_root(segment),
+							segment->root_len,
+							segment->npages - segment->place_pages,
+							segment->min, segment->max) &&
+		(segment->kind == FILTER_KIND_SORTED || segment->nkeys <= segment->nrows);
 }
 
 /*
@@ -123,6 +143,8 @@ rf_directory_is_sane(const RfMetaData *meta)
 		bool		level = i >= meta->nsegments;
 
 		if (!rf_entry_is_sane(segment, left) ||
+			!rf_keys_are_sane(segment) ||
+			segment->owner >= meta->next_owner ||
 			level != (segment->kind == FILTER_KIND_SORTED))
 			return false;
 		if (level ? segment->range_blocks > 0 :
@@ -135,6 +157,25 @@ rf_directory_is_sane(const RfMetaData *meta)
 		segment = rf_next_segment(segment);
 	}
 	return left == 0 && covered == meta->summarized;
+}
+
+/*
+ * Are the flags known ones, and is where the delta's keys begin known if, and only if,
+ * it may have some?
+ */
+static bool
+rf_delta_is_sane(const RfMetaData *meta)
+{
+	bool		may_have_keys = meta->ndelta > meta->nretired;
+
+	if (meta->ndelta > RF_DELTA_SLOTS || meta->nretired > meta->ndelta ||
+		meta->nspare > RF_DELTA_SLOTS || meta->nlevels > RF_MAX_LEVELS ||
+		(meta->flags & ~RF_ALL_FLAGS))
+		return false;
+	if (meta->delta_min_block == InvalidBlockNumber)
+		return !may_have_keys;
+	return may_have_keys ||
+		(meta->flags & (RF_DELTA_NULLS | RF_DELTA_OVERFLOW)) != 0;
 }
 
 /*
@@ -171,8 +212,7 @@ rf_meta_problem(Page page, const RfCodec *codec)
 
 	if (problem != NULL)
 		return problem;
-	if (meta->ndelta > RF_DELTA_SLOTS || meta->nretired > meta->ndelta ||
-		meta->nspare > RF_DELTA_SLOTS ||
+	if (!rf_delta_is_sane(meta) ||
 		meta->directory_len > RF_DIRECTORY_SIZE ||
 		((PageHeader) page)->pd_lower != rf_meta_lower(meta->directory_len) ||
 		!rf_directory_is_sane(meta))

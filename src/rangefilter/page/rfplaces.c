@@ -210,7 +210,12 @@ rf_open_places(RfRunReader *reader, const RfSegment *segment, uint32 i,
 		len = RF_PAGE_CONTENT;
 	}
 	return page != NULL && places_open(view, page, len) &&
-		view->nranges == rf_range_count(segment);
+		view->nranges == rf_range_count(segment) &&
+		view->first <= segment->nkeys &&
+		view->nkeys <= segment->nkeys - view->first &&
+		(i > 0 || view->first == 0) &&
+		(i + 1 < segment->place_pages ||
+		 view->first + view->nkeys == segment->nkeys);
 }
 
 /*
@@ -370,4 +375,31 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 					  (heap_block - segment->start) / segment->range_blocks);
 	rf_run_reader_end(&reader);
 	return placed;
+}
+
+/*
+ * Do the pages of a segment's places, if it has any, have all of its keys, and ranges that
+ * exist?  The reader reads the segment's run.
+ */
+bool
+rf_check_places(RfRunReader *reader, const RfSegment *segment)
+{
+	uint32		npages = Max(segment->place_pages, 1);
+	uint64		next = 0;
+	uint64	   *ranges;
+
+	if (segment->range_blocks == 0 || segment->nkeys == 0)
+		return true;
+	ranges = palloc0((rf_range_count(segment) + 63) / 64 * sizeof(uint64));
+	for (uint32 i = 0; i < npages; i++)
+	{
+		PlacesPage	view;
+
+		if (!rf_open_places(reader, segment, i, &view) || view.first != next ||
+			!places_collect(&view, view.first, view.first + view.nkeys, ranges))
+			return false;
+		next += view.nkeys;
+	}
+	pfree(ranges);
+	return true;
 }

@@ -69,6 +69,21 @@ rf_progress_index(Relation heap, Relation index, int ndone)
 }
 
 /*
+ * Reports that the check of an index begins; ndone indexes are done.
+ */
+void
+rf_progress_check(Oid index, int ndone)
+{
+	const int	params[] = {
+		PROGRESS_CREATEIDX_INDEX_OID,
+		PROGRESS_CREATEIDX_PARTITIONS_DONE
+	};
+	const int64 values[] = {index, ndone};
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
+/*
  * Is work on this index being reported?
  */
 bool

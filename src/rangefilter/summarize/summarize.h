@@ -84,6 +84,7 @@ extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 /* rfprogress.c */
 extern bool rf_progress_begin(int nindexes);
 extern void rf_progress_index(Relation heap, Relation index, int ndone);
+extern void rf_progress_check(Oid index, int ndone);
 extern bool rf_progress_is_of(Relation index);
 extern void rf_progress_end(void);
 
