@@ -150,7 +150,7 @@ my @cases = (
 		put($_[0], $leaves[1], 'next', $leaves[3]);
 		put($_[0], $leaves[3], 'prev', $leaves[1]);
 	}, qr/does not begin where the one to its left ends|It does not begin|nothing leads to it/ ],
-	[ 'no end of the list', in_leaf(-1, 'flags', sub { $_[0] & ~$flag{rightmost} }), qr/The link to the right is wrong/ ],
+	[ 'no end of the list', in_leaf(-1, 'flags', sub { $_[0] & ~$flag{rightmost} }), qr/damaged at block/ ],
 	[ 'a leaf of another index', in_leaf(2, 'identity', sub { $_[0] ^ 1 }), qr/linked, but not one of its level/ ],
 	[ 'a leaf of another level', in_leaf(2, 'level', 1), qr/The directory leads to it wrongly/ ],
 	[ 'a deleted leaf in the list', in_leaf(2, 'flags', sub { $_[0] | $flag{deleted} }), qr/The directory leads to it wrongly/ ],

@@ -1,0 +1,17 @@
+/* test/modules/rf_damage/rf_damage--1.0.sql */
+
+\echo Use "CREATE EXTENSION rf_damage" to load this file. \quit
+
+-- A page as it is in shared buffers.
+CREATE FUNCTION rf_page(index regclass, block int) RETURNS bytea
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Overwrites bytes of a page in shared buffers, behind WAL's back.  What sessions
+-- remember of the index is invalidated.
+CREATE FUNCTION rf_damage(index regclass, block int, at int, bytes bytea) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Keeps the delta's pages of a rangefilter index from being merged until the transaction
+-- ends.
+CREATE FUNCTION rf_hold_runs(index regclass) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -1,0 +1,97 @@
+/*-------------------------------------------------------------------------
+ *
+ * rf_damage.c
+ *	  Reads and overwrites bytes of an index's pages, and holds the lock of its runs.
+ *
+ * The bytes are written to shared buffers.  So core does not look at the page
+ * header, as it does when it reads a page from a file, and no checksum tells.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/relation.h"
+#include "compat.h"
+#include "fmgr.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(rf_page);
+PG_FUNCTION_INFO_V1(rf_damage);
+PG_FUNCTION_INFO_V1(rf_hold_runs);
+
+/*
+ * Opens an index.  Pins and locks a block of it, which must exist.
+ */
+static Buffer
+lock_block(Oid oid, BlockNumber block, int lockmode, Relation *index)
+{
+	Buffer		buffer;
+
+	*index = relation_open(oid, AccessShareLock);
+	if (block >= RelationGetNumberOfBlocks(*index))
+		elog(ERROR, "there is no block %u", block);
+	buffer = ReadBuffer(*index, block);
+	LockBuffer(buffer, lockmode);
+	return buffer;
+}
+
+/*
+ * rf_page(index regclass, block int) returns bytea
+ */
+Datum
+rf_page(PG_FUNCTION_ARGS)
+{
+	bytea	   *result = palloc(VARHDRSZ + BLCKSZ);
+	Relation	index;
+	Buffer		buffer = lock_block(PG_GETARG_OID(0), PG_GETARG_INT32(1),
+									BUFFER_LOCK_SHARE, &index);
+
+	SET_VARSIZE(result, VARHDRSZ + BLCKSZ);
+	memcpy(VARDATA(result), BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	relation_close(index, AccessShareLock);
+	PG_RETURN_BYTEA_P(result);
+}
+
+/*
+ * rf_damage(index regclass, block int, at int, bytes bytea)
+ */
+Datum
+rf_damage(PG_FUNCTION_ARGS)
+{
+	int			at = PG_GETARG_INT32(2);
+	bytea	   *bytes = PG_GETARG_BYTEA_PP(3);
+	int			len = VARSIZE_ANY_EXHDR(bytes);
+	Relation	index;
+	Buffer		buffer;
+
+	if (at < 0 || at + len > BLCKSZ)
+		elog(ERROR, "not within a page");
+	buffer = lock_block(PG_GETARG_OID(0), PG_GETARG_INT32(1),
+						BUFFER_LOCK_EXCLUSIVE, &index);
+	memcpy((char *) BufferGetPage(buffer) + at, VARDATA_ANY(bytes), len);
+	MarkBufferDirty(buffer);
+	UnlockReleaseBuffer(buffer);
+	CacheInvalidateRelcache(index);
+	relation_close(index, AccessShareLock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * rf_hold_runs(index regclass): takes the lock of runs until the transaction ends, so that
+ * the delta's pages are not merged.
+ */
+Datum
+rf_hold_runs(PG_FUNCTION_ARGS)
+{
+	Relation	index = relation_open(PG_GETARG_OID(0), AccessShareLock);
+
+	LockPage(index, 0, ExclusiveLock);
+	relation_close(index, NoLock);
+	PG_RETURN_VOID();
+}
