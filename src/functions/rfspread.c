@@ -107,12 +107,13 @@ read_windows(Relation table, AttrNumber attno, RfSpread *spread)
 	scan.callback = take_row;
 	scan.arg = spread;
 	BlockSampler_Init(&windows,
-					  (spread->nblocks + spread->window - 1) / spread->window,
+					  spread->nblocks / spread->window +
+					  (spread->nblocks % spread->window != 0),
 					  RF_SPREAD_BLOCKS / spread->window, RF_SPREAD_SEED);
 	while (BlockSampler_HasMore(&windows))
 	{
 		scan.start = BlockSampler_Next(&windows) * spread->window;
-		scan.end = Min(scan.start + spread->window, spread->nblocks);
+		scan.end = scan.start + Min(spread->window, spread->nblocks - scan.start);
 		rf_scan_heap(&scan);
 		spread->nread += scan.end - scan.start;
 	}

@@ -32,7 +32,7 @@ my %slot = (block => 0, owner => 4, nkeys => 8);
 my %segment = (
 	length => 0, kind => 4, root_len => 6, start => 8, end => 12,
 	run_block => 16, npages => 20, owner => 24, min_len => 28, max_len => 30,
-	range_blocks => 64, place_pages => 68, places_len => 80);
+	range_blocks => 64, place_pages => 68, imprecise => 72, places_len => 80);
 my %frame = (identity => 0, owner => 8, kind => 12, version => 13, page_id => 14);
 
 sub get
@@ -300,6 +300,10 @@ my @impossible_places = (
 	[ 'segment: no ranges', in_segment('range_blocks', "\0" x 4) ],
 	[ 'segment: larger ranges', in_segment('range_blocks', pack('V', 3)) ],
 	[ 'segment: ranges at the end of time', in_segment('range_blocks', "\xff" x 4) ],
+	[ 'segment: more ranges than there can be', sub {
+		in_meta('summarized', "\xff" x 4)->($_[0]);
+		in_segment('end', "\xff" x 4)->($_[0]);
+		in_segment('imprecise', "\x01")->($_[0]) } ],
 	[ 'segment: no pages of places', in_segment('place_pages', "\0" x 4) ],
 	[ 'segment: a page of places less', sub {
 		put($_[0], 0, $content + $meta{directory} + $segment{place_pages},

@@ -193,6 +193,9 @@ typedef struct RfSegment
 	uint16		unused[3];
 } RfSegment;
 
+/* A segment has at most so many ranges, whatever their size should be. */
+#define RF_MAX_RANGES (1 << 20)
+
 /* Bits in RfSegment.imprecise. */
 #define RF_IMPRECISE_BITS 64
 

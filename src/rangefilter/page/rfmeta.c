@@ -91,6 +91,16 @@ rf_meta_lower(uint32 len)
 }
 
 /*
+ * Has a segment with places no more ranges than it may have?
+ */
+static bool
+rf_ranges_are_sane(const RfSegment *segment)
+{
+	return (uint64) segment->range_blocks * RF_MAX_RANGES >
+		segment->end - segment->start;
+}
+
+/*
  * Is an entry of the directory, of which so many bytes are left, whole?
  */
 static bool
@@ -106,6 +116,7 @@ rf_entry_is_sane(const RfSegment *segment, uint32 left)
 									segment->places_len) &&
 		segment->place_pages <= segment->npages &&
 		(segment->range_blocks > 0 ?
+		 rf_ranges_are_sane(segment) &&
 		 (segment->place_pages > 0) != (segment->places_len > 0) :
 		 segment->imprecise == 0 && segment->place_pages == 0 &&
 		 segment->places_len == 0);

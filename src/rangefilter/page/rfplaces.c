@@ -35,9 +35,6 @@
 #define RF_MIN_PLACE_BITS 2
 #define RF_MAX_PLACE_BITS 8
 
-/* There are no more ranges than this, whatever their size should be. */
-#define RF_MAX_RANGES (1 << 20)
-
 /* What a run's root may take on the metapage beside places. */
 #define RF_ROOT_RESERVE 160
 

@@ -156,18 +156,9 @@ rf_segment_start(const RfMetaData *meta, BlockNumber block)
 }
 
 /*
- * Chooses where the range to be scanned begins: at the tail, or further down
- * for one of these reasons:
- *
- *	- a small heap is always read whole: one segment is best for queries;
- *	- segments no larger than twice what follows are merged into the new one,
- *	  so that their number stays logarithmic and each block is read again only
- *	  when the heap has grown by half;
- *	- the directory must have room for the largest possible entry;
- *	- a summarize that failed may have left a retired delta; only a scan of all
- *	  that the failed one was to scan may drop it.
+ * See summarize.h.
  */
-static BlockNumber
+BlockNumber
 rf_choose_start(const RfMetaData *meta, BlockNumber end)
 {
 	BlockNumber start = Min(meta->summarized, end);
@@ -186,8 +177,8 @@ rf_choose_start(const RfMetaData *meta, BlockNumber end)
 	{
 		segment = segments[i];
 		if (segment->start < start &&
-			segment->end - segment->start > 2 * (end - segment->end) &&
 			segment->end <= end &&
+			segment->end - segment->start > 2 * (uint64) (end - segment->end) &&
 			kept + RF_MAX_SEGMENT_SIZE <= RF_SEGMENTS_SIZE)
 			break;
 		start = Min(start, segment->start);
