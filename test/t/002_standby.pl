@@ -164,6 +164,19 @@ $primary->safe_psql('postgres', 'VACUUM old2');
 is(on_standby($absent), 'f|f|f', 'until VACUUM');
 close_session($session);
 
+# A key that its segment has comes to another range of blocks, which is imprecise from then
+# on; and the first insert into an index without a spare block makes one.
+$primary->safe_psql('postgres', 'DELETE FROM spread WHERE f = 21; VACUUM spread');
+$primary->safe_psql('postgres', q{
+CREATE TABLE spare (k int);
+INSERT INTO spare SELECT generate_series(1, 10);
+CREATE INDEX spare_k ON spare USING rangefilter (k)});
+is(on_standby(q{SELECT pg_relation_size('spare_k') / 8192}), 2, 'standby: no spare block');
+$primary->safe_psql('postgres', q{INSERT INTO spare VALUES (5); INSERT INTO spread VALUES (5, repeat('y', 7500))});
+is($primary->safe_psql('postgres', q{SELECT ctid < '(39,1)' FROM spread WHERE pad LIKE 'y%'}), 't', 'a row in the midst of the table');
+is(on_standby(q{SELECT pg_relation_size('spare_k') / 8192}), 3, 'standby: a spare block');
+is(on_standby($scan =~ s/21$/6/r), 2, 'standby: a bitmap scan finds it');
+
 #
 # CREATE INDEX CONCURRENTLY
 #
