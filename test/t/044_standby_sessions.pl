@@ -82,7 +82,6 @@ BEGIN
 		there := current_setting('my.there');
 		FOR i IN 1 .. 2 LOOP
 			key := 1 + (random() * 1999)::int;
-			there := there + look('EXECUTE c' || 1 + (random() * 39)::int);
 			there := there + look(format('EXECUTE g(%s)', key));
 			there := there + look(format('SELECT ARRAY[(SELECT count(*) FROM t WHERE s = %1$L),
 				(SELECT count(*) FROM t WHERE s || '''' = %1$L)]', s(key)));
@@ -91,12 +90,18 @@ BEGIN
 			IF n[1] <> n[2] THEN
 				RAISE EXCEPTION '%: % rows, not %, in recovery: %', key, n[1], n[2], pg_is_in_recovery();
 			END IF;
-			asked := asked + 4;
+			asked := asked + 3;
 			PERFORM pg_sleep(0.005 * random());
 		END LOOP;
 
-		-- What has come last.
 		IF current_setting('transaction_isolation') = 'repeatable read' THEN
+			-- Plans of before; and what has come last.
+			SELECT array_agg(coalesce(count, 0) ORDER BY i) INTO n
+			FROM generate_series(1, 40) i LEFT JOIN (SELECT k + 0 AS k, count(*) FROM t WHERE k + 0 <= 40 GROUP BY 1) x ON x.k = i;
+			FOR i IN 1 .. 40 LOOP
+				there := there + look(format('EXECUTE c%s(%s)', i, n[i]));
+			END LOOP;
+			asked := asked + 40;
 			FOR r IN SELECT id, k, s FROM t ORDER BY id DESC LIMIT 2 LOOP
 				there := there + look(format('SELECT ARRAY[(SELECT count(*) FROM t WHERE k = %s AND id = %s), 1]', r.k, r.id));
 				there := there + look(format('SELECT ARRAY[(SELECT count(*) FROM t WHERE s = %L AND id = %s), 1]', r.s, r.id));
@@ -168,10 +173,9 @@ sub start_watching
 {
 	my ($node, $settings, $toggles) = @_;
 	my $session = open_session($node);
-	my $query = 'SELECT ARRAY[(SELECT count(*) FROM t WHERE k = %1$s AND s = s(%1$s)), (SELECT count(*) FROM t WHERE k + 0 = %1$s)]';
 
-	ask($session, join ';', $settings, map { "PREPARE c$_ AS " . $query =~ s/%1\$s/$_/gr } 1 .. 40);
-	ask($session, 'PREPARE g(bigint) AS ' . $query =~ s/%1\$s/\$1/gr);
+	ask($session, join ';', $settings, map { "PREPARE c$_(int) AS SELECT ARRAY[count(*), \$1] FROM t WHERE k = $_" } 1 .. 40);
+	ask($session, q{PREPARE g(bigint) AS SELECT ARRAY[(SELECT count(*) FROM t WHERE k = $1 AND s = s($1)), (SELECT count(*) FROM t WHERE k + 0 = $1)]});
 	ask($session, q{SET my.asked = '0'; SET my.there = '0'});
 	$session->{toggles} = $toggles;
 	return $session;
@@ -188,7 +192,7 @@ sub finish_watching
 
 	$count{gave_way}++ while $answer =~ s/^.*$gave_way.*\n?((DETAIL|HINT|CONTEXT|PL).*\n?)*//m;
 	$count{$_} += ask($session, "SELECT current_setting('my.$_')") foreach 'asked', 'there';
-	return $answer;
+	return substr($answer, 0, 1000);
 }
 
 # Is everything there, by the indexes' own checks?
@@ -243,14 +247,14 @@ foreach my $round (1 .. $rounds)
 	$primary->safe_psql('postgres', 'ALTER SYSTEM SET synchronous_commit = remote_apply');
 	$primary->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()});
 	my @sessions = (
-		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'}),
-		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'; SET plan_cache_mode = force_generic_plan}, 1),
+		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'; SET plan_cache_mode = force_generic_plan}),
+		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'}, 1),
 		start_watching($standby, q{SET enable_bitmapscan = off}));
 
 	# A statement that gives way ends.
 	send_sql($_, join('; ', ('CALL watch(' . ($_->{toggles} ? 'true' : 'false') . ')') x 100)) foreach @sessions;
 	usleep(1_000_000 * $seconds);
-	like($standby->safe_psql('postgres', 'EXPLAIN SELECT FROM t WHERE k = -1'), qr/Partitions Skipped: 3/, "$name: the standby skips");
+	like($standby->safe_psql('postgres', 'EXPLAIN SELECT FROM t WHERE k = -1'), qr/Partitions Skipped: [1-9]/, "$name: the standby skips");
 	is($standby->safe_psql('postgres', q{SELECT levels > 0 FROM rangefilter_status('t1_s_idx')}), 't', "$name: there are levels");
 	$standby->promote;
 	is(stop_work($work), '', "$name: work on the primary");
