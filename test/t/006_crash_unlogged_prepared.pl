@@ -137,6 +137,37 @@ is(value(q{SELECT rangefilter_verify('p_k') >= 1099, count(*) FROM p}), 't|1099'
 value(q{VACUUM p; REINDEX INDEX p_k});
 is(value($known), 't|f|f|f', 'prepared: made anew');
 
+# Loads in prepared transactions: one that opens the tail, and one that finds it open.
+value(q{
+CREATE TABLE pl (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE pl1 PARTITION OF pl FOR VALUES IN (1);
+CREATE TABLE pl2 PARTITION OF pl FOR VALUES IN (2);
+INSERT INTO pl SELECT 1 + k % 2, k FROM generate_series(1, 2000) k;
+CREATE INDEX pl_k ON pl USING rangefilter (k);
+CREATE INDEX pl_w ON pl USING wormhole (k);
+BEGIN;
+INSERT INTO pl SELECT 1, k FROM generate_series(10001, 13000) k;
+PREPARE TRANSACTION 'load';
+BEGIN;
+INSERT INTO pl SELECT 1, k FROM generate_series(20001, 23000) k;
+INSERT INTO pl VALUES (2, 25000);
+PREPARE TRANSACTION 'load2';
+});
+my $loaded = q{
+SELECT (SELECT count(*) FROM pl WHERE k BETWEEN 12990 AND 13010), (SELECT count(*) FROM pl WHERE k = 22000),
+	(SELECT count(*) FROM pl WHERE k = 25000), (SELECT count(*) FROM pl WHERE k IN (7, 8)),
+	rangefilter_verify('pl1_k_idx') + rangefilter_verify('pl2_k_idx'), wormhole_check('pl1_k_idx1', true) > 0};
+
+crash();
+is(value($loaded), '0|0|0|2|2000|t', 'prepared loads: after a crash');
+value(q{COMMIT PREPARED 'load'; VACUUM pl});
+is(value($loaded), '11|0|0|2|5000|t', 'prepared loads: one is committed');
+crash();
+value(q{COMMIT PREPARED 'load2'});
+is(value($loaded), '11|1|1|2|8001|t', 'prepared loads: both are, after another crash');
+crash();
+is(value($loaded), '11|1|1|2|8001|t', 'prepared loads: and a third one');
+
 # An index made in a transaction that is prepared when the server crashes.
 value(q{
 BEGIN;

@@ -53,6 +53,27 @@ for my $mode ('force_generic_plan', 'force_custom_plan')
 	is(ask($session, "SELECT count(*) FROM t WHERE k = $own"), 0, "$mode: what was rolled back");
 	close_session($session);
 }
+
+# The same commands of another session, while plans with guards are kept.  The index comes
+# back to where it was, but its file has another name.
+for my $mode ('force_generic_plan', 'force_custom_plan')
+{
+	my $session = open_session($node);
+	my $key = $mode =~ /generic/ ? 9085 : 10085;
+
+	ask($session, "SET plan_cache_mode = $mode; PREPARE c AS SELECT count(*) FROM t WHERE k = $key");
+	ask($session, "PREPARE q(int) AS SELECT count(*) FROM t WHERE k = \$1");
+	is(ask($session, "EXECUTE c; EXECUTE q($key); SELECT warm()"), "0\n0\n58", "$mode: not there yet");
+	foreach my $n (1 .. 4)
+	{
+		my $space = $n % 2 ? 'elsewhere' : 'pg_default';
+		my $what = $n <= 2 ? 'INDEX t4_k_idx' : 'TABLE t4';
+
+		$node->safe_psql('postgres', "ALTER $what SET TABLESPACE $space; INSERT INTO t VALUES (4, $key)");
+		is(ask($session, "EXECUTE c; EXECUTE q($key); EXECUTE q($key + 10)"), "$n\n$n\n0", "$mode: ALTER $what SET TABLESPACE $space");
+	}
+	close_session($session);
+}
 all_verified($node, 'after all that');
 
 # A table whose digests were made when it had few keys: the group is made anew.
@@ -65,14 +86,36 @@ is($node->safe_psql('postgres', q{SELECT warm() + warm(); SELECT indexes > 60 FR
 # A database, a copy of it that gets rows, and a copy of that in its place.
 $node->safe_psql('postgres', 'CREATE DATABASE d OID = 50001');
 $node->safe_psql('d', $schema);
-$node->safe_psql('postgres', 'CREATE DATABASE copy TEMPLATE d');
-is($node->safe_psql('d', 'SELECT warm(); SELECT indexes > 60 FROM rangefilter_shared_cache()'), "58\nt", 'digests are made');
-$node->safe_psql('copy', 'INSERT INTO t VALUES (2, 5085), (3, 5085)');
-$node->safe_psql('postgres', 'DROP DATABASE d');
-$node->safe_psql('postgres', 'CREATE DATABASE d OID = 50001 TEMPLATE copy');
-is($node->safe_psql('d', 'SELECT indexes FROM rangefilter_shared_cache(); SELECT count(*) FROM t WHERE k = 5085'), "0\n2",
-	'nothing of the old database is believed of the new one');
-is($node->safe_psql('d', 'SELECT warm(); SELECT count(*) FROM t WHERE k = 5085'), "58\n2", 'nor later');
+$node->safe_psql('postgres', 'CREATE DATABASE original TEMPLATE d');
+foreach my $strategy ('wal_log', 'file_copy')
+{
+	$node->safe_psql('postgres', "CREATE DATABASE copy TEMPLATE original STRATEGY $strategy");
+	is($node->safe_psql('d', 'SELECT warm(); SELECT indexes > 60 FROM rangefilter_shared_cache()'), "58\nt", "$strategy: digests are made");
+	is($node->safe_psql('copy', 'SELECT warm(); SELECT count(*) FROM t WHERE k = 5085'), "58\n0", "$strategy: a copy");
+	is($node->safe_psql('copy', 'INSERT INTO t VALUES (2, 5085), (3, 5085); SELECT count(*) FROM t WHERE k = 5085'), 2, "$strategy: which gets rows");
+	$node->safe_psql('postgres', 'DROP DATABASE d');
+	$node->safe_psql('postgres', "CREATE DATABASE d OID = 50001 TEMPLATE copy STRATEGY $strategy");
+	is($node->safe_psql('d', 'SELECT indexes FROM rangefilter_shared_cache(); SELECT count(*) FROM t WHERE k = 5085'), "0\n2",
+		"$strategy: nothing of the old database is believed of the new one");
+	is($node->safe_psql('d', 'SELECT warm(); SELECT count(*) FROM t WHERE k = 5085'), "58\n2", "$strategy: nor later");
+
+	# The original again, for the other strategy.
+	$node->safe_psql('postgres', 'DROP DATABASE copy');
+	$node->safe_psql('postgres', 'DROP DATABASE d');
+	$node->safe_psql('postgres', "CREATE DATABASE d OID = 50001 TEMPLATE original STRATEGY $strategy");
+	is($node->safe_psql('d', 'SELECT warm(); SELECT count(*) FROM t WHERE k = 5085'), "58\n0", "$strategy: the original");
+}
+
+# A database moves to another directory and back, to files of the same names.
+foreach my $space ('elsewhere', 'pg_default', 'elsewhere')
+{
+	my $n = $node->safe_psql('d', 'SELECT warm(); INSERT INTO t VALUES (2, 5085); SELECT count(*) FROM t WHERE k = 5085') =~ s/.*\n//r;
+
+	$node->safe_psql('postgres', "ALTER DATABASE d SET TABLESPACE $space");
+	is($node->safe_psql('d', 'SELECT count(*) FROM t WHERE k = 5085; INSERT INTO t VALUES (2, 5085), (3, 6085); SELECT warm()'),
+		"$n\n58", "a database moves to $space");
+	is($node->safe_psql('d', 'SELECT count(*) FROM t WHERE k = 5085; SELECT count(*) > 0 FROM t WHERE k = 6085'), $n + 1 . "\nt", '... and gets rows');
+}
 
 $node->stop;
 done_testing();
