@@ -6,6 +6,7 @@
 #	make test [T=suites]	every test, on private servers; see test/README.md
 #	make test-versions [T=suites]	the same on every PostgreSQL that is here (PG_CONFIGS)
 #	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
+#	make soak [MINUTES=n, HOURS=n]	the same with restarts, crashes and a standby; 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
 #	make bench-plot			test/bench/bench.svg from the tables in RESULTS.md
 #	make filterbench		a program that measures the filters without a server
@@ -22,7 +23,7 @@
 #	make dist				rangefilter-VERSION.zip for PGXN, of the last commit
 #	make typedefs			update test/tools/typedefs.list after new types
 #
-# demo, test, test-versions, stress, bench and format also install the packages they need, and touch
+# demo, test, test-versions, stress, soak, bench and format also install the packages they need, and touch
 # no server but their own.
 #
 #	WERROR=1	warnings are errors
@@ -77,7 +78,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test test-versions stress bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test test-versions stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -95,7 +96,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test test-versions stress bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test test-versions stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -109,6 +110,9 @@ test-versions:
 
 stress:
 	@SECONDS_TO_RUN=$(or $(SECONDS),600) bash test/stress/stress.sh
+
+soak:
+	@SECONDS_TO_RUN=$$(($(or $(HOURS),0) * 3600 + $(or $(MINUTES),$(if $(HOURS),0,10)) * 60)) bash test/soak/soak.sh
 
 bench:
 	@bash test/bench/bench.sh

@@ -85,6 +85,14 @@ sub reading
 	return ($query, $ordered, $table, 0);
 }
 
+# The settings to ask with.
+sub mode
+{
+	my ($self, $skip) = @_;
+
+	return 'SET rangefilter.enable = ' . ($skip ? 'on' : 'off');
+}
+
 # One answer, as an error or a text in which the order counts only if it is
 # defined.
 sub answer
@@ -94,7 +102,7 @@ sub answer
 
 	if ($self->{toggle} && $self->{skipping} != $skip)
 	{
-		my ($state) = $self->run($session, 'SET rangefilter.enable = ' . ($skip ? 'on' : 'off') . ';');
+		my ($state) = $self->run($session, $self->mode($skip) . ';');
 
 		return $state if defined $state;
 		$self->{skipping} = $skip;
@@ -245,9 +253,9 @@ sub transaction
 {
 	my ($self) = @_;
 	my $level = weighted(5 => 'REPEATABLE READ', 1 => 'SERIALIZABLE');
-	my $write = $self->{toggle} && chance(15);
+	my $write = $self->{toggle} && !$self->{standby} && chance(15);
 
-	$level = 'REPEATABLE READ' unless $self->{toggle};
+	$level = 'REPEATABLE READ' if !$self->{toggle} || $self->{standby};
 	$self->{rollback} = chance(30);
 	$self->{skipping} = -1;
 	$self->{on}->must("BEGIN ISOLATION LEVEL $level;");

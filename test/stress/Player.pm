@@ -84,7 +84,8 @@ sub receive
 	alarm 0;
 	for (@lines)
 	{
-		return ($1, $_) if /^(?:ERROR|FATAL|PANIC):  (\w{5}): /;
+		die "$session->{name}: the connection is lost: $_\n" if /^(?:FATAL|PANIC):/;
+		return ($1, $_) if /^ERROR:  (\w{5}): /;
 	}
 	return (undef, @lines);
 }

@@ -1,0 +1,42 @@
+#!/bin/bash
+#
+# soak.sh: the soak run on private servers; see run.
+#
+#	test/soak/soak.sh [options of run]
+#
+# The last line is "N passed, M failed".
+#
+# Environment: SECONDS_TO_RUN (600), SEED, SOAK_OUTPUT (a directory for meter.csv and meter.svg); ASSERT= leaves
+# our assertions out; RF_KEEP=1 keeps the temporary directory.
+
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit
+# shellcheck source=../lib/common.sh
+. ../lib/common.sh
+# shellcheck source=../lib/packages.sh
+. "$RF_ROOT/test/lib/packages.sh"
+# shellcheck source=../lib/server.sh
+. "$RF_ROOT/test/lib/server.sh"
+
+main()
+{
+	local seconds=${SECONDS_TO_RUN:-600} seed=${SEED:-$(date +%s)} status=0
+
+	rf_init
+	rf_need server tests
+	rf_choose_user
+	rf_say "PostgreSQL: $("$PG_CONFIG" --version)"
+	rf_private_postgres
+	rf_copy_source
+	rf_install_extension ASSERT="${ASSERT-1}"
+	rf_run mkdir "$RF_TMP/soak"
+	rf_run "$RF_SRC/test/soak/run" --directory "$RF_TMP/soak" --seed "$seed" --seconds "$seconds" "$@" || status=$?
+	if [ -n "${SOAK_OUTPUT:-}" ]; then
+		mkdir -p "$SOAK_OUTPUT"
+		cp "$RF_TMP/soak/meter.csv" "$SOAK_OUTPUT/"
+		awk -f "$RF_SRC/test/soak/meter_points.awk" "$RF_TMP/soak/meter.csv" |
+			awk -f "$RF_SRC/test/bench/lines_plot.awk" >"$SOAK_OUTPUT/meter.svg"
+	fi
+	[ "$status" = 0 ]
+}
+
+main "$@"
