@@ -30,7 +30,7 @@ sub new
 		pool => [],
 		next_id => 1,
 		next_index => 0,
-		nparts => 3 + below($big ? 3 : weighted(5 => 6, 3 => 14, 1 => 30)),
+		nparts => $class->choose_nparts($big),
 		by => weighted(40 => 'list (p)', 40 => 'range (p)', 15 => 'hash (p)', $type eq 'money' ? () : (5 => 'hash (k)')),
 		nulls => one_of(0, 0, 5, 30),
 		windows => [],
@@ -54,6 +54,9 @@ sub new
 	$self->{create} = [ $self->create_parent, map { $self->create_part($_) } 0 .. $self->{nparts} - 1 ];
 	return $self;
 }
+
+# How many partitions it has.
+sub choose_nparts { return 3 + below($_[1] ? 3 : weighted(5 => 6, 3 => 14, 1 => 30)); }
 
 # What the index is on: the column, an expression, several of them; all rows, or
 # some.

@@ -9,6 +9,9 @@ use Random;
 use Types;
 use parent -norequire, 'Target';
 
+# Digest matrices need many partitions.
+sub choose_nparts { return chance(30) ? 40 + below 90 : $_[0]->SUPER::choose_nparts($_[1]); }
+
 # Of rows with these, indexes on the whole key cannot be made.
 sub has_long_keys { return $_[0]{type} =~ /^(?:text|varchar|bytea)$/; }
 
