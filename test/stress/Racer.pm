@@ -230,7 +230,7 @@ sub compare
 	{
 		$self->fail('committed rows are missing, or others seen', $question, "got [$ids], may be",
 			(map { '[' . $self->expected($_, $key) . ']' } @states), $sql,
-			"rangefilter_verify: " . join(' ', map { $_ // () } $self->run($self->{writer}, "SELECT rangefilter_verify('$self->{table}{name}_key');")));
+			"rangefilter_verify: " . join(' ', map { $_ // () } $self->run($self->{reader}, "SELECT rangefilter_verify('$self->{table}{name}_key');")));
 	}
 }
 
