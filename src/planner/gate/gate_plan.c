@@ -308,7 +308,8 @@ ask_the_same(CustomScan *a, CustomScan *b)
 /*
  * Makes one gate for all members of an Append.  It asks the members of gates
  * that ask the same as the first one.  The other plans are never skipped.  A
- * gate in the list may itself have replaced an Append.
+ * gate in the list may itself have replaced an Append, and may be the top of a
+ * subquery, an arm of UNION ALL, whose init plans then go to the merged gate.
  */
 static CustomScan *
 merge_gates(Append *append, CustomScan *first)
@@ -337,6 +338,8 @@ merge_gates(Append *append, CustomScan *first)
 			all.secured = all.secured || one.secured;
 			all.nconditions = Max(all.nconditions, one.nconditions);
 			plans = list_concat(plans, gate->custom_plans);
+			merged->scan.plan.initPlan = list_concat(merged->scan.plan.initPlan,
+													 gate->scan.plan.initPlan);
 			merged->custom_relids = bms_add_members(merged->custom_relids,
 													gate->custom_relids);
 		}
