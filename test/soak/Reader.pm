@@ -1,7 +1,8 @@
 # Reader.pm: the stress run's Checker, which compares with what sequential scans
 # find; and cursors that are held, or go on after other queries.
 #
-# It reads from a standby, too.
+# It reads from a standby, too, in one session: a snapshot that is exported there lacks transactions in
+# progress if there are many subtransactions.
 
 package Reader;
 
