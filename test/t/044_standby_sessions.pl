@@ -56,18 +56,26 @@ CREATE INDEX t_ks ON t USING rangefilter (k, s);
 CREATE INDEX t_id ON t USING wormhole (id);
 CREATE INDEX t_w ON t USING wormhole (s);
 ALTER INDEX t1_s_idx SET (autosummarize = off);
+SELECT format('ALTER INDEX t%1$s_k_idx RENAME TO k%1$s', i), format('ALTER INDEX t%1$s_s_idx RENAME TO s%1$s', i) FROM generate_series(1, 40) i \gexec
 
 CREATE FUNCTION look(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	n int[];
+	unskipped int[];
+	by_table int[];
 BEGIN
 	EXECUTE query INTO n;
 	IF n[1] IS DISTINCT FROM n[2] THEN
-		RAISE EXCEPTION '%: % rows, not %, in recovery: %', query, n[1], n[2], pg_is_in_recovery();
+		PERFORM set_config('rangefilter.enable', 'off', true);
+		EXECUTE query INTO unskipped;
+		PERFORM set_config('rangefilter.enable', 'on', true), set_config('enable_indexscan', 'off', true),
+			set_config('enable_indexonlyscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+		EXECUTE query INTO by_table;
+		RAISE EXCEPTION '%: % rows, not %, in recovery: %; without skipping %; without index scans %',
+			query, n[1], n[2], pg_is_in_recovery(), unskipped[1], by_table[1];
 	END IF;
 	RETURN n[2];
 END $$;
-
 CREATE TABLE done ();
 CREATE PROCEDURE watch(toggles bool) LANGUAGE plpgsql AS $$
 DECLARE
@@ -125,7 +133,9 @@ END $$;
 });
 
 # What pgbench does: four clients that write, one that maintains.  A prepared transaction
-# may be left by a promotion.
+# may be left by a promotion.  Only rangefilter indexes are made anew CONCURRENTLY: from others,
+# btree's among them, rows are missing that were deleted before and that an older snapshot
+# of the standby sees.
 my $numbers = "\\set p random(2, 40)\n\\set hot random(1, 2000)\n\\set few random(1, 40)\n\\set n random(1, 100000000)\n";
 my %writes = map { $_->[0] => [ $_->[1], "$numbers$_->[2];\n" ] } (
 	[ 'insert', 40, 'INSERT INTO t SELECT :p, nextval(\'t_id_seq\'), :hot, s(:hot)' ],
@@ -142,9 +152,10 @@ PREPARE TRANSACTION 'x:n'; COMMIT PREPARED 'x:n'" ],
 my %maintenance = map { $_->[0] => [ $_->[1], "$numbers$_->[2];\nSELECT pg_sleep(0.2);\n" ] } (
 	[ 'vacuum', 6, 'VACUUM t:p' ],
 	[ 'load', 4, 'SELECT fill(:p, 600)' ],
-	[ 'summarize', 3, q{SELECT rangefilter_summarize(format('t%s_k_idx', :p)::regclass)} ],
+	[ 'summarize', 3, q{SELECT rangefilter_summarize('k:p')} ],
 	[ 'reindex', 2, 'REINDEX TABLE t:p' ],
-	[ 'reindex_concurrently', 2, 'REINDEX TABLE CONCURRENTLY t:p' ],
+	[ 'reindex_concurrently', 1, 'REINDEX INDEX CONCURRENTLY k:p' ],
+	[ 'reindex_concurrently_s', 1, 'REINDEX INDEX CONCURRENTLY s:p' ],
 	[ 'truncate', 3, 'BEGIN; TRUNCATE t:p; SELECT fill(:p, 300); COMMIT' ],
 	[ 'rewrite', 1, 'VACUUM FULL t:p' ],
 	[ 'checkpoint', 1, 'CHECKPOINT' ]);
@@ -255,7 +266,7 @@ foreach my $round (1 .. $rounds)
 	send_sql($_, join('; ', ('CALL watch(' . ($_->{toggles} ? 'true' : 'false') . ')') x 100)) foreach @sessions;
 	usleep(1_000_000 * $seconds);
 	like($standby->safe_psql('postgres', 'EXPLAIN SELECT FROM t WHERE k = -1'), qr/Partitions Skipped: [1-9]/, "$name: the standby skips");
-	is($standby->safe_psql('postgres', q{SELECT levels > 0 FROM rangefilter_status('t1_s_idx')}), 't', "$name: there are levels");
+	is($standby->safe_psql('postgres', q{SELECT levels > 0 FROM rangefilter_status('s1')}), 't', "$name: there are levels");
 	$standby->promote;
 	is(stop_work($work), '', "$name: work on the primary");
 	$standby->safe_psql('postgres', q{SELECT format('COMMIT PREPARED %L', gid) FROM pg_prepared_xacts \gexec});
