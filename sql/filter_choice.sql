@@ -74,9 +74,12 @@ INSERT INTO urls
 		'/' || abs(hashint8(i)) FROM generate_series(1, 20000) i;
 CALL try('urls', $$'https://example.org/orders/' || abs(hashint8(-i))$$);
 
--- Few keys: SuRF, which has room for all of them.
+-- Few keys: no other choice; fewer than 256: SuRF, which has room for all of them.
 CREATE TABLE few AS SELECT md5(i::text)::uuid AS k FROM generate_series(1, 1000) i;
 CALL try('few', 'md5((-i)::text)::uuid');
+CREATE TABLE fewest AS SELECT md5(i::text)::uuid AS k FROM generate_series(1, 200) i;
+CREATE INDEX ON fewest USING rangefilter (k);
+SELECT filter FROM rangefilter_status('fewest_k_idx');
 
 -- Ranges and their ends, over SNARF of leading bits.
 CREATE TABLE truth AS SELECT k, row_number() OVER (ORDER BY k) AS n FROM uuids;
