@@ -155,13 +155,15 @@ bool
 filter_check(FilterKind kind, const uint8_t *root, uint32_t root_len,
 			 FilterReader *reader, uint64_t nkeys)
 {
+	uint64_t	found;
+
 	switch (kind)
 	{
 		case FILTER_KIND_SNARF:
 		case FILTER_KIND_EXACT:
-			return leading_is_root(root, root_len) ?
-				leading_check(root, root_len, reader, nkeys) :
-				snarf_check(root, root_len, reader, nkeys);
+			if (leading_is_root(root, root_len))
+				return leading_check(root, root_len, reader, nkeys);
+			return snarf_check(root, root_len, reader, &found) && found == nkeys;
 		case FILTER_KIND_SURF:
 			return surf_check(root, root_len, reader, nkeys);
 		case FILTER_KIND_SORTED:

@@ -86,6 +86,9 @@ check_run(Strings *strings, KeyKind kind, uint32_t rounds)
 		  strings->run.nkeys, strings->n);
 	CHECK(strings->run.root_len <= strings->options.root_max, "root of %u",
 		  strings->run.root_len);
+	CHECK(strings->n == 0 ||
+		  filter_check(strings->run.kind, strings->run.root, strings->run.root_len,
+					   &strings->reader.reader, strings->n), "refused by filter_check()");
 	check_range(strings, &all);
 	for (i = unit_random_below(step); i < strings->n; i += step)
 	{

@@ -319,10 +319,9 @@ leading_check(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 			  uint64_t nkeys)
 {
 	FilterBytes shared;
-	uint32_t	header_len;
+	uint64_t	nnumbers;
 
-	if (!root_is_sane(root, root_len, &shared))
-		return false;
-	header_len = LEADING_ROOT_HEADER + shared.len;
-	return snarf_check(root + header_len, root_len - header_len, reader, nkeys);
+	return leading_open_root(&root, &root_len, &shared) &&
+		snarf_check(root, root_len, reader, &nnumbers) &&
+		nnumbers <= nkeys;
 }

@@ -82,7 +82,10 @@ extern bool leading_ranks(const uint8_t *root, uint32_t root_len,
 						  FilterReader *reader, const FilterByteRange *range,
 						  bool estimate, FilterRanks *ranks);
 
-/* As surf_root_pages() and snarf_check(). */
+/*
+ * As surf_root_pages() and surf_check().  Keys with the same number count as one, so there may
+ * be fewer than nkeys.
+ */
 extern uint32_t leading_root_pages(const uint8_t *root, uint32_t root_len);
 extern bool leading_check(const uint8_t *root, uint32_t root_len,
 						  FilterReader *reader, uint64_t nkeys);

@@ -49,9 +49,10 @@ extern uint32_t snarf_root_pages(const uint8_t *root, uint32_t root_len,
 								 uint64_t min, uint64_t max);
 
 /*
- * Do blocks and pages ascend, do the fences lead to them, and do they have so many keys?
+ * Do blocks and pages ascend, and do the fences lead to them?  *nkeys is the number of their
+ * keys.
  */
 extern bool snarf_check(const uint8_t *root, uint32_t root_len,
-						FilterReader *reader, uint64_t nkeys);
+						FilterReader *reader, uint64_t *nkeys);
 
 #endif							/* RANGEFILTER_SNARF_H */
