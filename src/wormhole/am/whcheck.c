@@ -413,6 +413,9 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 	BlockNumber first = block;
 	BlockNumber below = InvalidBlockNumber;
 
+	/* The metapage, or an entry of the level above, may be damaged. */
+	if (block == InvalidBlockNumber)
+		wh_report_damage(check->index, block);
 	while (block != InvalidBlockNumber)
 	{
 		Buffer		buffer = wh_read(check->index, block, BUFFER_LOCK_SHARE);
