@@ -207,15 +207,14 @@ static bool
 rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 				 const RfDeltaSlot *slot)
 {
-	PageHeader	header = (PageHeader) page;
+	int			size = kind == RF_KEY_U64 ? sizeof(uint64) : sizeof(uint16);
 
 	if (!rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner))
 		return false;
-	if (header->pd_lower < RF_PAGE_HEADER ||
-		header->pd_lower > header->pd_upper ||
-		header->pd_upper > header->pd_special)
-		return false;
-	return keys_of_page(page, kind) >= (int64) slot->nkeys &&
+
+	/* A key appended behind a part of one would be lost. */
+	return (((PageHeader) page)->pd_lower - RF_PAGE_HEADER) % size == 0 &&
+		keys_of_page(page, kind) >= (int64) slot->nkeys &&
 		rf_delta_end_ok(page, kind);
 }
 

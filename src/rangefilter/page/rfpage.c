@@ -35,14 +35,18 @@ rf_init_page(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 }
 
 /*
- * Is this page what the metapage says it is?  Call with the page locked.
+ * Is this page what the metapage says it is?  Its header must be possible, too, since
+ * generic WAL relies on it.  Call with the page locked.
  */
 bool
 rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 {
+	PageHeader	header = (PageHeader) page;
 	RfPageOpaque opaque;
 
-	if (PageIsNew(page) || PageGetSpecialSize(page) != 0)
+	if (PageIsNew(page) || header->pd_special != BLCKSZ ||
+		header->pd_lower < RF_PAGE_HEADER ||
+		header->pd_lower > header->pd_upper || header->pd_upper > BLCKSZ)
 		return false;
 	opaque = RfPageGetOpaque(page);
 	return opaque->page_id == RF_PAGE_ID &&
