@@ -5,6 +5,7 @@
 #	make demo				see it work on real data
 #	make test [T=suites]	every test, on private servers; see test/README.md
 #	make test-versions [T=suites]	the same on every PostgreSQL that is here (PG_CONFIGS)
+#	make sanitize [T=suites]	regress below AddressSanitizer
 #	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
 #	make soak [MINUTES=n, HOURS=n]	the same with restarts, crashes and a standby; 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
@@ -78,7 +79,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test test-versions stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -96,7 +97,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test test-versions stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -104,6 +105,9 @@ demo:
 # A directory is called test, too: hence the phony target.
 test:
 	@bash test/run $(T)
+
+sanitize:
+	@SANITIZE=1 bash test/run $(or $(T),regress)
 
 test-versions:
 	@bash test/versions.sh $(T)

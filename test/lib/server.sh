@@ -7,6 +7,7 @@
 # directories stay as they are and nobody needs the right to write there.
 #
 #	rf_private_postgres		makes it: RF_TMP/pg, programs in RF_BIN
+#	rf_sanitize				has its servers watched by AddressSanitizer
 #	rf_add_neighbours		adds other extensions to it, if they can be had
 #	rf_copy_source			copies the repository to RF_SRC
 #	rf_seed					prints the seed of the random tests
@@ -50,6 +51,24 @@ rf_private_postgres()
 	"${RF_AS[@]}" "$RF_BIN/postgres" --version >/dev/null 2>&1 ||
 		rf_die "cannot run programs in $RF_TMP (mounted noexec?): set TMPDIR"
 	export PATH=$RF_BIN:$PATH
+}
+
+# What is built from now on is watched by AddressSanitizer, whose library the server
+# loads first.  It ends a process at the first fault, and says so in the server's log.
+# Servers with NLS, as Debian's, hang when they start so.
+rf_sanitize()
+{
+	local library
+
+	library=$("${CC:-gcc}" -print-file-name=libasan.so)
+	[ -e "$library" ] || rf_die "gcc came without libasan.so"
+	export COPT='-fsanitize=address -fno-omit-frame-pointer'
+	rf_run mv "$RF_BIN/postgres" "$RF_BIN/postgres.real"
+	printf '%s\n' '#!/bin/sh' "export LD_PRELOAD=$library ASAN_OPTIONS=detect_leaks=0:abort_on_error=1" \
+		'exec "${0%/*}/postgres.real" "$@"' | rf_run tee "$RF_BIN/postgres" >/dev/null
+	rf_run chmod +x "$RF_BIN/postgres"
+	rf_run timeout 60 "$RF_BIN/postgres" --version >/dev/null ||
+		rf_die "this server does not start below AddressSanitizer: set PG_CONFIG"
 }
 
 # Other extensions and clients, for the tests beside them.  What is not installed is

@@ -137,7 +137,7 @@ check_server_log()
 {
 	local name=$1 log=$RF_TMP/$1/log
 
-	if grep -E 'PANIC:|TRAP:|was terminated by signal|exited with exit code [2-9]' "$log"; then
+	if grep -E 'PANIC:|TRAP:|AddressSanitizer|was terminated by signal|exited with exit code [2-9]' "$log"; then
 		count_failed "$name: the server crashed"
 		tail -n 30 "$log"
 	fi
