@@ -63,22 +63,20 @@ rf_use_blocks(RfCheck *check, BlockNumber start, uint32 n)
 
 /*
  * Is a bound of a segment, if it is whole, its least or greatest key according to the
- * filter?  Keys that a filter does not tell apart have one rank.
+ * filter?  Keys that a filter over leading bits does not tell apart have one rank.
  */
 static bool
 rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 			   bool is_max, RfRunReader *reader)
 {
 	RfRange		range = {.lo = *bound,.hi = *bound};
-	RfRange		every = {.hi.num = PG_UINT64_MAX,.lo_inf = true,.hi_inf = true};
+	bool		ranks_keys = kind == RF_KEY_U64 || segment->kind != FILTER_KIND_SNARF;
 	FilterRanks ranks;
-	FilterRanks all;
 
 	if (segment->flags & (is_max ? RF_SEGMENT_MAX_CUT : RF_SEGMENT_MIN_CUT))
 		return true;
 	return rf_range_ranks(segment, kind, &range, &reader->reader, &ranks) == RF_YES &&
-		rf_range_ranks(segment, kind, &every, &reader->reader, &all) == RF_YES &&
-		(is_max ? ranks.end >= all.end : ranks.first == 0);
+		(is_max ? ranks.end >= segment->nkeys || !ranks_keys : ranks.first == 0);
 }
 
 /*
