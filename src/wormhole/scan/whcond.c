@@ -456,7 +456,7 @@ wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 {
 	const RfRowFormat *format = &wh_cache(index)->format;
 	const RfRowColumn *column = &format->columns[0];
-	int			strategy = keys[0].sk_strategy;
+	int			strategy;
 	bool		below;			/* in key order */
 	bool		equal;
 	RfKey		key;
@@ -466,6 +466,7 @@ wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 		 keys[0].sk_subtype != index->rd_opcintype[0]) ||
 		column->codec->type == TIMETZOID)
 		return false;
+	strategy = keys[0].sk_strategy;
 	key = rf_encode_whole(column->codec, keys[0].sk_argument);
 	resetStringInfo(lo);
 	rf_row_put_key(format, 0, &key, lo);
