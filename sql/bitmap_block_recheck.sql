@@ -155,4 +155,13 @@ DROP INDEX types_a_idx, types_b_idx;
 CREATE INDEX ON types USING rangefilter (a, b) WITH (pages_per_range = 10, bits_per_key = 24);
 SELECT * FROM scanned('SELECT * FROM types WHERE a = -800 AND b = 200000001400');
 
+-- Keys with the same leading bytes have one rank.  Their places are known nevertheless.
+CREATE TABLE twins (u uuid, n int, pad text) WITH (autovacuum_enabled = off);
+ALTER TABLE twins ALTER pad SET STORAGE plain;
+INSERT INTO twins SELECT (left(md5((g % 1990)::text), 16) || left(md5(g::text), 16))::uuid, g, repeat('x', 740) FROM generate_series(1, 2000) g;
+CREATE INDEX twins_u ON twins USING rangefilter (u) WITH (pages_per_range = 10, bits_per_key = 24);
+SELECT filter, keys FROM rangefilter_status('twins_u');
+SELECT t.n, r.* FROM (SELECT n, u FROM twins WHERE n IN (1, 3, 500, 1993)) t, scanned(format('SELECT * FROM twins WHERE u = %L', t.u)) r;
+SELECT rangefilter_verify('twins_u');
+
 DROP SCHEMA winnow CASCADE;

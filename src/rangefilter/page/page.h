@@ -226,7 +226,8 @@ extern uint64 rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block)
 extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
 							  const RfSegment *segment, const RfKeySet *set,
 							  uint64 *ranges);
-extern bool rf_check_places(RfRunReader *reader, const RfSegment *segment);
+extern bool rf_check_places(RfRunReader *reader, const RfSegment *segment,
+							bool ranks_keys);
 extern bool rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 							 const RfSegment *segment, RfKeyKind kind,
 							 const RfKey *key, BlockNumber heap_block);

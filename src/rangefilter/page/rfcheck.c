@@ -62,21 +62,31 @@ rf_use_blocks(RfCheck *check, BlockNumber start, uint32 n)
 }
 
 /*
+ * Is there a rank for each key of a segment?  Keys that a filter over leading bits does not
+ * tell apart have one.
+ */
+static bool
+rf_ranks_keys(const RfSegment *segment, RfKeyKind kind)
+{
+	return kind == RF_KEY_U64 || segment->kind != FILTER_KIND_SNARF;
+}
+
+/*
  * Is a bound of a segment, if it is whole, its least or greatest key according to the
- * filter?  Keys that a filter over leading bits does not tell apart have one rank.
+ * filter?
  */
 static bool
 rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 			   bool is_max, RfRunReader *reader)
 {
 	RfRange		range = {.lo = *bound,.hi = *bound};
-	bool		ranks_keys = kind == RF_KEY_U64 || segment->kind != FILTER_KIND_SNARF;
 	FilterRanks ranks;
 
 	if (segment->flags & (is_max ? RF_SEGMENT_MAX_CUT : RF_SEGMENT_MIN_CUT))
 		return true;
 	return rf_range_ranks(segment, kind, &range, &reader->reader, &ranks) == RF_YES &&
-		(is_max ? ranks.end >= segment->nkeys || !ranks_keys : ranks.first == 0);
+		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment, kind) :
+		 ranks.first == 0);
 }
 
 /*
@@ -85,6 +95,7 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 static bool
 rf_check_entry(RfCheck *check, const RfSegment *segment)
 {
+	RfKeyKind	kind = check->codec->kind;
 	RfKey		min = rf_segment_min(segment);
 	RfKey		max = rf_segment_max(segment);
 	RfRunReader reader;
@@ -107,10 +118,10 @@ rf_check_entry(RfCheck *check, const RfSegment *segment)
 					  &reader.reader, segment->nkeys))
 		fault = "The filter that begins at the block is damaged.";
 	if (fault == NULL &&
-		(!rf_check_bound(segment, check->codec->kind, &min, false, &reader) ||
-		 !rf_check_bound(segment, check->codec->kind, &max, true, &reader)))
+		(!rf_check_bound(segment, kind, &min, false, &reader) ||
+		 !rf_check_bound(segment, kind, &max, true, &reader)))
 		fault = "The filter that begins at the block has another least or greatest key.";
-	if (fault == NULL && !rf_check_places(&reader, segment))
+	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment, kind)))
 		fault = "The places behind the filter that begins at the block are damaged.";
 	rf_run_reader_end(&reader);
 	check->nkeys += segment->nkeys;

@@ -210,9 +210,7 @@ rf_open_places(RfRunReader *reader, const RfSegment *segment, uint32 i,
 		view->nranges == rf_range_count(segment) &&
 		view->first <= segment->nkeys &&
 		view->nkeys <= segment->nkeys - view->first &&
-		(i > 0 || view->first == 0) &&
-		(i + 1 < segment->place_pages ||
-		 view->first + view->nkeys == segment->nkeys);
+		(i > 0 || view->first == 0);
 }
 
 /*
@@ -375,11 +373,12 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Do the pages of a segment's places, if it has any, have all of its keys, and ranges that
- * exist?  The reader reads the segment's run.
+ * Do the pages of a segment's places, if it has any, have all ranks up to the one of its
+ * greatest key, and ranges that exist?  The reader reads the segment's run.  ranks_keys: is
+ * there a rank for each key?
  */
 bool
-rf_check_places(RfRunReader *reader, const RfSegment *segment)
+rf_check_places(RfRunReader *reader, const RfSegment *segment, bool ranks_keys)
 {
 	uint32		npages = Max(segment->place_pages, 1);
 	uint64		next = 0;
@@ -398,5 +397,5 @@ rf_check_places(RfRunReader *reader, const RfSegment *segment)
 		next += view.nkeys;
 	}
 	pfree(ranges);
-	return true;
+	return next == segment->nkeys || !ranks_keys;
 }
