@@ -141,7 +141,7 @@ my @impossible = (
 	[ 'a delta page of zeros', sub { put($_[0], delta_block($_[0]), 0, "\0" x $block) } ],
 	[ 'the metapage of another index', sub { put($_[0], 0, 0, ${ $_[1] }) } ],
 	[ 'magic number', in_meta('magic', 'RFL2') ],
-	[ 'format version 1', in_meta('version', pack('v', 1)) ],
+	[ 'format version 2', in_meta('version', pack('v', 2)) ],
 	[ 'an unknown codec', in_meta('codec', pack('v', 999)) ],
 	[ 'another identity', in_meta('identity', 'identity') ],
 	[ 'all flags', in_meta('flags', "\xff" x 4) ],

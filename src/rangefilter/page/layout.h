@@ -33,7 +33,7 @@
 
 #define RF_META_BLKNO		0
 #define RF_MAGIC			0x52464c31
-#define RF_FORMAT_VERSION	2
+#define RF_FORMAT_VERSION	3
 #define RF_PAGE_ID			0xFF95
 
 /*
@@ -116,7 +116,7 @@ typedef struct RfDeltaSlot
 {
 	BlockNumber block;
 	uint32		owner;
-	uint32		nkeys;			/* at least so many: its pd_lower tells */
+	uint32		nkeys;			/* at least so many: the page tells */
 } RfDeltaSlot;
 
 /* The metapage's content; the directory of segments follows it. */

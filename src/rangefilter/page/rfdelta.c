@@ -8,7 +8,9 @@
  * keys of the pages.  Those listed first may be retired: a summarize is making a filter of
  * what they hold, and they are only read.
  *
- * A page of 64-bit keys is an array of them.  A page of byte keys has an
+ * A page of 64-bit keys is an array of them.  pd_lower moves sixteen of them at a time,
+ * so that most records of a key are of the key alone.  Of the last sixteen, zeros behind
+ * the last other key are free; all zeros before them are keys.  A page of byte keys has an
  * array of 16-bit offsets growing up from the page's start and the keys, each
  * behind its 16-bit length, growing down from its end.
  *
@@ -25,15 +27,48 @@
 #include "miscadmin.h"
 #include "rangefilter/page/page.h"
 
+/* pd_lower moves by so many numbers. */
+#define RF_NUMBER_STRIDE	16
+
+/* The most numbers that a page holds. */
+#define RF_PAGE_NUMBERS \
+	((int) (RF_PAGE_CONTENT / sizeof(uint64) / RF_NUMBER_STRIDE * RF_NUMBER_STRIDE))
+
+/*
+ * How many numbers does a delta page hold?  Those of the last stride end with one that is
+ * not zero.
+ */
+static int
+numbers_of_page(Page page)
+{
+	const uint64 *numbers = (const uint64 *) RfPageGetContent(page);
+	int			n = (((PageHeader) page)->pd_lower - RF_PAGE_HEADER) / sizeof(uint64);
+	int			sure = n > 0 ? (n - 1) / RF_NUMBER_STRIDE * RF_NUMBER_STRIDE : 0;
+
+	while (n > sure && numbers[n - 1] == 0)
+		n--;
+	return n;
+}
+
 /*
  * How many keys does a delta page hold?
  */
 static int
 keys_of_page(Page page, RfKeyKind kind)
 {
-	int			used = ((PageHeader) page)->pd_lower - RF_PAGE_HEADER;
+	if (kind == RF_KEY_U64)
+		return numbers_of_page(page);
+	return (((PageHeader) page)->pd_lower - RF_PAGE_HEADER) / sizeof(uint16);
+}
 
-	return used / (kind == RF_KEY_U64 ? sizeof(uint64) : sizeof(uint16));
+/*
+ * How many numbers are there room for before pd_lower once this one is behind n others?
+ * Behind a zero another stride begins: zeros at the end would not count.
+ */
+static int
+numbers_with(int n, uint64 number)
+{
+	return (n / RF_NUMBER_STRIDE + (number == 0 ? 2 : 1)) * RF_NUMBER_STRIDE;
 }
 
 /*
@@ -70,18 +105,44 @@ static bool
 rf_delta_has_room(Page page, RfKeyKind kind, const RfKey *key)
 {
 	PageHeader	header = (PageHeader) page;
-	int			room = header->pd_upper - header->pd_lower;
 
-	return room >= (int) (kind == RF_KEY_U64 ? sizeof(uint64) :
-						  2 * sizeof(uint16) + key->len);
+	if (kind == RF_KEY_U64)
+		return numbers_with(numbers_of_page(page), key->num) <= RF_PAGE_NUMBERS;
+	return header->pd_upper - header->pd_lower >= (int) (2 * sizeof(uint16) + key->len);
 }
 
 /* What an append changes: page header, array, and the bytes of a byte key. */
 #define RF_APPEND_STRETCHES	3
 
 /*
+ * Appends a number to a delta page, see rf_delta_append().
+ */
+static int
+rf_append_number(Page page, uint64 number, RfCoreStretch *stretches)
+{
+	PageHeader	header = (PageHeader) page;
+	int			n = numbers_of_page(page);
+	uint16		offset = RF_PAGE_HEADER + n * sizeof(uint64);
+	uint16		lower = RF_PAGE_HEADER + numbers_with(n, number) * sizeof(uint64);
+	int			nstretches = 0;
+
+	if (lower > header->pd_lower)
+	{
+		stretches[nstretches].offset = offsetof(PageHeaderData, pd_lower);
+		stretches[nstretches++].length = sizeof(header->pd_lower);
+		memset((char *) page + header->pd_lower, 0, lower - header->pd_lower);
+		header->pd_lower = lower;
+	}
+	memcpy((char *) page + offset, &number, sizeof(uint64));
+	stretches[nstretches].offset = offset;
+	stretches[nstretches++].length = sizeof(uint64);
+	return nstretches;
+}
+
+/*
  * Appends a key to a delta page that has room for it: an image GenericXLog will log,
  * or the page itself.  Notes what that changes, and returns how many stretches it is.
+ * What is between pd_lower and pd_upper is zero.
  */
 static int
 rf_delta_append(Page page, RfKeyKind kind, const RfKey *key,
@@ -91,26 +152,20 @@ rf_delta_append(Page page, RfKeyKind kind, const RfKey *key,
 	uint16		len = key->len;
 	uint16		offset;
 
-	stretches[0].offset = offsetof(PageHeaderData, pd_lower);
-	stretches[0].length = sizeof(header->pd_lower);
-	stretches[1].offset = header->pd_lower;
 	if (kind == RF_KEY_U64)
-	{
-		memcpy((char *) page + header->pd_lower, &key->num, sizeof(uint64));
-		header->pd_lower += sizeof(uint64);
-		stretches[1].length = sizeof(uint64);
-		return 2;
-	}
+		return rf_append_number(page, key->num, stretches);
 	offset = header->pd_upper - (sizeof(uint16) + key->len);
 	memcpy((char *) page + offset, &len, sizeof(uint16));
 	memcpy((char *) page + offset + sizeof(uint16), key->data, key->len);
 	memcpy((char *) page + header->pd_lower, &offset, sizeof(uint16));
-	header->pd_upper = offset;
-	header->pd_lower += sizeof(uint16);
-	stretches[0].length += sizeof(header->pd_upper);
+	stretches[0].offset = offsetof(PageHeaderData, pd_lower);
+	stretches[0].length = sizeof(header->pd_lower) + sizeof(header->pd_upper);
+	stretches[1].offset = header->pd_lower;
 	stretches[1].length = sizeof(uint16);
 	stretches[2].offset = offset;
 	stretches[2].length = sizeof(uint16) + len;
+	header->pd_upper = offset;
+	header->pd_lower += sizeof(uint16);
 	return 3;
 }
 
@@ -185,7 +240,7 @@ rf_delta_sort_copy(Page copy, RfKeyKind kind)
 
 /*
  * Does a delta page end where its pd_lower says?  The free space
- * behind its keys is zero, and hardly any key is.  So a page that has lost keys is
+ * behind that is zero, and hardly any key is.  So a page that has lost keys is
  * noticed, although only the page itself says how many there are.
  */
 static bool
@@ -207,14 +262,22 @@ static bool
 rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 				 const RfDeltaSlot *slot)
 {
-	int			size = kind == RF_KEY_U64 ? sizeof(uint64) : sizeof(uint16);
+	PageHeader	header = (PageHeader) page;
+	int			used = header->pd_lower - RF_PAGE_HEADER;
 
 	if (!rf_page_is(page, RF_PAGE_DELTA, meta->identity, slot->owner))
 		return false;
 
 	/* A key appended behind a part of one would be lost. */
-	return (((PageHeader) page)->pd_lower - RF_PAGE_HEADER) % size == 0 &&
-		keys_of_page(page, kind) >= (int64) slot->nkeys &&
+	if (kind == RF_KEY_U64)
+	{
+		if (header->pd_upper != BLCKSZ ||
+			used % (RF_NUMBER_STRIDE * sizeof(uint64)) != 0)
+			return false;
+	}
+	else if (used % sizeof(uint16) != 0)
+		return false;
+	return keys_of_page(page, kind) >= (int64) slot->nkeys &&
 		rf_delta_end_ok(page, kind);
 }
 

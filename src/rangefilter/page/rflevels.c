@@ -4,7 +4,7 @@
  *	  Levels: keys of the delta, sorted and packed.
  *
  * As in a log-structured merge tree, a full page of the delta is merged with those
- * levels that are not much larger, to a new level: a sorted run with exactly these
+ * levels that are not larger, to a new level: a sorted run with exactly these
  * keys.  So a probe mostly reads one page of the delta, and few pages of levels,
  * however many keys have come; and a key is written anew a logarithmic number of
  * times.
@@ -27,8 +27,8 @@
 #include "rangefilter/page/page.h"
 #include "utils/memutils.h"
 
-/* Levels of up to so many times the keys merged are merged, too. */
-#define RF_LEVEL_RATIO	2
+/* A level is merged if it has at most so many keys: as many as are merged so far, and some. */
+#define RF_SIMILAR(nkeys)	((nkeys) + (nkeys) / 4)
 
 /* Bytes that the bounds of a level take in its entry, and that an entry takes at least. */
 #define RF_LEVEL_BOUNDS	(2 * RF_LEVEL_BOUND_BYTES)
@@ -365,7 +365,7 @@ rf_plan_merge(RfMerge *merge)
 	}
 	merge->first = merge->nlevels;
 	while (merge->first > 0 &&
-		   (merge->levels[merge->first - 1]->nkeys <= RF_LEVEL_RATIO * nkeys ||
+		   (merge->levels[merge->first - 1]->nkeys <= RF_SIMILAR(nkeys) ||
 			rf_reads_kept(merge) + 1 > RF_LEVEL_READS ||
 			!rf_level_fits(merge)))
 		nkeys += merge->levels[--merge->first]->nkeys;
