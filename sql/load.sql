@@ -51,6 +51,17 @@ SELECT * FROM state('large_k');
 UPDATE t2 SET k = k + 50000;
 SELECT tail_open, rows >= 2300 AS rows FROM state('t2_k_idx');
 
+-- Left to a worker, which this server does not have; the next load closes it.
+SET rangefilter.autosummarize = worker;
+INSERT INTO t SELECT 1, g FROM generate_series(25001, 25900) g;
+SELECT tail_open FROM state('t1_k_idx');
+SET rangefilter.autosummarize = true;
+SHOW rangefilter.autosummarize;
+INSERT INTO t SELECT 1, g FROM generate_series(25901, 26800) g;
+SELECT tail_open FROM state('t1_k_idx');
+SET rangefilter.autosummarize = sometimes;
+RESET rangefilter.autosummarize;
+
 -- Transactions of several statements, some of them undone: before 17 they leave the
 -- tail open.
 SELECT current_setting('server_version_num')::int < 170000 AS left_open \gset

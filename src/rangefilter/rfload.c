@@ -13,7 +13,7 @@
  * COMMIT and PREPARE TRANSACTION of a transaction block do not close tails, nor do deferred
  * triggers there: core allows no subtransaction to be rolled back.  The background
  * worker is asked to.  It is also asked where the index has functions and the user is not
- * the table's owner (rf_maintain()).
+ * the table's owner (rf_maintain()), and where rangefilter.autosummarize is "worker".
  *
  * An error ends the summarizing, which is a subtransaction, and neither the statement
  * nor the commit.  The tail stays open then, which is always correct.
@@ -137,7 +137,8 @@ rf_may_be_deferred(void)
 void
 rf_load_end(Oid index)
 {
-	if (!list_member_oid(rf_loads, index) || rf_may_be_deferred())
+	if (!list_member_oid(rf_loads, index) ||
+		rf_autosummarize == RF_AUTOSUMMARIZE_WORKER || rf_may_be_deferred())
 		return;
 	rf_loads = list_delete_oid(rf_loads, index);
 	if (!rf_summarize_load(index))
@@ -154,7 +155,8 @@ rf_transaction_ends(XactEvent event, void *arg)
 	switch (event)
 	{
 		case XACT_EVENT_PRE_COMMIT:
-			while (rf_loads != NIL && !IsTransactionBlock())
+			while (rf_loads != NIL && !IsTransactionBlock() &&
+				   rf_autosummarize != RF_AUTOSUMMARIZE_WORKER)
 				rf_load_end(llast_oid(rf_loads));
 			rf_leave_loads();
 			break;

@@ -18,8 +18,16 @@
 /* The function of the library that a worker runs: worker/rfworker.c. */
 #define RF_WORKER_FUNCTION	"rf_worker_main"
 
-/* rangefilter.autosummarize, rangefilter.autosummarize_delay (milliseconds) */
-extern bool rf_autosummarize;
+/* rangefilter.autosummarize */
+typedef enum RfAutosummarize
+{
+	RF_AUTOSUMMARIZE_OFF,		/* nobody summarizes unasked, but VACUUM */
+	RF_AUTOSUMMARIZE_ON,		/* bulk loads and workers */
+	RF_AUTOSUMMARIZE_WORKER		/* workers alone */
+} RfAutosummarize;
+
+/* An RfAutosummarize; rangefilter.autosummarize_delay (milliseconds) */
+extern int	rf_autosummarize;
 extern int	rf_autosummarize_delay;
 
 extern void rf_init_requests(void);

@@ -80,8 +80,22 @@ typedef struct Shared
 	Worker		workers[WORKERS];
 } Shared;
 
-bool		rf_autosummarize = true;
+int			rf_autosummarize = RF_AUTOSUMMARIZE_ON;
 int			rf_autosummarize_delay = 5000;
+
+/* Also what a bool can be. */
+static const struct config_enum_entry autosummarize_values[] = {
+	{"off", RF_AUTOSUMMARIZE_OFF, false},
+	{"on", RF_AUTOSUMMARIZE_ON, false},
+	{"worker", RF_AUTOSUMMARIZE_WORKER, false},
+	{"false", RF_AUTOSUMMARIZE_OFF, true},
+	{"true", RF_AUTOSUMMARIZE_ON, true},
+	{"no", RF_AUTOSUMMARIZE_OFF, true},
+	{"yes", RF_AUTOSUMMARIZE_ON, true},
+	{"0", RF_AUTOSUMMARIZE_OFF, true},
+	{"1", RF_AUTOSUMMARIZE_ON, true},
+	{NULL, 0, false}
+};
 
 static Shared *shared = NULL;
 static HTAB *entries = NULL;
@@ -531,11 +545,12 @@ start_memory(void)
 void
 rf_init_requests(void)
 {
-	DefineCustomBoolVariable("rangefilter.autosummarize",
+	DefineCustomEnumVariable("rangefilter.autosummarize",
 							 "Summarizes range filters at the end of bulk loads, and has background workers do so.",
-							 "There are workers if the server has loaded the library; the index option of the same name leaves an index out.",
+							 "\"worker\": bulk loads leave it to workers.  There are workers if the server has loaded the library; the index option of the same name leaves an index out.",
 							 &rf_autosummarize,
-							 true,
+							 RF_AUTOSUMMARIZE_ON,
+							 autosummarize_values,
 							 PGC_USERSET,
 							 0,
 							 NULL,

@@ -118,6 +118,9 @@ isnt($node->psql('postgres', 'INSERT INTO t SELECT 1, k / (k - 10000) FROM gener
 	'a load that fails');
 is_closed('t_k', 'is summarized, too');
 
+$node->safe_psql('postgres', 'SET rangefilter.autosummarize = worker; INSERT INTO t SELECT 1, k FROM generate_series(10001, 15000) k');
+is_closed('t_k', 'a load that leaves it to the worker');
+
 # What was asked for first is done first; so the others were left alone.
 load('left_alone');
 load('t');
