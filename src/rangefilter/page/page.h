@@ -220,9 +220,10 @@ extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
 extern uint32 rf_places_room(void);
 extern uint64 rf_most_placed_rows(void);
 extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
-extern uint32 rf_range_count(const RfSegment *segment);
-extern uint32 rf_imprecise_count(const RfSegment *segment);
-extern uint64 rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block);
+extern PGDLLEXPORT uint32 rf_range_count(const RfSegment *segment);
+extern PGDLLEXPORT uint32 rf_imprecise_count(const RfSegment *segment);
+extern PGDLLEXPORT uint64 rf_imprecise_bit(const RfSegment *segment,
+										   BlockNumber heap_block);
 extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
 							  const RfSegment *segment, const RfKeySet *set,
 							  uint64 *ranges);

@@ -85,7 +85,7 @@ extern BlockNumber rf_summarize(Relation heap, Relation index,
  *	- a summarize that failed may have left a retired delta; only a scan of all
  *	  that the failed one was to scan may drop it.
  */
-extern BlockNumber rf_choose_start(const RfMetaData *meta, BlockNumber end);
+extern PGDLLEXPORT BlockNumber rf_choose_start(const RfMetaData *meta, BlockNumber end);
 
 /*
  * Is it time for the background worker to summarize?  It is if the tail is
