@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
+#include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
 #include "rangefilter/page/page.h"
@@ -103,7 +104,8 @@ extern bool rf_maintain(Oid index_oid, bool user_session,
 typedef struct RfBlockRecheck
 {
 	Relation	heap;			/* NULL: there is none */
-	AttrNumber	column;			/* of the table */
+	AttrNumber	columns[RF_MAX_COLUMNS];	/* of the table */
+	int			ncolumns;
 	const RfCodec *codec;
 	const RfKeySet *set;		/* what is looked for */
 	int			looked;			/* blocks */

@@ -35,37 +35,59 @@
 #define RF_BLOCK_RECHECK_TRIAL 16
 
 /*
+ * Are a column's keys made without a collator, which takes longer than the executor?
+ */
+static bool
+rf_is_plain(const RfCodec *codec)
+{
+	if (codec->row == NULL)
+		return codec->collator == NULL;
+	for (int i = 0; i < codec->row->ncolumns; i++)
+		if (codec->row->columns[i].codec->collator != NULL)
+			return false;
+	return true;
+}
+
+/*
  * Gets ready to look for rows of a set in the table of an index; the table is
- * locked.  Looks only for numbers in columns stored by value: there encoding
- * costs less than the executor's work.
+ * locked.  Looks for numbers in columns stored by value, and for keys of bytes: there encoding
+ * costs less than the executor's work.  Not where the index is on expressions.
  */
 void
 rf_block_recheck_begin(RfBlockRecheck *recheck, Relation index, Relation heap,
 					   const RfKeySet *set)
 {
-	AttrNumber	column = index->rd_index->indkey.values[0];
 	const RfCodec *codec = rf_index_codec(index);
+	int			ncolumns = codec->row != NULL ? codec->row->ncolumns : 1;
 
 	memset(recheck, 0, sizeof(RfBlockRecheck));
-	if (heap->rd_tableam != GetHeapamTableAmRoutine() ||
-		codec->kind != RF_KEY_U64 || codec->row != NULL || column <= 0 ||
-		!TupleDescAttr(RelationGetDescr(heap), column - 1)->attbyval)
+	if (heap->rd_tableam != GetHeapamTableAmRoutine() || !rf_is_plain(codec))
 		return;
+	for (int i = 0; i < ncolumns; i++)
+	{
+		AttrNumber	column = index->rd_index->indkey.values[i];
+
+		if (column <= 0 ||
+			(codec->kind == RF_KEY_U64 &&
+			 !TupleDescAttr(RelationGetDescr(heap), column - 1)->attbyval))
+			return;
+		recheck->columns[i] = column;
+	}
 	recheck->heap = heap;
-	recheck->column = column;
+	recheck->ncolumns = ncolumns;
 	recheck->codec = codec;
 	recheck->set = set;
 }
 
 /*
- * Is the key of a tuple in the set?
+ * Is the number of a tuple in the set?
  */
 static inline bool
-rf_tuple_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
+rf_number_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
 {
 	const RfKeySet *set = recheck->set;
 	bool		isnull;
-	Datum		value = heap_getattr(tuple, recheck->column,
+	Datum		value = heap_getattr(tuple, recheck->columns[0],
 									 RelationGetDescr(recheck->heap), &isnull);
 	RfKey		key;
 
@@ -76,6 +98,35 @@ rf_tuple_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
 		return key.num >= set->ranges[0].lo.num &&
 			key.num <= set->ranges[0].hi.num;
 	return rf_keyset_contains(set, &key);
+}
+
+/*
+ * May the bytes of a tuple be in the set?  Yes where they are compressed or in the toast
+ * table, which nobody reads under a page's lock.
+ */
+static bool
+rf_bytes_match(const RfBlockRecheck *recheck, HeapTuple tuple)
+{
+	TupleDesc	desc = RelationGetDescr(recheck->heap);
+	Datum		values[RF_MAX_COLUMNS];
+	bool		isnull[RF_MAX_COLUMNS];
+	RfKey		key;
+	bool		matches;
+
+	for (int i = 0; i < recheck->ncolumns; i++)
+	{
+		values[i] = heap_getattr(tuple, recheck->columns[i], desc, &isnull[i]);
+		if (!isnull[i] &&
+			TupleDescAttr(desc, recheck->columns[i] - 1)->attlen == -1 &&
+			VARATT_IS_EXTENDED(DatumGetPointer(values[i])) &&
+			!VARATT_IS_SHORT(DatumGetPointer(values[i])))
+			return true;
+	}
+	if (!rf_encode_row(recheck->codec, values, isnull, &key))
+		return recheck->set->nulls;
+	matches = rf_keyset_contains(recheck->set, &key);
+	pfree(unconstify(uint8 *, key.data));
+	return matches;
 }
 
 /*
@@ -95,7 +146,8 @@ rf_page_matches(const RfBlockRecheck *recheck, Page page)
 			continue;
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
 		tuple.t_len = ItemIdGetLength(item);
-		if (rf_tuple_matches(recheck, &tuple))
+		if (recheck->codec->kind == RF_KEY_U64 ? rf_number_matches(recheck, &tuple) :
+			rf_bytes_match(recheck, &tuple))
 			return true;
 	}
 	return false;
