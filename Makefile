@@ -7,6 +7,7 @@
 #	make test-versions [T=suites]	the same on every PostgreSQL that is here (PG_CONFIGS)
 #	make sanitize [T=suites]	regress below AddressSanitizer
 #	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
+#	make mutants			small changes to the source, one at a time: does a test notice?
 #	make soak [MINUTES=n, HOURS=n]	the same with restarts, crashes and a standby; 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
 #	make bench-plot			test/bench/bench.svg from the tables in RESULTS.md
@@ -80,7 +81,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test sanitize test-versions stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -98,7 +99,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test sanitize test-versions stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -115,6 +116,9 @@ test-versions:
 
 stress:
 	@SECONDS_TO_RUN=$(or $(SECONDS),600) bash test/stress/stress.sh
+
+mutants:
+	@bash test/mutants.sh
 
 soak:
 	@SECONDS_TO_RUN=$$(($(or $(HOURS),0) * 3600 + $(or $(MINUTES),$(if $(HOURS),0,10)) * 60)) bash test/soak/soak.sh
