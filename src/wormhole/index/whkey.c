@@ -345,7 +345,7 @@ static bool
 is_sound_tuple(Relation index, IndexTuple tuple, Size size)
 {
 	Size		start = IndexInfoFindDataOffset(tuple->t_info);
-	bits8	   *nulls = (bits8 *) (tuple + 1);
+	const uint8 *nulls = (const uint8 *) (tuple + 1);
 	Size		at = 0;
 
 	if (IndexTupleSize(tuple) != size || start > size)
