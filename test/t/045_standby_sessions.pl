@@ -192,7 +192,8 @@ sub start_watching
 	return $session;
 }
 
-# What a session says but that it gave way to replay.  Adds to the counts.
+# What a session says but that it gave way to replay; what comes with such an error may be
+# several lines.  Adds to the counts.
 my $gave_way = qr/ERROR:  (canceling statement due to conflict with recovery|deadlock detected)/;
 my %count;
 
@@ -201,7 +202,7 @@ sub finish_watching
 	my ($session) = @_;
 	my $answer = answer($session);
 
-	$count{gave_way}++ while $answer =~ s/^.*$gave_way.*\n?((DETAIL|HINT|CONTEXT|PL).*\n?)*//m;
+	$count{gave_way}++ while $answer =~ s/^.*$gave_way.*\n?((DETAIL|HINT|CONTEXT|PL|SQL|Process|\s).*\n?)*//m;
 	$count{$_} += ask($session, "SELECT current_setting('my.$_')") foreach 'asked', 'there';
 	return substr($answer, 0, 1000);
 }
