@@ -109,6 +109,12 @@ rf_encode_whole(const RfCodec *codec, Datum value)
 }
 
 /*
+ * The whole key of a non-null value whose bytes are its key: points into the value.
+ * False where they are not, or are compressed or elsewhere.  No errors.
+ */
+extern bool rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key);
+
+/*
  * Does key order follow the type's order under this collation?  Where not
  * (text under a collation neither C nor the codec's), only equality, IN, LIKE
  * prefixes and NULL tests can be asked.

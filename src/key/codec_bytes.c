@@ -461,3 +461,32 @@ rf_place_string(Oid type, Datum value, RfPosition *position)
 			return false;
 	}
 }
+
+/*
+ * See codec.h.
+ */
+bool
+rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key)
+{
+	const struct varlena *string;
+
+	if (codec->collator != NULL || codec->row != NULL)
+		return false;
+	switch (codec->type)
+	{
+		case UUIDOID:
+			key->data = DatumGetUUIDP(value)->data;
+			key->len = UUID_LEN;
+			return true;
+		case TEXTOID:
+		case BYTEAOID:
+			string = (const struct varlena *) DatumGetPointer(value);
+			if (VARATT_IS_COMPRESSED(string) || VARATT_IS_EXTERNAL(string))
+				return false;
+			key->data = (const uint8 *) VARDATA_ANY(string);
+			key->len = VARSIZE_ANY_EXHDR(string);
+			return true;
+		default:
+			return false;
+	}
+}

@@ -198,36 +198,6 @@ cut_row(const RfRowFormat *format, StringInfo row)
 	}
 }
 
-/*
- * The key of a value that has its bytes as they are, without copying them;
- * false where there is no such value.
- */
-static inline bool
-key_in_place(const RfCodec *codec, Datum value, RfKey *key)
-{
-	struct varlena *string;
-
-	if (codec->collator != NULL)
-		return false;
-	switch (codec->type)
-	{
-		case UUIDOID:
-			key->data = DatumGetUUIDP(value)->data;
-			key->len = UUID_LEN;
-			return true;
-		case TEXTOID:
-		case BYTEAOID:
-			string = (struct varlena *) DatumGetPointer(value);
-			if (VARATT_IS_COMPRESSED(string) || VARATT_IS_EXTERNAL(string))
-				return false;
-			key->data = (const uint8 *) VARDATA_ANY(string);
-			key->len = VARSIZE_ANY_EXHDR(string);
-			return true;
-		default:
-			return false;
-	}
-}
-
 void
 rf_row_encode(const RfRowFormat *format, const Datum *values,
 			  const bool *isnull, StringInfo row)
@@ -244,7 +214,7 @@ rf_row_encode(const RfRowFormat *format, const Datum *values,
 			rf_row_put_null(format, i, row);
 			continue;
 		}
-		if (format->whole && key_in_place(codec, values[i], &key))
+		if (format->whole && rf_key_in_place(codec, values[i], &key))
 		{
 			rf_row_put_key(format, i, &key, row);
 			continue;

@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
-#include "key/rowkey.h"
 #include "nodes/execnodes.h"
 #include "nodes/tidbitmap.h"
 #include "rangefilter/page/page.h"
@@ -104,8 +103,7 @@ extern bool rf_maintain(Oid index_oid, bool user_session,
 typedef struct RfBlockRecheck
 {
 	Relation	heap;			/* NULL: there is none */
-	AttrNumber	columns[RF_MAX_COLUMNS];	/* of the table */
-	int			ncolumns;
+	AttrNumber	column;			/* of the table */
 	const RfCodec *codec;
 	const RfKeySet *set;		/* what is looked for */
 	int			looked;			/* blocks */

@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "catalog/pg_type.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/bufmgr.h"
@@ -35,65 +36,48 @@
 #define RF_BLOCK_RECHECK_TRIAL 16
 
 /*
- * Are a column's keys made without a collator, which takes longer than the executor?
+ * Can the keys of a column be compared for less than the executor's work?  Numbers in
+ * values that are not stored elsewhere, and strings that are their own keys.
  */
 static bool
-rf_is_plain(const RfCodec *codec)
+rf_is_cheap(const RfCodec *codec, Form_pg_attribute column)
 {
-	if (codec->row == NULL)
-		return codec->collator == NULL;
-	for (int i = 0; i < codec->row->ncolumns; i++)
-		if (codec->row->columns[i].codec->collator != NULL)
-			return false;
-	return true;
+	if (codec->kind == RF_KEY_U64)
+		return column->attbyval;
+	return codec->row == NULL && codec->collator == NULL &&
+		(codec->type == UUIDOID || codec->type == TEXTOID || codec->type == BYTEAOID);
 }
 
 /*
  * Gets ready to look for rows of a set in the table of an index; the table is
- * locked.  Looks for numbers in columns stored by value, and for keys of bytes: there encoding
- * costs less than the executor's work.  Not where the index is on expressions.
+ * locked.  Looks for cheap keys of a column.
  */
 void
 rf_block_recheck_begin(RfBlockRecheck *recheck, Relation index, Relation heap,
 					   const RfKeySet *set)
 {
 	const RfCodec *codec = rf_index_codec(index);
-	int			ncolumns = codec->row != NULL ? codec->row->ncolumns : 1;
+	AttrNumber	column = index->rd_index->indkey.values[0];
 
 	memset(recheck, 0, sizeof(RfBlockRecheck));
-	if (heap->rd_tableam != GetHeapamTableAmRoutine() || !rf_is_plain(codec))
+	if (heap->rd_tableam != GetHeapamTableAmRoutine() || column <= 0 ||
+		!rf_is_cheap(codec, TupleDescAttr(RelationGetDescr(heap), column - 1)))
 		return;
-	for (int i = 0; i < ncolumns; i++)
-	{
-		AttrNumber	column = index->rd_index->indkey.values[i];
-
-		if (column <= 0 ||
-			(codec->kind == RF_KEY_U64 &&
-			 !TupleDescAttr(RelationGetDescr(heap), column - 1)->attbyval))
-			return;
-		recheck->columns[i] = column;
-	}
 	recheck->heap = heap;
-	recheck->ncolumns = ncolumns;
+	recheck->column = column;
 	recheck->codec = codec;
 	recheck->set = set;
 }
 
 /*
- * Is the number of a tuple in the set?
+ * Is the number in the set?
  */
 static inline bool
-rf_number_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
+rf_number_matches(const RfBlockRecheck *recheck, Datum value)
 {
 	const RfKeySet *set = recheck->set;
-	bool		isnull;
-	Datum		value = heap_getattr(tuple, recheck->columns[0],
-									 RelationGetDescr(recheck->heap), &isnull);
-	RfKey		key;
+	RfKey		key = rf_encode(recheck->codec, value);
 
-	if (isnull)
-		return set->nulls;
-	key = rf_encode(recheck->codec, value);
 	if (set->nranges == 1)
 		return key.num >= set->ranges[0].lo.num &&
 			key.num <= set->ranges[0].hi.num;
@@ -101,32 +85,34 @@ rf_number_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
 }
 
 /*
- * May the bytes of a tuple be in the set?  Yes where they are compressed or in the toast
- * table, which nobody reads under a page's lock.
+ * May the string be in the set?  Yes where it is compressed or in the toast table, which
+ * nobody reads under a page's lock.
  */
-static bool
-rf_bytes_match(const RfBlockRecheck *recheck, HeapTuple tuple)
+static inline bool
+rf_string_matches(const RfBlockRecheck *recheck, Datum value)
 {
-	TupleDesc	desc = RelationGetDescr(recheck->heap);
-	Datum		values[RF_MAX_COLUMNS];
-	bool		isnull[RF_MAX_COLUMNS];
 	RfKey		key;
-	bool		matches;
 
-	for (int i = 0; i < recheck->ncolumns; i++)
-	{
-		values[i] = heap_getattr(tuple, recheck->columns[i], desc, &isnull[i]);
-		if (!isnull[i] &&
-			TupleDescAttr(desc, recheck->columns[i] - 1)->attlen == -1 &&
-			VARATT_IS_EXTENDED(DatumGetPointer(values[i])) &&
-			!VARATT_IS_SHORT(DatumGetPointer(values[i])))
-			return true;
-	}
-	if (!rf_encode_row(recheck->codec, values, isnull, &key))
+	if (!rf_key_in_place(recheck->codec, value, &key))
+		return true;
+	key.len = Min(key.len, FILTER_MAX_KEY);
+	return rf_keyset_contains(recheck->set, &key);
+}
+
+/*
+ * May a tuple's key be in the set?
+ */
+static inline bool
+rf_tuple_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
+{
+	bool		isnull;
+	Datum		value = heap_getattr(tuple, recheck->column,
+									 RelationGetDescr(recheck->heap), &isnull);
+
+	if (isnull)
 		return recheck->set->nulls;
-	matches = rf_keyset_contains(recheck->set, &key);
-	pfree(unconstify(uint8 *, key.data));
-	return matches;
+	return recheck->codec->kind == RF_KEY_U64 ? rf_number_matches(recheck, value) :
+		rf_string_matches(recheck, value);
 }
 
 /*
@@ -146,8 +132,7 @@ rf_page_matches(const RfBlockRecheck *recheck, Page page)
 			continue;
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
 		tuple.t_len = ItemIdGetLength(item);
-		if (recheck->codec->kind == RF_KEY_U64 ? rf_number_matches(recheck, &tuple) :
-			rf_bytes_match(recheck, &tuple))
+		if (rf_tuple_matches(recheck, &tuple))
 			return true;
 	}
 	return false;
