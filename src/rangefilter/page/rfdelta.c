@@ -130,6 +130,8 @@ rf_append_number(Page page, uint64 number, RfCoreStretch *stretches)
 	{
 		stretches[nstretches].offset = offsetof(PageHeaderData, pd_lower);
 		stretches[nstretches++].length = sizeof(header->pd_lower);
+
+		/* As replay does, which leaves zeros between pd_lower and pd_upper. */
 		memset((char *) page + header->pd_lower, 0, lower - header->pd_lower);
 		header->pd_lower = lower;
 	}

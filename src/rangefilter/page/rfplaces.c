@@ -373,9 +373,10 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Do the pages of a segment's places, if it has any, have all ranks up to the one of its
- * greatest key, and ranges that exist?  The reader reads the segment's run.  ranks_keys: is
- * there a rank for each key?
+ * Do the pages of a segment's places, if it has any, have ranks without gaps, and ranges that
+ * exist?  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A filter
+ * over leading bytes has fewer ranks than keys, and does not tell how many.)  The reader
+ * reads the segment's run.
  */
 bool
 rf_check_places(RfRunReader *reader, const RfSegment *segment, bool ranks_keys)
