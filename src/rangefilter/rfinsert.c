@@ -54,6 +54,9 @@ uint64		rf_keys_written = 0;
 #define RF_NEW_KEYS			64
 #define RF_KEY_SAMPLE		8
 
+/* One in so many keys of a page looks whether the worker should summarize. */
+#define RF_DUE_SAMPLE		64
+
 /* A key, or NULL, on its way into the index. */
 typedef struct RfNewKey
 {
@@ -296,6 +299,7 @@ rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
 	RfSummaryVersion before;
 	RfSummaryVersion after;
 	Buffer		buffer;
+	int			nkeys;
 
 	if (new->isnull || new->heap_block < meta->delta_min_block ||
 		(new->bulk && new->heap_block >= rf_tail_start(meta)) ||
@@ -306,12 +310,13 @@ rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
 		return false;
 	before = rf_version_with(meta, BufferGetPage(buffer));
 	rf_advance_change_counter(RelationGetRelid(index));
-	rf_delta_put(buffer, new->kind, &new->key);
+	nkeys = rf_delta_put(buffer, new->kind, &new->key);
 	after = rf_version_with(meta, BufferGetPage(buffer));
 	rf_add_to_digests(index, meta, &before, &after, new);
 	UnlockReleaseBuffer(buffer);
 	rf_keys_written++;
-	new->is_due = rf_may_request(index) && rf_summarize_is_due(index, meta);
+	new->is_due = nkeys % RF_DUE_SAMPLE == 0 && rf_may_request(index) &&
+		rf_summarize_is_due(index, meta);
 	return true;
 }
 

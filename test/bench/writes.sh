@@ -15,7 +15,9 @@
 #	WRITES_VARIANTS="none brin btree wormhole rangefilter"
 #	WRITES_BATCH=10		rows a statement
 #	WRITES_CLIENTS=8	writing into one partition
-#	WRITES_SECONDS=5	for each measurement of that
+#	WRITES_HOT=100000	rows in it before
+#	WRITES_SECONDS=3	for each measurement of that
+#	WRITES_ROUNDS=9		measurements of each variant, in turns (median)
 #	WRITES_REPEAT=300	queries of one session (median; a thirtieth of them where nothing helps)
 #	WRITES_SETTINGS=	of the server, "name=value ..."
 #	WRITES_RESULTS=file	where to write, also when not at full size
@@ -29,31 +31,33 @@ TABLES=${WRITES_TABLES:-$TABLES_DEFAULT}
 VARIANTS=${WRITES_VARIANTS:-none brin btree wormhole rangefilter}
 BATCH=${WRITES_BATCH:-10}
 CLIENTS=${WRITES_CLIENTS:-8}
-SECONDS_EACH=${WRITES_SECONDS:-5}
+HOT=${WRITES_HOT:-100000}
+SECONDS_EACH=${WRITES_SECONDS:-3}
+ROUNDS=${WRITES_ROUNDS:-9}
 REPEAT=${WRITES_REPEAT:-300}
 
-# The statement that makes the index of variant $1.
+# The statement that makes the index of variant $1 on table $2.
 index_statement()
 {
 	case $1 in
 		none) ;;
-		brin) rf_say "CREATE INDEX written_k ON written USING brin (k int8_bloom_ops) WITH (autosummarize = on)" ;;
-		*) rf_say "CREATE INDEX written_k ON written USING $1 (k)" ;;
+		brin) rf_say "CREATE INDEX $2_k ON $2 USING brin (k int8_bloom_ops) WITH (autosummarize = on)" ;;
+		*) rf_say "CREATE INDEX $2_k ON $2 USING $1 (k)" ;;
 	esac
 }
 
-# The table with $2 partitions of $3 rows, the index of variant $1.
+# The table $4 (by default "written") with $2 partitions of $3 rows, the index of variant $1.
 make_table()
 {
-	rf_psql -v partitions="$2" -v rows="$3" <<SQL 2>/dev/null
-DROP TABLE IF EXISTS written;
-CREATE TABLE written (p int NOT NULL, k bigint, n int) PARTITION BY LIST (p);
-SELECT format('CREATE TABLE written_%1\$s PARTITION OF written FOR VALUES IN (%1\$s)', p)
+	rf_psql -v partitions="$2" -v rows="$3" -v table="${4:-written}" <<SQL 2>/dev/null
+DROP TABLE IF EXISTS :table;
+CREATE TABLE :table (p int NOT NULL, k bigint, n int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE %1\$s_%2\$s PARTITION OF %1\$s FOR VALUES IN (%2\$s)', :'table', p)
 FROM generate_series(0, :partitions - 1) p
 \gexec
-INSERT INTO written SELECT p, new_key(), 0 FROM generate_series(0, :partitions - 1) p, generate_series(1, :rows);
-$(index_statement "$1");
-VACUUM (FREEZE, ANALYZE) written;
+INSERT INTO :table SELECT p, new_key(), 0 FROM generate_series(0, :partitions - 1) p, generate_series(1, :rows);
+$(index_statement "$1" "${4:-written}");
+VACUUM (FREEZE, ANALYZE) :table;
 CHECKPOINT;
 SQL
 }
@@ -184,28 +188,46 @@ change()
 	done
 }
 
-# COPY of as many rows as there are, which summarizes them.
+# COPY of as many rows as there are, which summarizes them; of rangefilter also one that leaves
+# that to VACUUM, or to the worker.
 copy_in()
 {
 	local variant=$1 partitions=$2 rows=$3
 
+	if [ "$variant" = rangefilter ]; then
+		make_table "$variant" "$partitions" "$rows"
+		copy_rows "$variant" "$partitions" "$rows" off 'COPY, summary later'
+	fi
 	make_table "$variant" "$partitions" "$rows"
-	rf_psql -c "COPY (SELECT p, new_key(), 1 FROM generate_series(0, $partitions - 1) p, generate_series(1, $rows))
-		TO '$RF_TMP/writes/copy'"
-	PGOPTIONS='-c rangefilter.autosummarize=on' step "$variant" COPY "COPY written FROM '$RF_TMP/writes/copy'" $((rows * partitions))
+	copy_rows "$variant" "$partitions" "$rows" on COPY
 	rf_psql -c 'VACUUM written'
 	still "$variant" 'COPY, VACUUM'
 }
 
-# Clients that write into one partition, a row a transaction.
+# Step $5: COPY of $3 rows into each of $2 partitions with rangefilter.autosummarize = $4.
+copy_rows()
+{
+	rf_psql -c "COPY (SELECT p, new_key(), 1 FROM generate_series(0, $2 - 1) p, generate_series(1, $3))
+		TO '$RF_TMP/writes/copy'"
+	PGOPTIONS="-c rangefilter.autosummarize=$4" step "$1" "$5" "COPY written FROM '$RF_TMP/writes/copy'" $(($2 * $3))
+}
+
+# Clients that write into one partition, a row a transaction.  One measurement differs from
+# the next by a third, so the variants take turns.
 hot()
 {
-	local variant=$1 tps
+	local variant round
 
-	printf 'INSERT INTO written VALUES (0, new_key(), 1);\n' >"$RF_TMP/hot.sql"
-	tps=$(rf_run "$RF_BIN/pgbench" -n -c "$CLIENTS" -j 2 -M prepared -T "$SECONDS_EACH" -f "$RF_TMP/hot.sql" |
-		sed -n 's/^tps = \([0-9.]*\).*/\1/p')
-	printf '%s|%s|%s\n' "$TABLE" "$variant" "$tps" >>"$RF_TMP/hot"
+	for variant in $VARIANTS; do
+		make_table "$variant" 1 "$HOT" "hot_$variant"
+		printf 'INSERT INTO hot_%s VALUES (0, new_key(), 1);\n' "$variant" >"$RF_TMP/hot_$variant.sql"
+	done
+	for ((round = 0; round < ROUNDS; round++)); do
+		for variant in $VARIANTS; do
+			rf_run "$RF_BIN/pgbench" -n -c "$CLIENTS" -j 2 -M prepared -T "$SECONDS_EACH" -f "$RF_TMP/hot_$variant.sql" |
+				sed -n 's/^tps = \([0-9.]*\).*/\1/p' >>"$RF_TMP/hot_$variant"
+		done
+	done
 }
 
 # The figures of table $1 as a table of Markdown, a line for each step.
@@ -231,7 +253,7 @@ table()
 
 report()
 {
-	local spec
+	local spec variant
 
 	cat <<TEXT
 # Writes
@@ -262,10 +284,14 @@ TEXT
 		table "$spec" 9
 		printf '\nPages read to find no such key in one partition (by \140rangefilter_may_contain()\140 where there is a rangefilter index):\n\n'
 		table "$spec" 10
-		printf '\nRows a second by %s clients into one partition:' "$CLIENTS"
-		awk -F'|' -v table="$spec" '$1 == table { printf("%s %s %.0f", n++ ? "," : "", $2 == "none" ? "no index" : $2, $3) }' "$RF_TMP/hot"
-		printf '.\n'
 	done
+	printf '\n## %s clients into one partition of %s rows\n\nRows a second, the median of %s measurements of %s s in turns:' \
+		"$CLIENTS" "$HOT" "$ROUNDS" "$SECONDS_EACH"
+	for variant in $VARIANTS; do
+		rf_median <"$RF_TMP/hot_$variant" |
+			awk -v name="$variant" -v first="${VARIANTS%% *}" '{ printf("%s %s %.0f", name == first ? "" : ",", name == "none" ? "no index" : name, $1) }'
+	done
+	printf '.\n'
 }
 
 # The plot of queries against growth, of the last table.
@@ -291,7 +317,6 @@ main()
 		max_locks_per_transaction=1024 autovacuum=off rangefilter.autosummarize=off ${WRITES_SETTINGS:-}
 	rf_psql -c 'CREATE EXTENSION rangefilter' -f "$RF_SRC/test/bench/writes.sql"
 	: >"$RF_TMP/figures"
-	: >"$RF_TMP/hot"
 	for spec in $TABLES; do
 		TABLE=$spec
 		partitions=${spec%%x*}
@@ -301,11 +326,11 @@ main()
 			make_table "$variant" "$partitions" "$rows"
 			still "$variant" 'at rest'
 			grow "$variant" "$partitions" "$rows" "${spec##*:}"
-			hot "$variant"
 			change "$variant" "$partitions" "$rows"
 			copy_in "$variant" "$partitions" "$rows"
 		done
 	done
+	hot
 	report >"$RF_TMP/section"
 	rf_finish_bench writes "$TABLES $VARIANTS" "$TABLES_DEFAULT none brin btree wormhole rangefilter"
 	[ -z "$RESULTS" ] || plot >"${RESULTS%/*}/writes.svg"

@@ -181,7 +181,7 @@ extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 Buffer *buffers);
 extern Buffer rf_delta_lock_room(Relation index, const RfMetaData *meta,
 								 RfKeyKind kind, const RfKey *key);
-extern void rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key);
+extern int	rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key);
 
 /* rflevels.c */
 extern PGDLLEXPORT void (*rf_merge_hook) (void);

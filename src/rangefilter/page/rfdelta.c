@@ -747,9 +747,9 @@ rf_delta_lock_room(Relation index, const RfMetaData *meta, RfKeyKind kind,
 
 /*
  * Appends a key to the page that rf_delta_lock_room() has locked for it, and logs only
- * the bytes that change.
+ * the bytes that change.  Returns how many keys the page has now.
  */
-void
+int
 rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key)
 {
 	RfCoreStretch stretches[RF_APPEND_STRETCHES];
@@ -760,4 +760,5 @@ rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key)
 	MarkBufferDirty(buffer);
 	rf_core_log_stretches(buffer, stretches, n);
 	END_CRIT_SECTION();
+	return keys_of_page(BufferGetPage(buffer), kind);
 }
