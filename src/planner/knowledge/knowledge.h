@@ -223,6 +223,14 @@ extern bool rf_cond_denied(const RfCond *cond, RfDenies denies, void *arg,
 extern bool rf_index_is_usable(Relation index, Oid table);
 extern bool rf_exclude_leaf(RfTable *table, const RfCond *cond, Oid leaf,
 							int position, bool in_recovery, RfSkips *skips);
+
+/*
+ * Begins to read what rf_exclude_leaf() will read for the leaves behind this position, as
+ * far as it is not in shared buffers.  Returns the last position for which it did.  Locks as
+ * rf_exclude_leaf().
+ */
+extern int	rf_read_ahead(RfTable *table, const RfCond *cond, PartitionDesc partdesc,
+						  const Bitmapset *leaves, int position, bool in_recovery);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
 /* ---- cached_probe.c ---- */

@@ -27,6 +27,8 @@
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
@@ -273,6 +275,74 @@ leaf_denies(const RfCond *cond, void *arg)
 	entry->skips++;
 	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &version);
 	return true;
+}
+
+/* So many positions are read ahead of. */
+#define READ_AHEAD		128
+
+/* A leaf that is read ahead of. */
+typedef struct RfAhead
+{
+	RfTable    *table;
+	Oid			leaf;
+	int			position;
+	bool		in_recovery;
+	bool		pages;			/* not the metapage, but the others */
+} RfAhead;
+
+/*
+ * Begins to read what the leaf's index will be asked for, unless it would have to be
+ * opened.  The result leads rf_cond_denied() to the indexes that will be asked if each says NO.
+ */
+static bool
+read_leaf_ahead(const RfCond *cond, void *arg)
+{
+	RfAhead    *ahead = arg;
+	RfLeaf	   *entry = rf_find_leaf(ahead->table, cond->index, ahead->leaf,
+									 ahead->position);
+	bool		stale = false;
+	bool		has_key = false;
+	RfAsked		asked;
+
+	if (entry == NULL || !rf_leaf_is_located(entry) ||
+		rf_keyset_is_empty(cond->set) ||
+		!lock_index(ahead->leaf, entry->index, entry, &asked, &stale))
+		return true;
+	if (asked.relation == NULL)
+	{
+		if (ahead->pages)
+			has_key = rf_probe_ahead(&entry->locator, cond->index->codec,
+									 cond->set, ahead->in_recovery);
+		else
+			rf_prefetch_meta(&entry->locator);
+	}
+	unlock_index(&asked);
+	return !has_key;
+}
+
+/*
+ * See knowledge.h.
+ */
+int
+rf_read_ahead(RfTable *table, const RfCond *cond, PartitionDesc partdesc,
+			  const Bitmapset *leaves, int position, bool in_recovery)
+{
+	RfAhead		ahead = {.table = table,.in_recovery = in_recovery};
+	int			end = position + READ_AHEAD;
+
+	for (int pass = 0; pass < 2 && effective_io_concurrency > 0; pass++)
+	{
+		ahead.pages = pass > 0;
+		for (int i = bms_next_member(leaves, position); i >= 0 && i <= end;
+			 i = bms_next_member(leaves, i))
+		{
+			CHECK_FOR_INTERRUPTS();
+			ahead.leaf = partdesc->oids[i];
+			ahead.position = i;
+			(void) rf_cond_denied(cond, read_leaf_ahead, &ahead, NULL);
+		}
+	}
+	return end;
 }
 
 /*

@@ -28,6 +28,7 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "core/core.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -108,7 +109,8 @@ number_probes(RfCond *cond)
 }
 
 /*
- * Finds out which leaves can be left out, and counts the questions.
+ * Finds out which leaves can be left out, and counts the questions.  Where a question has
+ * read a page, the next ones probably will, too, and are read ahead of.
  */
 static void
 ask_leaves(RfTable *table, RfExpansion *expansion)
@@ -117,6 +119,7 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 												  "rangefilter probes",
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
+	int			ahead = -1;		/* read up to this one */
 	Bitmapset  *rest = bms_copy(expansion->leaves);
 
 	expansion->skips = palloc0(sizeof(RfSkips));
@@ -129,6 +132,7 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 		rest = rf_deny_leaves(table, expansion, rest);
 	while ((i = bms_next_member(rest, i)) >= 0)
 	{
+		int64		reads = pgBufferUsage.shared_blks_read;
 		MemoryContext old;
 		bool		excluded;
 
@@ -137,6 +141,10 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 		excluded = rf_exclude_leaf(table, expansion->match.cond,
 								   expansion->partdesc->oids[i], i,
 								   rf_planning->in_recovery, expansion->skips);
+		if (i > ahead && pgBufferUsage.shared_blks_read != reads)
+			ahead = rf_read_ahead(table, expansion->match.cond,
+								  expansion->partdesc, rest, i,
+								  rf_planning->in_recovery);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(scratch);
 		if (!excluded)

@@ -65,6 +65,8 @@ typedef struct RfFile
 {
 	Relation	index;			/* NULL: not open; only from buffers below ... */
 	bool		locked;			/* ... or, if it is locked, by its locator */
+	bool		ahead;			/* other pages than the metapage are only prefetched, if
+								 * they are not in shared buffers */
 	RfRelFile	locator;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
@@ -141,6 +143,9 @@ extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
 extern bool rf_block_exists(RfFile *file, BlockNumber block);
 extern Buffer rf_pin_block(RfFile *file, BlockNumber block);
+
+/* Begins to read the metapage of an index that is locked, if it is not in shared buffers. */
+extern void rf_prefetch_meta(const RfRelFile *locator);
 extern Buffer rf_read_by_locator(const RfFile *file, BlockNumber block);
 extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
 								const RfMetaData *meta,

@@ -78,8 +78,17 @@ rf_block_exists(RfFile *file, BlockNumber block)
 }
 
 /*
+ * See page.h.
+ */
+void
+rf_prefetch_meta(const RfRelFile *locator)
+{
+	(void) PrefetchSharedBuffer(RF_SMGR_OPEN(*locator), MAIN_FORKNUM, RF_META_BLKNO);
+}
+
+/*
  * Looks for a block in shared buffers, then in its file.  InvalidBuffer if that is too
- * short.
+ * short, or where the file is only read ahead.
  */
 static Buffer
 rf_look_up(const RfFile *file, BlockNumber block)
@@ -95,6 +104,8 @@ rf_look_up(const RfFile *file, BlockNumber block)
 		ReadRecentBuffer(file->locator, MAIN_FORKNUM, block,
 						 found.recent_buffer))
 		return found.recent_buffer;
+	if (file->ahead && block != RF_META_BLKNO)
+		return InvalidBuffer;
 	if (block >= smgrnblocks(smgr, MAIN_FORKNUM))
 		return InvalidBuffer;
 	return ReadBufferWithoutRelcache(file->locator, MAIN_FORKNUM, block,

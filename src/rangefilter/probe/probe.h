@@ -90,7 +90,14 @@ extern bool rf_read_version_by_file(const RfRelFile *locator,
 									RfSummaryVersion *version);
 
 /*
- * The same by a cached metapage.  The index need not be open or locked.
+ * Begins to read the pages that rf_probe_by_file() will read and that are not in shared
+ * buffers; reads the metapage.  Is there a key in the pages that are there?
+ */
+extern bool rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
+						   const RfKeySet *set, bool in_recovery);
+
+/*
+ * rf_probe() by a cached metapage.  The index need not be open or locked.
  * RF_UNKNOWN also where a page of the index has been moved or replaced since.
  */
 extern RfAnswer rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set,

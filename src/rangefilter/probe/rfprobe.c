@@ -63,6 +63,16 @@ rf_read_version_by_file(const RfRelFile *locator, const RfCodec *codec,
 }
 
 /*
+ * The answer so far.  Pages that are only read ahead deny nothing that matters, so the
+ * question goes on to the next page.
+ */
+static RfAnswer
+rf_go_on(const RfFile *file, RfAnswer answer)
+{
+	return file->ahead && answer == RF_UNKNOWN ? RF_NO : answer;
+}
+
+/*
  * Probes the summary that a share-locked or a cached metapage describes.
  * Reads meta only up to its delta slots in use; the directory is where segment
  * points.  version: as rf_delta_probe() has it.
@@ -82,10 +92,10 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
 		return RF_YES;
 	if (set->nranges == 0)
 		return RF_NO;
-	answer = rf_delta_probe(file, meta, 0, set, version);
+	answer = rf_go_on(file, rf_delta_probe(file, meta, 0, set, version));
 	for (int i = 0; i < meta->nsegments + meta->nlevels && answer == RF_NO; i++)
 	{
-		answer = rf_segment_probe(file, meta, segment, set->kind, set);
+		answer = rf_go_on(file, rf_segment_probe(file, meta, segment, set->kind, set));
 		segment = rf_next_segment(segment);
 	}
 	return answer;
@@ -146,4 +156,19 @@ rf_probe_by_file(const RfRelFile *locator, const RfCodec *codec,
 
 	rf_locked_file(&file, locator, ref != NULL ? *ref->cached : NULL);
 	return rf_probe_of(&file, codec, set, in_recovery, version, ref);
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
+			   const RfKeySet *set, bool in_recovery)
+{
+	RfSummaryVersion version;
+	RfFile		file;
+
+	rf_locked_file(&file, locator, NULL);
+	file.ahead = true;
+	return rf_probe_of(&file, codec, set, in_recovery, &version, NULL) == RF_YES;
 }
