@@ -50,6 +50,8 @@ make_tables()
 
 	make_table by_rangefilter "n % $PARTITIONS" rangefilter
 	make_table by_btree "n % $PARTITIONS" btree
+	make_table by_both "n % $PARTITIONS" btree
+	rf_psql -c 'CREATE INDEX ON by_both USING rangefilter (id)'
 	make_table by_check "n / $ROWS"
 	rf_psql -v partitions="$PARTITIONS" -v width="$((ROWS * STRIDE))" <<'SQL'
 SELECT format('ALTER TABLE by_check_%s ADD CHECK (id >= %s AND id < %s)', day, day * :width, (day + 1) * :width)
@@ -58,10 +60,10 @@ FROM generate_series(0, :partitions - 1) day
 SQL
 	rf_psql -c 'VACUUM (FREEZE, ANALYZE)' -c CHECKPOINT
 	printf '\\set n random(0, %s)\n\\set id :n * %s\n\\set day :n %% %s\n' "$((PARTITIONS * ROWS - 1))" "$STRIDE" "$PARTITIONS" >"$RF_TMP/head"
-	for table in by_rangefilter by_btree by_check; do
+	for table in by_rangefilter by_btree by_both by_check; do
 		{ cat "$RF_TMP/head"; rf_say "SELECT * FROM $table WHERE id = :id;"; } >"$RF_TMP/$table.sql"
 	done
-	for table in by_rangefilter by_btree; do
+	for table in by_btree by_both; do
 		{ cat "$RF_TMP/head"; rf_say "SELECT * FROM $table WHERE id = :id AND day = :day;"; } >"$RF_TMP/${table}_day.sql"
 	done
 }
@@ -141,7 +143,7 @@ Written by \`make bench-clients\` on $(date -u +%Y-%m-%d), revision $(rf_revisio
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync and autovacuum off, everything in memory
 - $PARTITIONS partitions of $ROWS rows by day. Sessions ask for an id that is there: with rangefilter, in a library that the server, the
-  session (\`session_preload_libraries\`) or the first use of an index loads; with btrees; with the day given, too; with ids that
+  session (\`session_preload_libraries\`) or the first use of an index loads; with btrees; with both; with the day given, too; with ids that
   follow the days and CHECK constraints. pgbench and the server share the machine.
 - Transactions a second by number of sessions, with plans for the value and generic ones, alone and beside writers that insert so many
   rows a second into all partitions.
@@ -171,7 +173,8 @@ main()
 		printf "shared_preload_libraries = 'rangefilter'\n" | rf_run tee -a "$RF_TMP/clients/data/postgresql.conf" >/dev/null
 		rf_run "$RF_BIN/pg_ctl" -D "$RF_TMP/clients/data" -l "$RF_TMP/clients/log" -w -t 60 restart >/dev/null
 		measure 'rangefilter, by server' by_rangefilter ''
-		measure 'day given, rangefilter' by_rangefilter_day ''
+		measure 'rangefilter beside btree' by_both ''
+		measure 'day given, rangefilter beside btree' by_both_day ''
 	} >"$RF_TMP/lines"
 	report >"$RF_TMP/section"
 	rf_finish_bench clients "$PARTITIONS $ROWS $SESSIONS $SECONDS_EACH" '200 5000 1 4 16 64 3'

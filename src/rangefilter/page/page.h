@@ -65,8 +65,9 @@ typedef struct RfFile
 {
 	Relation	index;			/* NULL: not open; only from buffers below ... */
 	bool		locked;			/* ... or, if it is locked, by its locator */
-	bool		ahead;			/* other pages than the metapage are only prefetched, if
-								 * they are not in shared buffers */
+	bool		ahead;			/* other pages than the metapage are only
+								 * prefetched, if they are not in shared
+								 * buffers */
 	RfRelFile	locator;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
