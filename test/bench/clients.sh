@@ -103,31 +103,32 @@ sample_waits()
 		awk '{ printf("%s%s %s", n++ ? ", " : "", $2, $1) } END { if (!n) printf("none") }'
 }
 
-# A line for script $2 with options $3, called $1: all numbers of sessions, with plans of both kinds,
-# alone and beside writers.
+# Lines for script $2 with options $3, called $1: with plans of both kinds, alone and beside
+# writers.  Beside writers also what the most sessions wait for.
 measure()
 {
-	local name=$1 script=$2 options=$3 plans writers n table
+	local name=$1 script=$2 options=$3 plans writers n table waits
 
 	table=${script%_day}
 	for plans in custom generic; do
-		for writers in '' "$WRITES"; do
-			if [ -n "$writers" ]; then
+		for writers in 0 "$WRITES"; do
+			waits=
+			if [ "$writers" != 0 ]; then
 				touch "$RF_TMP/writing"
 				write_rows "$table" &
 			fi
-			printf '| %s | %s | %s |' "$name" "$plans" "${writers:-0}"
+			printf '| %s | %s | %s |' "$name" "$plans" "$writers"
 			for n in $SESSIONS; do
 				printf ' %s |' "$(rf_round "$(bench "$n" "$script" "$plans" "$options")")"
 			done
-			printf '\n'
-			if [ -n "$writers" ]; then
+			if [ "$writers" != 0 ]; then
 				bench "${SESSIONS##* }" "$script" "$plans" "$options" >/dev/null &
 				sleep 0.5
-				printf '| %s | %s | %s |\n' "$name" "$plans" "$(sample_waits "$table")" >>"$RF_TMP/waits"
+				waits=$(sample_waits "$table")
 				rm "$RF_TMP/writing"
 				wait
 			fi
+			printf ' %s |\n' "$waits"
 		done
 	done
 }
@@ -146,14 +147,12 @@ Written by \`make bench-clients\` on $(date -u +%Y-%m-%d), revision $(rf_revisio
   session (\`session_preload_libraries\`) or the first use of an index loads; with btrees; with both; with the day given, too; with ids that
   follow the days and CHECK constraints. pgbench and the server share the machine.
 - Transactions a second by number of sessions, with plans for the value and generic ones, alone and beside writers that insert so many
-  rows a second into all partitions.
+  rows a second into all partitions; and what ${SESSIONS##* } sessions were seen waiting for, how often, in 100 looks a second.
 
-| | plans | writes |$(for n in $SESSIONS; do printf ' %s |' "$n"; done)
-|---|---|--:|$(for n in $SESSIONS; do printf -- '--:|'; done)
+| | plans | writes |$(for n in $SESSIONS; do printf ' %s |' "$n"; done) waits |
+|---|---|--:|$(for n in $SESSIONS; do printf -- '--:|'; done)---|
 TEXT
 	cat "$RF_TMP/lines"
-	printf '\nWhat %s sessions beside writers wait for, how often it was seen:\n\n| | plans | |\n|---|---|---|\n' "${SESSIONS##* }"
-	cat "$RF_TMP/waits"
 }
 
 main()
@@ -163,7 +162,6 @@ main()
 		autovacuum=off rangefilter.autosummarize=off
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	make_tables
-	: >"$RF_TMP/waits"
 	{
 		measure 'btree' by_btree ''
 		measure 'CHECK constraints' by_check ''
