@@ -20,6 +20,7 @@
 
 #include "filter/base/fence.h"
 #include "filter/surf/surf.h"
+#include "filter/surf/surf_leaf.h"
 #include "filter/surf/surf_page.h"
 
 /* A root opened for queries; pointers lead into the root. */
@@ -383,4 +384,30 @@ surf_check(const uint8_t *data, uint32_t len, FilterReader *reader,
 		rank += page.nleaves;
 	}
 	return rank == nkeys;
+}
+
+/* See surf.h. */
+bool
+surf_visit(const uint8_t *data, uint32_t len, FilterReader *reader,
+		   uint32_t pageno, SurfVisitLeaf visit, void *arg)
+{
+	SurfRoot	root;
+	SurfPage	page;
+
+	return open_root(&root, data, len) &&
+		read_page(&root, reader, pageno, &page) &&
+		surf_leaf_visit(&page, root.kind, &root.code, root.max_key, visit, arg);
+}
+
+/* See surf.h. */
+bool
+surf_root_code(const uint8_t *data, uint32_t len, FilterBytes *code)
+{
+	SurfRoot	root;
+
+	if (!open_root(&root, data, len))
+		return false;
+	code->data = data + SURF_ROOT_HEADER;
+	code->len = (uint32_t) (root.fences - code->data);
+	return true;
 }

@@ -73,4 +73,27 @@ extern uint32_t surf_root_pages(const uint8_t *root, uint32_t root_len);
 extern bool surf_check(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, uint64_t nkeys);
 
+/*
+ * A leaf stands for the strings from low to high, both included; with above, for
+ * those that begin with high and are greater, too.  The filter says YES to no other
+ * string.  Both are valid until the next call.  False ends the visit.
+ */
+typedef bool (*SurfVisitLeaf) (void *arg, FilterBytes low, FilterBytes high,
+							   bool above);
+
+/*
+ * Calls visit for all leaves of a page, in no particular order.  False if the page
+ * is damaged, or where visit returned false.
+ */
+extern bool surf_visit(const uint8_t *root, uint32_t root_len,
+					   FilterReader *reader, uint32_t pageno,
+					   SurfVisitLeaf visit, void *arg);
+
+/*
+ * Sets *code to the table of the run's code, which surf_code_open() opens, within
+ * the root.  False if the root is damaged.
+ */
+extern bool surf_root_code(const uint8_t *root, uint32_t root_len,
+						   FilterBytes *code);
+
 #endif							/* RANGEFILTER_SURF_H */

@@ -544,6 +544,187 @@ surf_page_find(const SurfPage *page, FilterSuffix kind, SurfBits *key,
 	return find_portable(page, kind, key, hash, walk, spot);
 }
 
+/* A visit to all leaves of a page. */
+typedef struct SurfVisit
+{
+	const SurfPage *page;
+	FilterSuffix kind;
+	SurfVisitPath visit;
+	void	   *arg;
+	SurfPath	path;
+} SurfVisit;
+
+/* A subtree to be visited later; its nodes begin where those before it end. */
+typedef struct SurfLater
+{
+	uint32_t	depth;			/* bits above it, of which the last one: */
+	bool		right;
+	uint32_t	first;			/* its first leaf */
+	uint32_t	n;				/* its leaves */
+} SurfLater;
+
+/* The first side of a node has at most half of its leaves. */
+#define MAX_LATER 20
+
+/* Puts the n <= PEEK_BITS top bits of value into the path at pos. */
+static void
+path_put(SurfPath *path, uint32_t pos, uint64_t value, uint32_t n)
+{
+	uint64_t   *word = &path->words[pos / 64];
+	uint32_t	skip = pos % 64;
+	uint64_t	mask;
+
+	if (pos < path->same)
+		path->same = pos;
+	if (n == 0)
+		return;
+	mask = UINT64_MAX << (64 - n);
+	value &= mask;
+	word[0] = (word[0] & ~(mask >> skip)) | value >> skip;
+	if (skip + n > 64)
+		word[1] = (word[1] & ~(mask << (64 - skip))) | value << (64 - skip);
+}
+
+/* Copies n bits at from on the page to pos in the path; false if they are too many. */
+static bool
+path_copy(SurfVisit *visit, uint32_t pos, uint32_t from, uint32_t n)
+{
+	if (pos > SURF_PATH_BITS || n > SURF_PATH_BITS - pos)
+		return false;
+	while (n > 0)
+	{
+		uint32_t	now = n < PEEK_BITS ? n : PEEK_BITS;
+
+		path_put(&visit->path, pos, page_peek(visit->page, from), now);
+		pos += now;
+		from += now;
+		n -= now;
+	}
+	return true;
+}
+
+/* Visits leaf number i, whose path has depth bits without its suffix. */
+static bool
+visit_leaf(SurfVisit *visit, uint32_t i, uint32_t depth)
+{
+	const SurfPage *page = visit->page;
+	bool		longer = i < page->nlonger;
+	uint32_t	pos = page->suffixes + i * page->suffix_bits +
+	(longer ? i : page->nlonger);
+	SurfSuffix	suffix = surf_suffix_split(visit->kind,
+										   page->suffix_bits + longer);
+
+	if (!path_copy(visit, depth, pos, suffix.real))
+		return false;
+	visit->path.nbits = depth + suffix.real;
+	if (!visit->visit(visit->arg, &visit->path))
+		return false;
+	visit->path.same = visit->path.nbits;
+	return true;
+}
+
+/*
+ * Reads the node at *pos, over subtree->n leaves.  Moves *pos behind the chain,
+ * which is put into the path, and subtree to the side that comes first.  *later is
+ * the other side.  False if there is damage.
+ */
+static bool
+visit_node(SurfVisit *visit, uint32_t *pos, SurfLater *subtree, SurfLater *later)
+{
+	const SurfPage *page = visit->page;
+	SurfNode	node;
+	uint32_t	n = subtree->n;
+	uint32_t	first;			/* leaves on the side that comes first */
+
+	if (!read_node(page, *pos, n, &node))
+		return false;
+	*pos += node.used;
+	first = node.left < n - node.left ? node.left : n - node.left;
+	if (first > SURF_SKIP_LEAVES)
+		*pos += bits_log2(n) + page->skip_width;
+	if (*pos > 8 * page->size || node.chain > 8 * page->size - *pos ||
+		!path_copy(visit, subtree->depth, *pos, node.chain))
+		return false;
+	*pos += node.chain;
+
+	later->depth = subtree->depth += node.chain + 1;
+	subtree->right = node.left != first;
+	later->right = !subtree->right;
+	later->first = subtree->first;
+	later->n = n - first;
+	if (subtree->right)
+		subtree->first += node.left;
+	else
+		later->first += node.left;
+	subtree->n = first;
+	return subtree->depth <= SURF_PATH_BITS;
+}
+
+/* Visits the leaves of a part, whose nodes begin at pos. */
+static bool
+visit_part(SurfVisit *visit, uint32_t pos, SurfLater part)
+{
+	SurfLater	later[MAX_LATER];
+	SurfLater	subtree = part;
+	uint32_t	nlater = 0;
+
+	for (;;)
+	{
+		while (subtree.n > 1)
+		{
+			if (nlater == MAX_LATER ||
+				!visit_node(visit, &pos, &subtree, &later[nlater++]))
+				return false;
+			path_put(&visit->path, subtree.depth - 1,
+					 (uint64_t) subtree.right << 63, 1);
+		}
+		if (!visit_leaf(visit, subtree.first, subtree.depth))
+			return false;
+		if (nlater == 0)
+			return true;
+		subtree = later[--nlater];
+		path_put(&visit->path, subtree.depth - 1,
+				 (uint64_t) subtree.right << 63, 1);
+	}
+}
+
+/* Visits all leaves, see surf_page.h. */
+bool
+surf_page_visit(const SurfPage *page, FilterSuffix kind, SurfVisitPath visit,
+				void *arg)
+{
+	SurfVisit	all = {.page = page,.kind = kind,.visit = visit,.arg = arg};
+	SurfLater	part = {.n = page->nleaves};
+	uint32_t	pos = page->nodes;
+	uint32_t	i = 0;
+
+	do
+	{
+		if (page->lead_bits > 0)
+			path_put(&all.path, 0, (uint64_t) page->lead << (64 - page->lead_bits),
+					 page->lead_bits);
+		if (page->nparts > 0)
+		{
+			SurfWalk	walk;
+
+			if (!begin_part(page, i, &walk))
+				return false;
+			path_put(&all.path, page->lead_bits,
+					 (uint64_t) bits_load16(page->heads + 2 * i) << (64 - SURF_HEAD_BITS),
+					 walk.depth - page->lead_bits);
+			pos = walk.pos;
+			part.first = walk.first;
+			part.n = walk.n;
+			part.depth = walk.depth;
+		}
+		else
+			part.depth = page->lead_bits;
+		if (!visit_part(&all, pos, part))
+			return false;
+	} while (++i < page->nparts);
+	return true;
+}
+
 /*
  * A key's hash: multiply and fold, eight bytes a step.  Changing it needs a
  * new SURF_ROOT_VERSION.
