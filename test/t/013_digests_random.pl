@@ -1,7 +1,7 @@
 # Sessions that ask many partitions so often that they go by digests, alone and
 # side by side, of their own or shared: random questions, each asked with skipping
-# and without, while they and others change the partitions.  Numbers, and uuids in the
-# order of the numbers.
+# and without, while they and others change the partitions.  Numbers; and in the order of
+# the numbers uuids, and strings or rows that begin with a string, whose filters are SuRFs.
 
 use strict;
 use warnings;
@@ -22,14 +22,16 @@ my $many = 0;
 # Keys that were there when the round began: most still are.
 my @present;
 
-# What is indexed: a column, or a function of it.  key() keeps the order.
+# What is indexed: a column, or a function of it.  key() keeps the order.  And the second
+# column of rows.
 my $indexed = 'k';
+my $second;
 
 sub key
 {
 	my ($k) = @_;
 
-	return $indexed eq 'k' ? $k : "key($k)";
+	return $indexed =~ /(\w+)\(k\)/ ? "$1($k)" : $k;
 }
 
 # differ() returns the condition where the counts with skipping and without differ.
@@ -47,6 +49,8 @@ BEGIN
 END \$\$;
 CREATE FUNCTION key(k int) RETURNS uuid LANGUAGE sql IMMUTABLE
 	RETURN (encode(int4send(k # -2147483648), 'hex') || repeat('a7', 12))::uuid;
+CREATE FUNCTION key_text(k int) RETURNS text LANGUAGE sql IMMUTABLE
+	RETURN encode(int4send(k # -2147483648), 'hex') || repeat(' or so', k & 3);
 CREATE TABLE t (p int, k int) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i)
 	FROM generate_series(1, $partitions) i \\gexec
@@ -92,7 +96,17 @@ sub condition
 	return "$indexed = " . key($k) . " OR $indexed IS NULL" if $kind == 3 && pick(0, 3) == 0;
 	return "($indexed = " . key($k) . " OR $indexed = " . key(pick(0, $span)) . ") AND $indexed < " . key(pick(0, $span)) if $kind == 4;
 	return "$indexed > " . key($span - pick(0, 20)) if $kind == 5 && pick(0, 3) == 0;
+	return begins_as($k) if $kind == 6 && $indexed =~ /text/;
+	return "$indexed = " . key($k) . " AND $second = " . ($k & 15) if $second && $kind > 6;
 	return "$indexed = " . key($k);
+}
+
+# Strings that begin as a number's, with its last digits or without.
+sub begins_as
+{
+	my ($k) = @_;
+
+	return "$indexed LIKE ''" . substr(sprintf('%08x', ($k ^ 0x80000000) & 0xffffffff), 0, pick(5, 8)) . "%''";
 }
 
 # A partition is asked some fifteen times before its digest is made; quiet and
@@ -140,6 +154,7 @@ sub ask_and_change
 for (
 	[ 'shared', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'uuids', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
+	[ 'strings', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'small', '64MB', 'rangefilter.shared_cache_size = 1MB', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'own', '300kB', 'rangefilter.shared_cache_size = 0', "SELECT sum(used_bytes) > 50000
 		FROM pg_backend_memory_contexts WHERE name = 'rangefilter digests'" ])
@@ -147,12 +162,15 @@ for (
 	my ($name, $size, $conf, $made) = @$_;
 
 	($span, $many) = ($spans[1], 0);
-	$indexed = $name eq 'uuids' ? 'key(k)' : 'k';
+	$indexed = $name eq 'uuids' ? 'key(k)' : $name eq 'strings' ? '(key_text(k) COLLATE "C")' : 'k';
+	$second = $name eq 'strings' && pick(0, 1) ? '(k & 15)' : '';
 	my $node = new_server($name, conf => $conf);
 
 	$node->safe_psql('postgres', $schema);
 	$node->safe_psql('postgres', fill($_, $_ % 25)) for 1 .. $partitions;
-	$node->safe_psql('postgres', "CREATE INDEX t_k ON t USING rangefilter (" . key('k') . ")");
+	$node->safe_psql('postgres', "CREATE INDEX t_k ON t USING rangefilter (" . join(', ', $indexed, $second || ()) . ")");
+	is( $node->safe_psql('postgres', q{SELECT DISTINCT filter FROM rangefilter_status('t_k') WHERE keys > 256}),
+		'surf', "$name: SuRFs") if $indexed =~ /text/;
 	ask_and_change($node, $made, $size);
 	$node->stop;
 }

@@ -1,4 +1,4 @@
-# Inserts add their keys, numbers and uuids, to the digests that sessions share: digests stay
+# Inserts add their keys, numbers, uuids and strings, to the digests that sessions share: digests stay
 # in use while keys come, and deny none of them.
 
 use strict;
@@ -15,7 +15,11 @@ my $node = new_server('inserts', conf => "max_locks_per_transaction = 512");
 # The key that is at a number's place in the order of a type.
 my %keys = (
 	bigint => 'SELECT n',
-	uuid => q{SELECT (encode(int8send(n # -9223372036854775808), 'hex') || repeat('5', 16))::uuid});
+	uuid => q{SELECT (encode(int8send(n # -9223372036854775808), 'hex') || repeat('5', 16))::uuid},
+	text => q{SELECT encode(int8send(n # -9223372036854775808), 'hex') || repeat('.', (n & 7)::int)});
+
+# As many questions make digests, those of SuRFs being dear.
+my %warm = (bigint => 60, uuid => 60, text => 200);
 
 # Even keys.  found() counts rows with each of some keys, in queries of one key each.
 sub create
@@ -47,7 +51,7 @@ BEGIN
 	END LOOP;
 	RETURN sum;
 END \$\$;
-CREATE FUNCTION warm() RETURNS bigint LANGUAGE sql RETURN found(ARRAY(SELECT new_key(0, n) FROM generate_series(1, 60) n));
+CREATE FUNCTION warm() RETURNS bigint LANGUAGE sql RETURN found(ARRAY(SELECT new_key(0, n) FROM generate_series(1, $warm{$type}) n));
 });
 }
 

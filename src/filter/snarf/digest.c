@@ -1,14 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * digest.c
- *	  Making digests of SNARF runs; digest.h describes them.
+ *	  Making digests of runs; digest.h describes them.
  *
- * A block codes positions, which its model (snarf_position) computes from
+ * Of a SNARF: A block codes positions, which its model (snarf_position) computes from
  * numbers.  Position p stands for numbers at distances from p * 2^(e + 11) / c
  * up to less than (p + 1) * 2^(e + 11) / c, where e is the scale's exponent
  * and c = 1024 + its mantissa.  So the buckets of a position are found by a
  * multiplication, with FRACTION bits behind the point.  The first bucket is
  * rounded down, the last one up.
+ *
+ * Of a SuRF: a leaf stands for the strings between two strings, which have
+ * numbers.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,6 +24,7 @@
 #include "filter/snarf/digest.h"
 #include "filter/snarf/leading.h"
 #include "filter/snarf/snarf_view.h"
+#include "filter/surf/surf.h"
 
 #define FRACTION 40
 
@@ -215,42 +219,46 @@ digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size,
 	return true;
 }
 
-/* See digest.h. */
-bool
-filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
-				  uint32_t root_len)
+/*
+ * Marks the buckets of the strings that a leaf of a SuRF stands for.  See
+ * surf_visit().
+ */
+static bool
+digest_leaf(void *arg, FilterBytes low, FilterBytes high, bool above)
 {
-	FilterBytes shared;
+	FilterDigest *digest = arg;
+	uint64_t	first = filter_number(&digest->numbers, low);
+	uint64_t	last = above ? filter_number_above(&digest->numbers, high) :
+	filter_number(&digest->numbers, high);
 
-	memset(numbers, 0, sizeof(*numbers));
-	numbers->of_bytes = leading_is_root(root, root_len);
-	if (!numbers->of_bytes)
-		return kind == FILTER_KIND_SNARF || kind == FILTER_KIND_EXACT;
-	if (kind != FILTER_KIND_SNARF ||
-		!leading_open_root(&root, &root_len, &shared) ||
-		shared.len > FILTER_DIGEST_SHARED)
-		return false;
-	numbers->shared_len = (uint8_t) shared.len;
-	if (shared.len > 0)
-		memcpy(numbers->shared, shared.data, shared.len);
+	if (first < digest->min || last > digest->max)
+		digest->outside = true;
+	if (first < digest->min)
+		first = digest->min;
+	if (last > digest->max)
+		last = digest->max;
+	if (first > last)
+		return true;
+	last = (last - digest->min) / digest->width;
+	for (first = (first - digest->min) / digest->width; first <= last; first++)
+		mark(digest, first);
 	return true;
 }
 
-/* See digest.h. */
-bool
-filter_numbers_same(const FilterNumbers *a, const FilterNumbers *b)
+/* Puts the pages of a SuRF into the digest; false if one is damaged. */
+static bool
+digest_surf(FilterDigest *digest, const uint8_t *root, uint32_t root_len,
+			FilterReader *reader)
 {
-	return a->of_bytes == b->of_bytes && a->shared_len == b->shared_len &&
-		memcmp(a->shared, b->shared, a->shared_len) == 0;
-}
+	uint32_t	npages = surf_root_pages(root, root_len);
+	uint32_t	i;
 
-/* See digest.h. */
-uint64_t
-filter_number(const FilterNumbers *numbers, FilterBytes key)
-{
-	FilterBytes shared = {numbers->shared, numbers->shared_len};
-
-	return leading_number(key, shared);
+	for (i = 0; i < npages; i++)
+	{
+		if (!surf_visit(root, root_len, reader, i, digest_leaf, digest))
+			return false;
+	}
+	return npages > 0;
 }
 
 /* See digest.h. */
@@ -265,18 +273,19 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 	uint32_t	i;
 
 	if (!filter_numbers_of(&numbers, kind, root_data, root_len) ||
-		!filter_numbers_same(&numbers, &digest->numbers))
+		!filter_numbers_suit(&numbers, &digest->numbers) ||
+		digest->nbits < 2 || digest->nbits > MAX_BITS)
 		return false;
+	memset(digest->bits, 0, filter_digest_size(digest->nbits));
+	digest->outside = false;
+	if (numbers.coded)
+		return digest_surf(digest, root_data, root_len, reader);
 	if (numbers.of_bytes && !leading_open_root(&root_data, &root_len, &shared))
 		return false;
 	if (!snarf_open_root(&root, root_data, root_len, reader) ||
 		root.npages == 0 || root.max < root.min ||
-		digest->nbits < 2 || digest->nbits > MAX_BITS)
+		root.min < digest->min || root.max > digest->max)
 		return false;
-	if (root.min < digest->min || root.max > digest->max)
-		return false;
-	memset(digest->bits, 0, filter_digest_size(digest->nbits));
-	digest->outside = false;
 	for (i = 0; i < root.npages; i++)
 	{
 		const uint8_t *page = reader->read_page(reader, i);

@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * digest.h
- *	  Digests: coarse pictures of filters of numbers, for asking many filters.
+ *	  Digests: coarse pictures of filters, for asking many filters.
  *
- * Numbers are 64-bit keys, or stand for byte strings, as leading.h says.
+ * Filters are taken as filters of numbers.  Numbers are 64-bit keys, or stand for
+ * byte strings: for a SNARF over leading bits as leading.h says, for a SuRF as
+ * digest_numbers.c does.  They never decrease as strings increase.
  *
  * A span of numbers is cut into buckets of one width.  A bit for each bucket
  * tells whether the filter may hold a key in it.  What a digest denies, the
@@ -29,12 +31,23 @@
 /* The longest prefix of byte strings for which there are digests. */
 #define FILTER_DIGEST_SHARED 32
 
-/* How keys become numbers. */
+/* Bytes of the largest code. */
+#define FILTER_NUMBERS_CODE 520
+
+/*
+ * How keys become numbers.  Without knots, numbers of a SuRF's keys are the first
+ * 64 bits of their code.
+ */
 typedef struct FilterNumbers
 {
-	bool		of_bytes;		/* the leading bits of byte strings, behind: */
+	bool		of_bytes;		/* of what follows this in byte strings: */
 	uint8_t		shared_len;
 	uint8_t		shared[FILTER_DIGEST_SHARED];	/* zeros follow */
+	bool		coded;			/* by the code of a SuRF, else the leading
+								 * bits */
+	uint8_t		code[FILTER_NUMBERS_CODE];	/* its table */
+	uint32_t	nknots;
+	const uint64_t *knots;		/* memory of the caller */
 } FilterNumbers;
 
 typedef struct FilterDigest
@@ -64,6 +77,16 @@ filter_digests_words(uint32_t nbits)
 	return (size_t) nbits + 1;
 }
 
+/* The same with room for the knots of their numbers behind them. */
+static inline size_t
+filter_digests_room(const FilterDigest *buckets)
+{
+	return filter_digests_words(buckets->nbits) + buckets->numbers.nknots;
+}
+
+/* Copies the knots to where there is room for them behind rows. */
+extern void filter_digests_keep_knots(FilterDigest *buckets, uint64_t *rows);
+
 /*
  * Ranges over more buckets are not answered: it would take longer than asking
  * the filters.
@@ -71,17 +94,42 @@ filter_digests_words(uint32_t nbits)
 #define FILTER_DIGEST_MANY 256
 
 /*
- * Sets *numbers to those that a run of numbers, or of byte strings, is made of.  False if
- * there can be no digest of it.
+ * Sets *numbers to those that a run of numbers, or of byte strings, is made of.  Those
+ * of a SuRF share nothing and have no knots.  False if there can be no digest of it.
  */
 extern bool filter_numbers_of(FilterNumbers *numbers, FilterKind kind,
 							  const uint8_t *root, uint32_t root_len);
 
-/* Are these the same numbers? */
-extern bool filter_numbers_same(const FilterNumbers *a, const FilterNumbers *b);
+/*
+ * Can a run that is made of some numbers have a digest of others?  A SuRF can have
+ * one of any that are coded.
+ */
+extern bool filter_numbers_suit(const FilterNumbers *of_run,
+								const FilterNumbers *of_digest);
 
-/* The number of a byte string; see leading_number(). */
+/*
+ * The number of a byte string, and the greatest number of strings that begin with
+ * it.
+ */
 extern uint64_t filter_number(const FilterNumbers *numbers, FilterBytes key);
+extern uint64_t filter_number_above(const FilterNumbers *numbers, FilterBytes key);
+
+/*
+ * Numbers without knots of one in every stride leaves of a SuRF's page, which the
+ * numbers suit; at most max.  Returns how many.
+ */
+extern uint32_t filter_numbers_sample(const FilterNumbers *numbers,
+									  const uint8_t *root, uint32_t root_len,
+									  FilterReader *reader, uint32_t pageno,
+									  uint32_t stride, uint64_t *samples,
+									  uint32_t max);
+
+/*
+ * Sets at most nknots knots, so that about as many of the n >= 1 samples are between
+ * each two.  Knots take the place of samples.
+ */
+extern void filter_numbers_set_knots(FilterNumbers *numbers, uint64_t *samples,
+									 uint32_t n, uint32_t nknots);
 
 /* Sets the span of a digest, and the width of its nbits buckets. */
 static inline void

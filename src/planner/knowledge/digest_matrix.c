@@ -42,6 +42,20 @@
 /* No digest has more buckets. */
 #define MOST_BUCKETS	(1 << 20)
 
+/*
+ * Numbers of strings are spread by a sample of so many keys of one in so many leaves.
+ */
+#define SAMPLED_EVERY		4
+#define LEAF_SAMPLE			1024
+#define SAMPLES_PER_KNOT	2
+
+/*
+ * As taking the sample is dear, so many tries are left out if it was of no use, and twice as
+ * many after each further failure.
+ */
+#define TRIES_LEFT_OUT		16
+#define MOST_FAILED			16
+
 static int
 compare_numbers(const void *a, const void *b)
 {
@@ -61,11 +75,12 @@ count_leaves(const RfIndex *index, int number)
 }
 
 /*
- * Fills in the key spans of a matrix's leaves that can have digests.  Returns
- * how many there are.
+ * Fills in the spans of a matrix's leaves that can have digests of these numbers.
+ * Returns how many there are.
  */
 static int
-read_spans(const RfIndex *index, int number, RfSpan *spans)
+read_spans(const RfIndex *index, int number, const FilterNumbers *numbers,
+		   RfSpan *spans)
 {
 	const RfLeaf *leaves = &index->leaves[number * FILTER_DIGESTS];
 	int			n = 0;
@@ -73,7 +88,7 @@ read_spans(const RfIndex *index, int number, RfSpan *spans)
 	for (int i = 0; i < count_leaves(index, number); i++)
 	{
 		if (leaves[i].cached != NULL &&
-			rf_cached_meta_span(leaves[i].cached, &spans[n]))
+			rf_cached_meta_span(leaves[i].cached, numbers, &spans[n]))
 			n++;
 	}
 	return n;
@@ -107,24 +122,103 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 }
 
 /*
- * Chooses buckets that suit most leaves of a matrix; nbits = 0 if there are
- * none that do.
+ * Shortens what the strings of coded numbers share to what those of others share, too.
  */
 static void
-choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
+share_less(FilterNumbers *numbers, const FilterNumbers *others)
+{
+	int			len = 0;
+
+	while (len < numbers->shared_len && len < others->shared_len &&
+		   numbers->shared[len] == others->shared[len])
+		len++;
+	numbers->shared_len = len;
+}
+
+/*
+ * Chooses coded numbers for a matrix: by the code of the leaf with the most keys, behind
+ * what all share, among the leaves that will be sampled.  Returns how many these are.
+ */
+static int
+choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
+			const RfLeaf **sampled)
+{
+	const RfLeaf *leaves = &index->leaves[number * FILTER_DIGESTS];
+	uint64		most = 0;
+	int			n = 0;
+
+	for (int i = 0; i < count_leaves(index, number); i += SAMPLED_EVERY)
+	{
+		FilterNumbers own;
+		RfSpan		span;
+
+		if (leaves[i].cached == NULL ||
+			!rf_cached_meta_numbers(leaves[i].cached, &own) || !own.coded ||
+			!rf_cached_meta_span(leaves[i].cached, &own, &span))
+			continue;
+		if (n > 0)
+			share_less(&own, numbers);
+		if (n == 0 || span.nkeys > most)
+			*numbers = own;
+		else
+			numbers->shared_len = own.shared_len;
+		most = Max(most, span.nkeys);
+		sampled[n++] = &leaves[i];
+	}
+	return n;
+}
+
+/*
+ * Chooses numbers for a matrix, of the kind that a leaf has.  If they are coded, they
+ * are spread by knots, which are palloc'd.  False if there can be no digests of them, or
+ * so many strings would have the same number that digests would be of no use.
+ */
+static bool
+choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
+			   const RfLeaf *leaf)
+{
+	const RfLeaf *sampled[FILTER_DIGESTS / SAMPLED_EVERY];
+	uint64	   *samples;
+	int			nsampled;
+	uint32		n = 0;
+
+	if (!rf_cached_meta_numbers(leaf->cached, numbers))
+		return false;
+	if (!numbers->coded)
+		return true;
+	nsampled = choose_code(numbers, index, number, sampled);
+	samples = palloc((nsampled + 1) * LEAF_SAMPLE * sizeof(uint64));
+	for (int i = 0; i < nsampled; i++)
+		n += rf_cached_meta_sample(sampled[i]->cached, numbers, i, samples + n,
+								   LEAF_SAMPLE);
+	if (n == 0)
+		return false;
+	filter_numbers_set_knots(numbers, samples, n, n / SAMPLES_PER_KNOT);
+	return numbers->nknots > n / nsampled / 2;
+}
+
+/*
+ * Chooses buckets that suit most leaves of a matrix, among them this one whose digest
+ * is due; nbits = 0 if there are none that do.
+ */
+static void
+choose_buckets(FilterDigest *buckets, const RfIndex *index, int number,
+			   const RfLeaf *leaf)
 {
 	Size		room = rf_digests_room();
 	RfSpan		spans[FILTER_DIGESTS];
-	int			n = read_spans(index, number, spans);
+	int			n;
 	uint64		nkeys = 0;
 	int			fit = 0;
 
 	memset(buckets, 0, sizeof(*buckets));
+	if (!choose_numbers(&buckets->numbers, index, number, leaf))
+		return;
+	n = read_spans(index, number, &buckets->numbers, spans);
 	for (int i = 0; i < n; i++)
 		nkeys += spans[i].nkeys;
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
-	buckets->numbers = spans[0].numbers;
 	buckets->nbits = rf_digest_bits(nkeys / n);
 	for (int finer = FINER; finer > 1; finer /= 2)
 	{
@@ -325,11 +419,17 @@ static bool
 is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 {
 	const RfMatrixState *matrix = &index->matrices->states[number];
+	const FilterDigest *buckets = &matrix->view.buckets;
+	FilterNumbers numbers;
 	RfSpan		span;
 
-	return rf_cached_meta_span(leaf->cached, &span) &&
-		!rf_span_fits(&span, &matrix->view.buckets) &&
-		pg_popcount64(matrix->current) < count_leaves(index, number) / 4;
+	if (pg_popcount64(matrix->current) >= count_leaves(index, number) / 4 ||
+		!rf_cached_meta_numbers(leaf->cached, &numbers))
+		return false;
+	if (!filter_numbers_suit(&numbers, &buckets->numbers))
+		return true;
+	return rf_cached_meta_span(leaf->cached, &buckets->numbers, &span) &&
+		!rf_span_fits(&span, buckets);
 }
 
 /*
@@ -346,9 +446,22 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 		return false;
 	if (look_at_matrix(index, number, now) && !is_outdated(index, number, leaf))
 		return true;
-	choose_buckets(&buckets, index, number);
-	if (buckets.nbits == 0)
+	if (matrix->tries_left_out > 0)
+	{
+		matrix->tries_left_out--;
 		return false;
+	}
+	choose_buckets(&buckets, index, number, leaf);
+	if (buckets.nbits == 0)
+	{
+		if (buckets.numbers.coded)
+		{
+			matrix->tries_left_out = TRIES_LEFT_OUT << matrix->failed;
+			matrix->failed = Min(matrix->failed + 1, MOST_FAILED);
+		}
+		return false;
+	}
+	matrix->failed = 0;
 	rf_digests_make(index->oid, number, &buckets, &matrix->view);
 	return look_at_matrix(index, number, now);
 }

@@ -119,8 +119,8 @@ extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 
 /*
  * Has the cached metapage been asked so often that a digest of its index pays?
- * 0: no.  Else the number of keys; making the digest takes some nanoseconds
- * for each.
+ * 0: no.  Else what it costs: in numbers, for each of which making the digest takes
+ * some nanoseconds.
  */
 extern uint64 rf_cached_meta_wants_digest(RfCachedMeta *cached);
 
@@ -140,23 +140,37 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
 extern uint64 rf_key_number(const FilterNumbers *numbers, const RfKey *key);
 
 /*
- * How keys become numbers, the range that a digest must span, and how many keys it is made
- * of.  False where there can be no digest, or where pages of the delta have changed.
+ * The numbers that the index's filter is made of.  Those of a SuRF follow what its
+ * keys share.  False where there can be no digest.
+ */
+extern bool rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *numbers);
+
+/*
+ * Appends numbers of a part of the filter's leaves, at most max, to samples.  numbers
+ * are coded and without knots.  Returns how many.  The index need not be locked.
+ */
+extern uint32 rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers,
+									int part, uint64 *samples, uint32 max);
+
+/*
+ * The range that a digest of these numbers must span, and how many keys it is made
+ * of.  False where there can be no such digest, or where pages of the delta have
+ * changed.
  */
 typedef struct RfSpan
 {
-	FilterNumbers numbers;
 	uint64		min;
 	uint64		max;
 	uint64		nkeys;
 } RfSpan;
 
-extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
+extern bool rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers,
+								RfSpan *span);
 
 /* How many bits a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
 
-/* Are these buckets good for a digest of keys with these numbers and this span? */
+/* Are these buckets good for a digest of keys whose numbers have this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*

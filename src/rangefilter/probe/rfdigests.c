@@ -460,12 +460,13 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		matrix = NULL;
 	}
 	if (matrix == NULL &&
-		(i = allocate_matrix(filter_digests_words(buckets->nbits))) >= 0)
+		(i = allocate_matrix(filter_digests_room(buckets))) >= 0)
 	{
 		matrix = &store->matrices[i];
 		begin_change(matrix);
 		matrix->buckets = *buckets;
 		matrix->buckets.bits = NULL;
+		filter_digests_keep_knots(&matrix->buckets, matrix->rows);
 		matrix->used = 0;
 		memset(matrix->columns, 0, sizeof(matrix->columns));
 		store->keys[i].database = MyDatabaseId;
@@ -767,8 +768,7 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 		if (!OidIsValid(store->keys[i].index) ||
 			store->keys[i].database != MyDatabaseId)
 			continue;
-		*bytes += filter_digests_words(store->matrices[i].buckets.nbits) *
-			sizeof(uint64);
+		*bytes += filter_digests_room(&store->matrices[i].buckets) * sizeof(uint64);
 		for (int j = 0; j < FILTER_DIGESTS; j++)
 		{
 			const RfDigestColumn *column = &store->matrices[i].columns[j];

@@ -40,6 +40,12 @@
 #define RF_DIGEST_QUESTIONS			10
 
 /*
+ * A key of a SuRF counts as so many numbers.  It takes about four times as long as these: with
+ * more, a session would wait long for digests whose making pays in the end.
+ */
+#define RF_DIGEST_CODED_COST		16
+
+/*
  * Bits of a digest for each key: with these it denies about three quarters of
  * absent points.
  */
@@ -47,6 +53,7 @@
 
 /* No digest is made of more keys: it would take too long for one query. */
 #define RF_DIGEST_MAX_KEYS	100000
+#define RF_DIGEST_MAX_CODED	30000
 
 /*
  * The most failures that are counted, so that it is tried again at some time.
@@ -307,17 +314,16 @@ rf_key_number(const FilterNumbers *numbers, const RfKey *key)
  * thereby its number, may end anywhere behind.
  */
 static void
-rf_widen_span(RfSpan *span, const RfSegment *segment)
+rf_widen_span(RfSpan *span, const FilterNumbers *numbers, const RfSegment *segment)
 {
 	RfKey		min = rf_segment_min(segment);
 	RfKey		max = rf_segment_max(segment);
-	bool		is_cut = span->numbers.of_bytes &&
-	(segment->flags & RF_SEGMENT_MAX_CUT) &&
-	max.len < span->numbers.shared_len + sizeof(uint64);
+	FilterBytes bytes = {max.data, max.len};
+	bool		is_cut = numbers->of_bytes && (segment->flags & RF_SEGMENT_MAX_CUT);
 
-	span->min = Min(span->min, rf_key_number(&span->numbers, &min));
-	span->max = is_cut ? PG_UINT64_MAX :
-		Max(span->max, rf_key_number(&span->numbers, &max));
+	span->min = Min(span->min, rf_key_number(numbers, &min));
+	span->max = Max(span->max, is_cut ? filter_number_above(numbers, bytes) :
+					rf_key_number(numbers, &max));
 	span->nkeys += segment->nkeys;
 }
 
@@ -365,43 +371,103 @@ rf_widen_by_number(void *arg, uint64 number)
  * See probe.h.
  */
 bool
-rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
+rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *numbers)
+{
+	const RfSegment *segment = rf_cached_meta_segments(cached);
+	RfKey		min;
+	RfKey		max;
+	int			len = 0;
+
+	if (rf_cached_meta_data(cached)->nsegments != 1 || cached->collated ||
+		!filter_numbers_of(numbers, segment->kind, rf_segment_root(segment),
+						   segment->root_len))
+		return false;
+	if (!numbers->coded)
+		return true;
+	min = rf_segment_min(segment);
+	max = rf_segment_max(segment);
+	while (len < FILTER_DIGEST_SHARED && len < min.len && len < max.len &&
+		   min.data[len] == max.data[len])
+		len++;
+	memcpy(numbers->shared, min.data, len);
+	numbers->shared_len = len;
+	return true;
+}
+
+/*
+ * See probe.h.
+ */
+uint32
+rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int part,
+					  uint64 *samples, uint32 max)
+{
+	const RfSegment *segment = rf_cached_meta_segments(cached);
+	uint32		npages = Max(segment->npages, 1);
+	uint32		stride = segment->nkeys / npages / max + 1;
+	RfRunReader reader;
+	uint32		n;
+
+	rf_run_reader_begin(&reader, &cached->file, rf_cached_meta_data(cached), segment);
+	n = filter_numbers_sample(numbers, rf_segment_root(segment), segment->root_len,
+							  &reader.reader, part % npages, stride, samples, max);
+	rf_run_reader_end(&reader);
+	return n;
+}
+
+/*
+ * What a digest of so many keys costs, in numbers; PG_UINT64_MAX if they are too many.
+ */
+static uint64
+rf_digest_cost(const RfCachedMeta *cached, uint64 nkeys)
+{
+	if (rf_cached_meta_segments(cached)->kind == FILTER_KIND_SURF)
+		return nkeys > RF_DIGEST_MAX_CODED ? PG_UINT64_MAX : nkeys * RF_DIGEST_CODED_COST;
+	return nkeys > RF_DIGEST_MAX_KEYS ? PG_UINT64_MAX : nkeys;
+}
+
+/*
+ * See probe.h.
+ */
+bool
+rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers, RfSpan *span)
 {
 	const RfMetaData *meta = rf_cached_meta_data(cached);
 	const RfSegment *entry = rf_cached_meta_segments(cached);
+	FilterNumbers own;
 
-	if (meta->nsegments != 1 || cached->collated ||
-		!filter_numbers_of(&span->numbers, entry->kind, rf_segment_root(entry),
-						   entry->root_len))
+	if (!rf_cached_meta_numbers(cached, &own) || !filter_numbers_suit(&own, numbers))
 		return false;
 	span->min = PG_UINT64_MAX;
 	span->max = 0;
 	span->nkeys = 0;
 	for (int i = 0; i <= meta->nlevels; i++)
 	{
-		rf_widen_span(span, entry);
+		rf_widen_span(span, numbers, entry);
 		entry = rf_next_segment(entry);
 	}
-	return span->nkeys <= RF_DIGEST_MAX_KEYS &&
-		rf_visit_delta(&span->numbers, &cached->file, meta, rf_widen_by_number, span);
+	return rf_visit_delta(numbers, &cached->file, meta, rf_widen_by_number, span) &&
+		rf_digest_cost(cached, span->nkeys) < PG_UINT64_MAX;
 }
 
 /*
- * See probe.h.
+ * See probe.h.  Most questions find that it is too early, so this is looked at first.
  */
 uint64
 rf_cached_meta_wants_digest(RfCachedMeta *cached)
 {
+	uint32		asked = cached->asked >> cached->failed;
+	FilterNumbers numbers;
 	RfSpan		span;
 
 	/* rf_cached_meta_probe() counts only questions to a single segment. */
-	if (cached->asked >> cached->failed < RF_DIGEST_QUESTIONS ||
-		!rf_cached_meta_span(cached, &span) ||
-		span.nkeys > (uint64) ((cached->asked >> cached->failed) -
-							   RF_DIGEST_QUESTIONS) *
-		RF_DIGEST_KEYS_PER_QUESTION * rf_digests_sharers())
+	if (asked < RF_DIGEST_QUESTIONS || cached->collated ||
+		rf_digest_cost(cached, rf_cached_meta_segments(cached)->nkeys) >
+		(uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
+		rf_digests_sharers() ||
+		!rf_cached_meta_numbers(cached, &numbers) ||
+		!rf_cached_meta_span(cached, &numbers, &span))
 		return 0;
-	return span.nkeys;
+	return rf_digest_cost(cached, span.nkeys);
 }
 
 /*
@@ -411,8 +477,7 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 bool
 rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 {
-	return filter_numbers_same(&span->numbers, &buckets->numbers) &&
-		span->min >= buckets->min && span->max <= buckets->max &&
+	return span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
 		rf_digest_bits(span->nkeys) <= 2 * buckets->nbits;
 }
@@ -505,7 +570,7 @@ rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 	/* If this fails, it is not tried again soon. */
 	cached->asked = 0;
 	cached->failed = Min(cached->failed + 1, RF_DIGEST_MOST_FAILED);
-	if (buckets == NULL || !rf_cached_meta_span(cached, &span) ||
+	if (buckets == NULL || !rf_cached_meta_span(cached, &buckets->numbers, &span) ||
 		!rf_span_fits(&span, buckets))
 		return false;
 	*digest = *buckets;

@@ -1,0 +1,252 @@
+/*-------------------------------------------------------------------------
+ *
+ * digest_numbers.c
+ *	  How keys become the numbers of digests.
+ *
+ * Strings of SuRFs are coded first, by an order-preserving code of a SuRF
+ * (surf_code.h).  Behind what they share, the first 64 bits of their code are a
+ * number.  A byte that has no code is just below the next one that has, and ends the
+ * number.  So any code can be used for any string.
+ *
+ * These numbers are not spread evenly, as buckets should find them: a code knows how
+ * often a byte occurs, but not after which others.  So they are spread by knots,
+ * which are numbers of a sample: knot number i becomes i * 2^16, and numbers between
+ * two knots are interpolated.  No step ever decreases as strings increase.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef RANGEFILTER_STANDALONE
+#include "postgres.h"
+#endif
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter/snarf/digest.h"
+#include "filter/snarf/leading.h"
+#include "filter/surf/surf.h"
+#include "filter/surf/surf_code.h"
+
+/* Numbers from one knot to the next: 2^KNOT_BITS. */
+#define KNOT_BITS 16
+
+/* A sample that is being taken. */
+typedef struct Sample
+{
+	const FilterNumbers *numbers;
+	uint32_t	stride;
+	uint32_t	nleaves;		/* so far */
+	uint64_t   *samples;
+	uint32_t	n;
+	uint32_t	max;
+} Sample;
+
+/* See digest.h. */
+bool
+filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
+				  uint32_t root_len)
+{
+	FilterBytes bytes;
+
+	memset(numbers, 0, sizeof(*numbers));
+	if (kind == FILTER_KIND_SURF)
+	{
+		numbers->of_bytes = numbers->coded = true;
+		if (!surf_root_code(root, root_len, &bytes) ||
+			bytes.len > FILTER_NUMBERS_CODE)
+			return false;
+		memcpy(numbers->code, bytes.data, bytes.len);
+		return true;
+	}
+	numbers->of_bytes = leading_is_root(root, root_len);
+	if (!numbers->of_bytes)
+		return kind == FILTER_KIND_SNARF || kind == FILTER_KIND_EXACT;
+	if (kind != FILTER_KIND_SNARF ||
+		!leading_open_root(&root, &root_len, &bytes) ||
+		bytes.len > FILTER_DIGEST_SHARED)
+		return false;
+	numbers->shared_len = (uint8_t) bytes.len;
+	if (bytes.len > 0)
+		memcpy(numbers->shared, bytes.data, bytes.len);
+	return true;
+}
+
+/* See digest.h. */
+bool
+filter_numbers_suit(const FilterNumbers *of_run, const FilterNumbers *of_digest)
+{
+	if (of_run->of_bytes != of_digest->of_bytes ||
+		of_run->coded != of_digest->coded)
+		return false;
+	return of_run->coded ||
+		(of_run->shared_len == of_digest->shared_len &&
+		 memcmp(of_run->shared, of_digest->shared, of_run->shared_len) == 0);
+}
+
+/*
+ * The first 64 bits of the code of a string.  With above, the greatest that those
+ * have that begin with it.
+ */
+static uint64_t
+code_number(const FilterNumbers *numbers, FilterBytes key, bool above)
+{
+	SurfCode	code;
+	uint32_t	used;
+	uint64_t	number = 0;
+	uint32_t	nbits = 0;
+	uint32_t	i;
+
+	(void) surf_code_open(&code, numbers->code, FILTER_NUMBERS_CODE, &used);
+	for (i = 0; i < key.len && nbits < 64; i++)
+	{
+		SurfSymbol	symbol;
+		bool		has_code = surf_code_byte(&code, key.data[i], &symbol);
+
+		number |= (uint64_t) symbol.start << (64 - SURF_CODE_BITS) >> nbits;
+		if (!has_code)
+			return number;
+		nbits += symbol.len;
+	}
+	return above && nbits < 64 ? number | UINT64_MAX >> nbits : number;
+}
+
+/* Spreads a number by the knots. */
+static uint64_t
+spread(const FilterNumbers *numbers, uint64_t number)
+{
+	const uint64_t *knots = numbers->knots;
+	uint32_t	base = 0;
+	uint32_t	n = numbers->nknots;
+	uint64_t	gap;
+	unsigned	dropped;
+
+	if (n == 0)
+		return number;
+	while (n > 1)
+	{
+		uint32_t	half = n / 2;
+
+		base += knots[base + half] <= number ? half : 0;
+		n -= half;
+	}
+	gap = (base + 1 < numbers->nknots ? knots[base + 1] - 1 : UINT64_MAX) - knots[base];
+	dropped = gap >> (63 - KNOT_BITS) == 0 ? 0 :
+		bits_log2(gap) - (63 - KNOT_BITS) + 1;
+	return (uint64_t) base << KNOT_BITS |
+		((number - knots[base]) >> dropped << KNOT_BITS) / ((gap >> dropped) + 1);
+}
+
+/*
+ * The number of a string, or the greatest of those that begin with it.  Strings
+ * below all those with the shared prefix have the least number, those above the
+ * greatest.
+ */
+static uint64_t
+number_of(const FilterNumbers *numbers, FilterBytes key, bool above)
+{
+	uint32_t	shared_len = numbers->shared_len;
+	uint32_t	common = key.len < shared_len ? key.len : shared_len;
+	int			order = common > 0 ? memcmp(key.data, numbers->shared, common) : 0;
+	uint64_t	number;
+
+	if (order == 0 && key.len < shared_len)
+		order = above ? 1 : -1;
+	if (order != 0)
+		number = order < 0 ? 0 : UINT64_MAX;
+	else
+	{
+		key.data += shared_len;
+		key.len -= shared_len;
+		number = code_number(numbers, key, above);
+	}
+	return spread(numbers, number);
+}
+
+/* See digest.h. */
+uint64_t
+filter_number(const FilterNumbers *numbers, FilterBytes key)
+{
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+
+	return numbers->coded ? number_of(numbers, key, false) :
+		leading_number(key, shared);
+}
+
+/* See digest.h. */
+uint64_t
+filter_number_above(const FilterNumbers *numbers, FilterBytes key)
+{
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+	uint32_t	len = key.len - shared.len;
+
+	if (numbers->coded)
+		return number_of(numbers, key, true);
+	if (key.len < shared.len)
+		return UINT64_MAX;
+	return leading_number(key, shared) | (len < 8 ? UINT64_MAX >> 8 * len : 0);
+}
+
+/* Takes a leaf's least number.  See surf_visit(). */
+static bool
+sample_leaf(void *arg, FilterBytes low, FilterBytes high, bool above)
+{
+	Sample	   *sample = arg;
+
+	if (sample->nleaves++ % sample->stride == 0 && sample->n < sample->max)
+		sample->samples[sample->n++] = filter_number(sample->numbers, low);
+	return true;
+}
+
+/* See digest.h. */
+uint32_t
+filter_numbers_sample(const FilterNumbers *numbers, const uint8_t *root,
+					  uint32_t root_len, FilterReader *reader, uint32_t pageno,
+					  uint32_t stride, uint64_t *samples, uint32_t max)
+{
+	Sample		sample = {numbers, stride, 0, samples, 0, max};
+
+	(void) surf_visit(root, root_len, reader, pageno, sample_leaf, &sample);
+	return sample.n;
+}
+
+static int
+compare_numbers(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
+/* See digest.h. */
+void
+filter_numbers_set_knots(FilterNumbers *numbers, uint64_t *samples, uint32_t n,
+						 uint32_t nknots)
+{
+	uint32_t	last = 0;		/* the knot set last */
+	uint32_t	i;
+
+	qsort(samples, n, sizeof(uint64_t), compare_numbers);
+	samples[0] = 0;
+	for (i = 1; i < nknots && i < n; i++)
+	{
+		uint64_t	sample = samples[nknots < n ? (uint64_t) i * n / nknots : i];
+
+		if (sample > samples[last])
+			samples[++last] = sample;
+	}
+	numbers->knots = samples;
+	numbers->nknots = last + 1;
+}
+
+/* See digest.h. */
+void
+filter_digests_keep_knots(FilterDigest *buckets, uint64_t *rows)
+{
+	FilterNumbers *numbers = &buckets->numbers;
+
+	if (numbers->nknots > 0)
+		numbers->knots = memcpy(rows + filter_digests_words(buckets->nbits),
+								numbers->knots,
+								numbers->nknots * sizeof(uint64_t));
+}
