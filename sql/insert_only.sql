@@ -75,7 +75,7 @@ RESET ROLE;
 VACUUM t;
 SET ROLE regress_rf_writer;
 SELECT unseen(40, 's40', NULL), unseen(41, 's41', 5);
--- Many keys of the tail, of which one fills a page.
+-- Many keys of the tail, of which one fills a page: another one comes.
 SELECT count(*) FROM generate_series(1, 1000) i WHERE NOT unseen(100000 + i, NULL, NULL);
 -- A bulk load opens the tail; then nothing more is to be seen.
 INSERT INTO t SELECT 200000 + i, NULL, NULL FROM generate_series(1, 1100) i;

@@ -296,9 +296,11 @@ estimate_sizes(RfAdvise *advise, const RfSample *sample)
 		bool		exact;
 		double		bits = bits_of_keys(sample, part, &exact);
 
-		/* The metapage is one. */
-		filters += BLCKSZ * (1 + Max(rint(part->distinct * bits / 8 /
-										  RF_PAGE_CONTENT), 1));
+		/* The metapage is one, and has room for the keys of few rows. */
+		filters += BLCKSZ;
+		if (part->rows * RF_DEFAULT_BITS > RF_ENTRY_RUN * BITS_PER_BYTE)
+			filters += BLCKSZ * Max(rint(part->distinct * bits / 8 /
+										 RF_PAGE_CONTENT), 1);
 		btrees += btree_bytes(advise, sample, part);
 		all_keys += part->distinct;
 		exact_keys += exact ? part->distinct : 0;

@@ -50,7 +50,7 @@ typedef struct RfStatus
 	const char *filter;
 	uint64		rows;
 	uint64		keys;
-	uint64		pages;
+	uint64		bytes;			/* of runs of segments, whole pages */
 	uint64		level_pages;
 	bool		has_nulls;
 	bool		has_keys;
@@ -98,7 +98,8 @@ rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
 	{
 		status->rows += segment->nrows;
 		status->keys += segment->nkeys;
-		status->pages += segment->npages;
+		status->bytes += segment->run_len > 0 ? segment->run_len :
+			segment->npages * (uint64) BLCKSZ;
 		if (segment->flags & RF_SEGMENT_NULLS)
 			status->has_nulls = true;
 		if (segment->kind == FILTER_KIND_SURF)
@@ -219,7 +220,7 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	{
 		nulls[STATUS_BITS_PER_KEY] = false;
 		values[STATUS_BITS_PER_KEY] =
-			Float8GetDatum(rint(status.pages * BLCKSZ * 80.0 / status.keys) / 10);
+			Float8GetDatum(rint(status.bytes * 80.0 / status.keys) / 10);
 	}
 	if (!status.has_keys)
 		return;

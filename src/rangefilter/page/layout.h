@@ -33,7 +33,7 @@
 
 #define RF_META_BLKNO		0
 #define RF_MAGIC			0x52464c31
-#define RF_FORMAT_VERSION	3
+#define RF_FORMAT_VERSION	4
 #define RF_PAGE_ID			0xFF95
 
 /*
@@ -159,10 +159,12 @@ typedef struct RfMetaData
 #define RF_SEGMENT_MAX_CUT	0x04
 #define RF_LEVEL_RETIRED	0x08	/* a summarize is making a filter of it */
 #define RF_SEGMENT_FLAGS	0x0F
+#define RF_SEGMENT_BARE		0x10	/* never on disk: a copy without its
+									 * run_len bytes of run */
 
 /*
- * A directory entry.  Behind it: min, max (byte keys only), the run's root, and
- * places if they are kept here.
+ * A directory entry.  Behind it: min, max (byte keys only), the run's root, the run
+ * itself if it is short, and places if they are kept here.
  *
  * Levels have entries of the same kind, whose run is a sorted one.  They cover
  * keys in any block from start on, and have no places.
@@ -175,7 +177,8 @@ typedef struct RfSegment
 	uint16		root_len;
 	BlockNumber start;			/* heap blocks [start, end) */
 	BlockNumber end;			/* of a level InvalidBlockNumber */
-	BlockNumber run_block;		/* the run's npages contiguous blocks */
+	BlockNumber run_block;		/* the run's npages contiguous blocks; the
+								 * metapage if the run is in the entry */
 	uint32		npages;
 	uint32		owner;
 	uint16		min_len;
@@ -190,7 +193,8 @@ typedef struct RfSegment
 	uint64		imprecise;		/* ranges that may hold any of the keys: a bit
 								 * each, or for groups of ranges */
 	uint16		places_len;		/* bytes of places in the entry instead */
-	uint16		unused[3];
+	uint16		run_len;		/* bytes of the run's only page in the entry */
+	uint16		unused[2];
 } RfSegment;
 
 /* A segment has at most so many ranges, whatever their size should be. */
@@ -199,7 +203,7 @@ typedef struct RfSegment
 /* Bits in RfSegment.imprecise. */
 #define RF_IMPRECISE_BITS 64
 
-/* The largest entry there can be, but for places. */
+/* The largest entry there can be, but for places and a run. */
 #define RF_MAX_SEGMENT_SIZE \
 	MAXALIGN(sizeof(RfSegment) + 2 * RF_BOUND_BYTES + FILTER_MAX_ROOT)
 
@@ -212,6 +216,9 @@ typedef struct RfSegment
 
 /* The bytes that segments without places may take.  The rest is for levels. */
 #define RF_SEGMENTS_SIZE	(RF_DIRECTORY_SIZE - RF_MAX_LEVELS * RF_MAX_LEVEL_SIZE)
+
+/* The bytes of a run in an entry.  They leave 352 for bounds and the root. */
+#define RF_ENTRY_RUN		5000
 
 /* The bytes that places on the metapage leave to levels. */
 #define RF_LEVELS_RESERVE	128

@@ -108,6 +108,8 @@ extern void rf_check_meta(Relation index, Buffer buffer);
 extern Buffer rf_try_read_meta(Relation index);
 extern bool rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec);
 extern Buffer rf_try_read_meta_of(RfFile *file, const RfCodec *codec);
+extern Buffer rf_try_read_entry_run(RfFile *file, uint64 identity, uint32 owner,
+									uint32 len, const uint8 **run);
 extern RfMetaData *rf_page_meta(Page page);
 extern const RfSegment *rf_first_segment(const RfMetaData *meta);
 extern const RfSegment *rf_next_segment(const RfSegment *segment);
@@ -116,6 +118,7 @@ extern uint64 rf_level_keys(const RfMetaData *meta);
 extern const RfSegment *rf_segment_of_block(const RfMetaData *meta,
 											BlockNumber block);
 extern const uint8 *rf_segment_root(const RfSegment *segment);
+extern const uint8 *rf_segment_run(const RfSegment *segment);
 extern const uint8 *rf_segment_places(const RfSegment *segment);
 extern RfKey rf_segment_min(const RfSegment *segment);
 extern RfKey rf_segment_max(const RfSegment *segment);
@@ -135,6 +138,7 @@ typedef struct RfRunReader
 	uint64		identity;
 	BlockNumber run_block;
 	uint32		owner;
+	const uint8 *entry_run;		/* the run if it is in the entry at hand */
 	Buffer		buffer;			/* share-locked, or InvalidBuffer */
 } RfRunReader;
 
@@ -211,6 +215,10 @@ extern RfAnswer rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
 							   FilterRanks *ranks);
 
 /* rfplaces.c */
+
+/* Bits for each row that the places of keys in several ranges may take. */
+#define RF_ENTRY_BITS_PER_ROW 4
+
 typedef struct RfPlacing
 {
 	BlockNumber start;			/* heap blocks [start, end) ... */
@@ -218,12 +226,13 @@ typedef struct RfPlacing
 	uint32		range_blocks;	/* ... in ranges of so many; 0: no places */
 	uint32		nranges;
 	bool		automatic;		/* ranges are chosen when the rows are known */
+	uint32		room;			/* bytes of the metapage that places may take */
 } RfPlacing;
 
 extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
 						   BlockNumber end, RfPlacing *placing);
 extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
-extern uint32 rf_places_room(void);
+extern uint32 rf_entry_run_room(const RfPlacing *placing, uint64 nrows);
 extern uint64 rf_most_placed_rows(void);
 extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
 extern PGDLLEXPORT uint32 rf_range_count(const RfSegment *segment);

@@ -103,7 +103,8 @@ rf_check_entry(RfCheck *check, const RfSegment *segment)
 
 	if (segment->npages == 0)
 		return true;
-	if (!rf_use_blocks(check, segment->run_block, segment->npages))
+	if (segment->run_len == 0 &&
+		!rf_use_blocks(check, segment->run_block, segment->npages))
 		return false;
 	rf_run_reader_begin(&reader, rf_file(check->index), check->meta, segment);
 	for (uint32 i = 0; i < segment->npages && fault == NULL; i++)

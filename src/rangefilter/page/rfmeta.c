@@ -101,6 +101,20 @@ rf_ranges_are_sane(const RfSegment *segment)
 }
 
 /*
+ * Is a run either in the entry, with one page and no places behind it, or in blocks of its
+ * own?
+ */
+static bool
+rf_run_is_sane(const RfSegment *segment)
+{
+	if (segment->run_len == 0)
+		return segment->npages == 0 || segment->run_block != RF_META_BLKNO;
+	return segment->run_len == MAXALIGN(segment->run_len) &&
+		segment->npages == 1 && segment->place_pages == 0 &&
+		segment->run_block == RF_META_BLKNO;
+}
+
+/*
  * Is an entry of the directory, of which so many bytes are left, whole?
  */
 static bool
@@ -113,8 +127,9 @@ rf_entry_is_sane(const RfSegment *segment, uint32 left)
 		segment->max_len <= RF_BOUND_BYTES &&
 		segment->length == MAXALIGN(sizeof(RfSegment) + segment->min_len +
 									segment->max_len + segment->root_len +
-									segment->places_len) &&
+									segment->run_len + segment->places_len) &&
 		segment->place_pages <= segment->npages &&
+		rf_run_is_sane(segment) &&
 		(segment->range_blocks > 0 ?
 		 rf_ranges_are_sane(segment) &&
 		 (segment->place_pages > 0) != (segment->places_len > 0) :
@@ -213,22 +228,30 @@ rf_meta_fields_problem(Page page, const RfCodec *codec)
 }
 
 /*
- * The same for all of the metapage.
+ * Are the delta slots and the directory of a metapage sound, and does it end behind them?
+ */
+static bool
+rf_lists_are_sane(Page page)
+{
+	const RfMetaData *meta = rf_page_meta(page);
+
+	return rf_delta_is_sane(meta) &&
+		meta->directory_len <= RF_DIRECTORY_SIZE &&
+		((PageHeader) page)->pd_lower == rf_meta_lower(meta->directory_len) &&
+		rf_directory_is_sane(meta);
+}
+
+/*
+ * The same as rf_meta_fields_problem() for all of the metapage.
  */
 static const char *
 rf_meta_problem(Page page, const RfCodec *codec)
 {
-	const RfMetaData *meta = rf_page_meta(page);
 	const char *problem = rf_meta_fields_problem(page, codec);
 
 	if (problem != NULL)
 		return problem;
-	if (!rf_delta_is_sane(meta) ||
-		meta->directory_len > RF_DIRECTORY_SIZE ||
-		((PageHeader) page)->pd_lower != rf_meta_lower(meta->directory_len) ||
-		!rf_directory_is_sane(meta))
-		return "The metapage's directory is damaged.";
-	return NULL;
+	return rf_lists_are_sane(page) ? NULL : "The metapage's directory is damaged.";
 }
 
 /*
@@ -243,7 +266,8 @@ rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec)
 
 /*
  * Pins the metapage, preferring the buffer it was last seen in.
- * InvalidBuffer where the file is empty.
+ * InvalidBuffer where the file is empty, or the metapage is not there and the index is
+ * neither open nor locked.
  */
 static Buffer
 rf_pin_meta(RfFile *file)
@@ -255,6 +279,8 @@ rf_pin_meta(RfFile *file)
 
 	if (file->locked)
 		return file->meta_buffer = rf_read_by_locator(file, RF_META_BLKNO);
+	if (file->index == NULL)
+		return InvalidBuffer;
 	if (file->nblocks == 0)
 		file->nblocks = RelationGetNumberOfBlocks(file->index);
 	if (file->nblocks == 0)
@@ -356,6 +382,42 @@ rf_try_read_meta(Relation index)
 	return rf_try_read_meta_of(rf_file(index), rf_index_codec(index));
 }
 
+/*
+ * Pins and share-locks the metapage for the run of this owner and length in an entry, for a
+ * caller that has a copy of the entry without it, and no lock on a page of the index.
+ * InvalidBuffer where the metapage is damaged or has no such run any more.
+ */
+Buffer
+rf_try_read_entry_run(RfFile *file, uint64 identity, uint32 owner, uint32 len,
+					  const uint8 **run)
+{
+	Buffer		buffer = rf_pin_meta(file);
+	const RfSegment *segment;
+	const RfMetaData *meta;
+	Page		page;
+
+	if (!BufferIsValid(buffer))
+		return InvalidBuffer;
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	page = BufferGetPage(buffer);
+	meta = rf_page_meta(page);
+	if (rf_page_is(page, RF_PAGE_META, identity, 0) && rf_lists_are_sane(page))
+	{
+		segment = rf_first_segment(meta);
+		for (int i = 0; i < meta->nsegments; i++)
+		{
+			if (segment->owner == owner && segment->run_len == len)
+			{
+				*run = rf_segment_run(segment);
+				return buffer;
+			}
+			segment = rf_next_segment(segment);
+		}
+	}
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
 const RfSegment *
 rf_first_segment(const RfMetaData *meta)
 {
@@ -423,12 +485,21 @@ rf_segment_root(const RfSegment *segment)
 }
 
 /*
+ * The run in a segment's entry, if it is there.
+ */
+const uint8 *
+rf_segment_run(const RfSegment *segment)
+{
+	return rf_segment_root(segment) + segment->root_len;
+}
+
+/*
  * The places in a segment's entry, if there are any.
  */
 const uint8 *
 rf_segment_places(const RfSegment *segment)
 {
-	return rf_segment_root(segment) + segment->root_len;
+	return rf_segment_run(segment) + segment->run_len;
 }
 
 RfKey
@@ -507,12 +578,12 @@ rf_set_directory(Page page, uint32 len)
 }
 
 /*
- * The length of a segment's entry without places.
+ * The length of a segment's entry without run and places.
  */
 static uint32
 rf_bare_segment_length(const RfSegment *segment)
 {
-	return MAXALIGN(rf_segment_places(segment) - (const uint8 *) segment);
+	return MAXALIGN(rf_segment_run(segment) - (const uint8 *) segment);
 }
 
 /*
@@ -534,8 +605,8 @@ rf_bare_meta_size(const RfMetaData *meta)
 
 /*
  * Copies the directory without the places that are there, which only scans and
- * inserts need.  (Segments of the copy are taken to have none.)  Returns the
- * length of the copy.
+ * inserts need, and without runs, which are read from the metapage.  (Segments of the
+ * copy are taken to have no places.)  Returns the length of the copy.
  */
 uint32
 rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
@@ -551,6 +622,8 @@ rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
 		to->length = len;
 		to->range_blocks = 0;
 		to->places_len = 0;
+		if (to->run_len > 0)
+			to->flags |= RF_SEGMENT_BARE;
 		total += len;
 		to = unconstify(RfSegment *, rf_next_segment(to));
 		segment = rf_next_segment(segment);

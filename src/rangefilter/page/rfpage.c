@@ -164,26 +164,41 @@ rf_kept_page(const RfFile *file, BlockNumber block)
 }
 
 /*
- * Keeps the content of a page, if there is room, and returns it.
+ * Keeps len bytes of content of a page, if there is room, and returns them.
  */
 static const uint8 *
-rf_keep_page(const RfFile *file, BlockNumber block, const uint8 *content)
+rf_keep_page(const RfFile *file, BlockNumber block, const uint8 *content, uint32 len)
 {
 	uint8	  **place = rf_kept_page(file, block);
 
-	if (place == NULL || RF_PAGE_CONTENT > *file->kept->budget)
+	if (place == NULL || len > *file->kept->budget)
 		return content;
-	*file->kept->budget -= RF_PAGE_CONTENT;
-	*place = MemoryContextAlloc(GetMemoryChunkContext(file->kept),
-								RF_PAGE_CONTENT);
-	memcpy(*place, content, RF_PAGE_CONTENT);
+	*file->kept->budget -= len;
+	*place = MemoryContextAlloc(GetMemoryChunkContext(file->kept), len);
+	memcpy(*place, content, len);
 	return *place;
 }
 
 /*
+ * The page of a run that is in its entry on the metapage, which is share-locked for it.
+ * NULL if it is not there.
+ */
+static const uint8 *
+rf_read_entry_run(RfRunReader *reader)
+{
+	uint32		len = reader->reader.page_size;
+	const uint8 *run = NULL;
+
+	reader->buffer = rf_try_read_entry_run(reader->file, reader->identity,
+										   reader->owner, len, &run);
+	return run != NULL ?
+		rf_keep_page(reader->file, RF_META_BLKNO, run, len) : NULL;
+}
+
+/*
  * FilterReader callback: share-locks page pageno of the run, releasing the
- * page read before; or returns the copy that is kept.  NULL if the page is not what
- * the directory says.
+ * page read before; or returns the copy that is kept, or the run in the entry at hand.
+ * NULL if the page is not what the directory says.
  */
 static const uint8 *
 rf_read_run_page(FilterReader *self, uint32_t pageno)
@@ -196,9 +211,13 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 	rf_run_reader_end(reader);
 	if (pageno >= reader->reader.npages)
 		return NULL;
+	if (reader->entry_run != NULL)
+		return reader->entry_run;
 	kept = rf_kept_page(reader->file, block);
 	if (kept != NULL && *kept != NULL)
 		return *kept;
+	if (block == RF_META_BLKNO)
+		return rf_read_entry_run(reader);
 	if (!rf_block_exists(reader->file, block))
 		return NULL;
 	reader->buffer = rf_pin_block(reader->file, block);
@@ -209,12 +228,13 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
 		return NULL;
 	return rf_keep_page(reader->file, block,
-						(const uint8 *) RfPageGetContent(page));
+						(const uint8 *) RfPageGetContent(page), RF_PAGE_CONTENT);
 }
 
 /*
  * Prepares to read a segment's run.  The caller holds a lock on the metapage
- * until rf_run_reader_end(), so that the run stays in use.
+ * until rf_run_reader_end(), so that the run stays in use; or the segment is one of a
+ * cached metapage, and the caller holds no lock on a page of the index.
  */
 void
 rf_run_reader_begin(RfRunReader *reader, RfFile *file,
@@ -222,11 +242,13 @@ rf_run_reader_begin(RfRunReader *reader, RfFile *file,
 {
 	reader->reader.read_page = rf_read_run_page;
 	reader->reader.npages = segment->npages;
-	reader->reader.page_size = RF_PAGE_CONTENT;
+	reader->reader.page_size = segment->run_len > 0 ? segment->run_len : RF_PAGE_CONTENT;
 	reader->file = file;
 	reader->identity = meta->identity;
 	reader->run_block = segment->run_block;
 	reader->owner = segment->owner;
+	reader->entry_run = segment->run_len > 0 && !(segment->flags & RF_SEGMENT_BARE) ?
+		rf_segment_run(segment) : NULL;
 	reader->buffer = InvalidBuffer;
 }
 

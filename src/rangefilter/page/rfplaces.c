@@ -40,9 +40,9 @@
 
 /*
  * How many bytes of places there is room for on a metapage that has one
- * segment?
+ * segment, whose run is elsewhere?
  */
-uint32
+static uint32
 rf_places_room(void)
 {
 	return RF_DIRECTORY_SIZE - MAXALIGN(sizeof(RfSegment)) - RF_ROOT_RESERVE -
@@ -56,6 +56,29 @@ uint64
 rf_most_placed_rows(void)
 {
 	return rf_places_room() * BITS_PER_BYTE / RF_MIN_PLACE_BITS;
+}
+
+/*
+ * How many bytes may the run of a segment with so many rows take in its entry, beside its
+ * places?  0: it shall be in blocks of its own.  In larger heaps there are
+ * several segments, which do not leave room for it.
+ */
+uint32
+rf_entry_run_room(const RfPlacing *placing, uint64 nrows)
+{
+	uint32		nranges = placing->nranges;
+	uint64		places = 0;
+
+	if (nrows == 0 || nrows > RF_DIRECTORY_SIZE * BITS_PER_BYTE ||
+		placing->end > RF_SINGLE_SEGMENT_BLOCKS)
+		return 0;
+	if (placing->automatic)
+		nranges = Min(nranges, (1 << RF_MAX_PLACE_BITS) - 1);
+	if (placing->range_blocks > 0)
+		places = (places_bits(nranges, nrows) + nrows * RF_ENTRY_BITS_PER_ROW) / BITS_PER_BYTE + 1;
+	if (places >= rf_places_room())
+		return 0;
+	return TYPEALIGN_DOWN(MAXIMUM_ALIGNOF, Min(RF_ENTRY_RUN, rf_places_room() - places));
 }
 
 /*
@@ -88,6 +111,7 @@ rf_plan_places(Relation heap, Relation index, BlockNumber start,
 	memset(placing, 0, sizeof(RfPlacing));
 	placing->start = start;
 	placing->end = end;
+	placing->room = rf_places_room();
 	if (option > 0 && end > start)
 		rf_set_ranges(placing, option);
 	if (option != RF_RANGES_AUTO || start > 0 || end < RF_MIN_PLACED_BLOCKS ||
@@ -112,7 +136,7 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 	if (!placing->automatic || nrows == 0)
 		return;
 	placing->range_blocks = 0;
-	bits = Min((rf_places_room() * BITS_PER_BYTE - places_bits(1, 0)) / nrows,
+	bits = Min((placing->room * BITS_PER_BYTE - places_bits(1, 0)) / nrows,
 			   RF_MAX_PLACE_BITS);
 	if (bits < RF_MIN_PLACE_BITS)
 		return;
@@ -128,7 +152,7 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 uint32
 rf_automatic_range(BlockNumber nblocks, double rows)
 {
-	RfPlacing	placing = {.end = nblocks};
+	RfPlacing	placing = {.end = nblocks,.room = rf_places_room()};
 
 	if (nblocks < RF_MIN_PLACED_BLOCKS || nblocks > RF_SINGLE_SEGMENT_BLOCKS ||
 		rows > rf_most_placed_rows())

@@ -22,9 +22,6 @@
 #include "rangefilter/summarize/summarize.h"
 #include "rangefilter/summarize/rfkeys.h"
 
-/* Bits for each row that the places of keys in several ranges may take. */
-#define RF_ENTRY_BITS_PER_ROW 4
-
 struct RfKeySort
 {
 	RfKeyKind	kind;
@@ -216,12 +213,12 @@ rf_try_leading(RfKeySort *sort, const FilterOptions *options)
  */
 static void
 rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
-				 FilterOptions *filter)
+				 uint32 page_size, FilterOptions *filter)
 {
 	memset(filter, 0, sizeof(FilterOptions));
 	filter->bits_per_key = options->bits_per_key;
 	filter->suffix = options->suffix;
-	filter->page_size = RF_PAGE_CONTENT;
+	filter->page_size = page_size;
 	filter->root_max = root_max;
 	filter->nrows = sort->nrows;
 	filter->shared.data = sort->shared;
@@ -241,7 +238,7 @@ rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 static void
 rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
 {
-	uint64		room = rf_places_room() * BITS_PER_BYTE;
+	uint64		room = sort->placing.room * BITS_PER_BYTE;
 	uint64		nkeys = filter_build_rank(making->filter) + 1;
 	uint64		single = places_bits(sort->placing.nranges, nkeys);
 	int			budget = options->bits_per_key;
@@ -307,10 +304,29 @@ rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
 }
 
 /*
- * Ends the places.  They go into the directory entry if there is room.  Else
- * they go to the end of the run, but automatic ones are dropped.
+ * Moves a run of one page of so many bytes into its directory entry.  False if it has more
+ * pages, or does not fit beside levels.
  */
-static void
+static bool
+rf_move_run(RfSegment *segment, FilterRun *run, uint32 page_size)
+{
+	uint32		in_entry = rf_segment_run(segment) - (uint8 *) segment + page_size;
+
+	if (run->npages != 1 || MAXALIGN(in_entry) > RF_SEGMENTS_SIZE)
+		return false;
+	memcpy(unconstify(uint8 *, rf_segment_run(segment)), run->pages, page_size);
+	segment->run_len = page_size;
+	segment->length = MAXALIGN(in_entry);
+	run->npages = 0;
+	return true;
+}
+
+/*
+ * Ends the places.  They go into the directory entry if there is room.  Else
+ * they go to the end of the run, but automatic ones are dropped.  False, and they are
+ * dropped, if the run is in the entry and there is no room.
+ */
+static bool
 rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 			  FilterRun *run)
 {
@@ -320,7 +336,7 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 	uint32		in_entry;
 
 	if (making->places == NULL)
-		return;
+		return true;
 	pages = places_build_end(making->places, &npages, &last_len);
 	in_entry = rf_segment_places(segment) - (uint8 *) segment + last_len;
 	if (npages == 1 && MAXALIGN(in_entry) <= RF_DIRECTORY_SIZE - RF_LEVELS_RESERVE &&
@@ -331,7 +347,7 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 		segment->length = MAXALIGN(in_entry);
 		segment->range_blocks = sort->placing.range_blocks;
 	}
-	else if (!sort->placing.automatic)
+	else if (segment->run_len == 0 && !sort->placing.automatic)
 	{
 		run->pages = repalloc_huge(run->pages, (Size) (run->npages + npages) *
 								   RF_PAGE_CONTENT);
@@ -343,36 +359,30 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 		segment->range_blocks = sort->placing.range_blocks;
 	}
 	pfree(pages);
+	return segment->run_len == 0 || segment->places_len > 0;
 }
 
 /*
- * Sorts the keys and builds their filter and places, by the index's options.
- * Returns the directory entry (palloc'd) and the run, which is not yet
- * written.  The caller sets the entry's owner and run_block.  Frees the sort.
+ * Builds filter and places of the sorted keys.  If pages are smaller than those of the
+ * file, the run goes into the entry; NULL if the run, or places that there shall be, do
+ * not fit there.
  */
-RfSegment *
-rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
-			   bool report_progress, FilterRun *run)
+static RfSegment *
+rf_sort_build(RfKeySort *sort, const RfOptions *options, uint32 root_max,
+			  uint32 page_size, FilterRun *run)
 {
-	const RfOptions *options = rf_index_options(index);
+	RfMaking	making = {0};
 	FilterOptions filter;
 	RfSegment  *segment;
-	RfMaking	making = {0};
+	bool		placed;
 
-	if (report_progress)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
-	rf_keys_sort(sort->keys);
-	if (!rf_keys_have_blocks(sort->keys))
-		sort->placing.range_blocks = 0;
-
-	if (report_progress)
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
-	rf_choose_filter(sort, options, root_max, &filter);
+	rf_choose_filter(sort, options, root_max, page_size, &filter);
 	if (sort->placing.range_blocks > 0)
 		rf_choose_ranges(&sort->placing, sort->nrows);
 	making.as_bytes = filter.surf || filter.leading;
 	making.filter = filter_build_begin(&filter);
-	if (sort->placing.range_blocks > 0 && sort->nrows > 0)
+	placed = sort->placing.range_blocks > 0 && sort->nrows > 0;
+	if (placed)
 		making.places = places_build_begin(sort->placing.nranges,
 										   RF_PAGE_CONTENT);
 	rf_sort_walk(sort, &making, &rf_measure);
@@ -387,7 +397,59 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 	segment = rf_make_segment(sort, run, &making);
 	segment->start = sort->placing.start;
 	segment->end = sort->placing.end;
-	rf_end_places(sort, &making, segment, run);
+	if (page_size < RF_PAGE_CONTENT &&
+		(!rf_move_run(segment, run, page_size) || placed != (making.places != NULL)))
+		return NULL;
+	return rf_end_places(sort, &making, segment, run) ? segment : NULL;
+}
+
+/*
+ * Builds a segment whose run is in its entry.  NULL if that has no room for it.
+ */
+static RfSegment *
+rf_sort_build_entry(RfKeySort *sort, const RfOptions *options, uint32 root_max,
+					FilterRun *run)
+{
+	RfPlacing	placing = sort->placing;
+	uint32		room = rf_entry_run_room(&placing, sort->nrows);
+	RfSegment  *segment;
+
+	if ((uint64) room * BITS_PER_BYTE < options->bits_per_key * sort->nrows || room == 0)
+		return NULL;
+	sort->placing.room -= room;
+	segment = rf_sort_build(sort, options, root_max, room, run);
+	if (segment == NULL)
+	{
+		sort->placing = placing;
+		rf_keys_rewind(sort->keys);
+	}
+	return segment;
+}
+
+/*
+ * Sorts the keys and builds their filter and places, by the index's options.
+ * Returns the directory entry (palloc'd) and the run, which is not yet
+ * written, or has no pages if it is in the entry.  The caller sets the entry's owner and
+ * run_block.  Frees the sort, but not what building in vain has left.
+ */
+RfSegment *
+rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
+			   bool report_progress, FilterRun *run)
+{
+	const RfOptions *options = rf_index_options(index);
+	RfSegment  *segment;
+
+	if (report_progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
+	rf_keys_sort(sort->keys);
+	if (!rf_keys_have_blocks(sort->keys))
+		sort->placing.range_blocks = 0;
+
+	if (report_progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
+	segment = rf_sort_build_entry(sort, options, root_max, run);
+	if (segment == NULL)
+		segment = rf_sort_build(sort, options, root_max, RF_PAGE_CONTENT, run);
 	rf_keys_end(sort->keys);
 	pfree(sort);
 	return segment;

@@ -252,7 +252,6 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 {
 	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
 	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
-	Buffer		reserved = InvalidBuffer;
 	GenericXLogState *state;
 	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
 	bool		redo = rf_worth_redoing(index, meta, otherwise, mode, live_tuples);
@@ -293,13 +292,7 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	meta->announced_start = work->start;
 	meta->announced_end = work->end;
 	meta->announced_owner = work->owner;
-
-	/* Not in a build: nobody inserts then. */
-	if (mode != RF_SUMMARIZE_BUILD && work->end > 0)
-		reserved = rf_delta_reserve(index, state, meta);
 	GenericXLogFinish(state);
-	if (BufferIsValid(reserved))
-		UnlockReleaseBuffer(reserved);
 	UnlockReleaseBuffer(buffer);
 	return true;
 }

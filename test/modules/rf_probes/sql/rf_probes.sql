@@ -36,6 +36,16 @@ FROM pg_class i, LATERAL (
 	rangefilter_status(i.oid) s, rf_probes(ARRAY[i.oid::regclass], k.keys, 1, false)
 WHERE relname IN ('bytes', 'texts') ORDER BY relname;
 
+-- Few rows: the metapage alone.
+CREATE TABLE small AS SELECT k, t FROM numbers LIMIT 1000;
+CREATE INDEX small_k ON small USING rangefilter (k);
+CREATE INDEX small_t ON small USING rangefilter (t COLLATE "C");
+SELECT max_pages, denied > 900 AS denied FROM rf_probes('{small_k}',
+	(SELECT array_agg(hashint8extended(n, 2)) FROM generate_series(1, 1000) n), 1, 2, true);
+SELECT max_pages, denied > 900 AS denied FROM rf_probes('{small_t}',
+	(SELECT array_agg(md5(n || 'x')::bytea) FROM generate_series(1, 1000) n), 1, false);
+DROP TABLE small;
+
 -- Several indexes in turn; nothing to ask.
 SELECT probes, denied FROM rf_probes('{many,large}', '{1}', 1, 3, true);
 SELECT probes FROM rf_probes('{many}', '{}'::bigint[], 1, 1, true);
