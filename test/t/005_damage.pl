@@ -30,9 +30,9 @@ my %meta = (
 	delta => 72, spare => 168, directory => 216);
 my %slot = (block => 0, owner => 4, nkeys => 8);
 my %segment = (
-	length => 0, kind => 4, root_len => 6, start => 8, end => 12,
+	length => 0, kind => 4, flags => 5, root_len => 6, start => 8, end => 12,
 	run_block => 16, npages => 20, owner => 24, min_len => 28, max_len => 30,
-	range_blocks => 64, place_pages => 68, imprecise => 72, places_len => 80);
+	range_blocks => 64, place_pages => 68, imprecise => 72, places_len => 80, run_len => 82);
 my %frame = (identity => 0, owner => 8, kind => 12, version => 13, page_id => 14);
 
 sub get
@@ -254,6 +254,53 @@ my @impossible = (
 		put($_[0], $at, $content, "\xff" x 8);
 	}, 'text' ]);
 
+# In the run that is in the segment's entry: at its beginning, or before its end.
+sub in_entry_run
+{
+	my ($offset, $bytes) = @_;
+
+	return sub {
+		my $at = $content + $meta{directory};
+		my $len = get($_[0], 0, $at + $segment{run_len}, 'v', 2);
+
+		$at += 88 + get($_[0], 0, $at + $segment{min_len}, 'v', 2) + get($_[0], 0, $at + $segment{max_len}, 'v', 2)
+		  + get($_[0], 0, $at + $segment{root_len}, 'v', 2);
+		put($_[0], 0, $at + ($offset < 0 ? $len : 0) + $offset, $bytes);
+	};
+}
+
+# The same for a run in the entry.  A SNARF's magic number is 9 bytes before its end; a SuRF begins with it.
+my @impossible_entry = (
+	[ 'cut in the run', cut_to(4096) ],
+	[ 'a metapage of zeros', sub { put($_[0], 0, 0, "\0" x $block) } ],
+	[ 'no length', in_segment('run_len', "\0\0") ],
+	[ '8 bytes less', in_segment('run_len', pack('v', 4992)) ],
+	[ '8 bytes more', in_segment('run_len', pack('v', 5008)) ],
+	[ 'an odd length', in_segment('run_len', pack('v', 4999)) ],
+	[ 'a long one', in_segment('run_len', "\xff\xff") ],
+	[ 'as places', in_segment('places_len', pack('vv', 5000, 0)) ],
+	[ 'in a block of its own', in_segment('run_block', pack('V', 1)) ],
+	[ 'in the delta', sub { put($_[0], 0, $content + $meta{directory} + $segment{run_block}, pack('V', delta_block($_[0]))) } ],
+	[ 'in no block', in_segment('run_block', "\xff" x 4) ],
+	[ 'no pages', in_segment('npages', "\0" x 4) ],
+	[ 'two pages', in_segment('npages', pack('V', 2)) ],
+	[ 'with a page of places', in_segment('place_pages', pack('V', 1)) ],
+	[ 'another owner', in_segment('owner', pack('V', 12345)) ],
+	[ 'the owner of nothing', in_segment('owner', "\0" x 4) ],
+	[ 'flag of copies', in_segment('flags', "\x10") ],
+	[ 'a longer root', sub {
+		my $at = $content + $meta{directory} + $segment{root_len};
+
+		put($_[0], 0, $at, pack('v', get($_[0], 0, $at, 'v', 2) + 1)) } ],
+	[ 'a shorter root', sub {
+		my $at = $content + $meta{directory} + $segment{root_len};
+
+		put($_[0], 0, $at, pack('v', get($_[0], 0, $at, 'v', 2) - 1)) } ],
+	[ 'pd_lower before it', sub { put($_[0], 0, 12, pack('v', 400)) } ],
+	[ 'its beginning', in_entry_run(0, "\0" x 8), 'text' ],
+	[ 'its magic number', in_entry_run(-9, "\0\0"), 'int' ],
+	[ 'all of it', in_entry_run(0, "\0" x 5000) ]);
+
 # In the contents of the first page of places, or of the last one.
 sub in_places
 {
@@ -353,18 +400,26 @@ foreach my $type ('int', 'text')
 		next if $only && $only ne $type;
 		push @cases, { name => "$type: $name", type => $type, strict => 1, damage => $damage };
 	}
+	foreach my $case (@impossible_entry)
+	{
+		my ($name, $damage, $only) = @$case;
+
+		next if $only && $only ne $type;
+		push @cases, { name => "$type: a run in its entry: $name", type => $type, strict => 1, entry => 1, damage => $damage };
+	}
 	for my $i (1 .. 25)
 	{
 		push @cases,
 		  {
 			name => "seed $seed, $type: random bytes $i",
-			type => $type, strict => 0, damage => \&random_bytes
+			type => $type, strict => 0, entry => $i % 2, damage => \&random_bytes
 		  };
 	}
 }
 
 # A filter, and a delta: a page of numbers, or a page of strings and a level, to which
-# one page has been merged.  Long strings, so that their bounds are cut.
+# one page has been merged.  Long strings, so that their bounds are cut.  With so many bits a
+# key the run has a page of its own.
 my $setup = '';
 
 for my $i (0 .. $#cases)
@@ -381,7 +436,7 @@ CREATE TABLE t$i (p int, k $case->{type}@{[ $case->{type} eq 'text' ? ' COLLATE 
 CREATE TABLE t${i}a PARTITION OF t$i FOR VALUES IN (1);
 CREATE TABLE t${i}b PARTITION OF t$i FOR VALUES IN (2);
 INSERT INTO t$i SELECT 1 + k / 700, $of_k FROM generate_series(1, 800) k;
-CREATE INDEX i$i ON t$i USING rangefilter (k);
+CREATE INDEX i$i ON t$i USING rangefilter (k)@{[ $case->{entry} ? '' : ' WITH (bits_per_key = 64)' ]};
 INSERT INTO t$i SELECT 1, $of_k FROM generate_series(1001, 1150) k;
 };
 }
@@ -414,7 +469,17 @@ sub kinds_of_pages
 	return join(' ', map { get($file, $_, $frame + $frame{kind}, 'C', 1) } @blocks);
 }
 
-for my $path ($paths[0], $paths[-1])
+my ($first_entry) = grep { $cases[$_]->{entry} } 0 .. $#cases;
+my ($last_entry) = grep { $cases[$_]->{entry} } reverse 0 .. $#cases;
+
+for my $path (@paths[$first_entry, $last_entry])
+{
+	my $file = slurp_file($node->data_dir . '/' . $path);
+
+	is(get(\$file, 0, $content + $meta{directory} + $segment{run_len}, 'v', 2), 5000, 'the run is found in its entry');
+	is(run_block(\$file) . kinds_of_pages(\$file, delta_block(\$file)), '03', 'it has no page, and the delta is found');
+}
+for my $path ($paths[0], $paths[-2])
 {
 	my $file = slurp_file($node->data_dir . '/' . $path);
 
@@ -424,7 +489,7 @@ for my $path ($paths[0], $paths[-1])
 		'the segment is found');
 }
 {
-	my $file = slurp_file($node->data_dir . '/' . $paths[-1]);
+	my $file = slurp_file($node->data_dir . '/' . $paths[-2]);
 
 	is(get(\$file, 0, $content + $meta{nlevels}, 'v', 2) . kinds_of_pages(\$file, level_block(\$file)),
 		'12', 'the level is found');

@@ -213,10 +213,30 @@ CREATE INDEX pla_k ON pla USING rangefilter (k) WITH (pages_per_range = 1);
 SELECT format('INSERT INTO pla SELECT 1, 1000000 + 3 * k FROM generate_series(%s, %s) k', i * 150 + 1, i * 150 + 150)
 	FROM generate_series(0, 19) i \gexec
 
+-- Runs in their entries: numbers with places, a page of the delta; strings with a level.
+CREATE TABLE ent (p int, k int8, v text) PARTITION BY LIST (p);
+CREATE TABLE ent1 PARTITION OF ent FOR VALUES IN (1);
+CREATE TABLE ent2 PARTITION OF ent FOR VALUES IN (2);
+ALTER TABLE ent1 ALTER v SET STORAGE plain;
+INSERT INTO ent SELECT 1, (k::int8 * 7919 * 7919) % 1000003 * 1000, repeat('x', 200) FROM generate_series(1, 900) k;
+INSERT INTO ent SELECT 2, k, NULL FROM generate_series(5, 10) k;
+CREATE INDEX ent_k ON ent USING rangefilter (k);
+INSERT INTO ent SELECT 1, 5000000000 + k, NULL FROM generate_series(1, 150) k;
+CREATE TABLE ens (p int, k text COLLATE "C") PARTITION BY LIST (p);
+CREATE TABLE ens1 PARTITION OF ens FOR VALUES IN (1);
+CREATE TABLE ens2 PARTITION OF ens FOR VALUES IN (2);
+INSERT INTO ens SELECT 1, 'k' || repeat(chr(97 + k % 26), 30) || md5(k::text) FROM generate_series(1, 900) k;
+INSERT INTO ens SELECT 2, 'k' || k FROM generate_series(5, 10) k;
+CREATE INDEX ens_k ON ens USING rangefilter (k);
+INSERT INTO ens SELECT 1, 'x' || repeat(chr(97 + k % 26), 60) || md5(k::text) FROM generate_series(1, 150) k;
+
 CREATE TABLE num_keys AS SELECT k FROM num1 WHERE k IS NOT NULL ORDER BY k % 997, k LIMIT 100;
 INSERT INTO num_keys SELECT 5000000000 + k FROM generate_series(1, 1200, 50) k;
 CREATE TABLE str_keys AS SELECT k FROM str1 ORDER BY md5(k) LIMIT 60;
 INSERT INTO str_keys SELECT k FROM str1 WHERE k LIKE 'x%' ORDER BY md5(k) LIMIT 40;
+CREATE TABLE ent_keys AS SELECT k FROM ent1 ORDER BY k % 997, k LIMIT 100;
+INSERT INTO ent_keys SELECT 5000000000 + k FROM generate_series(1, 150, 10) k;
+CREATE TABLE ens_keys AS SELECT k FROM ens1 ORDER BY md5(k) LIMIT 100;
 CREATE TABLE pla_keys AS SELECT DISTINCT k FROM pla1 WHERE k < 40 OR k % 401 = 0;
 
 -- wormhole: single rows, lists of rows, payloads, and a directory of two levels.
@@ -271,6 +291,31 @@ SELECT note('pla', 'pla1_k_idx', 'rangefilter', ARRAY[
 	ARRAY['INSERT INTO pla VALUES (1, 17), (1, 3000017), (1, 2)',
 	'SELECT rangefilter_summarize(''pla_k''); INSERT INTO pla VALUES (1, 17), (1, 3000017), (1, 2)'],
 	'SELECT rangefilter_verify(''pla1_k_idx'')');
+SELECT note('ent', 'ent1_k_idx', 'rangefilter', ARRAY[
+	'SELECT count(*) FROM ent WHERE k = ' || (SELECT min(k) FROM ent1),
+	'SELECT count(*) FROM ent WHERE k = ' || (SELECT max(k) FROM ent1 WHERE k < 5000000000),
+	'SELECT count(*) FROM ent WHERE k IN (5000000001, 5000000150)',
+	'SELECT count(*), sum(k) FROM ent1 WHERE k BETWEEN 500000000 AND 501000000',
+	'SELECT count(*), sum(k) FROM ent1 WHERE k > 5000000100', 'SELECT count(*) FROM ent WHERE k IS NULL',
+	'SELECT count(*), sum(t.k) FROM ent_keys x JOIN ent t USING (k)'],
+	ARRAY['SELECT rangefilter_verify(''ent1_k_idx'', false)', 'SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain(''ent1_k_idx'', k, k)) FROM ent_keys',
+	'SELECT row(s.*) FROM rangefilter_status(''ent1_k_idx'') s', 'SELECT rangefilter_count(''ent_k'', 5, 100000)'],
+	ARRAY['INSERT INTO ent VALUES (1, 123), (1, 5000000050), (1, 500000001), (1, 38000)',
+	'INSERT INTO ent SELECT 1, k * 3 FROM generate_series(7000000000, 7000000700) k',
+	'SELECT rangefilter_summarize(''ent_k''); INSERT INTO ent VALUES (1, 123), (1, 5000000050), (1, 500000001)'],
+	'SELECT rangefilter_verify(''ent1_k_idx'')');
+SELECT note('ens', 'ens1_k_idx', 'rangefilter', ARRAY[
+	'SELECT count(*) FROM ens WHERE k = ' || (SELECT quote_literal(min(k)) FROM ens1),
+	'SELECT count(*) FROM ens WHERE k = ' || (SELECT quote_literal(max(k)) FROM ens1),
+	'SELECT count(*) FROM ens WHERE k = ' || (SELECT quote_literal(max(k)) FROM ens1 WHERE k < 'l'),
+	'SELECT count(*) FROM ens WHERE k LIKE ''kaaa%''', 'SELECT count(*) FROM ens WHERE k > ''xz''',
+	'SELECT count(*), min(t.k) FROM ens_keys x JOIN ens t USING (k)'],
+	ARRAY['SELECT rangefilter_verify(''ens1_k_idx'', false)', 'SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain(''ens1_k_idx'', k, k)) FROM ens_keys',
+	'SELECT row(s.*) FROM rangefilter_status(''ens1_k_idx'') s', 'SELECT rangefilter_count(''ens_k'', ''k''::text, ''kc'')'],
+	ARRAY['INSERT INTO ens VALUES (1, ''abc''), (1, ''kaaaaaaaaaaa''), (1, ''xzzz'')',
+	'INSERT INTO ens SELECT 1, ''z'' || repeat(''q'', 50) || k FROM generate_series(1000, 1200) k',
+	'SELECT rangefilter_summarize(''ens_k''); INSERT INTO ens VALUES (1, ''abc''), (1, ''kaaaaaaaaaaa''), (1, ''xzzz'')'],
+	'SELECT rangefilter_verify(''ens1_k_idx'')');
 SELECT note('uni', 'uni_k', 'wormhole', ARRAY[
 	'SELECT count(*), sum(k), sum(v) FROM (SELECT k, v FROM uni ORDER BY k) x',
 	'SELECT count(*), sum(k) FROM (SELECT k FROM uni WHERE k > 1000 ORDER BY k DESC) x',
@@ -304,7 +349,9 @@ SELECT note('lon', 'lon_k', 'wormhole', ARRAY[
 	'SELECT wormhole_check(''lon_k'', true)');
 });
 
-# Every kind of page is there.
+# Every kind of page is there, and runs without a page.
+is($node->safe_psql('postgres', q{SELECT string_agg(get_byte(bytes, 338) + 256 * get_byte(bytes, 339) || '', ' ' ORDER BY name) FROM page WHERE block = 0 AND name IN ('ent', 'ens', 'num', 'pla')}),
+	'5000 5000 0 0', 'runs in their entries');
 is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT get_byte(bytes, 36)::text, ' ') FROM page JOIN subject USING (name) WHERE method = 'rangefilter'}),
 	'1 2 3', 'metapages, runs, pages of the delta');
 is($node->safe_psql('postgres', q{SELECT sum(levels) > 1 FROM unnest('{num1_k_idx,str1_k_idx,pla1_k_idx}'::regclass[]) i, rangefilter_status(i)}), 't', 'levels');
@@ -323,7 +370,7 @@ my @frame = ('12:2', '14:2', '16:2', '24:8', '32:4', '36:1', '37:1', '38:2');
 my @meta = ((map { my ($at, $n) = split /:/; ($at + 40) . ":$n" } '0:4', '4:2', '6:2', '8:8', '24:4', '28:4', '32:4', '36:4',
 		'40:4', '44:4', '48:4', '52:2', '56:2', '58:2', '60:2', '62:2', '64:4', '68:4', '72:4', '76:4', '80:4', '168:4', '200:8', '208:8'),
 	(map { my ($at, $n) = split /:/; ($at + 256) . ":$n" } '0:4', '4:1', '5:1', '6:2', '8:4', '12:4', '16:4', '20:4', '24:4', '28:2',
-		'30:2', '32:8', '40:8', '48:8', '56:8', '64:4', '68:4', '72:8', '80:2'));
+		'30:2', '32:8', '40:8', '48:8', '56:8', '64:4', '68:4', '72:8', '80:2', '82:2'));
 my @header = ('12:2', '14:2', '16:2', '24:8', '32:4', '36:4', '40:4', '44:4', '48:2', '50:2', '52:2', '54:2', '56:2', '58:2', '60:1',
 	'61:1', '62:2');
 my @wormhole_meta = ('64:4', '68:2', '70:2', '72:4', '76:4', '80:2');
@@ -345,7 +392,7 @@ sub is_plausible
 	return scalar(grep { $at <= $_->[1] && $at + $n > $_->[0] } @places);
 }
 
-foreach my $name ('num', 'str', 'pla', 'uni', 'equ', 'pay', 'lon')
+foreach my $name ('num', 'str', 'pla', 'ent', 'ens', 'uni', 'equ', 'pay', 'lon')
 {
 	my $method = $node->safe_psql('postgres', "SELECT method FROM subject WHERE name = '$name'");
 	my ($all, $step) = $cases eq 'all' ? (1, 64) : (0, 512);
@@ -364,7 +411,7 @@ ORDER BY random() LIMIT $values});
 		'postgres', qq{
 SELECT concat_ws(',', block, at, encode(bad_values(substr(bytes, at + 1, n)), 'hex'))
 FROM page, unnest('{1,2,4,8}'::int[]) n, generate_series(12, 400) at, LATERAL (SELECT at || ':' || n AS place) p
-WHERE name = '$name' AND ($fixed{$method})}) if $name =~ /num|str|pla|uni/;
+WHERE name = '$name' AND ($fixed{$method})}) if $name =~ /num|str|pla|ent|ens|uni/;
 	my $script = "SET statement_timeout = '20s'; SET enable_sort = off; SELECT FROM use_indexes(true);\n";
 	my $n = 0;
 
@@ -401,9 +448,9 @@ SELECT string_agg(index || ': ' || regexp_replace(problem, 'block \d+', 'block')
 FROM rangefilter_check_database();
 SELECT heal(s) FROM subject s WHERE name IN ('num', 'equ') \g /dev/null
 }), 'equ_k: index "equ_k" is damaged at block: The page is linked, but not one of its level.; '
-	. 'num1_k_idx: index "num1_k_idx" is damaged at block: A page of the run that begins at the block is not what the metapage says.8',
+	. 'num1_k_idx: index "num1_k_idx" is damaged at block: A page of the run that begins at the block is not what the metapage says.12',
 	'rangefilter_check_database() names damaged indexes and checks the others');
-is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE problem IS NULL) FROM rangefilter_check_database(true)}), '10',
+is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE problem IS NULL) FROM rangefilter_check_database(true)}), '14',
 	'... and finds nothing where there is nothing');
 is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE answer(whole) LIKE 'error%') FROM subject}), '0', 'all is as before');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'no crash');
