@@ -61,6 +61,21 @@ INSERT INTO d SELECT num(7, g), g FROM generate_series(1, 60) g;
 ANALYZE d;
 SELECT n, gate_skips(q) FROM (VALUES ('SELECT * FROM d JOIN LATERAL (SELECT k FROM t WHERE t.k = d.k OFFSET 0) x ON true')) v (q),
 	compared(q, false);
+-- It is read once, not for each row.
+CREATE FUNCTION pages_read(query text) RETURNS int LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, BUFFERS, FORMAT JSON) ' || query INTO plan;
+	RETURN (plan #>> '{0,Plan,Shared Hit Blocks}')::int + (plan #>> '{0,Plan,Shared Read Blocks}')::int;
+END
+$$;
+CREATE TABLE absent AS SELECT num(7, g) AS k, str(1, -g) AS s FROM generate_series(1, 100) g;
+ANALYZE absent;
+SELECT c, n, gate_skips(q), pages_read(q) < 50 AS few_pages
+FROM unnest('{k,s}'::text[]) c, format('SELECT * FROM absent d JOIN LATERAL (SELECT FROM t WHERE t.%1$s = d.%1$s OFFSET 0) x ON true', c) q,
+	compared(q, false);
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 -- Prepared statements, planned again and again.
@@ -161,7 +176,7 @@ SELECT i, levels > 0 AS levels, delta_keys > 8000 AS keys, rangefilter_verify(i)
 SELECT sum(n) AS rows FROM generate_series(1, 2000, 100) g, compared(format('SELECT * FROM wide WHERE k = %s', num(1, g)), false);
 RESET enable_seqscan;
 
-DROP TABLE t, d, few, more, words, wide;
+DROP TABLE t, d, absent, few, more, words, wide;
 DROP PROCEDURE trickle;
-DROP FUNCTION num, str, asked, sizes, compared, gate_skips, plan_of, in_old_words, blocks;
+DROP FUNCTION num, str, asked, sizes, compared, gate_skips, plan_of, in_old_words, blocks, pages_read;
 DROP SCHEMA rf_one_page;
