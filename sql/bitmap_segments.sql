@@ -37,6 +37,10 @@ CREATE TABLE big (k int, n int, pad text) WITH (autovacuum_enabled = off, fillfa
 ALTER TABLE big ALTER pad SET STORAGE plain;
 INSERT INTO big SELECT g, g % 100, repeat('x', 700) FROM generate_series(1, 8400) g;
 CREATE INDEX big_k ON big USING rangefilter (k) WITH (pages_per_range = 64);
+-- So large a table has no run on the metapage, however few the rows: it would leave segments no room.
+CREATE INDEX big_few ON big USING rangefilter (k) WHERE n = 5;
+SELECT pg_relation_size('big_few') / 8192 AS pages;
+DROP INDEX big_few;
 INSERT INTO big SELECT g, g % 100, repeat('x', 700) FROM generate_series(8401, 10000) g;
 INSERT INTO big SELECT NULL, g, repeat('x', 700) FROM generate_series(1, 3) g;
 SELECT rangefilter_summarize('big_k') AS blocks;

@@ -174,9 +174,23 @@ SELECT n FROM compared('SELECT * FROM wide WHERE g = 7', false);
 CALL trickle('wide SELECT num(2, g), g, NULL', 1, 60);
 SELECT i, levels > 0 AS levels, delta_keys > 8000 AS keys, rangefilter_verify(i) AS rows FROM unnest('{wide_k,wide_1}'::regclass[]) i, rangefilter_status(i);
 SELECT sum(n) AS rows FROM generate_series(1, 2000, 100) g, compared(format('SELECT * FROM wide WHERE k = %s', num(1, g)), false);
+-- Places that take nearly all of the room: strings in several ranges.  Levels take it, and then there are
+-- no bitmap scans.
+CREATE TABLE several (k text COLLATE "C", pad text) WITH (autovacuum_enabled = off);
+ALTER TABLE several ALTER pad SET STORAGE plain;
+INSERT INTO several SELECT str(1, g % 500), repeat('x', 3000) FROM generate_series(1, 1500) g;
+ANALYZE several;
+CREATE INDEX several_k ON several USING rangefilter (k);
+SELECT pg_relation_size('several_k') / 8192 AS pages,
+	max(blocks(format('SELECT * FROM several WHERE k = %L', str(1, g)))) < 100 AS few_blocks FROM generate_series(1, 490, 49) g;
+CALL trickle('several SELECT str(2, g), NULL', 1, 40);
+SELECT levels > 0 AS levels, delta_keys > 5000 AS keys, tail_open, rangefilter_verify(index) AS rows FROM rangefilter_status('several_k');
+SELECT count(blocks(format('SELECT * FROM several WHERE k = %L', str(1, g)))) AS bitmap_scans FROM generate_series(1, 490, 49) g;
+SELECT sum(n) AS rows FROM generate_series(1, 490, 49) g, compared(format('SELECT * FROM several WHERE k = %L', str(1, g)), false);
+SELECT count(*) < 10 AS few FROM generate_series(1, 500) g WHERE rangefilter_may_contain('several_k', str(1, -g), str(1, -g));
 RESET enable_seqscan;
 
-DROP TABLE t, d, absent, few, more, words, wide;
+DROP TABLE t, d, absent, few, more, words, wide, several;
 DROP PROCEDURE trickle;
 DROP FUNCTION num, str, asked, sizes, compared, gate_skips, plan_of, in_old_words, blocks, pages_read;
 DROP SCHEMA rf_one_page;
