@@ -1,6 +1,6 @@
 # Hints of the buffers that pages of indexes are in: wrong ones and stale ones do
 # no harm.  Each question comes from a new connection, which has nothing but
-# these to go by.
+# these to go by; and from one that has cached metapages with hints of its own.
 
 use strict;
 use warnings;
@@ -14,7 +14,8 @@ my $partitions = 40;
 my $seed = seed();
 my $node = new_server('hints', conf => "shared_buffers = 4MB\n");
 
-# Partition p has the numbers from 1000 p on, and strings of its own.  wrong()
+# Partition p has the numbers from 1000 p on, and strings of its own; if it is odd, so many that
+# their run is not on the metapage.  wrong()
 # returns what is not as it should be: there are so many rows, all in one partition.
 $node->safe_psql(
 	'postgres', qq{
@@ -24,7 +25,7 @@ SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i)
 	FROM generate_series(1, $partitions) i \\gexec
 CREATE TABLE other AS SELECT i, repeat('x', 1900) FROM generate_series(1, 400) i;
 CREATE FUNCTION fill(part int) RETURNS void LANGUAGE sql AS
-\$\$ INSERT INTO t SELECT part, part * 1000 + i, 's' || part || 'x' || i FROM generate_series(1, 200) i \$\$;
+\$\$ INSERT INTO t SELECT part, part * 1000 + i, 's' || part || 'x' || i FROM generate_series(1, 200 + part % 2 * 500) i \$\$;
 SELECT fill(i) FROM generate_series(1, $partitions) i;
 CREATE INDEX t_k ON t USING rangefilter (k);
 CREATE INDEX t_s ON t USING rangefilter (s) WITH (filter = surf, bits_per_key = 64);
@@ -44,6 +45,8 @@ BEGIN
 END \$\$;
 });
 
+my $kept = open_session($node);
+
 sub check
 {
 	my ($what) = @_;
@@ -57,6 +60,8 @@ sub check
 		$wrong .= $node->safe_psql('postgres', "SELECT concat(wrong('$number', 1), wrong('s = ''s${q}x$i''', 1))");
 	}
 	is($wrong, '', "seed $seed: $what");
+	$wrong = join('', map { ask($kept, sprintf(q{SELECT wrong('s = ''s%sx%s''', 1)}, pick(1, $partitions), pick(1, 200))) } 1 .. 4);
+	is($wrong, '', "seed $seed: $what, cached metapages");
 	return;
 }
 
@@ -84,8 +89,11 @@ check('other files');
 $node->safe_psql('postgres', "DROP TABLE t$_; CREATE TABLE t$_ PARTITION OF t FOR VALUES IN ($_); SELECT fill($_); VACUUM t$_")
   foreach 10 .. 20;
 check('other indexes');
+close_session($kept);
 $node->restart;
+$kept = open_session($node);
 check('hints begin anew');
+close_session($kept);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no crash');
 $node->stop;
 done_testing();
