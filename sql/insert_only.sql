@@ -52,6 +52,9 @@ CREATE INDEX first_k ON first USING rangefilter (k);
 SELECT relid, pg_relation_size(relid) FROM pg_partition_tree('first_k') WHERE isleaf;
 INSERT INTO first VALUES (1, 10), (2, 11), (3, NULL);
 SELECT relid, pg_relation_size(relid) FROM pg_partition_tree('first_k') WHERE isleaf;
+-- A summarize leaves as many pages.
+SELECT rangefilter_summarize('first_k') AS blocks;
+SELECT relid, pg_relation_size(relid) FROM pg_partition_tree('first_k') WHERE isleaf;
 DROP TABLE first;
 -- From then on nothing changes.
 INSERT INTO t VALUES (10, 's10', NULL);

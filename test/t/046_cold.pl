@@ -15,28 +15,28 @@ my $node = new_server('cold', init => { allows_streaming => 1 }, conf => "autova
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 
 # More partitions than are read ahead of at once.  Some have keys in the delta, levels,
-# an open tail, or no index.
+# an open tail, or no index.  The runs of a half are on the metapages.
 $node->safe_psql(
 	'postgres', q{
 CREATE TABLE t (p int, a bigint, b bigint, s text COLLATE "C") PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t%1$s PARTITION OF t FOR VALUES IN (%1$s)', p) FROM generate_series(0, 149) p \gexec
 INSERT INTO t SELECT p, hashint8extended(g, p), hashint8extended(g, p + 1000), md5(g || ' ' || p)
-FROM generate_series(0, 149) p, generate_series(1, 400) g;
-CREATE INDEX t_a ON t USING rangefilter (a);
+FROM generate_series(0, 149) p, generate_series(1, 400 + p % 2 * 300) g;
+CREATE INDEX t_a ON t USING rangefilter (a) WITH (bits_per_key = 64);
 CREATE INDEX t_b ON t USING rangefilter (b);
-CREATE INDEX t_s ON t USING rangefilter (s);
+CREATE INDEX t_s ON t USING rangefilter (s) WITH (bits_per_key = 64);
 CREATE TABLE more PARTITION OF t FOR VALUES IN (150);
 DROP INDEX t_b;
 CREATE INDEX t_b ON ONLY t USING rangefilter (b);
 SELECT format('CREATE INDEX ON t%s USING rangefilter (b)', p) FROM generate_series(0, 149, 2) p \gexec
 INSERT INTO t SELECT p, hashint8extended(g, p), hashint8extended(g, p + 1000), md5(g || ' ' || p)
-FROM generate_series(0, 149, 7) p, generate_series(401, 450) g;
+FROM generate_series(0, 149, 7) p, generate_series(701, 750) g;
 VACUUM ANALYZE t;
 INSERT INTO t SELECT p, hashint8extended(g, p), hashint8extended(g, p + 1000), md5(g || ' ' || p)
-FROM generate_series(0, 149, 5) p, generate_series(451, 500) g;
+FROM generate_series(0, 149, 5) p, generate_series(751, 800) g;
 DO $$
 BEGIN
-	FOR g IN 501 .. 3000 LOOP
+	FOR g IN 801 .. 3300 LOOP
 		INSERT INTO t3 SELECT 3, hashint8extended(g, 3), hashint8extended(g, 1003), md5(g || ' 3');
 	END LOOP;
 END $$;
@@ -52,7 +52,7 @@ my @conditions;
 
 for (1 .. 5)
 {
-	my ($p, $g, $absent) = (int(rand(150)), 1 + int(rand(500)), int(rand(1e9)));
+	my ($p, $g, $absent) = (int(rand(150)), 1 + int(rand(800)), int(rand(1e9)));
 	my @here = split /\|/, $node->safe_psql('postgres',
 		"SELECT hashint8extended($g, $p), hashint8extended($g, $p + 1000), md5('$g $p'), hashint8extended($absent, -1), md5('$absent')");
 	my ($a, $b, $s, $n, $m) = @here;
