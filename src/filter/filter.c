@@ -115,6 +115,13 @@ filter_build_limit(FilterBuild *build, uint32_t bits_per_key)
 }
 
 /* See filter.h. */
+bool
+filter_build_fits(const FilterBuild *build)
+{
+	return build->surf == NULL || surf_build_fits(build->surf);
+}
+
+/* See filter.h. */
 uint64_t
 filter_build_rank(const FilterBuild *build)
 {

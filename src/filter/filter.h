@@ -40,6 +40,12 @@ extern void filter_build_end(FilterBuild *build, FilterRun *run);
 extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
 
 /*
+ * Called behind filter_measure_end(): does the run seem to fit the budget, or the one page
+ * that it gets at least?  Only a SuRF may not.
+ */
+extern bool filter_build_fits(const FilterBuild *build);
+
+/*
  * The rank of the key measured or added last: how many keys are before it.
  * Keys that the filter does not tell apart have the same rank.
  */

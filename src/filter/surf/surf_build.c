@@ -696,6 +696,13 @@ surf_build_limit(SurfBuild *build, uint32_t bits_per_key)
 	build->options.bits_per_key = bits_per_key;
 }
 
+/* See surf.h. */
+bool
+surf_build_fits(const SurfBuild *build)
+{
+	return build->planned_pages > 0;
+}
+
 /* Ends the build, see surf.h. */
 void
 surf_build_end(SurfBuild *build, FilterRun *run)

@@ -213,12 +213,12 @@ rf_try_leading(RfKeySort *sort, const FilterOptions *options)
  */
 static void
 rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
-				 uint32 page_size, FilterOptions *filter)
+				 FilterOptions *filter)
 {
 	memset(filter, 0, sizeof(FilterOptions));
 	filter->bits_per_key = options->bits_per_key;
 	filter->suffix = options->suffix;
-	filter->page_size = page_size;
+	filter->page_size = RF_PAGE_CONTENT;
 	filter->root_max = root_max;
 	filter->nrows = sort->nrows;
 	filter->shared.data = sort->shared;
@@ -368,19 +368,18 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
  * not fit there.
  */
 static RfSegment *
-rf_sort_build(RfKeySort *sort, const RfOptions *options, uint32 root_max,
-			  uint32 page_size, FilterRun *run)
+rf_sort_build(RfKeySort *sort, const RfOptions *options,
+			  const FilterOptions *filter, FilterRun *run)
 {
+	bool		in_entry = filter->page_size < RF_PAGE_CONTENT;
 	RfMaking	making = {0};
-	FilterOptions filter;
 	RfSegment  *segment;
 	bool		placed;
 
-	rf_choose_filter(sort, options, root_max, page_size, &filter);
 	if (sort->placing.range_blocks > 0)
 		rf_choose_ranges(&sort->placing, sort->nrows);
-	making.as_bytes = filter.surf || filter.leading;
-	making.filter = filter_build_begin(&filter);
+	making.as_bytes = filter->surf || filter->leading;
+	making.filter = filter_build_begin(filter);
 	placed = sort->placing.range_blocks > 0 && sort->nrows > 0;
 	if (placed)
 		making.places = places_build_begin(sort->placing.nranges,
@@ -390,6 +389,8 @@ rf_sort_build(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 		rf_measure_places(sort, &making, options);
 	making.adding = true;
 	filter_measure_end(making.filter);
+	if (in_entry && !filter_build_fits(making.filter))
+		return NULL;
 	rf_keys_rewind(sort->keys);
 	rf_sort_walk(sort, &making, &rf_add);
 	filter_build_end(making.filter, run);
@@ -397,8 +398,8 @@ rf_sort_build(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 	segment = rf_make_segment(sort, run, &making);
 	segment->start = sort->placing.start;
 	segment->end = sort->placing.end;
-	if (page_size < RF_PAGE_CONTENT &&
-		(!rf_move_run(segment, run, page_size) || placed != (making.places != NULL)))
+	if (in_entry &&
+		(!rf_move_run(segment, run, filter->page_size) || placed != (making.places != NULL)))
 		return NULL;
 	return rf_end_places(sort, &making, segment, run) ? segment : NULL;
 }
@@ -407,9 +408,10 @@ rf_sort_build(RfKeySort *sort, const RfOptions *options, uint32 root_max,
  * Builds a segment whose run is in its entry.  NULL if that has no room for it.
  */
 static RfSegment *
-rf_sort_build_entry(RfKeySort *sort, const RfOptions *options, uint32 root_max,
-					FilterRun *run)
+rf_sort_build_entry(RfKeySort *sort, const RfOptions *options,
+					const FilterOptions *filter, FilterRun *run)
 {
+	FilterOptions entry_filter = *filter;
 	RfPlacing	placing = sort->placing;
 	uint32		room = rf_entry_run_room(&placing, sort->nrows);
 	RfSegment  *segment;
@@ -417,7 +419,8 @@ rf_sort_build_entry(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 	if ((uint64) room * BITS_PER_BYTE < options->bits_per_key * sort->nrows || room == 0)
 		return NULL;
 	sort->placing.room -= room;
-	segment = rf_sort_build(sort, options, root_max, room, run);
+	entry_filter.page_size = room;
+	segment = rf_sort_build(sort, options, &entry_filter, run);
 	if (segment == NULL)
 	{
 		sort->placing = placing;
@@ -437,6 +440,7 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 			   bool report_progress, FilterRun *run)
 {
 	const RfOptions *options = rf_index_options(index);
+	FilterOptions filter;
 	RfSegment  *segment;
 
 	if (report_progress)
@@ -447,9 +451,10 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
-	segment = rf_sort_build_entry(sort, options, root_max, run);
+	rf_choose_filter(sort, options, root_max, &filter);
+	segment = rf_sort_build_entry(sort, options, &filter, run);
 	if (segment == NULL)
-		segment = rf_sort_build(sort, options, root_max, RF_PAGE_CONTENT, run);
+		segment = rf_sort_build(sort, options, &filter, run);
 	rf_keys_end(sort->keys);
 	pfree(sort);
 	return segment;
