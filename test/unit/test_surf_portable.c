@@ -18,6 +18,7 @@
 #define surf_build_keys surf_build_keys_portable
 #define surf_build_limit surf_build_limit_portable
 #define surf_build_end surf_build_end_portable
+#define surf_build_fits surf_build_fits_portable
 #define surf_writer_begin surf_writer_begin_portable
 #define surf_writer_free surf_writer_free_portable
 #define surf_writer_leaves surf_writer_leaves_portable
