@@ -230,14 +230,16 @@ hot()
 	done
 }
 
-# The figures of table $1 as a table of Markdown, a line for each step.
+# The figures of table $1 as a table of Markdown, a line for each step; in brackets those of
+# another column.
 table()
 {
-	awk -F'|' -v table="$1" -v variants="$VARIANTS" -v column="$2" '
+	awk -F'|' -v table="$1" -v variants="$VARIANTS" -v column="$2" -v other="${3:-0}" '
 		function show(x) { return x == "" ? "" : x == int(x) ? x : sprintf(x >= 100 ? "%.0f" : x >= 10 ? "%.1f" : x >= 1 ? "%.2f" : "%.3f", x) }
 		$1 == table {
 			if (!($3 in seen)) { seen[$3] = 1; steps[++n] = $3 }
-			value[$3, $2] = $column
+			value[$3, $2] = show($column)
+			if (other && $other != "") value[$3, $2] = value[$3, $2] " (" show($other) ")"
 		}
 		END {
 			m = split(variants, v, " ")
@@ -245,7 +247,7 @@ table()
 			printf("|---|"); for (i = 1; i <= m; i++) printf("--:|"); print ""
 			for (s = 1; s <= n; s++) {
 				line = ""
-				for (i = 1; i <= m; i++) line = line " " show(value[steps[s], v[i]]) " |"
+				for (i = 1; i <= m; i++) line = line " " value[steps[s], v[i]] " |"
 				if (line ~ /[0-9]/) print "| " steps[s] " |" line
 			}
 		}' "$RF_TMP/figures"
@@ -272,10 +274,8 @@ TEXT
 		printf '\n## %s partitions of %s rows\n' "${spec%%x*}" "$(rf_say "${spec#*x}" | sed 's/:.*//')"
 		printf '\nPartitions skipped:\n\n'
 		VARIANTS=rangefilter table "$spec" 4
-		printf '\nA query after the step, ms:\n\n'
-		table "$spec" 6
-		printf '\nA query during the step, ms:\n\n'
-		table "$spec" 5
+		printf '\nA query after the step (during it), ms:\n\n'
+		table "$spec" 6 5
 		printf '\nA row, us:\n\n'
 		table "$spec" 7
 		printf '\nWAL of a row, bytes:\n\n'
