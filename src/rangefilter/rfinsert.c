@@ -433,16 +433,21 @@ rf_was_open(Relation index, Relation heap, BlockNumber heap_block)
 
 /*
  * Is nothing to be written because the tail is open?  Remembers that it is.
- * The caller holds a lock on the metapage.
+ * The caller has locked the metapage, of which the directory may be damaged: an error, where it
+ * is read.
  */
 static bool
-rf_is_open(Relation index, const RfMetaData *meta, BlockNumber heap_block,
+rf_is_open(Relation index, Buffer buffer, BlockNumber heap_block,
 		   RfStatement *statement)
 {
+	const RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
 	RfCache    *cache = rf_cache(index);
 
 	if (statement->bulk_keys == 0)
+	{
+		rf_check_meta(index, buffer);
 		statement->bulk_keys = rf_bulk_keys(meta);
+	}
 	if (!(meta->flags & RF_TAIL_OPEN) || heap_block < rf_tail_start(meta))
 		return false;
 	cache->open_record = ProcLastRecPtr;
@@ -604,8 +609,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 
 	buffer = rf_read_meta_fields(index);
 	not_heap = rf_page_meta(BufferGetPage(buffer))->flags & RF_NOT_HEAP;
-	new.is_due = !not_heap && rf_is_open(index, rf_page_meta(BufferGetPage(buffer)),
-										 new.heap_block, statement);
+	new.is_due = !not_heap && rf_is_open(index, buffer, new.heap_block, statement);
 	if (!not_heap && !new.is_due)
 	{
 		/* Encoding bytes takes memory and may detoast: not under a lock. */

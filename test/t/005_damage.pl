@@ -188,6 +188,7 @@ my @impossible = (
 	[ 'segment: no length', in_segment('length', "\0" x 4) ],
 	[ 'segment: short', in_segment('length', pack('V', 8)) ],
 	[ 'segment: long', in_segment('length', "\xf8\xff\xff\xff") ],
+	[ 'segments: the second one beyond memory', sub { in_meta('nsegments', "\2\0")->(@_); in_segment('length', "\xf8\xff\xff\xff")->(@_) } ],
 	[ 'segment: odd length', in_segment('length', pack('V', 77)) ],
 	[ 'segment: no filter', in_segment('kind', "\0") ],
 	[ 'segment: an unknown filter', in_segment('kind', "\x09") ],
