@@ -183,8 +183,6 @@ change()
 		still "$variant" "$what, VACUUM"
 		step "$variant" "$what, 100 %" "CALL $what($partitions, $fifth, $((blocks - fifth)))" \
 			$((rows * partitions * (blocks - fifth) / blocks))
-		rf_psql -c 'VACUUM written'
-		still "$variant" "$what, VACUUM again"
 	done
 }
 
@@ -272,8 +270,9 @@ Written by \`make bench-writes\` on $(date -u +%Y-%m-%d), revision $(rf_revision
 TEXT
 	for spec in $TABLES; do
 		printf '\n## %s partitions of %s rows\n' "${spec%%x*}" "$(rf_say "${spec#*x}" | sed 's/:.*//')"
-		printf '\nPartitions skipped:\n\n'
-		VARIANTS=rangefilter table "$spec" 4
+		printf '\nPartitions skipped by rangefilter:'
+		awk -F'|' -v table="$spec" '$1 == table && $2 == "rangefilter" { printf("%s %s of %d (%s)", n++ ? "," : "", $4, $1, $3) } END { print "." }' \
+			"$RF_TMP/figures"
 		printf '\nA query after the step (during it), ms:\n\n'
 		table "$spec" 6 5
 		printf '\nA row, us:\n\n'
