@@ -103,33 +103,34 @@ sample_waits()
 		awk '{ printf("%s%s %s", n++ ? ", " : "", $2, $1) } END { if (!n) printf("none") }'
 }
 
-# Lines for script $2 with options $3, called $1: with plans of both kinds, alone and beside
-# writers.  Beside writers also what the most sessions wait for.
+# Lines for script $2 with options $3, called $1: with plans of both kinds; in brackets beside
+# writers, and what the most sessions wait for then.
 measure()
 {
-	local name=$1 script=$2 options=$3 plans writers n table waits
+	local name=$1 script=$2 options=$3 plans n table alone beside waits i
 
 	table=${script%_day}
 	for plans in custom generic; do
-		for writers in 0 "$WRITES"; do
-			waits=
-			if [ "$writers" != 0 ]; then
-				touch "$RF_TMP/writing"
-				write_rows "$table" &
-			fi
-			printf '| %s | %s | %s |' "$name" "$plans" "$writers"
-			for n in $SESSIONS; do
-				printf ' %s |' "$(rf_round "$(bench "$n" "$script" "$plans" "$options")")"
-			done
-			if [ "$writers" != 0 ]; then
-				bench "${SESSIONS##* }" "$script" "$plans" "$options" >/dev/null &
-				sleep 0.5
-				waits=$(sample_waits "$table")
-				rm "$RF_TMP/writing"
-				wait
-			fi
-			printf ' %s |\n' "$waits"
+		alone=()
+		beside=()
+		for n in $SESSIONS; do
+			alone+=("$(bench "$n" "$script" "$plans" "$options")")
 		done
+		touch "$RF_TMP/writing"
+		write_rows "$table" &
+		for n in $SESSIONS; do
+			beside+=("$(bench "$n" "$script" "$plans" "$options")")
+		done
+		bench "${SESSIONS##* }" "$script" "$plans" "$options" >/dev/null &
+		sleep 0.5
+		waits=$(sample_waits "$table")
+		rm "$RF_TMP/writing"
+		wait
+		printf '| %s | %s |' "$name" "$plans"
+		for i in "${!alone[@]}"; do
+			printf ' %s (%s) |' "$(rf_round "${alone[i]}")" "$(rf_round "${beside[i]}")"
+		done
+		printf ' %s |\n' "$waits"
 	done
 }
 
@@ -146,11 +147,11 @@ Written by \`make bench-clients\` on $(date -u +%Y-%m-%d), revision $(rf_revisio
 - $PARTITIONS partitions of $ROWS rows by day. Sessions ask for an id that is there: with rangefilter, in a library that the server, the
   session (\`session_preload_libraries\`) or the first use of an index loads; with btrees; with both; with the day given, too; with ids that
   follow the days and CHECK constraints. pgbench and the server share the machine.
-- Transactions a second by number of sessions, with plans for the value and generic ones, alone and beside writers that insert so many
-  rows a second into all partitions; and what ${SESSIONS##* } sessions were seen waiting for, how often, in 100 looks a second.
+- Transactions a second by number of sessions, with plans for the value and generic ones, alone and (beside writers that insert $WRITES
+  rows a second into all partitions); what ${SESSIONS##* } sessions beside writers were seen waiting for, how often, in 100 looks a second.
 
-| | plans | writes |$(for n in $SESSIONS; do printf ' %s |' "$n"; done) waits |
-|---|---|--:|$(for n in $SESSIONS; do printf -- '--:|'; done)---|
+| | plans |$(for n in $SESSIONS; do printf ' %s |' "$n"; done) waits |
+|---|---|$(for n in $SESSIONS; do printf -- '--:|'; done)---|
 TEXT
 	cat "$RF_TMP/lines"
 }
