@@ -40,7 +40,7 @@ extern void filter_build_end(FilterBuild *build, FilterRun *run);
 extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
 
 /*
- * Called behind filter_measure_end(): does the run seem to fit the budget, or the one page
+ * Called after filter_measure_end(): does the run seem to fit the budget, or the one page
  * that it gets at least?  Only a SuRF may not.
  */
 extern bool filter_build_fits(const FilterBuild *build);

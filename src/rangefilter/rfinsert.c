@@ -433,8 +433,8 @@ rf_was_open(Relation index, Relation heap, BlockNumber heap_block)
 
 /*
  * Is nothing to be written because the tail is open?  Remembers that it is.
- * The caller has locked the metapage, of which the directory may be damaged: an error, where it
- * is read.
+ * The caller has locked the metapage, and checked its fields.  A damaged directory is an error
+ * where it is read here.
  */
 static bool
 rf_is_open(Relation index, Buffer buffer, BlockNumber heap_block,

@@ -50,7 +50,7 @@ extern uint64_t surf_build_keys(const SurfBuild *build);
 /* Lowers bits_per_key before surf_measure_end(). */
 extern void surf_build_limit(SurfBuild *build, uint32_t bits_per_key);
 
-/* Behind surf_measure_end(): do the nodes seem to fit the budget, or one page? */
+/* After surf_measure_end(): do the nodes seem to fit the budget, or one page? */
 extern bool surf_build_fits(const SurfBuild *build);
 
 /* Fills *run, its kind included, and frees build. */

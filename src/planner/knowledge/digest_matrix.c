@@ -50,7 +50,7 @@
 #define SAMPLES_PER_KNOT	2
 
 /*
- * As taking the sample is dear, so many tries are left out if it was of no use, and twice as
+ * Taking the sample is expensive.  If it was of no use, so many tries are left out, and twice as
  * many after each further failure.
  */
 #define TRIES_LEFT_OUT		16

@@ -63,8 +63,8 @@ rf_read_version_by_file(const RfRelFile *locator, const RfCodec *codec,
 }
 
 /*
- * The answer so far.  Pages that are only read ahead deny nothing that matters, so the
- * question goes on to the next page.
+ * The answer so far.  When pages are only read ahead, UNKNOWN means that reading one has begun.
+ * It counts as NO, so that the next page is looked for, too.
  */
 static RfAnswer
 rf_go_on(const RfFile *file, RfAnswer answer)
