@@ -32,6 +32,8 @@ typedef RelFileLocator RfRelFile;
 	 (file)->relNumber = (number))
 #define RF_SAME_RELFILE(a, b) RelFileLocatorEquals(a, b)
 #define RF_RELFILE_NUMBER(file) ((file)->relNumber)
+#define RF_NEW_FILE_SUBID(relation) ((relation)->rd_newRelfilelocatorSubid)
+#define RF_FIRST_FILE_SUBID(relation) ((relation)->rd_firstRelfilelocatorSubid)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode RfRelFile;
@@ -42,6 +44,8 @@ typedef RelFileNode RfRelFile;
 	 (file)->relNode = (number))
 #define RF_SAME_RELFILE(a, b) RelFileNodeEquals(a, b)
 #define RF_RELFILE_NUMBER(file) ((file)->relNode)
+#define RF_NEW_FILE_SUBID(relation) ((relation)->rd_newRelfilenodeSubid)
+#define RF_FIRST_FILE_SUBID(relation) ((relation)->rd_firstRelfilenodeSubid)
 #endif
 
 /*

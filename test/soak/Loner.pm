@@ -140,7 +140,8 @@ sub prepare
 	shift @{ $self->{prepared} } if @{ $self->{prepared} } > 8;
 }
 
-# DDL that may be in a transaction.
+# DDL that may be in a transaction.  A table is not moved in one: if it is rolled back after changes, core's
+# btrees find other rows.
 sub ddl
 {
 	my ($self) = @_;
@@ -148,7 +149,7 @@ sub ddl
 	my $t = $table->{name};
 	my $leaf = $table->leaf;
 	my $loose = one_of($table->loose_leaves);
-	my @in_transaction = grep { !/^(?:BEGIN|COMMIT|ROLLBACK)/ && !/CONCURRENTLY|PREPARE|VACUUM/ } weighted(
+	my @in_transaction = grep { !/^(?:BEGIN|COMMIT|ROLLBACK|ALTER TABLE \S+ SET TABLESPACE)/ && !/CONCURRENTLY|PREPARE|VACUUM/ } weighted(
 		6 => sub { $table->upheaval },
 		4 => sub { $table->table_ddl },
 		4 => sub { map { $table->index_ddl } 1 .. 2 },
@@ -171,6 +172,7 @@ sub alone
 	return weighted(
 		4 => "VACUUM $leaf",
 		1 => "VACUUM FULL $leaf",
+		1 => "ALTER TABLE $leaf SET TABLESPACE " . Ground::tablespace(),
 		2 => Schema::maintenance($table),
 		2 => $table->index_ddl,
 		2 => $loose ? "ALTER TABLE $table->{name} DETACH PARTITION $loose->{name} CONCURRENTLY" : 'SELECT 1',

@@ -200,6 +200,7 @@ sub judge
 		$self->count('of them with rows') if $answers[0]{text} ne '';
 	}
 	elsif ($self->detach_pending($table, $kept ? $self->{helper} : $self->{on})) { $self->count('detach pending'); }
+	elsif ($self->detached($table)) { $self->count('detached meanwhile'); }
 	else
 	{
 		$self->report('another answer with skipping than without', $query, $table,
@@ -222,6 +223,28 @@ sub detach_pending
 		WHERE inhdetachpending AND inhparent = '$table->{name}'::regclass;");
 
 	return !defined $state && $n > 0;
+}
+
+# The partitions of a table at all levels.
+sub partitions
+{
+	my ($self, $table, $session) = @_;
+	my ($state, @oids) = $self->run($session, "WITH RECURSIVE below AS (SELECT inhrelid FROM pg_inherits WHERE inhparent = '$table->{name}'::regclass
+		UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN below b ON i.inhparent = b.inhrelid) SELECT inhrelid FROM below;");
+
+	return defined $state ? () : @oids;
+}
+
+# Has a partition gone that the snapshot saw?  The second half of DETACH CONCURRENTLY waits for those who had
+# locked the table at the end of the first half.  A session with an older snapshot that comes later plans with
+# the partition.  If it has to wait for the lock of the partition, it reads it when the detaching is done,
+# and the next session with the same snapshot does not.
+sub detached
+{
+	my ($self, $table) = @_;
+	my %now = map { $_ => 1 } $self->partitions($table, $self->{helper});
+
+	return grep { !$now{$_} } $self->partitions($table, $self->{on});
 }
 
 sub differences
