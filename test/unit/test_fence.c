@@ -243,31 +243,35 @@ check_all(Tree *tree, FilterBytes (*make) (void), bool cut)
 	}
 }
 
-/* Numbers as their eight big-endian bytes. */
+/* A number as its eight big-endian bytes. */
+static FilterBytes
+number_key(uint64_t value)
+{
+	uint8_t		bytes[8];
+
+	bits_store64(bytes, __builtin_bswap64(value));
+	return copy_bytes(bytes, 8);
+}
+
+/* Numbers of any size. */
 static FilterBytes
 make_number(void)
 {
-	uint64_t	value = unit_random() >> unit_random_below(64);
-	uint8_t		bytes[8];
-	int			i;
-
-	for (i = 7; i >= 0; i--)
-	{
-		bytes[i] = (uint8_t) value;
-		value >>= 8;
-	}
-	return copy_bytes(bytes, 8);
+	return number_key(unit_random() >> unit_random_below(64));
 }
 
 /* Numbers spread evenly. */
 static FilterBytes
 make_even(void)
 {
-	uint64_t	value = __builtin_bswap64(unit_random());
-	uint8_t		bytes[8];
+	return number_key(unit_random());
+}
 
-	bits_store64(bytes, value);
-	return copy_bytes(bytes, 8);
+/* Numbers that only their last two bytes tell apart. */
+static FilterBytes
+make_dense(void)
+{
+	return number_key(UINT64_C(0x123456789abc0000) + unit_random_below(20000));
 }
 
 /* Short strings over few letters, 0x00 and 0xFF among them. */
@@ -312,7 +316,8 @@ check_kind(FilterBytes (*make) (void), uint32_t n, uint32_t page_size,
 	n = make_distinct(keys, 2 * n) / 2;
 	set_pages(keys, n);
 	tree = build(n, page_size, root_max);
-	tree.numbers = make == make_number || make == make_even;
+	tree.numbers = make == make_number || make == make_even ||
+		make == make_dense;
 	if (tree.numbers)
 		CHECK(tree.total_pages - n <= fence_pages_bound(n, page_size, root_max, 8),
 			  "%u fence pages for %u pages", tree.total_pages - n, n);
@@ -332,6 +337,48 @@ test_numbers(void)
 	check_kind(make_number, 3000, 8152, 64, false);
 	check_kind(make_even, 3000, 8152, 64, false);
 	check_kind(make_even, 1000, 256, 64, false);
+	check_kind(make_dense, 2, 512, 48, false);
+	check_kind(make_dense, 1500, 8152, 64, false);
+	check_kind(make_dense, 1000, 256, 64, false);
+}
+
+/*
+ * Where in its page a number is can be told for nearly all numbers, also in a
+ * tree whose root has one separator of eight bytes.
+ */
+static void
+test_guess(void)
+{
+	static FilterBytes keys[1001];
+	uint32_t	n = 1001;
+	uint32_t	known = 0;
+	uint32_t	i;
+	Tree		tree;
+
+	for (i = 0; i < n; i++)
+		keys[i] = make_even();
+	n = make_distinct(keys, n) - 1;
+	for (i = 0; i < n; i++)
+	{
+		firsts[i] = keys[i];
+		lasts[i] = number_key(__builtin_bswap64(bits_load64(keys[i + 1].data)) - 1);
+	}
+	free((void *) keys[n].data);
+	tree = build(n, 8152, 64);
+	tree.numbers = true;
+	CHECK(tree.total_pages == n + 2, "%u pages", tree.total_pages);
+	check_all(&tree, make_even, false);
+	for (i = 0; i < 1000; i++)
+	{
+		uint64_t	number = unit_random();
+		FencePosition position;
+
+		CHECK(fence_find_number(tree.root, tree.root_len, &tree.reader.reader,
+								number, number, &position), "not found");
+		known += position.guess != FENCE_NO_GUESS;
+	}
+	CHECK(known > 900, "%u of 1000 known", known);
+	free_tree(&tree);
 }
 
 static void
@@ -498,6 +545,7 @@ main(void)
 {
 	unit_begin("fence");
 	RUN(test_numbers);
+	RUN(test_guess);
 	RUN(test_strings);
 	RUN(test_long_strings);
 	RUN(test_cut_separators);

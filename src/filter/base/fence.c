@@ -637,9 +637,24 @@ heads_below_guessed(const uint8_t *heads, uint32_t n, uint32_t head)
 	return heads_below(heads, n, head);
 }
 
+/* The first nbits bits of a number, up to 64. */
+static inline uint64_t
+leading_bits(uint64_t number, uint32_t nbits)
+{
+	return nbits > 0 ? number >> (64 - nbits) : 0;
+}
+
+/* head_of() of what follows these bits. */
+static inline uint64_t
+number_head(uint64_t number, uint32_t nbits)
+{
+	return nbits < 64 ? number << nbits >> 32 : 0;
+}
+
 /*
- * node_search() and separator_within() for numbers, by the heads alone.  False
- * if the heads do not decide, or the node is damaged.
+ * node_search() and separator_within() for numbers, by the prefix and the
+ * heads alone.  A node of one separator has no more than a prefix.  False if
+ * these do not decide, or the node is damaged.
  */
 static inline bool
 node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
@@ -648,6 +663,8 @@ node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
 	uint32_t	n = node->nseparators;
 	uint32_t	prefix_bits = 8 * node->prefix_len;
 	uint64_t	prefix;
+	uint64_t	lo_prefix;
+	uint64_t	hi_prefix;
 	uint64_t	head;
 	uint64_t	hi_head;
 	uint64_t	next;
@@ -656,26 +673,26 @@ node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
 	*child = 0;
 	if (n == 0)
 		return true;
-	if (prefix_bits > 56)
+	if (prefix_bits > 64)
 		return false;
 
 	/* The load ends where the prefix ends, and begins within the node. */
 	prefix = __builtin_bswap64(bits_load64(node->prefix + node->prefix_len - 8)) &
 		bits_mask(prefix_bits);
-	if (lo >> 1 >> (63 - prefix_bits) != prefix)
-		return false;
-	head = lo << prefix_bits >> 32;
-	hi_head = UINT64_MAX;
-	if (hi >> 1 >> (63 - prefix_bits) == prefix)
-		hi_head = hi << prefix_bits >> 32;
+	lo_prefix = leading_bits(lo, prefix_bits);
+	hi_prefix = leading_bits(hi, prefix_bits);
+	head = number_head(lo, prefix_bits);
+	hi_head = hi_prefix == prefix ? number_head(hi, prefix_bits) : UINT64_MAX;
 
-	*child = heads_below_guessed(node->heads, n, (uint32_t) head);
+	*child = lo_prefix == prefix ?
+		heads_below_guessed(node->heads, n, (uint32_t) head) :
+		lo_prefix > prefix ? n : 0;
 	if (*child == n)
 		return true;
 	next = bits_load32(node->heads + 4 * *child);
-	if (next == head || next == hi_head)
+	if ((next == head && lo_prefix == prefix) || next == hi_head)
 		return false;
-	position->range_crosses = next < hi_head;
+	position->range_crosses = hi_prefix >= prefix && next < hi_head;
 	if (*child > 0)
 	{
 		uint64_t	last = bits_load32(node->heads + 4 * (*child - 1));
