@@ -33,7 +33,8 @@ static const char usage[] =
 "  DIRECTORY/like       spread as the keys are, between neighbours\n"
 "  DIRECTORY/anywhere   evenly from half the keys' span below them to half of it\n"
 "                       above them\n"
-"  DIRECTORY/near       one above a key\n";
+"  DIRECTORY/near0, near6, near15, near30\n"
+"                       above a key, by 1 to 1, 2^6, 2^15, 2^30\n";
 
 static uint64_t random_state;
 
@@ -129,12 +130,38 @@ query_anywhere(const uint64_t *keys, size_t n)
 				 random_number());
 }
 
+/* Above a random key by 1 to 2^width. */
 static uint64_t
-query_near(const uint64_t *keys, size_t n)
+query_near(const uint64_t *keys, size_t n, unsigned width)
 {
 	uint64_t	key = keys[random_number() % n];
+	uint64_t	distance = 1 + (random_number() & ((UINT64_C(1) << width) - 1));
 
-	return key < UINT64_MAX ? key + 1 : key;
+	return distance <= UINT64_MAX - key ? key + distance : key;
+}
+
+static uint64_t
+query_near0(const uint64_t *keys, size_t n)
+{
+	return query_near(keys, n, 0);
+}
+
+static uint64_t
+query_near6(const uint64_t *keys, size_t n)
+{
+	return query_near(keys, n, 6);
+}
+
+static uint64_t
+query_near15(const uint64_t *keys, size_t n)
+{
+	return query_near(keys, n, 15);
+}
+
+static uint64_t
+query_near30(const uint64_t *keys, size_t n)
+{
+	return query_near(keys, n, 30);
 }
 
 /* Writes numbers as little-endian bytes. */
@@ -167,8 +194,10 @@ typedef uint64_t (*MakeQuery) (const uint64_t *keys, size_t n);
 int
 main(int argc, char **argv)
 {
-	static const char *const names[] = {"like", "anywhere", "near"};
-	static const MakeQuery makers[] = {query_like, query_anywhere, query_near};
+	static const char *const names[] = {"like", "anywhere", "near0", "near6",
+	"near15", "near30"};
+	static const MakeQuery makers[] = {query_like, query_anywhere, query_near0,
+	query_near6, query_near15, query_near30};
 	uint64_t   *keys;
 	uint64_t   *queries;
 	size_t		n;
@@ -195,7 +224,7 @@ main(int argc, char **argv)
 
 	make_keys(argv[1], keys, n);
 	write_numbers(argv[5], "keys", keys, n);
-	for (kind = 0; kind < 3; kind++)
+	for (kind = 0; kind < 6; kind++)
 	{
 		for (i = 0; i < nqueries; i++)
 			queries[i] = makers[kind] (keys, n);

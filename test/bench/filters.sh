@@ -4,13 +4,15 @@
 #
 # Generated 64-bit keys (uniform, normal, clustered, timestamps) and real
 # strings, each asked by filterbench at budgets from 8 to 24 bits a key, beside
-# a Bloom filter and the least and greatest key.  Writes the filters' section
-# of test/bench/RESULTS.md and filters.svg beside it when run at full size.
+# a Bloom filter; questions next to keys beside the bound of Grafite.  Writes
+# the filters' section of test/bench/RESULTS.md and filters.svg beside it when
+# run at full size.
 #
 # Environment, with defaults:
 #	FILTERS_KEYS=10000000		keys of each generated set
 #	FILTERS_QUERIES=1000000		questions
 #	FILTERS_BITS="8 10 12 14 16 20 24"
+#	FILTERS_NEAR_BITS="8 12 16 20"	of questions next to keys
 #	FILTERS_SETS="uniform normal clustered timestamps words changes"
 #	FILTERS_DATA=directory		english_words.csv.gz and change_keys.csv.gz (a
 #								header, then a string a line); without it, or
@@ -30,6 +32,7 @@ BENCH=$RF_ROOT/test/bench
 KEYS=${FILTERS_KEYS:-10000000}
 QUERIES=${FILTERS_QUERIES:-1000000}
 BITS=${FILTERS_BITS:-8 10 12 14 16 20 24}
+NEAR_BITS=${FILTERS_NEAR_BITS:-8 12 16 20}
 SETS=${FILTERS_SETS:-uniform normal clustered timestamps words changes}
 
 # Runs filterbench and notes its figures: set, questions, width, bits asked
@@ -59,13 +62,28 @@ measure_numbers()
 		measure "$set" like point bloom "$bits" --width 1
 	done
 	measure "$set" like range exact 64 --width "$width"
-	measure "$set" like range minmax 16 --width "$width"
 	measure "$set" like range auto 16 --width "$width"
 	measure "$set" like point auto 16 --width 1
 	measure "$set" like 'range of 2^20' auto 16 --width 1048576
 	measure "$set" anywhere 'range anywhere' auto 16 --width 256
 	measure "$set" anywhere 'range anywhere of 2^30' auto 16 --width 1073741824
-	measure "$set" near 'point next to a key' auto 16 --width 1
+	measure_near "$set"
+}
+
+# Questions next to keys, at distances up to 2^0, 2^6, 2^15 and 2^30.
+measure_near()
+{
+	local set=$1 bits distance width
+
+	case $set in uniform | clustered | timestamps) ;; *) return ;; esac
+	for bits in $NEAR_BITS; do
+		for distance in 0 6 15 30; do
+			for width in 1 32 1024; do
+				measure "$set" "near$distance" "near $distance $width" auto "$bits" --width "$width"
+			done
+		done
+		measure "$set" near0 'near hash 1' surf "$bits" --width 1 --suffix hash
+	done
 }
 
 # Half of the strings, drawn at random, are keys; the others ask.
@@ -85,7 +103,6 @@ measure_strings()
 				--ask "${ask}s" --suffix "$suffix"
 		done
 		measure "$set" others "$ask" auto 16 --format lines --ask "${ask}s"
-		measure "$set" others "$ask" minmax 16 --format lines --ask "${ask}s"
 	done
 	for bits in $BITS; do
 		measure "$set" others point bloom "$bits" --format lines --ask points

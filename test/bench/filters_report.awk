@@ -39,13 +39,29 @@ FILENAME ~ /reference/ {
 	build[key] = $13
 	negatives += $11
 	asked += $8
+	if ($2 ~ /^near /) {
+		note_near()
+		next
+	}
 	if (!(($1, $4) in seen) && $3 == "bloom") {
 		seen[$1, $4] = 1
 		budgets[$1] = budgets[$1] " " $4
 	}
-	if ($3 == "auto" || $3 == "exact" || $3 == "minmax" || $2 ~ /;/)
+	if ($3 == "auto" || $3 == "exact" || $2 ~ /;/)
 		others[$1] = others[$1] "|" ($3 == "auto" ? "auto: " $5 : $3) ($2 ~ /;/ ? " of " $4 " bits" : "") ", " $2 "|" \
 			number($7) "|" rate($10, $9) "|" whole($12) "|" whole($13) "\n"
+}
+
+# A question next to a key: near, its distance, its width.
+function note_near(	part)
+{
+	split($2, part, " ")
+	near[$1, part[2], part[3], $4] = rate($10, $9)
+	near_widths[$1, part[2], part[3]] += $9
+	if (!(("", $4) in near_seen)) {
+		near_seen["", $4] = 1
+		near_budgets = near_budgets " " $4
+	}
 }
 
 function rate(value, of)
@@ -138,6 +154,69 @@ function others_table(set,	n, list, i)
 	}
 }
 
+# The upper bound that Costa et al. prove for Grafite (SIGMOD 2024): a range of
+# so many numbers, at so many bits a key.
+function grafite(width, budget,	bound)
+{
+	bound = width / 2 ^ (budget - 2)
+	return rate(bound < 1 ? bound : 1, 1)
+}
+
+# A row of rates for each of three widths at each budget.
+function near_row(text, set, distance,	n, list, i, b, row)
+{
+	n = split(near_budgets, list, " ")
+	row = "| " text " |"
+	for (i = 1; i <= n; i++) {
+		b = list[i]
+		if (distance == "bound")
+			row = row " " grafite(1, b) " / " grafite(32, b) " / " grafite(1024, b) " |"
+		else if (distance == "hash")
+			row = row " " near[set, distance, 1, b] " |"
+		else
+			row = row " " near_cell(set, distance, 1, b) " / " near_cell(set, distance, 32, b) \
+				" / " near_cell(set, distance, 1024, b) " |"
+	}
+	print row
+}
+
+# Too few ranges of this width are empty to tell: "-".
+function near_cell(set, distance, width, budget)
+{
+	return near_widths[set, distance, width] < 4000 ? "-" : near[set, distance, width, budget]
+}
+
+function near_table(	n, list, i, j, m, distances)
+{
+	print ""
+	print "## Questions next to a key"
+	print ""
+	print "False positives of ranges of 1 / 32 / 1024 numbers that begin above a random key, at a distance from 1 to 1, 2^6,"
+	print "2^15 or 2^30: correlation degrees 1, 0.8, 0.5 and 0 of Costa et al. (Grafite, SIGMOD 2024). Their bound of a range of L"
+	print "numbers at B bits a key, L / 2^(B - 2), holds for any keys and questions. `auto`; -: few such ranges are empty."
+	print ""
+	gsub(/^ /, "", near_budgets)
+	m = split(near_budgets, list, " ")
+	printf("|")
+	for (j = 1; j <= m; j++)
+		printf(" | %s bits", list[j])
+	print " |"
+	printf("|---|")
+	for (j = 1; j <= m; j++)
+		printf("--:|")
+	print ""
+	split("0 6 15 30", distances, " ")
+	n = split("uniform timestamps clustered", list, " ")
+	for (i = 1; i <= n; i++) {
+		if (!(list[i] in keys))
+			continue
+		for (j = 1; j <= 4; j++)
+			near_row(list[i] ", " (j == 1 ? "1" : "2^" distances[j]), list[i], distances[j])
+		near_row(list[i] ", 1; `surf`, `suffix = hash`", list[i], "hash")
+	}
+	near_row("bound of Grafite", "", "bound")
+}
+
 END {
 	print "# Filters without a server"
 	print ""
@@ -170,4 +249,6 @@ END {
 			numbers_table(set)
 		others_table(set)
 	}
+	if (near_budgets != "")
+		near_table()
 }
