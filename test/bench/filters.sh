@@ -63,7 +63,6 @@ measure_numbers()
 	done
 	measure "$set" like range exact 64 --width "$width"
 	measure "$set" like range auto 16 --width "$width"
-	measure "$set" like point auto 16 --width 1
 	measure "$set" like 'range of 2^20' auto 16 --width 1048576
 	measure "$set" anywhere 'range anywhere' auto 16 --width 256
 	measure "$set" anywhere 'range anywhere of 2^30' auto 16 --width 1073741824

@@ -57,7 +57,8 @@ function note_near(	part)
 {
 	split($2, part, " ")
 	near[$1, part[2], part[3], $4] = rate($10, $9)
-	near_widths[$1, part[2], part[3]] += $9
+	if (part[2] != "hash")
+		near_wrong[$1] += $9 * $10
 	if (!(("", $4) in near_seen)) {
 		near_seen["", $4] = 1
 		near_budgets = near_budgets " " $4
@@ -174,16 +175,19 @@ function near_row(text, set, distance,	n, list, i, b, row)
 		else if (distance == "hash")
 			row = row " " near[set, distance, 1, b] " |"
 		else
-			row = row " " near_cell(set, distance, 1, b) " / " near_cell(set, distance, 32, b) \
-				" / " near_cell(set, distance, 1024, b) " |"
+			row = row " " near[set, distance, 1, b] " / " near[set, distance, 32, b] \
+				" / " near[set, distance, 1024, b] " |"
 	}
 	print row
 }
 
-# Too few ranges of this width are empty to tell: "-".
-function near_cell(set, distance, width, budget)
+# One row of a set that is stored exactly at all budgets.
+function near_right(set, n,	i)
 {
-	return near_widths[set, distance, width] < 4000 ? "-" : near[set, distance, width, budget]
+	printf("| %s, 1 to 2^30 |", set)
+	for (i = 1; i <= n; i++)
+		printf(" 0 / 0 / 0 |")
+	print ""
 }
 
 function near_table(	n, list, i, j, m, distances)
@@ -193,7 +197,7 @@ function near_table(	n, list, i, j, m, distances)
 	print ""
 	print "False positives of ranges of 1 / 32 / 1024 numbers that begin above a random key, at a distance from 1 to 1, 2^6,"
 	print "2^15 or 2^30: correlation degrees 1, 0.8, 0.5 and 0 of Costa et al. (Grafite, SIGMOD 2024). Their bound of a range of L"
-	print "numbers at B bits a key, L / 2^(B - 2), holds for any keys and questions. `auto`; -: few such ranges are empty."
+	print "numbers at B bits a key, L / 2^(B - 2), holds for any keys and questions. By `auto`."
 	print ""
 	gsub(/^ /, "", near_budgets)
 	m = split(near_budgets, list, " ")
@@ -210,6 +214,10 @@ function near_table(	n, list, i, j, m, distances)
 	for (i = 1; i <= n; i++) {
 		if (!(list[i] in keys))
 			continue
+		if (near_wrong[list[i]] == 0) {
+			near_right(list[i], m)
+			continue
+		}
 		for (j = 1; j <= 4; j++)
 			near_row(list[i] ", " (j == 1 ? "1" : "2^" distances[j]), list[i], distances[j])
 		near_row(list[i] ", 1; `surf`, `suffix = hash`", list[i], "hash")
