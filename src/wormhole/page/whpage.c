@@ -631,7 +631,8 @@ bounds_prefix(const WhBounds *bounds)
 
 /*
  * Initializes a page with these bounds, without entries and links.  Its only
- * flags are those of its bounds.
+ * flags are those of its bounds.  Its LSN stays: it tells whether the next
+ * record needs a full image.
  */
 void
 wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
@@ -639,8 +640,10 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 	WhHeader	header = WhPageHeader(page);
 	uint8	   *at = (uint8 *) page + WH_BOUNDS_OFF;
 	int			prefix = bounds_prefix(bounds);
+	XLogRecPtr	lsn = PageGetLSN(page);
 
 	PageInit(page, BLCKSZ, 0);
+	PageSetLSN(page, lsn);
 	header->identity = identity;
 	header->prev = InvalidBlockNumber;
 	header->next = InvalidBlockNumber;

@@ -247,6 +247,7 @@ extern void wh_page_put(Page page, int at, const WhItem *item);
 extern int	wh_entry_before(Page page, int at);
 extern int	wh_entries_before(Page page, int at);
 extern bool wh_leaf_has_room(Page page, int size);
+extern bool wh_leaf_spread(Page page, int size);
 extern void wh_leaf_insert(Page page, int at, const WhItem *item,
 						   int *first, int *last);
 

@@ -26,31 +26,43 @@
 
 /*
  * Inserts an item into a leaf's page.  Sets stretches to the bytes that it
- * changes.
+ * changes, and returns their number.  An insert into a gap changes neither
+ * pd_lower nor the number of slots.
  */
-static void
+static int
 insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 {
 	PageHeader	standard = (PageHeader) page;
 	WhHeader	header = WhPageHeader(page);
+	int			lower = standard->pd_lower;
+	bool		killed = (header->flags & WH_KILLED) != 0;
 	int			first;
 	int			last;
+	int			n = 0;
 
 	wh_leaf_insert(page, at, item, &first, &last);
-	if (header->flags & WH_KILLED)
+	if (killed)
 	{
 		first = 0;
 		last = header->nslots;
 	}
 	header->flags &= ~WH_KILLED;
-	stretches[0].offset = offsetof(PageHeaderData, pd_lower);
-	stretches[0].length = sizeof(standard->pd_lower) + sizeof(standard->pd_upper);
-	stretches[1].offset = offsetof(WhHeaderData, nslots);
-	stretches[1].length = sizeof(header->nslots) + sizeof(header->flags);
-	stretches[2].offset = header->slots_off + first * sizeof(WhSlot);
-	stretches[2].length = (last - first) * sizeof(WhSlot);
-	stretches[3].offset = standard->pd_upper;
-	stretches[3].length = wh_item_size(item);
+	if (killed || standard->pd_lower != lower)
+	{
+		stretches[n++] = (RfCoreStretch) {
+			offsetof(PageHeaderData, pd_lower), 2 * sizeof(LocationIndex)};
+		stretches[n++] = (RfCoreStretch) {
+			offsetof(WhHeaderData, nslots), 2 * sizeof(uint16)};
+	}
+	else
+		stretches[n++] = (RfCoreStretch) {
+			offsetof(PageHeaderData, pd_upper), sizeof(LocationIndex)};
+	stretches[n++] = (RfCoreStretch) {
+		header->slots_off + first * sizeof(WhSlot),
+		(last - first) * sizeof(WhSlot)};
+	stretches[n++] = (RfCoreStretch) {
+		standard->pd_upper, wh_item_size(item)};
+	return n;
 }
 
 /*
@@ -61,6 +73,7 @@ void
 wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 {
 	RfCoreStretch stretches[4];
+	int			n;
 
 	if (!rf_core_knows_stretches())
 	{
@@ -71,10 +84,10 @@ wh_log_insert(Relation index, Buffer buffer, int at, const WhItem *item)
 		return;
 	}
 	START_CRIT_SECTION();
-	insert_item(BufferGetPage(buffer), at, item, stretches);
+	n = insert_item(BufferGetPage(buffer), at, item, stretches);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(index))
-		rf_core_log_stretches(buffer, stretches, lengthof(stretches));
+		rf_core_log_stretches(buffer, stretches, n);
 	END_CRIT_SECTION();
 }
 

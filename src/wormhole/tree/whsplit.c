@@ -195,6 +195,20 @@ choose_cut(Split *split, int fillfactor)
 }
 
 /*
+ * Puts gaps into a half of a leaf that is likely to get keys in any order, so
+ * that the first insert need not.
+ */
+static void
+spread_half(const Split *split, Page page)
+{
+	int			n = WhPageHeader(page)->nslots;
+	int			used = BLCKSZ - ((PageHeader) page)->pd_upper;
+
+	if (split->leaf && !split->ascending && n > 0)
+		(void) wh_leaf_spread(page, used / n);
+}
+
+/*
  * Writes the halves.  other is the page to the right of both.  child is the
  * left half of the split one level below that this one completes.  Either may
  * be InvalidBuffer.  All are locked exclusively, and stay locked.
@@ -221,6 +235,7 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 	header->prev = old->prev;
 	header->next = BufferGetBlockNumber(right);
 	header->flags |= WH_INCOMPLETE_SPLIT;
+	spread_half(split, page);
 
 	page = GenericXLogRegisterBuffer(state, right, GENERIC_XLOG_FULL_IMAGE);
 	header = WhPageHeader(page);
@@ -230,6 +245,7 @@ write_split(Relation index, Split *split, Buffer left, Buffer right,
 				   &split->right);
 	header->prev = BufferGetBlockNumber(left);
 	header->next = old->next;
+	spread_half(split, page);
 
 	if (BufferIsValid(other))
 	{
