@@ -56,6 +56,7 @@ wh_entries_before(Page page, int at)
 
 /*
  * Does a leaf have room for an entry of this size, without being rewritten?
+ * Our own records have not the slots, so their inserts make and use no gaps.
  */
 bool
 wh_leaf_has_room(Page page, int size)
@@ -65,7 +66,7 @@ wh_leaf_has_room(Page page, int size)
 
 	if (space >= (int) sizeof(WhSlot))
 		return true;
-	return space >= 0 &&
+	return space >= 0 && !wh_has_manager() &&
 		wh_entries_before(page, header->nslots) < header->nslots;
 }
 

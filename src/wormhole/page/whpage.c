@@ -705,8 +705,8 @@ wh_page_space(Page page)
 /*
  * Writes the part of an item that is outside of its slot.
  */
-static void
-put_entry(uint8 *to, const WhItem *item)
+void
+wh_put_entry(uint8 *to, const WhItem *item)
 {
 	if (item->len > WH_HEAD)
 	{
@@ -771,5 +771,5 @@ wh_page_put(Page page, int at, const WhItem *item)
 	slot->head = rest_head(item->rest, item->len);
 	slot->off = header->pd_upper;
 	slot->info = item->len | item->flags;
-	put_entry((uint8 *) page + slot->off, item);
+	wh_put_entry((uint8 *) page + slot->off, item);
 }
