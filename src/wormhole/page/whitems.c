@@ -170,8 +170,6 @@ wh_items_load(WhItemSet *set, Page page)
 {
 	WhHeader	header = WhPageHeader(page);
 
-	if (header->nslots > WH_MAX_ENTRIES)
-		report_items();
 	set->prefix = (const uint8 *) page + WH_BOUNDS_OFF;
 	set->prefix_len = header->prefix_len;
 	set->n = 0;
@@ -179,8 +177,11 @@ wh_items_load(WhItemSet *set, Page page)
 	set->added = WH_ITEMS_LOADED;
 	for (int i = 0; i < header->nslots; i++)
 	{
-		if (header->level > 0 || !(WhSlots(page)[i].info & WH_GAP))
-			load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
+		if (header->level == 0 && (WhSlots(page)[i].info & WH_GAP))
+			continue;
+		if (set->n >= (int) WH_MAX_ENTRIES)
+			report_items();
+		load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
 	}
 	check_items(set, page);
 }
