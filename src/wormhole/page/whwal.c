@@ -43,14 +43,15 @@ static int	manager_id = 0;
 void
 wh_register_manager(int id)
 {
-	static RmgrData manager = {
+	static RmgrData manager =
+	{
 		.rm_name = "wormhole",
-		.rm_redo = wh_redo,
-		.rm_desc = wh_describe,
-		.rm_identify = wh_identify,
-		.rm_startup = wh_redo_startup,
-		.rm_cleanup = wh_redo_cleanup,
-		.rm_mask = wh_mask
+			.rm_redo = wh_redo,
+			.rm_desc = wh_describe,
+			.rm_identify = wh_identify,
+			.rm_startup = wh_redo_startup,
+			.rm_cleanup = wh_redo_cleanup,
+			.rm_mask = wh_mask
 	};
 
 	RegisterCustomRmgr(id, &manager);
@@ -102,13 +103,13 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 	}
 	else
 		stretches[n++] = (RfCoreStretch)
-		{
-			offsetof(PageHeaderData, pd_upper), sizeof(LocationIndex)
-		};
+	{
+		offsetof(PageHeaderData, pd_upper), sizeof(LocationIndex)
+	};
 	stretches[n++] = (RfCoreStretch)
 	{
 		header->slots_off + first * sizeof(WhSlot),
-		(last - first) * sizeof(WhSlot)
+			(last - first) * sizeof(WhSlot)
 	};
 	stretches[n++] = (RfCoreStretch)
 	{

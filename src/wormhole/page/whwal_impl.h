@@ -25,7 +25,8 @@
  * them in this order: from the leaves up, from left to right.
  */
 #define WH_BLOCK_CHILD		0	/* the left half of a split that is completed */
-#define WH_BLOCK_PAGE		1	/* the page that changes; of two halves the left */
+#define WH_BLOCK_PAGE		1	/* the page that changes; of two halves the
+								 * left */
 #define WH_BLOCK_RIGHT		2	/* the right half, always a full image */
 #define WH_BLOCK_OTHER		3	/* the page to the right of both */
 
