@@ -15,10 +15,7 @@ my $seed = seed();
 my $node = new_server(
 	'manager',
 	init => { allows_streaming => 1 },
-	conf => q{
-wormhole.resource_manager = 128
-wal_consistency_checking = 'all'
-});
+	conf => "wormhole.resource_manager = 128\nwal_consistency_checking = 'all, wormhole'\n");
 my $name = 'wormhole.resource_manager';
 
 sub set_conf
@@ -91,11 +88,11 @@ $node->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('manager_standby');
 $standby->init_from_backup($node, 'backup', has_streaming => 1);
 $node->safe_psql('postgres', "INSERT INTO w SELECT $rows(3001, 5000) g ORDER BY md5(g::text)");
-set_conf($standby, "$name = 0\n");
+use_resource_manager($standby, 0);
 does_not_follow($standby, qr/resource manager with ID 128 not registered/, 'standby without');
-set_conf($standby, "$name = 129\n");
+use_resource_manager($standby, 129);
 does_not_follow($standby, qr/resource manager with ID 128 not registered/, 'standby with another');
-set_conf($standby, "$name = 128\n");
+use_resource_manager($standby, 128);
 $standby->start;
 
 # Entries marked dead by scans, then records of our own, and later generic ones.
@@ -133,11 +130,12 @@ compare("seed $seed, with");
 
 # Without it recovery is impossible; with it nothing is lost.
 $node->stop('immediate');
+use_resource_manager($node, 0);
 set_conf($node, "shared_preload_libraries = ''\n");
 does_not_start($node, qr/resource manager with ID 128 not registered/, 'without the library');
-set_conf($node, "shared_preload_libraries = 'rangefilter'\n$name = 0\n");
+set_conf($node, "shared_preload_libraries = 'rangefilter'\n");
 does_not_start($node, qr/resource manager with ID 128 not registered/, 'without the setting');
-set_conf($node, "$name = 128\n");
+use_resource_manager($node, 128);
 $node->start;
 compare("seed $seed, recovered");
 
@@ -148,7 +146,7 @@ foreach my $round (1 .. 4)
 
 	change(20000 + 2000 * $round);
 	$node->stop('fast');
-	set_conf($node, "$name = $value\n");
+	use_resource_manager($node, $value);
 	$node->start;
 	is($node->safe_psql('postgres', "SHOW $name"), $value, "seed $seed, round $round: $value");
 	change(30000 + 2000 * $round);
@@ -156,6 +154,7 @@ foreach my $round (1 .. 4)
 }
 
 # Values that it cannot have count as none, as core has it.
+$node->append_conf('postgresql.conf', "wal_consistency_checking = ''\n");
 foreach my $value (1, 127, 256)
 {
 	my $from = -s $node->logfile;

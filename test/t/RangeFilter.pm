@@ -15,7 +15,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(new_server has_library seed pick load_schema all_verified same_answers compare_queries
   denied start_load start_scripts finish_load same_by_index indexes_whole open_session send_sql
-  answer ask close_session wait_for_recovery run_with_resource_manager);
+  answer ask close_session wait_for_recovery run_with_resource_manager use_resource_manager);
 
 my $resource_manager = 0;
 
@@ -26,6 +26,18 @@ sub run_with_resource_manager
 
 	$resource_manager = 128;
 	do "$FindBin::RealBin/$test" // die $@ || $!;
+	return;
+}
+
+# Sets wormhole.resource_manager, and has redo compare all pages unless told not to.  "all"
+# leaves out what is registered after the setting was read, so the resource manager is named.
+sub use_resource_manager
+{
+	my ($server, $id, $compare) = @_;
+	my $all = $id ? 'all, wormhole' : 'all';
+
+	$server->append_conf('postgresql.conf', "wormhole.resource_manager = $id\n");
+	$server->append_conf('postgresql.conf', "wal_consistency_checking = '$all'\n") if $compare // 1;
 	return;
 }
 
@@ -60,8 +72,8 @@ timezone = 'UTC'
 	# A standby may lag behind checkpoints.
 	$node->append_conf('postgresql.conf', "wal_keep_size = '1GB'\n")
 	  if $params{init} && $params{init}{allows_streaming};
-	$node->append_conf('postgresql.conf', "wormhole.resource_manager = $resource_manager\n") if $resource_manager;
 	$node->append_conf('postgresql.conf', $params{conf}) if $params{conf};
+	use_resource_manager($node, $resource_manager, ($params{conf} // '') =~ /wal_consistency_checking/) if $resource_manager;
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION rangefilter');
 	return $node;
