@@ -73,7 +73,7 @@ timezone = 'UTC'
 	$node->append_conf('postgresql.conf', "wal_keep_size = '1GB'\n")
 	  if $params{init} && $params{init}{allows_streaming};
 	$node->append_conf('postgresql.conf', $params{conf}) if $params{conf};
-	use_resource_manager($node, $resource_manager, ($params{conf} // '') =~ /wal_consistency_checking/) if $resource_manager;
+	use_resource_manager($node, $resource_manager, scalar(($params{conf} // "") =~ /wal_consistency_checking/)) if $resource_manager;
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION rangefilter');
 	return $node;
