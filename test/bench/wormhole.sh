@@ -14,6 +14,7 @@
 #	WORMHOLE_SETS="int8 uuid url word"
 #	WORMHOLE_METHODS="btree hash wormhole"
 #	WORMHOLE_SECONDS=10			of the mixed load
+#	WORMHOLE_SETTINGS=			of the server, "name=value ..."
 #
 # A set's table is printed when the set is done; what is known of one method, on
 # standard error, when that is.
@@ -160,8 +161,9 @@ main()
 	local set method
 
 	rf_prepare_bench
+	# shellcheck disable=SC2086
 	rf_start_server bench shared_buffers=4GB max_wal_size=16GB maintenance_work_mem=1GB \
-		autovacuum=off synchronous_commit=off shared_preload_libraries=rangefilter jit=off
+		autovacuum=off synchronous_commit=off shared_preload_libraries=rangefilter jit=off ${WORMHOLE_SETTINGS:-}
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	load_words
 	rf_say "PostgreSQL $(rf_psql -c 'SHOW server_version'), $(nproc) cores, $(date +%F), load $(cut -d' ' -f1 /proc/loadavg)"

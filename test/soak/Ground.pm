@@ -128,7 +128,7 @@ sub alter_type
 	return "ALTER TABLE $t ALTER extra TYPE " . one_of('bigint', 'int') if $self->{by} eq 'hash (k)';
 	if ($self->is_text) { $change = 'ALTER k TYPE ' . one_of('text', 'varchar') . (chance(30) ? ' COLLATE "C"' : $self->{collation}); }
 	elsif ($type =~ /^(?:int4|int8|float8|numeric)$/ && ($self->{alone} || !$self->{racing})) { $change .= ' USING k + 0'; }
-	return ('BEGIN', "DROP VIEW ${t}_view, ${t}_barrier", "ALTER TABLE $t $change" . (chance(30) ? ', ALTER extra TYPE ' . one_of('bigint', 'int') : ''),
+	return ('BEGIN', "DROP VIEW ${t}_view, ${t}_barrier", "ALTER TABLE $t $change" . (($self->{alone} || !$self->{racing}) && chance(30) ? ', ALTER extra TYPE ' . one_of('bigint', 'int') : ''),
 		$self->views, one_of('COMMIT', 'COMMIT', 'ROLLBACK'));
 }
 

@@ -18,7 +18,7 @@ my $node = new_server(
 	conf => q{
 max_wal_size = '64MB'
 checkpoint_timeout = '30s'
-wal_consistency_checking = 'generic'
+wal_consistency_checking = 'all'
 wal_keep_size = '8GB'
 });
 

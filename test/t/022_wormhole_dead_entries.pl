@@ -16,7 +16,7 @@ my $node = new_server(
 	'wormhole_dead',
 	init => { allows_streaming => 1 },
 	conf => q{
-wal_consistency_checking = 'generic'
+wal_consistency_checking = 'all'
 checkpoint_timeout = '1h'
 enable_seqscan = off
 enable_bitmapscan = off

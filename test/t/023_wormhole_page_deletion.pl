@@ -17,7 +17,7 @@ my $node = new_server(
 	init => { allows_streaming => 1 },
 	conf => q{
 max_wal_size = '64MB'
-wal_consistency_checking = 'generic'
+wal_consistency_checking = 'all'
 wal_keep_size = '8GB'
 });
 

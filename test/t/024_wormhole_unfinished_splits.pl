@@ -43,7 +43,7 @@ $node->poll_query_until('postgres', "SELECT archived_count > 0 AND last_archived
 my $dir = $node->archive_dir;
 my @segments = sort grep { m{/[0-9A-F]{24}$} } glob("$dir/*");
 my ($dump, $messages) = run_command(
-	[ 'pg_waldump', '--rmgr=Generic', '--path', $dir, $segments[0], $segments[-1] ]);
+	[ 'pg_waldump', '--path', $dir, $segments[0], $segments[-1] ]);
 my %places;
 my ($last, $left) = ('', -1);
 foreach my $line (split /\n/, $dump)
@@ -51,7 +51,7 @@ foreach my $line (split /\n/, $dump)
 	my ($lsn, $before) = $line =~ m{lsn: ([0-9A-F/]+), prev ([0-9A-F/]+)} or next;
 	my @blocks = $line =~ m{blkref #\d+: rel \d+/\d+/$file (?:fork main )?blk (\d+)}g;
 
-	next if @blocks < 2;
+	next if $line !~ /^rmgr: (Generic|custom)/ || @blocks < 2;
 	my $kind =
 		(grep { $_ == 0 } @blocks) ? 'new root'
 	  : $blocks[0] != $left ? 'directory page above'

@@ -63,14 +63,14 @@ $node->poll_query_until('postgres', "SELECT archived_count > 0 AND last_archived
   or die 'WAL was not archived';
 my @segments = sort grep { m{/[0-9A-F]{24}$} } glob($node->archive_dir . '/*');
 
-# The beginnings of records of indexes within a phase: generic ones, whole pages
+# The beginnings of records of indexes within a phase: changes, whole pages
 # of builds and rewritten tables, and the conflicts before dead entries are removed.
 sub places
 {
 	my ($start, $stop) = @_;
 	my ($dump) = run_command([ 'pg_waldump', '--path', $node->archive_dir, '--start', $start, '--end', $stop ]);
 
-	return map { /^rmgr: (?:Generic|Btree|XLOG .*FPI).*lsn: ([0-9A-F\/]+), prev/ ? $1 : () } split /\n/, $dump;
+	return map { /^rmgr: (?:Generic|custom|Btree|XLOG .*FPI).*lsn: ([0-9A-F\/]+), prev/ ? $1 : () } split /\n/, $dump;
 }
 
 sub recover_to

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use FindBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -14,7 +15,31 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(new_server has_library seed pick load_schema all_verified same_answers compare_queries
   denied start_load start_scripts finish_load same_by_index indexes_whole open_session send_sql
-  answer ask close_session wait_for_recovery);
+  answer ask close_session wait_for_recovery run_with_resource_manager use_resource_manager);
+
+my $resource_manager = 0;
+
+# Runs another test of this directory with a resource manager of our own.
+sub run_with_resource_manager
+{
+	my ($test) = @_;
+
+	$resource_manager = 128;
+	do "$FindBin::RealBin/$test" // die $@ || $!;
+	return;
+}
+
+# Sets wormhole.resource_manager, and has redo compare all pages unless told not to.  "all"
+# leaves out what is registered after the setting was read, so the resource manager is named.
+sub use_resource_manager
+{
+	my ($server, $id, $compare) = @_;
+	my $all = $id ? 'all, wormhole' : 'all';
+
+	$server->append_conf('postgresql.conf', "wormhole.resource_manager = $id\n");
+	$server->append_conf('postgresql.conf', "wal_consistency_checking = '$all'\n") if $compare // 1;
+	return;
+}
 
 # A server that has preloaded the library.  Autovacuum is off, and the worker: tests
 # say themselves when to summarize.
@@ -48,6 +73,7 @@ timezone = 'UTC'
 	$node->append_conf('postgresql.conf', "wal_keep_size = '1GB'\n")
 	  if $params{init} && $params{init}{allows_streaming};
 	$node->append_conf('postgresql.conf', $params{conf}) if $params{conf};
+	use_resource_manager($node, $resource_manager, scalar(($params{conf} // "") =~ /wal_consistency_checking/)) if $resource_manager;
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION rangefilter');
 	return $node;

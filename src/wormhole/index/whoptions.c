@@ -7,8 +7,11 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "access/reloptions.h"
+#include "access/rmgr.h"
 #include "access/xact.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -19,7 +22,48 @@ bool		wh_enable_hint = true;
 int			wh_hint_memory = 8192;	/* kB */
 int			wh_hint_after = 4;	/* lookups for each leaf */
 
+static int	wh_resource_manager = 0;
+
 static relopt_kind wh_relopt_kind;
+
+/*
+ * May the setting wormhole.resource_manager have this value?
+ */
+static bool
+check_manager(int *value, void **extra, GucSource source)
+{
+	if (*value == 0 || RmgrIdIsCustom(*value))
+		return true;
+	GUC_check_errdetail("It is 0, or the ID of a custom resource manager, from %d to %d.",
+						RM_MIN_CUSTOM_ID, RM_MAX_CUSTOM_ID);
+	return false;
+}
+
+/*
+ * Makes the setting wormhole.resource_manager, and registers the resource
+ * manager.  That is possible only where the library is preloaded: others are
+ * told that the setting has no effect.
+ */
+static void
+init_manager(void)
+{
+	bool		preloaded = process_shared_preload_libraries_in_progress;
+
+	DefineCustomIntVariable("wormhole.resource_manager",
+							"The ID of the resource manager that logs changes of wormhole indexes.",
+							"With 0 generic WAL logs them.",
+							&wh_resource_manager, 0, 0, RM_MAX_CUSTOM_ID,
+							preloaded ? PGC_POSTMASTER : PGC_SIGHUP, 0,
+							check_manager, NULL, NULL);
+	if (wh_resource_manager == 0)
+		return;
+	if (preloaded)
+		wh_register_manager(wh_resource_manager);
+	else if (!IsParallelWorker())
+		ereport(WARNING,
+				(errmsg("wormhole.resource_manager has no effect"),
+				 errdetail("The library \"rangefilter\" is not in shared_preload_libraries.")));
+}
 
 /*
  * Registers the settings.
@@ -41,6 +85,7 @@ init_settings(void)
 							"With 0 it is made at once.",
 							&wh_hint_after, 4, 0, 1000000,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	init_manager();
 }
 
 /*

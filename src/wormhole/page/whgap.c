@@ -4,9 +4,9 @@
  *	  Gaps between the slots of a leaf, so that inserts move few slots.
  *
  * An insert must log the slots that it moves.  From its place to the end of a
- * full leaf these are 1.6 kB on average.  So inserts spread gaps among the
- * slots of a leaf, and an insert moves only the slots between its place and
- * the nearest gap.
+ * full leaf these are 1.6 kB on average.  So splits and inserts spread gaps
+ * among the slots of a leaf, and an insert moves only the slots between its
+ * place and the nearest gap.
  *
  * A gap is a copy of the slot before it, with the flag WH_GAP.  So slots stay
  * in order, and a search, which returns the first of equal slots, never
@@ -23,11 +23,7 @@
 /* Gaps are spread anew if an insert has moved more slots than this. */
 #define MOST_MOVED		32
 
-/*
- * The most gaps that are spread, and the least: room for fewer entries gets
- * none.
- */
-#define MOST_GAPS		64
+/* The least gaps that are spread: room for fewer entries gets none. */
 #define LEAST_GAPS		8
 
 /*
@@ -60,6 +56,7 @@ wh_entries_before(Page page, int at)
 
 /*
  * Does a leaf have room for an entry of this size, without being rewritten?
+ * Our own records have not the slots, so their inserts make and use no gaps.
  */
 bool
 wh_leaf_has_room(Page page, int size)
@@ -69,7 +66,7 @@ wh_leaf_has_room(Page page, int size)
 
 	if (space >= (int) sizeof(WhSlot))
 		return true;
-	return space >= 0 &&
+	return space >= 0 && !wh_has_manager() &&
 		wh_entries_before(page, header->nslots) < header->nslots;
 }
 
@@ -98,19 +95,25 @@ nearest_gap(Page page, int at)
 }
 
 /*
- * Replaces the gaps of a leaf by so many new ones, spread evenly.  There must
- * be room for them.
+ * Replaces the gaps of a leaf by as many as there is room for entries of this
+ * size, spread evenly.  Returns false and changes nothing if there is little
+ * room, or no entry.
  */
-static void
-spread_gaps(Page page, int ngaps)
+bool
+wh_leaf_spread(Page page, int size)
 {
 	WhHeader	header = WhPageHeader(page);
 	WhSlot	   *slots = WhSlots(page);
 	WhSlot		entries[WH_PAGE_CONTENT / sizeof(WhSlot)];
-	int			n = 0;
+	int			n = wh_entries_before(page, header->nslots);
+	int			room = wh_page_space(page) + (header->nslots - n) * sizeof(WhSlot);
+	int			ngaps = room / (size + (int) sizeof(WhSlot));
 	int			to = 0;
 	int			end = ((PageHeader) page)->pd_lower;
 
+	if (n == 0 || ngaps < LEAST_GAPS)
+		return false;
+	n = 0;
 	for (int i = 0; i < header->nslots; i++)
 	{
 		if (!(slots[i].info & WH_GAP))
@@ -133,6 +136,7 @@ spread_gaps(Page page, int ngaps)
 	if (((PageHeader) page)->pd_lower < end)
 		memset((char *) page + ((PageHeader) page)->pd_lower, 0,
 			   end - ((PageHeader) page)->pd_lower);
+	return true;
 }
 
 /*
@@ -146,7 +150,6 @@ wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
 	WhHeader	header = WhPageHeader(page);
 	WhSlot	   *slots = WhSlots(page);
 	int			gap = nearest_gap(page, at);
-	int			n;
 
 	if (gap < at)
 	{
@@ -169,19 +172,10 @@ wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
 		*last = gap + 1;
 		wh_page_put(page, at, item);
 	}
-	if (*last - *first <= MOST_MOVED)
-		return;
-
-	/*
-	 * As many gaps as entries of this size fit, the space of the present gaps
-	 * included.
-	 */
-	n = wh_page_space(page) + sizeof(WhSlot) *
-		(header->nslots - wh_entries_before(page, header->nslots));
-	n = Min(n / (wh_item_size(item) + (int) sizeof(WhSlot)), MOST_GAPS);
-	if (n < LEAST_GAPS)
-		return;
-	spread_gaps(page, n);
-	*first = 0;
-	*last = header->nslots;
+	if (*last - *first > MOST_MOVED &&
+		wh_leaf_spread(page, wh_item_size(item)))
+	{
+		*first = 0;
+		*last = header->nslots;
+	}
 }

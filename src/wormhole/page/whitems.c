@@ -170,16 +170,18 @@ wh_items_load(WhItemSet *set, Page page)
 {
 	WhHeader	header = WhPageHeader(page);
 
-	if (header->nslots > WH_MAX_ENTRIES)
-		report_items();
 	set->prefix = (const uint8 *) page + WH_BOUNDS_OFF;
 	set->prefix_len = header->prefix_len;
 	set->n = 0;
 	set->used = 0;
+	set->added = WH_ITEMS_LOADED;
 	for (int i = 0; i < header->nslots; i++)
 	{
-		if (header->level > 0 || !(WhSlots(page)[i].info & WH_GAP))
-			load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
+		if (header->level == 0 && (WhSlots(page)[i].info & WH_GAP))
+			continue;
+		if (set->n >= (int) WH_MAX_ENTRIES)
+			report_items();
+		load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
 	}
 	check_items(set, page);
 }
@@ -192,12 +194,14 @@ wh_items_insert(WhItemSet *set, int at, const WhItem *item)
 			(set->n - at) * sizeof(WhItem));
 	set->items[at] = *item;
 	set->n++;
+	set->added = set->added == WH_ITEMS_LOADED ? at : WH_ITEMS_CHANGED;
 }
 
 void
 wh_items_remove(WhItemSet *set, int at)
 {
 	set->n--;
+	set->added = WH_ITEMS_CHANGED;
 	memmove(&set->items[at], &set->items[at + 1],
 			(set->n - at) * sizeof(WhItem));
 }
@@ -261,6 +265,7 @@ wh_items_merge(WhItemSet *set)
 	if (n == set->n)
 		return false;
 	set->n = n;
+	set->added = WH_ITEMS_CHANGED;
 	return true;
 }
 

@@ -631,7 +631,8 @@ bounds_prefix(const WhBounds *bounds)
 
 /*
  * Initializes a page with these bounds, without entries and links.  Its only
- * flags are those of its bounds.
+ * flags are those of its bounds.  Its LSN stays: it tells whether the next
+ * record needs a full image.
  */
 void
 wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
@@ -639,8 +640,10 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 	WhHeader	header = WhPageHeader(page);
 	uint8	   *at = (uint8 *) page + WH_BOUNDS_OFF;
 	int			prefix = bounds_prefix(bounds);
+	XLogRecPtr	lsn = PageGetLSN(page);
 
 	PageInit(page, BLCKSZ, 0);
+	PageSetLSN(page, lsn);
 	header->identity = identity;
 	header->prev = InvalidBlockNumber;
 	header->next = InvalidBlockNumber;
@@ -702,8 +705,8 @@ wh_page_space(Page page)
 /*
  * Writes the part of an item that is outside of its slot.
  */
-static void
-put_entry(uint8 *to, const WhItem *item)
+void
+wh_put_entry(uint8 *to, const WhItem *item)
 {
 	if (item->len > WH_HEAD)
 	{
@@ -768,5 +771,5 @@ wh_page_put(Page page, int at, const WhItem *item)
 	slot->head = rest_head(item->rest, item->len);
 	slot->off = header->pd_upper;
 	slot->info = item->len | item->flags;
-	put_entry((uint8 *) page + slot->off, item);
+	wh_put_entry((uint8 *) page + slot->off, item);
 }

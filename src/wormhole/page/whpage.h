@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "access/generic_xlog.h"
+#include "storage/buf.h"
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
@@ -191,7 +192,12 @@ typedef struct WhItemSet
 	char	   *space;			/* keys put together from heads and tails, and
 								 * merged TIDs */
 	int			used;
+	int			added;			/* the one item that the loaded page has not,
+								 * or: */
 } WhItemSet;
+
+#define WH_ITEMS_LOADED		(-1)	/* there is none */
+#define WH_ITEMS_CHANGED	(-2)	/* the set differs in other ways */
 
 /*
  * Can a table have a row there?  The last block's number means another thing to core:
@@ -239,6 +245,7 @@ extern int	wh_item_size(const WhItem *item);
 extern int	wh_page_space(Page page);
 extern void wh_page_insert(Page page, int at, const WhItem *item);
 extern void wh_page_put(Page page, int at, const WhItem *item);
+extern void wh_put_entry(uint8 *to, const WhItem *item);
 
 /* Bytes that the two bounds of a page need, prefixes included. */
 #define WH_BOUNDS_SPACE		(2 * BLCKSZ)
@@ -247,6 +254,7 @@ extern void wh_page_put(Page page, int at, const WhItem *item);
 extern int	wh_entry_before(Page page, int at);
 extern int	wh_entries_before(Page page, int at);
 extern bool wh_leaf_has_room(Page page, int size);
+extern bool wh_leaf_spread(Page page, int size);
 extern void wh_leaf_insert(Page page, int at, const WhItem *item,
 						   int *first, int *last);
 
@@ -266,9 +274,35 @@ extern void wh_items_store(const WhItemSet *set, int from, int to, Page page,
 extern void wh_items_rewrite(const WhItemSet *set, Page page,
 							 const WhBounds *bounds);
 
+/* The pages of a split; child and other may be InvalidBuffer. */
+typedef struct WhSplitBuffers
+{
+	Buffer		child;			/* left half of the split one level below that
+								 * this one completes */
+	Buffer		left;
+	Buffer		right;
+	Buffer		other;			/* to the right of both */
+} WhSplitBuffers;
+
+/* What is removed from a leaf: its entries that change. */
+typedef struct WhRemoval
+{
+	int			size;
+	char		changes[BLCKSZ];
+} WhRemoval;
+
 /* whwal.c */
-extern void wh_log_insert(Relation index, Buffer buffer, int at,
+extern void wh_register_manager(int id);
+extern bool wh_has_manager(void);
+extern void wh_log_insert(Relation index, Buffer child, Buffer buffer, int at,
 						  const WhItem *item);
+extern void wh_log_split(Relation index, const WhItemSet *set, int cut,
+						 const WhKey *anchor, const WhSplitBuffers *pages,
+						 Page left, Page right);
+extern void wh_note_removal(WhRemoval *removal, int at,
+							const ItemPointerData *tids, int ntids);
+extern void wh_log_removal(Relation index, Buffer buffer, const WhItemSet *set,
+						   const WhBounds *bounds, const WhRemoval *removal);
 extern Page wh_register(GenericXLogState *state, Buffer buffer);
 
 #endif							/* RANGEFILTER_WHPAGE_H */

@@ -195,47 +195,93 @@ choose_cut(Split *split, int fillfactor)
 }
 
 /*
- * Writes the halves.  other is the page to the right of both.  child is the
- * left half of the split one level below that this one completes.  Either may
- * be InvalidBuffer.  All are locked exclusively, and stay locked.
+ * Puts gaps into a half of a leaf that is likely to get keys in any order, so
+ * that the first insert need not.
  */
 static void
-write_split(Relation index, Split *split, Buffer left, Buffer right,
-			Buffer other, Buffer child)
+spread_half(const Split *split, Page page)
 {
-	GenericXLogState *state = GenericXLogStart(index);
-	WhHeader	old = WhPageHeader(BufferGetPage(left));
-	WhHeader	header;
-	Page		page;
+	int			n = WhPageHeader(page)->nslots;
+	int			used = BLCKSZ - ((PageHeader) page)->pd_upper;
+
+	if (split->leaf && !split->ascending && n > 0 && !wh_has_manager())
+		(void) wh_leaf_spread(page, used / n);
+}
+
+/*
+ * Fills in the left half.  old is the page as it was, right the block of the
+ * right half.
+ */
+static void
+fill_left(const Split *split, Page page, WhHeader old, BlockNumber right)
+{
+	wh_items_store(split->set, 0, split->cut, page, &split->left);
+	WhPageHeader(page)->prev = old->prev;
+	WhPageHeader(page)->next = right;
+	WhPageHeader(page)->flags |= WH_INCOMPLETE_SPLIT;
+	spread_half(split, page);
+}
+
+/*
+ * Fills in the right half.  left is the block of the left half.
+ */
+static void
+fill_right(const Split *split, Page page, WhHeader old, BlockNumber left)
+{
+	WhPageHeader(page)->identity = old->identity;
+	WhPageHeader(page)->level = old->level;
+	wh_items_store(split->set, split->cut, split->set->n, page, &split->right);
+	WhPageHeader(page)->prev = left;
+	WhPageHeader(page)->next = old->next;
+	spread_half(split, page);
+}
+
+/*
+ * Writes the halves by a record of our own resource manager.
+ */
+static void
+write_record(Relation index, const Split *split, const WhSplitBuffers *pages)
+{
+	WhHeader	old = WhPageHeader(BufferGetPage(pages->left));
+	PGAlignedBlock left;
+	PGAlignedBlock right;
+
+	memcpy(left.data, old, BLCKSZ);
+	memset(right.data, 0, BLCKSZ);
+	fill_left(split, left.data, old, BufferGetBlockNumber(pages->right));
+	fill_right(split, right.data, old, BufferGetBlockNumber(pages->left));
+	wh_log_split(index, split->set, split->cut, &split->left.high, pages,
+				 left.data, right.data);
+}
+
+/*
+ * Writes the halves.  All pages are locked exclusively, and stay locked.
+ */
+static void
+write_split(Relation index, const Split *split, const WhSplitBuffers *pages)
+{
+	WhHeader	old = WhPageHeader(BufferGetPage(pages->left));
+	GenericXLogState *state;
+
+	if (wh_has_manager())
+	{
+		write_record(index, split, pages);
+		return;
+	}
 
 	/* Redo locks the pages in the order of the record: from the leaves up. */
-	if (BufferIsValid(child))
-	{
-		page = wh_register(state, child);
-		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
-	}
-
-	page = wh_register(state, left);
-	wh_items_store(split->set, 0, split->cut, page, &split->left);
-	header = WhPageHeader(page);
-	header->prev = old->prev;
-	header->next = BufferGetBlockNumber(right);
-	header->flags |= WH_INCOMPLETE_SPLIT;
-
-	page = GenericXLogRegisterBuffer(state, right, GENERIC_XLOG_FULL_IMAGE);
-	header = WhPageHeader(page);
-	header->identity = old->identity;
-	header->level = old->level;
-	wh_items_store(split->set, split->cut, split->set->n, page,
-				   &split->right);
-	header->prev = BufferGetBlockNumber(left);
-	header->next = old->next;
-
-	if (BufferIsValid(other))
-	{
-		page = wh_register(state, other);
-		WhPageHeader(page)->prev = BufferGetBlockNumber(right);
-	}
+	state = GenericXLogStart(index);
+	if (BufferIsValid(pages->child))
+		WhPageHeader(wh_register(state, pages->child))->flags &=
+			~WH_INCOMPLETE_SPLIT;
+	fill_left(split, wh_register(state, pages->left), old,
+			  BufferGetBlockNumber(pages->right));
+	fill_right(split, GenericXLogRegisterBuffer(state, pages->right,
+												GENERIC_XLOG_FULL_IMAGE),
+			   old, BufferGetBlockNumber(pages->left));
+	if (BufferIsValid(pages->other))
+		WhPageHeader(wh_register(state, pages->other))->prev =
+			BufferGetBlockNumber(pages->right);
 	GenericXLogFinish(state);
 }
 
@@ -253,7 +299,7 @@ is_waiting(Buffer buffer)
 
 /*
  * Splits a page into two.  The set was loaded from it, and has one more item.
- * The page is locked exclusively, and is released.  child (see write_split())
+ * The page is locked exclusively, and is released.  child (see WhSplitBuffers)
  * stays locked.
  */
 void
@@ -261,27 +307,26 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 {
 	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
 	Split		split = {.set = set};
-	Buffer		right;
-	Buffer		other = InvalidBuffer;
+	WhSplitBuffers pages = {.child = child,.left = buffer,.other = InvalidBuffer};
 
 	split.leaf = header->level == 0;
 	split.bounds_space = palloc(WH_BOUNDS_SPACE);
 	split.key_space = palloc(2 * KEY_SPACE);
 	wh_page_bounds(BufferGetPage(buffer), &split.whole, split.bounds_space);
 
-	right = wh_new_buffer(index);
+	pages.right = wh_new_buffer(index);
 	if (header->next != InvalidBlockNumber)
-		other = wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE);
+		pages.other = wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE);
 	split.ascending = split.whole.rightmost ||
-		(BufferIsValid(other) && is_waiting(other));
+		(BufferIsValid(pages.other) && is_waiting(pages.other));
 	if (!(split.leaf && split.whole.rightmost && cut_behind_all(&split)))
 		choose_cut(&split, split.leaf ?
 				   wh_index_options(index)->fillfactor :
 				   WH_DIRECTORY_FILLFACTOR);
-	write_split(index, &split, buffer, right, other, child);
-	if (BufferIsValid(other))
-		UnlockReleaseBuffer(other);
+	write_split(index, &split, &pages);
+	if (BufferIsValid(pages.other))
+		UnlockReleaseBuffer(pages.other);
 	pfree(split.bounds_space);
 	pfree(split.key_space);
-	wh_add_anchor(index, buffer, right);
+	wh_add_anchor(index, buffer, pages.right);
 }

@@ -218,12 +218,7 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 	anchor->len = key->len - WhPageHeader(page)->prefix_len;
 	if (wh_page_space(page) >= wh_item_size(anchor) + (int) sizeof(WhSlot))
 	{
-		GenericXLogState *state = GenericXLogStart(index);
-
-		page = wh_register(state, child);
-		WhPageHeader(page)->flags &= ~WH_INCOMPLETE_SPLIT;
-		wh_page_insert(wh_register(state, buffer), at, anchor);
-		GenericXLogFinish(state);
+		wh_log_insert(index, child, buffer, at, anchor);
 		UnlockReleaseBuffer(buffer);
 		return;
 	}

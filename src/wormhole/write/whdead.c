@@ -104,7 +104,7 @@ bool
 wh_remove_dead(Relation index, Relation heap, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	GenericXLogState *state;
+	WhRemoval	removal;
 	WhBounds	bounds;
 	WhItemSet	set;
 	uint8	   *space;
@@ -112,6 +112,7 @@ wh_remove_dead(Relation index, Relation heap, Buffer buffer)
 
 	if (!has_dead(page))
 		return false;
+	removal.size = 0;
 	space = palloc(WH_BOUNDS_SPACE);
 	wh_page_bounds(page, &bounds, space);
 	wh_items_begin(&set);
@@ -121,14 +122,13 @@ wh_remove_dead(Relation index, Relation heap, Buffer buffer)
 								  &set));
 	for (int i = 0; i < set.n; i++)
 	{
-		if (!(set.items[i].flags & WH_DEAD))
+		if (set.items[i].flags & WH_DEAD)
+			wh_note_removal(&removal, i, NULL, 0);
+		else
 			set.items[n++] = set.items[i];
 	}
 	set.n = n;
-	state = GenericXLogStart(index);
-	page = wh_register(state, buffer);
-	wh_items_rewrite(&set, page, &bounds);
-	GenericXLogFinish(state);
+	wh_log_removal(index, buffer, &set, &bounds, &removal);
 	wh_items_end(&set);
 	pfree(space);
 	return true;

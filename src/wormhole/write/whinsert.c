@@ -355,7 +355,7 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		insert_and_rewrite(index, buffer, at, place, &item);
 		return;
 	}
-	wh_log_insert(index, buffer, at, &item);
+	wh_log_insert(index, InvalidBuffer, buffer, at, &item);
 	UnlockReleaseBuffer(buffer);
 }
 

@@ -17,7 +17,6 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/generic_xlog.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
 #include "storage/indexfsm.h"
@@ -36,6 +35,7 @@ typedef struct WhVacuum
 	WhItemSet	set;
 	ItemPointerData *kept;		/* remaining TIDs of lists that lost some */
 	int			nkept;
+	WhRemoval	removal;		/* from the present leaf */
 	uint8	   *space;			/* for bounds */
 	BlockNumber nblocks;		/* when VACUUM began */
 	uint8	   *seen;			/* a bit for each block that stays a leaf */
@@ -86,12 +86,17 @@ remove_dead_items(WhVacuum *vacuum)
 	int			n = 0;
 
 	vacuum->nkept = 0;
+	vacuum->removal.size = 0;
 	for (int i = 0; i < set->n; i++)
 	{
 		int			before = set->items[i].ntids;
 		int			left = remove_dead_tids(vacuum, &set->items[i]);
 
-		changed |= left < before;
+		if (left < before)
+		{
+			changed = true;
+			wh_note_removal(&vacuum->removal, i, set->items[i].tids, left);
+		}
 		vacuum->stats->num_index_tuples += left;
 		if (left > 0)
 			set->items[n++] = set->items[i];
@@ -107,16 +112,14 @@ static void
 clean_leaf(WhVacuum *vacuum, Buffer buffer)
 {
 	Page		page = BufferGetPage(buffer);
-	GenericXLogState *state;
 	WhBounds	bounds;
 
 	wh_items_load(&vacuum->set, page);
 	if (!remove_dead_items(vacuum))
 		return;
 	wh_page_bounds(page, &bounds, vacuum->space);
-	state = GenericXLogStart(vacuum->info->index);
-	wh_items_rewrite(&vacuum->set, wh_register(state, buffer), &bounds);
-	GenericXLogFinish(state);
+	wh_log_removal(vacuum->info->index, buffer, &vacuum->set, &bounds,
+				   &vacuum->removal);
 }
 
 /*

@@ -1,0 +1,209 @@
+# The setting wormhole.resource_manager: what it saves, which values it may have, how it
+# is switched on and off, and what recovery says where it is missing or the page is not
+# that of the record.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $seed = seed();
+my $node = new_server(
+	'manager',
+	init => { allows_streaming => 1 },
+	conf => "wormhole.resource_manager = 128\nwal_consistency_checking = 'all, wormhole'\n");
+my $name = 'wormhole.resource_manager';
+
+sub set_conf
+{
+	my ($server, $conf) = @_;
+
+	$server->append_conf('postgresql.conf', $conf);
+	return;
+}
+
+# Does the server not start, for this reason?
+sub does_not_start
+{
+	my ($server, $why, $text) = @_;
+	my $from = -s $server->logfile;
+
+	ok(!$server->start(fail_ok => 1), "$text: does not start");
+	like(substr(slurp_file($server->logfile), $from), $why, '... and says why');
+	return;
+}
+
+# Does the standby end for this reason when it replays what comes?
+sub does_not_follow
+{
+	my ($server, $why, $text) = @_;
+	my $from = -s $server->logfile // 0;
+
+	$server->start(fail_ok => 1);
+	for (1 .. 600)
+	{
+		last if substr(slurp_file($server->logfile), $from) =~ $why && !-e $server->data_dir . '/postmaster.pid';
+		usleep(100_000);
+	}
+	like(substr(slurp_file($server->logfile), $from), $why, "$text: says why it ends");
+	$server->_update_pid(0);
+	return;
+}
+
+# WAL of random rows with an index by this method.
+sub bytes
+{
+	my ($method) = @_;
+
+	return $node->safe_psql('postgres', qq{
+		SET wal_consistency_checking = '';
+		CREATE TABLE b_$method (k int8);
+		CREATE INDEX ON b_$method USING $method (k);
+		SELECT pg_current_wal_insert_lsn() AS lsn \\gset
+		INSERT INTO b_$method SELECT hashint8extended(i, $seed) FROM generate_series(1, 50000) i;
+		SELECT (pg_current_wal_insert_lsn() - :'lsn') / 50000});
+}
+my ($wormhole, $btree) = (bytes('wormhole'), bytes('btree'));
+
+# Here where all leaves come from splits; more than half of it is the table's.
+cmp_ok($wormhole, '<', 1.05 * $btree, 'WAL of a random row is not more than with a btree');
+
+# Entries, lists of TIDs, payloads, long keys.
+my $rows = 'g, g % 5, repeat(md5((g % 70)::text), 20) || g, g / 3.0 FROM generate_series';
+
+$node->safe_psql('postgres', qq{
+CREATE TABLE w (k int, d int, s text COLLATE "C", f numeric);
+CREATE UNIQUE INDEX w_k ON w USING wormhole (k);
+CREATE INDEX w_d ON w USING wormhole (d);
+CREATE INDEX w_s ON w USING wormhole (s);
+CREATE INDEX w_f ON w USING wormhole (f) INCLUDE (k);
+INSERT INTO w SELECT $rows(1, 3000) g ORDER BY md5(g::text)});
+
+# A standby needs the same.
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('manager_standby');
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$node->safe_psql('postgres', "INSERT INTO w SELECT $rows(3001, 5000) g ORDER BY md5(g::text)");
+use_resource_manager($standby, 0);
+does_not_follow($standby, qr/resource manager with ID 128 not registered/, 'standby without');
+use_resource_manager($standby, 129);
+does_not_follow($standby, qr/resource manager with ID 128 not registered/, 'standby with another');
+use_resource_manager($standby, 128);
+$standby->start;
+
+# Entries marked dead by scans, then records of our own, and later generic ones.
+my $mark = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off;
+	SELECT count(s) FROM w WHERE k > 0; SELECT count(s) FROM w WHERE d >= 0; SELECT count(k) FROM w WHERE s > \'\'; SELECT count(s) FROM w WHERE f > 0;';
+
+# Both servers have the same rows in whole indexes.
+sub compare
+{
+	my ($text) = @_;
+	my $ask = 'SET enable_seqscan = off; SET enable_sort = off; SELECT count(*), md5(string_agg(k::text, \',\')) FROM (SELECT k FROM w ORDER BY k) x';
+
+	$node->wait_for_catchup($standby);
+	indexes_whole($node, 'w', $text);
+	indexes_whole($standby, 'w', "$text, standby");
+	is($standby->safe_psql('postgres', $ask), $node->safe_psql('postgres', $ask), '... have the same rows');
+	return;
+}
+
+sub change
+{
+	my ($from) = @_;
+	my ($half, $end) = ($from + 500, $from + 1500);
+
+	$node->safe_psql('postgres', "DELETE FROM w WHERE k % 7 = $from % 7");
+	$node->safe_psql('postgres', $mark);
+	$node->safe_psql('postgres', "INSERT INTO w SELECT $rows($from, $half) g ORDER BY md5(g::text)");
+	$node->safe_psql('postgres', 'VACUUM w') if pick(0, 1);
+	$node->safe_psql('postgres', "INSERT INTO w SELECT $rows($half + 1, $end) g ORDER BY md5(g::text)");
+	return;
+}
+
+change(10001);
+compare("seed $seed, with");
+
+# Without it recovery is impossible; with it nothing is lost.
+$node->stop('immediate');
+use_resource_manager($node, 0);
+set_conf($node, "shared_preload_libraries = ''\n");
+does_not_start($node, qr/resource manager with ID 128 not registered/, 'without the library');
+set_conf($node, "shared_preload_libraries = 'rangefilter'\n");
+does_not_start($node, qr/resource manager with ID 128 not registered/, 'without the setting');
+use_resource_manager($node, 128);
+$node->start;
+compare("seed $seed, recovered");
+
+# After a clean shutdown any setting will do.
+foreach my $round (1 .. 4)
+{
+	my $value = $round % 2 ? 0 : 128;
+
+	change(20000 + 2000 * $round);
+	$node->stop('fast');
+	use_resource_manager($node, $value);
+	$node->start;
+	is($node->safe_psql('postgres', "SHOW $name"), $value, "seed $seed, round $round: $value");
+	change(30000 + 2000 * $round);
+	compare('... after changes');
+}
+
+# Values that it cannot have count as none, as core has it.
+$node->append_conf('postgresql.conf', "wal_consistency_checking = ''\n");
+foreach my $value (1, 127, 256)
+{
+	my $from = -s $node->logfile;
+
+	$node->stop('fast');
+	set_conf($node, "$name = $value\n");
+	$node->start;
+	is($node->safe_psql('postgres', "SHOW $name"), 0, "$value is none");
+	like(substr(slurp_file($node->logfile), $from), qr/WARNING: .*"wormhole\.resource_manager"/, '... and the log says so');
+}
+
+# Without preloading it has no effect, and says so.
+$node->stop('fast');
+set_conf($node, "$name = 128\nshared_preload_libraries = ''\n");
+$node->start;
+my ($stdout, $stderr);
+$node->psql('postgres', q{LOAD 'rangefilter'; INSERT INTO w VALUES (-1, 1, 'x', 1); SELECT count(*) FROM w WHERE k = -1},
+	stdout => \$stdout, stderr => \$stderr);
+like($stderr, qr/WARNING:  wormhole.resource_manager has no effect/, 'a warning without preloading');
+is($stdout, 1, '... and nothing worse');
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', 'SELECT count(*) FROM w WHERE k = -1'), 1, '... nor a record');
+$standby->stop;
+$node->stop;
+
+# A page that is not that of the record ends recovery.
+$node = new_server('misfit', without_checksums => 1, conf => "$name = 128\nfull_page_writes = off\n");
+$node->safe_psql('postgres', 'CREATE TABLE m (k int); CREATE INDEX m_k ON m USING wormhole (k); INSERT INTO m SELECT generate_series(1, 100); CHECKPOINT');
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('m_k')});
+my $deleted = pack('v', 0x000A);
+my $before;
+
+$node->safe_psql('postgres', 'INSERT INTO m VALUES (1000)');
+$node->stop('immediate');
+open(my $handle, '+<', $file) or die $!;
+binmode $handle;
+seek($handle, 8192 + 58, 0);
+read($handle, $before, 2);
+seek($handle, 8192 + 58, 0);
+print $handle $deleted;
+close $handle;
+does_not_start($node, qr/PANIC:  wormhole: WAL record at .* does not fit its page/, 'a deleted page');
+open($handle, '+<', $file) or die $!;
+binmode $handle;
+seek($handle, 8192 + 58, 0);
+print $handle $before;
+close $handle;
+$node->start;
+is($node->safe_psql('postgres', q{SELECT wormhole_check('m_k', true)}), 101, '... and recovery goes on when it is repaired');
+$node->stop;
+done_testing();
