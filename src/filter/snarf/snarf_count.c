@@ -249,7 +249,7 @@ snarf_root_pages(const uint8_t *root, uint32_t root_len, uint64_t min,
 
 /*
  * Can a block be read, and does it have as many keys as it says?  Of Elias-Fano's high
- * bits there must be a one for each key.
+ * bits there must be a one for each key.  In a bitmap several keys may share a position.
  */
 static bool
 check_block(const SnarfBlockView *block)
@@ -260,7 +260,11 @@ check_block(const SnarfBlockView *block)
 	if (block->code == SNARF_CODE_RUN || block->ncoded == 0)
 		return true;
 	if (block->code == SNARF_CODE_BITMAP)
-		return count_ones(block->data, (uint64_t) size * 8) == block->ncoded;
+	{
+		uint64_t	ones = count_ones(block->data, (uint64_t) size * 8);
+
+		return ones > 0 && ones <= block->ncoded;
+	}
 	low_bytes = snarf_low_bytes(block->ncoded, block->code);
 	return low_bytes <= size &&
 		count_ones(block->data + low_bytes,
