@@ -244,7 +244,7 @@ sub detached
 	my ($self, $table) = @_;
 	my %now = map { $_ => 1 } $self->partitions($table, $self->{helper});
 
-	return grep { !$now{$_} } $self->partitions($table, $self->{on});
+	return %now && grep { !$now{$_} } $self->partitions($table, $self->{on});
 }
 
 sub differences

@@ -42,7 +42,8 @@ check_manager(int *value, void **extra, GucSource source)
 /*
  * Makes the setting wormhole.resource_manager, and registers the resource
  * manager.  That is possible only where the library is preloaded: others are
- * told that the setting has no effect.
+ * told that the setting has no effect.  (They could not make a setting of
+ * PGC_POSTMASTER, either.)
  */
 static void
 init_manager(void)

@@ -56,7 +56,8 @@ wh_entries_before(Page page, int at)
 
 /*
  * Does a leaf have room for an entry of this size, without being rewritten?
- * Our own records have not the slots, so their inserts make and use no gaps.
+ * Our own records do not have the slots, so their inserts neither make nor use
+ * gaps.
  */
 bool
 wh_leaf_has_room(Page page, int size)

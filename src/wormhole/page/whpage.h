@@ -192,8 +192,8 @@ typedef struct WhItemSet
 	char	   *space;			/* keys put together from heads and tails, and
 								 * merged TIDs */
 	int			used;
-	int			added;			/* the one item that the loaded page has not,
-								 * or: */
+	int			added;			/* the place of the only item that was not
+								 * loaded from the page, or: */
 } WhItemSet;
 
 #define WH_ITEMS_LOADED		(-1)	/* there is none */

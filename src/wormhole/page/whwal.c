@@ -305,8 +305,8 @@ wh_log_insert(Relation index, Buffer child, Buffer buffer, int at,
 
 /*
  * Puts the new content of a page into its buffer, which is locked exclusively.
- * To be called in a critical section.  WH_KILLED stays, as the record has not
- * the marks.
+ * To be called in a critical section.  WH_KILLED stays, because the record does
+ * not have the marks.
  */
 static void
 replace_page(Buffer buffer, Page content)

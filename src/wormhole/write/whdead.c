@@ -123,7 +123,7 @@ wh_remove_dead(Relation index, Relation heap, Buffer buffer)
 	for (int i = 0; i < set.n; i++)
 	{
 		if (set.items[i].flags & WH_DEAD)
-			wh_note_removal(&removal, i, NULL, 0);
+			wh_note_removal(&removal, i, set.items[i].tids, 0);
 		else
 			set.items[n++] = set.items[i];
 	}

@@ -16,6 +16,7 @@
 #include "access/generic_xlog.h"
 #include "access/tableam.h"
 #include "access/transam.h"
+#include "access/xact.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
@@ -423,7 +424,10 @@ recheck_unique(UniqueCheck *check)
  * Raises an error if the table has got another file in this transaction, by ALTER
  * TABLE SET TABLESPACE, and the index has not got one with it or later.  A rollback
  * would bring the table's old file back, but leave the entry in the index, and
- * another row may come to its TID.  rd_new...Subid is 0 if core has forgotten it.
+ * another row may come to its TID.
+ *
+ * Core forgets in which subtransaction a file was new once a later change of it has
+ * been rolled back.  It may have been the present one at the latest.
  */
 static void
 forbid_moved_table(Relation index, Relation heap)
@@ -431,8 +435,11 @@ forbid_moved_table(Relation index, Relation heap)
 	SubTransactionId moved = RF_NEW_FILE_SUBID(heap);
 	SubTransactionId made = Max(RF_NEW_FILE_SUBID(index), index->rd_createSubid);
 
-	if (likely(RF_FIRST_FILE_SUBID(heap) == InvalidSubTransactionId) ||
-		(moved != InvalidSubTransactionId && made >= moved))
+	if (likely(RF_FIRST_FILE_SUBID(heap) == InvalidSubTransactionId))
+		return;
+	if (moved == InvalidSubTransactionId)
+		moved = GetCurrentSubTransactionId();
+	if (made >= moved)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
