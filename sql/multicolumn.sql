@@ -94,6 +94,9 @@ SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR (kind = 'k1' AND flag
 SELECT skips($$kind = 'k1' AND (flag OR NOT flag) AND (v = 2004 OR v = 3001)$$);
 SELECT skips($$tenant = 1 AND kind = 'k1' AND flag AND (at = '2020-01-01 01:00' OR v = 2004)$$);
 SELECT skips($$tenant = 1 AND ((at = '2020-01-01 01:00' AND v = 0) OR (at = '2020-01-01 11:00' AND v = 1000))$$);
+-- one arm is about a column twice, the other not at all
+SELECT skips($$(tenant < 0 AND (tenant = -1 OR tenant = -2)) OR (kind = 'k1' AND flag AND v = 2004)$$);
+SELECT skips($$(kind = 'k1' AND flag AND v = 2004) OR (tenant < 9 AND (tenant = 7 OR tenant = 8))$$);
 
 -- more values than are worth listing, in one column or by combination
 SELECT skips(format($$tenant IN (%s) AND at = '2020-01-01 01:00'$$, string_agg((2 * g)::text, ', '))) LIKE 'rows 0, skipped 1 of 6%'

@@ -118,25 +118,45 @@ merge_probes(RfCondKind kind, const RfCond *first, List **conds)
 }
 
 /*
- * The conditions under AND or OR; NULL for none.  The list is used up.
+ * Conditions, with those of the given kind replaced by their arguments, which
+ * are never of that kind.
+ */
+static List *
+flat_list(RfCondKind kind, const List *conds)
+{
+	List	   *flat = NIL;
+	ListCell   *cell;
+
+	foreach(cell, conds)
+	{
+		RfCond	   *cond = lfirst(cell);
+
+		flat = cond->kind == kind ? list_concat(flat, cond->args) :
+			lappend(flat, cond);
+	}
+	return flat;
+}
+
+/*
+ * The conditions under AND or OR; NULL for none.  No two arguments of the
+ * result are probes for keys of the same kind.
  */
 static RfCond *
-combine(RfCondKind kind, List *conds)
+combine(RfCondKind kind, const List *conds)
 {
+	List	   *rest = flat_list(kind, conds);
 	List	   *args = NIL;
 
-	while (conds != NIL)
+	while (rest != NIL)
 	{
-		RfCond	   *first = linitial(conds);
+		RfCond	   *first = linitial(rest);
 
-		if (first->kind == kind)
-			conds = list_concat(list_delete_first(conds), first->args);
-		else if (first->kind == RF_COND_PROBE)
-			args = lappend(args, merge_probes(kind, first, &conds));
+		if (first->kind == RF_COND_PROBE)
+			args = lappend(args, merge_probes(kind, first, &rest));
 		else
 		{
 			args = lappend(args, first);
-			conds = list_delete_first(conds);
+			rest = list_delete_first(rest);
 		}
 	}
 	if (list_length(args) <= 1)
@@ -291,6 +311,23 @@ match_and(RfMatchContext *context, List *args)
 }
 
 /*
+ * The probe among the conjuncts of a condition that asks for keys of the same
+ * kind as the given one does; NULL if there is none.
+ */
+static RfCond *
+find_same_keys(RfCond *cond, const RfCond *probe)
+{
+	ListCell   *cell;
+
+	foreach(cell, conjuncts(cond))
+	{
+		if (same_keys(lfirst(cell), probe))
+			return lfirst(cell);
+	}
+	return NULL;
+}
+
+/*
  * Conditions on columns that all arms of an OR are about.  With an index on
  * (a, b), "b = 1 OR b = 2" is of use together with another clause on a,
  * although none of its arms is of use alone.
@@ -311,13 +348,10 @@ common_columns(List *arms)
 			continue;
 		foreach(arm, arms)
 		{
-			ListCell   *part;
+			RfCond	   *same = find_same_keys(lfirst(arm), probe);
 
-			foreach(part, conjuncts(lfirst(arm)))
-			{
-				if (same_keys(lfirst(part), probe))
-					probes = lappend(probes, lfirst(part));
-			}
+			if (same != NULL)
+				probes = lappend(probes, same);
 		}
 		if (list_length(probes) == list_length(arms))
 			result = lappend(result, combine(RF_COND_OR, probes));
