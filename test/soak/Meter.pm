@@ -1,7 +1,7 @@
 # Meter.pm: memory of the servers' processes and sizes of files over time.
 #
 # Memory is what a process has for itself (PSS of anonymous pages), so shared
-# buffers do not count.
+# buffers do not count.  A session that grows has its memory contexts written into the server's log.
 
 package Meter;
 
@@ -28,6 +28,29 @@ sub memory
 	return Server::slurp("/proc/$pid/smaps_rollup") =~ /^Pss_Anon:\s+(\d+)/m ? $1 : 0;
 }
 
+# What a session has its memory for, in the server's log: when it first has this many kB, and
+# whenever it has half as much again.
+my $REPORTED_MEMORY = 100_000;
+
+sub report_contexts
+{
+	my ($self, $server, $pid, $kb) = @_;
+
+	return if $kb < ($self->{next_report}{$pid} // $REPORTED_MEMORY);
+	$self->{next_report}{$pid} = $kb * 1.5;
+	ask($server, "SELECT pg_log_backend_memory_contexts($pid)");
+}
+
+# The answer of a session of its own, or nothing.
+sub ask
+{
+	my ($server, $query) = @_;
+	my $answer = `PGCONNECT_TIMEOUT=5 psql -h '$server->{socket}' -U postgres -X -A -t -q -F, -d soak -c "$query" 2>/dev/null`;
+
+	chomp $answer;
+	return $answer;
+}
+
 sub sample
 {
 	my ($self, $server) = @_;
@@ -42,6 +65,7 @@ sub sample
 		if ($title !~ /^postgres: postgres /) { $kb{other} += $kb; next; }
 		$kb{clients}++;
 		$kb{client} += $kb;
+		$self->report_contexts($server, $pid, $kb);
 		next if $kb <= $kb{largest};
 		$kb{largest} = $kb;
 		next if $kb <= $self->{worst};
@@ -49,9 +73,7 @@ sub sample
 		$self->{what} = $title =~ s/\0.*//sr;
 	}
 	my ($files) = `du -sm '$server->{data}/base' '$server->{data}/pg_tblspc' 2>/dev/null | awk '{ n += \$1 } END { print n }'` =~ /(\d+)/;
-	my $shared = `PGCONNECT_TIMEOUT=5 psql -h '$server->{socket}' -U postgres -X -A -t -q -F, -d soak -c "
-		SELECT indexes, bytes / 1024 FROM rangefilter_shared_cache()" 2>/dev/null`;
-	chomp $shared;
+	my $shared = ask($server, 'SELECT indexes, bytes / 1024 FROM rangefilter_shared_cache()');
 	printf { $self->{out} } "%.0f,%s,%d,%d,%d,%d,%d,%s\n", time - $self->{started}, $server->{name},
 	  @kb{qw(clients client largest other)}, $files // 0, $shared =~ /^[\d,]+$/ ? $shared : ',';
 }

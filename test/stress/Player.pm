@@ -71,6 +71,14 @@ sub plan_settings
 	return %settings;
 }
 
+# What a process waits for.
+sub state_of_process
+{
+	my ($pid) = @_;
+
+	return join '', map { my $file = "/proc/$pid/$_"; my $text = `cat $file 2>/dev/null`; "$_: " . $text =~ s/\n?$/\n/r } qw(cmdline wchan status syscall);
+}
+
 # Waits for an answer.  Returns the SQLSTATE of its first error, or undef, and
 # its lines.
 sub receive
@@ -78,7 +86,7 @@ sub receive
 	my ($self, $session) = @_;
 	my @lines;
 
-	local $SIG{ALRM} = sub { die "a statement has been running for $PATIENCE s:\n$session->{last}\n"; };
+	local $SIG{ALRM} = sub { die "a statement has been running for $PATIENCE s:\n$session->{last}\n" . state_of_process($session->{pid}); };
 	alarm $PATIENCE;
 	@lines = $session->receive;
 	alarm 0;
