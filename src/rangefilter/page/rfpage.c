@@ -87,11 +87,12 @@ rf_prefetch_meta(const RfRelFile *locator)
 }
 
 /*
- * Looks for a block in shared buffers, then in its file.  InvalidBuffer if that is too
- * short, or where the file is only read ahead.
+ * Pins a block of an index that is locked but not open.  Looks for it in shared
+ * buffers, then in its file.  InvalidBuffer if that is too short, or where the file is
+ * only read ahead.
  */
-static Buffer
-rf_look_up(const RfFile *file, BlockNumber block)
+Buffer
+rf_read_by_locator(const RfFile *file, BlockNumber block)
 {
 	SMgrRelation smgr = RF_SMGR_OPEN(file->locator);
 	PrefetchBufferResult found;
@@ -110,25 +111,6 @@ rf_look_up(const RfFile *file, BlockNumber block)
 		return InvalidBuffer;
 	return ReadBufferWithoutRelcache(file->locator, MAIN_FORKNUM, block,
 									 RBM_NORMAL, NULL, true);
-}
-
-/*
- * Pins a block of an index that is locked but not open.  InvalidBuffer if the
- * file is too short.  If the block is in shared buffers, the file is not opened.  If
- * some backend has noted in which buffer it is, no table of buffers is searched.
- */
-Buffer
-rf_read_by_locator(const RfFile *file, BlockNumber block)
-{
-	Buffer		buffer = rf_recall_buffer(&file->locator, block);
-
-	if (BufferIsValid(buffer) &&
-		ReadRecentBuffer(file->locator, MAIN_FORKNUM, block, buffer))
-		return buffer;
-	buffer = rf_look_up(file, block);
-	if (BufferIsValid(buffer))
-		rf_note_buffer(&file->locator, block, buffer);
-	return buffer;
 }
 
 /*

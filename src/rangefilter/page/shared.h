@@ -2,7 +2,7 @@
  *
  * shared.h
  *	  What sessions share where the server loaded the library: change counters of
- *	  indexes, and hints where their pages are.
+ *	  indexes.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,20 +14,15 @@
 #include "compat.h"
 #include "port/atomics.h"
 #include "rangefilter/page/layout.h"
-#include "storage/buf.h"
 #include "utils/relcache.h"
 
 /* 512 kB: some thousand partitions hardly ever meet. */
 #define RF_CHANGE_COUNTERS	65536
 
-/* 256 kB: some pages of each of ten thousand indexes. */
-#define RF_HINTS	65536
-
 typedef struct RfShared
 {
 	pg_atomic_uint64 counters[RF_CHANGE_COUNTERS];
 	pg_atomic_uint64 moves;		/* counts what all of them count */
-	pg_atomic_uint32 hints[RF_HINTS];
 } RfShared;
 
 /* NULL where the server has not loaded the library. */
@@ -65,11 +60,5 @@ extern uint64 rf_inserts;
  * has changed, cached metapages may lack what this transaction inserted.
  */
 extern uint64 rf_keys_written;
-
-/* ---- rfhints.c ---- */
-
-extern Buffer rf_recall_buffer(const RfRelFile *locator, BlockNumber block);
-extern void rf_note_buffer(const RfRelFile *locator, BlockNumber block,
-						   Buffer buffer);
 
 #endif							/* RANGEFILTER_SHARED_H */

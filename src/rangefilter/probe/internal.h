@@ -21,7 +21,7 @@ extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 extern void rf_cached_meta_keep(const RfFile *file, Page page,
 								const RfSummaryVersion *version,
 								RfCachedMetaRef *ref);
-extern void rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file);
+extern void rf_cached_meta_buffers(const RfCachedMeta *cached, RfFile *file);
 
 /* rfdigests.c; the setting rangefilter.shared_cache_size (kB) */
 extern int	rf_shared_cache_size;

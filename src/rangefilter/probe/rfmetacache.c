@@ -248,11 +248,11 @@ rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
 }
 
 /*
- * Copies the buffer hints of the cached metapage to a file, if it is the same
- * file.
+ * Copies the buffers in which the pages of the cached metapage's file were last
+ * seen, if it is the same file.
  */
 void
-rf_cached_meta_hints(const RfCachedMeta *cached, RfFile *file)
+rf_cached_meta_buffers(const RfCachedMeta *cached, RfFile *file)
 {
 	if (!RF_SAME_RELFILE(cached->file.locator, file->locator))
 		return;

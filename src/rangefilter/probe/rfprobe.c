@@ -37,7 +37,7 @@ rf_read_version(Relation index, RfSummaryVersion *version)
 
 /*
  * Sets *file for an index that is locked but not open.  cached, if not NULL,
- * gives hints where its pages are.
+ * tells in which buffers its pages were last seen.
  */
 void
 rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCachedMeta *cached)
@@ -46,7 +46,7 @@ rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCachedMeta *cache
 	file->locked = true;
 	file->locator = *locator;
 	if (cached != NULL)
-		rf_cached_meta_hints(cached, file);
+		rf_cached_meta_buffers(cached, file);
 }
 
 /*

@@ -2,7 +2,7 @@
  *
  * rfshared.c
  *	  Sets up shared memory if the server loads the library: change counters
- *	  (rfcounters.c), buffer hints (rfhints.c) and digests (rfdigests.c).
+ *	  (rfcounters.c) and digests (rfdigests.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -49,8 +49,6 @@ start_memory(void)
 		pg_atomic_init_u64(&rf_shared->counters[i], 1);
 	if (!found)
 		pg_atomic_init_u64(&rf_shared->moves, 1);
-	for (int i = 0; i < RF_HINTS && !found; i++)
-		pg_atomic_init_u32(&rf_shared->hints[i], InvalidBuffer);
 	rf_start_digests();
 	LWLockRelease(AddinShmemInitLock);
 }

@@ -25,11 +25,6 @@ CREATE FUNCTION rf_probes(indexes regclass[], keys bytea[], rounds int,
 RETURNS rf_probes_result
 AS 'MODULE_PATHNAME', 'rf_probes_bytes' LANGUAGE C STRICT;
 
--- Overwrites the server's hints of buffers (rangefilter/page/rfhints.c) with other
--- buffers, chosen at random; returns how many hints there were.
-CREATE FUNCTION rf_spoil_hints() RETURNS int
-AS 'MODULE_PATHNAME' LANGUAGE C;
-
 -- Holds the lock of the digests that sessions share until there is a file of this
 -- name.  The server must have loaded rangefilter.
 CREATE FUNCTION rf_hold_digests(path text) RETURNS void

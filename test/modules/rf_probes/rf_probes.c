@@ -5,8 +5,7 @@
  *
  * The questions go to rf_probe(), through shared buffers, with or without the
  * locking and opening that the planner part does for each partition.  And makes
- * the hints wrong by which pages are found without that, and others wait for the
- * digests that sessions share.
+ * others wait for the digests that sessions share.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +16,6 @@
 #include "access/htup_details.h"
 #include "access/relation.h"
 #include "catalog/pg_type_d.h"
-#include "common/pg_prng.h"
 #include "executor/instrument.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -38,7 +36,6 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(rf_probes_numbers);
 PG_FUNCTION_INFO_V1(rf_probes_bytes);
-PG_FUNCTION_INFO_V1(rf_spoil_hints);
 PG_FUNCTION_INFO_V1(rf_hold_digests);
 
 typedef RfAnswer (*ProbeFunction) (Relation index, const RfKeySet *set,
@@ -251,30 +248,6 @@ rf_probes_bytes(PG_FUNCTION_ARGS)
 	}
 	run_probes(&probes, PG_GETARG_INT32(2));
 	return finish(fcinfo, &probes);
-}
-
-/*
- * Overwrites all hints, in shared memory that the server's library has made.
- */
-Datum
-rf_spoil_hints(PG_FUNCTION_ARGS)
-{
-	bool		found;
-	int32		noted = 0;
-	RfShared   *shared;
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared = ShmemInitStruct("rangefilter", sizeof(RfShared), &found);
-	LWLockRelease(AddinShmemInitLock);
-	if (!found)
-		elog(ERROR, "the server has not loaded rangefilter");
-	for (int i = 0; i < RF_HINTS; i++)
-	{
-		uint32		other = 1 + pg_prng_uint32(&pg_global_prng_state) % NBuffers;
-
-		noted += pg_atomic_exchange_u32(&shared->hints[i], other) != InvalidBuffer;
-	}
-	PG_RETURN_INT32(noted);
 }
 
 /*
