@@ -87,6 +87,7 @@ wormhole_handler(PG_FUNCTION_ARGS)
 		.amsearcharray = true,
 		.amsearchnulls = true,
 		.amclusterable = true,
+		.ampredlocks = true,
 		.amcanparallel = true,
 		.amcaninclude = true,
 		.amusemaintenanceworkmem = true,

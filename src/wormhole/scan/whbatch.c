@@ -14,6 +14,7 @@
 #include "access/table.h"
 #include "catalog/pg_am_d.h"
 #include "storage/bufmgr.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "wormhole/scan/whscan_impl.h"
@@ -277,6 +278,13 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 	int			at = wh_page_search(page, &batch->lo);
 	int			end = wh_page_search(page, &batch->hi);
 
+	/*
+	 * A serializable transaction relies on all that it reads in the leaf, and
+	 * on the gaps.  An insert into the leaf is either seen below, or finds this
+	 * lock: it looks for it with the leaf locked exclusively.
+	 */
+	PredicateLockPage(scan->indexRelation, BufferGetBlockNumber(buffer),
+					  scan->xs_snapshot);
 	so->last_leaf = BufferGetBlockNumber(buffer);
 	batch->prev = header->prev;
 	batch->next = header->next;

@@ -22,6 +22,7 @@
 
 #include "access/generic_xlog.h"
 #include "miscadmin.h"
+#include "storage/predicate.h"
 #include "wormhole/tree/whtree.h"
 
 /* A page to be merged into the one on its left.  All buffers are locked. */
@@ -268,6 +269,10 @@ wh_delete_page(Relation index, BlockNumber block, int level)
 		first = lock_parent(&merge);
 		if (merge.slot > 0)
 		{
+			/* Serializable transactions that have read the leaf rely on its gap. */
+			if (level == 0)
+				PredicateLockPageCombine(index, block,
+										 BufferGetBlockNumber(merge.left));
 			write_merge(&merge);
 			done = true;
 		}

@@ -25,6 +25,7 @@
 #include "postgres.h"
 
 #include "access/generic_xlog.h"
+#include "storage/predicate.h"
 #include "wormhole/tree/whtree.h"
 
 /* The cut may be this part of the entries away from the middle. */
@@ -323,6 +324,11 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 		choose_cut(&split, split.leaf ?
 				   wh_index_options(index)->fillfactor :
 				   WH_DIRECTORY_FILLFACTOR);
+
+	/* Serializable transactions that have read the leaf have read both halves. */
+	if (split.leaf)
+		PredicateLockPageSplit(index, BufferGetBlockNumber(buffer),
+							   BufferGetBlockNumber(pages.right));
 	write_split(index, &split, &pages);
 	if (BufferIsValid(pages.other))
 		UnlockReleaseBuffer(pages.other);

@@ -65,8 +65,8 @@ report_duplicate(Relation index, Relation heap, const Datum *values,
 
 /*
  * Looks at one row with the key.  Returns whether the search can end.  Both
- * buffers are released before an error is raised: for a duplicate, or for a
- * serialization failure.
+ * buffers are released before the error for a duplicate is raised, since
+ * describing the key reads catalogs.
  */
 static bool
 check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
@@ -105,15 +105,17 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	 */
 	if (!table_index_fetch_tuple_check(check->heap, &self, SnapshotSelf, NULL))
 		return true;
+
+	/*
+	 * A serialization failure takes precedence: the transaction of the other
+	 * row may have seen that the key was not there.  It has read the key's
+	 * first leaf then.
+	 */
+	CheckForSerializableConflictIn(check->index, NULL,
+								   BufferGetBlockNumber(first));
 	if (BufferIsValid(other))
 		UnlockReleaseBuffer(other);
 	UnlockReleaseBuffer(first);
-
-	/*
-	 * A serialization failure takes precedence: the transaction may have seen
-	 * that the key was not there.
-	 */
-	CheckForSerializableConflictIn(check->index, NULL, InvalidBlockNumber);
 	report_duplicate(check->index, check->heap, check->values,
 					 check->isnull);
 	return true;
@@ -493,15 +495,13 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		else
 			buffer = wh_find_leaf(index, &place, WH_AT,
 								  BUFFER_LOCK_EXCLUSIVE);
+
+		/* Serializable transactions that have read this leaf did not see the entry. */
+		CheckForSerializableConflictIn(index, NULL,
+									   BufferGetBlockNumber(buffer));
 		insert_entry(index, heap, buffer, &place, &payload);
 	}
 	pfree(key.data);
 	pfree(payload.data);
-
-	/*
-	 * Core looked for serializable readers of this index before calling us.
-	 * One that began to read since then did not see the entry, so look again.
-	 */
-	CheckForSerializableConflictIn(index, NULL, InvalidBlockNumber);
 	return check.is_unique;
 }
