@@ -280,8 +280,8 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 
 	/*
 	 * A serializable transaction relies on all that it reads in the leaf, and
-	 * on the gaps.  An insert into the leaf is either seen below, or finds this
-	 * lock: it looks for it with the leaf locked exclusively.
+	 * on the gaps.  An insert into the leaf is either seen below, or finds
+	 * this lock: it looks for it with the leaf locked exclusively.
 	 */
 	PredicateLockPage(scan->indexRelation, BufferGetBlockNumber(buffer),
 					  scan->xs_snapshot);

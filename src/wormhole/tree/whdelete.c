@@ -269,7 +269,10 @@ wh_delete_page(Relation index, BlockNumber block, int level)
 		first = lock_parent(&merge);
 		if (merge.slot > 0)
 		{
-			/* Serializable transactions that have read the leaf rely on its gap. */
+			/*
+			 * Serializable transactions that have read the leaf rely on its
+			 * gap.
+			 */
 			if (level == 0)
 				PredicateLockPageCombine(index, block,
 										 BufferGetBlockNumber(merge.left));

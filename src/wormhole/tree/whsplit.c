@@ -325,7 +325,10 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 				   wh_index_options(index)->fillfactor :
 				   WH_DIRECTORY_FILLFACTOR);
 
-	/* Serializable transactions that have read the leaf have read both halves. */
+	/*
+	 * Serializable transactions that have read the leaf have read both
+	 * halves.
+	 */
 	if (split.leaf)
 		PredicateLockPageSplit(index, BufferGetBlockNumber(buffer),
 							   BufferGetBlockNumber(pages.right));

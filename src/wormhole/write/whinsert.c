@@ -496,7 +496,10 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			buffer = wh_find_leaf(index, &place, WH_AT,
 								  BUFFER_LOCK_EXCLUSIVE);
 
-		/* Serializable transactions that have read this leaf did not see the entry. */
+		/*
+		 * Serializable transactions that have read this leaf did not see the
+		 * entry.
+		 */
 		CheckForSerializableConflictIn(index, NULL,
 									   BufferGetBlockNumber(buffer));
 		insert_entry(index, heap, buffer, &place, &payload);
