@@ -278,14 +278,14 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 	int			at = wh_page_search(page, &batch->lo);
 	int			end = wh_page_search(page, &batch->hi);
 
+	so->last_leaf = BufferGetBlockNumber(buffer);
+
 	/*
 	 * A serializable transaction relies on all that it reads in the leaf, and
 	 * on the gaps.  An insert into the leaf is either seen below, or finds
 	 * this lock: it looks for it with the leaf locked exclusively.
 	 */
-	PredicateLockPage(scan->indexRelation, BufferGetBlockNumber(buffer),
-					  scan->xs_snapshot);
-	so->last_leaf = BufferGetBlockNumber(buffer);
+	PredicateLockPage(scan->indexRelation, so->last_leaf, scan->xs_snapshot);
 	batch->prev = header->prev;
 	batch->next = header->next;
 	batch->block = so->last_leaf;
