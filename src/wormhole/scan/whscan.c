@@ -430,6 +430,20 @@ advance(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
+ * Moves to the next item if it is in the batch.
+ */
+static inline bool
+advance_in_batch(WhBatch *batch, ScanDirection direction)
+{
+	int			next = batch->current + (ScanDirectionIsForward(direction) ? 1 : -1);
+
+	if (!batch->valid || next < 0 || next >= batch->nitems)
+		return false;
+	batch->current = next;
+	return true;
+}
+
+/*
  * Notes that the row returned last is dead to all.  Its entry is marked when
  * the batch is released.
  */
@@ -459,7 +473,7 @@ wh_gettuple(IndexScanDesc scan, ScanDirection direction)
 		prepare_scan(scan);
 	if (scan->kill_prior_tuple)
 		kill_current(so);
-	if (!advance(scan, direction))
+	if (!advance_in_batch(&so->batch, direction) && !advance(scan, direction))
 		return false;
 	item = &so->batch.items[so->batch.current];
 	scan->xs_heaptid = item->tid;
