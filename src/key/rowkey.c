@@ -244,8 +244,26 @@ skip_extensions(StringInfo row)
 }
 
 /*
+ * A row's bytes as a key, in memory of their length: a set may have a thousand
+ * of them for each list in a query.  Frees the buffer.
+ */
+static RfKey
+finish_row(const RfRowFormat *format, StringInfo row)
+{
+	RfKey		key = {0};
+
+	cut_row(format, row);
+	key.data = memcpy(palloc(row->len + 1), row->data, row->len + 1);
+	key.len = row->len;
+	pfree(row->data);
+	pfree(row);
+	return key;
+}
+
+/*
  * Makes a range of two ends: all keys from lo up to, not including, hi.  A cut
- * upper end is in the range: keys below the whole one may be cut to it.
+ * upper end is in the range: keys below the whole one may be cut to it.  Frees
+ * both buffers.
  */
 static void
 make_range(const RfRowFormat *format, StringInfo lo, StringInfo hi,
@@ -253,12 +271,8 @@ make_range(const RfRowFormat *format, StringInfo lo, StringInfo hi,
 {
 	memset(result, 0, sizeof(*result));
 	result->hi_excl = format->whole || hi->len <= FILTER_MAX_KEY;
-	cut_row(format, lo);
-	cut_row(format, hi);
-	result->lo.data = (const uint8 *) lo->data;
-	result->lo.len = lo->len;
-	result->hi.data = (const uint8 *) hi->data;
-	result->hi.len = hi->len;
+	result->lo = finish_row(format, lo);
+	result->hi = finish_row(format, hi);
 }
 
 /*

@@ -86,10 +86,24 @@ add_prefix(Prefixes *prefixes, const StringInfoData *prefix)
 }
 
 /*
- * Continues prefixes by each of a column's values.
+ * Frees prefixes that have been continued.
+ */
+static void
+free_prefixes(Prefixes *prefixes)
+{
+	for (int p = 0; p < prefixes->n; p++)
+	{
+		pfree(prefixes->rows[p]->data);
+		pfree(prefixes->rows[p]);
+	}
+	pfree(prefixes->rows);
+}
+
+/*
+ * Continues prefixes by each of a column's values.  Frees them.
  */
 static Prefixes
-put_values(const RfRowFormat *format, const Prefixes *before, int column,
+put_values(const RfRowFormat *format, Prefixes *before, int column,
 		   const RfKeySet *set, uint64 values)
 {
 	Prefixes	after = {0};
@@ -114,6 +128,7 @@ put_values(const RfRowFormat *format, const Prefixes *before, int column,
 			rf_row_put_null(format, column,
 							add_prefix(&after, before->rows[p]));
 	}
+	free_prefixes(before);
 	return after;
 }
 
@@ -168,12 +183,13 @@ RfKeySet *
 rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
 {
 	const RfRowFormat *format = codec->row;
-	StringInfo	empty = makeStringInfo();
-	Prefixes	prefixes = {.n = 1,.rows = &empty};
+	Prefixes	prefixes = {0};
 	RfKeySet   *result = NULL;
 	int			column;
 
 	Assert(n <= format->ncolumns);
+	prefixes.rows = palloc(sizeof(StringInfo));
+	prefixes.rows[prefixes.n++] = makeStringInfo();
 	for (column = 0; column < n && result == NULL; column++)
 	{
 		const RfKeySet *set = columns[column];
@@ -194,5 +210,8 @@ rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
 	}
 	if (used != NULL)
 		*used = column;
-	return result != NULL ? result : prefix_ranges(format, &prefixes);
+	if (result == NULL)
+		result = prefix_ranges(format, &prefixes);
+	free_prefixes(&prefixes);
+	return result;
 }

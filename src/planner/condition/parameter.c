@@ -42,6 +42,7 @@ typedef struct RfParamContext
 	Node	  **keys;			/* in terms of the relation */
 	RfTable    *table;			/* in terms of the shape */
 	RfGateShape *shape;
+	MemoryContext scratch;		/* for sets of keys */
 } RfParamContext;
 
 /* Filling the run-time parameters. */
@@ -370,6 +371,21 @@ make_simple_clause(RfParamContext *context, Node *clause)
 	return result;
 }
 
+/*
+ * Do the indexes know a clause in terms of the shape?  Its set of keys, which is
+ * made for that, is freed: it may be that of a long list.
+ */
+static bool
+is_known(RfParamContext *context, Node *clause)
+{
+	MemoryContext old = MemoryContextSwitchTo(context->scratch);
+	bool		known = rf_clause_known(clause, 1, context->table);
+
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(context->scratch);
+	return known;
+}
+
 static Node *make_clause(RfParamContext *context, Node *clause);
 
 /*
@@ -414,8 +430,7 @@ make_clause(RfParamContext *context, Node *clause)
 		result = make_simple_clause(context, clause);
 
 		/* The bounds that replace an equality are about a key in any case. */
-		if (!is_andclause(result) &&
-			!rf_clause_known(result, 1, context->table))
+		if (!is_andclause(result) && !is_known(context, result))
 			result = NULL;
 	}
 	if (result == NULL)
@@ -458,16 +473,14 @@ add_index(RfParamContext *context, const RfRelIndex *index)
 }
 
 /*
- * Fills in what these indexes can be asked.  *used are the indexes that the
- * clauses are about.
+ * Fills in what these indexes can be asked.  Returns them in the form that
+ * match.c expects.
  */
-static void
+static RfTable *
 fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
-		   RfGateShape *shape, List **used)
+		   MemoryContext scratch, RfGateShape *shape)
 {
 	RfParamContext context = {0};
-	List	   *oids = NIL;
-	RfMatch		match;
 	ListCell   *cell;
 
 	memset(shape, 0, sizeof(*shape));
@@ -476,6 +489,7 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 	context.keys = palloc(list_length(indexes) * RF_MAX_COLUMNS *
 						  sizeof(Node *));
 	context.shape = shape;
+	context.scratch = scratch;
 	foreach(cell, indexes)
 		add_index(&context, lfirst(cell));
 	context.table = rf_gate_table(shape->opclasses);
@@ -493,15 +507,33 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 		ChangeVarNodes(key, rel->relid, 1, 0);
 		shape->keys = lappend(shape->keys, key);
 	}
+	return context.table;
+}
 
-	*used = NIL;
-	if (rf_match_clauses(shape->clauses, 1, context.table, &match))
+/*
+ * Those of the indexes, which are also given in the form of a table, that a
+ * shape's clauses are about.
+ */
+static List *
+asked_indexes(const RfGateShape *shape, RfTable *table, List *indexes,
+			  MemoryContext scratch)
+{
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+	List	   *used = NIL;
+	List	   *oids = NIL;
+	RfMatch		match;
+	ListCell   *cell;
+
+	if (rf_match_clauses(shape->clauses, 1, table, &match))
 		oids = rf_cond_indexes(match.cond);
+	MemoryContextSwitchTo(old);
 	foreach(cell, indexes)
 	{
 		if (list_member_oid(oids, foreach_current_index(cell) + 1))
-			*used = lappend(*used, lfirst(cell));
+			used = lappend(used, lfirst(cell));
 	}
+	MemoryContextReset(scratch);
+	return used;
 }
 
 /*
@@ -527,21 +559,33 @@ usable_indexes(List *indexes, List *clauses)
 
 /*
  * Fills in what a relation's indexes, those of rf_gate_indexes(), can be asked
- * at execution.  False if they can be asked nothing.
+ * at execution.  False if that is nothing, or if there are only constants and
+ * these do not count.
+ *
+ * This is done for each member and each of its parameterizations.  Sets of keys
+ * are made on the way, for lists of constants long ones, and freed.
  */
 bool
 rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
-			  List *clauses, RfGateShape *shape)
+			  List *clauses, bool constants, RfGateShape *shape)
 {
-	List	   *used;
+	MemoryContext scratch;
+	List	   *used = NIL;
+	RfTable    *table;
 
 	indexes = usable_indexes(indexes, clauses);
 	if (indexes == NIL || clauses == NIL)
 		return false;
-	fill_shape(root, rel, indexes, clauses, shape, &used);
+	scratch = AllocSetContextCreate(CurrentMemoryContext,
+									"rangefilter conditions",
+									ALLOCSET_SMALL_SIZES);
+	table = fill_shape(root, rel, indexes, clauses, scratch, shape);
+	if (shape->values != NIL || constants)
+		used = asked_indexes(shape, table, indexes, scratch);
 	if (used != NIL && list_length(used) < list_length(indexes))
-		fill_shape(root, rel, used, clauses, shape, &used);
-	return used != NIL;
+		(void) fill_shape(root, rel, used, clauses, scratch, shape);
+	MemoryContextDelete(scratch);
+	return used != NIL && (shape->values != NIL || constants);
 }
 
 /*

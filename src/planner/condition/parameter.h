@@ -45,7 +45,8 @@ typedef struct RfGateShape
 } RfGateShape;
 
 extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
-						  List *clauses, RfGateShape *shape);
+						  List *clauses, bool constants,
+						  RfGateShape *shape);
 extern Node *rf_gate_key(const RfRelIndex *index, int column);
 extern List *rf_gate_opclasses(const RfRelIndex *index);
 extern List *rf_gate_opclass(List *keys, List *oids);

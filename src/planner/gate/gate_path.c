@@ -467,8 +467,7 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 										path->param_info->ppi_clauses);
 	info->useful = rf_gate_shape(root, rel, rf_gate_indexes(rel),
 								 rf_usable_clauses(rel, restrictions),
-								 &info->shape) &&
-		(info->shape.values != NIL || !constants_used(root, rel));
+								 !constants_used(root, rel), &info->shape);
 	if (info->useful && !rf_gate_is_secured(rel))
 		info->share = opening_probability(root, rel, &info->shape,
 										  &info->by_values);
@@ -685,7 +684,8 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 			if (bms_is_empty(outer) ||
 				bms_overlap(outer, rel->lateral_referencers) ||
 				!rf_gate_shape(root, rel, list_make1(index),
-							   rf_usable_clauses(rel, clauses), &shape) ||
+							   rf_usable_clauses(rel, clauses), false,
+							   &shape) ||
 				!bms_overlap(pull_varnos(root, (Node *) shape.values),
 							 outer) ||
 				opening_probability(root, rel, &shape, &by_values) >= 1)

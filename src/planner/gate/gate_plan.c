@@ -118,7 +118,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	RfGateQuestion asked = {0};
 
 	if (!rf_gate_shape(root, rel, rf_gate_indexes(rel),
-					   rf_usable_clauses(rel, clauses), &shape))
+					   rf_usable_clauses(rel, clauses), true, &shape))
 		elog(ERROR, "a range filter's gate has nothing to ask");
 
 	gate->scan.plan.targetlist = tlist;
