@@ -105,6 +105,7 @@ SELECT * FROM rangefilter_advise('t', 'missing');
 SELECT * FROM rangefilter_advise('t', 'ctid');
 SELECT * FROM rangefilter_advise('t_device', 'device');
 SELECT * FROM rangefilter_advise('pg_stats', 'tablename');
+SELECT * FROM rangefilter_advise(0::regclass, 'k');
 SELECT rangefilter_advise(NULL, 'k') IS NULL;
 CREATE ROLE regress_rf_reader;
 GRANT USAGE ON SCHEMA rf_advise TO regress_rf_reader;

@@ -172,11 +172,15 @@ storing_tables(Oid table)
 static void
 describe_column(RfAdvise *advise, const char *column)
 {
-	Relation	table = relation_open(advise->table, AccessShareLock);
+	Relation	table = try_relation_open(advise->table, AccessShareLock);
 	AttrNumber	attno;
 	Form_pg_attribute attribute;
 	Oid			type;
 
+	if (table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("table with OID %u does not exist", advise->table)));
 	if (table->rd_rel->relkind != RELKIND_RELATION &&
 		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		ereport(ERROR,
