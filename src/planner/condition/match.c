@@ -526,17 +526,22 @@ rf_clause_known(Node *clause, Index varno, RfTable *table)
 
 /*
  * The same as rf_match_clauses() for a relation's restrictions; the sets of keys are serialized.
+ * Indexes that only partitions have are matched if with_own is set.
  */
 bool
-rf_match(RelOptInfo *rel, RfTable *table, RfMatch *match)
+rf_match(RelOptInfo *rel, RfTable *table, bool with_own, RfMatch *match)
 {
-	if (table->nindexes == 0)
+	RfTable		matched = *table;
+
+	if (!with_own)
+		matched.nindexes = table->npartitioned;
+	if (matched.nindexes == 0)
 	{
 		memset(match, 0, sizeof(*match));
 		return false;
 	}
 	if (!rf_match_clauses(rf_usable_clauses(rel, rel->baserestrictinfo),
-						  rel->relid, table, match))
+						  rel->relid, &matched, match))
 		return false;
 	flatten(match->cond);
 	return true;

@@ -160,7 +160,7 @@ rf_forget_cached_metas(RfTable *table)
 	{
 		RfIndex    *index = &table->indexes[i];
 
-		for (int j = 0; index->mapped && j < index->nleaves; j++)
+		for (int j = 0; j < index->nleaves; j++)
 			forget_cached_meta(table, &index->leaves[j]);
 		rf_forget_matrices(index);
 	}

@@ -291,7 +291,9 @@ fill_table(RfTable *table, bool with_own)
 	foreach(cell, oids)
 		complete = add_index(table, lfirst_oid(cell), &everywhere) && complete;
 	list_free(oids);
-	if (with_own || table->nindexes == 0 || !everywhere)
+	table->npartitioned = table->nindexes;
+	table->own_needed = table->nindexes == 0 || !everywhere;
+	if (with_own || table->own_needed)
 		rf_add_own_indexes(table, partdesc);
 	table->candidate = table->nindexes > 0 || has_partitioned_members(partdesc);
 	table_close(relation, NoLock);
@@ -482,7 +484,7 @@ collect_counts(RfTable *table)
 		RfIndex    *index = &table->indexes[i];
 
 		rf_collect_denials(index);
-		for (int j = 0; index->mapped && j < index->nleaves; j++)
+		for (int j = 0; j < index->nleaves; j++)
 		{
 			RfLeaf	   *leaf = &index->leaves[j];
 
@@ -705,7 +707,7 @@ rf_trim_tables(void)
 static void
 add_index_usage(const RfIndex *index, RfUsage *usage)
 {
-	for (int i = 0; index->mapped && i < index->nleaves; i++)
+	for (int i = 0; i < index->nleaves; i++)
 	{
 		const RfLeaf *leaf = &index->leaves[i];
 

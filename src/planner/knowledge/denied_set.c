@@ -43,15 +43,20 @@ is_askable(const RfKeySet *set)
 }
 
 /*
- * Asks the matrices of an index about a condition's set.  Their denials are of
- * this moment, and remain so if the matrices change later.
+ * Asks the matrices of an index about a condition's set, of which these leaves
+ * are asked.  Their denials are of this moment, and remain so if the matrices change later.
  */
 static void
-ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc)
+ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc,
+		  const Bitmapset *leaves)
 {
 	RfIndex    *index = cond->index;
 
 	if (!is_askable(cond->set) || rf_cache_size == 0)
+		return;
+
+	/* To ask few leaves, the others need not be mapped. */
+	if (!index->mapped && rf_are_mapped(index, partdesc, leaves))
 		return;
 	rf_need_matrices(table, index);
 	if (!has_same_order(index, partdesc))
@@ -74,14 +79,15 @@ ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc)
  * Asks all matrices about the sets of a condition.
  */
 static void
-ask_matrices(RfTable *table, RfCond *cond, PartitionDesc partdesc)
+ask_matrices(RfTable *table, RfCond *cond, PartitionDesc partdesc,
+			 const Bitmapset *leaves)
 {
 	ListCell   *cell;
 
 	foreach(cell, cond->args)
-		ask_matrices(table, lfirst(cell), partdesc);
+		ask_matrices(table, lfirst(cell), partdesc, leaves);
 	if (cond->kind == RF_COND_PROBE)
-		ask_probe(table, cond, partdesc);
+		ask_probe(table, cond, partdesc, leaves);
 }
 
 /*
@@ -169,7 +175,7 @@ rf_deny_leaves(RfTable *table, RfExpansion *expansion, Bitmapset *rest)
 	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "the columns of a matrix are the bits of a word");
 	if (nwords == 0)
 		return rest;
-	ask_matrices(table, cond, expansion->partdesc);
+	ask_matrices(table, cond, expansion->partdesc, rest);
 	for (int i = 0; i < nwords; i++)
 	{
 		uint64		denied = find_denied(cond, i, rf_core_bits(rest, i));

@@ -46,7 +46,7 @@ typedef struct RfInvalRecord
 typedef struct RfLeaf
 {
 	Oid			leaf;
-	Oid			index;			/* InvalidOid: it has none */
+	Oid			index;			/* InvalidOid: it has none, or is not mapped */
 	RfCachedMeta *cached;		/* or NULL */
 	uint64		validity;		/* of the cached metapage: see
 								 * rf_leaf_validity() */
@@ -100,9 +100,11 @@ typedef struct RfIndex
 	RfIndexColumn columns[RF_MAX_COLUMNS];
 	const RfCodec *codec;		/* of its keys */
 	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
-	bool		mapped;			/* the fields below are complete */
+	bool		mapped;			/* the fields below are complete; else leaves
+								 * and positions have those asked so far */
 	int			nleaves;
-	RfLeaf	   *leaves;			/* in the order of the table's partitions */
+	RfLeaf	   *leaves;			/* in the order of the table's partitions,
+								 * unless these are mostly without index */
 	struct rf_leafmap_hash *positions;	/* leaf table -> place in leaves;
 										 * NULL: not needed yet */
 	struct RfMatrixStates *matrices;	/* of leaves' digests; NULL: not
@@ -133,8 +135,12 @@ typedef struct RfTable
 	uint64		serial;			/* no other entry has had it */
 	bool		candidate;		/* it or one of its members may have indexes */
 	int			nindexes;
+	int			npartitioned;	/* the first of them: partitioned indexes */
 	RfIndex    *indexes;
+	bool		own_needed;		/* some partition has no partitioned index */
 	bool		own_read;		/* the following is known, and in indexes: */
+	int			own_sought;		/* before: partitions that were looked at one
+								 * by one */
 	uint64		own_seen;		/* rf_changes() when it was last looked at */
 	int			nmembers;
 	RfMember   *members;		/* in the order of their OIDs */
@@ -167,6 +173,8 @@ extern void rf_collect_counts(void);
 
 /* ---- own_index.c ---- */
 
+extern bool rf_may_have_own(RfTable *table, PartitionDesc partdesc,
+							const Bitmapset *partitions);
 extern void rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
 extern bool rf_own_unchanged(RfTable *table);
 extern bool rf_own_fits(const RfIndex *index, Relation leaf_index);
@@ -188,6 +196,8 @@ extern void rf_inval_records_usage(int64 *entries, int64 *bytes);
 
 /* ---- leafmap.c ---- */
 
+extern RfLeaf *rf_known_leaf(RfTable *table, RfIndex *index, Oid leaf,
+							 int position);
 extern RfLeaf *rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf,
 							  int position);
 
@@ -198,7 +208,7 @@ extern RfLeaf *rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf,
 static inline RfLeaf *
 rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
-	if (index->mapped && position < index->nleaves &&
+	if (position < index->nleaves &&
 		index->leaves[position].leaf == leaf &&
 		OidIsValid(index->leaves[position].index))
 		return &index->leaves[position];
@@ -206,6 +216,13 @@ rf_find_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 }
 
 extern void rf_map_leaves(RfTable *table, RfIndex *index);
+extern bool rf_are_few(int n, PartitionDesc partdesc);
+extern void rf_map_few_leaves(RfTable *table, RfIndex *index,
+							  PartitionDesc partdesc, const Bitmapset *partitions);
+extern void rf_map_few_asked(RfTable *table, const RfCond *cond,
+							 PartitionDesc partdesc, const Bitmapset *partitions);
+extern bool rf_are_mapped(const RfIndex *index, PartitionDesc partdesc,
+						  const Bitmapset *partitions);
 extern bool rf_leaf_is_located(RfLeaf *leaf);
 extern void rf_leaf_locate(RfLeaf *leaf, Relation index, uint64 when);
 

@@ -421,8 +421,8 @@ known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
 	for (int i = 0; table != NULL && i < table->nindexes; i++)
 	{
 		RfIndex    *index = &table->indexes[i];
-		RfLeaf	   *leaf = index->mapped ?
-		rf_find_leaf(table, index, skip->leaf, recheck->position) : NULL;
+		RfLeaf	   *leaf = rf_known_leaf(table, index, skip->leaf,
+										 recheck->position);
 
 		if (leaf != NULL && leaf->index == skip->index)
 		{

@@ -7,7 +7,8 @@
  * of its time on making relation cache entries.  A probe needs only two facts:
  * that the index can be used, and the locator of its file.  Both are read here
  * for all members at once, by one scan of pg_index and one of pg_class
- * (catalog_rows.c).
+ * (catalog_rows.c).  If partition pruning has left only few members, they are
+ * read for these alone (rf_map_few_leaves()).
  *
  * What was read is as reliable as a relation cache entry: each change sends an
  * invalidation, which arrives at the latest when the index is locked.  So what
@@ -33,9 +34,13 @@
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/question.h"
 #include "stats/session.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
+
+/* At most one partition in so many is looked up by itself. */
+#define FEW_IN	16
 
 /* Leaf table -> position in RfIndex.leaves. */
 typedef struct RfLeafPosition
@@ -161,11 +166,11 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 }
 
 /*
- * Makes the map from leaf tables to places in the array.  A table that is in
- * the array twice loses its second place.
+ * Makes the hash table from leaf tables to places in the array.  A table that
+ * is in the array twice loses its second place.
  */
 static void
-map_positions(RfTable *table, RfIndex *index)
+hash_positions(RfTable *table, RfIndex *index)
 {
 	rf_leafmap_hash *positions = rf_leafmap_create(table->context,
 												   index->nleaves, NULL);
@@ -188,69 +193,103 @@ map_positions(RfTable *table, RfIndex *index)
 }
 
 /*
- * Puts the leaves, which are in the order of their indexes' OIDs, into the
- * order of the table's partitions, in which planning asks them.  Leaves that
- * are not partitions, or not any more, come last.  If most partitions have an index,
- * the others get a place, too, so that digests can be asked side by side.
+ * Makes the array of leaves, with a place for each partition, none of which
+ * has an index yet.  It never moves: a question to one leaf may be under way
+ * while others are mapped.
  */
 static void
-reorder_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc)
+make_places(RfTable *table, RfIndex *index, PartitionDesc partdesc)
 {
-	RfLeaf	   *old = index->leaves;
-	int			nold = index->nleaves;
-	bool		with_others = nold > partdesc->nparts / 2;
-	int			n = 0;
-	RfLeaf	   *leaves = MemoryContextAllocHuge(table->context,
-												(nold + 1 + (with_others ? partdesc->nparts : 0)) *
-												sizeof(RfLeaf));
+	if (index->leaves != NULL)
+		return;
+	index->leaves = MemoryContextAllocExtended(table->context,
+											   (partdesc->nparts + 1) * sizeof(RfLeaf),
+											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	for (int i = 0; i < partdesc->nparts; i++)
+		index->leaves[i].leaf = partdesc->oids[i];
+	index->nleaves = partdesc->nparts;
+	rf_session_growth++;
+}
 
-	map_positions(table, index);
-	for (int i = 0; i < partdesc->nparts + nold; i++)
+/*
+ * The place of a table in the array, or NULL.  position is the likely one.
+ */
+static RfLeaf *
+find_place(RfTable *table, RfIndex *index, Oid leaf, int position)
+{
+	RfLeafPosition *entry;
+
+	if (position < index->nleaves && index->leaves[position].leaf == leaf)
+		return &index->leaves[position];
+	if (index->positions == NULL)
+		hash_positions(table, index);
+	entry = rf_leafmap_lookup(index->positions, leaf);
+	return entry != NULL ? &index->leaves[entry->position] : NULL;
+}
+
+/*
+ * Reads what the catalogs say of indexes, which are in the order of their
+ * OIDs.  The result has the same order.
+ */
+static RfLeaf *
+read_indexes(RfTable *table, const RfIndex *index, const List *oids)
+{
+	int			n = list_length(oids);
+	RfLeaf	   *read = MemoryContextAllocExtended(CurrentMemoryContext,
+												  (n + 1) * sizeof(RfLeaf),
+												  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+
+	rf_expect_inval_records(oids);
+	for (int i = 0; i < n; i++)
 	{
-		Oid			leaf = i < partdesc->nparts ?
-		partdesc->oids[i] : old[i - partdesc->nparts].leaf;
-		RfLeafPosition *entry = OidIsValid(leaf) ?
-		rf_leafmap_lookup(index->positions, leaf) : NULL;
-
-		if (entry == NULL && with_others && i < partdesc->nparts)
-		{
-			memset(&leaves[n], 0, sizeof(RfLeaf));
-			leaves[n++].leaf = leaf;
-		}
-		if (entry == NULL)
-			continue;
-		leaves[n] = old[entry->position];
-		old[entry->position].leaf = InvalidOid;
-		entry->position = n++;
+		read[i].index = list_nth_oid(oids, i);
+		read[i].inval = rf_hold_inval_record(table, read[i].index);
 	}
-	index->leaves = leaves;
-	index->nleaves = n;
-	pfree(old);
+	read_leaves(index, read, n);
+	return read;
 }
 
 /*
- * Puts the array of leaves into the order of the table's partitions, if it is
- * not.  Children that are partitioned themselves are in the array, too, but
- * are never asked.
+ * Puts what was read into the places of the partitions.  Places that have an
+ * index already keep what is known of it.  Indexes of what is no partition, or
+ * not any more, are left out.
  */
 static void
-order_leaves(RfTable *table, RfIndex *index)
+fill_places(RfTable *table, RfIndex *index, const RfLeaf *read, int n)
 {
-	Relation	relation = table_open(table->relid, NoLock);
-	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
-	int			i = 0;
+	int			next = 0;
 
-	while (i < index->nleaves && i < partdesc->nparts &&
-		   index->leaves[i].leaf == partdesc->oids[i])
-		i++;
-	if (i < index->nleaves || i < partdesc->nparts)
-		reorder_leaves(table, index, partdesc);
-	table_close(relation, NoLock);
+	for (int i = 0; i < n; i++)
+	{
+		RfLeaf	   *place = OidIsValid(read[i].leaf) ?
+		find_place(table, index, read[i].leaf, next) : NULL;
+
+		if (place == NULL)
+			continue;
+		next = place - index->leaves + 1;
+		if (!OidIsValid(place->index))
+			*place = read[i];
+	}
 }
 
 /*
- * Finds the indexes of all leaves, and makes the array of leaves.  The caller
- * has locked the table.
+ * Makes the array of leaves of indexes that only some partitions have: these
+ * alone have places, in the order of their indexes' OIDs.
+ */
+static void
+make_few_places(RfTable *table, RfIndex *index, const RfLeaf *read, int n)
+{
+	index->leaves = MemoryContextAllocHuge(table->context,
+										   (n + 1) * sizeof(RfLeaf));
+	memcpy(index->leaves, read, n * sizeof(RfLeaf));
+	index->nleaves = n;
+	rf_session_growth++;
+}
+
+/*
+ * Finds the indexes of all leaves.  The caller has locked the table.  Each
+ * partition gets a place, so that digests can be asked side by side; but where
+ * at most half of them have an index of their own, only these.
  */
 void
 rf_map_leaves(RfTable *table, RfIndex *index)
@@ -258,24 +297,9 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 	List	   *children = index->own != NIL ? list_copy(index->own) :
 	find_inheritance_children(index->oid, NoLock);
 	int			n = list_length(children);
-
-	/* After an error the next attempt begins anew. */
-	if (index->leaves != NULL)
-		pfree(index->leaves);
-	index->leaves = NULL;
-	index->leaves = MemoryContextAllocExtended(table->context,
-											   (n + 1) * sizeof(RfLeaf),
-											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	index->nleaves = n;
-	index->positions = NULL;
-	rf_expect_inval_records(children);
-	for (int i = 0; i < n; i++)
-	{
-		index->leaves[i].index = list_nth_oid(children, i);
-		index->leaves[i].inval =
-			rf_hold_inval_record(table, index->leaves[i].index);
-	}
-	read_leaves(index, index->leaves, n);
+	RfLeaf	   *read = read_indexes(table, index, children);
+	Relation	relation = table_open(table->relid, NoLock);
+	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
 
 	/*
 	 * The index that was described may have gone, and its OID may be that of
@@ -283,32 +307,211 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 	 */
 	for (int i = 0; index->own != NIL && i < n; i++)
 	{
-		if (!rf_unchanged(index->leaves[i].inval, table->built_at))
-			index->leaves[i].located = false;
+		if (!rf_unchanged(read[i].inval, table->built_at))
+			read[i].located = false;
 	}
-	order_leaves(table, index);
-	list_free(children);
+
+	/* The one that rf_map_few_leaves() made has not all places. */
+	if (index->positions != NULL)
+		rf_leafmap_destroy(index->positions);
+	index->positions = NULL;
+	if (index->own != NIL && n <= partdesc->nparts / 2)
+		make_few_places(table, index, read, n);
+	else
+	{
+		make_places(table, index, partdesc);
+		fill_places(table, index, read, n);
+	}
 	index->mapped = true;
+	table_close(relation, NoLock);
+	pfree(read);
+	list_free(children);
 }
 
 /*
- * The part of rf_find_leaf() for a leaf that is not at the position, or leaves
- * that are not mapped yet.
+ * The index of a leaf as far as it is known, or NULL.  position is the leaf's
+ * likely place in the array.
+ */
+RfLeaf *
+rf_known_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
+{
+	RfLeaf	   *place = index->mapped || index->positions != NULL ?
+	find_place(table, index, leaf, position) : NULL;
+
+	return place != NULL && OidIsValid(place->index) ? place : NULL;
+}
+
+/*
+ * The part of rf_find_leaf() for a leaf that is not at the position, or is not
+ * mapped yet.
  */
 RfLeaf *
 rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
-	RfLeafPosition *entry;
+	RfLeaf	   *known = rf_known_leaf(table, index, leaf, position);
 
-	if (!index->mapped)
-		rf_map_leaves(table, index);
-	if (position < index->nleaves && index->leaves[position].leaf == leaf)
-		return OidIsValid(index->leaves[position].index) ?
-			&index->leaves[position] : NULL;
+	if (known != NULL || index->mapped)
+		return known;
+	rf_map_leaves(table, index);
+	return rf_known_leaf(table, index, leaf, position);
+}
+
+/*
+ * Are so many of the partitions few?  To look one up in the catalogs costs
+ * about as much as ten of all.
+ */
+bool
+rf_are_few(int n, PartitionDesc partdesc)
+{
+	return n <= partdesc->nparts / FEW_IN;
+}
+
+/*
+ * Has each of these partitions a place in the array, with its index?
+ */
+bool
+rf_are_mapped(const RfIndex *index, PartitionDesc partdesc,
+			  const Bitmapset *partitions)
+{
+	int			i = -1;
+
+	while ((i = bms_next_member(partitions, i)) >= 0)
+	{
+		if (i >= index->nleaves || index->leaves[i].leaf != partdesc->oids[i] ||
+			!OidIsValid(index->leaves[i].index))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Takes a row of pg_index about a leaf: notes the index's OID.
+ */
+static void
+take_index(void *arg, int i, HeapTuple row)
+{
+	List	  **indexes = arg;
+
+	*indexes = lappend_oid(*indexes,
+						   ((Form_pg_index) GETSTRUCT(row))->indexrelid);
+}
+
+/* Those among some indexes that belong to a partitioned index. */
+typedef struct RfChildren
+{
+	Oid			parent;
+	List	   *indexes;
+} RfChildren;
+
+/*
+ * Takes a row of pg_inherits about an index.
+ */
+static void
+take_child(void *arg, int i, HeapTuple row)
+{
+	RfChildren *children = arg;
+	Form_pg_inherits form = (Form_pg_inherits) GETSTRUCT(row);
+
+	if (form->inhparent == children->parent)
+		children->indexes = lappend_oid(children->indexes, form->inhrelid);
+}
+
+/*
+ * Finds the indexes of some leaves that belong to a partitioned index.  Both
+ * lists are in the order of OIDs.
+ */
+static List *
+find_children(Oid parent, const List *leaves)
+{
+	static const RfCatalogOrder of_tables = {
+		IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid
+	};
+	static const RfCatalogOrder of_children = {
+		InheritsRelationId, InheritsRelidSeqnoIndexId, Anum_pg_inherits_inhrelid
+	};
+	List	   *indexes = NIL;
+	RfChildren	children = {parent, NIL};
+
+	if (IgnoreSystemIndexes ||
+		ReindexIsProcessingIndex(IndexIndrelidIndexId) ||
+		ReindexIsProcessingIndex(InheritsRelidSeqnoIndexId))
+		return NIL;
+	(void) rf_catalog_rows(&of_tables, &lfirst_oid(list_head(leaves)),
+						   sizeof(ListCell), list_length(leaves),
+						   take_index, &indexes);
+	if (indexes == NIL)
+		return NIL;
+	list_sort(indexes, list_oid_cmp);
+	(void) rf_catalog_rows(&of_children, &lfirst_oid(list_head(indexes)),
+						   sizeof(ListCell), list_length(indexes),
+						   take_child, &children);
+	return children.indexes;
+}
+
+/*
+ * Finds the indexes of partitions that have not been mapped.  The caller has
+ * locked the table.
+ */
+static void
+map_few(RfTable *table, RfIndex *index, PartitionDesc partdesc,
+		const Bitmapset *partitions)
+{
+	List	   *leaves = NIL;
+	List	   *children;
+	int			i = -1;
+
+	make_places(table, index, partdesc);
 	if (index->positions == NULL)
-		map_positions(table, index);
-	entry = rf_leafmap_lookup(index->positions, leaf);
-	return entry != NULL ? &index->leaves[entry->position] : NULL;
+		index->positions = rf_leafmap_create(table->context, 1, NULL);
+	if (!rf_are_few(index->positions->members + bms_num_members(partitions), partdesc))
+		return;
+	while ((i = bms_next_member(partitions, i)) >= 0)
+	{
+		bool		found;
+
+		/* Were the places made with a partition that is being detached? */
+		if (i >= index->nleaves || index->leaves[i].leaf != partdesc->oids[i])
+			return;
+		rf_leafmap_insert(index->positions, partdesc->oids[i], &found)->position = i;
+		if (!found)
+			leaves = lappend_oid(leaves, partdesc->oids[i]);
+	}
+	if (leaves == NIL)
+		return;
+	list_sort(leaves, list_oid_cmp);
+	children = find_children(index->oid, leaves);
+	fill_places(table, index, read_indexes(table, index, children),
+				list_length(children));
+}
+
+/*
+ * Finds the indexes of some of the table's partitions that belong to a
+ * partitioned index, if these partitions are few.  Otherwise, and where one of
+ * them has no such index, all are found when the first one is looked for.  So
+ * what is found does not depend on how.  The caller has locked the table.
+ */
+void
+rf_map_few_leaves(RfTable *table, RfIndex *index, PartitionDesc partdesc,
+				  const Bitmapset *partitions)
+{
+	if (!index->mapped && index->own == NIL &&
+		rf_are_few(bms_num_members(partitions), partdesc))
+		map_few(table, index, partdesc, partitions);
+}
+
+/*
+ * The same for the indexes that a condition asks.
+ */
+void
+rf_map_few_asked(RfTable *table, const RfCond *cond, PartitionDesc partdesc,
+				 const Bitmapset *partitions)
+{
+	ListCell   *cell;
+
+	foreach(cell, cond->args)
+		rf_map_few_asked(table, lfirst(cell), partdesc, partitions);
+	if (cond->kind == RF_COND_PROBE && !rf_keyset_is_empty(cond->set))
+		rf_map_few_leaves(table, cond->index, partdesc, partitions);
 }
 
 /*

@@ -181,6 +181,15 @@ compare_members(const void *a, const void *b)
 }
 
 static int
+compare_leaves(const void *a, const void *b)
+{
+	Oid			x = ((const RfOwnIndex *) a)->leaf;
+	Oid			y = ((const RfOwnIndex *) b)->leaf;
+
+	return (x > y) - (x < y);
+}
+
+static int
 compare_found(const void *a, const void *b)
 {
 	const RfOwnIndex *x = &((const RfFound *) a)->own;
@@ -468,6 +477,73 @@ rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 		add_kinds(table, &search);
 	table->own_read = true;
 	rf_session_growth++;
+}
+
+/*
+ * Looks into the catalogs: does one of some partitions have an index of its
+ * own?
+ */
+static bool
+find_any_own(RfTable *table, PartitionDesc partdesc, const Bitmapset *partitions)
+{
+	RfSearch	search = {.table = table};
+	RfMember   *members = palloc((bms_num_members(partitions) + 1) *
+								 sizeof(RfMember));
+	int			n = 0;
+	int			i = -1;
+
+	/* is_attached() will look for them. */
+	for (int j = 0; j < table->nindexes; j++)
+		rf_map_few_leaves(table, &table->indexes[j], partdesc, partitions);
+	while ((i = bms_next_member(partitions, i)) >= 0)
+	{
+		members[n].leaf = partdesc->oids[i];
+		members[n++].position = i;
+	}
+	qsort(members, n, sizeof(RfMember), compare_members);
+	search_members(&search, members, n);
+	pfree(members);
+	return search.n > 0;
+}
+
+/*
+ * The same from the entry, which has the partitions' own indexes.
+ */
+static bool
+know_any_own(const RfTable *table, PartitionDesc partdesc,
+			 const Bitmapset *partitions)
+{
+	int			i = -1;
+
+	while ((i = bms_next_member(partitions, i)) >= 0)
+	{
+		const RfOwnIndex key = {partdesc->oids[i], InvalidOid};
+
+		if (bsearch(&key, table->own, table->nown, sizeof(RfOwnIndex),
+					compare_leaves) != NULL)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May one of some partitions have an index of its own?  Few partitions are
+ * looked at: then the answer is exact, whether the entry has these indexes or
+ * not, unless so many were looked at that the entry should get them.  The
+ * caller has locked the table.
+ */
+bool
+rf_may_have_own(RfTable *table, PartitionDesc partdesc,
+				const Bitmapset *partitions)
+{
+	int			n = bms_num_members(partitions);
+
+	if (table->own_read)
+		return table->nown > 0 && (!rf_are_few(n, partdesc) ||
+								   know_any_own(table, partdesc, partitions));
+	table->own_sought += n;
+	return !rf_are_few(table->own_sought, partdesc) ||
+		find_any_own(table, partdesc, partitions);
 }
 
 /*

@@ -128,6 +128,7 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 	number_probes(expansion->match.cond);
 	table->has_counts = true;
 	rf_stats_pending = true;
+	rf_map_few_asked(table, expansion->match.cond, expansion->partdesc, rest);
 	if (rf_planning->cached_probes && !rf_planning->in_recovery)
 		rest = rf_deny_leaves(table, expansion, rest);
 	while ((i = bms_next_member(rest, i)) >= 0)
@@ -203,20 +204,26 @@ has_more_to_ask(RelOptInfo *parent, const RfMatch *match)
 }
 
 /*
- * Finds out what a table's indexes can be asked.  Looks for those that only
- * partitions have if the others leave something open.  Returns the table's
- * entry, or NULL if there is nothing to ask.
+ * Finds out what a table's indexes can be asked.  Those that only partitions
+ * have are asked if the others leave something open, and if one of few
+ * partitions has any.  Returns the table's entry, or NULL if there is nothing
+ * to ask.
  */
 static RfTable *
 match_table(RfExpansion *expansion, RelOptInfo *parent)
 {
 	RfTable    *table = rf_find_table(expansion->relid);
-	bool		matched = rf_match(parent, table, &expansion->match);
+	bool		matched = rf_match(parent, table, table->own_needed,
+								   &expansion->match);
 
-	if (!table->own_read && has_more_to_ask(parent, &expansion->match))
+	if (!table->own_needed && (!table->own_read || table->nown > 0) &&
+		has_more_to_ask(parent, &expansion->match) &&
+		rf_may_have_own(table, expansion->partdesc, expansion->leaves))
 	{
 		table = rf_find_table_with_own(expansion->relid);
-		matched = rf_match(parent, table, &expansion->match);
+		matched = rf_match(parent, table,
+						   table->own_needed || rf_may_have_own(table, expansion->partdesc, expansion->leaves),
+						   &expansion->match);
 	}
 	return matched ? table : NULL;
 }
