@@ -10,8 +10,8 @@
  *
  * They are found by one scan of pg_index over all leaves, in the order of the
  * tables' OIDs.  A session makes it once for each table: when it first sees
- * the table if the table has no index of its own, else when a query asks what
- * the table's own indexes cannot answer.
+ * the table if the table has no index of its own, else when a query asks many
+ * partitions what the table's own indexes cannot answer.
  *
  * Nobody tells the partitioned table of an index that a partition gets or
  * loses.  But the partition itself gets an invalidation.  So the last
