@@ -114,6 +114,17 @@ SELECT * FROM shown();
 DROP INDEX own8, own9;
 
 --
+-- Two partitioned indexes of the same kind
+--
+CREATE INDEX t_b ON t USING rangefilter (b);
+UPDATE t SET b = -a WHERE part = 20;
+CALL forget();
+SELECT skips('SELECT * FROM t WHERE part = 20 AND a = 2005'), skips('SELECT * FROM t WHERE part = 20 AND b = -2005');
+SELECT skips('SELECT * FROM t WHERE part = 20 AND a = -2005'), skips('SELECT * FROM t WHERE part = 20 AND b = -2010');
+SELECT skips('SELECT * FROM t WHERE part = 20 AND (a = -2005 OR b = -2005)');
+SELECT skips('SELECT * FROM t WHERE part IN (19, 20) AND a = 2005 AND b = -2005');
+
+--
 -- An index that some partitions do not have
 --
 CREATE INDEX t_c ON ONLY t USING rangefilter (c);
