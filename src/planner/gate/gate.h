@@ -15,6 +15,7 @@
  *	  gate_plan.c		from path to plan; one gate for an Append of gates
  *	  gate_exec.c		execution
  *	  gate_ask.c			asking a member's index
+ *	  gate_matrix.c			asking 64 members at a time
  *	  gate_join_values.c	the values of a hash join
  *	  gate_explain.c		EXPLAIN
  *
@@ -25,9 +26,11 @@
 
 #include "postgres.h"
 
+#include "core/core.h"
 #include "executor/execdesc.h"
 #include "nodes/extensible.h"
 #include "planner/condition/parameter.h"
+#include "planner/knowledge/knowledge.h"
 #include "planner/planning/planning.h"
 #include "stats/stats.h"
 
@@ -109,7 +112,7 @@ extern CustomScan *rf_make_gate(const Plan *plan, List *plans,
 								List *scan_tlist);
 extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 
-/* ---- gate_exec.c, gate_ask.c, gate_join_values.c ---- */
+/* ---- gate_exec.c, gate_ask.c ---- */
 
 /* Values are not collected from a hash table with more rows. */
 #define RF_JOIN_MAX_ROWS 10000
@@ -170,6 +173,25 @@ typedef struct RfGateJoinFilter
 								 * known */
 } RfGateJoinFilter;
 
+/*
+ * What digest matrices say of a gate's members.  The places are those of leaves in
+ * the entry of a table with this serial.
+ */
+typedef struct RfGateMatrices
+{
+	Oid			relid;			/* the table whose partitions are members */
+	RfClock		clock;			/* read after the executor took its snapshot */
+	uint64		serial;			/* 0: the places are not known yet */
+	RfIndex   **indexes;		/* the entry's, by number of the gate's index;
+								 * NULL where there is none */
+	int			nwords;			/* 0: there is nothing to ask */
+	int		   *places;			/* of members; -1: it has none */
+	uint64	   *members;		/* a bit for each place */
+	uint64	   *denied;			/* the answer to question "asked" */
+	uint64		asked;
+	int			entries;		/* that were made for the gate */
+} RfGateMatrices;
+
 typedef struct RfGateState
 {
 	CustomScanState css;		/* must be first */
@@ -204,6 +226,7 @@ typedef struct RfGateState
 	bool		watch;			/* scans of this query are watched */
 	bool		watchable;		/* the question is all that the scans compare */
 	RfCond	   *cond;			/* what to ask, unless open or never */
+	RfGateMatrices *matrices;	/* NULL: none are asked */
 	Cost		cost;			/* of asking a member for a join's values */
 
 	/* For EXPLAIN. */
@@ -217,6 +240,28 @@ extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);
+
+/* ---- gate_matrix.c ---- */
+
+extern void rf_gate_matrices_init(RfGateState *gate);
+extern void rf_gate_ask_matrices(RfGateState *gate);
+extern bool rf_gate_begin_look(RfGateState *gate, const RfGateMember *member,
+							   int i, RfLook *look);
+
+/*
+ * Do matrices deny a member, whose number this is?  They have been asked the question.
+ */
+static inline bool
+rf_gate_matrices_deny(const RfGateMatrices *matrices, int i)
+{
+	int			place = matrices->nwords > 0 ? matrices->places[i] : -1;
+
+	return place >= 0 &&
+		(matrices->denied[place / RF_CORE_WORD] >> place % RF_CORE_WORD & 1) != 0;
+}
+
+/* ---- gate_join_values.c ---- */
+
 extern List *rf_join_filter_place(int join, int key, int param);
 extern void rf_join_filters_init(RfGateState *gate);
 extern void rf_join_filters_link(QueryDesc *desc);

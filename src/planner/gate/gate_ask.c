@@ -283,6 +283,8 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 		 RfCounts **counts)
 {
 	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
+	RfLook		look;
+	bool		looks = rf_gate_begin_look(gate, member, i, &look);
 	Relation	relation = open_index(gate, member, i);
 	RfSummaryVersion version;
 	RfAnswer	answer;
@@ -293,9 +295,10 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 	/* Before anything is read (R5). */
 	if (IsolationIsSerializable())
 		PredicateLockRelation(relation, snapshot);
-	answer = rf_probe(relation, set,
-					  RecoveryInProgress() || snapshot->takenDuringRecovery,
-					  &version, NULL);
+	answer = looks ? rf_look_at_open(&look, relation, set, false) :
+		rf_probe(relation, set,
+				 RecoveryInProgress() || snapshot->takenDuringRecovery,
+				 &version, NULL);
 	*counts = rf_index_counts(relation);
 	pgstat_count_index_scan(relation);
 	relation_close(relation, AccessShareLock);
@@ -316,6 +319,8 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	snapshot->takenDuringRecovery;
 	RfGateIndex *index;
 	RfSummaryVersion version;
+	RfLook		look;
+	bool		looks = false;
 
 	if (member->indexes == NULL)
 		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
@@ -324,6 +329,7 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 	index = &member->indexes[i];
 	if (index->relation == NULL)
 	{
+		looks = rf_gate_begin_look(gate, member, i, &look);
 		index->relation = open_index(gate, member, i);
 		if (index->relation == NULL)
 			return RF_UNKNOWN;
@@ -351,7 +357,8 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 		if (answer != RF_UNKNOWN)
 			return answer;
 	}
-	return rf_probe(index->relation, set, in_recovery, &version, NULL);
+	return looks ? rf_look_at_open(&look, index->relation, set, false) :
+		rf_probe(index->relation, set, in_recovery, &version, NULL);
 }
 
 /* The member whose indexes are asked. */
@@ -401,7 +408,16 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 	RfAskedMember asked = {gate, member};
 	MemoryContext old;
 
-	if (gate->open || member->oids == NIL)
+	if (gate->open)
+		return false;
+	if (gate->matrices != NULL && !gate->never)
+	{
+		if (gate->matrices->asked != gate->question)
+			rf_gate_ask_matrices(gate);
+		if (rf_gate_matrices_deny(gate->matrices, member - gate->members))
+			return true;
+	}
+	if (member->oids == NIL)
 		return false;
 	if (gate->never)
 		return true;

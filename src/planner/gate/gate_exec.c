@@ -135,6 +135,7 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->values = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
 	gate->table = rf_gate_table(gate->asked.opclasses);
 	rf_join_filters_init(gate);
+	rf_gate_matrices_init(gate);
 	gate->datums = palloc0((nvalues + 1) * sizeof(Datum));
 	gate->nulls = palloc0((nvalues + 1) * sizeof(bool));
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,

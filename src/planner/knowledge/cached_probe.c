@@ -150,6 +150,17 @@ rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
+ * Allows as many digests more as cost about what so many questions to indexes
+ * have cost.
+ */
+void
+rf_allow_digests(int64 questions)
+{
+	digest_keys_left = Max(DIGEST_KEYS_AT_ONCE,
+						   questions * RF_DIGEST_KEYS_PER_QUESTION);
+}
+
+/*
  * Throws away all cached metapages of a table's indexes, and the session's own
  * digests of them.
  */
@@ -180,7 +191,7 @@ rf_make_room(const RfTable *table)
 {
 	RfTable    *victim;
 
-	if (rf_guard_checking || rf_planning->outer != NULL)
+	if (rf_guard_checking || (rf_planning != NULL && rf_planning->outer != NULL))
 		return;
 	while (rf_cache_used + ENOUGH > rf_cache_limit() &&
 		   (victim = rf_least_asked_table(table)) != NULL)

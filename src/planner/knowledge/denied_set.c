@@ -23,14 +23,14 @@
 #include "stats/session.h"
 
 /*
- * Are the table's partitions, by number, the leaves of the index?
+ * Are these tables, by number, the leaves of the index?
  */
 static bool
-has_same_order(const RfIndex *index, PartitionDesc partdesc)
+has_same_order(const RfIndex *index, const Oid *leaves, int nleaves)
 {
-	return partdesc->nparts == index->nleaves &&
-		memcmp(partdesc->oids, index->matrices->oids,
-			   index->nleaves * sizeof(Oid)) == 0;
+	return nleaves == index->nleaves &&
+		(leaves == index->matrices->oids ||
+		 memcmp(leaves, index->matrices->oids, nleaves * sizeof(Oid)) == 0);
 }
 
 /*
@@ -43,23 +43,23 @@ is_askable(const RfKeySet *set)
 }
 
 /*
- * Asks the matrices of an index about a condition's set, of which these leaves
- * are asked.  Their denials are of this moment, and remain so if the matrices change later.
+ * Asks the matrices of an index about a condition's set.  asked are the numbers of
+ * the leaves that matter, or NULL for all.
  */
 static void
-ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc,
-		  const Bitmapset *leaves)
+ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
+		  const Bitmapset *asked, RfClock now, bool certain_only)
 {
 	RfIndex    *index = cond->index;
 
-	if (!is_askable(cond->set) || rf_cache_size == 0)
+	if (index == NULL || !is_askable(cond->set) || rf_cache_size == 0)
 		return;
 
 	/* To ask few leaves, the others need not be mapped. */
-	if (!index->mapped && rf_are_mapped(index, partdesc, leaves))
+	if (asked != NULL && !index->mapped && rf_are_mapped(index, leaves, asked))
 		return;
 	rf_need_matrices(table, index);
-	if (!has_same_order(index, partdesc))
+	if (!has_same_order(index, leaves, nleaves))
 		return;
 	cond->denied = palloc((index->matrices->n + 1) * sizeof(uint64));
 	cond->certain = true;
@@ -67,34 +67,38 @@ ask_probe(RfTable *table, RfCond *cond, PartitionDesc partdesc,
 	{
 		const RfMatrixState *matrix = &index->matrices->states[i];
 
-		cond->denied[i] = rf_ask_matrix(index, i, cond->set,
-										rf_planning->started);
-		cond->denied[i] &= matrix->current;
+		cond->denied[i] = rf_ask_matrix(index, i, cond->set, now);
+		cond->denied[i] &= certain_only ? matrix->certain : matrix->current;
 		if ((cond->denied[i] & ~matrix->certain) != 0)
 			cond->certain = false;
 	}
 }
 
 /*
- * Asks all matrices about the sets of a condition.
+ * Asks all matrices about the sets of a condition, whose indexes are of the table or
+ * NULL.  The tables' OIDs are those of the leaves, in order.  now is the clock;
+ * invalidations were absorbed since it was read.  Uses columns that are current or, with
+ * certain_only, those that were true when the clock was read, or later.  The denials are of
+ * this moment, and remain so if the matrices change later.  asked are the numbers of the
+ * leaves that matter, or NULL for all.
  */
-static void
-ask_matrices(RfTable *table, RfCond *cond, PartitionDesc partdesc,
-			 const Bitmapset *leaves)
+void
+rf_ask_matrices(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
+				const Bitmapset *asked, RfClock now, bool certain_only)
 {
 	ListCell   *cell;
 
 	foreach(cell, cond->args)
-		ask_matrices(table, lfirst(cell), partdesc, leaves);
+		rf_ask_matrices(table, lfirst(cell), leaves, nleaves, asked, now, certain_only);
 	if (cond->kind == RF_COND_PROBE)
-		ask_probe(table, cond, partdesc, leaves);
+		ask_probe(table, cond, leaves, nleaves, asked, now, certain_only);
 }
 
 /*
  * For which of these leaves do the matrices with this number deny a condition?
  */
-static uint64
-find_denied(const RfCond *cond, int number, uint64 leaves)
+uint64
+rf_find_denied(const RfCond *cond, int number, uint64 leaves)
 {
 	uint64		denied = cond->kind == RF_COND_OR ? leaves : 0;
 	ListCell   *cell;
@@ -105,9 +109,9 @@ find_denied(const RfCond *cond, int number, uint64 leaves)
 	foreach(cell, cond->args)
 	{
 		if (cond->kind == RF_COND_AND)
-			denied |= find_denied(lfirst(cell), number, leaves & ~denied);
+			denied |= rf_find_denied(lfirst(cell), number, leaves & ~denied);
 		else
-			denied = find_denied(lfirst(cell), number, denied);
+			denied = rf_find_denied(lfirst(cell), number, denied);
 	}
 	return denied;
 }
@@ -133,29 +137,41 @@ make_denied_set(const RfTable *table, RfSkips *skips, const RfCond *cond)
 }
 
 /*
- * Records the denials that a denied condition relies on, for some leaves: one
- * denial under AND, all under OR.
+ * Records denials of leaves that the plan relies on.
  */
 static void
-note_denied(const RfTable *table, RfSkips *skips, RfCond *cond, int number,
-			uint64 leaves)
+record_denied(const RfTable *table, RfSkips *skips, RfCond *cond, int number,
+			  uint64 leaves)
+{
+	if (cond->denied_set == NULL)
+		cond->denied_set = make_denied_set(table, skips, cond);
+	cond->denied_set->leaves[number] |= leaves;
+	if (!cond->certain)
+		rf_planning->clock = 0;
+}
+
+/*
+ * Counts the denials that a denied condition relies on, for some leaves: one
+ * denial under AND, all under OR.  Records them for the plan that is being made, if
+ * skips is not NULL.
+ */
+void
+rf_note_denied(const RfTable *table, RfSkips *skips, RfCond *cond, int number,
+			   uint64 leaves)
 {
 	ListCell   *cell;
 
 	if (cond->kind == RF_COND_PROBE && leaves != 0)
 	{
-		if (cond->denied_set == NULL)
-			cond->denied_set = make_denied_set(table, skips, cond);
-		cond->denied_set->leaves[number] |= leaves;
 		rf_count_denials(cond->index, number, leaves);
-		if (!cond->certain)
-			rf_planning->clock = 0;
+		if (skips != NULL)
+			record_denied(table, skips, cond, number, leaves);
 	}
 	foreach(cell, cond->args)
 	{
-		uint64		denied = find_denied(lfirst(cell), number, leaves);
+		uint64		denied = rf_find_denied(lfirst(cell), number, leaves);
 
-		note_denied(table, skips, lfirst(cell), number, denied);
+		rf_note_denied(table, skips, lfirst(cell), number, denied);
 		if (cond->kind == RF_COND_AND)
 			leaves &= ~denied;
 	}
@@ -175,12 +191,13 @@ rf_deny_leaves(RfTable *table, RfExpansion *expansion, Bitmapset *rest)
 	StaticAssertStmt(RF_CORE_WORD == FILTER_DIGESTS, "the columns of a matrix are the bits of a word");
 	if (nwords == 0)
 		return rest;
-	ask_matrices(table, cond, expansion->partdesc, rest);
+	rf_ask_matrices(table, cond, expansion->partdesc->oids,
+					expansion->partdesc->nparts, rest, rf_planning->started, false);
 	for (int i = 0; i < nwords; i++)
 	{
-		uint64		denied = find_denied(cond, i, rf_core_bits(rest, i));
+		uint64		denied = rf_find_denied(cond, i, rf_core_bits(rest, i));
 
-		note_denied(table, expansion->skips, cond, i, denied);
+		rf_note_denied(table, expansion->skips, cond, i, denied);
 		rf_core_clear_bits(rest, i, denied);
 	}
 	return rf_core_trim(rest);

@@ -311,7 +311,8 @@ find_current(RfIndex *index, int number, RfClock now)
 		if (column->index != leaf->index || !rf_leaf_is_located(leaf) ||
 			!RF_SAME_RELFILE(column->locator, leaf->locator))
 			continue;
-		if (column->validity == rf_leaf_validity(leaf, now))
+		if (moves == 0 ? column->validity >= now :
+			column->validity == rf_leaf_validity(leaf, now))
 			matrix->certain |= bit;
 
 		/* Without change counters only a look at the index tells. */

@@ -160,6 +160,59 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 }
 
 /*
+ * See knowledge.h.
+ */
+void
+rf_begin_look(RfLook *look, RfTable *table, RfIndex *index, RfLeaf *leaf,
+			  RfClock now)
+{
+	look->table = table;
+	look->index = index;
+	look->leaf = leaf;
+	look->changes = rf_changes();
+	look->validity = rf_leaf_validity(leaf, now);
+}
+
+/*
+ * Asks the locked index of a leaf, and caches its metapage.  RF_UNKNOWN where
+ * its keys are not those of the table's index.  *version is set unless the
+ * answer is RF_UNKNOWN.
+ */
+static RfAnswer
+look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
+	 bool in_recovery, RfSummaryVersion *version)
+{
+	RfCachedMetaRef ref;
+	RfAnswer	answer;
+
+	if (asked->relation != NULL && !rf_index_fits(look->index, asked->relation))
+		return RF_UNKNOWN;
+	if (asked->relation != NULL)
+		rf_leaf_locate(look->leaf, asked->relation, look->changes);
+	rf_cached_meta_ref(look->table, look->leaf, &ref);
+	memset(version, 0, sizeof(*version));
+	answer = ask(asked, set, in_recovery, version, &ref);
+	rf_leaf_checked(look->table, look->index, look->leaf, version, look->validity);
+	return answer;
+}
+
+/*
+ * See knowledge.h.
+ */
+RfAnswer
+rf_look_at_open(const RfLook *begun, Relation relation, const RfKeySet *set,
+				bool in_recovery)
+{
+	RfAsked		asked = {.oid = RelationGetRelid(relation),.relation = relation};
+	RfSummaryVersion version;
+
+	/* Within a planning others' matrices may be in use. */
+	if (rf_planning == NULL)
+		rf_make_room(begun->table);
+	return look(begun, &asked, set, in_recovery, &version);
+}
+
+/*
  * Asks the index of a leaf, and caches its metapage.  Locks the index for
  * this, without waiting.  RF_UNKNOWN where it cannot be locked or used.
  * *version is set unless the answer is RF_UNKNOWN.
@@ -168,13 +221,12 @@ static RfAnswer
 ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 		  bool in_recovery, RfSummaryVersion *version)
 {
-	uint64		before = rf_changes();
-	uint64		validity = rf_leaf_validity(leaf, rf_planning->started);
 	bool		stale = false;
-	RfAnswer	answer = RF_UNKNOWN;
+	RfAnswer	answer;
 	RfAsked		asked;
-	RfCachedMetaRef ref;
+	RfLook		begun;
 
+	rf_begin_look(&begun, table, index, leaf, rf_planning->started);
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 	{
 		if (stale)
@@ -182,26 +234,17 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 		return RF_UNKNOWN;
 	}
 	asked.codec = index->codec;
-	if (asked.relation == NULL || rf_index_fits(index, asked.relation))
-	{
-		if (asked.relation != NULL)
-			rf_leaf_locate(leaf, asked.relation, before);
-		rf_make_room(table);
-		rf_cached_meta_ref(table, leaf, &ref);
-		memset(version, 0, sizeof(*version));
-		answer = ask(&asked, set, in_recovery, version, &ref);
-		rf_leaf_checked(table, index, leaf, version, validity);
-	}
+	rf_make_room(table);
+	answer = look(&begun, &asked, set, in_recovery, version);
 	unlock_index(&asked);
 	return answer;
 }
 
 /*
- * Makes a digest of a leaf's filter, unless its index would have to be opened.
- * Locks the index for this, without waiting.
+ * See knowledge.h.
  */
-static void
-make_digest(RfIndex *index, RfLeaf *leaf)
+void
+rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 {
 	bool		stale = false;
 	RfAsked		asked;
@@ -209,7 +252,7 @@ make_digest(RfIndex *index, RfLeaf *leaf)
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 		return;
 	if (asked.relation == NULL)
-		rf_put_digest(index, leaf, rf_planning->started);
+		rf_put_digest(index, leaf, now);
 	unlock_index(&asked);
 }
 
@@ -267,7 +310,7 @@ leaf_denies(const RfCond *cond, void *arg)
 		return false;
 	entry->probes++;
 	if (rf_digest_is_due(cond->index, entry))
-		make_digest(cond->index, entry);
+		rf_make_digest(cond->index, entry, rf_planning->started);
 	if (!rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version) &&
 		ask_index(leaf->table, cond->index, entry, cond->set,
 				  leaf->in_recovery, &version) != RF_NO)

@@ -367,17 +367,16 @@ rf_are_few(int n, PartitionDesc partdesc)
 }
 
 /*
- * Has each of these partitions a place in the array, with its index?
+ * Has each of some tables, by number, its place in the array, with its index?
  */
 bool
-rf_are_mapped(const RfIndex *index, PartitionDesc partdesc,
-			  const Bitmapset *partitions)
+rf_are_mapped(const RfIndex *index, const Oid *tables, const Bitmapset *numbers)
 {
 	int			i = -1;
 
-	while ((i = bms_next_member(partitions, i)) >= 0)
+	while ((i = bms_next_member(numbers, i)) >= 0)
 	{
-		if (i >= index->nleaves || index->leaves[i].leaf != partdesc->oids[i] ||
+		if (i >= index->nleaves || index->leaves[i].leaf != tables[i] ||
 			!OidIsValid(index->leaves[i].index))
 			return false;
 	}

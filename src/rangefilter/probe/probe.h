@@ -117,6 +117,14 @@ extern RfCachedMeta *rf_cached_meta_make(Relation index, RfKeyKind kind, Size *b
 /* The version on the cached metapage. */
 extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 
+/* Making a digest of so many numbers costs about as much as one question. */
+#define RF_DIGEST_KEYS_PER_QUESTION	100
+
+/*
+ * Notes that its index was asked n times by other means than the cached metapage.
+ */
+extern void rf_cached_meta_asked(RfCachedMeta *cached, uint32 n);
+
 /*
  * Has the cached metapage been asked so often that a digest of its index pays?
  * 0: no.  Else what it costs: in numbers, for each of which making the digest takes

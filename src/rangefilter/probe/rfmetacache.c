@@ -36,7 +36,6 @@
  * RF_DIGEST_KEYS_PER_QUESTION keys, and RF_DIGEST_QUESTIONS more.  Making the
  * digest takes about as long as these questions take.
  */
-#define RF_DIGEST_KEYS_PER_QUESTION	100
 #define RF_DIGEST_QUESTIONS			10
 
 /*
@@ -287,6 +286,16 @@ rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery
 	*version = cached->version;
 	return rf_probe_state(&cached->file, meta, rf_cached_meta_segments(cached), set,
 						  in_recovery, NULL);
+}
+
+/*
+ * See probe.h.
+ */
+void
+rf_cached_meta_asked(RfCachedMeta *cached, uint32 n)
+{
+	if (rf_cached_meta_data(cached)->nsegments == 1)
+		cached->asked += n;
 }
 
 /*
