@@ -47,6 +47,21 @@ BEGIN
 	SET LOCAL rangefilter.enable = on;
 	RETURN CASE WHEN n <> m THEN format('%s: %s, not %s', condition, n, m) END;
 END \$\$;
+CREATE FUNCTION differ_joined(keys int[], condition text) RETURNS text LANGUAGE plpgsql AS \$\$
+DECLARE
+	n int;
+	m int;
+	query text = 'SELECT count(*) FROM unnest(\$1) q(key) JOIN t ON ' || condition;
+BEGIN
+	SET LOCAL enable_hashjoin = off;
+	SET LOCAL enable_mergejoin = off;
+	EXECUTE query INTO n USING keys;
+	SET LOCAL rangefilter.enable = off;
+	SET LOCAL enable_hashjoin = on;
+	EXECUTE query INTO m USING keys;
+	SET LOCAL rangefilter.enable = on;
+	RETURN CASE WHEN n <> m THEN format('%s, %s: %s, not %s', keys, condition, n, m) END;
+END \$\$;
 CREATE FUNCTION key(k int) RETURNS uuid LANGUAGE sql IMMUTABLE
 	RETURN (encode(int4send(k # -2147483648), 'hex') || repeat('a7', 12))::uuid;
 CREATE FUNCTION key_text(k int) RETURNS text LANGUAGE sql IMMUTABLE
@@ -101,6 +116,17 @@ sub condition
 	return "$indexed = " . key($k);
 }
 
+# A nested loop: gates ask for some keys that are there and some others.
+sub joined
+{
+	my $keys = join ',', map { @present && pick(0, 2) == 0 ? $present[ pick(0, $#present) ] : pick(-100, $span + 100) } 1 .. pick(1, 40);
+	my $condition = "$indexed = " . key('q.key');
+
+	$condition = 'k BETWEEN q.key AND q.key + 20' if $indexed eq 'k' && pick(0, 3) == 0;
+	$condition .= " AND $second = (q.key & 15)" if $second;
+	return "differ_joined('{$keys}', '$condition')";
+}
+
 # Strings that begin as a number's, with its last digits or without.
 sub begins_as
 {
@@ -124,7 +150,7 @@ sub ask_and_change
 			(SELECT k FROM t WHERE k IS NOT NULL ORDER BY random() LIMIT 50) x});
 		for (1 .. 70)
 		{
-			my $sql = join ', ', map { "differ('" . condition() . "')" } 1 .. 3;
+			my $sql = join ', ', (map { "differ('" . condition() . "')" } 1 .. 3), pick(0, 7) == 0 ? joined() : ();
 			my $answer = ask($sessions[ pick(0, 5) == 0 ? 1 : 0 ], "SELECT concat_ws(E'\\n', $sql)");
 
 			push @wrong, $answer if $answer ne '';

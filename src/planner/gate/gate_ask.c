@@ -382,7 +382,9 @@ member_denies(const RfCond *cond, void *arg)
 	RfCounts   *counts = NULL;
 	RfAnswer	answer;
 
-	if (!OidIsValid(list_nth_oid(member->oids, i + 1)))
+	/* The list is looked at only where the index is not open yet. */
+	if ((member->indexes == NULL || member->indexes[i].relation == NULL) &&
+		!OidIsValid(list_nth_oid(member->oids, i + 1)))
 		return false;
 	if (rf_keyset_is_empty(cond->set))
 		return true;
@@ -421,7 +423,7 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 		return false;
 	if (gate->never)
 		return true;
-	if (gate->cost > member->plan->total_cost)
+	if (gate->cost > 0 && gate->cost > member->plan->total_cost)
 		return false;
 	if (member->asked == gate->question)
 		return member->closed;

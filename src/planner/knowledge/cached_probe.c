@@ -107,28 +107,31 @@ rf_leaf_validity(const RfLeaf *leaf, RfClock now)
 }
 
 /*
- * Does the cached metapage of a leaf's index deny that there is a key of the
- * condition's set?  Sets the version of the cached metapage.  If it is not
- * certain that the cached metapage is true now, sets the plan's clock to 0, so
- * that the guard looks.
+ * May a leaf have a key of the condition's set, by the cached metapage of its index?  RF_NO sets
+ * the version of the cached metapage.  If it is not certain that the cached metapage is true
+ * now, RF_NO sets the plan's clock to 0, so that the guard looks; and RF_YES is not
+ * returned, since the index may know better.  RF_UNKNOWN: the index must be asked.
  */
-bool
+RfAnswer
 rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 				bool in_recovery, RfSummaryVersion *version)
 {
 	bool		same = leaf->validity ==
 	rf_leaf_validity(leaf, rf_planning->started);
+	RfAnswer	answer;
 
 	if (leaf->cached == NULL || !rf_planning->cached_probes ||
-		(!same && rf_read_moves() != 0) ||
-		rf_cached_meta_probe(leaf->cached, cond->set, in_recovery,
-							 version) != RF_NO)
-		return false;
+		(!same && rf_read_moves() != 0))
+		return RF_UNKNOWN;
+	answer = rf_cached_meta_probe(leaf->cached, cond->set, in_recovery, version);
+	if (answer == RF_YES && !same)
+		return RF_UNKNOWN;
 
 	/* Change counters do not tell whether the index got another file. */
-	if (!same || (rf_read_moves() != 0 && !rf_leaf_is_located(leaf)))
+	if (answer == RF_NO &&
+		(!same || (rf_read_moves() != 0 && !rf_leaf_is_located(leaf))))
 		rf_planning->clock = 0;
-	return true;
+	return answer;
 }
 
 /*

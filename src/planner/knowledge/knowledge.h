@@ -281,8 +281,8 @@ extern void rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 /* ---- cached_probe.c ---- */
 
 extern bool rf_begin_cached_probes(void);
-extern bool rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
-							bool in_recovery, RfSummaryVersion *version);
+extern RfAnswer rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
+								bool in_recovery, RfSummaryVersion *version);
 extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_allow_digests(int64 questions);
 extern void rf_make_room(const RfTable *table);

@@ -301,6 +301,7 @@ leaf_denies(const RfCond *cond, void *arg)
 {
 	const RfCandidate *leaf = arg;
 	RfLeaf	   *entry;
+	RfAnswer	answer;
 	RfSummaryVersion version;
 
 	if (rf_keyset_is_empty(cond->set))
@@ -311,9 +312,11 @@ leaf_denies(const RfCond *cond, void *arg)
 	entry->probes++;
 	if (rf_digest_is_due(cond->index, entry))
 		rf_make_digest(cond->index, entry, rf_planning->started);
-	if (!rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version) &&
-		ask_index(leaf->table, cond->index, entry, cond->set,
-				  leaf->in_recovery, &version) != RF_NO)
+	answer = rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version);
+	if (answer == RF_UNKNOWN)
+		answer = ask_index(leaf->table, cond->index, entry, cond->set,
+						   leaf->in_recovery, &version);
+	if (answer != RF_NO)
 		return false;
 	entry->skips++;
 	add_skip(leaf->skips, leaf->table->relid, entry, cond->probe, &version);

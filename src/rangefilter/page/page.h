@@ -140,6 +140,9 @@ typedef struct RfRunReader
 	uint32		owner;
 	const uint8 *entry_run;		/* the run if it is in the entry at hand */
 	Buffer		buffer;			/* share-locked, or InvalidBuffer */
+	uint32		pageno;			/* of the page in buffer ... */
+	const uint8 *content;		/* ... and its content; NULL: it is not what
+								 * the directory says */
 } RfRunReader;
 
 extern void rf_init_page(Page page, RfPageKind kind, uint64 identity,

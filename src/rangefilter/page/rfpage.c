@@ -178,28 +178,14 @@ rf_read_entry_run(RfRunReader *reader)
 }
 
 /*
- * FilterReader callback: share-locks page pageno of the run, releasing the
- * page read before; or returns the copy that is kept, or the run in the entry at hand.
- * NULL if the page is not what the directory says.
+ * Share-locks a block of the run and returns its content.  NULL if the
+ * page is not what the directory says.
  */
 static const uint8 *
-rf_read_run_page(FilterReader *self, uint32_t pageno)
+rf_lock_run_page(RfRunReader *reader, BlockNumber block)
 {
-	RfRunReader *reader = (RfRunReader *) self;
-	BlockNumber block = reader->run_block + pageno;
-	uint8	  **kept;
 	Page		page;
 
-	rf_run_reader_end(reader);
-	if (pageno >= reader->reader.npages)
-		return NULL;
-	if (reader->entry_run != NULL)
-		return reader->entry_run;
-	kept = rf_kept_page(reader->file, block);
-	if (kept != NULL && *kept != NULL)
-		return *kept;
-	if (block == RF_META_BLKNO)
-		return rf_read_entry_run(reader);
 	if (!rf_block_exists(reader->file, block))
 		return NULL;
 	reader->buffer = rf_pin_block(reader->file, block);
@@ -211,6 +197,35 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 		return NULL;
 	return rf_keep_page(reader->file, block,
 						(const uint8 *) RfPageGetContent(page), RF_PAGE_CONTENT);
+}
+
+/*
+ * FilterReader callback: share-locks page pageno of the run, releasing the
+ * page read before, unless it is the same one; or returns the copy that is kept, or the run in
+ * the entry at hand.  NULL if the page is not what the directory says.
+ */
+static const uint8 *
+rf_read_run_page(FilterReader *self, uint32_t pageno)
+{
+	RfRunReader *reader = (RfRunReader *) self;
+	BlockNumber block = reader->run_block + pageno;
+	uint8	  **kept;
+
+	/* Each value of a long list asks for a page, and mostly for the same one. */
+	if (BufferIsValid(reader->buffer) && reader->pageno == pageno)
+		return reader->content;
+	rf_run_reader_end(reader);
+	if (pageno >= reader->reader.npages)
+		return NULL;
+	if (reader->entry_run != NULL)
+		return reader->entry_run;
+	kept = rf_kept_page(reader->file, block);
+	if (kept != NULL && *kept != NULL)
+		return *kept;
+	reader->pageno = pageno;
+	reader->content = block == RF_META_BLKNO ? rf_read_entry_run(reader) :
+		rf_lock_run_page(reader, block);
+	return reader->content;
 }
 
 /*

@@ -1,0 +1,106 @@
+# Gates go by digest matrices: shared ones, and where the server has not loaded the library
+# the session's own, which gates make themselves.  Nothing that has become visible is lost,
+# whoever wrote it, and the indexes that are denied so are not locked.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+
+my $partitions = 100;
+
+# Keys are even.  q has keys that are not there, and is joined by a nested loop.
+my $schema = qq{
+CREATE TABLE t (p int, k int, m int DEFAULT 0) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i) FROM generate_series(1, $partitions) i \\gexec
+INSERT INTO t SELECT p, 2 * (hashint8extended(g * 1000 + p, 1) % 100000000) FROM generate_series(1, $partitions) p, generate_series(1, 500) g;
+CREATE INDEX t_k ON t USING rangefilter (k);
+CREATE TABLE q (k int);
+INSERT INTO q SELECT 2 * (hashint8extended(g, 2) % 100000000) + 1 FROM generate_series(1, 60) g;
+VACUUM ANALYZE t, q;
+};
+
+my $join = 'SELECT count(*) FROM q JOIN t USING (k)';
+my $settings = 'SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off';
+
+# How many digests are there, of indexes as they are now or, in a session's own store, as they were?
+my %digests = (
+	shared => 'SELECT indexes FROM rangefilter_shared_cache()',
+	own => q{SELECT entries FROM rangefilter_session_cache() WHERE what = 'digests'});
+
+# How many indexes of partitions the transaction has locked.
+sub locked
+{
+	my ($session, $mode) = @_;
+
+	return ask($session, "SELECT count(DISTINCT relation) FROM pg_locks WHERE pid = pg_backend_pid() AND mode = '$mode'
+		AND relation IN (SELECT indexrelid FROM pg_index JOIN pg_inherits ON inhrelid = indexrelid)");
+}
+
+# The number of rows that a join finds in a transaction, and of the indexes it has locked.
+sub join_locks
+{
+	my ($session, $begin, $mode) = @_;
+
+	ask($session, $begin);
+	my $found = ask($session, 'EXECUTE j');
+	my $locks = locked($session, $mode);
+	ask($session, 'COMMIT');
+	return ($found, $locks);
+}
+
+for my $kind ('shared', 'own')
+{
+	my $node = new_server($kind,
+		conf => "max_locks_per_transaction = 512\n"
+		  . ($kind eq 'own' ? "shared_preload_libraries = ''\nsession_preload_libraries = 'rangefilter'\n" : ''));
+
+	$node->safe_psql('postgres', $schema);
+	my ($reader, $writer) = map { open_session($node) } 1 .. 2;
+	ask($_, $settings) for $reader, $writer;
+	like(ask($reader, "EXPLAIN (COSTS OFF) $join"), qr/Skip Cond: \(q\.k = k\)/, "$kind: a loop over a gate");
+	ask($reader, "SET plan_cache_mode = force_generic_plan; PREPARE j AS $join; EXECUTE j");
+	is(ask($reader, $digests{$kind}), $partitions, "$kind: the gate has made digests");
+
+	# A single question: of a hundred members few are asked one by one.  Without change counters
+	# the session has looked at each index since the last change.
+	ask($reader, 'DELETE FROM q WHERE ctid > (SELECT min(ctid) FROM q); EXECUTE j');
+	my ($found, $locks) = join_locks($reader, 'BEGIN', 'AccessShareLock');
+	is($found, 0, "$kind: no rows");
+	cmp_ok($locks, '<', 20, "$kind: $locks indexes are locked");
+	($found, $locks) = join_locks($reader, 'BEGIN ISOLATION LEVEL SERIALIZABLE', 'SIReadLock');
+	is("$found $locks", "0 $partitions", "$kind: SERIALIZABLE locks predicates of all indexes");
+
+	# What others, and what this session writes.  Each of these keys has been denied everywhere.
+	ask($reader, 'INSERT INTO q SELECT 2 * g + 1 FROM generate_series(1, 40) g');
+	is(ask($reader, 'EXECUTE j'), 0, "$kind: keys that are not there");
+	my $n = 0;
+	for my $write ('INSERT INTO t VALUES (%d, %d)', 'UPDATE t SET k = %2$d WHERE ctid = \'(0,1)\' AND p = %1$d',
+		'TRUNCATE t%1$d; INSERT INTO t VALUES (%1$d, %2$d)', 'BEGIN; REINDEX INDEX t%1$d_k_idx; INSERT INTO t VALUES (%1$d, %2$d); COMMIT',
+		'INSERT INTO t VALUES (%1$d, %2$d); SELECT rangefilter_summarize(\'t%1$d_k_idx\')',
+		'BEGIN; DROP TABLE t%1$d; CREATE TABLE t%1$d PARTITION OF t FOR VALUES IN (%1$d); INSERT INTO t VALUES (%1$d, %2$d); COMMIT')
+	{
+		for my $session ($writer, $reader)
+		{
+			$n++;
+			my $sql = sprintf $write, 3 * $n, 2 * $n + 1;
+
+			ask($session, $sql);
+			is(ask($reader, 'EXECUTE j'), $n, "$kind: $sql");
+		}
+	}
+
+	# A snapshot that is older than a row does not see it, a later one does.
+	ask($reader, 'BEGIN ISOLATION LEVEL REPEATABLE READ; EXECUTE j');
+	ask($writer, "INSERT INTO t VALUES (1, 61)");
+	is(ask($reader, 'EXECUTE j'), $n, "$kind: a row is too new");
+	ask($reader, 'COMMIT');
+	is(ask($reader, 'EXECUTE j'), $n + 1, "$kind: the row is seen");
+
+	close_session($_) for $reader, $writer;
+	$node->stop;
+}
+done_testing();
