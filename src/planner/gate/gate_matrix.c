@@ -215,13 +215,11 @@ find_entry(RfGateMatrices *matrices)
 	if (table != NULL && table->valid)
 		return table;
 
-	/* A parallel worker need not have the lock. */
+	/* As the executor's locks it is kept; a parallel worker may have none. */
 	if (matrices->entries++ >= MOST_ENTRIES ||
 		!ConditionalLockRelationOid(matrices->relid, AccessShareLock))
 		return NULL;
-	table = rf_find_table(matrices->relid);
-	UnlockRelationOid(matrices->relid, AccessShareLock);
-	return table;
+	return rf_find_table(matrices->relid);
 }
 
 /*
