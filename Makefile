@@ -15,6 +15,7 @@
 #	make bench-filters		its figures, for test/bench/RESULTS.md
 #	make bench-probes		pages and time of one question to an index, likewise
 #	make bench-blocks		heap blocks read by bitmap scans, beside BRIN
+#	make bench-choice		bitmap scans, btrees, seq scans: is the fastest chosen?
 #	make bench-cold			the first queries of a server that has just started (root)
 #	make bench-clients		1 to 64 sessions: transactions a second, what they wait for
 #	make bench-joins		joins into 100 and 1,000 partitions
@@ -83,7 +84,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-cold bench-clients bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -101,7 +102,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-cold bench-clients bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -142,6 +143,9 @@ bench-probes:
 
 bench-blocks:
 	@bash test/bench/blocks.sh
+
+bench-choice:
+	@bash test/bench/choice.sh
 
 bench-cold:
 	@bash test/bench/cold.sh

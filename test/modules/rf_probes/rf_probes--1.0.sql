@@ -29,3 +29,7 @@ AS 'MODULE_PATHNAME', 'rf_probes_bytes' LANGUAGE C STRICT;
 -- name.  The server must have loaded rangefilter.
 CREATE FUNCTION rf_hold_digests(path text) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- The processor time of this process, in ms.
+CREATE FUNCTION rf_processor_time() RETURNS float8
+AS 'MODULE_PATHNAME' LANGUAGE C;

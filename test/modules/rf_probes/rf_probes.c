@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 #include "access/htup_details.h"
 #include "access/relation.h"
@@ -37,6 +38,7 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(rf_probes_numbers);
 PG_FUNCTION_INFO_V1(rf_probes_bytes);
 PG_FUNCTION_INFO_V1(rf_hold_digests);
+PG_FUNCTION_INFO_V1(rf_processor_time);
 
 typedef RfAnswer (*ProbeFunction) (Relation index, const RfKeySet *set,
 								   bool in_recovery, RfSummaryVersion *version,
@@ -270,4 +272,18 @@ rf_hold_digests(PG_FUNCTION_ARGS)
 	}
 	LWLockRelease(lock);
 	PG_RETURN_VOID();
+}
+
+/*
+ * The processor time of this process, in ms.  What others run on the machine does not
+ * count, so that it can be compared where others do.
+ */
+Datum
+rf_processor_time(PG_FUNCTION_ARGS)
+{
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0)
+		elog(ERROR, "could not read the process's clock: %m");
+	PG_RETURN_FLOAT8(now.tv_sec * 1e3 + now.tv_nsec / 1e6);
 }

@@ -50,3 +50,8 @@ DROP TABLE small;
 SELECT probes, denied FROM rf_probes('{many,large}', '{1}', 1, 3, true);
 SELECT probes FROM rf_probes('{many}', '{}'::bigint[], 1, 1, true);
 DROP TABLE numbers;
+
+-- Processor time goes on with work, and not while the process sleeps.
+SELECT rf_processor_time() AS before \gset
+SELECT pg_sleep(0.5);
+SELECT rf_processor_time() - :before BETWEEN 0 AND 400 AS asleep;
