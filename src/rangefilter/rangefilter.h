@@ -113,6 +113,8 @@ typedef struct RfBlockRecheck
 extern void rf_block_recheck_begin(RfBlockRecheck *recheck, Relation index, Relation heap,
 								   const RfKeySet *set);
 extern bool rf_block_recheck_keeps(RfBlockRecheck *recheck, BlockNumber block);
+extern double rf_block_recheck_foresee(const RfBlockRecheck *recheck, double blocks,
+									   double share);
 
 /* rfscan.c */
 typedef struct RfScanInfo
@@ -122,6 +124,19 @@ typedef struct RfScanInfo
 	double		nranges;		/* of these segments */
 } RfScanInfo;
 
+/* What the planner foresees of a scan. */
+typedef struct RfForeseen
+{
+	double		keys;			/* at least so many, by the summary */
+	double		blocks;			/* of the table, by the summary */
+	double		ranges;			/* these are in so many ranges of places, and ... */
+	double		jumps;			/* ... in so many stretches of neighbouring blocks */
+} RfForeseen;
+
+extern RfKeySet *rf_scan_set(Relation index, ScanKey keys, int nkeys);
+extern void rf_foresee_scan(Relation index, const RfKeySet *set,
+							BlockNumber heap_blocks, double correlation,
+							RfForeseen *foreseen);
 extern bool rf_scan_visits(Relation index, const RfKeySet *set,
 						   BlockNumber block);
 extern void rf_scan_info(Relation index, BlockNumber heap_blocks,

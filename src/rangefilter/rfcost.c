@@ -3,6 +3,14 @@
  * rfcost.c
  *	  What a bitmap scan by a rangefilter index costs.
  *
+ * Core computes what reading the heap costs from the selectivity that we return:
+ * as for a bitmap of the matching rows.  What this scan does beyond that is part
+ * of the index's cost: it reads whole ranges of blocks, looks into some of them,
+ * and the executor checks all rows of the others.  So core compares the scan
+ * rightly with one by a btree that has the same rows, where it compares what the
+ * indexes cost, and the product of selectivities is right for bitmaps that are
+ * combined.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -11,18 +19,19 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
 #include "catalog/pg_statistic.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "rangefilter/rangefilter.h"
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/selfuncs.h"
+#include "utils/spccache.h"
 #include "utils/syscache.h"
-
-/* Pages of the index that a scan reads: metapage, filter, places. */
-#define RF_SCAN_PAGES 3
 
 /*
  * The correlation between the order of the index's first column and that of
@@ -56,16 +65,16 @@ rf_correlation(PlannerInfo *root, const IndexOptInfo *index)
 }
 
 /*
- * The share of a table's blocks in the bitmap of a scan that matches a share of
- * its rows.
+ * Foresees a scan for values that are not known yet, that matches a share of a
+ * table's rows.
  *
  * Rows without order are each in any range.  Rows in the order of the keys are
  * in as few ranges as possible.  Between the two, the square of the
  * correlation weights both, as core does for ordered scans.
  */
-static double
-rf_share_of_blocks(const RfScanInfo *info, double rows, double selectivity,
-				   double correlation)
+static void
+rf_foresee_rows(const RfScanInfo *info, double rows, double selectivity,
+				double correlation, RfForeseen *foreseen)
 {
 	double		known = Min((double) info->known_blocks / info->heap_blocks, 1);
 	double		scattered = 1 - pow(1 - 1 / info->nranges, rows);
@@ -73,13 +82,208 @@ rf_share_of_blocks(const RfScanInfo *info, double rows, double selectivity,
 	double		share = scattered +
 	correlation * correlation * (Min(together, scattered) - scattered);
 
-	return known * share + (1 - known);
+	foreseen->ranges = known * share * info->nranges;
+	foreseen->blocks = (known * share + (1 - known)) * info->heap_blocks;
+	foreseen->jumps = 1 + foreseen->ranges * (1 - share);
 }
 
 /*
- * amcostestimate.  The bitmap is of whole blocks, so the selectivity returned
- * is the share of rows that are read.  If the index has no places, a scan by
- * it is of no use, and the cost is prohibitive.
+ * The value that an index clause compares with, as a scan key has it.  False if
+ * it is not known while planning.
+ */
+static bool
+rf_known_value(PlannerInfo *root, const IndexOptInfo *index, Node *clause,
+			   int column, ScanKey key)
+{
+	OpExpr	   *expr = (OpExpr *) clause;
+	Const	   *value;
+	Oid			left;
+	int			strategy;
+
+	memset(key, 0, sizeof(ScanKeyData));
+	key->sk_attno = column + 1;
+	if (IsA(clause, NullTest))
+	{
+		key->sk_flags = SK_ISNULL |
+			(((NullTest *) clause)->nulltesttype == IS_NULL ?
+			 SK_SEARCHNULL : SK_SEARCHNOTNULL);
+		return true;
+	}
+	if (!IsA(clause, OpExpr))
+		return false;
+	value = (Const *) estimate_expression_value(root, get_rightop(clause));
+	if (!IsA(value, Const))
+		return false;
+	get_op_opfamily_properties(expr->opno, index->opfamily[column], false,
+							   &strategy, &left, &key->sk_subtype);
+	key->sk_strategy = strategy;
+	key->sk_collation = expr->inputcollid;
+	key->sk_flags = value->constisnull ? SK_ISNULL : 0;
+	key->sk_argument = value->constvalue;
+	return true;
+}
+
+/*
+ * Sets *set to the keys that a path asks for; NULL: any.  False if they are not
+ * known while planning.
+ */
+static bool
+rf_known_set(PlannerInfo *root, const IndexPath *path, Relation index,
+			 RfKeySet **set)
+{
+	int			nkeys = 0;
+	ScanKey		keys;
+	ListCell   *cell;
+	ListCell   *qual;
+
+	foreach(cell, path->indexclauses)
+		nkeys += list_length(lfirst_node(IndexClause, cell)->indexquals);
+	keys = palloc(nkeys * sizeof(ScanKeyData));
+	nkeys = 0;
+	foreach(cell, path->indexclauses)
+	{
+		IndexClause *clause = lfirst_node(IndexClause, cell);
+
+		foreach(qual, clause->indexquals)
+		{
+			if (!rf_known_value(root, path->indexinfo,
+								(Node *) lfirst_node(RestrictInfo, qual)->clause,
+								clause->indexcol, &keys[nkeys++]))
+				return false;
+		}
+	}
+	*set = rf_scan_set(index, keys, nkeys);
+	return true;
+}
+
+/*
+ * Foresees the scan of a path: asks the summary, if the values are known.
+ * Allocates in the current context.
+ */
+static void
+rf_foresee(PlannerInfo *root, const IndexPath *path, Relation index,
+		   const RfScanInfo *info, double rows, double selectivity,
+		   double correlation, RfForeseen *foreseen)
+{
+	RfKeySet   *set;
+
+	memset(foreseen, 0, sizeof(RfForeseen));
+	if (!rf_known_set(root, path, index, &set))
+		rf_foresee_rows(info, rows, selectivity, correlation, foreseen);
+	else if (set == NULL)
+	{
+		foreseen->blocks = info->heap_blocks;
+		foreseen->jumps = 1;
+	}
+	else if (!rf_keyset_is_empty(set))
+		rf_foresee_scan(index, set, info->heap_blocks, correlation, foreseen);
+}
+
+/*
+ * What share of the blocks of these ranges has a matching row, if the rows are
+ * anywhere in the ranges?
+ */
+static double
+rf_share_with_rows(const RfForeseen *foreseen, double rows)
+{
+	double		blocks;			/* of a range */
+
+	if (foreseen->ranges < 1 || foreseen->blocks <= foreseen->ranges)
+		return 1;
+	blocks = foreseen->blocks / foreseen->ranges;
+	return 1 - pow(1 - 1 / blocks, Max(rows / foreseen->ranges, 1));
+}
+
+/*
+ * Of a table, the pages that one of several scans reads if each alone reads so
+ * many.
+ */
+static double
+rf_pages_read(PlannerInfo *root, const IndexOptInfo *index, double pages,
+			  double loop_count)
+{
+	if (loop_count <= 1)
+		return pages;
+	return Min(index_pages_fetched(pages * loop_count, index->rel->pages,
+								   index->pages, root) / loop_count, pages);
+}
+
+/*
+ * What core charges for one page where a bitmap has so many of the table: less,
+ * the nearer they are.
+ */
+static double
+rf_page_cost(const IndexOptInfo *index, double pages)
+{
+	double		random;
+	double		sequential;
+
+	get_tablespace_page_costs(index->rel->reltablespace, &random, &sequential);
+	return random - (random - sequential) *
+		sqrt(Min(pages / Max(index->rel->pages, 1), 1));
+}
+
+/*
+ * What reading the table's blocks costs beyond what core charges for the pages of a
+ * bitmap of the matching rows.
+ */
+static Cost
+rf_extra_page_cost(PlannerInfo *root, const IndexOptInfo *index,
+				   const RfForeseen *foreseen, double rows, double loop_count)
+{
+	double		pages = Max(index->rel->pages, 1);
+	double		blocks = rf_pages_read(root, index, foreseen->blocks, loop_count);
+	double		jumps = Min(foreseen->jumps, blocks);
+	double		charged = Min(2 * pages * rows / (2 * pages + rows), pages);
+	Cost		cost = jumps * rf_page_cost(index, blocks) +
+	(blocks - jumps) * rf_page_cost(index, pages);
+
+	charged = rf_pages_read(root, index, charged, loop_count);
+	return Max(cost - charged * rf_page_cost(index, charged), 0);
+}
+
+/*
+ * What looking into blocks costs, and what the rows of the blocks left cost beyond what
+ * core charges, which is for the matching rows.  Each row of such a block costs the
+ * executor about twice what it costs a sequential scan: nobody has told that the
+ * block's rows are all visible, and the condition is checked after the row was fetched.
+ */
+static Cost
+rf_extra_row_cost(const IndexOptInfo *index, const RfBlockRecheck *recheck,
+				  const RfForeseen *foreseen, double rows)
+{
+	double		share = rf_share_with_rows(foreseen, Max(rows, foreseen->keys));
+	double		looked = rf_block_recheck_foresee(recheck, foreseen->blocks, share);
+	double		left = foreseen->blocks - looked * (1 - share);
+	double		block_rows = index->rel->tuples / Max(index->rel->pages, 1);
+	Cost		row_cost = cpu_tuple_cost + index->rel->baserestrictcost.per_tuple;
+
+	return looked * block_rows * cpu_index_tuple_cost +
+		Max(left * block_rows * (cpu_tuple_cost + row_cost) - rows * row_cost, 0);
+}
+
+/*
+ * What reading the index costs: the pages that have the filter's part and the
+ * places, and the places of each key.
+ */
+static Cost
+rf_index_cost(PlannerInfo *root, const IndexOptInfo *index, double rows,
+			  double selectivity, double loop_count)
+{
+	double		pages = Min(ceil(selectivity * index->pages) + 1, index->pages);
+	double		random;
+
+	get_tablespace_page_costs(index->reltablespace, &random, NULL);
+	if (loop_count > 1)
+		pages = index_pages_fetched(pages * loop_count, index->pages,
+									index->pages, root) / loop_count;
+	return pages * random + rows * cpu_operator_cost;
+}
+
+/*
+ * amcostestimate.  If the index has no places, a scan by it is of no use, and the
+ * cost is prohibitive.  The planner part has taken away scans of tables of which a
+ * plan must not tell (R6): there the index is not asked.
  */
 void
 rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
@@ -87,25 +291,44 @@ rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 				Selectivity *selectivity, double *correlation, double *pages)
 {
 	IndexOptInfo *index = path->indexinfo;
-	List	   *quals = get_quals_from_indexclauses(path->indexclauses);
-	Relation	relation = relation_open(index->indexoid, NoLock);
+	MemoryContext scratch;
+	MemoryContext old;
+	Relation	relation;
+	Relation	heap;
 	RfScanInfo	info;
-	double		share;
+	RfForeseen	foreseen;
+	RfBlockRecheck recheck;
+	double		rows;
 
-	rf_scan_info(relation, index->rel->pages, &info);
-	relation_close(relation, NoLock);
-	*correlation = rf_correlation(root, index);
+	*correlation = 0;
 	*pages = index->pages;
 	*selectivity = 1;
 	*startup_cost = *total_cost = disable_cost;
-	if (info.nranges == 0 || info.known_blocks == 0 || info.heap_blocks == 0)
+	if (!index->amhasgetbitmap)
 		return;
-	share = clauselist_selectivity(root, quals, index->rel->relid, JOIN_INNER,
-								   NULL);
-	*selectivity = rf_share_of_blocks(&info, Max(share * index->rel->tuples, 1),
-									  share, *correlation);
-	CLAMP_PROBABILITY(*selectivity);
-	*startup_cost = RF_SCAN_PAGES * random_page_cost;
-	*total_cost = *startup_cost +
-		*selectivity * info.heap_blocks * cpu_operator_cost;
+	scratch = AllocSetContextCreate(CurrentMemoryContext, "rangefilter cost",
+									ALLOCSET_SMALL_SIZES);
+	relation = relation_open(index->indexoid, NoLock);
+	rf_scan_info(relation, index->rel->pages, &info);
+	if (info.nranges > 0 && info.known_blocks > 0 && info.heap_blocks > 0)
+	{
+		*correlation = rf_correlation(root, index);
+		*selectivity = clauselist_selectivity(root,
+											  get_quals_from_indexclauses(path->indexclauses),
+											  index->rel->relid, JOIN_INNER, NULL);
+		rows = Max(*selectivity * index->rel->tuples, 1);
+		old = MemoryContextSwitchTo(scratch);
+		rf_foresee(root, path, relation, &info, rows, *selectivity,
+				   *correlation, &foreseen);
+		heap = table_open(relation->rd_index->indrelid, NoLock);
+		rf_block_recheck_begin(&recheck, relation, heap, NULL);
+		table_close(heap, NoLock);
+		MemoryContextSwitchTo(old);
+		*startup_cost = rf_index_cost(root, index, rows, *selectivity, loop_count);
+		*total_cost = *startup_cost +
+			rf_extra_page_cost(root, index, &foreseen, rows, loop_count) +
+			rf_extra_row_cost(index, &recheck, &foreseen, rows);
+	}
+	relation_close(relation, NoLock);
+	MemoryContextDelete(scratch);
 }

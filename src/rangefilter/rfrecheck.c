@@ -160,3 +160,15 @@ rf_block_recheck_keeps(RfBlockRecheck *recheck, BlockNumber block)
 	recheck->kept += matches;
 	return matches;
 }
+
+/*
+ * For the planner: into how many of so many blocks will a scan look, if a share of
+ * them has a match?
+ */
+double
+rf_block_recheck_foresee(const RfBlockRecheck *recheck, double blocks, double share)
+{
+	double		most = share > 0.5 ? RF_BLOCK_RECHECK_TRIAL : RF_BLOCK_RECHECK_MAX;
+
+	return recheck->heap == NULL ? 0 : Min(blocks, most);
+}

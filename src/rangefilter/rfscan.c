@@ -12,12 +12,15 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/table.h"
 #include "access/xlog.h"
 #include "compat.h"
+#include "filter/base/bits.h"
 #include "key/rowkey.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -27,6 +30,12 @@
 #include "utils/memutils.h"
 
 bool		rf_enable = true;
+
+/*
+ * The planner looks up the places of at most so many keys of a segment: those of
+ * narrow questions, in some microseconds.
+ */
+#define RF_FORESEEN_KEYS 1000
 
 /*
  * BRIN's guess at the rows of a block, which only EXPLAIN shows.  The index's
@@ -42,6 +51,8 @@ typedef struct RfStretch
 	BlockNumber end;
 	uint32		range_blocks;	/* 0: all of it is wanted */
 	uint64	   *ranges;			/* a bit each */
+	uint64		keys;			/* that are asked for and seem to be there ... */
+	uint64		all_keys;		/* ... of so many; 0: not known */
 } RfStretch;
 
 /* What goes into the bitmap of a scan. */
@@ -55,6 +66,7 @@ typedef struct RfBitmap
 /* What a scan finds: stretches in ascending order. */
 typedef struct RfFound
 {
+	uint64		most;			/* keys of a segment that are looked up */
 	int			n;
 	RfStretch  *stretches;
 } RfFound;
@@ -109,19 +121,19 @@ rf_scan_key_set(Relation index, const RfCodec *codec, ScanKey key)
 }
 
 /*
- * The keys of the index that all scan keys let through; NULL: any.
+ * The keys of the index that all scan keys let through; NULL: any.  Reads of a scan
+ * key its flags, column, strategy, type, collation and value.
  */
-static RfKeySet *
-rf_scan_set(IndexScanDesc scan)
+RfKeySet *
+rf_scan_set(Relation index, ScanKey keys, int nkeys)
 {
-	Relation	index = scan->indexRelation;
 	const RfCodec *codec = rf_index_codec(index);
 	RfKeySet   *sets[RF_MAX_COLUMNS] = {NULL};
 	int			ncolumns = 0;
 
-	for (int i = 0; i < scan->numberOfKeys; i++)
+	for (int i = 0; i < nkeys; i++)
 	{
-		ScanKey		key = &scan->keyData[i];
+		ScanKey		key = &keys[i];
 		int			column = key->sk_attno - 1;
 		RfKeySet   *set = rf_scan_key_set(index, codec->row == NULL ? codec :
 										  codec->row->columns[column].codec,
@@ -149,6 +161,7 @@ rf_add_stretch(RfFound *found, BlockNumber start, BlockNumber end)
 	stretch->start = start;
 	stretch->end = end;
 	stretch->range_blocks = 0;
+	stretch->keys = stretch->all_keys = 0;
 	return stretch;
 }
 
@@ -171,8 +184,10 @@ rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
 		return;
 	stretch->ranges = palloc0((rf_range_count(segment) / 64 + 1) *
 							  sizeof(uint64));
-	if (rf_collect_places(rf_file(index), meta, segment, set, stretch->ranges))
+	if (rf_collect_places(rf_file(index), meta, segment, set, found->most,
+						  stretch->ranges, &stretch->keys))
 		stretch->range_blocks = segment->range_blocks;
+	stretch->all_keys = segment->nkeys;
 }
 
 /*
@@ -320,21 +335,19 @@ rf_count_bitmap(Relation index, BlockNumber heap_blocks, int64 nblocks)
 
 /*
  * Reads the summary and finds the blocks that may hold keys of the set; all of
- * the table if that is unknown.
+ * the table if that is unknown.  Takes and releases a share lock on the metapage.
  */
 static void
-rf_find(RfFound *found, IndexScanDesc scan, const RfKeySet *set,
+rf_find(RfFound *found, Relation index, const RfKeySet *set, bool in_recovery,
 		BlockNumber heap_blocks)
 {
-	Relation	index = scan->indexRelation;
 	Buffer		buffer = rf_try_read_meta(index);
 	bool		known = false;
 
 	if (BufferIsValid(buffer))
 	{
 		known = rf_find_blocks(found, index, rf_page_meta(BufferGetPage(buffer)),
-							   set, scan->xs_snapshot->takenDuringRecovery ||
-							   RecoveryInProgress(), heap_blocks);
+							   set, in_recovery, heap_blocks);
 		UnlockReleaseBuffer(buffer);
 	}
 	if (!known)
@@ -350,8 +363,8 @@ rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
 {
 	Relation	index = scan->indexRelation;
 	BlockNumber heap_blocks = RelationGetNumberOfBlocks(heap);
-	RfKeySet   *set = rf_scan_set(scan);
-	RfFound		found = {0};
+	RfKeySet   *set = rf_scan_set(index, scan->keyData, scan->numberOfKeys);
+	RfFound		found = {.most = PG_UINT64_MAX};
 
 	if (set != NULL && rf_keyset_is_empty(set))
 		return;
@@ -359,7 +372,8 @@ rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
 		rf_find_everything(&found, heap_blocks);
 	else
 	{
-		rf_find(&found, scan, set, heap_blocks);
+		rf_find(&found, index, set, scan->xs_snapshot->takenDuringRecovery ||
+				RecoveryInProgress(), heap_blocks);
 		rf_block_recheck_begin(&result->recheck, index, heap, set);
 	}
 	for (int i = 0; i < found.n; i++)
@@ -413,7 +427,7 @@ bool
 rf_scan_visits(Relation index, const RfKeySet *set, BlockNumber block)
 {
 	Buffer		buffer = rf_try_read_meta(index);
-	RfFound		found = {0};
+	RfFound		found = {.most = PG_UINT64_MAX};
 	bool		visits;
 
 	if (!BufferIsValid(buffer))
@@ -470,6 +484,77 @@ rf_scan_info(Relation index, BlockNumber heap_blocks, RfScanInfo *info)
 	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED))
 		info->known_blocks = 0;
 	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Adds the blocks of a stretch to those that a scan is to read.  If not all keys
+ * were looked up, the others are in any ranges, as many for each key; where rows are in
+ * the order of keys, in the same share of the ranges as of the keys.
+ */
+static void
+rf_foresee_stretch(RfForeseen *foreseen, const RfStretch *stretch,
+				   double correlation)
+{
+	double		nblocks = stretch->end - stretch->start;
+	double		nranges;
+	double		factor = Max((double) stretch->keys / RF_FORESEEN_KEYS, 1);
+	double		wanted = 0;
+	double		jumps = 0;
+	double		share;
+	uint64		last = 0;
+
+	foreseen->keys += stretch->keys;
+	if (stretch->range_blocks == 0)
+	{
+		foreseen->blocks += nblocks;
+		foreseen->jumps++;
+		return;
+	}
+	nranges = ceil(nblocks / stretch->range_blocks);
+	for (uint32 word = 0; word <= ((uint32) nranges - 1) / 64; word++)
+	{
+		uint64		bits = stretch->ranges[word];
+
+		wanted += bits_count(bits);
+		jumps += bits_count(bits & ~(bits << 1 | last));
+		last = bits >> 63;
+	}
+	wanted = Min(wanted, nranges);
+	share = 1 - pow(1 - wanted / nranges, factor);
+	if (factor > 1)
+	{
+		double		together = Max((double) stretch->keys / stretch->all_keys +
+								   1 / nranges, wanted / nranges);
+
+		share += correlation * correlation * Min(together - share, 0);
+	}
+	foreseen->blocks += share * nblocks;
+	foreseen->ranges += share * nranges;
+	foreseen->jumps += Min(factor * jumps, 1 + nranges * share * (1 - share));
+}
+
+/*
+ * For the planner: adds what a scan for keys of the set would read.  Looks up the places of some keys, so it takes little time.  Takes and
+ * releases a share lock on the metapage.
+ */
+void
+rf_foresee_scan(Relation index, const RfKeySet *set, BlockNumber heap_blocks,
+				double correlation, RfForeseen *foreseen)
+{
+	RfFound		found = {.most = RF_FORESEEN_KEYS};
+
+	if (RF_SNAPSHOTS_EXPIRE())
+		rf_find_everything(&found, heap_blocks);
+	else
+		rf_find(&found, index, set, RecoveryInProgress(), heap_blocks);
+	for (int i = 0; i < found.n; i++)
+	{
+		RfStretch  *stretch = &found.stretches[i];
+
+		stretch->end = Min(stretch->end, heap_blocks);
+		if (stretch->start < stretch->end)
+			rf_foresee_stretch(foreseen, stretch, correlation);
+	}
 }
 
 /*

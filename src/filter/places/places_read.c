@@ -153,17 +153,19 @@ set_all(const PlacesPage *view, uint64_t *ranges)
 		set_range(ranges, range);
 }
 
-/* Sets the ranges of the page's keys [from, to). */
+/*
+ * Sets the ranges of the page's keys [from, to).  Entries before the first one that is
+ * needed are passed over, which reads the numbers of all keys before.
+ */
 static bool
 collect_keys(const PlacesPage *view, uint32_t from, uint32_t to,
 			 uint64_t *ranges)
 {
 	Entry		entry;
 	uint64_t	pos = 0;
+	bool		found = false;
 	uint32_t	i;
 
-	if (view->mask_bits > 0 && !skip_entries(view, from, &pos))
-		return false;
 	for (i = from; i < to; i++)
 	{
 		uint32_t	number = read_number(view, i);
@@ -179,10 +181,12 @@ collect_keys(const PlacesPage *view, uint32_t from, uint32_t to,
 		}
 		else
 		{
-			if (!open_entry(view, pos, &entry) ||
+			if ((!found && !skip_entries(view, i, &pos)) ||
+				!open_entry(view, pos, &entry) ||
 				!set_entry(view, &entry, ranges))
 				return false;
 			pos = entry.end;
+			found = true;
 		}
 	}
 	return true;

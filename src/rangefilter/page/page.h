@@ -244,7 +244,7 @@ extern PGDLLEXPORT uint64 rf_imprecise_bit(const RfSegment *segment,
 										   BlockNumber heap_block);
 extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
 							  const RfSegment *segment, const RfKeySet *set,
-							  uint64 *ranges);
+							  uint64 most, uint64 *ranges, uint64 *keys);
 extern bool rf_check_places(RfRunReader *reader, const RfSegment *segment,
 							bool ranks_keys);
 extern bool rf_key_is_placed(RfFile *file, const RfMetaData *meta,

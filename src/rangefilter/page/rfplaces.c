@@ -310,17 +310,20 @@ rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
 /*
  * Sets the bits of the segment's ranges of heap blocks that may hold keys (not
  * NULL) of the set; there is room for rf_range_count() bits in words of 64.
- * False if all of its blocks may, for example because it has no places; then the
- * bits mean nothing.  Locks as rf_segment_probe().
+ * Looks up the places of at most so many keys, the first ones; *keys is how many
+ * there seem to be.  False if all of its blocks may, for example because it has no
+ * places; then the bits mean nothing.  Locks as rf_segment_probe().
  */
 bool
 rf_collect_places(RfFile *file, const RfMetaData *meta,
-				  const RfSegment *segment, const RfKeySet *set,
-				  uint64 *ranges)
+				  const RfSegment *segment, const RfKeySet *set, uint64 most,
+				  uint64 *ranges, uint64 *keys)
 {
 	RfRunReader reader;
 	bool		known = segment->range_blocks > 0;
+	uint64		left = most;
 
+	*keys = 0;
 	if (segment->nkeys == 0)
 		return true;
 	rf_run_reader_begin(&reader, file, meta, segment);
@@ -331,7 +334,16 @@ rf_collect_places(RfFile *file, const RfMetaData *meta,
 											&reader.reader, &ranks);
 
 		if (answer == RF_YES)
+		{
+			uint64		end = Min(ranks.end, segment->nkeys);
+			uint64		n = end > ranks.first ? end - ranks.first : 0;
+
+			*keys += n;
+			if (n > left)
+				ranks.end = ranks.first + left;
+			left -= Min(n, left);
 			known = rf_collect_ranks(&reader, segment, &ranks, ranges);
+		}
 		else
 			known = answer == RF_NO;
 	}
