@@ -124,13 +124,13 @@ typedef struct RfScanInfo
 	double		nranges;		/* of these segments */
 } RfScanInfo;
 
-/* What the planner foresees of a scan. */
+/* What the planner foresees of a scan, by the summary. */
 typedef struct RfForeseen
 {
-	double		keys;			/* at least so many, by the summary */
-	double		blocks;			/* of the table, by the summary */
-	double		ranges;			/* these are in so many ranges of places, and ... */
-	double		jumps;			/* ... in so many stretches of neighbouring blocks */
+	double		keys;			/* at least so many */
+	double		blocks;			/* of the table */
+	double		ranges;			/* of places, that these are in */
+	double		jumps;			/* stretches of neighbouring blocks */
 } RfForeseen;
 
 extern RfKeySet *rf_scan_set(Relation index, ScanKey keys, int nkeys);

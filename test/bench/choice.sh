@@ -146,7 +146,7 @@ BEGIN
 	END LOOP;
 	FOR i IN 1 .. cardinality(plans) LOOP
 		PERFORM allow(plans[i]);
-		INSERT INTO answers SELECT question, beside, plans[i], shape(query), CASE WHEN plans[i] ~ 'chosen' THEN 
+		INSERT INTO answers SELECT question, beside, plans[i], shape(query), CASE WHEN plans[i] ~ 'chosen' THEN
 			(SELECT shape(query) FROM set_config('rangefilter.enable', 'off', false)) END,
 			(SELECT min(ms) FROM unnest(times) WITH ORDINALITY t (ms, o) WHERE (o - 1) % cardinality(plans) = i - 1);
 	END LOOP;
