@@ -84,19 +84,34 @@ open_entry(const PlacesPage *view, uint64_t pos, Entry *entry)
 	return entry->end <= view->entries_bits;
 }
 
-/* Sets the ranges of a mask.  The last group may be smaller. */
+/* Sets the ranges that one bit of a mask stands for.  The last group may be smaller. */
+static void
+set_group(const PlacesPage *view, uint32_t bit, uint32_t group, uint64_t *ranges)
+{
+	uint64_t	end = (uint64_t) (bit + 1) * group;
+	uint32_t	range;
+
+	for (range = bit * group; range < end && range < view->nranges; range++)
+		set_range(ranges, range);
+}
+
+/* Sets the ranges of a mask. */
 static void
 set_mask(const PlacesPage *view, uint64_t pos, uint64_t *ranges)
 {
 	uint32_t	group = places_group(view->nranges, view->mask_bits);
-	uint32_t	range;
+	uint32_t	bit;
 
-	for (range = 0; range < view->nranges; range++)
+	for (bit = 0; bit < view->mask_bits; bit += 64)
 	{
-		uint32_t	bit = range / group;
+		uint32_t	left = view->mask_bits - bit;
+		uint64_t	word = bits_read(view->entries, pos + bit, left < 64 ? left : 64);
 
-		if (bit < view->mask_bits && bits_read(view->entries, pos + bit, 1) != 0)
-			set_range(ranges, range);
+		if (group == 1)
+			ranges[bit / 64] |= word;
+		else
+			for (; word != 0; word &= word - 1)
+				set_group(view, bit + bits_lowest(word), group, ranges);
 	}
 }
 
