@@ -114,7 +114,7 @@ BEGIN
 END
 $$;
 
--- Answers one question by the plans named, in turns: three turns, or more within a
+-- Answers one question by the plans named, in turns: two turns, or more within a
 -- second.  Keeps the least processor time of each, planning included, of second
 -- runs: the first one finds the processor's caches as another plan left them.
 CREATE FUNCTION answer(question int, beside bool, plans text[]) RETURNS void LANGUAGE plpgsql AS
@@ -130,7 +130,7 @@ DECLARE
 	i int;
 BEGIN
 	SELECT q.query INTO query FROM questions q WHERE number = question;
-	WHILE n < 3 OR (n < 100 AND clock_timestamp() < started + interval '1 s') LOOP
+	WHILE n < 2 OR (n < 100 AND clock_timestamp() < started + interval '1 s') LOOP
 		FOR i IN 1 .. cardinality(plans) LOOP
 			PERFORM allow(plans[i]);
 			EXECUTE query INTO result;
@@ -217,7 +217,7 @@ report()
 Written by \`make bench-choice\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version)
-- Processor time, the least of three to a hundred runs. Everything is in shared buffers. *Defaults*: \`random_page_cost\` is 4; *cached*: it is 1.1. One process, no JIT.
+- Processor time, the least of two to a hundred runs. Everything is in shared buffers. *Defaults*: \`random_page_cost\` is 4; *cached*: it is 1.1. One process, no JIT.
 - Tables: rows, and bytes of padding in each. Columns: random numbers, bursts of 200 rows, a hundred numbers,
   numbers that grow with time; questions for no row, for one value, and for 0.01 to 50 % of the rows.
 - A choice is *good* if the chosen plan takes at most 1.3 times what the best of the forced plans takes, planning included:
