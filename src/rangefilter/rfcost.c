@@ -263,14 +263,14 @@ rf_extra_row_cost(const IndexOptInfo *index, const RfBlockRecheck *recheck,
 }
 
 /*
- * What reading the index costs: the pages that have the filter's part and the
- * places, and the places of each key.
+ * What reading the index costs: the metapage, a page of the filter, the share of the
+ * pages that places are on, and the places of each key.
  */
 static Cost
 rf_index_cost(PlannerInfo *root, const IndexOptInfo *index, double rows,
 			  double selectivity, double loop_count)
 {
-	double		pages = Min(ceil(selectivity * index->pages) + 1, index->pages);
+	double		pages = Min(ceil(selectivity * index->pages) + 2, index->pages);
 	double		random;
 
 	get_tablespace_page_costs(index->reltablespace, &random, NULL);
