@@ -14,7 +14,8 @@
 #	rf_make args			make in RF_SRC, against that PostgreSQL
 #	rf_install_extension	builds and installs the extension
 #	rf_start_server name [setting=value ...]	a server; sets PGHOST and so on.
-#							RF_INITDB: options of initdb
+#							RF_INITDB: options of initdb; RF_PREPARED: a data
+#							directory to be copied instead
 #	rf_stop_server name
 #
 # shellcheck shell=bash
@@ -126,12 +127,16 @@ rf_start_server()
 	shift
 
 	rf_run mkdir -p "$RF_TMP/$name/socket"
-	# shellcheck disable=SC2086 # a list of words
-	rf_run "$RF_BIN/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 \
-		--no-sync ${RF_INITDB:-} >"$RF_TMP/$name/initdb.log" || {
-		cat "$RF_TMP/$name/initdb.log" >&2
-		rf_die "initdb failed"
-	}
+	if [ -n "${RF_PREPARED:-}" ]; then
+		rf_run cp -a "$RF_PREPARED" "$data"
+	else
+		# shellcheck disable=SC2086 # a list of words
+		rf_run "$RF_BIN/initdb" -D "$data" -U postgres -A trust --no-locale -E UTF8 \
+			--no-sync ${RF_INITDB:-} >"$RF_TMP/$name/initdb.log" || {
+			cat "$RF_TMP/$name/initdb.log" >&2
+			rf_die "initdb failed"
+		}
+	fi
 	{
 		printf '%s\n' "listen_addresses = ''" "port = 5432" \
 			"unix_socket_directories = '$RF_TMP/$name/socket'" "fsync = off" \

@@ -22,6 +22,9 @@ WITH_OTHERS='040_neighbours|041_partitions_kept|043_pooler'
 # What the servers of regress, isolation, modules and pgtap have.  Compiling
 # expressions took most of the time of some tests; the one it is about switches it on.
 TEST_SETTINGS=(max_prepared_transactions=10 jit=off)
+# Of regress: a snapshot of autovacuum's would keep VACUUM from removing rows.
+REGRESS_SETTINGS=("${TEST_SETTINGS[@]}" autovacuum=off)
+ISOLATION_SETTINGS=("${TEST_SETTINGS[@]}" rangefilter.autosummarize=off)
 
 count_passed()
 {
@@ -245,9 +248,7 @@ regress_suite()
 # Regression tests $3 on a server called $1 whose sessions load the libraries $2.
 run_preloaded()
 {
-	# A snapshot of autovacuum's would keep VACUUM from removing rows.
-	rf_start_server "$1" "${TEST_SETTINGS[@]}" autovacuum=off \
-		session_preload_libraries="$2"
+	rf_start_server "$1" "${REGRESS_SETTINGS[@]}" session_preload_libraries="$2"
 	run_regress "$1" regress/pg_regress "$RF_SRC" \
 		--load-extension=rangefilter "$3"
 	rf_stop_server "$1"
@@ -269,8 +270,7 @@ isolation_suite()
 # Isolation tests $3 on a server called $1 that preloads $2.
 run_isolation()
 {
-	rf_start_server "$1" "${TEST_SETTINGS[@]}" \
-		shared_preload_libraries="$2" rangefilter.autosummarize=off
+	rf_start_server "$1" "${ISOLATION_SETTINGS[@]}" shared_preload_libraries="$2"
 	run_regress "$1" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
 		--load-extension=rangefilter "$3"
 	rf_stop_server "$1"
@@ -339,6 +339,7 @@ tap_suite()
 }
 
 # The directory of ports keeps tests that run at a time from choosing the same one.
+# TAP_TIMEOUT is how many seconds a test may take.
 run_tap()
 {
 	local test=$1 directory=$RF_TMP/tap/$1 modules=$RF_PGXS/src/test/perl status=0
@@ -348,7 +349,7 @@ run_tap()
 		PG_REGRESS="$RF_PGXS/src/test/regress/pg_regress" \
 		PG_TEST_PORT_DIR="$RF_TMP/tap/ports" RF_NEIGHBOURS="$RF_NEIGHBOURS" \
 		TESTDIR="$directory" TESTDATADIR="$directory/tmp_check" TESTLOGDIR="$directory/log" \
-		perl -I "$modules" -I "$RF_SRC/test/t" "$RF_SRC/test/lib/tap.pl" \
+		timeout --kill-after=10 "${TAP_TIMEOUT:-3600}" perl -I "$modules" -I "$RF_SRC/test/t" "$RF_SRC/test/lib/tap.pl" \
 		-I "$modules" -I "$RF_SRC/test/t" \
 		"$RF_SRC/test/t/$test.pl" >"$directory.log" 2>&1 || status=$?
 	cat "$directory.log"
