@@ -275,7 +275,7 @@ main()
 	rf_choose_user
 	rf_private_postgres
 	rf_copy_source
-	SEED_USED=$SEED
+	SEED_USED=$SEED PASSED=0 FAILED=0
 	ulimit -c 0
 	prepare
 	if [ ! -s "$MAP" ]; then

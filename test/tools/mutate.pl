@@ -8,10 +8,13 @@
 #
 # A change replaces a comparison, a logical operator, an assignment to a flag, a counter's
 # step, a returned truth value or a "!".  Comments, strings, assertions and messages are
-# left alone, and so are declarations at the left margin.
+# left alone, and so are declarations at the left margin, sizes to be allocated (which only a
+# server that checks its memory would notice), and what mutants_equal.list, beside this file, says
+# makes no difference.
 
 use strict;
 use warnings;
+use FindBin;
 
 # What is replaced by what.  The first pattern that fits at a place counts.
 my @CHANGES = (
@@ -48,20 +51,40 @@ sub code_of
 
 	$text =~ s{(/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')}{$blank->($1)}ges;
 	$text =~ s{(\b(?:Assert|StaticAssertDecl|ereport|elog)\s*(\((?:[^()]++|(?2))*\)))}{$blank->($1)}ge;
+	$text =~ s{(\w*[Aa]lloc\w*(\((?:[^()]++|(?2))*\)))}{$blank->($1)}ge;
 	$text =~ s{^(\w.*|#.*(?:\\\n.*)*)}{$blank->($1)}gem;
 	return $text;
+}
+
+# The changes that make no difference, as file, function and the line as it would be, with
+# single blanks: a hash.
+sub equal_changes
+{
+	my %equal;
+
+	foreach my $row (split /\n/, slurp("$FindBin::Bin/mutants_equal.list"))
+	{
+		next if $row =~ /^(?:#|$)/;
+		my ($file, $function, $line, $reason) = split /\t+/, $row;
+		die "mutants_equal.list: \"$row\" has no reason\n" if !$reason;
+		$equal{"$file\t$function\t$line"} = 1;
+	}
+	return \%equal;
 }
 
 # Calls a function for each change: line, column (both from 1), old text, new text.
 sub each_change
 {
-	my ($file, $do) = @_;
+	my ($file, $equal, $do) = @_;
+	my @text = split /\n/, slurp($file);
 	my $number = 0;
+	my $function = '';
 
-	foreach my $line (split /\n/, code_of(slurp($file)))
+	foreach my $line (split /\n/, code_of(join "\n", @text))
 	{
 		my $at = 0;
 
+		$function = $1 if $text[$number] =~ /^(\w+)\(/;
 		$number++;
 		while ($at < length $line)
 		{
@@ -72,7 +95,10 @@ sub each_change
 				pos($line) = $at;
 				next if $line !~ /$change->[0]/g;
 				$old = substr($line, $at, pos($line) - $at);
-				$do->($number, $at + 1, $old, $change->[1]);
+				my $new = $text[ $number - 1 ];
+				substr($new, $at, length $old) = $change->[1];
+				$new = join ' ', split ' ', $new;
+				$do->($number, $at + 1, $old, $change->[1]) if !$equal->{"$file\t$function\t$new"};
 				last;
 			}
 			$at += length($old) || 1;
@@ -95,8 +121,9 @@ if (@ARGV == 6 && $ARGV[0] eq '--apply')
 }
 else
 {
+	my $equal = equal_changes();
 	foreach my $file (@ARGV)
 	{
-		each_change($file, sub { print join("\t", $file, @_), "\n" });
+		each_change($file, $equal, sub { print join("\t", $file, @_), "\n" });
 	}
 }
