@@ -154,5 +154,17 @@ EXECUTE forgotten;
 ROLLBACK;
 EXECUTE forgotten;
 
+-- In another session: where only copies have no room, copies go, and no table.
+\c -
+LOAD 'rangefilter';
+SET search_path = rf_session, public;
+SET rangefilter.cache_size = '8MB';
+CALL ask_all();
+SELECT used() / 1024 - 45 || 'kB' AS room \gset
+SET rangefilter.cache_size = :'room';
+CALL ask_all();
+CALL ask_all();
+SELECT entries('tables') AS tables, entries('copies') < 40 * 4 AS fewer_copies;
+
 SET client_min_messages = warning;
 DROP SCHEMA rf_session CASCADE;

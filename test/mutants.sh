@@ -14,8 +14,10 @@
 #								if not set
 #	MUTANTS_LIST=				a file with lines of mutate.pl: these instead
 #	MUTANTS_MAP=				a file for what is measured first: written if it is not there; for the
-#								same sources and tests only
+#								same sources and tests only.  (MAP.noticed beside it has which test has
+#								noticed a change of which file.)
 #	MUTANTS_TESTS='.*'			of the tests, those that fit (regress/x, isolation/x, preloaded/x, tap/x, oracle/10)
+#	MUTANTS_SECONDS=600			after these no more tests are run for a change
 #	MUTANTS_JOBS=				so many at a time; the number of processors if not set
 #	SEED						of the choice
 
@@ -37,6 +39,7 @@ TAP_TESTS='022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unf
 
 MUTANTS=${MUTANTS:-20}
 MUTANTS_TESTS=${MUTANTS_TESTS:-.*}
+MUTANTS_SECONDS=${MUTANTS_SECONDS:-600}
 MUTANTS_JOBS=${MUTANTS_JOBS:-$(nproc)}
 SEED=${SEED:-$RANDOM}
 
@@ -65,22 +68,18 @@ all_tests()
 	rf_say oracle/10
 }
 
-# The extension with its test modules, and a data directory with a database for each kind of
-# test, as pg_regress makes it.
+# The extension with its test modules, and a small data directory with a database as pg_regress
+# makes it.
 prepare()
 {
-	local module kind
+	local module
 
 	rf_install_extension ASSERT=1
 	for module in "$RF_SRC"/test/modules/*/; do
 		rf_make -C "$module" all install COPT=-DUSE_ASSERT_CHECKING DESTDIR="$RF_PG" >/dev/null
 	done
-	rf_start_server prepared
-	for kind in regress isolation preloaded; do
-		run_regress "$kind" regress/pg_regress "$RF_SRC" --load-extension=rangefilter '' >"$RF_TMP/prepare.log" || true
-	done
-	rf_psql -c 'CREATE DATABASE rf_oracle'
-	rf_psql -d rf_oracle -c 'CREATE EXTENSION rangefilter'
+	RF_INITDB=--wal-segsize=1 rf_start_server prepared
+	run_regress mutants regress/pg_regress "$RF_SRC" --load-extension=rangefilter '' >"$RF_TMP/prepare.log" || true
 	rf_stop_server prepared
 	RF_PREPARED=$RF_TMP/prepared/data
 }
@@ -150,7 +149,7 @@ run_program()
 
 	rf_run timeout --kill-after=5 "$limit" "$RF_PGXS/src/test/$program" --inputdir="$input" \
 		--outputdir="$RF_TMP/$kind" --bindir="$RF_BIN" --host="$PGHOST" --port="$PGPORT" \
-		--user="$PGUSER" --dbname="rf_$kind" --use-existing --no-locale "$name"
+		--user="$PGUSER" --dbname=rf_mutants --use-existing --no-locale "$name"
 }
 
 # Runs a test, at most $2 seconds: does it pass?
@@ -167,7 +166,7 @@ run_test()
 		case $kind in
 			regress) run_program regress/pg_regress "$limit" "$RF_SRC" "$kind" "$name" || return ;;
 			oracle)
-				PGDATABASE=rf_oracle rf_run timeout --kill-after=5 "$limit" \
+				PGDATABASE=rf_mutants rf_run timeout --kill-after=5 "$limit" \
 					"$RF_SRC/test/oracle/run" --seed "$SEED" --seconds "$name" || return
 				;;
 			*)
@@ -214,7 +213,7 @@ measure()
 # Makes the change that mutate.pl's fields tell, and sets BY to the test that notices it.
 notice()
 {
-	local file=$1 line=$2 seconds
+	local file=$1 line=$2 seconds started=$SECONDS
 
 	BY=compiler
 	perl "$RF_ROOT/test/tools/mutate.pl" --apply "$RF_SRC/$file" "${@:2}"
@@ -222,6 +221,10 @@ notice()
 	install_library
 	perl "$RF_ROOT/test/tools/covered.pl" "$MAP" "$NOTICED" "$file" "$line" >"$RF_TMP/tests"
 	while IFS=$'\t' read -r BY seconds <&4; do
+		if [ $((SECONDS - started)) -gt "$MUTANTS_SECONDS" ]; then
+			BY="nothing in $MUTANTS_SECONDS s"
+			return
+		fi
 		if ! run_test "$BY" $((seconds * 3 + 30)) >"$RF_TMP/log" 2>&1; then
 			printf '%s\t%s\n' "$file" "$BY" >>"$NOTICED"
 			return
@@ -267,8 +270,9 @@ main()
 	rf_init
 	# shellcheck disable=SC2206 # patterns
 	FILES=($(cd "$RF_ROOT" && printf '%s\n' ${MUTANTS_FILES:-$FILES_DEFAULT}))
-	MAP=${MUTANTS_MAP:-$RF_TMP/map} CHOSEN=$RF_TMP/chosen NOTICED=$RF_TMP/noticed RESULTS=$RF_TMP/results TESTS=$RF_TMP/all_tests
-	: >"$NOTICED"
+	MAP=${MUTANTS_MAP:-$RF_TMP/map}
+	CHOSEN=$RF_TMP/chosen NOTICED=$MAP.noticed RESULTS=$RF_TMP/results TESTS=$RF_TMP/all_tests
+	: >>"$NOTICED"
 	: >"$RESULTS"
 	choose_changes
 	rf_need server tests

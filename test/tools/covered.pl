@@ -7,8 +7,8 @@
 #											by tabs
 #	covered.pl map noticed file line		prints the tests that run the line, with their seconds:
 #											first those that have noticed most changes of this file
-#											(lines of "noticed": file, test), then those that take the
-#											least time
+#											(lines of "noticed": file, test), then those that run most
+#											lines of it in a second
 
 use strict;
 use warnings;
@@ -61,9 +61,16 @@ if (@ARGV > 3 && $ARGV[0] eq '--read')
 else
 {
 	my ($map, $noticed, $file, $line) = @ARGV;
-	my (%seconds, %count);
+	my (%seconds, %rate, %count);
+	my $test = sub {
+		my ($test, $seconds, $of, $lines) = @_;
+		return if $of ne $file || ",$lines," !~ /,$line,/;
+		$seconds{$test} = $seconds;
+		$rate{$test} = ($lines =~ tr/,//) / ($seconds + 1);
+	};
 
-	each_row($map, sub { $seconds{ $_[0] } = $_[1] if $_[2] eq $file && ",$_[3]," =~ /,$line,/ });
+	each_row($map, $test);
 	each_row($noticed, sub { $count{ $_[1] }++ if $_[0] eq $file });
-	print "$_\t$seconds{$_}\n" foreach sort { ($count{$b} // 0) <=> ($count{$a} // 0) || $seconds{$a} <=> $seconds{$b} } keys %seconds;
+	print "$_\t$seconds{$_}\n"
+	  foreach sort { ($count{$b} // 0) <=> ($count{$a} // 0) || $rate{$b} <=> $rate{$a} } keys %seconds;
 }
