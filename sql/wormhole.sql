@@ -137,6 +137,18 @@ CLUSTER wh_dml USING wh_dml_v;
 VACUUM FULL wh_dml;
 SELECT wormhole_check('wh_dml_v', true), wormhole_check('wh_dml_k', true);
 
+-- Rows in the place of others that are gone cut lists of TIDs, which stay apart without deduplication.
+CREATE TABLE wh_cut (k int, v int) WITH (autovacuum_enabled = off);
+INSERT INTO wh_cut SELECT 7, v FROM generate_series(1, 60) v;
+CREATE INDEX wh_cut_k ON wh_cut USING wormhole (k);
+DELETE FROM wh_cut WHERE v IN (2, 30);
+VACUUM wh_cut;
+ALTER INDEX wh_cut_k SET (deduplicate = off);
+INSERT INTO wh_cut VALUES (7, 100), (7, 101) RETURNING ctid;
+SELECT keys, rows FROM wormhole_status('wh_cut_k');
+SELECT count(*), sum(v) FROM wh_cut WHERE k = 7;
+SELECT wormhole_check('wh_cut_k', true);
+
 -- Unique indexes.
 CREATE TABLE wh_unique (a int, b text COLLATE "C");
 SET client_min_messages = warning;
