@@ -15,3 +15,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 -- ends.
 CREATE FUNCTION rf_hold_runs(index regclass) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Locks a page exclusively until another one has changed.
+CREATE FUNCTION rf_hold_page(index regclass, block int, until int) RETURNS bool
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rf_damage.c
- *	  Reads and overwrites bytes of an index's pages, and holds the lock of its runs.
+ *	  Reads and overwrites bytes of an index's pages, and holds locks of its pages and runs.
  *
  * The bytes are written to shared buffers.  So core does not look at the page
  * header, as it does when it reads a page from a file, and no checksum tells.
@@ -13,16 +13,20 @@
 #include "access/relation.h"
 #include "compat.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
+#include "utils/wait_event.h"
 
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(rf_page);
 PG_FUNCTION_INFO_V1(rf_damage);
 PG_FUNCTION_INFO_V1(rf_hold_runs);
+PG_FUNCTION_INFO_V1(rf_hold_page);
 
 /*
  * Opens an index.  Pins and locks a block of it, which must exist.
@@ -94,4 +98,36 @@ rf_hold_runs(PG_FUNCTION_ARGS)
 	LockPage(index, 0, ExclusiveLock);
 	relation_close(index, NoLock);
 	PG_RETURN_VOID();
+}
+
+/*
+ * rf_hold_page(index regclass, block int, until int): locks a page exclusively until another
+ * one has changed, at most a minute.  Shows the wait event Extension meanwhile.  Did the other
+ * one change?
+ */
+Datum
+rf_hold_page(PG_FUNCTION_ARGS)
+{
+	Relation	index;
+	Relation	again;
+	Buffer		until = lock_block(PG_GETARG_OID(0), PG_GETARG_INT32(2),
+								   BUFFER_LOCK_SHARE, &again);
+	XLogRecPtr	before = PageGetLSN(BufferGetPage(until));
+	Buffer		held;
+	bool		changed = false;
+
+	LockBuffer(until, BUFFER_LOCK_UNLOCK);
+	held = lock_block(PG_GETARG_OID(0), PG_GETARG_INT32(1),
+					  BUFFER_LOCK_EXCLUSIVE, &index);
+	for (int i = 0; i < 6000 && !changed; i++)
+	{
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, 10,
+						 PG_WAIT_EXTENSION);
+		changed = BufferGetLSNAtomic(until) != before;
+	}
+	UnlockReleaseBuffer(held);
+	ReleaseBuffer(until);
+	relation_close(index, AccessShareLock);
+	relation_close(again, AccessShareLock);
+	PG_RETURN_BOOL(changed);
 }
