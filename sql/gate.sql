@@ -54,6 +54,8 @@ PREPARE arr (int[]) AS SELECT k FROM t WHERE k = ANY ($1);
 SELECT gates('EXECUTE arr (''{5,505,NULL}'')');
 SELECT gates('EXECUTE arr (''{}'')');
 SELECT gates('EXECUTE arr (NULL)');
+-- also for many values, which takes longer than the small scans
+SELECT gates(format('EXECUTE arr (''{%s}'')', string_agg((1000 + 2 * g)::text, ','))) FROM generate_series(1, 300) g;
 PREPARE lst (int, int) AS SELECT k FROM t WHERE k IN ($1, $2, 7);
 SELECT gates('EXECUTE lst (205, NULL)');
 PREPARE ors (int, text, int) AS SELECT k FROM t WHERE (k = $1 AND n > 0) OR tx = $2 OR (k = $3 AND tx > 'a');
