@@ -109,8 +109,9 @@ rf_leaf_validity(const RfLeaf *leaf, RfClock now)
 /*
  * May a leaf have a key of the condition's set, by the cached metapage of its index?  RF_NO sets
  * the version of the cached metapage.  If it is not certain that the cached metapage is true
- * now, RF_NO sets the plan's clock to 0, so that the guard looks; and RF_YES is not
- * returned, since the index may know better.  RF_UNKNOWN: the index must be asked.
+ * now, RF_NO sets the plan's clock to 0, so that the guard looks.  RF_YES is returned only if
+ * a change counter tells that the index would say the same: by the clock alone, it may have
+ * been summarized since, and know better.  RF_UNKNOWN: the index must be asked.
  */
 RfAnswer
 rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
@@ -124,7 +125,7 @@ rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 		(!same && rf_read_moves() != 0))
 		return RF_UNKNOWN;
 	answer = rf_cached_meta_probe(leaf->cached, cond->set, in_recovery, version);
-	if (answer == RF_YES && !same)
+	if (answer == RF_YES && rf_read_moves() == 0)
 		return RF_UNKNOWN;
 
 	/* Change counters do not tell whether the index got another file. */
