@@ -57,7 +57,7 @@ sub code_of
 }
 
 # The changes that make no difference, as file, function and the line as it would be, with
-# single blanks: a hash.
+# single blanks: a hash, whose values count how many changes fit.
 sub equal_changes
 {
 	my %equal;
@@ -67,7 +67,7 @@ sub equal_changes
 		next if $row =~ /^(?:#|$)/;
 		my ($file, $function, $line, $reason) = split /\t+/, $row;
 		die "mutants_equal.list: \"$row\" has no reason\n" if !$reason;
-		$equal{"$file\t$function\t$line"} = 1;
+		$equal{"$file\t$function\t$line"} = 0;
 	}
 	return \%equal;
 }
@@ -97,8 +97,9 @@ sub each_change
 				$old = substr($line, $at, pos($line) - $at);
 				my $new = $text[ $number - 1 ];
 				substr($new, $at, length $old) = $change->[1];
-				$new = join ' ', split ' ', $new;
-				$do->($number, $at + 1, $old, $change->[1]) if !$equal->{"$file\t$function\t$new"};
+				$new = join("\t", $file, $function, join ' ', split ' ', $new);
+				if   (exists $equal->{$new}) { $equal->{$new}++ }
+				else                         { $do->($number, $at + 1, $old, $change->[1]) }
 				last;
 			}
 			$at += length($old) || 1;
@@ -125,5 +126,9 @@ else
 	foreach my $file (@ARGV)
 	{
 		each_change($file, $equal, sub { print join("\t", $file, @_), "\n" });
+		foreach my $row (grep { /^\Q$file\E\t/ } sort keys %$equal)
+		{
+			die "mutants_equal.list: $equal->{$row} changes fit \"$row\"\n" if $equal->{$row} != 1;
+		}
 	}
 }
