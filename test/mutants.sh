@@ -35,7 +35,7 @@ src/rangefilter/page/rfdelta.c src/rangefilter/page/rflevels.c src/wormhole/tree
 src/wormhole/write/*.c"
 
 # TAP tests that take a few seconds and reach what the others do not.
-TAP_TESTS='016_digest_store|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|035_levels|036_insert_appends|054_append_while_asked'
+TAP_TESTS='016_digest_store|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|035_levels|036_insert_appends|057_append_while_asked'
 
 MUTANTS=${MUTANTS:-20}
 MUTANTS_TESTS=${MUTANTS_TESTS:-.*}
