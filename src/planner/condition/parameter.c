@@ -29,6 +29,7 @@
 #include "planner/knowledge/question.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 
 /* Varno of columns in a clause that are no keys. */
 #define RF_OTHER_VARNO	2
