@@ -28,7 +28,7 @@ my %field = (
 	magic => [ $header, 'V' ], meta_version => [ $header + 4, 'v' ],
 	ncolumns => [ $header + 6, 'v' ], root => [ $header + 8, 'V' ],
 	root_level => [ $header + 12, 'V' ], codec => [ $header + 16, 'v' ]);
-my %flag = (deleted => 2, incomplete => 4, rightmost => 8);
+my %flag = (deleted => 2, incomplete => 4, rightmost => 8, dense => 128);
 my %info = (length => 0x0FFF, dead => 0x1000, list => 0x2000);
 
 sub get
@@ -125,8 +125,49 @@ sub change_info
 	return put_bytes($file, slot_at($file, $block, $i), pack('Vvv', $head, $offset, $change->($info)));
 }
 
+# Where a dense leaf's record is; the bytes of its TID.
+sub record_at
+{
+	my ($file, $block, $i) = @_;
+	my ($len, $tid_len) = unpack('CC', substr($$file, $block * $size + get($file, $block, 'slots') - 2, 2));
+
+	return ($block + 1) * $size - ($i + 1) * (($len > 4 ? $len - 4 : 0) + $tid_len);
+}
+
+sub tid_at
+{
+	my ($file, $block, $i) = @_;
+
+	return record_at($file, $block, $i - 1) - 4;
+}
+
+# Sets a bit of a TID's first byte in the second leaf.
+sub set_bit
+{
+	my ($bit) = @_;
+
+	return sub {
+		my $at = tid_at($_[0], (leaves($_[0]))[1], 3);
+
+		put_bytes($_[0], $at, chr($bit | ord(substr(${ $_[0] }, $at, 1))));
+	};
+}
+
+# Changes one of the two lengths of the second leaf's records.
+sub in_lengths
+{
+	my ($byte, $change) = @_;
+
+	return sub {
+		my $block = (leaves($_[0]))[1];
+		my $at = $block * $size + get($_[0], $block, 'slots') - 2 + $byte;
+
+		put_bytes($_[0], $at, chr($change->(ord(substr(${ $_[0] }, $at, 1)))));
+	};
+}
+
 # Name, damage, what wormhole_check(i) says, what wormhole_check(i, true) says
-# if only that finds it, and the table if it is not the one of unique keys.
+# if only that finds it, and the table if it is not the one of unique keys in ordinary leaves.
 my $version = 77;
 my $unknown = qr/has format version $version at block \d+, not \d+/;
 my @cases = (
@@ -203,7 +244,31 @@ my @cases = (
 	[ 'an empty list', sub { put_bytes($_[0], body_at($_[0], (leaves($_[0]))[0], 0), pack('v', 0)) },
 		qr/An entry reaches past the end of the page/, undef, 'equal' ],
 	[ 'a list that is too long', sub { put_bytes($_[0], body_at($_[0], (leaves($_[0]))[0], 0), pack('v', 60000)) },
-		qr/An entry reaches past the end of the page/, undef, 'equal' ]);
+		qr/An entry reaches past the end of the page/, undef, 'equal' ],
+	[ 'a dense leaf that is said to be none', in_leaf(1, 'flags', sub { $_[0] & ~$flag{dense} }), qr/damaged at block/, undef, 'dense' ],
+	[ 'a leaf that is said to be dense', in_leaf(1, 'flags', sub { $_[0] | $flag{dense} }), qr/damaged at block/ ],
+	[ 'a longer key in a dense leaf', in_lengths(0, sub { $_[0] + 1 }), qr/damaged at block/, undef, 'dense' ],
+	[ 'a key too long for a dense leaf', in_lengths(0, sub { 255 }), qr/damaged at block/, undef, 'dense' ],
+	[ 'a longer TID in a dense leaf', in_lengths(1, sub { 5 }), qr/damaged at block/, undef, 'dense' ],
+	[ 'a TID of no length', in_lengths(1, sub { 0 }), qr/damaged at block/, undef, 'dense' ],
+	[ 'a record less', in_leaf(1, 'pd_upper', sub { $_[0] + 7 }), qr/damaged at block/, undef, 'dense' ],
+	[ 'an impossible number of records', in_leaf(1, 'nslots', sub { $_[0] + 1 }), qr/damaged at block/, undef, 'dense' ],
+	[ 'two heads exchanged', sub {
+		my $block = (leaves($_[0]))[1];
+		my $slots = $block * $size + get($_[0], $block, 'slots');
+
+		exchange($_[0], $slots + 4 * 3, $slots + 4 * 4, 4);
+	}, qr/Entries are not in order/, undef, 'dense' ],
+	[ 'a gap that is none', set_bit(1), qr/A gap is not like the slot before it/, undef, 'dense' ],
+	[ 'a living row of a dense leaf marked dead', set_bit(2), undef, qr/says that visible row \(\d+,\d+\) of table "t\d+" is dead/, 'dense' ],
+	[ 'an impossible row of a dense leaf', sub { put_bytes($_[0], tid_at($_[0], (leaves($_[0]))[1], 3), "\0" x 4) }, qr/A row pointer is impossible/, undef, 'dense' ],
+	[ 'another row of a dense leaf', sub { put_bytes($_[0], tid_at($_[0], (leaves($_[0]))[1], 3), pack('V', 2 << 11 | 290 << 2)) },
+		undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/, 'dense' ],
+	[ 'another key of a dense leaf', sub {
+		my $at = record_at($_[0], (leaves($_[0]))[1], 3);
+
+		put_bytes($_[0], $at, substr(${ $_[0] }, $at, 2) ^ "\x01\x01");
+	}, undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/, 'dense' ]);
 
 # Random changes of slots and entries: the check finds something or nothing,
 # with the table all that is missing, and nothing happens to the server.
@@ -219,16 +284,18 @@ sub random_bytes
 	}
 	return;
 }
-push @cases, map { [ "seed $seed, random bytes $_", \&random_bytes, qr/./, qr/./, $_ % 2 ? 'equal' : 'unique', 'any' ] } 1 .. 40;
+push @cases, map { [ "seed $seed, random bytes $_", \&random_bytes, qr/./, qr/./, ('equal', 'unique', 'dense')[ $_ % 3 ], 'any' ] } 1 .. 60;
 
 my $setup = '';
 foreach my $i (0 .. $#cases)
 {
-	my $key = ($cases[$i][4] // '') eq 'equal' ? 'g % 40' : 'g * 7';
+	my $kind = $cases[$i][4] // 'unique';
+	my $key = { equal => 'g % 40', unique => 'g * 7', dense => 'hashint8extended(g, 5)' }->{$kind};
+	my $payload = $kind eq 'unique' ? 'INCLUDE (v)' : '';
 
 	$setup .= qq{
-CREATE TABLE t$i AS SELECT ($key)::int8 AS k FROM generate_series(1, 3000) g;
-CREATE INDEX i$i ON t$i USING wormhole (k);
+CREATE TABLE t$i AS SELECT ($key)::int8 AS k, 1::int2 AS v FROM generate_series(1, 3000) g;
+CREATE INDEX i$i ON t$i USING wormhole (k) $payload;
 };
 }
 $node->safe_psql('postgres', $setup);

@@ -103,6 +103,8 @@ check_slot_extent(WhCheck *check, Buffer buffer, const WhSlot *slot)
 
 	if (slot->off < ((PageHeader) page)->pd_upper || end > BLCKSZ)
 		fault(check, buffer, "An entry lies outside of the page.");
+	if (WhIsDense(page))
+		return;
 	if (WhPageHeader(page)->level > 0)
 	{
 		end += sizeof(BlockNumber) +
@@ -130,16 +132,18 @@ check_slot_extent(WhCheck *check, Buffer buffer, const WhSlot *slot)
 }
 
 /*
- * Puts an entry's key together in space, with its first or last TID.
+ * Puts the key of an entry together in space, with its first or last TID.
  */
 static void
-slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
-			  WhKey *key)
+slot_position(Page page, int at, bool last, uint8 *space, WhKey *key)
 {
 	WhHeader	header = WhPageHeader(page);
+	WhEntry		entry;
+	const WhSlot *slot = &entry.slot;
 	const ItemPointerData *tids;
 	int			n = 1;
 
+	wh_entry(page, at, &entry);
 	memset(key, 0, sizeof(*key));
 	memcpy(space, (char *) page + WH_BOUNDS_OFF, header->prefix_len);
 	key->data = space;
@@ -150,7 +154,7 @@ slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
 	if (header->level > 0)
 		tids = wh_slot_anchor_tid(page, slot);
 	else
-		n = wh_slot_tids(page, slot, &tids);
+		n = wh_entry_tids(page, &entry, &tids);
 	key->has_tid = true;
 	memcpy(&key->tid, &tids[last ? n - 1 : 0], sizeof(key->tid));
 }
@@ -159,10 +163,10 @@ slot_position(Page page, const WhSlot *slot, bool last, uint8 *space,
  * Raises an error if the TIDs of an entry are not in order.  Counts them.
  */
 static void
-check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
+check_tids(WhCheck *check, Buffer buffer, const WhEntry *entry)
 {
 	const ItemPointerData *tids;
-	int			n = wh_slot_tids(BufferGetPage(buffer), slot, &tids);
+	int			n = wh_entry_tids(BufferGetPage(buffer), entry, &tids);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -184,10 +188,21 @@ check_tids(WhCheck *check, Buffer buffer, const WhSlot *slot)
  * WH_DEAD?
  */
 static bool
-is_gap_of(const WhSlot *gap, const WhSlot *slot)
+is_gap_of(Page page, int at, const WhEntry *gap)
 {
-	return gap->head == slot->head && gap->off == slot->off &&
-		((gap->info ^ slot->info) & ~(WH_GAP | WH_DEAD)) == 0;
+	WhEntry		entry;
+
+	if (at == 0)
+		return false;
+	wh_entry(page, at - 1, &entry);
+	if (WhIsDense(page))
+		return gap->slot.head == entry.slot.head &&
+			ItemPointerEquals((ItemPointer) &gap->tid, &entry.tid) &&
+			memcmp(WhRecord(page, at), WhRecord(page, at - 1),
+				   WhDenseTail(page)) == 0;
+	return gap->slot.head == entry.slot.head &&
+		gap->slot.off == entry.slot.off &&
+		((gap->slot.info ^ entry.slot.info) & ~(WH_GAP | WH_DEAD)) == 0;
 }
 
 /*
@@ -203,10 +218,12 @@ check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
 
 	for (int i = 0; i < header->nslots; i++)
 	{
-		WhSlot	   *slot = &WhSlots(page)[i];
+		WhEntry		entry;
+		WhSlot	   *slot = &entry.slot;
 		WhKey		key;
 		int			cmp;
 
+		wh_entry(page, i, &entry);
 		check_slot_extent(check, buffer, slot);
 		if (header->level > 0 && i == 0)
 		{
@@ -216,11 +233,11 @@ check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
 		}
 		if (header->level == 0 && (slot->info & WH_GAP))
 		{
-			if (i == 0 || !is_gap_of(slot, slot - 1))
+			if (!is_gap_of(page, i, &entry))
 				fault(check, buffer, "A gap is not like the slot before it.");
 			continue;
 		}
-		slot_position(page, slot, false, check->key_space, &key);
+		slot_position(page, i, false, check->key_space, &key);
 		cmp = wh_compare_keys(&last, &key);
 		if (cmp > 0 || (cmp == 0 && (i > 0 || header->level > 0)))
 			fault(check, buffer, "Entries are not in order.");
@@ -230,9 +247,9 @@ check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
 		{
 			if (wh_page_search(page, &key) != i)
 				fault(check, buffer, "An entry is not found by its key.");
-			check_tids(check, buffer, slot);
+			check_tids(check, buffer, &entry);
 		}
-		slot_position(page, slot, true, check->last_space, &last);
+		slot_position(page, i, true, check->last_space, &last);
 	}
 	if (!bounds->rightmost && wh_compare_keys(&last, &bounds->high) > 0)
 		fault(check, buffer, "An entry is not within the page's bounds.");
@@ -266,7 +283,7 @@ check_anchor(WhCheck *check, Buffer left, Buffer buffer,
 	if (found)
 	{
 		slot = &WhSlots(page)[at];
-		slot_position(page, slot, false, check->key_space, &anchor);
+		slot_position(page, at, false, check->key_space, &anchor);
 		if (at == 0)
 		{
 			WhBounds	parent_bounds;
@@ -393,7 +410,7 @@ check_children(WhCheck *check, BlockNumber block, int level)
 
 		CHECK_FOR_INTERRUPTS();
 		if (i > 0)
-			slot_position(copy.data, slot, false, check->key_space, &anchor);
+			slot_position(copy.data, i, false, check->key_space, &anchor);
 		check_child(check, &anchor, level - 1,
 					wh_slot_child(copy.data, slot));
 	}
@@ -527,16 +544,17 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 		 i = Max(wh_entry_before(page, at), 0);
 		 i <= at && i < WhPageHeader(page)->nslots && !found; i++)
 	{
-		WhSlot	   *slot = &WhSlots(page)[i];
 		const ItemPointerData *tids;
+		WhEntry		entry;
 		int			n;
 
-		if (!wh_slot_has_key(page, slot, &position))
+		wh_entry(page, i, &entry);
+		if (!wh_slot_has_key(page, &entry.slot, &position))
 			continue;
-		n = wh_slot_tids(page, slot, &tids);
+		n = wh_entry_tids(page, &entry, &tids);
 		for (int t = 0; t < n && !found; t++)
 			found = memcmp(&tids[t], tid, sizeof(*tid)) == 0;
-		dead = found && (slot->info & WH_DEAD);
+		dead = found && (entry.slot.info & WH_DEAD);
 	}
 	UnlockReleaseBuffer(buffer);
 	pfree(key.data);

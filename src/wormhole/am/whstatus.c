@@ -60,19 +60,20 @@ count_page(Page page, WhStatus *status)
 	}
 	for (int i = 0; i < header->nslots; i++)
 	{
-		WhSlot	   *slot = &WhSlots(page)[i];
 		const ItemPointerData *tids;
+		WhEntry		entry;
 
-		if (header->level == 0 && (slot->info & WH_GAP))
+		if (header->level == 0 && wh_is_gap(page, i))
 			continue;
+		wh_entry(page, i, &entry);
 		if (header->level == 0)
-			status->rows += wh_slot_tids(page, slot, &tids);
+			status->rows += wh_entry_tids(page, &entry, &tids);
 		else if (header->level == 1)
 		{
 			status->anchors++;
 			status->anchor_bytes += i == 0 ?
 				header->prefix_len + header->low_len :
-				header->prefix_len + WhRestLen(slot);
+				header->prefix_len + WhRestLen(&entry.slot);
 		}
 	}
 }

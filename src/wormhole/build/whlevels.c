@@ -50,7 +50,8 @@ typedef struct Level
 	int			n;
 	int			fits;			/* the most entries known to fit on a page */
 	int			prefix;			/* bytes that low and the last entry share */
-	int			size;			/* of the entries before the last one, without that prefix; -1: prefix and size are not known */
+	int			size;			/* of the entries before the last one, without that prefix, on an ordinary page; -1: prefix and size are not known */
+	WhDenseForm dense;			/* of these entries as they are */
 	uint8	   *bytes;			/* keys and payloads */
 	Size		used;
 	Size		max_bytes;
@@ -248,22 +249,9 @@ static inline int
 sum_size(Level *level, int high_len, int prefix, int size)
 {
 	int			bounds = level->low.len + high_len - prefix +
-	2 * sizeof(ItemPointerData);
+	2 * sizeof(ItemPointerData) + WH_DENSE_INFO;
 
 	return TYPEALIGN(sizeof(WhSlot), bounds) + size;
-}
-
-/*
- * The size of a page of the first n gathered entries.
- */
-static int
-page_size(Level *level, int n, const WhBounds *bounds)
-{
-	int			prefix = bounds->rightmost ? 0 :
-	common_prefix(&bounds->low, &bounds->high);
-
-	return sum_size(level, bounds->rightmost ? 0 : bounds->high.len, prefix,
-					entries_size(level, n, prefix));
 }
 
 /*
@@ -290,6 +278,44 @@ entry_item(Level *level, int at, int prefix, WhItem *item)
 		item->flags |= WH_PAYLOAD;
 }
 
+/*
+ * Adds entry number at to those that may become a dense leaf.
+ */
+static inline void
+add_dense(Level *level, int at, WhDenseForm *dense)
+{
+	WhItem		item;
+
+	entry_item(level, at, 0, &item);
+	wh_dense_add(dense, item.len, &item);
+}
+
+/*
+ * Begins with the first n entries.
+ */
+static void
+begin_dense(Level *level, int n, WhDenseForm *dense)
+{
+	wh_dense_begin(dense);
+	for (int i = 0; i < n; i++)
+		add_dense(level, i, dense);
+}
+
+/*
+ * The size of a page of the first n gathered entries.
+ */
+static int
+page_size(Level *level, int n, const WhBounds *bounds)
+{
+	int			prefix = bounds->rightmost ? 0 :
+	common_prefix(&bounds->low, &bounds->high);
+	WhDenseForm dense;
+
+	begin_dense(level, n, &dense);
+	return sum_size(level, bounds->rightmost ? 0 : bounds->high.len, prefix,
+					wh_dense_end(&dense, prefix, entries_size(level, n, prefix)));
+}
+
 static void add_child(Level *level, const WhKey *anchor, BlockNumber child);
 
 /*
@@ -304,8 +330,14 @@ finish_page(Level *level, int n, const WhBounds *bounds)
 	BlockNumber block = level->block;
 	BlockNumber next = bounds->rightmost ? InvalidBlockNumber :
 	levels->nblocks++;
+	WhDenseForm dense;
 
 	wh_init_page(page, levels->identity, level->number, bounds);
+	begin_dense(level, n, &dense);
+	(void) wh_dense_end(&dense, header->prefix_len,
+						entries_size(level, n, header->prefix_len));
+	if (dense.tid_len > 0)
+		wh_make_dense(page, dense.key_len, dense.tid_len);
 	for (int i = 0; i < n; i++)
 	{
 		WhItem		item;
@@ -317,7 +349,7 @@ finish_page(Level *level, int n, const WhBounds *bounds)
 			item.len = item.ntids = 0;
 			item.flags = 0;
 		}
-		wh_page_insert(page, i, &item);
+		wh_append_item(page, &item);
 	}
 	header->prev = level->prev;
 	header->next = next;
@@ -396,8 +428,11 @@ count_size(Level *level, int common)
 		entry_key(level, n, &last);
 		level->prefix = common_prefix(&level->low, &last);
 		level->size = entries_size(level, n, level->prefix);
+		begin_dense(level, n, &level->dense);
+		return;
 	}
-	else if (common < level->prefix)
+	add_dense(level, n - 1, &level->dense);
+	if (common < level->prefix)
 	{
 		level->prefix = common;
 		level->size = entries_size(level, n, common);
@@ -416,6 +451,7 @@ check_page(Level *level, int common)
 {
 	int			n = level->n - 1;
 	int			high_len = level->entries[n].key_len;
+	WhDenseForm dense;
 	int			size;
 
 	if (n < 1)
@@ -426,7 +462,9 @@ check_page(Level *level, int common)
 	if (level->number == 0 && !(common == high_len &&
 								common == level->entries[n - 1].key_len))
 		high_len = Min(common + 1, high_len);
-	size = sum_size(level, high_len, level->prefix, level->size);
+	dense = level->dense;
+	size = sum_size(level, high_len, level->prefix,
+					wh_dense_end(&dense, level->prefix, level->size));
 
 	if (size <= level->budget ||
 		(level->fits == 0 && size <= (int) WH_PAGE_CONTENT))

@@ -64,10 +64,15 @@ take_space(WhItemSet *set, int size)
  * Fills in an item from a slot.
  */
 static void
-load_item(WhItemSet *set, Page page, const WhSlot *slot, WhItem *item)
+load_item(WhItemSet *set, Page page, int at, WhItem *item)
 {
-	uint8	   *rest = take_space(set, WH_HEAD + WhTailLen(slot));
+	WhEntry		entry;
+	WhSlot	   *slot = &entry.slot;
+	uint8	   *rest;
 	int			len;
+
+	wh_entry(page, at, &entry);
+	rest = take_space(set, WH_HEAD + WhTailLen(slot));
 
 	memset(item, 0, sizeof(*item));
 	item->rest = rest;
@@ -83,7 +88,10 @@ load_item(WhItemSet *set, Page page, const WhSlot *slot, WhItem *item)
 			report_items();
 		return;
 	}
-	item->ntids = wh_slot_tids(page, slot, &item->tids);
+	item->ntids = wh_entry_tids(page, &entry, &item->tids);
+	if (WhIsDense(page))
+		item->tids = memcpy(take_space(set, sizeof(entry.tid)), &entry.tid,
+							sizeof(entry.tid));
 	item->payload = wh_slot_payload(page, slot, &len);
 	item->payload_len = len;
 }
@@ -146,7 +154,8 @@ check_items(const WhItemSet *set, Page page)
 
 	for (int i = 0; i < set->n; i++)
 	{
-		room -= wh_item_size(&set->items[i]) + sizeof(WhSlot);
+		room -= WhIsDense(page) ? WhRecordSize(page) + sizeof(uint32) :
+			wh_item_size(&set->items[i]) + sizeof(WhSlot);
 		if (room < 0 || set->items[i].len + set->prefix_len > WH_MAX_ENTRY ||
 			!has_sound_tids(&set->items[i]) ||
 			(i > first && !is_before(&set->items[i - 1], &set->items[i])))
@@ -177,11 +186,11 @@ wh_items_load(WhItemSet *set, Page page)
 	set->added = WH_ITEMS_LOADED;
 	for (int i = 0; i < header->nslots; i++)
 	{
-		if (header->level == 0 && (WhSlots(page)[i].info & WH_GAP))
+		if (header->level == 0 && wh_is_gap(page, i))
 			continue;
 		if (set->n >= (int) WH_MAX_ENTRIES)
 			report_items();
-		load_item(set, page, &WhSlots(page)[i], &set->items[set->n++]);
+		load_item(set, page, i, &set->items[set->n++]);
 	}
 	check_items(set, page);
 }
@@ -287,18 +296,16 @@ new_prefix(const WhBounds *bounds)
 }
 
 /*
- * The bytes that items [from, to) and these bounds take on a page.  If it is
- * more than WH_PAGE_CONTENT, they do not fit.
+ * The bytes that items [from, to) take on a page with this prefix, slots included.  Sets
+ * *dense to the lengths in a dense leaf, if they can be in one and take fewer bytes there;
+ * else its tid_len is 0.
  */
-int
-wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
+static int
+items_size(const WhItemSet *set, int from, int to, int prefix, WhDenseForm *dense)
 {
-	int			prefix = new_prefix(bounds);
-	int			size = bounds->low.len + sizeof(ItemPointerData);
+	int			size = 0;
 
-	if (!bounds->rightmost)
-		size += bounds->high.len - prefix + sizeof(ItemPointerData);
-	size = TYPEALIGN(sizeof(WhSlot), size);
+	wh_dense_begin(dense);
 	for (int i = from; i < to; i++)
 	{
 		WhItem		item = set->items[i];
@@ -307,8 +314,38 @@ wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
 		if (item.child != InvalidBlockNumber && i == from)
 			item.len = item.ntids = 0;
 		size += wh_item_size(&item) + sizeof(WhSlot);
+		wh_dense_add(dense, item.len, &item);
 	}
-	return size;
+	return wh_dense_end(dense, 0, size);
+}
+
+/*
+ * The bytes that items [from, to) and these bounds take on a page.  If it is
+ * more than WH_PAGE_CONTENT, they do not fit.
+ */
+int
+wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
+{
+	int			prefix = new_prefix(bounds);
+	int			size = bounds->low.len + sizeof(ItemPointerData) + WH_DENSE_INFO;
+	WhDenseForm dense;
+
+	if (!bounds->rightmost)
+		size += bounds->high.len - prefix + sizeof(ItemPointerData);
+	return TYPEALIGN(sizeof(WhSlot), size) +
+		items_size(set, from, to, prefix, &dense);
+}
+
+/*
+ * Would a page with items [from, to) and these bounds be a dense leaf?
+ */
+bool
+wh_items_are_dense(const WhItemSet *set, int from, int to, const WhBounds *bounds)
+{
+	WhDenseForm dense;
+
+	(void) items_size(set, from, to, new_prefix(bounds), &dense);
+	return dense.tid_len > 0;
 }
 
 /*
@@ -338,10 +375,14 @@ wh_items_store(const WhItemSet *set, int from, int to, Page page,
 {
 	uint8		space[BLCKSZ];
 	int			prefix;
+	WhDenseForm dense;
 
 	wh_init_page(page, WhPageHeader(page)->identity,
 				 WhPageHeader(page)->level, bounds);
 	prefix = WhPageHeader(page)->prefix_len;
+	(void) items_size(set, from, to, prefix, &dense);
+	if (dense.tid_len > 0)
+		wh_make_dense(page, dense.key_len, dense.tid_len);
 	for (int i = from; i < to; i++)
 	{
 		WhItem		item = set->items[i];
@@ -366,7 +407,7 @@ wh_items_store(const WhItemSet *set, int from, int to, Page page,
 			item.rest = space;
 			item.len += more;
 		}
-		wh_page_insert(page, i - from, &item);
+		wh_append_item(page, &item);
 	}
 }
 

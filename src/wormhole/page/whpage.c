@@ -167,6 +167,43 @@ compare_bound(uint32 head, const uint8 *data, int len,
 }
 
 /*
+ * Where the bounds of a page end.
+ */
+static inline int
+bounds_end(WhHeader header)
+{
+	return WH_BOUNDS_OFF + header->prefix_len + header->low_len +
+		header->high_len +
+		((header->flags & WH_LOW_TID) ? sizeof(ItemPointerData) : 0) +
+		((header->flags & WH_HIGH_TID) ? sizeof(ItemPointerData) : 0);
+}
+
+/*
+ * Where the slots of a page begin.
+ */
+int
+wh_slots_place(Page page)
+{
+	return TYPEALIGN(sizeof(WhSlot), bounds_end(WhPageHeader(page)) +
+					 (WhIsDense(page) ? WH_DENSE_INFO : 0));
+}
+
+/*
+ * Do the lengths that a dense leaf's records have fit its header?  Then all records are
+ * within the page.  Its slots are known to be.
+ */
+static bool
+records_are_sound(Page page)
+{
+	return WhPageHeader(page)->level == 0 &&
+		WhDenseKeyLen(page) <= WH_DENSE_KEY &&
+		(WhDenseTidLen(page) == WH_SHORT_TID ||
+		 WhDenseTidLen(page) == WH_LONG_TID) &&
+		((PageHeader) page)->pd_upper ==
+		BLCKSZ - WhPageHeader(page)->nslots * WhRecordSize(page);
+}
+
+/*
  * Are the fields of a page's header possible, and do they fit each other?  If they do,
  * bounds and slots are within the page.  Entries may still be damaged.
  */
@@ -176,10 +213,6 @@ wh_header_is_sound(Page page)
 	PageHeader	standard = (PageHeader) page;
 	WhHeader	header = WhPageHeader(page);
 	bool		rightmost = (header->flags & WH_RIGHTMOST) != 0;
-	int			end = WH_BOUNDS_OFF + header->prefix_len + header->low_len +
-	header->high_len +
-	((header->flags & WH_LOW_TID) ? sizeof(ItemPointerData) : 0) +
-	((header->flags & WH_HIGH_TID) ? sizeof(ItemPointerData) : 0);
 
 	if (standard->pd_lower < WH_BOUNDS_OFF ||
 		standard->pd_lower > standard->pd_upper ||
@@ -188,8 +221,9 @@ wh_header_is_sound(Page page)
 		return false;
 	if (header->flags & WH_META)
 		return header->flags == WH_META;
-	if (header->slots_off != TYPEALIGN(sizeof(WhSlot), end) ||
-		header->slots_off + header->nslots * sizeof(WhSlot) != standard->pd_lower)
+	if (header->slots_off != wh_slots_place(page) ||
+		header->slots_off + header->nslots * WhSlotSize(page) != standard->pd_lower ||
+		(WhIsDense(page) && !records_are_sound(page)))
 		return false;
 	if (header->flags & WH_DELETED)
 		return true;
@@ -270,16 +304,22 @@ slot_body(Page page, const WhSlot *slot, int least)
 }
 
 /*
- * The TIDs of a leaf's entry, not aligned.  Raises an error if there are none, or they
- * are not within the page.
+ * The TIDs of a leaf's entry, not aligned: on the page, or in *entry.  Raises an error
+ * if there are none, or they are not within the page.
  */
 int
-wh_slot_tids(Page page, const WhSlot *slot, const ItemPointerData **tids)
+wh_entry_tids(Page page, const WhEntry *entry, const ItemPointerData **tids)
 {
-	const uint8 *body = slot_body(page, slot, sizeof(ItemPointerData));
+	const uint8 *body;
 	uint16		n = 1;
 
-	if (slot->info & WH_POSTING)
+	if (WhIsDense(page))
+	{
+		*tids = &entry->tid;
+		return 1;
+	}
+	body = slot_body(page, &entry->slot, sizeof(ItemPointerData));
+	if (entry->slot.info & WH_POSTING)
 	{
 		memcpy(&n, body, sizeof(n));
 		body += sizeof(n);
@@ -328,19 +368,22 @@ compare_slot_key(Page page, const WhSlot *slot, const WhRest *rest)
  * Compares an entry with a position.  Of a list of TIDs the first counts.
  */
 static inline int
-compare_slot(Page page, const WhSlot *slot, const WhRest *rest)
+compare_entry(Page page, int at, const WhRest *rest)
 {
-	int			cmp = compare_slot_key(page, slot, rest);
 	const ItemPointerData *tids;
+	WhEntry		entry;
+	int			cmp;
 
+	wh_entry(page, at, &entry);
+	cmp = compare_slot_key(page, &entry.slot, rest);
 	if (cmp != 0)
 		return cmp;
 	if (WhPageHeader(page)->level > 0)
-		tids = wh_slot_anchor_tid(page, slot);
+		tids = wh_slot_anchor_tid(page, &entry.slot);
 	else if (rest->tid == NULL)
 		return 1;
 	else
-		(void) wh_slot_tids(page, slot, &tids);
+		(void) wh_entry_tids(page, &entry, &tids);
 	return compare_optional_tids(tids, rest->tid);
 }
 
@@ -377,50 +420,62 @@ interpolate(WhHeader header, uint32 head)
 }
 
 /*
- * Narrows [*first, *last) to a range that contains the first slot whose head
- * is not smaller, in steps that grow with the distance from guess.
+ * The first slot in [first, last) whose head is not smaller, by heads alone.
+ * Narrows the range in steps that grow with the distance from guess, then in
+ * halves.  Heads are so many numbers apart.
  */
-static inline void
-gallop(const WhSlot *slots, int guess, uint32 head, int *first, int *last)
+static inline int
+search_heads(const uint32 *heads, const int apart, int guess, uint32 head,
+			 int first, int last)
 {
 	int			step = 8;
 
-	if (slots[guess].head < head)
+	if (heads[guess * apart] < head)
 	{
-		*first = guess + 1;
-		while (*first < *last)
+		first = guess + 1;
+		while (first < last)
 		{
 			int			probe = guess + step;
 
-			if (probe >= *last)
+			if (probe >= last)
 				break;
-			if (slots[probe].head >= head)
+			if (heads[probe * apart] >= head)
 			{
-				*last = probe;
+				last = probe;
 				break;
 			}
-			*first = probe + 1;
+			first = probe + 1;
 			step *= 2;
 		}
 	}
 	else
 	{
-		*last = guess;
-		while (*first < *last)
+		last = guess;
+		while (first < last)
 		{
 			int			probe = guess - step;
 
-			if (probe < *first)
+			if (probe < first)
 				break;
-			if (slots[probe].head < head)
+			if (heads[probe * apart] < head)
 			{
-				*first = probe + 1;
+				first = probe + 1;
 				break;
 			}
-			*last = probe;
+			last = probe;
 			step *= 2;
 		}
 	}
+	while (first < last)
+	{
+		int			middle = (first + last) / 2;
+
+		if (heads[middle * apart] < head)
+			first = middle + 1;
+		else
+			last = middle;
+	}
+	return first;
 }
 
 /*
@@ -430,30 +485,25 @@ static int
 search_from(Page page, const WhRest *rest, int first)
 {
 	WhHeader	header = WhPageHeader(page);
-	const WhSlot *slots = WhSlots(page);
 	int			last = header->nslots;
+	int			guess;
 
 	if (first >= last)
 		return first;
 
 	/* First search by the heads alone. */
-	gallop(slots, Max(first, interpolate(header, rest->head)), rest->head,
-		   &first, &last);
-	while (first < last)
-	{
-		int			middle = (first + last) / 2;
-
-		if (slots[middle].head < rest->head)
-			first = middle + 1;
-		else
-			last = middle;
-	}
+	guess = Max(first, interpolate(header, rest->head));
+	if (WhIsDense(page))
+		first = search_heads(WhHeads(page), 1, guess, rest->head, first, last);
+	else
+		first = search_heads(WhHeads(page), sizeof(WhSlot) / sizeof(uint32),
+							 guess, rest->head, first, last);
 
 	/* Among equal heads the rest of the key decides. */
 	last = first;
 	for (int step = 1; last < header->nslots; step *= 2)
 	{
-		if (compare_slot(page, &slots[last], rest) >= 0)
+		if (compare_entry(page, last, rest) >= 0)
 			break;
 		first = last + 1;
 		last = Min(last + step, header->nslots);
@@ -462,7 +512,7 @@ search_from(Page page, const WhRest *rest, int first)
 	{
 		int			middle = (first + last) / 2;
 
-		if (compare_slot(page, &slots[middle], rest) < 0)
+		if (compare_entry(page, middle, rest) < 0)
 			first = middle + 1;
 		else
 			last = middle;
@@ -502,7 +552,7 @@ wh_page_child_slot(Page page, const WhKey *key, WhSide side)
 	take_rest(page, key, &rest);
 	slot = search_from(page, &rest, 1);
 	if (side == WH_AT && slot < header->nslots &&
-		compare_slot(page, &WhSlots(page)[slot], &rest) == 0)
+		compare_entry(page, slot, &rest) == 0)
 		return slot;
 	return slot - 1;
 }
@@ -665,13 +715,13 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 	}
 	else
 	{
-		at = put_bound(at, &bounds->high, prefix);
+		(void) put_bound(at, &bounds->high, prefix);
 		header->flags |= bounds->high.has_tid ? WH_HIGH_TID : 0;
 		header->high_len = bounds->high.len - prefix;
 		header->high_head = rest_head(bounds->high.data + prefix,
 									  header->high_len);
 	}
-	header->slots_off = TYPEALIGN(sizeof(WhSlot), at - (uint8 *) page);
+	header->slots_off = wh_slots_place(page);
 	((PageHeader) header)->pd_lower = header->slots_off;
 }
 
@@ -700,6 +750,17 @@ int
 wh_page_space(Page page)
 {
 	return ((PageHeader) page)->pd_upper - ((PageHeader) page)->pd_lower;
+}
+
+/*
+ * The free bytes that an item takes on a page, with its slot.  It suits the page if that
+ * is dense.
+ */
+int
+wh_bytes_needed(Page page, const WhItem *item)
+{
+	return WhSlotSize(page) +
+		(WhIsDense(page) ? WhRecordSize(page) : wh_item_size(item));
 }
 
 /*
@@ -744,15 +805,42 @@ wh_put_entry(uint8 *to, const WhItem *item)
 void
 wh_page_insert(Page page, int at, const WhItem *item)
 {
-	WhHeader	header = WhPageHeader(page);
-	WhSlot	   *slot = WhSlots(page) + at;
+	int			n = WhPageHeader(page)->nslots;
 
-	Assert(wh_page_space(page) >= wh_item_size(item) + (int) sizeof(WhSlot));
-	if (at < header->nslots)
-		memmove(slot + 1, slot, (header->nslots - at) * sizeof(WhSlot));
-	header->nslots++;
-	((PageHeader) header)->pd_lower += sizeof(WhSlot);
+	Assert(wh_page_space(page) >= wh_bytes_needed(page, item));
+	wh_add_slot(page);
+	wh_move_slots(page, at + 1, at, n - at);
 	wh_page_put(page, at, item);
+}
+
+/*
+ * Adds a slot behind the others, for which there must be room.
+ */
+void
+wh_add_slot(Page page)
+{
+	WhPageHeader(page)->nslots++;
+	((PageHeader) page)->pd_lower += WhSlotSize(page);
+	if (WhIsDense(page))
+		((PageHeader) page)->pd_upper -= WhRecordSize(page);
+}
+
+/*
+ * Moves so many slots to another place; of a dense leaf heads and records.
+ */
+void
+wh_move_slots(Page page, int to, int from, int n)
+{
+	if (n == 0)
+		return;
+	if (!WhIsDense(page))
+	{
+		memmove(&WhSlots(page)[to], &WhSlots(page)[from], n * sizeof(WhSlot));
+		return;
+	}
+	memmove(&WhHeads(page)[to], &WhHeads(page)[from], n * sizeof(uint32));
+	memmove(WhRecord(page, to + n - 1), WhRecord(page, from + n - 1),
+			n * WhRecordSize(page));
 }
 
 /*
@@ -764,8 +852,15 @@ wh_page_put(Page page, int at, const WhItem *item)
 {
 	PageHeader	header = (PageHeader) page;
 	WhSlot	   *slot = WhSlots(page) + at;
-	int			size = wh_item_size(item);
+	int			size;
 
+	if (WhIsDense(page))
+	{
+		WhHeads(page)[at] = rest_head(item->rest, item->len);
+		wh_put_record(page, at, item);
+		return;
+	}
+	size = wh_item_size(item);
 	Assert(wh_page_space(page) >= size);
 	header->pd_upper -= size;
 	slot->head = rest_head(item->rest, item->len);

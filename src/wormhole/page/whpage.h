@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "access/generic_xlog.h"
+#include "port/pg_bswap.h"
 #include "storage/buf.h"
 #include "storage/bufpage.h"
 #include "storage/itemptr.h"
@@ -28,7 +29,7 @@
 #define WH_META_BLKNO		0
 #define WH_FIRST_LEAF		1	/* always the leftmost leaf */
 #define WH_MAGIC			0x574f524d
-#define WH_FORMAT_VERSION	1
+#define WH_FORMAT_VERSION	2
 #define WH_PAGE_ID			0xFF96
 
 /*
@@ -78,7 +79,8 @@ typedef WhHeaderData *WhHeader;
 #define WH_HIGH_TID			0x0020
 #define WH_KILLED			0x0040	/* entries were marked dead since the last
 									 * WAL record */
-#define WH_ALL_FLAGS		0x007F
+#define WH_DENSE			0x0080	/* a leaf of records, see below */
+#define WH_ALL_FLAGS		0x00FF
 
 /*
  * There is one for each entry, in key order.  head has the first four bytes of
@@ -104,6 +106,72 @@ typedef struct WhSlot
 
 #define WhSlots(page) \
 	((WhSlot *) ((char *) (page) + WhPageHeader(page)->slots_off))
+
+/*
+ * A dense leaf (whdense.c) has a head for each entry instead of a slot, and a
+ * record: the tail of the key, and one TID.  All of its keys have the same
+ * length behind the prefix.  That length and the TIDs' are in the two bytes
+ * before the heads.  Record number i ends where number i - 1 begins; the first
+ * ends with the page.
+ *
+ * A TID has its lowest byte first: WH_RECORD_GAP and WH_RECORD_DEAD, nine bits
+ * of the offset number, and the block.
+ */
+#define WhIsDense(page)		((WhPageHeader(page)->flags & WH_DENSE) != 0)
+#define WhHeads(page) \
+	((uint32 *) ((char *) (page) + WhPageHeader(page)->slots_off))
+#define WhDenseKeyLen(page)	(((uint8 *) WhHeads(page))[-2])
+#define WhDenseTidLen(page)	(((uint8 *) WhHeads(page))[-1])
+#define WhDenseTail(page)	Max(WhDenseKeyLen(page) - WH_HEAD, 0)
+#define WhRecordSize(page)	(WhDenseTail(page) + WhDenseTidLen(page))
+#define WhRecord(page, at) \
+	((uint8 *) (page) + BLCKSZ - ((at) + 1) * WhRecordSize(page))
+#define WhRecordTid(page, at)	(WhRecord(page, at) + WhDenseTail(page))
+
+#define WH_DENSE_INFO		2	/* bytes before the heads */
+#define WH_DENSE_KEY		16	/* the most bytes of a key behind the prefix */
+#define WH_SHORT_TID		4	/* bytes of a TID: room for 21 bits of a block */
+#define WH_LONG_TID			5	/* for 29 */
+#define WH_RECORD_GAP		0x01
+#define WH_RECORD_DEAD		0x02
+#define WH_RECORD_FLAGS		2	/* bits */
+#define WH_RECORD_OFFSET	9	/* bits */
+
+/* The bytes of a slot, or of a head in a dense leaf. */
+#define WhSlotSize(page) \
+	((int) (WhIsDense(page) ? sizeof(uint32) : sizeof(WhSlot)))
+
+/*
+ * An entry as readers see it, whatever the kind of its page.  In a dense leaf
+ * slot.off is the offset of its record, and tid its TID.
+ */
+typedef struct WhEntry
+{
+	WhSlot		slot;
+	ItemPointerData tid;
+} WhEntry;
+
+/*
+ * Reads the TID of a record, at so many bytes.  Returns its flags.
+ */
+static inline uint8
+wh_read_tid(const uint8 *at, int len, ItemPointerData *tid)
+{
+	uint32		low;
+	uint64		bits;
+
+	memcpy(&low, at, sizeof(low));
+#ifdef WORDS_BIGENDIAN
+	low = pg_bswap32(low);
+#endif
+	bits = low;
+	if (len > WH_SHORT_TID)
+		bits |= (uint64) at[WH_SHORT_TID] << 32;
+	bits >>= WH_RECORD_FLAGS;
+	ItemPointerSet(tid, (BlockNumber) (bits >> WH_RECORD_OFFSET),
+				   (OffsetNumber) (bits & ((1 << WH_RECORD_OFFSET) - 1)));
+	return low & (WH_RECORD_GAP | WH_RECORD_DEAD);
+}
 #define WhRestLen(slot)		((slot)->info & WH_LEN_MASK)
 #define WhTailLen(slot) \
 	(WhRestLen(slot) > WH_HEAD ? WhRestLen(slot) - WH_HEAD : 0)
@@ -138,7 +206,7 @@ wh_copy_short(uint8 *to, const uint8 *from, int len)
 
 /* The most entries and TIDs that a page can have. */
 #define WH_MAX_ENTRIES \
-	(WH_PAGE_CONTENT / (sizeof(WhSlot) + sizeof(BlockNumber)))
+	(WH_PAGE_CONTENT / (sizeof(uint32) + WH_SHORT_TID))
 #define WH_MAX_TIDS			(WH_PAGE_CONTENT / sizeof(ItemPointerData))
 
 /* The metapage's content, behind its WhHeaderData. */
@@ -183,6 +251,15 @@ typedef struct WhItem
 	BlockNumber child;			/* directory */
 } WhItem;
 
+/* Entries that may become a dense leaf. */
+typedef struct WhDenseForm
+{
+	int			key_len;		/* of all keys; -1: there are none */
+	int			tid_len;		/* bytes of each TID; 0: a dense leaf cannot have
+								 * the entries */
+	int			ntids;
+} WhDenseForm;
+
 typedef struct WhItemSet
 {
 	const uint8 *prefix;
@@ -218,6 +295,45 @@ typedef struct WhBounds
 	bool		rightmost;
 } WhBounds;
 
+/*
+ * Reads entry number at, or a gap.
+ */
+static inline void
+wh_entry(Page page, int at, WhEntry *entry)
+{
+	uint8		flags;
+
+	if (!WhIsDense(page))
+	{
+		entry->slot = WhSlots(page)[at];
+		return;
+	}
+	entry->slot.head = WhHeads(page)[at];
+	entry->slot.off = WhRecord(page, at) - (uint8 *) page;
+	entry->slot.info = WhDenseKeyLen(page);
+	flags = wh_read_tid(WhRecordTid(page, at), WhDenseTidLen(page), &entry->tid);
+	if (unlikely(flags != 0))
+		entry->slot.info |= ((flags & WH_RECORD_GAP) ? WH_GAP : 0) |
+			((flags & WH_RECORD_DEAD) ? WH_DEAD : 0);
+}
+
+/*
+ * Is it a gap, of a leaf?  Is the entry marked dead?
+ */
+static inline bool
+wh_is_gap(Page page, int at)
+{
+	return WhIsDense(page) ? (*WhRecordTid(page, at) & WH_RECORD_GAP) != 0 :
+		(WhSlots(page)[at].info & WH_GAP) != 0;
+}
+
+static inline bool
+wh_is_dead(Page page, int at)
+{
+	return WhIsDense(page) ? (*WhRecordTid(page, at) & WH_RECORD_DEAD) != 0 :
+		(WhSlots(page)[at].info & WH_DEAD) != 0;
+}
+
 /* Which page of a level a position means. */
 typedef enum WhSide
 {
@@ -228,14 +344,15 @@ typedef enum WhSide
 /* whpage.c */
 extern void wh_init_page(Page page, uint64 identity, int level,
 						 const WhBounds *bounds);
+extern int	wh_slots_place(Page page);
 extern bool wh_header_is_sound(Page page);
 extern int	wh_page_side(Page page, const WhKey *key, WhSide side);
 extern int	wh_page_search(Page page, const WhKey *key);
 extern int	wh_page_child_slot(Page page, const WhKey *key, WhSide side);
 extern bool wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key);
 extern BlockNumber wh_slot_child(Page page, const WhSlot *slot);
-extern int	wh_slot_tids(Page page, const WhSlot *slot,
-						 const ItemPointerData **tids);
+extern int	wh_entry_tids(Page page, const WhEntry *entry,
+						  const ItemPointerData **tids);
 extern const ItemPointerData *wh_slot_anchor_tid(Page page, const WhSlot *slot);
 extern const uint8 *wh_slot_payload(Page page, const WhSlot *slot, int *len);
 extern int	wh_slot_key(Page page, const WhSlot *slot, uint8 *key);
@@ -243,17 +360,32 @@ extern void wh_page_bounds(Page page, WhBounds *bounds, uint8 *space);
 extern int	wh_compare_keys(const WhKey *a, const WhKey *b);
 extern int	wh_item_size(const WhItem *item);
 extern int	wh_page_space(Page page);
+extern int	wh_bytes_needed(Page page, const WhItem *item);
 extern void wh_page_insert(Page page, int at, const WhItem *item);
 extern void wh_page_put(Page page, int at, const WhItem *item);
 extern void wh_put_entry(uint8 *to, const WhItem *item);
+extern void wh_move_slots(Page page, int to, int from, int n);
+extern void wh_add_slot(Page page);
 
 /* Bytes that the two bounds of a page need, prefixes included. */
 #define WH_BOUNDS_SPACE		(2 * BLCKSZ)
 
+/* whdense.c */
+extern void wh_dense_begin(WhDenseForm *form);
+extern void wh_dense_add(WhDenseForm *form, int key_len, const WhItem *item);
+extern int	wh_dense_end(WhDenseForm *form, int prefix, int size);
+extern int	wh_dense_tid_len(const ItemPointerData *tids, int ntids);
+extern void wh_make_dense(Page page, int key_len, int tid_len);
+extern bool wh_suits_dense(Page page, const WhItem *item);
+extern void wh_put_record(Page page, int at, const WhItem *item);
+extern void wh_append_item(Page page, const WhItem *item);
+extern void wh_set_dead(Page page, int at, bool dead);
+extern void wh_copy_slot(Page page, int to, Page from, int at, bool gap);
+
 /* whgap.c */
 extern int	wh_entry_before(Page page, int at);
 extern int	wh_entries_before(Page page, int at);
-extern bool wh_leaf_has_room(Page page, int size);
+extern bool wh_leaf_has_room(Page page, int at, const WhItem *item);
 extern bool wh_leaf_spread(Page page, int size);
 extern void wh_leaf_insert(Page page, int at, const WhItem *item,
 						   int *first, int *last);
@@ -267,6 +399,8 @@ extern void wh_items_remove(WhItemSet *set, int at);
 extern bool wh_items_merge(WhItemSet *set);
 extern int	wh_items_space(const WhItemSet *set, int from, int to,
 						   const WhBounds *bounds);
+extern bool wh_items_are_dense(const WhItemSet *set, int from, int to,
+							   const WhBounds *bounds);
 extern void wh_items_key(const WhItemSet *set, int at, WhKey *key,
 						 uint8 *space);
 extern void wh_items_store(const WhItemSet *set, int from, int to, Page page,

@@ -101,7 +101,9 @@ redo_insert(XLogReaderState *record, Page page)
 		refuse(record, "not an entry");
 	if (insert.at > header->nslots || (header->level > 0 && insert.at == 0))
 		refuse(record, "no such slot");
-	if (wh_page_space(page) < wh_item_size(&item) + (int) sizeof(WhSlot))
+	if (WhIsDense(page) && !wh_suits_dense(page, &item))
+		refuse(record, "not an entry of this leaf");
+	if (wh_page_space(page) < wh_bytes_needed(page, &item))
 		refuse(record, "no room");
 	wh_page_insert(page, insert.at, &item);
 }
@@ -380,5 +382,5 @@ wh_mask(char *data, BlockNumber block)
 	mask_unused_space(data);
 	header->flags &= ~WH_KILLED;
 	for (int i = 0; i < header->nslots && header->level == 0; i++)
-		WhSlots(data)[i].info &= ~WH_DEAD;
+		wh_set_dead(data, i, false);
 }

@@ -70,7 +70,7 @@ wh_has_manager(void)
 /*
  * Inserts an item into a leaf's page.  Sets stretches to the bytes that it
  * changes, and returns their number.  An insert into a gap changes neither
- * pd_lower nor the number of slots.
+ * pd_lower nor the number of slots, and in a dense leaf not pd_upper either.
  */
 static int
 insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
@@ -101,17 +101,23 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 			offsetof(WhHeaderData, nslots), 2 * sizeof(uint16)
 		};
 	}
-	else
+	else if (!WhIsDense(page))
 		stretches[n++] = (RfCoreStretch)
 	{
 		offsetof(PageHeaderData, pd_upper), sizeof(LocationIndex)
 	};
 	stretches[n++] = (RfCoreStretch)
 	{
-		header->slots_off + first * sizeof(WhSlot),
-			(last - first) * sizeof(WhSlot)
+		header->slots_off + first * WhSlotSize(page),
+			(last - first) * WhSlotSize(page)
 	};
-	stretches[n++] = (RfCoreStretch)
+	if (WhIsDense(page))
+		stretches[n++] = (RfCoreStretch)
+	{
+		BLCKSZ - last * WhRecordSize(page), (last - first) * WhRecordSize(page)
+	};
+	else
+		stretches[n++] = (RfCoreStretch)
 	{
 		standard->pd_upper, wh_item_size(item)
 	};

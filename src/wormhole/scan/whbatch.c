@@ -214,20 +214,25 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 	(end - at) * BULK_PART > WhPageHeader(page)->nslots;
 	WhScanItem *item = batch->items;
 	WhScanItem *last = item + WH_MAX_TIDS;
+	uint32		before = 0;
 	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
 
 	if (bulk)
 		copy_all_entries(batch, page);
 	for (; at < end; at++)
 	{
-		const WhSlot *slot = &WhSlots(page)[at];
 		const ItemPointerData *tids;
-		int			off = slot->off;
+		WhEntry		entry;
+		WhSlot	   *slot = &entry.slot;
+		int			off;
 		int			len;
 		int			n;
 
-		if (unlikely(at > 0 && slot->head < slot[-1].head))
+		wh_entry(page, at, &entry);
+		off = slot->off;
+		if (unlikely(slot->head < before))
 			page_is_damaged(scan->indexRelation, buffer);
+		before = slot->head;
 		if (slot->info & leave_out)
 			continue;
 		if (filtered && !passes_filters(scan, page, slot))
@@ -236,7 +241,7 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 			off = copy_entry(batch, page, slot);
 		else if (bulk)
 			(void) wh_slot_payload(page, slot, &len);
-		n = wh_slot_tids(page, slot, &tids);
+		n = wh_entry_tids(page, &entry, &tids);
 		if (off < 0 || n > last - item)
 			page_is_damaged(scan->indexRelation, buffer);
 		for (; n > 0; n--, tids++, item++)

@@ -32,10 +32,12 @@ is_whole_entry(Page page, const WhScanItem *items, int n)
 {
 	int			at = WhItemSlot(items);
 	const ItemPointerData *tids;
+	WhEntry		entry;
 
-	if (at >= WhPageHeader(page)->nslots ||
-		(WhSlots(page)[at].info & WH_GAP) ||
-		wh_slot_tids(page, &WhSlots(page)[at], &tids) != n)
+	if (at >= WhPageHeader(page)->nslots || wh_is_gap(page, at))
+		return false;
+	wh_entry(page, at, &entry);
+	if (wh_entry_tids(page, &entry, &tids) != n)
 		return false;
 	for (int i = 0; i < n; i++)
 	{
@@ -59,16 +61,15 @@ mark_entries(Page page, const WhBatch *batch)
 	for (int i = 0; i < batch->nitems; i = end)
 	{
 		bool		killed = true;
-		WhSlot	   *slot;
+		int			at = WhItemSlot(&items[i]);
 
 		for (end = i; end < batch->nitems &&
-			 WhItemSlot(&items[end]) == WhItemSlot(&items[i]); end++)
+			 WhItemSlot(&items[end]) == at; end++)
 			killed &= (items[end].slot & WH_ITEM_KILLED) != 0;
 		if (!killed || !is_whole_entry(page, &items[i], end - i))
 			continue;
-		slot = &WhSlots(page)[WhItemSlot(&items[i])];
-		marked |= !(slot->info & WH_DEAD);
-		slot->info |= WH_DEAD;
+		marked |= !wh_is_dead(page, at);
+		wh_set_dead(page, at, true);
 	}
 	return marked;
 }

@@ -180,14 +180,16 @@ choose_cut(Split *split, int fillfactor)
 		for (int sign = -1; sign <= 1; sign += 2)
 		{
 			int			cut = wanted + sign * distance;
+			WhKey		anchor;
 
-			if (cut < 1 || cut >= n || !try_cut(split, cut))
+			if (cut < 1 || cut >= n)
 				continue;
-			if (best < 0 || split->right.low.len < best_len)
+			find_anchor(split, cut, &anchor);
+			if ((best < 0 || anchor.len < best_len) && try_cut(split, cut))
 			{
 				best = cut;
-				best_len = split->right.low.len +
-					(split->right.low.has_tid ? sizeof(ItemPointerData) : 0);
+				best_len = anchor.len +
+					(anchor.has_tid ? sizeof(ItemPointerData) : 0);
 			}
 		}
 	}
@@ -299,7 +301,8 @@ is_waiting(Buffer buffer)
 }
 
 /*
- * Splits a page into two.  The set was loaded from it, and has one more item.
+ * Splits a page into two.  The set was loaded from it, and has one more item, or
+ * none.
  * The page is locked exclusively, and is released.  child (see WhSplitBuffers)
  * stays locked.
  */

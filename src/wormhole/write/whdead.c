@@ -89,7 +89,7 @@ has_dead(Page page)
 {
 	for (int i = 0; i < WhPageHeader(page)->nslots; i++)
 	{
-		if (WhSlots(page)[i].info & WH_DEAD)
+		if (wh_is_dead(page, i))
 			return true;
 	}
 	return false;

@@ -125,11 +125,11 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
  * Looks at all rows of an entry.
  */
 static bool
-check_entry(UniqueCheck *check, Page page, const WhSlot *slot, Buffer first,
+check_entry(UniqueCheck *check, Page page, const WhEntry *entry, Buffer first,
 			Buffer other)
 {
 	const ItemPointerData *tids;
-	int			n = wh_slot_tids(page, slot, &tids);
+	int			n = wh_entry_tids(page, entry, &tids);
 
 	for (int i = 0; i < n; i++)
 	{
@@ -164,12 +164,13 @@ check_unique(UniqueCheck *check, Buffer first)
 
 		for (; at < header->nslots && !done; at++)
 		{
-			WhSlot	   *slot = &WhSlots(page)[at];
+			WhEntry		entry;
 
-			if (!wh_slot_has_key(page, slot, &check->key))
+			wh_entry(page, at, &entry);
+			if (!wh_slot_has_key(page, &entry.slot, &check->key))
 				break;
-			if (!(slot->info & (WH_DEAD | WH_GAP)))
-				done = check_entry(check, page, slot, first, other);
+			if (!(entry.slot.info & (WH_DEAD | WH_GAP)))
+				done = check_entry(check, page, &entry, first, other);
 		}
 		if (done || at < header->nslots || next == InvalidBlockNumber)
 			break;
@@ -238,14 +239,17 @@ static int
 place_in_posting(Page page, int at, const WhKey *key)
 {
 	int			before = wh_entry_before(page, at);
-	WhSlot	   *slot = WhSlots(page) + before;
 	const ItemPointerData *tids;
+	WhEntry		entry;
 	int			n;
 
-	if (before < 0 || !(slot->info & WH_POSTING) ||
-		!wh_slot_has_key(page, slot, key))
+	if (before < 0 || WhIsDense(page))
 		return 0;
-	n = wh_slot_tids(page, slot, &tids);
+	wh_entry(page, before, &entry);
+	if (!(entry.slot.info & WH_POSTING) ||
+		!wh_slot_has_key(page, &entry.slot, key))
+		return 0;
+	n = wh_entry_tids(page, &entry, &tids);
 	for (int i = 1; i < n; i++)
 	{
 		ItemPointerData tid;
@@ -277,6 +281,15 @@ cut_posting(WhItemSet *set, int at, int place)
 }
 
 /*
+ * Do all items of a set fit on a page with these bounds?
+ */
+static bool
+fits(const WhItemSet *set, const WhBounds *bounds)
+{
+	return wh_items_space(set, 0, set->n, bounds) <= (int) WH_PAGE_CONTENT;
+}
+
+/*
  * Rewrites a leaf with the items of a set, and releases it.  It is locked
  * exclusively.
  */
@@ -295,13 +308,23 @@ rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
  * Inserts an entry by rewriting the leaf, with equal keys merged if need be,
  * or by a split.  place, if not zero, is its place in the TIDs of the entry
  * before.  The leaf is locked exclusively, and is released.
+ *
+ * A dense leaf that the entry suits came here because it counts as full, so it
+ * does not stay dense as a whole.  If the entry does not suit it, all entries
+ * may have to become ordinary ones, and two leaves might not have room for
+ * them and a long entry.  Then the leaf is split without it, and the result is
+ * false: the insert must begin anew.
  */
-static void
+static bool
 insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 				   const WhItem *item)
 {
 	uint8	   *space = palloc(WH_BOUNDS_SPACE);
 	Page		page = BufferGetPage(buffer);
+	bool		deduplicate = wh_index_options(index)->deduplicate;
+	bool		suits = WhIsDense(page) && wh_suits_dense(page, item);
+	bool		full = suits && !wh_has_manager();
+	bool		inserted = true;
 	WhBounds	bounds;
 	WhItemSet	set;
 
@@ -312,22 +335,31 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 	if (place > 0)
 		cut_posting(&set, at - 1, place);
 	wh_items_insert(&set, at, item);
-	if (place > 0 && wh_index_options(index)->deduplicate)
+	if (place > 0 && deduplicate)
 		wh_items_merge(&set);
-	if (wh_items_space(&set, 0, set.n, &bounds) <= (int) WH_PAGE_CONTENT ||
-		(wh_index_options(index)->deduplicate && wh_items_merge(&set) &&
-		 wh_items_space(&set, 0, set.n, &bounds) <= (int) WH_PAGE_CONTENT))
+	if ((!full && fits(&set, &bounds)) ||
+		(deduplicate && wh_items_merge(&set) && fits(&set, &bounds) &&
+		 !(full && wh_items_are_dense(&set, 0, set.n, &bounds))))
 		rewrite_leaf(index, buffer, &set, &bounds);
 	else
+	{
+		if (WhIsDense(page) && !suits)
+		{
+			wh_items_load(&set, page);
+			inserted = false;
+		}
 		wh_split(index, buffer, &set, InvalidBuffer);
+	}
 	wh_items_end(&set);
 	pfree(space);
+	return inserted;
 }
 
 /*
  * Inserts an entry into its leaf, which is locked exclusively and is released.
+ * False if the leaf was split only, as by insert_and_rewrite().
  */
-static void
+static bool
 insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 			 StringInfo payload)
 {
@@ -346,20 +378,17 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		item.payload = (const uint8 *) payload->data;
 		item.payload_len = payload->len;
 	}
-	if (!wh_leaf_has_room(page, wh_item_size(&item)) &&
+	if (!wh_leaf_has_room(page, at, &item) &&
 		wh_remove_dead(index, heap, buffer))
 	{
 		at = wh_page_search(page, key);
 		place = place_in_posting(page, at, key);
 	}
-	if (place > 0 ||
-		!wh_leaf_has_room(page, wh_item_size(&item)))
-	{
-		insert_and_rewrite(index, buffer, at, place, &item);
-		return;
-	}
+	if (place > 0 || !wh_leaf_has_room(page, at, &item))
+		return insert_and_rewrite(index, buffer, at, place, &item);
 	wh_log_insert(index, InvalidBuffer, buffer, at, &item);
 	UnlockReleaseBuffer(buffer);
+	return true;
 }
 
 /*
@@ -490,19 +519,21 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 
 		place.has_tid = true;
 		place.tid = *tid;
-		if (unique)
-			buffer = step_to_tid(index, lock_unique_leaf(&check), &place);
-		else
-			buffer = wh_find_leaf(index, &place, WH_AT,
-								  BUFFER_LOCK_EXCLUSIVE);
+		do
+		{
+			if (unique)
+				buffer = step_to_tid(index, lock_unique_leaf(&check), &place);
+			else
+				buffer = wh_find_leaf(index, &place, WH_AT,
+									  BUFFER_LOCK_EXCLUSIVE);
 
-		/*
-		 * Serializable transactions that have read this leaf did not see the
-		 * entry.
-		 */
-		CheckForSerializableConflictIn(index, NULL,
-									   BufferGetBlockNumber(buffer));
-		insert_entry(index, heap, buffer, &place, &payload);
+			/*
+			 * Serializable transactions that have read this leaf did not see
+			 * the entry.
+			 */
+			CheckForSerializableConflictIn(index, NULL,
+										   BufferGetBlockNumber(buffer));
+		} while (!insert_entry(index, heap, buffer, &place, &payload));
 	}
 	pfree(key.data);
 	pfree(payload.data);

@@ -19,3 +19,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 -- Locks a page exclusively until another one has changed.
 CREATE FUNCTION rf_hold_page(index regclass, block int, until int) RETURNS bool
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
+-- Inserts an entry for a row that need not exist, into an index on one int8 column.
+CREATE FUNCTION rf_insert(index regclass, key int8, tid tid) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * rf_damage.c
- *	  Reads and overwrites bytes of an index's pages, and holds locks of its pages and runs.
+ *	  Reads and overwrites bytes of an index's pages, inserts entries, and holds locks of its
+ *	  pages and runs.
  *
  * The bytes are written to shared buffers.  So core does not look at the page
  * header, as it does when it reads a page from a file, and no checksum tells.
@@ -10,11 +11,15 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/relation.h"
+#include "access/table.h"
+#include "catalog/index.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/itemptr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
@@ -27,6 +32,7 @@ PG_FUNCTION_INFO_V1(rf_page);
 PG_FUNCTION_INFO_V1(rf_damage);
 PG_FUNCTION_INFO_V1(rf_hold_runs);
 PG_FUNCTION_INFO_V1(rf_hold_page);
+PG_FUNCTION_INFO_V1(rf_insert);
 
 /*
  * Opens an index.  Pins and locks a block of it, which must exist.
@@ -130,4 +136,22 @@ rf_hold_page(PG_FUNCTION_ARGS)
 	relation_close(index, AccessShareLock);
 	relation_close(again, AccessShareLock);
 	PG_RETURN_BOOL(changed);
+}
+
+/*
+ * rf_insert(index regclass, key int8, tid tid)
+ */
+Datum
+rf_insert(PG_FUNCTION_ARGS)
+{
+	Relation	index = relation_open(PG_GETARG_OID(0), RowExclusiveLock);
+	Relation	table = table_open(index->rd_index->indrelid, RowExclusiveLock);
+	Datum		value = PG_GETARG_DATUM(1);
+	bool		isnull = false;
+
+	index_insert(index, &value, &isnull, (ItemPointer) PG_GETARG_POINTER(2), table,
+				 UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
+	table_close(table, NoLock);
+	relation_close(index, NoLock);
+	PG_RETURN_VOID();
 }

@@ -1,0 +1,217 @@
+/*-------------------------------------------------------------------------
+ *
+ * whdense.c
+ *	  Dense leaves: heads and records instead of slots and entries.
+ *
+ * A slot has offset and length of its entry, since entries differ.  Where all
+ * entries have keys of one length and one TID, neither is needed: entry number
+ * i is at place i.  Its TID takes four bytes, or five, instead of six.
+ *
+ * An item *suits* a dense leaf if its key has the length of the leaf's keys,
+ * and its TID fits.  One that does not makes the leaf be rewritten as an
+ * ordinary one (write/whinsert.c).  Whoever rewrites a page (whitems.c, the
+ * build) makes it dense if that is possible and smaller.
+ *
+ * The functions here need room on the page, which callers have checked.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "wormhole/page/whpage.h"
+
+/* The most that the bits of an offset number and of a block can say. */
+#define MOST_OFFSET		((1 << WH_RECORD_OFFSET) - 1)
+#define BLOCK_BITS(len)	(8 * (len) - WH_RECORD_FLAGS - WH_RECORD_OFFSET)
+
+/*
+ * The bytes that each of these TIDs takes in a record; 0 if one has no place there.  The
+ * TIDs need not be aligned.
+ */
+int
+wh_dense_tid_len(const ItemPointerData *tids, int ntids)
+{
+	int			len = WH_SHORT_TID;
+
+	for (int i = 0; i < ntids; i++)
+	{
+		ItemPointerData tid;
+
+		memcpy(&tid, &tids[i], sizeof(tid));
+		if (ItemPointerGetOffsetNumberNoCheck(&tid) > MOST_OFFSET ||
+			ItemPointerGetBlockNumberNoCheck(&tid) >> BLOCK_BITS(WH_LONG_TID) != 0)
+			return 0;
+		if (ItemPointerGetBlockNumberNoCheck(&tid) >> BLOCK_BITS(WH_SHORT_TID) != 0)
+			len = WH_LONG_TID;
+	}
+	return len;
+}
+
+/*
+ * Begins to find out whether entries can be in a dense leaf.
+ */
+void
+wh_dense_begin(WhDenseForm *form)
+{
+	form->key_len = -1;
+	form->tid_len = WH_SHORT_TID;
+	form->ntids = 0;
+}
+
+/*
+ * Adds an entry whose key has this length; of the item only child, flags and TIDs count.
+ */
+void
+wh_dense_add(WhDenseForm *form, int key_len, const WhItem *item)
+{
+	int			tid_len = 0;
+
+	if (form->tid_len == 0)
+		return;
+	if (item->child == InvalidBlockNumber && !(item->flags & WH_PAYLOAD) &&
+		(form->key_len < 0 || form->key_len == key_len))
+		tid_len = wh_dense_tid_len(item->tids, item->ntids);
+	form->key_len = key_len;
+	form->tid_len = tid_len == 0 ? 0 : Max(form->tid_len, tid_len);
+	form->ntids += item->ntids;
+}
+
+/*
+ * The bytes that the entries added take on a page whose prefix is so much longer than the
+ * one their keys lack; size is what they take on an ordinary page.  form->key_len becomes
+ * the length behind that prefix, and form->tid_len 0 unless they shall be in a dense leaf.
+ */
+int
+wh_dense_end(WhDenseForm *form, int prefix, int size)
+{
+	int			dense;
+
+	form->key_len -= prefix;
+	dense = form->ntids * (sizeof(uint32) + Max(form->key_len - WH_HEAD, 0) +
+						   form->tid_len);
+	if (form->ntids == 0 || form->key_len < 0 ||
+		form->key_len > WH_DENSE_KEY || dense > size)
+		form->tid_len = 0;
+	return form->tid_len > 0 ? dense : size;
+}
+
+/*
+ * Makes a leaf without entries, which wh_init_page() has made, a dense one.
+ */
+void
+wh_make_dense(Page page, int key_len, int tid_len)
+{
+	WhHeader	header = WhPageHeader(page);
+
+	Assert(header->nslots == 0 && header->level == 0);
+	header->flags |= WH_DENSE;
+	header->slots_off = wh_slots_place(page);
+	((PageHeader) page)->pd_lower = header->slots_off;
+	WhDenseKeyLen(page) = key_len;
+	WhDenseTidLen(page) = tid_len;
+}
+
+/*
+ * Can a new item, whose rest is that behind the prefix of a dense leaf, be one of its
+ * records?
+ */
+bool
+wh_suits_dense(Page page, const WhItem *item)
+{
+	int			tid_len = wh_dense_tid_len(item->tids, item->ntids);
+
+	return item->len == WhDenseKeyLen(page) && item->flags == 0 &&
+		item->ntids == 1 && tid_len > 0 && tid_len <= WhDenseTidLen(page);
+}
+
+/*
+ * Writes the TID of a record, with its flags.
+ */
+static void
+write_tid(uint8 *at, int len, const ItemPointerData *tid, uint8 flags)
+{
+	uint64		bits = ItemPointerGetBlockNumberNoCheck(tid);
+
+	bits = bits << WH_RECORD_OFFSET | ItemPointerGetOffsetNumberNoCheck(tid);
+	bits = bits << WH_RECORD_FLAGS | flags;
+	for (int i = 0; i < len; i++)
+		at[i] = bits >> (8 * i);
+}
+
+/*
+ * Writes a record: the tail of an item's key and its TID.
+ */
+void
+wh_put_record(Page page, int at, const WhItem *item)
+{
+	uint8	   *record = WhRecord(page, at);
+	ItemPointerData tid;
+
+	memcpy(&tid, item->tids, sizeof(tid));
+	if (item->len > WH_HEAD)
+		wh_copy_short(record, item->rest + WH_HEAD, item->len - WH_HEAD);
+	write_tid(record + WhDenseTail(page), WhDenseTidLen(page), &tid,
+			  (item->flags & WH_DEAD) ? WH_RECORD_DEAD : 0);
+}
+
+/*
+ * Appends an item to a page.  In a dense leaf a list of TIDs becomes so many entries.
+ */
+void
+wh_append_item(Page page, const WhItem *item)
+{
+	WhItem		one = *item;
+
+	if (!WhIsDense(page))
+	{
+		wh_page_insert(page, WhPageHeader(page)->nslots, item);
+		return;
+	}
+	one.ntids = 1;
+	for (int i = 0; i < item->ntids; i++)
+	{
+		one.tids = &item->tids[i];
+		wh_page_insert(page, WhPageHeader(page)->nslots, &one);
+	}
+}
+
+/*
+ * Marks an entry dead, or removes the mark.  A share lock is enough for a mark: in
+ * a dense leaf only the byte changes that has it.
+ */
+void
+wh_set_dead(Page page, int at, bool dead)
+{
+	if (!WhIsDense(page) && dead)
+		WhSlots(page)[at].info |= WH_DEAD;
+	else if (!WhIsDense(page))
+		WhSlots(page)[at].info &= ~WH_DEAD;
+	else if (dead)
+		*WhRecordTid(page, at) |= WH_RECORD_DEAD;
+	else
+		*WhRecordTid(page, at) &= ~WH_RECORD_DEAD;
+}
+
+/*
+ * Copies a slot from a page of the same kind, with head or record; as a gap, which is not
+ * dead, or as it is.
+ */
+void
+wh_copy_slot(Page page, int to, Page from, int at, bool gap)
+{
+	if (WhIsDense(page))
+	{
+		WhHeads(page)[to] = WhHeads(from)[at];
+		memcpy(WhRecord(page, to), WhRecord(from, at), WhRecordSize(page));
+		if (gap)
+			*WhRecordTid(page, to) |= WH_RECORD_GAP;
+	}
+	else
+	{
+		WhSlots(page)[to] = WhSlots(from)[at];
+		if (gap)
+			WhSlots(page)[to].info |= WH_GAP;
+	}
+	if (gap)
+		wh_set_dead(page, to, false);
+}
