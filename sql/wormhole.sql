@@ -14,7 +14,7 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 
 -- Sizes are those of few pages.
-SELECT leaf_pages BETWEEN 20 AND 40 AS leaves, directory_pages, free_pages, keys, rows,
+SELECT leaf_pages BETWEEN 10 AND 14 AS leaves, directory_pages, free_pages, keys, rows,
 		anchors = leaf_pages AS anchors, anchor_length < 9 AS short
 	FROM wormhole_status('wh_id');
 SELECT wormhole_check('wh_id', true), wormhole_check('wh_s', true),

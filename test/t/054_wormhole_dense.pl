@@ -196,7 +196,7 @@ is(kinds('i_few')->{ordinary}, 0, 'a build makes records of a few lists');
 fine('few', 'few equal keys');
 same_entries('few', 'i_few', $int8, 'few equal keys');
 sql('INSERT INTO many SELECT mix(g), i FROM generate_series(1, 3000) g, generate_series(1, 20) i');
-is(kinds('i_many')->{dense}, 0, 'many equal keys become lists');
+cmp_ok(kinds('i_many')->{ordinary}, '>', 5 * kinds('i_many')->{dense}, 'many equal keys become lists');
 fine('many', 'many equal keys');
 same_entries('many', 'i_many', $int8, 'many equal keys');
 sql('DELETE FROM many WHERE v > 0; VACUUM many');
@@ -220,7 +220,7 @@ sql(q{CREATE TABLE long (k text COLLATE "C"); ALTER TABLE long ALTER k SET STORA
 	CREATE UNIQUE INDEX i_long ON long USING wormhole (k) WITH (fillfactor = 100)});
 $before = kinds('i_long');
 is($before->{ordinary}, 0, 'short strings of one length');
-sql(q{INSERT INTO long SELECT chr(65 + g / 1600) || chr(65 + g / 40 % 40) || chr(65 + g % 40) || repeat('x', 2600) FROM generate_series(5, 9000, 170) g});
+sql(q{INSERT INTO long SELECT chr(65 + g / 1600) || chr(65 + g / 40 % 40) || chr(65 + g % 40) || repeat('x', 2600) FROM generate_series(500, 9000, 2500) g});
 is(kinds('i_long')->{dense} > $before->{dense} ? 1 : 0, 1, 'dense leaves are split for long keys');
 fine('long', 'long keys');
 is($node->psql('postgres', q{INSERT INTO long SELECT k FROM long WHERE length(k) > 9 LIMIT 1}), 3, '... and are unique');

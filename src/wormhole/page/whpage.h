@@ -129,7 +129,7 @@ typedef struct WhSlot
 #define WhRecordTid(page, at)	(WhRecord(page, at) + WhDenseTail(page))
 
 #define WH_DENSE_INFO		2	/* bytes before the heads */
-#define WH_DENSE_KEY		16	/* the most bytes of a key behind the prefix */
+#define WH_DENSE_KEY		18	/* the most bytes of a key behind the prefix */
 #define WH_SHORT_TID		4	/* bytes of a TID: room for 21 bits of a block */
 #define WH_LONG_TID			5	/* for 29 */
 #define WH_RECORD_GAP		0x01
