@@ -89,7 +89,7 @@ FROM pg_class c, LATERAL wormhole_status(c.oid) WHERE relname IN ('ws_k', 'ws_d'
 DELETE FROM ws WHERE k > 10000;
 SELECT keys, rows FROM wormhole_status('ws_k');
 VACUUM ws;
-SELECT free_pages > 30 AS free, keys, rows, 1 + leaf_pages + directory_pages + free_pages = pg_relation_size('ws_k') / 8192 AS pages FROM wormhole_status('ws_k');
+SELECT free_pages > 15 AS free, keys, rows, 1 + leaf_pages + directory_pages + free_pages = pg_relation_size('ws_k') / 8192 AS pages FROM wormhole_status('ws_k');
 -- Lookups: each is one hit, one stale walk or one descent, so they add up.
 CREATE FUNCTION looked_up(n int) RETURNS TABLE (hits bigint, stale bigint, descents bigint, hint boolean) LANGUAGE plpgsql AS $$
 DECLARE

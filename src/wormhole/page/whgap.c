@@ -17,8 +17,8 @@
  * In a dense leaf a gap is a record, too: it takes all that an entry needs, and
  * moving it costs more.  So a dense leaf counts as full, and is split, when
  * there is no gap near the place of a new entry and there are few elsewhere.
- * (Filled to the last gap, such leaves cost a tenth more WAL than ordinary
- * ones; so they cost less, for a twentieth of the room.)
+ * (Filled to the last gap, leaves of int8 cost a tenth more WAL than ordinary
+ * ones; so they cost a fifth less, for one part in thirty of the room.)
  *
  *-------------------------------------------------------------------------
  */
@@ -29,9 +29,13 @@
 /* Gaps are spread anew if an insert has moved more slots than this. */
 #define MOST_MOVED		32
 
-/* The least gaps that are spread: room for fewer entries gets none. */
+/*
+ * The least gaps that are spread: room for fewer entries gets none.  In a
+ * dense leaf it is so many times the bytes of an entry: the more bytes move,
+ * the more room is left.
+ */
 #define LEAST_GAPS		8
-#define LEAST_DENSE_GAPS	64
+#define DENSE_FACTOR	3
 
 /*
  * The nearest slot before a place that is not a gap; -1 if there is none.
@@ -82,6 +86,16 @@ nearest_gap(Page page, int at)
 }
 
 /*
+ * The least gaps that are spread in a leaf.
+ */
+static int
+least_gaps(Page page)
+{
+	return WhIsDense(page) ? DENSE_FACTOR * (WhSlotSize(page) + WhRecordSize(page)) :
+		LEAST_GAPS;
+}
+
+/*
  * The gaps for which a leaf with n entries has room if each is for an entry of this
  * size, its slot not counted.
  */
@@ -118,7 +132,7 @@ wh_leaf_has_room(Page page, int at, const WhItem *item)
 	gap = nearest_gap(page, at);
 	if (Max(gap + 1 - at, at - gap) <= MOST_MOVED && (gap < n || space >= 0))
 		return true;
-	return gaps_possible(page, wh_entries_before(page, n), 0) >= LEAST_DENSE_GAPS;
+	return gaps_possible(page, wh_entries_before(page, n), 0) >= least_gaps(page);
 }
 
 /*
@@ -139,7 +153,7 @@ wh_leaf_spread(Page page, int size)
 	int			to = 0;
 	PGAlignedBlock old;
 
-	if (n == 0 || ngaps < (WhIsDense(page) ? LEAST_DENSE_GAPS : LEAST_GAPS))
+	if (n == 0 || ngaps < least_gaps(page))
 		return false;
 	memcpy(old.data, page, BLCKSZ);
 	header->nslots = n + ngaps;

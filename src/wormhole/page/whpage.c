@@ -304,22 +304,16 @@ slot_body(Page page, const WhSlot *slot, int least)
 }
 
 /*
- * The TIDs of a leaf's entry, not aligned: on the page, or in *entry.  Raises an error
- * if there are none, or they are not within the page.
+ * The TIDs of an ordinary leaf's entry, not aligned.  Raises an error if there are none,
+ * or they are not within the page.
  */
 int
-wh_entry_tids(Page page, const WhEntry *entry, const ItemPointerData **tids)
+wh_slot_tids(Page page, const WhSlot *slot, const ItemPointerData **tids)
 {
-	const uint8 *body;
+	const uint8 *body = slot_body(page, slot, sizeof(ItemPointerData));
 	uint16		n = 1;
 
-	if (WhIsDense(page))
-	{
-		*tids = &entry->tid;
-		return 1;
-	}
-	body = slot_body(page, &entry->slot, sizeof(ItemPointerData));
-	if (entry->slot.info & WH_POSTING)
+	if (slot->info & WH_POSTING)
 	{
 		memcpy(&n, body, sizeof(n));
 		body += sizeof(n);
@@ -329,6 +323,18 @@ wh_entry_tids(Page page, const WhEntry *entry, const ItemPointerData **tids)
 	}
 	*tids = (const ItemPointerData *) body;
 	return n;
+}
+
+/*
+ * The same for any leaf.  The TID of a dense leaf's entry is in *entry.
+ */
+int
+wh_entry_tids(Page page, const WhEntry *entry, const ItemPointerData **tids)
+{
+	if (!WhIsDense(page))
+		return wh_slot_tids(page, &entry->slot, tids);
+	*tids = &entry->tid;
+	return 1;
 }
 
 /*

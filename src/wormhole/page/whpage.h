@@ -351,6 +351,8 @@ extern int	wh_page_search(Page page, const WhKey *key);
 extern int	wh_page_child_slot(Page page, const WhKey *key, WhSide side);
 extern bool wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key);
 extern BlockNumber wh_slot_child(Page page, const WhSlot *slot);
+extern int	wh_slot_tids(Page page, const WhSlot *slot,
+						 const ItemPointerData **tids);
 extern int	wh_entry_tids(Page page, const WhEntry *entry,
 						  const ItemPointerData **tids);
 extern const ItemPointerData *wh_slot_anchor_tid(Page page, const WhSlot *slot);

@@ -199,6 +199,76 @@ check_heap_block(IndexScanDesc scan, Buffer buffer, BlockNumber block)
 }
 
 /*
+ * Raises an error if a row pointer of a leaf is impossible, or leads behind *heap_nblocks
+ * blocks, which are counted anew, and behind these.
+ */
+static inline void
+check_tid(IndexScanDesc scan, Buffer buffer, const ItemPointerData *tid,
+		  BlockNumber *heap_nblocks)
+{
+	if (unlikely(!wh_tid_is_possible(tid)))
+		page_is_damaged(scan->indexRelation, buffer);
+	if (unlikely(ItemPointerGetBlockNumber(tid) >= *heap_nblocks))
+		*heap_nblocks = check_heap_block(scan, buffer,
+										 ItemPointerGetBlockNumber(tid));
+}
+
+/*
+ * As add_entries() below, for a dense leaf.  It cannot have more entries than a
+ * batch has room for.
+ */
+static void
+add_records(IndexScanDesc scan, Buffer buffer, int at, int end, bool bulk)
+{
+	WhScan		so = (WhScan) scan->opaque;
+	WhBatch    *batch = &so->batch;
+	Page		page = BufferGetPage(buffer);
+	const uint32 *heads = WhHeads(page);
+	const int	key_len = WhDenseKeyLen(page);
+	const int	tail = WhDenseTail(page);
+	const int	tid_len = WhDenseTidLen(page);
+	const int	size = WhRecordSize(page);
+	uint8		leave_out = WH_RECORD_GAP |
+	(scan->ignore_killed_tuples ? WH_RECORD_DEAD : 0);
+	bool		filtered = so->conditions.nfilters > 0;
+	bool		single = so->keep_values && !bulk;
+	WhScanItem *item = batch->items;
+	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
+	uint32		before = 0;
+	int			off = BLCKSZ - at * size;
+
+	for (; at < end; at++)
+	{
+		uint8		flags;
+
+		off -= size;
+		flags = wh_read_tid((uint8 *) page + off + tail, tid_len, &item->tid);
+		item->head = heads[at];
+		item->slot = at;
+		item->info = key_len;
+		item->off = off;
+		if (unlikely(item->head < before))
+			page_is_damaged(scan->indexRelation, buffer);
+		before = item->head;
+		if (unlikely(flags & leave_out))
+			continue;
+		if (filtered || single)
+		{
+			WhEntry		entry;
+
+			wh_entry(page, at, &entry);
+			if (filtered && !passes_filters(scan, page, &entry.slot))
+				continue;
+			if (single)
+				item->off = copy_entry(batch, page, &entry.slot);
+		}
+		check_tid(scan, buffer, &item->tid, &heap_nblocks);
+		item++;
+	}
+	batch->nitems = item - batch->items;
+}
+
+/*
  * Fills the batch's items with the rows of the entries [at, end) of a locked
  * leaf.  Raises an error for damaged entries.
  */
@@ -214,25 +284,25 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 	(end - at) * BULK_PART > WhPageHeader(page)->nslots;
 	WhScanItem *item = batch->items;
 	WhScanItem *last = item + WH_MAX_TIDS;
-	uint32		before = 0;
 	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
 
 	if (bulk)
 		copy_all_entries(batch, page);
+	if (WhIsDense(page))
+	{
+		add_records(scan, buffer, at, end, bulk);
+		return;
+	}
 	for (; at < end; at++)
 	{
+		const WhSlot *slot = &WhSlots(page)[at];
 		const ItemPointerData *tids;
-		WhEntry		entry;
-		WhSlot	   *slot = &entry.slot;
-		int			off;
+		int			off = slot->off;
 		int			len;
 		int			n;
 
-		wh_entry(page, at, &entry);
-		off = slot->off;
-		if (unlikely(slot->head < before))
+		if (unlikely(at > 0 && slot->head < slot[-1].head))
 			page_is_damaged(scan->indexRelation, buffer);
-		before = slot->head;
 		if (slot->info & leave_out)
 			continue;
 		if (filtered && !passes_filters(scan, page, slot))
@@ -241,17 +311,13 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 			off = copy_entry(batch, page, slot);
 		else if (bulk)
 			(void) wh_slot_payload(page, slot, &len);
-		n = wh_entry_tids(page, &entry, &tids);
+		n = wh_slot_tids(page, slot, &tids);
 		if (off < 0 || n > last - item)
 			page_is_damaged(scan->indexRelation, buffer);
 		for (; n > 0; n--, tids++, item++)
 		{
 			memcpy(&item->tid, tids, sizeof(item->tid));
-			if (unlikely(!wh_tid_is_possible(&item->tid)))
-				page_is_damaged(scan->indexRelation, buffer);
-			if (unlikely(ItemPointerGetBlockNumber(&item->tid) >= heap_nblocks))
-				heap_nblocks = check_heap_block(scan, buffer,
-												ItemPointerGetBlockNumber(&item->tid));
+			check_tid(scan, buffer, &item->tid, &heap_nblocks);
 			item->slot = at;
 			item->head = slot->head;
 			item->info = slot->info;
