@@ -284,10 +284,14 @@ entry_item(Level *level, int at, int prefix, WhItem *item)
 static inline void
 add_dense(Level *level, int at, WhDenseForm *dense)
 {
-	WhItem		item;
+	const Gathered *entry = &level->entries[at];
 
-	entry_item(level, at, 0, &item);
-	wh_dense_add(dense, item.len, &item);
+	if (dense->tid_len > 0 && entry->child == InvalidBlockNumber &&
+		entry->payload_len == 0)
+		wh_dense_add(dense, entry->key_len, &level->tids[entry->first_tid],
+					 entry->ntids);
+	else
+		dense->tid_len = 0;
 }
 
 /*

@@ -47,8 +47,8 @@ wh_report_damage(Relation index, BlockNumber block)
 }
 
 /*
- * Raises the error for a page or an index of an unknown format version, as
- * after going back to an older release.
+ * Raises the error for a page or an index of another format version, as after
+ * an upgrade, or after going back to an older release.
  */
 void
 wh_report_version(Relation index, BlockNumber block, int version)

@@ -59,21 +59,21 @@ wh_dense_begin(WhDenseForm *form)
 }
 
 /*
- * Adds an entry whose key has this length; of the item only child, flags and TIDs count.
+ * Adds an entry of a leaf whose key has this length, and which has no payload.
  */
 void
-wh_dense_add(WhDenseForm *form, int key_len, const WhItem *item)
+wh_dense_add(WhDenseForm *form, int key_len, const ItemPointerData *tids,
+			 int ntids)
 {
 	int			tid_len = 0;
 
 	if (form->tid_len == 0)
 		return;
-	if (item->child == InvalidBlockNumber && !(item->flags & WH_PAYLOAD) &&
-		(form->key_len < 0 || form->key_len == key_len))
-		tid_len = wh_dense_tid_len(item->tids, item->ntids);
+	if (form->key_len < 0 || form->key_len == key_len)
+		tid_len = wh_dense_tid_len(tids, ntids);
 	form->key_len = key_len;
 	form->tid_len = tid_len == 0 ? 0 : Max(form->tid_len, tid_len);
-	form->ntids += item->ntids;
+	form->ntids += ntids;
 }
 
 /*

@@ -314,7 +314,10 @@ items_size(const WhItemSet *set, int from, int to, int prefix, WhDenseForm *dens
 		if (item.child != InvalidBlockNumber && i == from)
 			item.len = item.ntids = 0;
 		size += wh_item_size(&item) + sizeof(WhSlot);
-		wh_dense_add(dense, item.len, &item);
+		if (item.child == InvalidBlockNumber && !(item.flags & WH_PAYLOAD))
+			wh_dense_add(dense, item.len, item.tids, item.ntids);
+		else
+			dense->tid_len = 0;
 	}
 	return wh_dense_end(dense, 0, size);
 }

@@ -374,7 +374,8 @@ extern void wh_add_slot(Page page);
 
 /* whdense.c */
 extern void wh_dense_begin(WhDenseForm *form);
-extern void wh_dense_add(WhDenseForm *form, int key_len, const WhItem *item);
+extern void wh_dense_add(WhDenseForm *form, int key_len,
+						 const ItemPointerData *tids, int ntids);
 extern int	wh_dense_end(WhDenseForm *form, int prefix, int size);
 extern int	wh_dense_tid_len(const ItemPointerData *tids, int ntids);
 extern void wh_make_dense(Page page, int key_len, int tid_len);
