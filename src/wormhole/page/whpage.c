@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * whpage.c
- *	  Pages of a wormhole index: bounds, search, single entries.
+ *	  Pages of a wormhole index: bounds, search, reading single entries.
  *
  * A page stores the range of positions it is for: from its low bound up to,
  * not including, its high bound.  Every key between the bounds begins with the
@@ -30,24 +30,6 @@ typedef struct WhRest
 	uint32		head;
 	const ItemPointerData *tid;
 } WhRest;
-
-/*
- * The first bytes of a key's rest as a number.
- */
-static inline uint32
-rest_head(const uint8 *data, int len)
-{
-	uint32		head = 0;
-
-	if (len >= WH_HEAD)
-	{
-		memcpy(&head, data, WH_HEAD);
-		return pg_ntoh32(head);
-	}
-	for (int i = 0; i < len; i++)
-		head |= (uint32) data[i] << (8 * (WH_HEAD - 1 - i));
-	return head;
-}
 
 /*
  * Compares TIDs; in pages they are not aligned.
@@ -147,7 +129,7 @@ take_rest(Page page, const WhKey *key, WhRest *rest)
 	Assert(key->len >= prefix);
 	rest->data = key->data + prefix;
 	rest->len = key->len - prefix;
-	rest->head = rest_head(rest->data, rest->len);
+	rest->head = wh_head(rest->data, rest->len);
 	rest->tid = key->has_tid ? &key->tid : NULL;
 }
 
@@ -232,8 +214,8 @@ wh_header_is_sound(Page page)
 		rightmost != (header->next == InvalidBlockNumber) ||
 		(header->prev == header->next && header->prev != InvalidBlockNumber))
 		return false;
-	if (header->low_head != rest_head(low_rest(page), header->low_len) ||
-		header->high_head != rest_head(high_rest(page), header->high_len))
+	if (header->low_head != wh_head(low_rest(page), header->low_len) ||
+		header->high_head != wh_head(high_rest(page), header->high_len))
 		return false;
 	if (rightmost)
 		return header->prefix_len == 0 && header->high_len == 0 &&
@@ -712,7 +694,7 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 	memcpy(at, bounds->low.data, prefix);
 	at = put_bound(at + prefix, &bounds->low, prefix);
 	header->low_len = bounds->low.len - prefix;
-	header->low_head = rest_head(bounds->low.data + prefix, header->low_len);
+	header->low_head = wh_head(bounds->low.data + prefix, header->low_len);
 	if (bounds->rightmost)
 	{
 		header->flags |= WH_RIGHTMOST;
@@ -724,153 +706,9 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 		(void) put_bound(at, &bounds->high, prefix);
 		header->flags |= bounds->high.has_tid ? WH_HIGH_TID : 0;
 		header->high_len = bounds->high.len - prefix;
-		header->high_head = rest_head(bounds->high.data + prefix,
-									  header->high_len);
+		header->high_head = wh_head(bounds->high.data + prefix,
+									header->high_len);
 	}
 	header->slots_off = wh_slots_place(page);
 	((PageHeader) header)->pd_lower = header->slots_off;
-}
-
-/*
- * The bytes that an item takes besides its slot.
- */
-int
-wh_item_size(const WhItem *item)
-{
-	int			size = item->len > WH_HEAD ? item->len - WH_HEAD : 0;
-
-	size += item->ntids * sizeof(ItemPointerData);
-	if (item->child != InvalidBlockNumber)
-		size += sizeof(BlockNumber);
-	if (item->flags & WH_POSTING)
-		size += sizeof(uint16);
-	if (item->flags & WH_PAYLOAD)
-		size += sizeof(uint16) + item->payload_len;
-	return size;
-}
-
-/*
- * The free bytes between slots and entries.
- */
-int
-wh_page_space(Page page)
-{
-	return ((PageHeader) page)->pd_upper - ((PageHeader) page)->pd_lower;
-}
-
-/*
- * The free bytes that an item takes on a page, with its slot.  It suits the page if that
- * is dense.
- */
-int
-wh_bytes_needed(Page page, const WhItem *item)
-{
-	return WhSlotSize(page) +
-		(WhIsDense(page) ? WhRecordSize(page) : wh_item_size(item));
-}
-
-/*
- * Writes the part of an item that is outside of its slot.
- */
-void
-wh_put_entry(uint8 *to, const WhItem *item)
-{
-	if (item->len > WH_HEAD)
-	{
-		wh_copy_short(to, item->rest + WH_HEAD, item->len - WH_HEAD);
-		to += item->len - WH_HEAD;
-	}
-	if (item->flags & WH_POSTING)
-	{
-		memcpy(to, &item->ntids, sizeof(uint16));
-		to += sizeof(uint16);
-	}
-	if (item->ntids == 1)
-	{
-		memcpy(to, item->tids, sizeof(ItemPointerData));
-		to += sizeof(ItemPointerData);
-	}
-	else if (item->ntids > 1)
-	{
-		memcpy(to, item->tids, item->ntids * sizeof(ItemPointerData));
-		to += item->ntids * sizeof(ItemPointerData);
-	}
-	if (item->child != InvalidBlockNumber)
-		memcpy(to, &item->child, sizeof(BlockNumber));
-	if (item->flags & WH_PAYLOAD)
-	{
-		memcpy(to, &item->payload_len, sizeof(uint16));
-		memcpy(to + sizeof(uint16), item->payload, item->payload_len);
-	}
-}
-
-/*
- * Inserts an item at a slot, and moves the slots from there on.  The item's
- * rest is that behind this page's prefix.  There must be room.
- */
-void
-wh_page_insert(Page page, int at, const WhItem *item)
-{
-	int			n = WhPageHeader(page)->nslots;
-
-	Assert(wh_page_space(page) >= wh_bytes_needed(page, item));
-	wh_add_slot(page);
-	wh_move_slots(page, at + 1, at, n - at);
-	wh_page_put(page, at, item);
-}
-
-/*
- * Adds a slot behind the others, for which there must be room.
- */
-void
-wh_add_slot(Page page)
-{
-	WhPageHeader(page)->nslots++;
-	((PageHeader) page)->pd_lower += WhSlotSize(page);
-	if (WhIsDense(page))
-		((PageHeader) page)->pd_upper -= WhRecordSize(page);
-}
-
-/*
- * Moves so many slots to another place; of a dense leaf heads and records.
- */
-void
-wh_move_slots(Page page, int to, int from, int n)
-{
-	if (n == 0)
-		return;
-	if (!WhIsDense(page))
-	{
-		memmove(&WhSlots(page)[to], &WhSlots(page)[from], n * sizeof(WhSlot));
-		return;
-	}
-	memmove(&WhHeads(page)[to], &WhHeads(page)[from], n * sizeof(uint32));
-	memmove(WhRecord(page, to + n - 1), WhRecord(page, from + n - 1),
-			n * WhRecordSize(page));
-}
-
-/*
- * Puts an item into a slot that the caller has made free.  The item's rest is
- * that behind this page's prefix.  There must be room.
- */
-void
-wh_page_put(Page page, int at, const WhItem *item)
-{
-	PageHeader	header = (PageHeader) page;
-	WhSlot	   *slot = WhSlots(page) + at;
-	int			size;
-
-	if (WhIsDense(page))
-	{
-		WhHeads(page)[at] = rest_head(item->rest, item->len);
-		wh_put_record(page, at, item);
-		return;
-	}
-	size = wh_item_size(item);
-	Assert(wh_page_space(page) >= size);
-	header->pd_upper -= size;
-	slot->head = rest_head(item->rest, item->len);
-	slot->off = header->pd_upper;
-	slot->info = item->len | item->flags;
-	wh_put_entry((uint8 *) page + slot->off, item);
 }

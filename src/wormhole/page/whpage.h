@@ -178,6 +178,24 @@ wh_read_tid(const uint8 *at, int len, ItemPointerData *tid)
 #define WhTail(page, slot)	((uint8 *) (page) + (slot)->off)
 
 /*
+ * The first bytes of a key's rest as a number, as in WhSlot.head.
+ */
+static inline uint32
+wh_head(const uint8 *data, int len)
+{
+	uint32		head = 0;
+
+	if (len >= WH_HEAD)
+	{
+		memcpy(&head, data, WH_HEAD);
+		return pg_ntoh32(head);
+	}
+	for (int i = 0; i < len; i++)
+		head |= (uint32) data[i] << (8 * (WH_HEAD - 1 - i));
+	return head;
+}
+
+/*
  * Copies the tail of a key, or as few bytes.  The compiler knows that there
  * are less than 4,096 bytes.  So it would turn memcpy() into an instruction
  * that takes longer to start than most copies take.
@@ -255,8 +273,8 @@ typedef struct WhItem
 typedef struct WhDenseForm
 {
 	int			key_len;		/* of all keys; -1: there are none */
-	int			tid_len;		/* bytes of each TID; 0: a dense leaf cannot have
-								 * the entries */
+	int			tid_len;		/* bytes of each TID; 0: a dense leaf cannot
+								 * have the entries */
 	int			ntids;
 } WhDenseForm;
 
@@ -360,17 +378,19 @@ extern const uint8 *wh_slot_payload(Page page, const WhSlot *slot, int *len);
 extern int	wh_slot_key(Page page, const WhSlot *slot, uint8 *key);
 extern void wh_page_bounds(Page page, WhBounds *bounds, uint8 *space);
 extern int	wh_compare_keys(const WhKey *a, const WhKey *b);
-extern int	wh_item_size(const WhItem *item);
-extern int	wh_page_space(Page page);
-extern int	wh_bytes_needed(Page page, const WhItem *item);
-extern void wh_page_insert(Page page, int at, const WhItem *item);
-extern void wh_page_put(Page page, int at, const WhItem *item);
-extern void wh_put_entry(uint8 *to, const WhItem *item);
-extern void wh_move_slots(Page page, int to, int from, int n);
-extern void wh_add_slot(Page page);
 
 /* Bytes that the two bounds of a page need, prefixes included. */
 #define WH_BOUNDS_SPACE		(2 * BLCKSZ)
+
+/* whput.c */
+extern int	wh_item_size(const WhItem *item);
+extern int	wh_page_space(Page page);
+extern int	wh_bytes_needed(Page page, const WhItem *item);
+extern void wh_put_entry(uint8 *to, const WhItem *item);
+extern void wh_page_insert(Page page, int at, const WhItem *item);
+extern void wh_add_slot(Page page);
+extern void wh_move_slots(Page page, int to, int from, int n);
+extern void wh_page_put(Page page, int at, const WhItem *item);
 
 /* whdense.c */
 extern void wh_dense_begin(WhDenseForm *form);

@@ -67,6 +67,15 @@ wh_has_manager(void)
 	return manager_id != 0;
 }
 
+static inline RfCoreStretch
+stretch(int offset, int length)
+{
+	return (RfCoreStretch)
+	{
+		.offset = offset,.length = length
+	};
+}
+
 /*
  * Inserts an item into a leaf's page.  Sets stretches to the bytes that it
  * changes, and returns their number.  An insert into a gap changes neither
@@ -92,35 +101,21 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 	header->flags &= ~WH_KILLED;
 	if (killed || standard->pd_lower != lower)
 	{
-		stretches[n++] = (RfCoreStretch)
-		{
-			offsetof(PageHeaderData, pd_lower), 2 * sizeof(LocationIndex)
-		};
-		stretches[n++] = (RfCoreStretch)
-		{
-			offsetof(WhHeaderData, nslots), 2 * sizeof(uint16)
-		};
+		stretches[n++] = stretch(offsetof(PageHeaderData, pd_lower),
+								 2 * sizeof(LocationIndex));
+		stretches[n++] = stretch(offsetof(WhHeaderData, nslots),
+								 2 * sizeof(uint16));
 	}
 	else if (!WhIsDense(page))
-		stretches[n++] = (RfCoreStretch)
-	{
-		offsetof(PageHeaderData, pd_upper), sizeof(LocationIndex)
-	};
-	stretches[n++] = (RfCoreStretch)
-	{
-		header->slots_off + first * WhSlotSize(page),
-			(last - first) * WhSlotSize(page)
-	};
+		stretches[n++] = stretch(offsetof(PageHeaderData, pd_upper),
+								 sizeof(LocationIndex));
+	stretches[n++] = stretch(header->slots_off + first * WhSlotSize(page),
+							 (last - first) * WhSlotSize(page));
 	if (WhIsDense(page))
-		stretches[n++] = (RfCoreStretch)
-	{
-		BLCKSZ - last * WhRecordSize(page), (last - first) * WhRecordSize(page)
-	};
+		stretches[n++] = stretch(BLCKSZ - last * WhRecordSize(page),
+								 (last - first) * WhRecordSize(page));
 	else
-		stretches[n++] = (RfCoreStretch)
-	{
-		standard->pd_upper, wh_item_size(item)
-	};
+		stretches[n++] = stretch(standard->pd_upper, wh_item_size(item));
 	return n;
 }
 
