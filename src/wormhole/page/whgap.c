@@ -63,11 +63,12 @@ wh_entries_before(Page page, int at)
 }
 
 /*
- * The gap to use for an insert at a place: the nearest one or, if there is
- * none, the place behind the last slot.
+ * The gap to use for an insert at a place: the nearest one, or the place behind the last
+ * slot, if there is room for another slot and it is not further away.  If there is no gap and no
+ * room, that place, too.
  */
 static int
-nearest_gap(Page page, int at)
+nearest_gap(Page page, int at, bool room)
 {
 	WhHeader	header = WhPageHeader(page);
 
@@ -76,7 +77,7 @@ nearest_gap(Page page, int at)
 		int			left = at - 1 - distance;
 		int			right = at + distance;
 
-		if (left < 0 && right >= header->nslots)
+		if (right >= header->nslots && (room || left < 0))
 			return header->nslots;
 		if (left >= 0 && wh_is_gap(page, left))
 			return left;
@@ -129,7 +130,7 @@ wh_leaf_has_room(Page page, int at, const WhItem *item)
 	if (!WhIsDense(page))
 		return space >= 0 || (space + WhSlotSize(page) >= 0 &&
 							  wh_entries_before(page, n) < n);
-	gap = nearest_gap(page, at);
+	gap = nearest_gap(page, at, space >= 0);
 	if (Max(gap + 1 - at, at - gap) <= MOST_MOVED && (gap < n || space >= 0))
 		return true;
 	return gaps_possible(page, wh_entries_before(page, n), 0) >= least_gaps(page);
@@ -186,7 +187,8 @@ void
 wh_leaf_insert(Page page, int at, const WhItem *item, int *first, int *last)
 {
 	WhHeader	header = WhPageHeader(page);
-	int			gap = nearest_gap(page, at);
+	int			gap = nearest_gap(page, at, wh_page_space(page) >=
+								  wh_bytes_needed(page, item));
 
 	if (gap < at)
 	{
