@@ -1,9 +1,0 @@
-# Dense leaves, as in 054_wormhole_dense.pl, where a resource manager of our own logs
-# changes.
-
-use strict;
-use warnings;
-
-use RangeFilter;
-
-run_with_resource_manager('054_wormhole_dense.pl');
