@@ -1,11 +1,14 @@
 #!/bin/bash
 #
 # wormhole.sh: btree, hash and wormhole on the same tables, side by side in one
-# run, as tables in Markdown.
+# run.  Writes test/bench/RESULTS-wormhole.md when run at full size.
 #
 # Every probe is one rescan in a nested loop; the times are of the statement,
 # outer side included, divided by the probes.  wall is the time that passed, cpu
 # the user time of the backend, which a busy machine disturbs less.
+#
+# The mixed load: sessions that look up keys and insert others, on tables of their own
+# for each method, which take turns.
 #
 # Environment, with defaults:
 #	WORMHOLE_ROWS=10000000		rows of each table
@@ -13,22 +16,27 @@
 #	WORMHOLE_REPEAT=3			runs of each query (the least counts)
 #	WORMHOLE_SETS="int8 uuid url word"
 #	WORMHOLE_METHODS="btree hash wormhole"
-#	WORMHOLE_SECONDS=10			of the mixed load
+#	WORMHOLE_ROUNDS=5			of the mixed load (median); 0: none
 #	WORMHOLE_SETTINGS=			of the server, "name=value ..."
+#	WORMHOLE_RESULTS=file		where to write, also when not at full size
 #
-# A set's table is printed when the set is done; what is known of one method, on
-# standard error, when that is.
+# What is known of one method is printed, on standard error, when it is.
 #
 # The library is preloaded, so sessions share the hint; JIT is off, whose time
 # would be in the figures of queries that are long enough.
 
+RESULTS=${WORMHOLE_RESULTS:+$(realpath -m "$WORMHOLE_RESULTS")}
 # shellcheck source=../lib/bench.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
 
+FULL="10000000 int8 uuid url word btree hash wormhole"
 ROWS=${WORMHOLE_ROWS:-10000000}
 PROBES=${WORMHOLE_PROBES:-500000}
 REPEAT=${WORMHOLE_REPEAT:-3}
-MIXED=${WORMHOLE_SECONDS:-10}
+ROUNDS=${WORMHOLE_ROUNDS:-5}
+# Of the mixed load: transactions of each of two clients, and keys in a transaction of many.
+TRANSACTIONS=40000
+MANY=100
 read -ra SETS <<<"${WORMHOLE_SETS:-int8 uuid url word}"
 read -ra METHODS <<<"${WORMHOLE_METHODS:-btree hash wormhole}"
 
@@ -111,22 +119,80 @@ measure_index()
 		FIGURE[short:$method]=$(measure "$REPEAT" "SELECT sum(c) FROM (SELECT k FROM p LIMIT $n) p, LATERAL (SELECT count(*) c FROM (SELECT k FROM t WHERE t.k >= p.k ORDER BY k LIMIT 100) x) y" | per "$n")
 		FIGURE[long:$method]=$(measure "$REPEAT" "SELECT sum(c) FROM (SELECT k FROM p LIMIT $few) p, LATERAL (SELECT count(*) c FROM (SELECT k FROM t WHERE t.k >= p.k ORDER BY k LIMIT 10000) x) y" | per "$few")
 	fi
-	cat >"$RF_TMP/mixed.sql" <<SQL
-\\set i random(1, $ROWS)
-\\set j random($ROWS, 1000000000)
-SELECT count(*) FROM t WHERE k = (SELECT $(key_of "$set" "(:i::int8)"));
-INSERT INTO t SELECT $(key_of "$set" "(-(:j::int8))");
-SQL
-	FIGURE[mixed:$method]=$(rf_run "$RF_BIN/pgbench" -n -c 2 -j 2 -T "$MIXED" -M prepared -f "$RF_TMP/mixed.sql" |
-		sed -nE 's/^tps = ([0-9]+).*/\1/p')
 	FIGURE[insert:$method]=$(measure 1 "INSERT INTO t SELECT $(key_of "$set" "(-i)") FROM generate_series(1, $add::int8) i" | per "$add")
 	FIGURE[grown:$method]=$(rf_psql -c "SELECT round(pg_relation_size('x') / 1e6)")
 	rf_psql -c 'DROP INDEX x' -c "DELETE FROM t WHERE pad IS NULL" -c 'VACUUM (TRUNCATE on) t'
 }
 
+# Tables of a fifth of the rows for the mixed load, one for each method, and keys to
+# look up and to insert.
+fill_mixed_tables()
+{
+	local set=$1 rows=$((ROWS / 5)) method
+
+	rf_psql -c "CREATE TABLE keys AS SELECT j, $(key_of "$set" "(1 + abs(hashint8extended(j, 7) % $rows))") AS old, $(key_of "$set" "(-j)") AS new
+			FROM generate_series(1, $rows::int8) j" \
+		-c 'ALTER TABLE keys ADD PRIMARY KEY (j)' -c 'VACUUM ANALYZE keys'
+	for method in "${METHODS[@]}"; do
+		rf_psql -c "CREATE TABLE m_$method (k $(type_of "$set") NOT NULL, pad int)" \
+			-c "INSERT INTO m_$method SELECT $(key_of "$set" i), i FROM generate_series(1, $rows::int8) i" \
+			-c "CREATE INDEX ON m_$method USING $method (k)" -c "VACUUM ANALYZE m_$method"
+		cat >"$RF_TMP/one_$method.sql" <<SQL
+\\set i random(1, $rows)
+\\set j random(1, $rows)
+SELECT count(*) FROM m_$method WHERE k = (SELECT old FROM keys WHERE j = :i);
+INSERT INTO m_$method SELECT new FROM keys WHERE j = :j;
+SQL
+		cat >"$RF_TMP/many_$method.sql" <<SQL
+\\set i random(1, $((rows - MANY)))
+\\set j random(1, $((rows - MANY)))
+SELECT count(*) FROM keys JOIN m_$method ON k = old WHERE j >= :i AND j < :i + $MANY;
+INSERT INTO m_$method SELECT new FROM keys WHERE j >= :j AND j < :j + $MANY;
+SQL
+	done
+	rf_psql -c CHECKPOINT
+}
+
+# Transactions a second of script $1 by two clients, $2 transactions each.
+run_mixed()
+{
+	PGOPTIONS='-c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c enable_material=off -c enable_memoize=off -c enable_seqscan=off' \
+		rf_run "$RF_BIN/pgbench" -n -c 2 -j 2 -t "$2" -M prepared -f "$RF_TMP/$1.sql" |
+		sed -nE 's/^tps = ([0-9]+).*/\1/p'
+}
+
+# The same number of rows for each method in each round, so that all tables grow alike.
+measure_mixed()
+{
+	local set=$1 round method kind
+
+	fill_mixed_tables "$set"
+	for ((round = 0; round < ROUNDS; round++)); do
+		for method in "${METHODS[@]}"; do
+			run_mixed "one_$method" "$TRANSACTIONS" >>"$RF_TMP/mixed.one.$method"
+			run_mixed "many_$method" $((TRANSACTIONS * 2 / MANY)) >>"$RF_TMP/mixed.many.$method"
+		done
+	done
+	for method in "${METHODS[@]}"; do
+		for kind in one many; do
+			FIGURE[mixed_${kind}:$method]=$(rf_median <"$RF_TMP/mixed.$kind.$method")
+			rm "$RF_TMP/mixed.$kind.$method"
+		done
+		rf_psql -c "DROP TABLE m_$method"
+	done
+	rf_psql -c 'DROP TABLE keys'
+}
+
+# A line of the table: its name, the figures' name, and which is better: less or more.
+# The ratios say how many times as good wormhole is, by each of the two times.
 line()
 {
-	printf '| %s | %s | %s | %s |\n' "$1" "${FIGURE[$2:btree]:-}" "${FIGURE[$2:hash]:-}" "${FIGURE[$2:wormhole]:-}"
+	local btree=${FIGURE[$2:btree]:-} hash=${FIGURE[$2:hash]:-} ours=${FIGURE[$2:wormhole]:-}
+
+	printf '| %s | %s | %s | %s | %s |\n' "$1" "$btree" "$hash" "$ours" "$(awk -v btree="$btree" -v ours="$ours" -v better="$3" 'BEGIN {
+		n = split(btree, b, " / "); split(ours, o, " / ")
+		for (i = 1; i <= n && o[i] > 0 && b[i] > 0; i++)
+			printf("%s%.2f", i > 1 ? " / " : "", better == "less" ? b[i] / o[i] : o[i] / b[i]) }')"
 }
 
 # What is known of one method, at once: the tables come when a set is complete.
@@ -135,7 +201,7 @@ print_figures()
 	local key
 
 	printf '%s %s, %s rows:' "$(date +%T)" "$1 $2" "$ROWS"
-	for key in random heap ordered short long build insert mixed size grown; do
+	for key in random heap ordered short long build insert size grown; do
 		printf ' %s %s;' "$key" "${FIGURE[$key:$2]:--}"
 	done
 	printf '\n'
@@ -143,17 +209,33 @@ print_figures()
 
 print_table()
 {
-	printf '\n## %s, %d rows\n\n| wall / cpu | btree | hash | wormhole |\n|---|--:|--:|--:|\n' "$1" "$ROWS"
-	line 'random index-only probe, us' random
-	line 'random probe with heap fetch, us' heap
-	line 'probe in key order, index-only, us' ordered
-	line 'range of 100, us' short
-	line 'range of 10,000, us' long
-	line 'CREATE INDEX, s' build
-	line 'random insert of 30 % more rows, us a row' insert
-	line '50/50 by 2 clients, transactions/s' mixed
-	line 'size fresh, MB' size
-	line 'size after 30 % more rows, MB' grown
+	printf '\n## %s, %d rows\n\n| wall / cpu | btree | hash | wormhole | times as good as btree |\n|---|--:|--:|--:|--:|\n' "$1" "$ROWS"
+	line 'random index-only probe, us' random less
+	line 'random probe with heap fetch, us' heap less
+	line 'probe in key order, index-only, us' ordered less
+	line 'range of 100, us' short less
+	line 'range of 10,000, us' long less
+	line 'CREATE INDEX, s' build less
+	line 'random insert of 30 % more rows, us a row' insert less
+	line "look up a key, insert a row, 2 clients, transactions/s" mixed_one more
+	line "look up $MANY keys, insert $MANY rows, 2 clients, transactions/s" mixed_many more
+	line 'size fresh, MB' size less
+	line 'size after 30 % more rows, MB' grown less
+}
+
+print_head()
+{
+	cat <<TEXT
+# The wormhole index
+
+Written by \`make bench-wormhole\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+
+- Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything cached, the library in shared_preload_libraries
+- Wall time / user time of the backend; the least of $REPEAT runs; $PROBES probes. A build's parallel workers are not in its user
+  time.
+- Lines with 2 clients: prepared statements of pgbench, on tables of $((ROWS / 5)) rows; the methods take turns, median of $ROUNDS
+  rounds.
+TEXT
 }
 
 main()
@@ -166,7 +248,7 @@ main()
 		autovacuum=off synchronous_commit=off shared_preload_libraries=rangefilter jit=off ${WORMHOLE_SETTINGS:-}
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	load_words
-	rf_say "PostgreSQL $(rf_psql -c 'SHOW server_version'), $(nproc) cores, $(date +%F), load $(cut -d' ' -f1 /proc/loadavg)"
+	print_head >"$RF_TMP/section"
 	for set in "${SETS[@]}"; do
 		fill_table "$set"
 		FIGURE=()
@@ -174,9 +256,12 @@ main()
 			measure_index "$set" "$method"
 			print_figures "$set" "$method"
 		done
-		print_table "$set"
 		rf_psql -c 'DROP TABLE t, p, s'
+		[ "$ROUNDS" = 0 ] || measure_mixed "$set"
+		print_table "$set" >>"$RF_TMP/section"
 	done
+	[ -n "$RESULTS" ] || [ "$ROWS ${SETS[*]} ${METHODS[*]}" != "$FULL" ] || RESULTS=$RF_ROOT/test/bench/RESULTS-wormhole.md
+	rf_finish_bench wormhole "$ROWS ${SETS[*]} ${METHODS[*]}" "$FULL"
 }
 
 main "$@"

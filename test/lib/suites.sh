@@ -342,7 +342,7 @@ tap_suite()
 # TAP_TIMEOUT is how many seconds a test may take.
 run_tap()
 {
-	local test=$1 directory=$RF_TMP/tap/$1 modules=$RF_PGXS/src/test/perl status=0
+	local test=$1 directory=$RF_TMP/tap/$1 modules=$RF_PGXS/src/test/perl status=0 started=$SECONDS
 
 	rf_run mkdir -p "$directory"
 	rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$SEED_USED" \
@@ -353,6 +353,7 @@ run_tap()
 		-I "$modules" -I "$RF_SRC/test/t" \
 		"$RF_SRC/test/t/$test.pl" >"$directory.log" 2>&1 || status=$?
 	cat "$directory.log"
+	rf_say "tap/$test took $((SECONDS - started)) s"
 	count_lines "tap/$test" "$directory.log" "$status"
 	[ "$status" = 0 ] ||
 		find "$directory" -name '*.log' -path '*log*' -exec tail -n 25 {} +
