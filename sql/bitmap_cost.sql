@@ -60,9 +60,18 @@ CREATE INDEX t_two ON t USING rangefilter (bursts, random) WITH (pages_per_range
 DROP INDEX t_random;
 SELECT scan('SELECT v FROM t WHERE random = 7919');
 
--- Where most blocks came since, they are read.
+-- Blocks that came since are looked into, up to 256.  If few of them have such rows, that is
+-- faster than a sequential scan by three processes.
 SET rangefilter.autosummarize = off;
-INSERT INTO t SELECT n, n, n, n, n FROM generate_series(20001, 200000) n;
+INSERT INTO t SELECT n, n, n, n, n FROM generate_series(20001, 40000) n;
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SELECT condition, scan('SELECT v FROM t WHERE ' || condition) FROM unnest(ARRAY['ordered = -5', 'ordered = 100', 'ordered > 100']) condition;
+RESET parallel_setup_cost;
+RESET min_parallel_table_scan_size;
+SET max_parallel_workers_per_gather = 0;
+INSERT INTO t SELECT n, n, n, n, n FROM generate_series(40001, 200000) n;
 SELECT tail_open FROM rangefilter_status('t_ordered');
 SELECT scan('SELECT v FROM t WHERE ordered = 100');
 VACUUM t;

@@ -129,7 +129,8 @@ typedef struct RfForeseen
 {
 	double		keys;			/* at least so many */
 	double		blocks;			/* of the table */
-	double		ranges;			/* of places, that these are in */
+	double		unknown;		/* of these, of which no places tell */
+	double		ranges;			/* of places, that the others are in */
 	double		jumps;			/* stretches of neighbouring blocks */
 } RfForeseen;
 

@@ -83,7 +83,8 @@ rf_foresee_rows(const RfScanInfo *info, double rows, double selectivity,
 	correlation * correlation * (Min(together, scattered) - scattered);
 
 	foreseen->ranges = known * share * info->nranges;
-	foreseen->blocks = (known * share + (1 - known)) * info->heap_blocks;
+	foreseen->unknown = (1 - known) * info->heap_blocks;
+	foreseen->blocks = known * share * info->heap_blocks + foreseen->unknown;
 	foreseen->jumps = 1 + foreseen->ranges * (1 - share);
 }
 
@@ -180,18 +181,24 @@ rf_foresee(PlannerInfo *root, const IndexPath *path, Relation index,
 }
 
 /*
- * What share of the blocks of these ranges has a matching row, if the rows are
- * anywhere in the ranges?
+ * What share of the blocks has a matching row?  Each range of places has one at least,
+ * anywhere in the range.  Of other blocks only statistics tell, of all rows of the table.
  */
 static double
-rf_share_with_rows(const RfForeseen *foreseen, double rows)
+rf_share_with_rows(const IndexOptInfo *index, const RfForeseen *foreseen,
+				   double rows)
 {
-	double		blocks;			/* of a range */
+	double		found = foreseen->blocks - foreseen->unknown;
+	double		with_rows = found;
 
-	if (foreseen->ranges < 1 || foreseen->blocks <= foreseen->ranges)
-		return 1;
-	blocks = foreseen->blocks / foreseen->ranges;
-	return 1 - pow(1 - 1 / blocks, Max(rows / foreseen->ranges, 1));
+	if (foreseen->ranges >= 1 && found > foreseen->ranges)
+		with_rows = found * (1 - pow(1 - foreseen->ranges / found,
+									 Max(rows / foreseen->ranges, 1)));
+	if (foreseen->unknown > 1)
+		with_rows += foreseen->unknown *
+			(1 - pow(1 - 1 / foreseen->unknown,
+					 rows * foreseen->unknown / Max(index->rel->pages, 1)));
+	return foreseen->blocks >= 1 ? with_rows / foreseen->blocks : 1;
 }
 
 /*
@@ -252,7 +259,7 @@ static Cost
 rf_extra_row_cost(const IndexOptInfo *index, const RfBlockRecheck *recheck,
 				  const RfForeseen *foreseen, double rows)
 {
-	double		share = rf_share_with_rows(foreseen, Max(rows, foreseen->keys));
+	double		share = rf_share_with_rows(index, foreseen, Max(rows, foreseen->keys));
 	double		looked = rf_block_recheck_foresee(recheck, foreseen->blocks, share);
 	double		left = foreseen->blocks - looked * (1 - share);
 	double		block_rows = index->rel->tuples / Max(index->rel->pages, 1);

@@ -507,6 +507,7 @@ rf_foresee_stretch(RfForeseen *foreseen, const RfStretch *stretch,
 	if (stretch->range_blocks == 0)
 	{
 		foreseen->blocks += nblocks;
+		foreseen->unknown += nblocks;
 		foreseen->jumps++;
 		return;
 	}

@@ -87,11 +87,12 @@ plan()
 		"$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "$RF_TMP/lists.out" | awk '{ printf("%.0f", $1 / 1024) }')"
 }
 
-# What executing statement $2 takes, its planning included, in ms.
+# What executing statement $2 takes, its planning included, in ms.  Digests are made in the
+# first ten.
 execute()
 {
-	rf_round "$(for ((i = 0; i < REPEAT + 2; i++)); do printf '%s;\n' "$2"; done |
-		{ printf 'SET rangefilter.enable = %s;\n' "$1"; cat; } | rf_time_script | tail -n +4 | rf_median)"
+	rf_round "$(for ((i = 0; i < REPEAT + 10; i++)); do printf '%s;\n' "$2"; done |
+		{ printf 'SET rangefilter.enable = %s;\n' "$1"; cat; } | rf_time_script | tail -n "$REPEAT" | rf_median)"
 }
 
 # Appends a figure of the row named $1.
