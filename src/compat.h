@@ -285,6 +285,18 @@ typedef int RfOverflow;
 #define RF_SET_INIT_PLAN(subplan) ((void) 0)
 #endif
 
+/* Core searches an equivalence class's lists for what concerns a partition. */
+#define RF_CLASSES_ARE_SEARCHED (PG_VERSION_NUM < 180000)
+
+/* The join clauses that equivalence classes make of an inner relation with outer ones. */
+#if PG_VERSION_NUM >= 160000
+#define RF_JOIN_EQUALITIES(root, relids, outer_relids, inner) \
+	generate_join_implied_equalities(root, relids, outer_relids, inner, NULL)
+#else
+#define RF_JOIN_EQUALITIES(root, relids, outer_relids, inner) \
+	generate_join_implied_equalities(root, relids, outer_relids, inner)
+#endif
+
 /* EXPLAIN (GENERIC_PLAN): parameters have no values. */
 #if PG_VERSION_NUM >= 160000
 #define RF_EXPLAIN_GENERIC(eflags) (((eflags) & EXEC_FLAG_EXPLAIN_GENERIC) != 0)

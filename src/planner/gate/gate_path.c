@@ -25,6 +25,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_statistic.h"
 #include "compat.h"
+#include "core/core.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -679,7 +680,6 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 			List	   *clauses = lappend(list_copy(rel->baserestrictinfo),
 										  rinfo);
 			RfGateShape shape;
-			bool		by_values;
 
 			if (bms_is_empty(outer) ||
 				bms_overlap(outer, rel->lateral_referencers) ||
@@ -687,8 +687,7 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 							   rf_usable_clauses(rel, clauses), false,
 							   &shape) ||
 				!bms_overlap(pull_varnos(root, (Node *) shape.values),
-							 outer) ||
-				opening_probability(root, rel, &shape, &by_values) >= 1)
+							 outer))
 				continue;
 			sets = add_relids(sets, bms_union(outer, rel->lateral_relids));
 		}
@@ -696,21 +695,51 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 	return sets;
 }
 
+#ifdef USE_ASSERT_CHECKING
+/*
+ * Does a parameterized path check all join clauses that the equivalence classes
+ * make of its relations?  An Append of such paths checks none itself.
+ */
+static bool
+checks_all_clauses(PlannerInfo *root, RelOptInfo *rel, Path *path)
+{
+	Relids		outer = PATH_REQ_OUTER(path);
+	Relids		relids = bms_union(rel->relids, outer);
+	ListCell   *cell;
+
+	foreach(cell, RF_JOIN_EQUALITIES(root, relids, outer, rel))
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
+
+		if (join_clause_is_movable_into(rinfo, rel->relids, relids) &&
+			!list_member_ptr(path->param_info->ppi_clauses, rinfo))
+			return false;
+	}
+	return true;
+}
+#endif
+
 /*
  * Adds parameterized sequential scans with gates.
  */
 static void
 add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 {
+	List	   *paths = NIL;
 	ListCell   *cell;
 
 	if (rel->joininfo == NIL && !rel->has_eclass_joins)
 		return;
+	rf_core_narrow(root, rel, &rf_planning->classes);
 	foreach(cell, useful_parameterizations(root, rel))
+		paths = lappend(paths, create_seqscan_path(root, rel, lfirst(cell), 0));
+	rf_core_widen(rf_planning->classes);
+	foreach(cell, paths)
 	{
-		Path	   *path = create_seqscan_path(root, rel, lfirst(cell), 0);
+		Path	   *path = lfirst(cell);
 		Path	   *gate = wrap_path(root, rel, path, infos);
 
+		Assert(checks_all_clauses(root, rel, path));
 		if (gate != path)
 			add_path(rel, gate);
 	}

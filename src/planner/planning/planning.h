@@ -46,6 +46,7 @@ typedef struct RfPlanning
 	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
+	struct RfCoreClasses *classes;	/* see core/equivalence.c; NULL: not yet */
 	bool		joining_again;	/* core is called by rf_add_loops() */
 	const PlannerInfo *adjusted;	/* the last of rf_adjust_subplans() */
 	List	   *estimates;		/* relations to estimate; see estimate.c */

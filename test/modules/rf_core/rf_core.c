@@ -169,7 +169,7 @@ Datum
 rf_core_doubt(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {
-		"hash", "members", "words", "query", "snapshot", "record", "clock"
+		"hash", "members", "words", "query", "snapshot", "record", "clock", "classes"
 	};
 	Datum	   *values;
 	bool	   *nulls;
