@@ -68,10 +68,10 @@ override with_llvm = no
 REGRESS = $(sort $(basename $(notdir $(wildcard sql/*.sql))))
 REGRESS_OPTS = --load-extension=rangefilter
 
-# Specs that stop inside the extension need the test module rf_pause, which
-# only the private server of "make test" has.
+# Specs that stop inside the extension need the test module rf_pause or
+# rf_damage, which only the private server of "make test" has.
 SPECS = $(sort $(wildcard test/isolation/specs/*.spec))
-ISOLATION = $(basename $(notdir $(if $(SPECS),$(shell grep -L rf_pause $(SPECS)))))
+ISOLATION = $(basename $(notdir $(if $(SPECS),$(shell grep -LE "rf_pause|rf_damage" $(SPECS)))))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=rangefilter
 
 # The same order of strings on every server.

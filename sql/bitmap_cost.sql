@@ -106,6 +106,19 @@ SELECT cost('SELECT v FROM hidden WHERE bursts BETWEEN 5000 AND 5010') = cost('S
 	cost('SELECT v FROM hidden WHERE bursts + 1 BETWEEN 5000 AND 5010') = cost('SELECT v FROM hidden WHERE bursts + 1 BETWEEN 5500 AND 5510') AS same_expression;
 RESET enable_seqscan;
 RESET ROLE;
+-- Nor may the first plan of a session, in the middle of which the library is loaded.  One
+-- for the owner, one for the user.
+\c -
+SET search_path = bitmap_cost;
+SET enable_seqscan = off;
+SELECT scan('SELECT v FROM hidden WHERE bursts = 5000');
+\c -
+SET search_path = bitmap_cost;
+SET enable_seqscan = off;
+SET ROLE bitmap_cost_user;
+SELECT scan('SELECT v FROM hidden WHERE bursts = 5000');
+RESET ROLE;
 
+SET client_min_messages = warning;
 DROP SCHEMA bitmap_cost CASCADE;
 DROP ROLE bitmap_cost_user;

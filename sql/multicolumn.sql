@@ -16,7 +16,7 @@ SET search_path = multicolumn, public;
 \set helpers :abs_srcdir /sql/lib/versions.sql
 \i :helpers
 \set ECHO all
-CREATE FUNCTION skips(condition text, tab text DEFAULT 'ev') RETURNS text LANGUAGE sql AS
+CREATE FUNCTION asked(condition text, tab text DEFAULT 'ev') RETURNS text LANGUAGE sql AS
 $$ SELECT concat('rows ', n, ', skipped ', skipped) FROM compared(format('SELECT * FROM %s WHERE %s', tab, condition), true) $$;
 
 --
@@ -41,73 +41,73 @@ SELECT rangefilter_verify('ev_at'), rangefilter_verify('ev_v');
 -- Conditions
 --
 -- equality on the first, anything on the second
-SELECT skips($$tenant = 2 AND at = '2020-01-02 08:00'$$);
-SELECT skips($$at = '2020-01-02 08:00' AND 2 = tenant$$);
-SELECT skips($$tenant = 2 AND at BETWEEN '2020-01-02 00:00' AND '2020-01-02 09:00'$$);
-SELECT skips($$tenant = 2 AND at >= '2020-01-02' AND at < '2020-01-02 09:00'$$);
-SELECT skips($$tenant = 2 AND at < '2020-01-01 03:00'$$);
-SELECT skips($$tenant = 2 AND at > '2020-03-21'$$);
-SELECT skips($$tenant = 2 AND at IN ('2020-01-01 02:00', '2020-01-01 22:00', '2021-01-01')$$);
-SELECT skips($$tenant = 1 AND at IS NULL$$);
-SELECT skips($$tenant = 1 AND at IS NOT NULL$$);
-SELECT skips($$tenant IS NULL AND at = '2020-01-01'$$);
-SELECT skips($$tenant IS NULL AND at IS NULL$$);
-SELECT skips($$(tenant = 1 OR tenant IS NULL) AND at = '2020-01-01'$$);
+SELECT asked($$tenant = 2 AND at = '2020-01-02 08:00'$$);
+SELECT asked($$at = '2020-01-02 08:00' AND 2 = tenant$$);
+SELECT asked($$tenant = 2 AND at BETWEEN '2020-01-02 00:00' AND '2020-01-02 09:00'$$);
+SELECT asked($$tenant = 2 AND at >= '2020-01-02' AND at < '2020-01-02 09:00'$$);
+SELECT asked($$tenant = 2 AND at < '2020-01-01 03:00'$$);
+SELECT asked($$tenant = 2 AND at > '2020-03-21'$$);
+SELECT asked($$tenant = 2 AND at IN ('2020-01-01 02:00', '2020-01-01 22:00', '2021-01-01')$$);
+SELECT asked($$tenant = 1 AND at IS NULL$$);
+SELECT asked($$tenant = 1 AND at IS NOT NULL$$);
+SELECT asked($$tenant IS NULL AND at = '2020-01-01'$$);
+SELECT asked($$tenant IS NULL AND at IS NULL$$);
+SELECT asked($$(tenant = 1 OR tenant IS NULL) AND at = '2020-01-01'$$);
 -- several values of the first
-SELECT skips($$tenant IN (1, 2, 3) AND at < '2020-01-01 04:00'$$);
-SELECT skips($$tenant IN (1, 4) AND at = '2020-01-02 07:00'$$);
-SELECT skips($$tenant BETWEEN 1 AND 3 AND at = '2020-01-02 07:00'$$);
-SELECT skips($$(tenant = 1 OR tenant = 3) AND at = '2020-01-02 07:00'$$);
+SELECT asked($$tenant IN (1, 2, 3) AND at < '2020-01-01 04:00'$$);
+SELECT asked($$tenant IN (1, 4) AND at = '2020-01-02 07:00'$$);
+SELECT asked($$tenant BETWEEN 1 AND 3 AND at = '2020-01-02 07:00'$$);
+SELECT asked($$(tenant = 1 OR tenant = 3) AND at = '2020-01-02 07:00'$$);
 -- a range of the first: the second does not count
-SELECT skips($$tenant > 3 AND at = '2020-01-02 07:00'$$);
-SELECT skips($$tenant > 4$$);
-SELECT skips($$tenant = 7$$);
-SELECT skips($$tenant IS NULL$$);
+SELECT asked($$tenant > 3 AND at = '2020-01-02 07:00'$$);
+SELECT asked($$tenant > 4$$);
+SELECT asked($$tenant = 7$$);
+SELECT asked($$tenant IS NULL$$);
 -- no condition on the first: nothing to skip by
-SELECT skips($$at = '2020-01-02 07:00'$$);
-SELECT skips($$at = '2020-01-02 07:00' AND tenant + 0 = 1$$);
+SELECT asked($$at = '2020-01-02 07:00'$$);
+SELECT asked($$at = '2020-01-02 07:00' AND tenant + 0 = 1$$);
 -- constants of other types, beyond the column's type, and impossible ones
-SELECT skips($$tenant = 2::bigint AND at = date '2020-01-02'$$);
-SELECT skips($$tenant = 5000000000 AND at = '2020-01-02'$$);
-SELECT skips($$tenant < 5000000000 AND tenant > 2 AND tenant < 4 AND at = '2020-01-01 03:00'$$);
-SELECT skips($$tenant = 2 AND at > '2020-02-01' AND at < '2020-01-01'$$);
+SELECT asked($$tenant = 2::bigint AND at = date '2020-01-02'$$);
+SELECT asked($$tenant = 5000000000 AND at = '2020-01-02'$$);
+SELECT asked($$tenant < 5000000000 AND tenant > 2 AND tenant < 4 AND at = '2020-01-01 03:00'$$);
+SELECT asked($$tenant = 2 AND at > '2020-02-01' AND at < '2020-01-01'$$);
 
 -- three columns
-SELECT skips($$kind = 'k1' AND flag AND v = 2004$$);
-SELECT skips($$kind = 'k1' AND NOT flag AND v = 2004$$);
-SELECT skips($$kind = 'k1' AND flag IS NULL AND v = 2004$$);
-SELECT skips($$kind = 'k1' AND flag IS NOT FALSE AND v BETWEEN 2000 AND 2010$$);
-SELECT skips($$kind = 'k1' AND flag IS NOT NULL AND v = 2004$$);
-SELECT skips($$kind = 'k1' AND v = 2004$$);
-SELECT skips($$kind IN ('k1', 'k3', 'x') AND flag IN (true, false) AND v IN (1, 1001, 9999)$$);
-SELECT skips($$kind LIKE 'k1%' AND flag AND v = 2004$$);
-SELECT skips($$kind LIKE 'k9%'$$);
-SELECT skips($$kind LIKE 'k1' AND flag AND v = 2004$$);
+SELECT asked($$kind = 'k1' AND flag AND v = 2004$$);
+SELECT asked($$kind = 'k1' AND NOT flag AND v = 2004$$);
+SELECT asked($$kind = 'k1' AND flag IS NULL AND v = 2004$$);
+SELECT asked($$kind = 'k1' AND flag IS NOT FALSE AND v BETWEEN 2000 AND 2010$$);
+SELECT asked($$kind = 'k1' AND flag IS NOT NULL AND v = 2004$$);
+SELECT asked($$kind = 'k1' AND v = 2004$$);
+SELECT asked($$kind IN ('k1', 'k3', 'x') AND flag IN (true, false) AND v IN (1, 1001, 9999)$$);
+SELECT asked($$kind LIKE 'k1%' AND flag AND v = 2004$$);
+SELECT asked($$kind LIKE 'k9%'$$);
+SELECT asked($$kind LIKE 'k1' AND flag AND v = 2004$$);
 
 -- OR
-SELECT skips($$tenant = 1 AND (at = '2020-01-01 01:00' OR at = '2020-01-01 11:00')$$);
-SELECT skips($$tenant = 1 AND (at = '2020-01-01 01:00' OR at IS NULL)$$);
-SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR (tenant = 2 AND at = '2020-01-01 22:00')$$);
-SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR tenant = 9$$);
-SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR at = '2020-01-01 11:00'$$);
-SELECT skips($$(tenant = 1 AND at = '2020-01-01 01:00') OR (kind = 'k1' AND flag AND v = 2004)$$);
-SELECT skips($$kind = 'k1' AND (flag OR NOT flag) AND (v = 2004 OR v = 3001)$$);
-SELECT skips($$tenant = 1 AND kind = 'k1' AND flag AND (at = '2020-01-01 01:00' OR v = 2004)$$);
-SELECT skips($$tenant = 1 AND ((at = '2020-01-01 01:00' AND v = 0) OR (at = '2020-01-01 11:00' AND v = 1000))$$);
+SELECT asked($$tenant = 1 AND (at = '2020-01-01 01:00' OR at = '2020-01-01 11:00')$$);
+SELECT asked($$tenant = 1 AND (at = '2020-01-01 01:00' OR at IS NULL)$$);
+SELECT asked($$(tenant = 1 AND at = '2020-01-01 01:00') OR (tenant = 2 AND at = '2020-01-01 22:00')$$);
+SELECT asked($$(tenant = 1 AND at = '2020-01-01 01:00') OR tenant = 9$$);
+SELECT asked($$(tenant = 1 AND at = '2020-01-01 01:00') OR at = '2020-01-01 11:00'$$);
+SELECT asked($$(tenant = 1 AND at = '2020-01-01 01:00') OR (kind = 'k1' AND flag AND v = 2004)$$);
+SELECT asked($$kind = 'k1' AND (flag OR NOT flag) AND (v = 2004 OR v = 3001)$$);
+SELECT asked($$tenant = 1 AND kind = 'k1' AND flag AND (at = '2020-01-01 01:00' OR v = 2004)$$);
+SELECT asked($$tenant = 1 AND ((at = '2020-01-01 01:00' AND v = 0) OR (at = '2020-01-01 11:00' AND v = 1000))$$);
 -- one arm is about a column twice, the other not at all
-SELECT skips($$(tenant < 0 AND (tenant = -1 OR tenant = -2)) OR (kind = 'k1' AND flag AND v = 2004)$$);
-SELECT skips($$(kind = 'k1' AND flag AND v = 2004) OR (tenant < 9 AND (tenant = 7 OR tenant = 8))$$);
+SELECT asked($$(tenant < 0 AND (tenant = -1 OR tenant = -2)) OR (kind = 'k1' AND flag AND v = 2004)$$);
+SELECT asked($$(kind = 'k1' AND flag AND v = 2004) OR (tenant < 9 AND (tenant = 7 OR tenant = 8))$$);
 
 -- more values than are worth listing, in one column or by combination
-SELECT skips(format($$tenant IN (%s) AND at = '2020-01-01 01:00'$$, string_agg((2 * g)::text, ', '))) LIKE 'rows 0, skipped 1 of 6%'
+SELECT asked(format($$tenant IN (%s) AND at = '2020-01-01 01:00'$$, string_agg((2 * g)::text, ', '))) LIKE 'rows 0, skipped 1 of 6%'
 FROM generate_series(0, 1500) g;
-SELECT skips(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 1 of 6%'
+SELECT asked(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 1 of 6%'
 FROM generate_series(0, 50) g;
-SELECT skips(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 6 of 6%'
+SELECT asked(format($$tenant IN (%s) AND at IN (%s)$$, string_agg((2 * g)::text, ', '), string_agg(format('timestamp %L', timestamp '2019-01-01' + g * interval '1 day'), ', '))) LIKE 'rows 0, skipped 6 of 6%'
 FROM generate_series(0, 20) g;
 
-SELECT skips($$tenant BETWEEN 1 AND 99 AND at = '2020-01-01 01:00'$$);
-SELECT skips($$tenant BETWEEN 1 AND 199 AND at = '2020-01-01 01:00'$$);
+SELECT asked($$tenant BETWEEN 1 AND 99 AND at = '2020-01-01 01:00'$$);
+SELECT asked($$tenant BETWEEN 1 AND 199 AND at = '2020-01-01 01:00'$$);
 
 -- parameters, joins, changes
 PREPARE q(int, timestamp) AS SELECT count(*) FROM ev WHERE tenant = $1 AND at = $2;
@@ -117,11 +117,11 @@ EXECUTE q(2, '2020-01-02 08:00');
 BEGIN;
 INSERT INTO ev VALUES (0, 2, '2020-01-02 08:00', 'new', NULL, 77), (1, 2, NULL, 'new', NULL, 78);
 EXECUTE q(2, '2020-01-02 08:00');
-SELECT skips($$tenant = 2 AND at IS NULL$$);
-SELECT skips($$kind = 'new' AND flag IS NULL AND v = 77$$);
+SELECT asked($$tenant = 2 AND at IS NULL$$);
+SELECT asked($$kind = 'new' AND flag IS NULL AND v = 77$$);
 SELECT delta_keys, has_nulls FROM rangefilter_status('ev_at') ORDER BY "table" LIMIT 2;
 UPDATE ev SET at = '2025-01-01' WHERE tenant = 2 AND at = '2020-01-02 08:00';
-SELECT skips($$tenant = 2 AND at = '2025-01-01'$$);
+SELECT asked($$tenant = 2 AND at = '2025-01-01'$$);
 SELECT rangefilter_verify('ev_at'), rangefilter_verify('ev_v');
 ROLLBACK;
 EXECUTE q(2, '2020-01-02 08:00');
@@ -181,11 +181,11 @@ CREATE INDEX x_ab ON x USING rangefilter (lower(a), b, (c * 2));
 CREATE INDEX x_dc ON x USING rangefilter (d, c) WHERE b > 0;
 INSERT INTO x SELECT g % 2, 'A' || g / 2 % 10, g % 2 * 100 + g / 2, g / 4.0, date '2020-01-01' + g % 2 * 100 + g / 2 FROM generate_series(0, 99) g;
 SELECT rangefilter_summarize('x_ab') > 0, rangefilter_summarize('x_dc') > 0;
-SELECT skips($$lower(a) = 'a5' AND b = 105$$, 'x');
-SELECT skips($$lower(a) = 'a5' AND b = 105 AND c * 2 = 52.5$$, 'x');
-SELECT skips($$lower(a) = 'a5' AND b > 100$$, 'x');
-SELECT skips($$d = '2020-01-31' AND c >= 15.0 AND b > 0$$, 'x');
-SELECT skips($$d = '2020-01-31' AND c >= 15.0$$, 'x');
+SELECT asked($$lower(a) = 'a5' AND b = 105$$, 'x');
+SELECT asked($$lower(a) = 'a5' AND b = 105 AND c * 2 = 52.5$$, 'x');
+SELECT asked($$lower(a) = 'a5' AND b > 100$$, 'x');
+SELECT asked($$d = '2020-01-31' AND c >= 15.0 AND b > 0$$, 'x');
+SELECT asked($$d = '2020-01-31' AND c >= 15.0$$, 'x');
 SELECT rangefilter_verify('x_ab'), rangefilter_verify('x_dc');
 DROP TABLE x;
 
@@ -197,9 +197,9 @@ CREATE INDEX l_ab ON l USING rangefilter (a, b);
 INSERT INTO l SELECT p, repeat(chr(97 + p), n), n FROM generate_series(0, 1) p, unnest('{990,997,998,999,1000,1001,2000}'::int[]) n;
 INSERT INTO l VALUES (0, repeat('a', 1500) || E'\x01', 1), (1, NULL, 1);
 SELECT rangefilter_summarize('l_ab') > 0, rangefilter_verify('l_ab') FROM generate_series(1, 2);
-SELECT n, skips(format('a = repeat(''a'', %s) AND b = %s', n, b), 'l') LIKE 'rows 1, skipped 1 of 2%' AS right, skips(format('a = repeat(''b'', %s) AND b > %s', n, b), 'l') LIKE 'rows 0, skipped % of 2%' AS none
+SELECT n, asked(format('a = repeat(''a'', %s) AND b = %s', n, b), 'l') LIKE 'rows 1, skipped 1 of 2%' AS right, asked(format('a = repeat(''b'', %s) AND b > %s', n, b), 'l') LIKE 'rows 0, skipped % of 2%' AS none
 FROM (SELECT n, n AS b FROM unnest('{990,997,998,999,1000,1001,2000}'::int[]) n) v;
-SELECT skips(format('a < %L', repeat('a', 1001)), 'l') LIKE 'rows 5, skipped 1 of 2%' AS less;
+SELECT asked(format('a < %L', repeat('a', 1001)), 'l') LIKE 'rows 5, skipped 1 of 2%' AS less;
 SELECT length(min) < 80 AS min, length(max) AS max FROM rangefilter_status('l_ab') ORDER BY "table";
 DROP TABLE l;
 

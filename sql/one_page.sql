@@ -201,5 +201,5 @@ RESET enable_seqscan;
 
 DROP TABLE t, d, absent, few, more, words, wide, tight, several;
 DROP PROCEDURE trickle;
-DROP FUNCTION num, str, asked, sizes, compared, gate_skips, plan_of, in_old_words, blocks, pages_read;
+DROP FUNCTION num, str, asked, sizes, compared, skips, gate_skips, plan_of, in_old_words, blocks, pages_read;
 DROP SCHEMA rf_one_page;

@@ -8,8 +8,6 @@ SET search_path = other_am, public;
 \set ECHO none
 \i :helpers
 \set ECHO all
-CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
-$$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
 CREATE FUNCTION scan_of(query text) RETURNS text LANGUAGE plpgsql AS
 $$
 DECLARE

@@ -10,9 +10,6 @@ SET search_path = own_index, public;
 \set ECHO none
 \i :helpers
 \set ECHO all
-CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
-$$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
-
 
 CREATE TABLE t (part int, a int, b text COLLATE "C", c int) PARTITION BY LIST (part);
 SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)

@@ -11,8 +11,6 @@ SET search_path = skipping, public;
 \set ECHO none
 \i :helpers
 \set ECHO all
-CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
-$$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
 
 --
 -- Clauses

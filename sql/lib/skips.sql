@@ -29,6 +29,10 @@ BEGIN
 END
 $$;
 
+-- What a query skips while it is planned, and how many rows it has.
+CREATE FUNCTION skips(query text) RETURNS text LANGUAGE sql AS
+$$ SELECT concat('skipped ', skipped, ', rows ', n) FROM compared(query, false) $$;
+
 -- What a gate skips.
 CREATE FUNCTION gate_skips(query text) RETURNS text LANGUAGE plpgsql AS
 $$

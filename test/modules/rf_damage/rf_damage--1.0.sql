@@ -20,6 +20,10 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION rf_hold_page(index regclass, block int, until int) RETURNS bool
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
+-- Keeps all sessions from taking predicate locks while another one has this advisory lock.
+CREATE FUNCTION rf_hold_predicate_locks(until int) RETURNS void
+AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
+
 -- Inserts an entry for a row that need not exist, into an index on one int8 column.
 CREATE FUNCTION rf_insert(index regclass, key int8, tid tid) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -2,7 +2,7 @@
  *
  * rf_damage.c
  *	  Reads and overwrites bytes of an index's pages, inserts entries, and holds locks of its
- *	  pages and runs.
+ *	  pages and runs, and the one that whoever takes a predicate lock needs.
  *
  * The bytes are written to shared buffers.  So core does not look at the page
  * header, as it does when it reads a page from a file, and no checksum tells.
@@ -22,6 +22,8 @@
 #include "storage/itemptr.h"
 #include "storage/latch.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "storage/lwlock.h"
 #include "utils/inval.h"
 #include "utils/rel.h"
 #include "utils/wait_event.h"
@@ -32,6 +34,7 @@ PG_FUNCTION_INFO_V1(rf_page);
 PG_FUNCTION_INFO_V1(rf_damage);
 PG_FUNCTION_INFO_V1(rf_hold_runs);
 PG_FUNCTION_INFO_V1(rf_hold_page);
+PG_FUNCTION_INFO_V1(rf_hold_predicate_locks);
 PG_FUNCTION_INFO_V1(rf_insert);
 
 /*
@@ -136,6 +139,24 @@ rf_hold_page(PG_FUNCTION_ARGS)
 	relation_close(index, AccessShareLock);
 	relation_close(again, AccessShareLock);
 	PG_RETURN_BOOL(changed);
+}
+
+/*
+ * rf_hold_predicate_locks(until int): holds the LWLock that is needed to take a predicate
+ * lock, as long as others have this advisory lock.
+ */
+Datum
+rf_hold_predicate_locks(PG_FUNCTION_ARGS)
+{
+	LOCKTAG		tag;
+
+	/* As pg_advisory_lock(bigint) has it: high and low half, key space 1. */
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, 0, PG_GETARG_INT32(0), 1);
+	LWLockAcquire(SerializablePredicateListLock, LW_EXCLUSIVE);
+	(void) LockAcquire(&tag, ShareLock, false, false);
+	LWLockRelease(SerializablePredicateListLock);
+	LockRelease(&tag, ShareLock, false);
+	PG_RETURN_VOID();
 }
 
 /*
