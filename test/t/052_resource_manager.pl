@@ -207,29 +207,50 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM w WHERE k = -1'), 1, '... 
 $standby->stop;
 $node->stop;
 
-# A page that is not that of the record ends recovery.
+# A page that is not that of the record ends recovery: one that is deleted, and a dense leaf
+# of keys one byte shorter, whose TIDs are one byte longer instead.
 $node = new_server('misfit', without_checksums => 1, conf => "$name = 128\nfull_page_writes = off\n");
-$node->safe_psql('postgres', 'CREATE TABLE m (k int); CREATE INDEX m_k ON m USING wormhole (k); INSERT INTO m SELECT generate_series(1, 100); CHECKPOINT');
-my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('m_k')});
-my $deleted = pack('v', 0x000A);
-my $before;
+$node->safe_psql('postgres', q{
+CREATE TABLE m (k int);
+CREATE INDEX m_k ON m USING wormhole (k);
+INSERT INTO m SELECT generate_series(1, 100);
+CREATE TABLE d (k int8);
+INSERT INTO d SELECT generate_series(1, 100);
+CREATE INDEX d_k ON d USING wormhole (k);
+CHECKPOINT});
 
-$node->safe_psql('postgres', 'INSERT INTO m VALUES (1000)');
+# Overwrites bytes of an index's first leaf; returns those that were there.
+my %file = map { $_ => $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") } 'm_k', 'd_k';
+
+sub overwrite
+{
+	my ($index, $at, $bytes) = @_;
+	my $before;
+
+	open(my $handle, '+<', $file{$index}) or die $!;
+	binmode $handle;
+	seek($handle, 8192 + $at, 0);
+	read($handle, $before, length($bytes));
+	seek($handle, 8192 + $at, 0);
+	print $handle $bytes;
+	close $handle;
+	return $before;
+}
+
+$node->safe_psql('postgres', 'INSERT INTO m VALUES (1000); INSERT INTO d VALUES (1000)');
 $node->stop('immediate');
-open(my $handle, '+<', $file) or die $!;
-binmode $handle;
-seek($handle, 8192 + 58, 0);
-read($handle, $before, 2);
-seek($handle, 8192 + 58, 0);
-print $handle $deleted;
-close $handle;
+my $before = overwrite('m_k', 58, pack('v', 0x000A));
 does_not_start($node, qr/PANIC:  wormhole: WAL record at .* does not fit its page/, 'a deleted page');
-open($handle, '+<', $file) or die $!;
-binmode $handle;
-seek($handle, 8192 + 58, 0);
-print $handle $before;
-close $handle;
+overwrite('m_k', 58, $before);
+
+my ($slots, $flags) = map { unpack('v', substr(slurp_file($file{d_k}), 8192 + $_, 2)) } 54, 58;
+my $lengths = overwrite('d_k', $slots - 2, "\0\0");
+my ($key_len, $tid_len) = unpack('CC', $lengths);
+ok($flags & 128 && $tid_len == 4, 'a dense leaf');
+overwrite('d_k', $slots - 2, pack('CC', $key_len - 1, 5));
+does_not_start($node, qr/PANIC:  wormhole: WAL record at .* does not fit its page: not an entry of this leaf/, 'another dense leaf');
+overwrite('d_k', $slots - 2, $lengths);
 $node->start;
-is($node->safe_psql('postgres', q{SELECT wormhole_check('m_k', true)}), 101, '... and recovery goes on when it is repaired');
+is($node->safe_psql('postgres', q{SELECT wormhole_check('m_k', true), wormhole_check('d_k', true)}), '101|101', '... and recovery goes on when they are repaired');
 $node->stop;
 done_testing();
