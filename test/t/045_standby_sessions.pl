@@ -1,8 +1,9 @@
 # Sessions on a standby ask all the time while replay goes on, while the standby is
 # promoted, and while the promoted server is written to.  Each query has two answers of one
 # snapshot, by the indexes and by expressions that no index knows.  Then the old primary
-# follows the new one by pg_rewind, and the two change places.  A base backup taken under
-# this load is as good as the server.
+# follows the new one by pg_rewind, and the two change places.  Base backups taken under
+# this load, of the primary and of its standby, are as good as the servers: the second one
+# becomes a standby of the standby, and stays in recovery while that is promoted.
 #
 # STANDBY_ROUNDS=n repeats all that, STANDBY_SECONDS=n makes each round longer.
 
@@ -30,9 +31,11 @@ max_wal_size = '200MB'
 max_standby_streaming_delay = '60s'
 hot_standby_feedback = on
 wal_receiver_status_interval = '1s'
+wal_retrieve_retry_interval = '100ms'
 deadlock_timeout = '100ms'
 });
 my $standby = PostgreSQL::Test::Cluster->new('two');
+my $cascade = PostgreSQL::Test::Cluster->new('three');
 
 # Enough partitions for digests.  Keys up to 2000 come and go, those above are many.  In t1
 # keys gather until VACUUM.
@@ -207,17 +210,32 @@ sub finish_watching
 	return substr($answer, 0, 1000);
 }
 
-# Is everything there, by the indexes' own checks?
+# Is everything there, by the indexes' own checks, and do they answer as the table does?
 sub check
 {
 	my ($node, $name) = @_;
 	my ($status, $out, $err) = $node->psql('postgres', q{
+SELECT sum(look(format('SELECT ARRAY[(SELECT count(*) FROM t WHERE k BETWEEN %1$s AND %1$s + %2$s), (SELECT count(*) FROM t WHERE k + 0 BETWEEN %1$s AND %1$s + %2$s)]', key, key % 3))
+	+ look(format('SELECT ARRAY[(SELECT count(*) FROM t WHERE s = %1$L), (SELECT count(*) FROM t WHERE s || '''' = %1$L)]', s(key)))) >= 10
+FROM (SELECT generate_series(1, 2000, 400) UNION ALL (SELECT k FROM t ORDER BY id DESC LIMIT 5)) x (key)});
+
+	is("$out$err", 't', "$name: the same answers by the indexes and without");
+	($status, $out, $err) = $node->psql('postgres', q{
 SELECT count(*) FILTER (WHERE amname = 'wormhole' AND wormhole_check(indexrelid, true) < 0),
 	count(*) FILTER (WHERE amname = 'rangefilter' AND rangefilter_verify(indexrelid) < 0), count(*) > 200
 FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am a ON a.oid = relam
 WHERE relkind = 'i' AND indisvalid});
 
 	return is("$out$err", '0|0|t', "$name: indexes are whole, and have all rows");
+}
+
+# Waits until rows that sessions on a server's standby see stay.
+sub wait_for_feedback
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', 'SELECT count(backend_xmin) = 1 FROM pg_stat_replication') or die 'no feedback';
+	return;
 }
 
 # The old primary becomes a standby of the new one.
@@ -252,9 +270,13 @@ foreach my $round (1 .. $rounds)
 		$primary->backup('under_load');
 		$standby->init_from_backup($primary, 'under_load', has_streaming => 1);
 		$standby->start;
+		$standby->backup('under_load');
+		$cascade->init_from_backup($standby, 'under_load', has_streaming => 1);
+		$cascade->start;
+		wait_for_feedback($standby);
 	}
 	# From now on rows that sessions there see stay; replay only waits for their locks.
-	$primary->poll_query_until('postgres', 'SELECT count(backend_xmin) = 1 FROM pg_stat_replication') or die 'no feedback';
+	wait_for_feedback($primary);
 	# The work goes as fast as replay, else the standby would lag behind for ever.
 	$primary->safe_psql('postgres', 'ALTER SYSTEM SET synchronous_commit = remote_apply');
 	$primary->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()});
@@ -262,6 +284,8 @@ foreach my $round (1 .. $rounds)
 		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'; SET plan_cache_mode = force_generic_plan}),
 		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'}, 1),
 		start_watching($standby, q{SET enable_bitmapscan = off}));
+
+	push @sessions, start_watching($cascade, q{SET default_transaction_isolation = 'repeatable read'}) if $round == 1;
 
 	# A statement that gives way ends.
 	send_sql($_, join('; ', ('CALL watch(' . ($_->{toggles} ? 'true' : 'false') . ')') x 100)) foreach @sessions;
@@ -271,22 +295,30 @@ foreach my $round (1 .. $rounds)
 	$standby->promote;
 	is(stop_work($work), '', "$name: work on the primary");
 	$standby->safe_psql('postgres', q{SELECT format('COMMIT PREPARED %L', gid) FROM pg_prepared_xacts \gexec});
+	wait_for_feedback($standby) if $round == 1;
 	$work = start_work($standby);
 	usleep(1_000_000 * ($seconds - 1));
 	is(stop_work($work), '', "$name: work on the promoted server");
 	$standby->safe_psql('postgres', q{SELECT format('COMMIT PREPARED %L', gid) FROM pg_prepared_xacts \gexec});
 	$standby->safe_psql('postgres', 'INSERT INTO done DEFAULT VALUES');
+	$standby->wait_for_catchup($cascade) if $round == 1;
 	is(finish_watching($_), '', "$name: the same answers") foreach @sessions;
 	$standby->safe_psql('postgres', 'TRUNCATE done; VACUUM t1');
 	close_session($_) foreach @sessions;
 	check($standby, "$name, promoted");
+	if ($round == 1)
+	{
+		$standby->wait_for_catchup($cascade);
+		check($cascade, "$name, cascade");
+		$cascade->stop;
+	}
 	rewind($primary, $standby);
 	check($primary, "$name, rewound");
 	($primary, $standby) = ($standby, $primary);
 }
 note(join ', ', map { "$_ $count{$_}" } sort keys %count);
 cmp_ok($count{there}, '>', $count{asked} / 4, 'rows were there');
-foreach my $node ($primary, $standby)
+foreach my $node ($primary, $standby, $cascade)
 {
 	$node->stop;
 	unlike(slurp_file($node->logfile), qr/inconsistent page|PANIC|TRAP|was terminated/, $node->name . ': no complaints in the log');
