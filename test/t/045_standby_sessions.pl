@@ -31,7 +31,7 @@ max_wal_size = '200MB'
 max_standby_streaming_delay = '60s'
 hot_standby_feedback = on
 wal_receiver_status_interval = '1s'
-wal_keep_size = '8GB'
+wal_keep_size = '2GB'
 deadlock_timeout = '100ms'
 });
 my $standby = PostgreSQL::Test::Cluster->new('two');
@@ -270,18 +270,15 @@ foreach my $round (1 .. $rounds)
 		$primary->backup('under_load');
 		$standby->init_from_backup($primary, 'under_load', has_streaming => 1);
 		$standby->start;
+		$standby->backup('under_load');
+		$cascade->init_from_backup($standby, 'under_load', has_streaming => 1);
+		$cascade->start;
 	}
 	# The work goes as fast as replay, else the standby would lag behind for ever.
 	$primary->safe_psql('postgres', 'ALTER SYSTEM SET synchronous_commit = remote_apply');
 	$primary->safe_psql('postgres', q{ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf()});
-	if ($round == 1)
-	{
-		$standby->backup('under_load');
-		$cascade->init_from_backup($standby, 'under_load', has_streaming => 1);
-		$cascade->start;
-		wait_for_feedback($standby);
-	}
 	# From now on rows that sessions there see stay; replay only waits for their locks.
+	wait_for_feedback($standby) if $round == 1;
 	wait_for_feedback($primary);
 	my @sessions = (
 		start_watching($standby, q{SET default_transaction_isolation = 'repeatable read'; SET plan_cache_mode = force_generic_plan}),
