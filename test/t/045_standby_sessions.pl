@@ -1,9 +1,9 @@
 # Sessions on a standby ask all the time while replay goes on, while the standby is
 # promoted, and while the promoted server is written to.  Each query has two answers of one
 # snapshot, by the indexes and by expressions that no index knows.  Then the old primary
-# follows the new one by pg_rewind, and the two change places.  Base backups taken under
-# this load, of the primary and of its standby, are as good as the servers: the second one
-# becomes a standby of the standby, and stays in recovery while that is promoted.
+# follows the new one by pg_rewind, and the two change places.  A base backup taken
+# under this load is as good as the server.  From it comes also a standby of the standby,
+# which stays in recovery while that is promoted.
 #
 # STANDBY_ROUNDS=n repeats all that, STANDBY_SECONDS=n makes each round longer.
 
@@ -270,8 +270,9 @@ foreach my $round (1 .. $rounds)
 		$primary->backup('under_load');
 		$standby->init_from_backup($primary, 'under_load', has_streaming => 1);
 		$standby->start;
-		$standby->backup('under_load');
-		$cascade->init_from_backup($standby, 'under_load', has_streaming => 1);
+		$cascade->init_from_backup($primary, 'under_load');
+		$cascade->enable_streaming($standby);
+		$cascade->set_standby_mode;
 		$cascade->start;
 	}
 	# The work goes as fast as replay, else the standby would lag behind for ever.
