@@ -25,7 +25,7 @@
 #if RF_CLASSES_ARE_SEARCHED
 
 /* A class with fewer members than these is left as it is. */
-#define RF_FEW_CLASS_MEMBERS 64
+#define RF_FEW_CLASS_MEMBERS 8
 
 /* Lists of one class: what concerns no partition, and by relation what does. */
 typedef struct RfCoreClass
