@@ -145,4 +145,65 @@ SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_memoize;
+
+-- What a gate above one scan costs: a share of the scan, and the questions, in operators.
+CREATE FUNCTION charged(query text, OUT share numeric, OUT asking numeric, OUT row_share numeric)
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	gate jsonb;
+BEGIN
+	PERFORM set_config('cpu_operator_cost', '0', true);
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	gate := jsonb_path_query_first(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")');
+	share := (gate->>'Total Cost')::numeric / (gate->'Plans'->0->>'Total Cost')::numeric;
+	row_share := (gate->>'Plan Rows')::numeric / (gate->'Plans'->0->>'Plan Rows')::numeric;
+	PERFORM set_config('cpu_operator_cost', '100', true);
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	gate := jsonb_path_query_first(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")');
+	asking := round(((gate->>'Total Cost')::numeric - share * (gate->'Plans'->0->>'Total Cost')::numeric) / 100, -1);
+	share := round(share, 3);
+	row_share := round(row_share, 2);
+	PERFORM set_config('cpu_operator_cost', '0.0025', true);
+END
+$$;
+CREATE TABLE part (a int, b int, c int) WITH (autovacuum_enabled = off);
+CREATE TABLE part1 () INHERITS (part) WITH (autovacuum_enabled = off);
+CREATE TABLE part2 () INHERITS (part) WITH (autovacuum_enabled = off);
+INSERT INTO part1 SELECT n, n % 100, n FROM generate_series(1, 1000) n;
+INSERT INTO part2 SELECT n, n % 100, n FROM generate_series(1001, 4000) n;
+CREATE INDEX part1_a ON part1 USING rangefilter (a);
+CREATE INDEX part1_b ON part1 USING rangefilter (b);
+CREATE INDEX part1_c ON part1 USING rangefilter ((c / 2));
+ANALYZE part, part1, part2;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SET enable_material = off;
+-- of values known when the query begins: one, many, ranges, several columns
+SELECT condition, (charged('SELECT * FROM part WHERE ' || condition)).*
+FROM unnest('{a = (SELECT 1),b = (SELECT 1),a > (SELECT 1),a = ANY (ARRAY(SELECT 1)),"a IN ((SELECT 1), 2, 3)",
+	(SELECT 1) = a,a = (SELECT 1) AND b = (SELECT 1),a = (SELECT 1) AND b > (SELECT 1),a = (SELECT 1) AND a = (SELECT 2),
+	c / 2 = (SELECT 1),a = (SELECT 1) OR b = (SELECT 1),a = (SELECT 1) AND b = 7}'::text[]) condition;
+SELECT condition, (charged('SELECT * FROM fact WHERE day = 3 AND ' || condition)).*
+FROM unnest('{device = (SELECT 1),kind = (SELECT 1),device = ANY (ARRAY(SELECT 1)),"device IN ((SELECT 1), 2, 3)",
+	device = (SELECT 1) AND kind = (SELECT 1),device = (SELECT 1) AND n = (SELECT 1),device + 0 = (SELECT 1) AND kind > (SELECT 1)}'::text[]) condition;
+-- of values of another relation
+SELECT condition, (charged('SELECT * FROM device JOIN part ON ' || condition || ' WHERE device.id = 77')).*
+FROM unnest('{a = site,b = site,a BETWEEN site AND site + 10,a = site AND b = site + 1,a = site AND c = site,c / 2 = site,
+	a = site OR b = site}'::text[]) condition;
+SELECT condition, (charged('SELECT * FROM device JOIN fact ON ' || condition || ' WHERE device.id = 77 AND day = 3')).*
+FROM unnest('{device.id = fact.device,fact.device = site,kind = site,fact.device = site AND kind = site,fact.device = site AND kind = 2,
+	kind = (SELECT 1) AND n = site}'::text[]) condition;
+-- of what is not known
+CREATE TABLE strange () INHERITS (part) WITH (autovacuum_enabled = off);
+INSERT INTO strange SELECT n, n % 100, n FROM generate_series(4001, 5000) n;
+CREATE INDEX ON strange USING rangefilter (a);
+DROP INDEX part1_a;
+SELECT (charged('SELECT * FROM part WHERE a = (SELECT 1)')).*;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_memoize;
+RESET enable_material;
 DROP SCHEMA gate_loop CASCADE;

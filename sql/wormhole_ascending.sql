@@ -69,3 +69,39 @@ REINDEX INDEX asc_equal_k;
 SELECT name, grown > 1.5 * pg_relation_size(name) AS thin FROM sizes
 WHERE name <> 'asc_two_ab';
 DROP TABLE asc_text, asc_int, asc_bytes, asc_equal, asc_two, sizes;
+
+-- How pages are filled, and how long anchors are, by the order in which keys come.
+CREATE FUNCTION filled(type text, value text, n int, options text, again text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	shape text;
+BEGIN
+	EXECUTE format('CREATE TABLE filled (k %s) WITH (autovacuum_enabled = off)', type);
+	EXECUTE format('CREATE INDEX filled_k ON filled USING wormhole (k) WITH (%s)', options);
+	EXECUTE format('INSERT INTO filled SELECT %s FROM generate_series(1, %s) i', value, n);
+	IF again IS NOT NULL THEN
+		EXECUTE format('INSERT INTO filled SELECT %s FROM generate_series(1, %s) i', again, n);
+	END IF;
+	PERFORM wormhole_check('filled_k', true);
+	SELECT format('%s leaves, %s above; %s anchors of %s bytes; %s keys', leaf_pages, directory_pages, anchors,
+		round(anchor_length::numeric, 2), keys) INTO shape FROM wormhole_status('filled_k');
+	DROP TABLE filled;
+	RETURN shape;
+END $$;
+SELECT value, again, filled(type, value, 6000, options, again) FROM (VALUES
+	('int8', 'i', 'fillfactor = 90', NULL),
+	('int8', 'i', 'fillfactor = 50', 'hashint8extended(i, 1)'),
+	('int8', '-i', 'fillfactor = 90', 'i / 3'),
+	('int8', 'hashint8extended(i, 1)', 'fillfactor = 90', NULL),
+	('int4', 'i % 100', 'fillfactor = 90', NULL),
+	('int4', 'i % 100', 'deduplicate = off', NULL),
+	('text COLLATE "C"', 'md5(i::text)', 'fillfactor = 90', NULL),
+	-- what the last leaf shares with its end is one byte, or digits
+	('text COLLATE "C"', '''k'' || chr(40 + i / 250) || lpad(i::text, 5, ''0'')', 'fillfactor = 90', NULL),
+	('text COLLATE "C"', 'lpad(i::text, 60, ''0'')', 'fillfactor = 90', 'lpad((7 * i)::text, 60, ''0'')'),
+	-- the end of the page is empty while other keys come before it
+	('text COLLATE "C"', '''https://www.example.org/'' || lpad((i / 2 + i % 2 * 100000)::text, 9, ''0'')', 'fillfactor = 90', NULL),
+	-- anchors of many bytes and with TIDs
+	('text COLLATE "C"', 'repeat(''w'', i % 7 * 150) || i / 30', 'deduplicate = off', NULL),
+	('text COLLATE "C"', 'repeat(chr(97 + i % 3), 700)', 'deduplicate = off', NULL),
+	('text COLLATE "C"', 'lpad((i / 4)::text, 900, ''x'') || md5(i::text)', 'deduplicate = off', NULL)) v (type, value, options, again);
+DROP FUNCTION filled;

@@ -13,7 +13,7 @@ NJOBS=0
 
 # Regression tests in which planning is of no interest (a pattern), and those that
 # have the same plans where another module's planner hook returns copies to ours.
-NOT_PLANNING='wormhole_(ascending|build|hint|index_only|scan)|advise|filter_choice|maintenance|summarize'
+NOT_PLANNING='wormhole_(ascending|build|hint|index_only|scan)|advise|levels|filter_choice|maintenance|summarize'
 BELOW_NEIGHBOUR='estimate|explain|gate|locate_indexes|multicolumn|skipping'
 
 # TAP tests of what goes with other extensions and clients.

@@ -56,6 +56,7 @@ typedef struct RfGateRel
 
 extern void rf_add_gates(PlannerInfo *root, RelOptInfo *rel,
 						 RangeTblEntry *rte);
+extern bool rf_may_have_gates(PlannerInfo *root);
 extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
@@ -233,6 +234,16 @@ typedef struct RfGateState
 	uint64		considered;
 	uint64		skipped;
 } RfGateState;
+
+/*
+ * Member number i of a gate.
+ */
+static inline RfGateMember *
+rf_gate_member(const RfGateState *gate, int i)
+{
+	Assert(i >= 0 && i < gate->nmembers);
+	return &gate->members[i];
+}
 
 extern Node *rf_create_gate_state(CustomScan *plan);
 extern void rf_gate_start(RfGateState *gate, RfGateMember *member,

@@ -266,7 +266,7 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 	relation = RelationIdGetRelation(oid);
 	if (relation != NULL &&
 		rf_index_is_usable(relation, linitial_oid(member->oids)) &&
-		rf_index_fits(&gate->table->indexes[i], relation))
+		rf_index_fits(rf_index_at(gate->table, i), relation))
 		return relation;
 	if (relation != NULL)
 		relation_close(relation, NoLock);
@@ -446,7 +446,7 @@ rf_gate_close_indexes(RfGateState *gate)
 {
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		RfGateIndex *indexes = gate->members[i].indexes;
+		RfGateIndex *indexes = rf_gate_member(gate, i)->indexes;
 
 		for (int j = 0; indexes != NULL && j < gate->table->nindexes; j++)
 		{

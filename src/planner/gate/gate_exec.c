@@ -73,8 +73,8 @@ init_members(RfGateState *gate, CustomScan *plan)
 	gate->members = palloc0(gate->nmembers * sizeof(RfGateMember));
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		gate->members[i].plan = list_nth(plan->custom_plans, i);
-		gate->members[i].oids = list_nth(gate->asked.members, i);
+		rf_gate_member(gate, i)->plan = list_nth(plan->custom_plans, i);
+		rf_gate_member(gate, i)->oids = list_nth(gate->asked.members, i);
 	}
 }
 
@@ -111,12 +111,12 @@ hold_tables(RfGateState *gate)
 {
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		Index		rti = scanned_table(gate->members[i].plan);
+		Index		rti = scanned_table(rf_gate_member(gate, i)->plan);
 
 		if (rti > 0)
 			(void) RF_RANGE_TABLE_RELATION(gate->css.ss.ps.state, rti);
 		else
-			rf_gate_start(gate, &gate->members[i], gate->eflags);
+			rf_gate_start(gate, rf_gate_member(gate, i), gate->eflags);
 	}
 }
 
@@ -168,7 +168,7 @@ start_explained(RfGateState *gate, int eflags)
 		rf_gate_prepare(gate);
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		RfGateMember *member = &gate->members[i];
+		RfGateMember *member = rf_gate_member(gate, i);
 		bool		closed = ask && rf_gate_closed(gate, member);
 
 		if (ask)
@@ -205,7 +205,7 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 	else if (estate->es_plannedstmt->parallelModeNeeded || IsParallelWorker())
 	{
 		for (int i = 0; i < gate->nmembers; i++)
-			rf_gate_start(gate, &gate->members[i], eflags);
+			rf_gate_start(gate, rf_gate_member(gate, i), eflags);
 	}
 	else
 	{
@@ -221,7 +221,7 @@ begin_gate(CustomScanState *node, EState *estate, int eflags)
 static bool
 enter_member(RfGateState *gate)
 {
-	RfGateMember *member = &gate->members[gate->current];
+	RfGateMember *member = rf_gate_member(gate, gate->current);
 
 	if (!gate->current_values)
 		rf_gate_prepare(gate);
@@ -254,7 +254,7 @@ enter_member(RfGateState *gate)
 static void
 note_found(RfGateState *gate, bool found)
 {
-	RfGateMember *member = &gate->members[gate->current];
+	RfGateMember *member = rf_gate_member(gate, gate->current);
 
 	gate->found = true;
 	if (member->watched == NULL)
@@ -285,7 +285,7 @@ exec_gate(CustomScanState *node)
 		}
 		if (gate->entered)
 		{
-			slot = ExecProcNode(gate->members[gate->current].state);
+			slot = ExecProcNode(rf_gate_member(gate, gate->current)->state);
 			if (unlikely(!gate->found))
 				note_found(gate, !TupIsNull(slot));
 			if (!TupIsNull(slot))
@@ -347,7 +347,7 @@ mark_gate(CustomScanState *node)
 	RfGateState *gate = (RfGateState *) node;
 
 	if (gate->entered)
-		ExecMarkPos(gate->members[0].state);
+		ExecMarkPos(rf_gate_member(gate, 0)->state);
 }
 
 static void
@@ -356,7 +356,7 @@ restore_gate(CustomScanState *node)
 	RfGateState *gate = (RfGateState *) node;
 
 	if (gate->entered)
-		ExecRestrPos(gate->members[0].state);
+		ExecRestrPos(rf_gate_member(gate, 0)->state);
 }
 
 static const CustomExecMethods gate_exec_methods = {

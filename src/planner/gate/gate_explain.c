@@ -154,7 +154,7 @@ complete_children(RfGateState *gate, const ExplainState *es)
 
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		RfGateMember *member = &gate->members[i];
+		RfGateMember *member = rf_gate_member(gate, i);
 
 		if (member->state == NULL && (gate->nmembers == 1 || gate->asked.secured))
 			rf_gate_start(gate, member, eflags);

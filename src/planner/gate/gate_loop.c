@@ -210,9 +210,8 @@ rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
 	ListCell   *cell;
 
-	if (rf_planning == NULL || !rf_planning->may_gate ||
-		rf_planning->gate_rels == NULL || !rte->inh ||
-		rel->reloptkind != RELOPT_BASEREL || !rf_is_ours(root))
+	if (!rf_may_have_gates(root) || !rte->inh ||
+		rel->reloptkind != RELOPT_BASEREL)
 		return;
 	add_margin(rel);
 	if (!rel->consider_partitionwise_join)
@@ -382,8 +381,7 @@ rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 	List	   *inner_paths = inner->cheapest_parameterized_paths;
 	List	   *paths;
 
-	if (rf_planning == NULL || !rf_planning->may_gate ||
-		rf_planning->gate_rels == NULL || !rf_is_ours(root))
+	if (!rf_may_have_gates(root))
 		return;
 	drop_asking_joins(joinrel);
 	if ((jointype != JOIN_INNER && jointype != JOIN_LEFT &&

@@ -111,14 +111,14 @@ find_index(const RfGateState *gate, RfTable *table, int j)
 {
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		List	   *oids = gate->members[i].oids;
+		List	   *oids = rf_gate_member(gate, i)->oids;
 
 		if (oids == NIL || !OidIsValid(list_nth_oid(oids, j + 1)))
 			continue;
 		for (int k = 0; k < table->nindexes; k++)
 		{
-			RfIndex    *index = &table->indexes[k];
-			const RfLeaf *leaf = has_same_keys(index, &gate->table->indexes[j]) ?
+			RfIndex    *index = rf_index_at(table, k);
+			const RfLeaf *leaf = has_same_keys(index, rf_index_at(gate->table, j)) ?
 			rf_find_leaf(table, index, linitial_oid(oids), i) : NULL;
 
 			if (leaf != NULL && leaf->index == list_nth_oid(oids, j + 1))
@@ -191,7 +191,7 @@ find_places(RfGateState *gate, RfTable *table)
 											  (matrices->nwords + 1) * sizeof(uint64));
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		List	   *oids = gate->members[i].oids;
+		List	   *oids = rf_gate_member(gate, i)->oids;
 		const RfLeaf *leaf = oids == NIL ? NULL :
 		rf_find_leaf(table, first, linitial_oid(oids), place + 1);
 

@@ -89,6 +89,16 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 }
 
 /*
+ * May paths of this planning get gates, and has it members with rangefilter indexes?
+ */
+bool
+rf_may_have_gates(PlannerInfo *root)
+{
+	return rf_planning != NULL && rf_planning->may_gate &&
+		rf_planning->gate_rels != NULL && rf_is_ours(root);
+}
+
+/*
  * The entry of a member; NULL if it has no rangefilter indexes.
  */
 static const RfGateRel *
@@ -142,10 +152,8 @@ may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
 	ListCell   *cell;
 
-	if (rf_planning == NULL || !rf_planning->may_gate ||
-		rel->reloptkind != RELOPT_OTHER_MEMBER_REL ||
-		rte->rtekind != RTE_RELATION || rte->inh || IS_DUMMY_REL(rel) ||
-		rf_gate_indexes(rel) == NIL || !rf_is_ours(root))
+	if (!rf_may_have_gates(root) || rf_gate_indexes(rel) == NIL ||
+		rte->inh || IS_DUMMY_REL(rel))
 		return false;
 
 	/* The scan of UPDATE ... WHERE CURRENT OF gets no gate. */
@@ -252,17 +260,35 @@ rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key)
 }
 
 /*
- * How many values an equality compares its key with, as core estimates; 0 for
- * any other clause.
+ * The key among a comparison's arguments, or NULL.
+ */
+static const Var *
+compared_key(const List *args)
+{
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		const Var  *var = lfirst(cell);
+
+		if (IsA(var, Var) && var->varno == 1)
+			return var;
+	}
+	return NULL;
+}
+
+/*
+ * How many values an equality compares its key with, as core estimates, and the key's number;
+ * 0 for any other clause.
  */
 static double
 count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
-			 const RfGateShape *shape)
+			 const RfGateShape *shape, int *number)
 {
 	List	   *args;
 	Oid			opno;
 	double		n = 1;
-	Var		   *key;
+	const Var  *key;
 	const RfIndexColumn *column;
 
 	if (IsA(clause, OpExpr))
@@ -283,29 +309,13 @@ count_equals(PlannerInfo *root, Node *clause, const RfTable *table,
 	}
 	else
 		return 0;
-	key = (Var *) linitial(args);
-	if (!IsA(key, Var) || key->varno != 1)
-		key = (Var *) lsecond(args);
-	if (!IsA(key, Var) || key->varno != 1 ||
+	key = compared_key(args);
+	if (key == NULL ||
 		(column = rf_gate_column(table, key->varattno - 1, opno)) == NULL ||
 		get_op_opfamily_strategy(opno, column->opfamily) != BTEqualStrategyNumber)
 		return 0;
+	*number = key->varattno - 1;
 	return n;
-}
-
-/*
- * The key number of an equality that count_equals() has accepted.
- */
-static int
-equality_key(Node *clause)
-{
-	List	   *args = IsA(clause, OpExpr) ? ((OpExpr *) clause)->args :
-	((ScalarArrayOpExpr *) clause)->args;
-	Var		   *key = linitial(args);
-
-	if (!IsA(key, Var) || key->varno != 1)
-		key = lsecond(args);
-	return key->varattno - 1;
 }
 
 /*
@@ -327,11 +337,12 @@ opening_probability(PlannerInfo *root, RelOptInfo *rel,
 	foreach(cell, shape->clauses)
 	{
 		Node	   *clause = lfirst(cell);
-		double		n = count_equals(root, clause, table, shape);
+		int			number = 0;
+		double		n = count_equals(root, clause, table, shape, &number);
 
 		if (n > 0)
 		{
-			Node	   *key = list_nth(shape->keys, equality_key(clause));
+			Node	   *key = list_nth(shape->keys, number);
 
 			share = Min(share, n * rf_gate_share(root, rel, key));
 			*by_values = true;

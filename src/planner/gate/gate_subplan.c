@@ -130,8 +130,8 @@ rf_adjust_subplans(PlannerInfo *root, const RelOptInfo *rel)
 {
 	Query	   *parse = root->parse;
 
-	if (rel->reloptkind != RELOPT_BASEREL || rf_planning->gate_rels == NULL ||
-		rf_planning->adjusted == root || !rf_is_ours(root))
+	if (rel->reloptkind != RELOPT_BASEREL || rf_planning->adjusted == root ||
+		!rf_may_have_gates(root))
 		return;
 	rf_planning->adjusted = root;
 	(void) adjust_alternatives((Node *) parse->jointree, root);

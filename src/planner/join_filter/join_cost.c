@@ -264,9 +264,7 @@ rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 	List	   *partial_paths;
 	ListCell   *cell;
 
-	if (rf_planning == NULL || !rf_planning->may_gate ||
-		rf_planning->gate_rels == NULL || !rf_is_ours(root) ||
-		!is_parent(root, outer))
+	if (!rf_may_have_gates(root) || !is_parent(root, outer))
 		return;
 
 	/* Joins with one side made unique are inner joins. */

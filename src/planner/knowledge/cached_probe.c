@@ -173,10 +173,10 @@ rf_forget_cached_metas(RfTable *table)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
-		RfIndex    *index = &table->indexes[i];
+		RfIndex    *index = rf_index_at(table, i);
 
 		for (int j = 0; j < index->nleaves; j++)
-			forget_cached_meta(table, &index->leaves[j]);
+			forget_cached_meta(table, rf_leaf_at(index, j));
 		rf_forget_matrices(index);
 	}
 	if (table->metacache != NULL)

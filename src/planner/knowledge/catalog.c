@@ -481,12 +481,12 @@ collect_counts(RfTable *table)
 		return;
 	for (int i = 0; i < table->nindexes; i++)
 	{
-		RfIndex    *index = &table->indexes[i];
+		RfIndex    *index = rf_index_at(table, i);
 
 		rf_collect_denials(index);
 		for (int j = 0; j < index->nleaves; j++)
 		{
-			RfLeaf	   *leaf = &index->leaves[j];
+			RfLeaf	   *leaf = rf_leaf_at(index, j);
 
 			if (leaf->probes > 0)
 			{
@@ -709,7 +709,7 @@ add_index_usage(const RfIndex *index, RfUsage *usage)
 {
 	for (int i = 0; i < index->nleaves; i++)
 	{
-		const RfLeaf *leaf = &index->leaves[i];
+		const RfLeaf *leaf = rf_leaf_at(index, i);
 
 		if (leaf->cached != NULL)
 		{
@@ -736,7 +736,7 @@ tell_usage(RfUsage *usage)
 	{
 		usage->tables += entry->table != NULL;
 		for (int i = 0; entry->table != NULL && i < entry->table->nindexes; i++)
-			add_index_usage(&entry->table->indexes[i], usage);
+			add_index_usage(rf_index_at(entry->table, i), usage);
 	}
 	rf_inval_records_usage(&usage->invals, &usage->inval_bytes);
 }

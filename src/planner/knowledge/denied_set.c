@@ -65,7 +65,7 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 	cond->certain = true;
 	for (int i = 0; i < index->matrices->n; i++)
 	{
-		const RfMatrixState *matrix = &index->matrices->states[i];
+		const RfMatrixState *matrix = rf_matrix_at(index, i);
 
 		cond->denied[i] = rf_ask_matrix(index, i, cond->set, now);
 		cond->denied[i] &= certain_only ? matrix->certain : matrix->current;
@@ -211,8 +211,8 @@ find_index(RfTable *table, Oid oid)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
-		if (table->indexes[i].oid == oid)
-			return &table->indexes[i];
+		if (rf_index_at(table, i)->oid == oid)
+			return rf_index_at(table, i);
 	}
 	return NULL;
 }
@@ -227,7 +227,7 @@ one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
 				  int number, int bit,
 				  bool denied)
 {
-	const RfLeaf *leaf = &index->leaves[number * FILTER_DIGESTS + bit];
+	const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + bit);
 	RfSkip		skip;
 
 	memset(&skip, 0, sizeof(skip));
@@ -236,8 +236,8 @@ one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
 	skip.index = leaf->index;
 	skip.probe = denied_set->probe;
 	if (denied &&
-		index->matrices->states[number].view.columns[bit].index == leaf->index)
-		skip.version = index->matrices->states[number].view.columns[bit].version;
+		rf_matrix_at(index, number)->view.columns[bit].index == leaf->index)
+		skip.version = rf_matrix_at(index, number)->view.columns[bit].version;
 	return skip;
 }
 
@@ -257,7 +257,7 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 	{
 		denied = rf_ask_matrix(index, number, set, recheck->clock);
 		if (recheck->serializable == NULL)
-			left &= ~(denied & index->matrices->states[number].certain);
+			left &= ~(denied & rf_matrix_at(index, number)->certain);
 	}
 	for (; left != 0; left &= left - 1)
 	{

@@ -82,13 +82,14 @@ static int
 read_spans(const RfIndex *index, int number, const FilterNumbers *numbers,
 		   RfSpan *spans)
 {
-	const RfLeaf *leaves = &index->leaves[number * FILTER_DIGESTS];
 	int			n = 0;
 
 	for (int i = 0; i < count_leaves(index, number); i++)
 	{
-		if (leaves[i].cached != NULL &&
-			rf_cached_meta_span(leaves[i].cached, numbers, &spans[n]))
+		const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
+
+		if (leaf->cached != NULL &&
+			rf_cached_meta_span(leaf->cached, numbers, &spans[n]))
 			n++;
 	}
 	return n;
@@ -254,10 +255,10 @@ rf_need_matrices(RfTable *table, RfIndex *index)
 	index->matrices->n = n;
 	index->matrices->oids = (Oid *) &index->matrices->states[n + 1];
 	for (int i = 0; i < index->nleaves; i++)
-		index->matrices->oids[i] = index->leaves[i].leaf;
+		index->matrices->oids[i] = rf_leaf_at(index, i)->leaf;
 	for (int i = 0; i < n; i++)
 	{
-		RfMatrixState *matrix = &index->matrices->states[i];
+		RfMatrixState *matrix = rf_matrix_at(index, i);
 
 		memset(matrix, 0, offsetof(RfMatrixState, view));
 		(void) rf_digests_view(index->oid, i, &matrix->view);
@@ -291,7 +292,7 @@ rf_forget_matrices(RfIndex *index)
 static void
 find_current(RfIndex *index, int number, RfClock now)
 {
-	RfMatrixState *matrix = &index->matrices->states[number];
+	RfMatrixState *matrix = rf_matrix_at(index, number);
 	uint64		moves = rf_read_moves();
 	uint64		checked_at = moves != 0 ? moves : now;
 
@@ -304,7 +305,7 @@ find_current(RfIndex *index, int number, RfClock now)
 	matrix->current = matrix->certain = 0;
 	for (int i = 0; i < count_leaves(index, number); i++)
 	{
-		RfLeaf	   *leaf = &index->leaves[number * FILTER_DIGESTS + i];
+		RfLeaf	   *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
 		const RfDigestColumn *column = &matrix->view.columns[i];
 		uint64		bit = UINT64CONST(1) << i;
 
@@ -328,7 +329,7 @@ find_current(RfIndex *index, int number, RfClock now)
 static bool
 look_at_matrix(RfIndex *index, int number, RfClock now)
 {
-	RfMatrixState *matrix = &index->matrices->states[number];
+	RfMatrixState *matrix = rf_matrix_at(index, number);
 
 	if (matrix->view.matrix == NULL || !rf_digests_unchanged(&matrix->view) ||
 		rf_digests_have_more(&matrix->view))
@@ -371,7 +372,7 @@ ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
 uint64
 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
 {
-	const RfMatrixState *matrix = &index->matrices->states[number];
+	const RfMatrixState *matrix = rf_matrix_at(index, number);
 	uint64		maybe = 0;
 
 	if (matrix->view.matrix == NULL || !look_at_matrix(index, number, now) ||
@@ -396,7 +397,7 @@ matrix_of(const RfIndex *index, const RfLeaf *leaf, int *column)
 	if (index->matrices == NULL ||
 		position / FILTER_DIGESTS >= index->matrices->n)
 		return NULL;
-	return &index->matrices->states[position / FILTER_DIGESTS];
+	return rf_matrix_at(index, position / FILTER_DIGESTS);
 }
 
 /*
@@ -419,7 +420,7 @@ rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
 static bool
 is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 {
-	const RfMatrixState *matrix = &index->matrices->states[number];
+	const RfMatrixState *matrix = rf_matrix_at(index, number);
 	const FilterDigest *buckets = &matrix->view.buckets;
 	FilterNumbers numbers;
 	RfSpan		span;
@@ -440,7 +441,7 @@ is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 static bool
 need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 {
-	RfMatrixState *matrix = &index->matrices->states[number];
+	RfMatrixState *matrix = rf_matrix_at(index, number);
 	FilterDigest buckets;
 
 	if (rf_digests_room() == 0)
@@ -545,7 +546,7 @@ rf_count_denials(RfIndex *index, int number, uint64 denied)
 	uint32		one = most ? -1 : 1;
 
 	if (most)
-		index->matrices->states[number].denials++;
+		rf_matrix_at(index, number)->denials++;
 	for (uint64 bits = most ? others : denied; bits != 0; bits &= bits - 1)
 	{
 		RfLeaf	   *leaf = &leaves[pg_rightmost_one_pos64(bits)];
@@ -563,12 +564,14 @@ rf_collect_denials(RfIndex *index)
 {
 	for (int i = 0; index->matrices != NULL && i < index->matrices->n; i++)
 	{
-		RfMatrixState *matrix = &index->matrices->states[i];
+		RfMatrixState *matrix = rf_matrix_at(index, i);
 
 		for (int j = 0; j < count_leaves(index, i); j++)
 		{
-			index->leaves[i * FILTER_DIGESTS + j].probes += matrix->denials;
-			index->leaves[i * FILTER_DIGESTS + j].skips += matrix->denials;
+			RfLeaf	   *leaf = rf_leaf_at(index, i * FILTER_DIGESTS + j);
+
+			leaf->probes += matrix->denials;
+			leaf->skips += matrix->denials;
 		}
 		matrix->denials = 0;
 	}

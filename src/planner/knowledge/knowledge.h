@@ -159,13 +159,30 @@ typedef struct RfTable
 	struct RfTable *next_retired;
 } RfTable;
 
+/*
+ * Index number i of a table; place i of an index.
+ */
+static inline RfIndex *
+rf_index_at(const RfTable *table, int i)
+{
+	Assert(i >= 0 && i < table->nindexes);
+	return &table->indexes[i];
+}
+
+static inline RfLeaf *
+rf_leaf_at(const RfIndex *index, int i)
+{
+	Assert(i >= 0 && i < index->nleaves);
+	return &index->leaves[i];
+}
+
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
 extern RfTable *rf_find_table_with_own(Oid relid);
 extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
 							Oid opcintype, Oid collation);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
-extern RfTable *rf_known_table(Oid relid);
+extern PGDLLEXPORT RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_trim_tables(void);
@@ -322,6 +339,16 @@ typedef struct RfMatrixStates
 	Oid		   *oids;			/* the tables of all leaves, in order */
 	RfMatrixState states[FLEXIBLE_ARRAY_MEMBER];
 } RfMatrixStates;
+
+/*
+ * The matrix of an index with this number.
+ */
+static inline RfMatrixState *
+rf_matrix_at(const RfIndex *index, int number)
+{
+	Assert(number >= 0 && number < index->matrices->n);
+	return &index->matrices->states[number];
+}
 
 extern void rf_need_matrices(RfTable *table, RfIndex *index);
 extern uint64 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set,

@@ -466,7 +466,7 @@ known_leaf(RfTable *table, const RfSkip *skip, RfRecheck *recheck,
 {
 	for (int i = 0; table != NULL && i < table->nindexes; i++)
 	{
-		RfIndex    *index = &table->indexes[i];
+		RfIndex    *index = rf_index_at(table, i);
 		RfLeaf	   *leaf = rf_known_leaf(table, index, skip->leaf,
 										 recheck->position);
 

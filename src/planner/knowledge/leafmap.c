@@ -177,14 +177,14 @@ hash_positions(RfTable *table, RfIndex *index)
 
 	for (int i = 0; i < index->nleaves; i++)
 	{
+		RfLeaf	   *leaf = rf_leaf_at(index, i);
 		RfLeafPosition *entry;
 		bool		found = true;
 
-		if (OidIsValid(index->leaves[i].leaf))
-			entry = rf_leafmap_insert(positions, index->leaves[i].leaf,
-									  &found);
+		if (OidIsValid(leaf->leaf))
+			entry = rf_leafmap_insert(positions, leaf->leaf, &found);
 		if (found)
-			index->leaves[i].leaf = InvalidOid;
+			leaf->leaf = InvalidOid;
 		else
 			entry->position = i;
 	}
@@ -205,9 +205,9 @@ make_places(RfTable *table, RfIndex *index, PartitionDesc partdesc)
 	index->leaves = MemoryContextAllocExtended(table->context,
 											   (partdesc->nparts + 1) * sizeof(RfLeaf),
 											   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (int i = 0; i < partdesc->nparts; i++)
-		index->leaves[i].leaf = partdesc->oids[i];
 	index->nleaves = partdesc->nparts;
+	for (int i = 0; i < partdesc->nparts; i++)
+		rf_leaf_at(index, i)->leaf = partdesc->oids[i];
 	rf_session_growth++;
 }
 

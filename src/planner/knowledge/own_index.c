@@ -129,8 +129,8 @@ is_attached(RfTable *table, const RfMember *member, Oid index)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
-		RfLeaf	   *leaf = table->indexes[i].own != NIL ? NULL :
-		rf_find_leaf(table, &table->indexes[i], member->leaf, member->position);
+		RfLeaf	   *leaf = rf_index_at(table, i)->own != NIL ? NULL :
+		rf_find_leaf(table, rf_index_at(table, i), member->leaf, member->position);
 
 		if (leaf != NULL && leaf->index == index)
 			return true;
@@ -455,7 +455,7 @@ add_kinds(RfTable *table, const RfSearch *search)
 		add_own(table, nparents, &search->found[i], last_leaf);
 	}
 	for (int i = nparents; i < table->nindexes; i++)
-		list_sort(table->indexes[i].own, list_oid_cmp);
+		list_sort(rf_index_at(table, i)->own, list_oid_cmp);
 }
 
 /*
@@ -494,7 +494,7 @@ find_any_own(RfTable *table, PartitionDesc partdesc, const Bitmapset *partitions
 
 	/* is_attached() will look for them. */
 	for (int j = 0; j < table->nindexes; j++)
-		rf_map_few_leaves(table, &table->indexes[j], partdesc, partitions);
+		rf_map_few_leaves(table, rf_index_at(table, j), partdesc, partitions);
 	while ((i = bms_next_member(partitions, i)) >= 0)
 	{
 		members[n].leaf = partdesc->oids[i];

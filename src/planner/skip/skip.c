@@ -80,8 +80,7 @@ find_same_expansion(const RfExpansion *expansion)
 	{
 		RfExpansion *other = lfirst(cell);
 
-		if (other->relid == expansion->relid &&
-			other->root->glob == expansion->root->glob &&
+		if (other->root->glob == expansion->root->glob &&
 			other->partdesc == expansion->partdesc &&
 			other->match.cond != NULL &&
 			bms_equal(other->leaves, expansion->leaves) &&

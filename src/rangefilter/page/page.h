@@ -166,6 +166,17 @@ extern BlockNumber rf_write_run(Relation index, uint64 identity,
 								uint32 owner, const FilterRun *run);
 
 /* rfdelta.c */
+
+/*
+ * Slot i of the delta.
+ */
+static inline const RfDeltaSlot *
+rf_delta_slot(const RfMetaData *meta, int i)
+{
+	Assert(i >= 0 && i < meta->ndelta);
+	return &meta->delta[i];
+}
+
 extern RfSummaryVersion rf_version_with(const RfMetaData *meta, Page page);
 extern bool rf_meta_version(RfFile *file, const RfMetaData *meta,
 							RfSummaryVersion *version);

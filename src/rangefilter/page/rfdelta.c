@@ -408,7 +408,7 @@ rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 {
 	for (int i = meta->ndelta - 1; i >= first_slot; i--)
 	{
-		const RfDeltaSlot *slot = &meta->delta[i];
+		const RfDeltaSlot *slot = rf_delta_slot(meta, i);
 		RfAnswer	answer = RF_UNKNOWN;
 		Buffer		buffer;
 		Page		page;
@@ -445,7 +445,7 @@ rf_meta_version(RfFile *file, const RfMetaData *meta, RfSummaryVersion *version)
 	version->changes = meta->changes;
 	if (meta->ndelta == 0)
 		return true;
-	block = meta->delta[meta->ndelta - 1].block;
+	block = rf_delta_slot(meta, meta->ndelta - 1)->block;
 	if (!rf_block_exists(file, block))
 		return false;
 	buffer = rf_pin_block(file, block);
@@ -517,9 +517,9 @@ rf_delta_keys(RfFile *file, const RfMetaData *meta, RfKeyKind kind)
 	for (int i = 0; i < meta->ndelta; i++)
 	{
 		if (i == meta->ndelta - 1 || i == meta->nretired - 1)
-			nkeys += rf_delta_count_page(file, meta, &meta->delta[i], kind);
+			nkeys += rf_delta_count_page(file, meta, rf_delta_slot(meta, i), kind);
 		else
-			nkeys += meta->delta[i].nkeys;
+			nkeys += rf_delta_slot(meta, i)->nkeys;
 	}
 	return nkeys;
 }
@@ -539,7 +539,7 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 		RfKey		key = {0};
 		int			nkeys;
 
-		if (!rf_delta_copy_page(rf_file(index), meta, &meta->delta[i], kind,
+		if (!rf_delta_copy_page(rf_file(index), meta, rf_delta_slot(meta, i), kind,
 								copy.data, &nkeys))
 			continue;
 		for (int j = 0; j < nkeys; j++)
@@ -555,7 +555,7 @@ static bool
 rf_delta_has_block(const RfMetaData *meta, BlockNumber block)
 {
 	for (int i = 0; i < meta->ndelta; i++)
-		if (meta->delta[i].block == block)
+		if (rf_delta_slot(meta, i)->block == block)
 			return true;
 	return false;
 }
@@ -607,7 +607,7 @@ rf_delta_drop_pages(RfMetaData *meta, int first, int n)
 {
 	for (int i = first; i < first + n; i++)
 		if (meta->nspare < RF_DELTA_SLOTS)
-			meta->spare[meta->nspare++] = meta->delta[i].block;
+			meta->spare[meta->nspare++] = rf_delta_slot(meta, i)->block;
 	memmove(&meta->delta[first], &meta->delta[first + n],
 			(meta->ndelta - first - n) * sizeof(RfDeltaSlot));
 	meta->ndelta -= n;

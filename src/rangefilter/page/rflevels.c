@@ -151,7 +151,7 @@ rf_source_next(RfSource *source)
 static bool
 rf_begin_page(RfSource *source, const RfMerge *merge, int slot)
 {
-	const RfDeltaSlot *delta = &merge->meta->delta[slot];
+	const RfDeltaSlot *delta = rf_delta_slot(merge->meta, slot);
 	Page		page = source->page.data;
 
 	source->kind = merge->codec->kind;
@@ -286,7 +286,7 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 	level->kind = run->kind;
 	level->nkeys = run->nkeys;
 	level->npages = run->npages;
-	level->owner = merge->meta->delta[merge->meta->nretired].owner;
+	level->owner = rf_delta_slot(merge->meta, merge->meta->nretired)->owner;
 	level->end = InvalidBlockNumber;
 	level->root_len = run->root_len;
 	memcpy(unconstify(uint8 *, rf_segment_root(level)), run->root, run->root_len);
@@ -355,7 +355,7 @@ rf_plan_merge(RfMerge *merge)
 	if (merge->npages <= 0 || rf_sorted_otherwise(meta, merge->codec))
 		return false;
 	for (int i = 0; i < merge->npages; i++)
-		nkeys += meta->delta[meta->nretired + i].nkeys;
+		nkeys += rf_delta_slot(meta, meta->nretired + i)->nkeys;
 	merge->nlevels = 0;
 	for (int i = 0; i < meta->nlevels; i++)
 	{
@@ -471,7 +471,7 @@ rf_swing_level(const RfMerge *merge, RfSegment *level)
 		meta->nretired != merge->meta->nretired ||
 		meta->ndelta < merge->meta->ndelta ||
 		meta->nlevels != merge->meta->nlevels ||
-		meta->delta[meta->nretired].owner != level->owner)
+		rf_delta_slot(meta, meta->nretired)->owner != level->owner)
 		elog(ERROR, "the delta of index \"%s\" has changed while it was merged",
 			 RelationGetRelationName(merge->index));
 	lowest = rf_drop_merged(page, merge);

@@ -428,6 +428,7 @@ rf_first_segment(const RfMetaData *meta)
 const RfSegment *
 rf_next_segment(const RfSegment *segment)
 {
+	Assert(segment->length >= sizeof(RfSegment));
 	return (const RfSegment *) ((const char *) segment + segment->length);
 }
 

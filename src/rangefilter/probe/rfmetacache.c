@@ -352,7 +352,7 @@ rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *met
 		RfKey		key = {0};
 		int			nkeys;
 
-		if (!rf_delta_copy_page(file, meta, &meta->delta[i], kind, page.data, &nkeys))
+		if (!rf_delta_copy_page(file, meta, rf_delta_slot(meta, i), kind, page.data, &nkeys))
 			return false;
 		for (int j = 0; j < nkeys; j++)
 			if (!rf_delta_key(page.data, kind, j, &key) ||

@@ -295,6 +295,16 @@ typedef struct WhItemSet
 #define WH_ITEMS_CHANGED	(-2)	/* the set differs in other ways */
 
 /*
+ * Item number i of a set.
+ */
+static inline WhItem *
+wh_item(const WhItemSet *set, int i)
+{
+	Assert(i >= 0 && i < set->n);
+	return &set->items[i];
+}
+
+/*
  * Can a table have a row there?  The last block's number means another thing to core:
  * that a table is to be extended.
  */
@@ -321,6 +331,7 @@ wh_entry(Page page, int at, WhEntry *entry)
 {
 	uint8		flags;
 
+	Assert(at >= 0 && at < WhPageHeader(page)->nslots);
 	if (!WhIsDense(page))
 	{
 		entry->slot = WhSlots(page)[at];
@@ -341,6 +352,7 @@ wh_entry(Page page, int at, WhEntry *entry)
 static inline bool
 wh_is_gap(Page page, int at)
 {
+	Assert(at >= 0 && at < WhPageHeader(page)->nslots);
 	return WhIsDense(page) ? (*WhRecordTid(page, at) & WH_RECORD_GAP) != 0 :
 		(WhSlots(page)[at].info & WH_GAP) != 0;
 }
@@ -348,6 +360,7 @@ wh_is_gap(Page page, int at)
 static inline bool
 wh_is_dead(Page page, int at)
 {
+	Assert(at >= 0 && at < WhPageHeader(page)->nslots);
 	return WhIsDense(page) ? (*WhRecordTid(page, at) & WH_RECORD_DEAD) != 0 :
 		(WhSlots(page)[at].info & WH_DEAD) != 0;
 }

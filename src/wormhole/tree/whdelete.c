@@ -73,7 +73,6 @@ is_mergeable(const Merge *merge, Page page)
 
 	return !(header->flags & (WH_META | WH_DELETED | WH_INCOMPLETE_SPLIT)) &&
 		header->level == merge->level &&
-		header->prev != InvalidBlockNumber &&
 		header->nslots == (merge->level > 0 ? 1 : 0);
 }
 
@@ -90,13 +89,13 @@ lock_pages(Merge *merge)
 {
 	Relation	index = merge->index;
 	Buffer		buffer = wh_read(index, merge->block, BUFFER_LOCK_SHARE);
-	bool		mergeable = is_mergeable(merge, BufferGetPage(buffer));
 	BlockNumber prev = WhPageHeader(BufferGetPage(buffer))->prev;
 	WhHeader	left;
 	BlockNumber next;
 
+	/* The first page of a level has none, nor has a deleted one. */
 	UnlockReleaseBuffer(buffer);
-	if (!mergeable)
+	if (prev == InvalidBlockNumber)
 		return false;
 	merge->left = wh_read(index, prev, BUFFER_LOCK_EXCLUSIVE);
 	left = WhPageHeader(BufferGetPage(merge->left));

@@ -111,10 +111,10 @@ cut_at_percentage(const WhItemSet *set, int percentage)
 	int			cut;
 
 	for (int i = 0; i < set->n; i++)
-		total += wh_item_size(&set->items[i]) + sizeof(WhSlot);
+		total += wh_item_size(wh_item(set, i)) + sizeof(WhSlot);
 	for (cut = 0; cut < set->n - 1; cut++)
 	{
-		sum += wh_item_size(&set->items[cut]) + sizeof(WhSlot);
+		sum += wh_item_size(wh_item(set, cut)) + sizeof(WhSlot);
 		if (sum * 100 >= total * percentage)
 			break;
 	}

@@ -63,7 +63,7 @@ conflict_horizon(Relation index, Relation heap, BlockNumber block,
 	op.status = palloc0(WH_MAX_TIDS * sizeof(TM_IndexStatus));
 	for (int i = 0; i < set->n; i++)
 	{
-		const WhItem *item = &set->items[i];
+		const WhItem *item = wh_item(set, i);
 
 		if (!(item->flags & WH_DEAD))
 			continue;
@@ -122,10 +122,12 @@ wh_remove_dead(Relation index, Relation heap, Buffer buffer)
 								  &set));
 	for (int i = 0; i < set.n; i++)
 	{
-		if (set.items[i].flags & WH_DEAD)
-			wh_note_removal(&removal, i, set.items[i].tids, 0);
+		const WhItem *item = wh_item(&set, i);
+
+		if (item->flags & WH_DEAD)
+			wh_note_removal(&removal, i, item->tids, 0);
 		else
-			set.items[n++] = set.items[i];
+			set.items[n++] = *item;
 	}
 	set.n = n;
 	wh_log_removal(index, buffer, &set, &bounds, &removal);

@@ -89,17 +89,18 @@ remove_dead_items(WhVacuum *vacuum)
 	vacuum->removal.size = 0;
 	for (int i = 0; i < set->n; i++)
 	{
-		int			before = set->items[i].ntids;
-		int			left = remove_dead_tids(vacuum, &set->items[i]);
+		WhItem	   *item = wh_item(set, i);
+		int			before = item->ntids;
+		int			left = remove_dead_tids(vacuum, item);
 
 		if (left < before)
 		{
 			changed = true;
-			wh_note_removal(&vacuum->removal, i, set->items[i].tids, left);
+			wh_note_removal(&vacuum->removal, i, item->tids, left);
 		}
 		vacuum->stats->num_index_tuples += left;
 		if (left > 0)
-			set->items[n++] = set->items[i];
+			set->items[n++] = *item;
 	}
 	set->n = n;
 	return changed;

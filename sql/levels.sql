@@ -1,0 +1,67 @@
+-- Keys that trickle in: how many of them there are in pages of the delta and in levels, and
+-- when a statement is a bulk load
+CREATE SCHEMA rf_levels;
+SET search_path = rf_levels, public;
+SET rangefilter.autosummarize = off;
+CREATE FUNCTION state(index text) RETURNS text LANGUAGE sql AS $$
+	SELECT format('%s new: %s in %s levels of %s pages; %s pages%s%s', delta_keys, level_keys, levels, level_pages,
+		size_bytes / 8192, CASE WHEN tail_open THEN ', open' END, CASE WHEN has_nulls THEN ', NULLs' END)
+	FROM rangefilter_status(index::regclass)
+$$;
+CREATE TABLE t (k int8, s text COLLATE "C", pad text) WITH (autovacuum_enabled = off);
+INSERT INTO t SELECT 2 * g, 's' || 2 * g FROM generate_series(1, 3000) g;
+CREATE INDEX t_k ON t USING rangefilter (k);
+CREATE INDEX t_s ON t USING rangefilter (s);
+
+-- What n keys a statement leave behind.
+CREATE FUNCTION trickle(statements int, n int, numbers text, strings text) RETURNS TABLE (step int, t_k text, t_s text) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR step IN 1 .. statements LOOP
+		EXECUTE format('INSERT INTO t SELECT %s, %s FROM generate_series(%s, %s) i', numbers, strings, n * (step - 1) + 1, n * step);
+		RETURN QUERY SELECT step, state('t_k'), state('t_s');
+	END LOOP;
+END $$;
+SELECT * FROM trickle(42, 150, '2 * hashint4(i)::int8 + 1', $$'x' || repeat('y', 50) || md5(i::text)$$);
+SELECT rangefilter_verify('t_k'), rangefilter_verify('t_s');
+
+-- The same keys once more: those that are looked for are not written.
+SELECT * FROM trickle(2, 150, '2 * hashint4(i)::int8 + 1', $$'x' || repeat('y', 50) || md5(i::text)$$);
+SELECT * FROM trickle(2, 150, '4', $$'s4'$$);
+-- In a low block, then in one behind.
+UPDATE t SET k = 3 WHERE ctid = '(0,1)';
+SELECT state('t_k');
+
+-- The least number is zeros: where it is the last one, another stride begins.
+TRUNCATE t;
+SELECT * FROM trickle(3, 1, '-9223372036854775808', 'NULL');
+SELECT * FROM trickle(2, 15, 'CASE WHEN i % 2 = 0 THEN -9223372036854775808 + 1000 * i ELSE -9223372036854775808 END', '''''');
+SELECT * FROM trickle(30, 40, 'CASE i % 40 WHEN 0 THEN -9223372036854775808 ELSE i END', $$repeat('z', i % 40 * 40)$$);
+SELECT rangefilter_verify('t_k'), rangefilter_verify('t_s');
+SELECT rangefilter_may_contain('t_k', -9223372036854775808, -9223372036854775808) AS least, rangefilter_may_contain('t_k', -5, -5) AS none;
+SELECT rangefilter_summarize('t_k') >= 0 AS k, rangefilter_summarize('t_s') >= 0 AS s;
+SELECT state('t_k'), state('t_s');
+
+-- From how many keys on a statement is a load: in a small table, and in larger ones.
+CREATE FUNCTION least_load(rows int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	low int = 100;
+	high int = 1000;
+	n int;
+BEGIN
+	WHILE low < high LOOP
+		n := (low + high) / 2;
+		CREATE TABLE l (k int8) WITH (autovacuum_enabled = off);
+		INSERT INTO l SELECT g FROM generate_series(1, rows) g;
+		CREATE INDEX l_k ON l USING rangefilter (k);
+		INSERT INTO l SELECT -g FROM generate_series(1, n) g;
+		IF state('l_k') LIKE '%open%' THEN
+			high := n;
+		ELSE
+			low := n + 1;
+		END IF;
+		DROP TABLE l;
+	END LOOP;
+	RETURN low;
+END $$;
+SELECT rows, least_load(rows) FROM unnest('{1, 2000, 80000}'::int[]) rows;
+DROP SCHEMA rf_levels CASCADE;

@@ -1,0 +1,9 @@
+\echo Use "CREATE EXTENSION rf_knowledge" to load this file. \quit
+
+-- The session's entry of a partitioned table: a line for the entry, one for each of its
+-- indexes, and one for each digest matrix.
+CREATE FUNCTION rf_entry(relation regclass) RETURNS SETOF text LANGUAGE c AS 'MODULE_PATHNAME';
+
+-- Pages that this session has asked shared buffers for, and calls of the planner, until now.
+CREATE FUNCTION rf_pages() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION rf_plannings() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME';

@@ -1,0 +1,235 @@
+# What a session remembers of partitions, step by step, and what questions cost it: with
+# change counters and shared digests, and where the server has not loaded the library.  Much
+# of this saves time only, and no answer shows that it is lost.  So pages and calls of the
+# planner are counted here.
+
+use strict;
+use warnings;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use RangeFilter;
+use Test::More;
+
+# All keys of t are even.  The 100 partitions of t are two matrices, the second one of 36; fewer than the 32 of u
+# have none.
+my $schema = q{
+CREATE EXTENSION rf_knowledge;
+CREATE TABLE t (p int, k int, m int DEFAULT 0) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE t%1$s PARTITION OF t FOR VALUES IN (%1$s)', i) FROM generate_series(1, 100) i \gexec
+INSERT INTO t SELECT p, 2 * abs(hashint8extended(g * 1000 + p, 1) % 10000000) FROM generate_series(1, 100) p, generate_series(1, 300) g;
+CREATE INDEX t_k ON t USING rangefilter (k);
+CREATE TABLE s (p int, k text COLLATE "C") PARTITION BY LIST (p);
+SELECT format('CREATE TABLE s%1$s PARTITION OF s FOR VALUES IN (%1$s)', i) FROM generate_series(1, 40) i \gexec
+INSERT INTO s SELECT p, 'id-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
+CREATE INDEX s_k ON s USING rangefilter (k);
+CREATE TABLE u (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE u%1$s PARTITION OF u FOR VALUES IN (%1$s)', i) FROM generate_series(1, 32) i \gexec
+INSERT INTO u SELECT p, 2 * abs(hashint8extended(g * 1000 + p, 3) % 1000000) FROM generate_series(1, 32) p, generate_series(1, 300) g;
+CREATE INDEX u_k ON u USING rangefilter (k);
+CREATE TABLE alike (p int, k text COLLATE "C") PARTITION BY LIST (p);
+SELECT format('CREATE TABLE alike%1$s PARTITION OF alike FOR VALUES IN (%1$s)', i) FROM generate_series(1, 34) i \gexec
+INSERT INTO alike SELECT p, repeat('the same', 20) || md5((g * 1000 + p)::text) FROM generate_series(1, 34) p, generate_series(1, 300) g;
+CREATE INDEX alike_k ON alike USING rangefilter (k);
+CREATE TABLE other (n int);
+
+-- The cost of n questions about keys that are not there: pages, and plannings besides one for each.
+CREATE FUNCTION cost(query text, n int, seed int DEFAULT 2) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	pages bigint = rf_pages();
+	plannings bigint = rf_plannings();
+	k bigint;
+BEGIN
+	FOR i IN 1 .. n LOOP
+		k := 2 * abs(hashint8extended(i, seed) % 10000000) + 1;
+		EXECUTE 'EXPLAIN ' || format(query, k, k + 20, 'id-' || md5('x' || k));
+	END LOOP;
+	RETURN format('%s pages, %s plannings', rf_pages() - pages, rf_plannings() - plannings - n);
+END $$;
+-- The pages that so many runs of a query look at.
+CREATE FUNCTION run(query text, n int, seed int DEFAULT 2) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	pages bigint = rf_pages();
+BEGIN
+	FOR i IN 1 .. n LOOP
+		EXECUTE format(query, 2 * abs(hashint8extended(i, seed) % 10000000) + 1);
+	END LOOP;
+	RETURN format('%s pages', rf_pages() - pages);
+END $$;
+CREATE TABLE q (k int);
+INSERT INTO q SELECT 2 * abs(hashint8extended(g, 2) % 10000000) + 1 FROM generate_series(1, 40) g;
+VACUUM ANALYZE q, t, u;
+};
+
+my $point = 'SELECT FROM t WHERE k = %1$s';
+my $range = 'SELECT FROM t WHERE k BETWEEN %1$s AND %2$s';
+my $string = 'SELECT FROM s WHERE k = %3$L';
+my $strings = 'SELECT FROM s WHERE k BETWEEN %3$L AND %3$L || \'\'0\'\'';
+
+# Name, session (w writes), SQL, and what it answers: where there are change counters, and where
+# it is another one without.
+my @steps = (
+	[ 'warm up', 'r', q{SELECT cost('SELECT', 1) IS NOT NULL}, 't' ],
+	[ 'nothing known', 'r', q{SELECT rf_entry('t')}, '' ],
+	[ 'the first question', 'r', "SELECT cost('$point', 1) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
+	[ 'the second one', 'r', "SELECT cost('$point', 1)",
+		"101 pages, 0 plannings" ],
+	[ 'until there are digests', 'r', "SELECT cost('$point', 60) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+	[ 'points', 'r', "SELECT cost('$point', 50, 3)",
+		"244 pages, 0 plannings" ],
+	[ 'ranges', 'r', "SELECT cost('$range', 50, 4)",
+		"343 pages, 0 plannings",
+		"344 pages, 0 plannings" ],
+	[ 'few partitions', 'r', "SELECT cost('$point AND p IN (3, 70)', 50, 5)",
+		"84 pages, 0 plannings" ],
+	[ 'alternatives', 'r', "SELECT cost('$point OR k = %2\$s', 50, 6)",
+		"251 pages, 0 plannings" ],
+	[ 'two conditions', 'r', "SELECT cost('$point AND k <> 7 AND m = 1', 50, 7)",
+		"297 pages, 0 plannings",
+		"1828 pages, 0 plannings" ],
+	[ 'no key', 'r', "SELECT cost('SELECT FROM t WHERE k IS NULL', 2)",
+		"17 pages, 0 plannings",
+		"2 pages, 0 plannings" ],
+	[ 'outside', 'r', "SELECT cost('SELECT FROM t WHERE k < -%1\$s', 20)",
+		"26 pages, 0 plannings" ],
+	[ 'least and greatest', 'r', "SELECT rangefilter_activity_reset(); SELECT cost('SELECT min(m), max(m) FROM t WHERE k = %1\$s', 10); "
+		. q{SELECT min(probes), max(probes), min(skips), max(skips) FROM rangefilter_activity WHERE "table"::text ~ '^t[0-9]'},
+		"\n101 pages, 0 plannings\n10|10|10|10" ],
+
+	# Something else has become visible.
+	[ 'another table', 'w', 'INSERT INTO other VALUES (1)', '' ],
+	[ 'points after that', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
+		"4 pages, 0 plannings\n92 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"104 pages, 0 plannings\n92 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+
+	# A key in one partition.
+	[ 'a key', 'w', 'INSERT INTO t VALUES (5, 1)', '' ],
+	[ 'points after a key', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
+		"4 pages, 0 plannings\n93 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"107 pages, 0 plannings\n133 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+	[ 'an own key', 'r', 'INSERT INTO t VALUES (6, 1)', '' ],
+	[ 'points after an own key', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
+		"103 pages, 0 plannings\n95 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"103 pages, 0 plannings\n171 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 62 columns, 62 current, 62 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+	[ 'many keys', 'w', 'INSERT INTO t SELECT 7, 1 - 2 * g FROM generate_series(1, 30) g; SELECT rangefilter_summarize(\'t7_k_idx\') >= 0', 't' ],
+	[ 'points after many', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 40, 9); SELECT rf_entry('t')",
+		"5 pages, 0 plannings\n217 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"113 pages, 0 plannings\n365 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 61 columns, 61 current, 61 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+
+	# A prepared plan: its guard looks at what has changed, and only once.
+	[ 'prepare', 'r', "SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT FROM t WHERE k = 15; SELECT cost('EXECUTE q', 3)",
+		"4 pages, -2 plannings" ],
+	[ 'another row', 'w', 'INSERT INTO other VALUES (1)', '' ],
+	[ 'the guard', 'r', "SELECT cost('EXECUTE q', 1); SELECT cost('EXECUTE q', 3)",
+		"0 pages, -1 plannings\n0 pages, -3 plannings",
+		"102 pages, -1 plannings\n0 pages, -3 plannings" ],
+	[ 'another key', 'w', 'INSERT INTO t VALUES (8, 1)', '' ],
+	[ 'the guard after a key', 'r', "SELECT cost('EXECUTE q', 1); SELECT cost('EXECUTE q', 3)",
+		"4 pages, -1 plannings\n0 pages, -3 plannings",
+		"105 pages, -1 plannings\n0 pages, -3 plannings" ],
+	[ 'the key asked for', 'w', 'INSERT INTO t VALUES (9, 15)', '' ],
+	[ 'planned again', 'r', "SELECT cost('EXECUTE q', 3); SELECT rf_entry('t')",
+		"131 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"142 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 59 columns, 59 current, 59 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+
+	# Another file of one index, a partition of its own.
+	[ 'another file', 'w', "REINDEX INDEX t10_k_idx", '' ],
+	[ 'points after a REINDEX', 'r', "SELECT cost('$point', 1, 8) IS NOT NULL; SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
+		"t\n128 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"t\n288 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 59 columns, 59 current, 59 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+	[ 'an index of a partition', 'w', 'CREATE INDEX t11_m ON t11 USING rangefilter (m)', '' ],
+	[ 'its question', 'r', "SELECT cost('SELECT FROM t WHERE m = %1\$s', 1) IS NOT NULL; SELECT cost('SELECT FROM t WHERE m = %1\$s', 5); SELECT rf_entry('t')",
+		"t\n495 pages, 0 plannings\nentry 3: valid, candidate, 2 indexes, 1 partitioned; 1 own of 100 members; 103 records\nt_k: 100 places, 100 found, 100 located, 0 cached\nt11_m: 1 places, 1 found, 1 located, 1 cached, hashed" ],
+	[ 'another partition', 'w', 'CREATE TABLE t101 PARTITION OF t FOR VALUES IN (101)', '' ],
+	[ 'a new entry', 'r', "SELECT cost('$point', 1, 8) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 5 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
+	[ 'cached', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
+		"5 pages, 0 plannings\n116 pages, 0 plannings\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 60 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"105 pages, 0 plannings\n1523 pages, 0 plannings\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7168 buckets of 3139, 36 columns, 36 current, 36 certain" ],
+
+	# Few partitions are mapped alone.
+	[ 'few', 'n', "SELECT cost('SELECT', 1) IS NOT NULL; SELECT cost('$point AND p IN (3, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nt\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 3 records\nt_k: 101 places, 2 found, 2 located, 2 cached, not mapped, hashed" ],
+	[ 'few more', 'n', "SELECT cost('$point AND p IN (5, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 4 records\nt_k: 101 places, 3 found, 3 located, 3 cached, not mapped, hashed" ],
+	[ 'few too many', 'n', "SELECT cost('$point AND p BETWEEN 20 AND 23', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 3 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 7 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
+
+	# Strings.
+	[ 'strings until there are digests', 'r', "SELECT cost('$string', 300) IS NOT NULL; SELECT rf_entry('s')",
+		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\ns_k: 40 places, 40 found, 40 located, 40 cached\ns_k matrix 0: 7680 buckets of 12783, 40 columns, 40 current, 40 certain; 3 shared bytes, 1500 knots, coded" ],
+	[ 'strings', 'r', "SELECT cost('$string', 50, 3)",
+		"174 pages, 0 plannings" ],
+	[ 'ranges of strings', 'r', "SELECT cost('$strings', 50, 3)",
+		"199 pages, 0 plannings" ],
+	[ 'strings above', 'r', q{SELECT cost('SELECT FROM s WHERE k > ''ie''', 3)},
+		"15 pages, 0 plannings" ],
+	[ 'strings below', 'r', q{SELECT cost('SELECT FROM s WHERE k < ''ia''', 3)},
+		"15 pages, 0 plannings" ],
+
+	[ 'strings that have one number', 'r', q{SELECT cost('SELECT FROM alike WHERE k = repeat(''the same'', 20) || %3$L', 150) IS NOT NULL; SELECT rf_entry('alike')},
+		"t\nentry 6: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 35 records\nalike_k: 34 places, 34 found, 34 located, 34 cached\nalike_k matrix 0: none, 0 failed, 0 left out" ],
+
+	# Most partitions must be known before there are digests, and other keys need other ones.
+	[ 'too few are asked', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s AND p <= 15', 60) IS NOT NULL; SELECT rf_entry('u')",
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 15 cached\nu_k matrix 0: none, 0 failed, 0 left out" ],
+	[ 'most are asked', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s AND p <= 24', 60) IS NOT NULL; SELECT rf_entry('u')",
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 24 cached\nu_k matrix 0: none, 0 failed, 0 left out" ],
+	[ 'keys far from these', 'w', q{INSERT INTO u SELECT p, 1000000000 + 5000 * g FROM generate_series(1, 32) p, generate_series(1, 1200) g;
+		SELECT rangefilter_summarize('u_k') > 0}, 't' ],
+	[ 'other digests', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s', 80) IS NOT NULL; SELECT rf_entry('u'); SELECT cost('SELECT FROM u WHERE k = %1\$s', 20, 4)",
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain\n52 pages, 0 plannings" ],
+
+	# What gates cost: pages of indexes and tables, when the query runs.
+	[ 'a gate', 'r', q{PREPARE g (int) AS SELECT count(*) FROM t WHERE k = $1; SELECT run('EXECUTE g(%1$s)', 1, 8) IS NOT NULL; SELECT run('EXECUTE g(%1$s)', 20, 9)},
+		"t\n116 pages",
+		"t\n1523 pages" ],
+	[ 'after a key of one partition', 'w', 'INSERT INTO t VALUES (12, 1)', '' ],
+	[ 'the gate after that', 'r', q{SELECT run('EXECUTE g(%1$s)', 1, 8); SELECT run('EXECUTE g(%1$s)', 20, 9)},
+		"5 pages\n116 pages",
+		"106 pages\n135 pages" ],
+	[ 'a loop over a gate', 'r', q{SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+		PREPARE j AS SELECT count(*) FROM q JOIN t USING (k); SELECT run('EXECUTE j', 1) IS NOT NULL; SELECT run('EXECUTE j', 2)},
+		"t\n328 pages",
+		"t\n350 pages" ],
+	[ 'in a session that knows nothing', 'n', q{SELECT run('SELECT', 1) IS NOT NULL; SET plan_cache_mode = force_generic_plan;
+		SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
+		PREPARE j AS SELECT count(*) FROM q JOIN u USING (k); SELECT run('EXECUTE j', 1) IS NOT NULL; SELECT run('EXECUTE j', 1); SELECT rf_entry('u')},
+		"t\nt\n32 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 31 cached\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain",
+		"t\nt\n32 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain" ],
+	[ 'a gate of few members', 'n', q{PREPARE f (int) AS SELECT count(*) FROM u WHERE k = $1 AND p < 5; SELECT run('EXECUTE f(%1$s)', 1, 8) IS NOT NULL; SELECT run('EXECUTE f(%1$s)', 5, 9)},
+		"t\n20 pages" ],
+	[ 'a hash join', 'r', q{SET enable_hashjoin = on; SET enable_nestloop = off; PREPARE h AS SELECT count(*) FROM q JOIN t USING (k);
+		SELECT run('EXECUTE h', 1) IS NOT NULL; SELECT run('EXECUTE h', 2)},
+		"t\n166 pages",
+		"t\n176 pages" ],
+
+	# No room.
+	[ 'no room', 'r', "SET rangefilter.cache_size = 0; SELECT cost('$point', 1, 8) IS NOT NULL; SELECT cost('$point', 2, 8); SELECT rf_entry('t')",
+		"t\n214 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 0 cached\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped" ],
+	[ 'little room', 'r', "SET rangefilter.cache_size = '150kB'; SELECT cost('$point', 1, 8) IS NOT NULL; SELECT cost('$point', 80, 9); SELECT rf_entry('t')",
+		"t\n453 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 93 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped",
+		"t\n9087 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped" ]);
+
+for my $kind ('shared', 'own')
+{
+	my $node = new_server($kind,
+		conf => "max_locks_per_transaction = 512\n"
+		  . ($kind eq 'own' ? "shared_preload_libraries = ''\nsession_preload_libraries = 'rangefilter'\n" : ''));
+
+	$node->safe_psql('postgres', $schema);
+	my %sessions = map { $_ => open_session($node) } 'r', 'w', 'n';
+	for my $step (@steps)
+	{
+		my ($name, $session, $sql, $expected, $without) = @$step;
+
+		is(ask($sessions{$session}, $sql), $kind eq 'own' && defined $without ? $without : $expected, "$kind: $name");
+	}
+	close_session($_) for values %sessions;
+	$node->stop;
+}
+done_testing();
