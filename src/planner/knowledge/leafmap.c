@@ -134,9 +134,6 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 	RfLeafRows	rows = {index, leaves};
 	int			found = 0;
 
-	/* Invalidations that come from here on count. */
-	for (int i = 0; i < n; i++)
-		leaves[i].located_at = rf_changes();
 	if (!IgnoreSystemIndexes &&
 		!ReindexIsProcessingIndex(IndexRelidIndexId) &&
 		!ReindexIsProcessingIndex(ClassOidIndexId))
@@ -244,6 +241,9 @@ read_indexes(RfTable *table, const RfIndex *index, const List *oids)
 	{
 		read[i].index = list_nth_oid(oids, i);
 		read[i].inval = rf_hold_inval_record(table, read[i].index);
+
+		/* Invalidations that come from here on count. */
+		read[i].located_at = rf_changes();
 	}
 	read_leaves(index, read, n);
 	return read;

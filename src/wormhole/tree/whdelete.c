@@ -78,7 +78,8 @@ is_mergeable(const Merge *merge, Page page)
 
 /*
  * Locks the page and its neighbours exclusively, from left to right.  False,
- * with nothing locked, if the page cannot be deleted now.
+ * with nothing locked, if the page cannot be deleted now.  It has a left
+ * neighbour: the first leaf stays, and with it the first page of each level.
  *
  * Pins of the page protect TIDs that scans have read there.  They would not
  * protect them after the block became another page.  So nobody else may have a
@@ -93,10 +94,7 @@ lock_pages(Merge *merge)
 	WhHeader	left;
 	BlockNumber next;
 
-	/* The first page of a level has none, nor has a deleted one. */
 	UnlockReleaseBuffer(buffer);
-	if (prev == InvalidBlockNumber)
-		return false;
 	merge->left = wh_read(index, prev, BUFFER_LOCK_EXCLUSIVE);
 	left = WhPageHeader(BufferGetPage(merge->left));
 	if ((left->flags & (WH_META | WH_DELETED | WH_INCOMPLETE_SPLIT)) ||

@@ -118,7 +118,7 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 	UnlockReleaseBuffer(first);
 	report_duplicate(check->index, check->heap, check->values,
 					 check->isnull);
-	return true;
+	pg_unreachable();
 }
 
 /*
