@@ -84,5 +84,10 @@ SELECT plan_of($$SELECT * FROM barrier WHERE dev = 105$$, 'COSTS OFF, FORMAT JSO
 SELECT plan_of($$SELECT * FROM plain WHERE dev = 105$$);
 SELECT plan_of($$SELECT * FROM barrier b, ev WHERE b.dev = 105 AND ev.dev = 205$$);
 
+-- a subquery beside one of which the planner throws one of two plans away
+CREATE TABLE other AS SELECT g AS a FROM generate_series(1, 100) g;
+ANALYZE other;
+SELECT plan_of($$SELECT (SELECT count(*) FROM ev WHERE dev = 105) FROM other o WHERE a = 7 OR EXISTS (SELECT FROM other p WHERE p.a = o.a + 1)$$);
+
 SET client_min_messages = warning;
 DROP SCHEMA explained CASCADE;

@@ -98,6 +98,8 @@ SELECT value, again, filled(type, value, 6000, options, again) FROM (VALUES
 	-- what the last leaf shares with its end is one byte, or digits
 	('text COLLATE "C"', '''k'' || chr(40 + i / 250) || lpad(i::text, 5, ''0'')', 'fillfactor = 90', NULL),
 	('text COLLATE "C"', 'lpad(i::text, 60, ''0'')', 'fillfactor = 90', 'lpad((7 * i)::text, 60, ''0'')'),
+	-- ... or bytes that have no successor
+	('bytea', 'decode(repeat(''ff'', 50) || lpad(to_hex(i * 40), 6, ''0''), ''hex'')', 'fillfactor = 90', NULL),
 	-- the end of the page is empty while other keys come before it
 	('text COLLATE "C"', '''https://www.example.org/'' || lpad((i / 2 + i % 2 * 100000)::text, 9, ''0'')', 'fillfactor = 90', NULL),
 	-- anchors of many bytes and with TIDs
