@@ -25,6 +25,8 @@
 #define FLAT_HI_INF		0x02
 #define FLAT_HI_EXCL	0x04
 
+uint64		rf_keysets_made = 0;
+
 /* What is left to read of a flat set. */
 typedef struct FlatReader
 {
@@ -61,6 +63,7 @@ keyset_alloc(RfKeyKind kind, int room)
 	RfKeySet   *set = palloc0(sizeof(RfKeySet));
 
 	set->kind = kind;
+	set->number = ++rf_keysets_made;
 	if (room > 0)
 		set->ranges = palloc_extended(sizeof(RfRange) * room,
 									  MCXT_ALLOC_HUGE);

@@ -49,10 +49,14 @@ typedef struct RfRange
 typedef struct RfKeySet
 {
 	RfKeyKind	kind;
+	uint64		number;			/* no other set of the process has it */
 	bool		nulls;			/* NULL is in the set */
 	int			nranges;
 	RfRange    *ranges;			/* ascending, disjoint, apart, none empty */
 } RfKeySet;
+
+/* How many sets the process has made. */
+extern PGDLLEXPORT uint64 rf_keysets_made;
 
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
 

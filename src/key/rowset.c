@@ -180,7 +180,7 @@ column_ranges(const RfRowFormat *format, const Prefixes *prefixes,
  * there are.
  */
 RfKeySet *
-rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
+rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, RfRowColumns *columns_used)
 {
 	const RfRowFormat *format = codec->row;
 	Prefixes	prefixes = {0};
@@ -208,8 +208,11 @@ rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
 		else
 			break;
 	}
-	if (used != NULL)
-		*used = column;
+	if (columns_used != NULL)
+	{
+		columns_used->used = column;
+		columns_used->looked = column < n && result == NULL ? column + 1 : column;
+	}
 	if (result == NULL)
 		result = prefix_ranges(format, &prefixes);
 	free_prefixes(&prefixes);

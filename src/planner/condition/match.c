@@ -28,7 +28,7 @@
 #include "rewrite/rewriteManip.h"
 
 /* What matching a clause needs to know. */
-typedef struct RfMatchContext
+struct RfMatchContext
 {
 	Index		varno;			/* of the relation the clauses are about */
 	RfTable    *table;
@@ -36,9 +36,7 @@ typedef struct RfMatchContext
 	Node	  **keys;			/* per column: key expression for this rel */
 	int8	   *usable;			/* per index: predicate implied? -1: not asked */
 	int		   *used;			/* per index: columns that made a condition */
-} RfMatchContext;
-
-static RfCond *match_clause(RfMatchContext *context, Node *clause);
+};
 
 /*
  * A condition with the given arguments.
@@ -139,10 +137,11 @@ flat_list(RfCondKind kind, const List *conds)
 
 /*
  * The conditions under AND or OR; NULL for none.  No two arguments of the
- * result are probes for keys of the same kind.
+ * result are probes for keys of the same kind.  The conditions are not changed, but
+ * the result may have parts of them.
  */
-static RfCond *
-combine(RfCondKind kind, const List *conds)
+RfCond *
+rf_combine(RfCondKind kind, const List *conds)
 {
 	List	   *rest = flat_list(kind, conds);
 	List	   *args = NIL;
@@ -174,14 +173,57 @@ conjuncts(RfCond *cond)
 }
 
 /*
+ * Was a memo's set made of these sets?
+ */
+static bool
+memo_fits(const RfRowMemo *memo, RfKeySet **sets, int n)
+{
+	if (memo->set == NULL || memo->n != n)
+		return false;
+	for (int i = 0; i < memo->columns.looked; i++)
+	{
+		if (memo->numbers[i] != sets[i]->number)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Makes a memo's set one of these sets, if it is not yet.
+ */
+static void
+remember_row_set(RfRowMemo *memo, const RfCodec *codec, RfKeySet **sets, int n)
+{
+	MemoryContext old;
+
+	if (memo_fits(memo, sets, n))
+		return;
+	memo->set = NULL;
+	if (memo->context == NULL)
+		memo->context = AllocSetContextCreate(memo->parent,
+											  "rangefilter rows",
+											  ALLOCSET_SMALL_SIZES);
+	else
+		MemoryContextReset(memo->context);
+	old = MemoryContextSwitchTo(memo->context);
+	memo->set = rf_row_set(codec, sets, n, &memo->columns);
+	MemoryContextSwitchTo(old);
+	memo->n = n;
+	for (int i = 0; i < memo->columns.looked; i++)
+		memo->numbers[i] = sets[i]->number;
+}
+
+/*
  * Joins the conditions on columns of one index to a condition on its rows.
- * first is one of them.
+ * first is one of them.  memo is that of the index, or NULL.
  */
 static RfCond *
-row_probe(RfMatchContext *context, RfCond *first, List *conds)
+row_probe(RfMatchContext *context, RfCond *first, List *conds, RfRowMemo *memo)
 {
 	RfIndex    *index = first->index;
 	RfKeySet   *sets[RF_MAX_COLUMNS] = {NULL};
+	RfKeySet   *set;
+	RfRowColumns columns;
 	int			n = 0;
 	ListCell   *cell;
 
@@ -195,18 +237,25 @@ row_probe(RfMatchContext *context, RfCond *first, List *conds)
 	}
 	while (n < index->ncolumns && sets[n] != NULL)
 		n++;
-	return make_probe(index, RF_WHOLE_KEY,
-					  rf_row_set(index->codec, sets, n,
-								 &context->used[index - context->table->indexes]));
+	if (memo != NULL)
+	{
+		remember_row_set(memo, index->codec, sets, n);
+		set = memo->set;
+		columns = memo->columns;
+	}
+	else
+		set = rf_row_set(index->codec, sets, n, &columns);
+	context->used[index - context->table->indexes] = columns.used;
+	return make_probe(index, RF_WHOLE_KEY, set);
 }
 
 /*
  * Makes a condition on rows from one that may also be on columns.  Conditions
  * on columns are left out if there is none on the first column.  NULL if
- * nothing is left.
+ * nothing is left.  memos has one for each index, or is NULL.
  */
 static RfCond *
-settle(RfMatchContext *context, RfCond *cond)
+settle(RfMatchContext *context, RfCond *cond, RfRowMemo *memos)
 {
 	List	   *conds = cond == NULL ? NIL : conjuncts(cond);
 	List	   *settled = NIL;
@@ -219,9 +268,11 @@ settle(RfMatchContext *context, RfCond *cond)
 		if (part->kind != RF_COND_PROBE || part->column == RF_WHOLE_KEY)
 			settled = lappend(settled, part);
 		else if (part->column == 0)
-			settled = lappend(settled, row_probe(context, part, conds));
+			settled = lappend(settled,
+							  row_probe(context, part, conds, memos == NULL ? NULL :
+										&memos[part->index - context->table->indexes]));
 	}
-	return combine(RF_COND_AND, settled);
+	return rf_combine(RF_COND_AND, settled);
 }
 
 /*
@@ -288,7 +339,7 @@ match_simple_clause(RfMatchContext *context, Node *clause)
 										   set));
 		}
 	}
-	return combine(RF_COND_AND, conds);
+	return rf_combine(RF_COND_AND, conds);
 }
 
 /*
@@ -302,12 +353,12 @@ match_and(RfMatchContext *context, List *args)
 
 	foreach(cell, args)
 	{
-		RfCond	   *cond = match_clause(context, lfirst(cell));
+		RfCond	   *cond = rf_match_clause(context, lfirst(cell));
 
 		if (cond != NULL)
 			conds = lappend(conds, cond);
 	}
-	return combine(RF_COND_AND, conds);
+	return rf_combine(RF_COND_AND, conds);
 }
 
 /*
@@ -354,9 +405,30 @@ common_columns(List *arms)
 				probes = lappend(probes, same);
 		}
 		if (list_length(probes) == list_length(arms))
-			result = lappend(result, combine(RF_COND_OR, probes));
+			result = lappend(result, rf_combine(RF_COND_OR, probes));
 	}
 	return result;
+}
+
+/*
+ * The condition that one of these, at least one, is true.
+ */
+RfCond *
+rf_combine_arms(RfMatchContext *context, List *arms)
+{
+	List	   *conds = common_columns(arms);
+	List	   *settled = NIL;
+	ListCell   *cell;
+
+	foreach(cell, arms)
+	{
+		RfCond	   *arm = settle(context, lfirst(cell), NULL);
+
+		if (arm == NULL)
+			return rf_combine(RF_COND_AND, conds);
+		settled = lappend(settled, arm);
+	}
+	return rf_combine(RF_COND_AND, lappend(conds, rf_combine(RF_COND_OR, settled)));
 }
 
 /*
@@ -366,35 +438,24 @@ static RfCond *
 match_or(RfMatchContext *context, List *args)
 {
 	List	   *arms = NIL;
-	List	   *settled = NIL;
-	List	   *conds;
 	ListCell   *cell;
 
 	foreach(cell, args)
 	{
-		RfCond	   *arm = match_clause(context, lfirst(cell));
+		RfCond	   *arm = rf_match_clause(context, lfirst(cell));
 
 		if (arm == NULL)
 			return NULL;
 		arms = lappend(arms, arm);
 	}
-	conds = common_columns(arms);
-	foreach(cell, arms)
-	{
-		RfCond	   *arm = settle(context, lfirst(cell));
-
-		if (arm == NULL)
-			return combine(RF_COND_AND, conds);
-		settled = lappend(settled, arm);
-	}
-	return combine(RF_COND_AND, lappend(conds, combine(RF_COND_OR, settled)));
+	return rf_combine_arms(context, arms);
 }
 
 /*
  * A clause as a condition; NULL where the indexes say nothing about it.
  */
-static RfCond *
-match_clause(RfMatchContext *context, Node *clause)
+RfCond *
+rf_match_clause(RfMatchContext *context, Node *clause)
 {
 	check_stack_depth();
 	if (IsA(clause, RestrictInfo))
@@ -442,10 +503,10 @@ flatten(RfCond *cond)
 }
 
 /*
- * Was any part of a clause's condition used in the condition on rows?
+ * Was any part of a clause's condition used in the condition on rows, which was settled last?
  */
-static bool
-was_used(RfMatchContext *context, RfCond *cond)
+bool
+rf_was_used(const RfMatchContext *context, RfCond *cond)
 {
 	ListCell   *cell;
 
@@ -461,13 +522,41 @@ was_used(RfMatchContext *context, RfCond *cond)
 }
 
 /*
+ * Begins to match clauses about a relation, which varno is, with the indexes of its table.
+ */
+RfMatchContext *
+rf_begin_match(List *clauses, Index varno, RfTable *table)
+{
+	RfMatchContext *context = palloc(sizeof(RfMatchContext));
+
+	context->varno = varno;
+	context->table = table;
+	context->clauses = clauses;
+	context->keys = palloc0((table->nindexes + 1) * RF_MAX_COLUMNS * sizeof(Node *));
+	context->used = palloc((table->nindexes + 1) * sizeof(int));
+	context->usable = palloc(table->nindexes + 1);
+	memset(context->usable, -1, table->nindexes + 1);
+	return context;
+}
+
+/*
+ * Joins conditions under AND to one on rows.  NULL if nothing is left of them.
+ */
+RfCond *
+rf_end_match(RfMatchContext *context, List *conds, RfRowMemo *memos)
+{
+	memset(context->used, 0, context->table->nindexes * sizeof(int));
+	return settle(context, rf_combine(RF_COND_AND, conds), memos);
+}
+
+/*
  * Makes a condition from the clauses about a relation that the indexes of its
  * table can answer.  False if they can answer none.
  */
 bool
 rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 {
-	RfMatchContext context;
+	RfMatchContext *context;
 	List	   *conds = NIL;	/* of each clause, NULL for none */
 	List	   *all = NIL;
 	ListCell   *cell;
@@ -476,29 +565,21 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 	memset(match, 0, sizeof(*match));
 	if (table->nindexes == 0 || clauses == NIL)
 		return false;
-	context.varno = varno;
-	context.table = table;
-	context.clauses = clauses;
-	context.keys = palloc0(table->nindexes * RF_MAX_COLUMNS * sizeof(Node *));
-	context.used = palloc(table->nindexes * sizeof(int));
-	context.usable = palloc(table->nindexes);
-	memset(context.usable, -1, table->nindexes);
-
-	foreach(cell, context.clauses)
+	context = rf_begin_match(clauses, varno, table);
+	foreach(cell, clauses)
 	{
-		RfCond	   *cond = match_clause(&context, lfirst(cell));
+		RfCond	   *cond = rf_match_clause(context, lfirst(cell));
 
 		conds = lappend(conds, cond);
 		if (cond != NULL)
 			all = lappend(all, cond);
 	}
-	memset(context.used, 0, table->nindexes * sizeof(int));
-	match->cond = settle(&context, combine(RF_COND_AND, all));
+	match->cond = rf_end_match(context, all, NULL);
 	if (match->cond == NULL)
 		return false;
-	forboth(cell, context.clauses, other, conds)
+	forboth(cell, clauses, other, conds)
 	{
-		if (lfirst(other) != NULL && was_used(&context, lfirst(other)))
+		if (lfirst(other) != NULL && rf_was_used(context, lfirst(other)))
 			match->clauses = lappend(match->clauses, lfirst(cell));
 	}
 	return true;
@@ -584,4 +665,27 @@ rf_cond_indexes(const RfCond *cond)
 	foreach(cell, cond->args)
 		oids = list_concat_unique_oid(oids, rf_cond_indexes(lfirst(cell)));
 	return oids;
+}
+
+/*
+ * How many ranges of keys have to be asked for at least: one condition under AND may suffice.
+ */
+double
+rf_cond_ranges(const RfCond *cond)
+{
+	double		ranges = 0;
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+		return cond->set->nranges;
+	foreach(cell, cond->args)
+	{
+		double		more = rf_cond_ranges(lfirst(cell));
+
+		if (cond->kind == RF_COND_OR)
+			ranges += more;
+		else if (foreach_current_index(cell) == 0 || more < ranges)
+			ranges = more;
+	}
+	return ranges;
 }

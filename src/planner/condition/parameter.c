@@ -513,10 +513,10 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 
 /*
  * Those of the indexes, which are also given in the form of a table, that a
- * shape's clauses are about.
+ * shape's clauses are about.  Sets shape->ranges.
  */
 static List *
-asked_indexes(const RfGateShape *shape, RfTable *table, List *indexes,
+asked_indexes(RfGateShape *shape, RfTable *table, List *indexes,
 			  MemoryContext scratch)
 {
 	MemoryContext old = MemoryContextSwitchTo(scratch);
@@ -526,7 +526,10 @@ asked_indexes(const RfGateShape *shape, RfTable *table, List *indexes,
 	ListCell   *cell;
 
 	if (rf_match_clauses(shape->clauses, 1, table, &match))
+	{
 		oids = rf_cond_indexes(match.cond);
+		shape->ranges = rf_cond_ranges(match.cond);
+	}
 	MemoryContextSwitchTo(old);
 	foreach(cell, indexes)
 	{
@@ -584,7 +587,12 @@ rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 	if (shape->values != NIL || constants)
 		used = asked_indexes(shape, table, indexes, scratch);
 	if (used != NIL && list_length(used) < list_length(indexes))
+	{
+		double		ranges = shape->ranges;
+
 		(void) fill_shape(root, rel, used, clauses, scratch, shape);
+		shape->ranges = ranges;
+	}
 	MemoryContextDelete(scratch);
 	return used != NIL && (shape->values != NIL || constants);
 }
@@ -702,24 +710,12 @@ fill_clause(Node *clause, RfFillContext *context)
 }
 
 /*
- * Fills the run-time parameters of a list of clauses.  False if one can never
- * be true.
+ * A clause with its run-time parameters filled; NULL if it can never be true.
  */
-bool
-rf_gate_fill(List **clauses, const Datum *values, const bool *nulls)
+Node *
+rf_gate_fill(Node *clause, const Datum *values, const bool *nulls)
 {
 	RfFillContext context = {values, nulls};
-	List	   *filled = NIL;
-	ListCell   *cell;
 
-	foreach(cell, *clauses)
-	{
-		Node	   *clause = fill_clause(lfirst(cell), &context);
-
-		if (clause == NULL)
-			return false;
-		filled = lappend(filled, clause);
-	}
-	*clauses = filled;
-	return true;
+	return fill_clause(clause, &context);
 }

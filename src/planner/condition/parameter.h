@@ -3,6 +3,9 @@
  * parameter.h
  *	  Conditions on values that are known only at execution.
  *
+ *	  parameter.c	which they are, and what they are with given values
+ *	  kept.c		the same for one set of values after the other
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef RANGEFILTER_PARAMETER_H
@@ -42,6 +45,8 @@ typedef struct RfGateShape
 	List	   *conversions;	/* RfConversion, one per run-time parameter */
 	List	   *indexes;		/* OIDs */
 	List	   *keys;			/* the keys as expressions, varno 1 */
+	double		ranges;			/* of keys that a question asks for at least,
+								 * as known while planning */
 } RfGateShape;
 
 extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
@@ -53,7 +58,40 @@ extern List *rf_gate_opclass(List *keys, List *oids);
 extern RfTable *rf_gate_table(List *opclasses);
 extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
 										   Oid opno);
-extern bool rf_gate_fill(List **clauses, const Datum *values,
-						 const bool *nulls);
+extern Node *rf_gate_fill(Node *clause, const Datum *values,
+						  const bool *nulls);
+
+/* ---- kept.c ---- */
+
+/*
+ * What a shape's clauses are, as conditions, with the values that the run-time parameters
+ * have now.
+ */
+typedef enum RfKeptAnswer
+{
+	RF_KEPT_NOTHING,			/* nothing can be asked */
+	RF_KEPT_NEVER,				/* no row satisfies them */
+	RF_KEPT_SAME,				/* the condition that was returned last */
+	RF_KEPT_OTHER				/* another condition */
+} RfKeptAnswer;
+
+/*
+ * The values of run-time parameters, by their numbers.
+ */
+typedef struct RfKeptValues
+{
+	const Datum *values;
+	const bool *nulls;
+	Bitmapset  *unknown;		/* whose values are not known: clauses with
+								 * them are left out */
+} RfKeptValues;
+
+typedef struct RfKept RfKept;
+
+extern RfKept *rf_keep(List *clauses, RfTable *table);
+extern void rf_kept_change(RfKept *kept, const Bitmapset *changed);
+extern RfKeptAnswer rf_kept_match(RfKept *kept, const RfKeptValues *values,
+								  RfCond **cond);
+extern int	rf_kept_used(const RfKept *kept);
 
 #endif							/* RANGEFILTER_PARAMETER_H */

@@ -182,11 +182,11 @@ find_clauses(RelOptInfo *rel, const RfRelIndex *index,
 static bool
 add_keys(RfCounting *counting, const RfCodec *codec, RfKeySet **columns, int n)
 {
-	int			used = n;
+	RfRowColumns columns_used = {n, n};
 	RfKeySet   *set = codec->row == NULL ? columns[0] :
-	rf_row_set(codec, columns, n, &used);
+	rf_row_set(codec, columns, n, &columns_used);
 
-	if (used < n)
+	if (columns_used.used < n)
 		return false;
 	counting->sets[counting->nsets++] = set;
 	return true;

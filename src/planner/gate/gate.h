@@ -39,7 +39,7 @@
 /*
  * Costs in units of cpu_operator_cost.  RF_ASK_ONCE_COST: asking an index
  * once, which must be locked and opened for it.  RF_ASK_VALUE_COST: each value
- * that a join filter asks for.
+ * of many that it is asked for.
  */
 #define RF_ASK_ONCE_COST 200
 #define RF_ASK_VALUE_COST 40
@@ -163,6 +163,17 @@ typedef struct RfJoinSource
 	Datum		array;
 } RfJoinSource;
 
+/* The value of a run-time parameter, as of the last question. */
+typedef struct RfGateValue
+{
+	Datum		datum;
+	bool		isnull;
+	bool		unusable;		/* nothing is known of a comparison with it */
+	bool		external;		/* an external parameter: it stays the same */
+	int16		typlen;
+	bool		typbyval;
+} RfGateValue;
+
 /* A run-time parameter that a join fills. */
 typedef struct RfGateJoinFilter
 {
@@ -210,14 +221,17 @@ typedef struct RfGateState
 	/* The question. */
 	bool		repeated;		/* rescans may ask for something else */
 	Bitmapset  *params;			/* PARAM_EXEC that the values depend on */
-	List	   *values;			/* ExprStates, one for each run-time parameter */
+	List	   *exprs;			/* ExprStates, one for each run-time parameter */
 	RfTable    *table;			/* describes the members' indexes */
 	int			nfilters;
 	RfGateJoinFilter *filters;
-	Datum	   *datums;
+	int			nvalues;
+	RfGateValue *values;
+	Datum	   *datums;			/* what fills the run-time parameters */
 	bool	   *nulls;
-	bool		current_values; /* datums are those of this scan */
-	MemoryContext context;		/* holds datums and cond */
+	bool		current_values; /* values are those of this scan */
+	RfKept	   *kept;			/* the conditions */
+	MemoryContext context;		/* holds what is only of this question */
 	MemoryContext scratch;
 	MemoryContext metacache;	/* of indexes */
 	Size		budget;			/* bytes that metacache may still take */
@@ -228,8 +242,6 @@ typedef struct RfGateState
 	bool		watchable;		/* the question is all that the scans compare */
 	RfCond	   *cond;			/* what to ask, unless open or never */
 	RfGateMatrices *matrices;	/* NULL: none are asked */
-	Cost		cost;			/* of asking a member for a join's values */
-
 	/* For EXPLAIN. */
 	uint64		considered;
 	uint64		skipped;
@@ -276,11 +288,9 @@ rf_gate_matrices_deny(const RfGateMatrices *matrices, int i)
 extern List *rf_join_filter_place(int join, int key, int param);
 extern void rf_join_filters_init(RfGateState *gate);
 extern void rf_join_filters_link(QueryDesc *desc);
-extern bool rf_join_filters_read(RfGateState *gate);
-extern void rf_join_filters_fill(const RfGateState *gate, List **clauses,
-								 Datum *values, bool *nulls);
+extern Bitmapset *rf_join_filters_read(RfGateState *gate);
+extern Bitmapset *rf_join_filters_fill(const RfGateState *gate);
 extern List *rf_gate_own_clauses(const RfGateState *gate, List *clauses);
-extern Cost rf_join_filters_cost(const RfCond *cond);
 
 /* ---- gate_explain.c ---- */
 

@@ -7,8 +7,8 @@
  * further check (R3 in ARCHITECTURE.md).  It stays a NO while the statement
  * runs: keys of rows that the snapshot sees do not leave a summary, and the
  * table is locked.  So a member is asked once for each question.  A question
- * stays the same while the values do.  A member is not asked for many values
- * of a join if its scan is likely to cost less.
+ * stays the same while its sets of keys do (condition/kept.c).  A member is not
+ * asked for many values if its scan is likely to cost less.
  *
  * The executor has locked the tables.  Indexes that are asked repeatedly stay
  * open and locked, as in index scans.
@@ -23,7 +23,7 @@
 #include "access/xlog.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"
@@ -38,7 +38,6 @@
 #include "storage/predicate.h"
 #include "utils/date.h"
 #include "utils/datum.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
@@ -108,6 +107,7 @@ convert_value(Datum *value, RfConversion conversion)
 
 /*
  * Computes the values, in the per-tuple context of the node's expressions.
+ * External parameters keep the value of the first question.
  */
 static void
 compute_values(RfGateState *gate, Datum *datums, bool *nulls)
@@ -117,98 +117,113 @@ compute_values(RfGateState *gate, Datum *datums, bool *nulls)
 	int			i = 0;
 
 	ResetExprContext(econtext);
-	foreach(cell, gate->values)
+	foreach(cell, gate->exprs)
 	{
-		datums[i] = ExecEvalExprSwitchContext(lfirst(cell), econtext,
-											  &nulls[i]);
-		i++;
-	}
-}
+		const RfGateValue *value = &gate->values[i];
 
-/*
- * Are these the values of the last question?
- */
-static bool
-same_values(RfGateState *gate, List *exprs, const Datum *datums,
-			const bool *nulls)
-{
-	ListCell   *cell;
-	int			i = 0;
-
-	if (gate->question == 0)
-		return false;
-	foreach(cell, exprs)
-	{
-		int16		typlen;
-		bool		typbyval;
-
-		if (nulls[i] != gate->nulls[i])
-			return false;
-		get_typlenbyval(exprType(lfirst(cell)), &typlen, &typbyval);
-		if (!nulls[i] &&
-			!datumIsEqual(datums[i], gate->datums[i], typbyval, typlen))
-			return false;
-		i++;
-	}
-	return true;
-}
-
-/*
- * Makes a question of the values.  Resets gate->context, and leaves it as the
- * current context.
- */
-static void
-make_question(RfGateState *gate, CustomScan *plan, const Datum *datums,
-			  const bool *nulls)
-{
-	List	   *clauses = gate->asked.clauses;
-	int			n = list_length(plan->custom_exprs);
-	Datum	   *converted;
-	bool	   *isnull;
-	RfMatch		match;
-
-	MemoryContextReset(gate->context);
-	MemoryContextSwitchTo(gate->context);
-	converted = palloc((n + 1) * sizeof(Datum));
-	isnull = palloc((n + 1) * sizeof(bool));
-	gate->open = false;
-	gate->cond = NULL;
-	gate->watchable = false;
-	gate->cost = 0;
-	for (int i = 0; i < n; i++)
-	{
-		int16		typlen;
-		bool		typbyval;
-
-		get_typlenbyval(exprType(list_nth(plan->custom_exprs, i)),
-						&typlen, &typbyval);
-		gate->nulls[i] = isnull[i] = nulls[i];
-		if (!nulls[i])
+		if (value->external && gate->question > 0)
 		{
-			gate->datums[i] = datumCopy(datums[i], typbyval, typlen);
-			converted[i] = gate->datums[i];
-			if (!convert_value(&converted[i], list_nth_int(gate->asked.conversions, i)))
-				gate->open = true;
-		}
-	}
-	if (gate->open)
-		return;
-	rf_join_filters_fill(gate, &clauses, converted, isnull);
-	gate->never = !rf_gate_fill(&clauses, converted, isnull);
-	if (!gate->never)
-	{
-		if (rf_match_clauses(clauses, 1, gate->table, &match))
-		{
-			gate->cond = match.cond;
-			if (gate->nfilters > 0)
-				gate->cost = rf_join_filters_cost(match.cond);
-			gate->watchable = gate->watch && gate->nfilters == 0 &&
-				match.cond->kind == RF_COND_PROBE &&
-				list_length(match.clauses) == gate->asked.nconditions;
+			datums[i] = value->datum;
+			nulls[i] = value->isnull;
 		}
 		else
-			gate->open = true;
+			datums[i] = ExecEvalExprSwitchContext(lfirst(cell), econtext,
+												  &nulls[i]);
+		i++;
 	}
+}
+
+/*
+ * The numbers of the values that are not those of the last question, and of
+ * all before the first one.  Allocates in the current context.
+ */
+static Bitmapset *
+changed_values(const RfGateState *gate, const Datum *datums, const bool *nulls)
+{
+	Bitmapset  *changed = NULL;
+
+	for (int i = 0; i < gate->nvalues; i++)
+	{
+		const RfGateValue *value = &gate->values[i];
+
+		if (gate->question == 0 || nulls[i] != value->isnull ||
+			(!nulls[i] && datums[i] != value->datum &&
+			 (value->typbyval ||
+			  !datumIsEqual(datums[i], value->datum, false, value->typlen))))
+			changed = bms_add_member(changed, i);
+	}
+	return changed;
+}
+
+/*
+ * Keeps values for the next question, and fills the run-time parameters with
+ * them.  Values that are not in the set of changed ones stay where they are.
+ */
+static void
+keep_values(RfGateState *gate, const Bitmapset *changed, const Datum *datums,
+			const bool *nulls)
+{
+	MemoryContext old = MemoryContextSwitchTo(gate->css.ss.ps.state->es_query_cxt);
+	int			i = -1;
+
+	while ((i = bms_next_member(changed, i)) >= 0)
+	{
+		RfGateValue *value = &gate->values[i];
+
+		if (!value->typbyval && !value->isnull)
+			pfree(DatumGetPointer(value->datum));
+		value->isnull = gate->nulls[i] = nulls[i];
+		value->unusable = false;
+		if (nulls[i])
+			continue;
+		value->datum = gate->datums[i] = datumCopy(datums[i], value->typbyval,
+												   value->typlen);
+		value->unusable = !convert_value(&gate->datums[i],
+										 list_nth_int(gate->asked.conversions, i));
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Is there a value of which nothing is known after its conversion?
+ */
+static bool
+has_unusable_value(const RfGateState *gate)
+{
+	for (int i = 0; i < gate->nvalues; i++)
+	{
+		if (gate->values[i].unusable)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Makes a question of the values kept, or finds that it is the last one.
+ * Resets gate->context.
+ */
+static void
+make_question(RfGateState *gate)
+{
+	RfKeptValues values = {gate->datums, gate->nulls, NULL};
+	RfKeptAnswer answer = RF_KEPT_NOTHING;
+	MemoryContext old;
+
+	MemoryContextReset(gate->context);
+	old = MemoryContextSwitchTo(gate->context);
+	gate->cond = NULL;
+	gate->watchable = false;
+	values.unknown = rf_join_filters_fill(gate);
+	if (!has_unusable_value(gate))
+		answer = rf_kept_match(gate->kept, &values, &gate->cond);
+	gate->open = answer == RF_KEPT_NOTHING;
+	gate->never = answer == RF_KEPT_NEVER;
+	if (answer != RF_KEPT_SAME)
+		gate->question++;
+	gate->watchable = gate->watch && gate->nfilters == 0 &&
+		gate->cond != NULL && gate->cond->kind == RF_COND_PROBE &&
+		rf_kept_used(gate->kept) == gate->asked.nconditions;
+	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -220,12 +235,10 @@ void
 rf_gate_prepare(RfGateState *gate)
 {
 	EState	   *estate = gate->css.ss.ps.state;
-	CustomScan *plan = (CustomScan *) gate->css.ss.ps.plan;
-	int			n = list_length(plan->custom_exprs);
 	MemoryContext old;
 	Datum	   *datums;
 	bool	   *nulls;
-	bool		same;
+	Bitmapset  *changed;
 
 	gate->current_values = true;
 	if (!rf_enable || estate->es_epq_active != NULL ||
@@ -237,14 +250,16 @@ rf_gate_prepare(RfGateState *gate)
 	}
 	MemoryContextReset(gate->scratch);
 	old = MemoryContextSwitchTo(gate->scratch);
-	datums = palloc((n + 1) * sizeof(Datum));
-	nulls = palloc((n + 1) * sizeof(bool));
+	datums = palloc((gate->nvalues + 1) * sizeof(Datum));
+	nulls = palloc((gate->nvalues + 1) * sizeof(bool));
 	compute_values(gate, datums, nulls);
-	same = rf_join_filters_read(gate);
-	if (!same || !same_values(gate, plan->custom_exprs, datums, nulls))
+	changed = bms_add_members(changed_values(gate, datums, nulls),
+							  rf_join_filters_read(gate));
+	if (gate->question == 0 || changed != NULL)
 	{
-		make_question(gate, plan, datums, nulls);
-		gate->question++;
+		rf_kept_change(gate->kept, changed);
+		keep_values(gate, changed, datums, nulls);
+		make_question(gate);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -361,6 +376,19 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 		rf_probe(index->relation, set, in_recovery, &version, NULL);
 }
 
+/*
+ * Would asking a member for keys of a set cost more than its scan?  Only gates
+ * that may ask again and again, or for the values of a join, are asked that.
+ */
+static bool
+is_dear(const RfGateState *gate, const RfGateMember *member,
+		const RfKeySet *set)
+{
+	return (gate->repeated || gate->nfilters > 0) && set->nranges > 1 &&
+		set->nranges * RF_ASK_VALUE_COST * cpu_operator_cost >
+		member->plan->total_cost;
+}
+
 /* The member whose indexes are asked. */
 typedef struct RfAskedMember
 {
@@ -388,6 +416,8 @@ member_denies(const RfCond *cond, void *arg)
 		return false;
 	if (rf_keyset_is_empty(cond->set))
 		return true;
+	if (is_dear(gate, member, cond->set))
+		return false;
 	answer = gate->repeated ?
 		ask_again(gate, member, i, cond->set, &counts) :
 		ask_once(gate, member, i, cond->set, &counts);
@@ -423,8 +453,6 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 		return false;
 	if (gate->never)
 		return true;
-	if (gate->cost > 0 && gate->cost > member->plan->total_cost)
-		return false;
 	if (member->asked == gate->question)
 		return member->closed;
 	MemoryContextReset(gate->scratch);

@@ -27,10 +27,12 @@
 #include "executor/nodeHash.h"
 #include "jit/jit.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
 #include "stats/stats.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /*
@@ -121,23 +123,45 @@ hold_tables(RfGateState *gate)
 }
 
 /*
+ * Fills in what the gate needs to know of the values.
+ */
+static void
+init_values(RfGateState *gate, CustomScan *plan)
+{
+	ListCell   *cell;
+
+	gate->nvalues = list_length(plan->custom_exprs);
+	gate->exprs = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
+	gate->values = palloc0((gate->nvalues + 1) * sizeof(RfGateValue));
+	gate->datums = palloc0((gate->nvalues + 1) * sizeof(Datum));
+	gate->nulls = palloc0((gate->nvalues + 1) * sizeof(bool));
+	foreach(cell, plan->custom_exprs)
+	{
+		RfGateValue *value = &gate->values[foreach_current_index(cell)];
+		const Param *param = lfirst(cell);
+
+		value->isnull = true;
+		value->external = IsA(param, Param) && param->paramkind == PARAM_EXTERN;
+		get_typlenbyval(exprType(lfirst(cell)), &value->typlen, &value->typbyval);
+	}
+}
+
+/*
  * Fills in what the gate needs to make questions.
  */
 static void
 init_question(RfGateState *gate, CustomScan *plan)
 {
 	ListCell   *cell;
-	int			nvalues = list_length(plan->custom_exprs);
 
 	foreach(cell, gate->asked.params)
 		gate->params = bms_add_member(gate->params, lfirst_int(cell));
 	gate->repeated = gate->params != NULL;
-	gate->values = ExecInitExprList(plan->custom_exprs, &gate->css.ss.ps);
+	init_values(gate, plan);
 	gate->table = rf_gate_table(gate->asked.opclasses);
+	gate->kept = rf_keep(gate->asked.clauses, gate->table);
 	rf_join_filters_init(gate);
 	rf_gate_matrices_init(gate);
-	gate->datums = palloc0((nvalues + 1) * sizeof(Datum));
-	gate->nulls = palloc0((nvalues + 1) * sizeof(bool));
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,
 										  "rangefilter gate",
 										  ALLOCSET_SMALL_SIZES);

@@ -370,13 +370,13 @@ current_version(RfJoinSource *source)
 }
 
 /*
- * Gets the values of a gate's join filters.  True if they are the same as the
- * last time.
+ * Gets the values of a gate's join filters.  Returns the numbers of the
+ * run-time parameters whose values are not those of the last time.
  */
-bool
+Bitmapset *
 rf_join_filters_read(RfGateState *gate)
 {
-	bool		same = true;
+	Bitmapset  *changed = NULL;
 
 	for (int i = 0; i < gate->nfilters; i++)
 	{
@@ -384,10 +384,11 @@ rf_join_filters_read(RfGateState *gate)
 		uint64		version = filter->source != NULL ?
 		current_version(filter->source) : 0;
 
-		same = same && filter->version == version;
+		if (filter->version != version)
+			changed = bms_add_member(changed, filter->param);
 		filter->version = version;
 	}
-	return same;
+	return changed;
 }
 
 /*
@@ -412,32 +413,27 @@ filter_of_condition(const RfGateState *gate, Node *clause)
 }
 
 /*
- * Fills in the values of join filters.  Leaves out conditions whose values are
- * not known.
+ * Fills the run-time parameters of join filters.  Returns the numbers of those
+ * whose values are not known.
  */
-void
-rf_join_filters_fill(const RfGateState *gate, List **clauses, Datum *values,
-					 bool *nulls)
+Bitmapset *
+rf_join_filters_fill(const RfGateState *gate)
 {
-	List	   *result = NIL;
-	ListCell   *cell;
+	Bitmapset  *unknown = NULL;
 
-	if (gate->nfilters == 0)
-		return;
-	foreach(cell, *clauses)
+	for (int i = 0; i < gate->nfilters; i++)
 	{
-		const RfGateJoinFilter *filter = filter_of_condition(gate, lfirst(cell));
+		const RfGateJoinFilter *filter = &gate->filters[i];
 
-		if (filter != NULL && filter->version == 0)
-			continue;
-		result = lappend(result, lfirst(cell));
-		if (filter != NULL)
+		if (filter->version == 0)
+			unknown = bms_add_member(unknown, filter->param);
+		else
 		{
-			values[filter->param] = filter->source->array;
-			nulls[filter->param] = false;
+			gate->datums[filter->param] = filter->source->array;
+			gate->nulls[filter->param] = false;
 		}
 	}
-	*clauses = result;
+	return unknown;
 }
 
 /*
@@ -455,20 +451,4 @@ rf_gate_own_clauses(const RfGateState *gate, List *clauses)
 			result = lappend(result, lfirst(cell));
 	}
 	return result;
-}
-
-/*
- * What asking a member costs, in units of the planner.
- */
-Cost
-rf_join_filters_cost(const RfCond *cond)
-{
-	Cost		cost = 0;
-	ListCell   *cell;
-
-	if (cond->kind == RF_COND_PROBE)
-		return cond->set->nranges * RF_ASK_VALUE_COST * cpu_operator_cost;
-	foreach(cell, cond->args)
-		cost += rf_join_filters_cost(lfirst(cell));
-	return cost;
 }

@@ -407,6 +407,9 @@ charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
 	cpu_operator_cost * list_length(shape->indexes);
 	Cost		scan_cost = path->total_cost;
 
+	if (again && shape->ranges > 1)
+		ask += (shape->ranges - 1) * RF_ASK_VALUE_COST * cpu_operator_cost;
+
 	/* The cost of a disabled scan is not reduced. */
 	if (RF_IS_DISABLED(path))
 		share = 1.0;

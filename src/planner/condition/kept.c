@@ -1,0 +1,416 @@
+/*-------------------------------------------------------------------------
+ *
+ * kept.c
+ *	  Conditions with run-time parameters whose values change again and again.
+ *
+ * In a nested loop a gate asks something else in each round.  Most often one
+ * value is new, and the others and the constants, which may be lists of
+ * thousands, are the same as before.  So the clauses are divided into parts
+ * that compare with the same run-time parameters.  The condition of a part is
+ * made when it is first needed, and again only after one of its values has
+ * changed.
+ *
+ * A part is an AND of clauses, an OR of arms, or an OR of parts.  An AND within
+ * an OR is not divided.  So there are no more parts than sets of run-time
+ * parameters, twice for each OR.
+ *
+ * The conditions of parts are joined for each question.  For an index on
+ * several columns that makes a set of keys of rows, which is also kept, as long
+ * as it is made of the same sets.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/stringinfo.h"
+#include "nodes/nodeFuncs.h"
+#include "planner/condition/condition.h"
+#include "planner/condition/parameter.h"
+#include "utils/memutils.h"
+
+/* Clauses under AND or OR that compare with the same run-time parameters. */
+typedef struct RfKeptPart
+{
+	RfCondKind	kind;			/* RF_COND_AND or RF_COND_OR */
+	List	   *clauses;
+	List	   *parts;			/* RfKeptPart; either these or clauses */
+	Bitmapset  *params;			/* numbers of the run-time parameters */
+	MemoryContext context;		/* holds what follows; NULL: nothing was made
+								 * yet */
+	bool		current;		/* what follows is true of the present values */
+	bool		never;
+	RfCond	   *cond;			/* NULL: says nothing */
+	List	   *conds;			/* of its clauses that say something; of an OR
+								 * of parts its own */
+} RfKeptPart;
+
+struct RfKept
+{
+	MemoryContext context;		/* of all this */
+	RfMatchContext *match;
+	RfTable    *table;
+	List	   *parts;			/* RfKeptPart, under AND */
+	RfRowMemo  *memos;			/* one for each index */
+	StringInfoData last;		/* what the last condition was; empty: there
+								 * was none */
+	StringInfoData next;		/* the same of the one that is made */
+};
+
+/*
+ * Adds the numbers of the run-time parameters in a clause to a set.
+ */
+static bool
+collect_params(Node *node, void *context)
+{
+	Bitmapset **params = context;
+
+	if (node == NULL)
+		return false;
+	if (rf_is_runtime_param(node))
+		*params = bms_add_member(*params, ((Param *) node)->paramid);
+	return expression_tree_walker(node, collect_params, context);
+}
+
+/*
+ * Is this an OR of arms that do not all compare with the same run-time
+ * parameters?
+ */
+static bool
+is_mixed_or(Node *clause, const Bitmapset *params)
+{
+	ListCell   *cell;
+
+	if (!is_orclause(clause))
+		return false;
+	foreach(cell, ((BoolExpr *) clause)->args)
+	{
+		Bitmapset  *of_arm = NULL;
+		bool		equal;
+
+		(void) collect_params(lfirst(cell), &of_arm);
+		equal = bms_equal(of_arm, params);
+		bms_free(of_arm);
+		if (!equal)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * An empty part.
+ */
+static RfKeptPart *
+make_part(RfCondKind kind, Bitmapset *params)
+{
+	RfKeptPart *part = palloc0(sizeof(RfKeptPart));
+
+	part->kind = kind;
+	part->params = params;
+	return part;
+}
+
+/*
+ * The one of some parts without parts that has these run-time parameters; a new one, added
+ * to them, if there is none.
+ */
+static RfKeptPart *
+find_part(RfCondKind kind, List **parts, Bitmapset *params)
+{
+	RfKeptPart *part;
+	ListCell   *cell;
+
+	foreach(cell, *parts)
+	{
+		part = lfirst(cell);
+		if (part->parts == NIL && bms_equal(part->params, params))
+			return part;
+	}
+	part = make_part(kind, params);
+	*parts = lappend(*parts, part);
+	return part;
+}
+
+/*
+ * Divides clauses, the arguments of an AND or OR, into parts.
+ */
+static List *
+divide(RfCondKind kind, List *clauses)
+{
+	List	   *parts = NIL;
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		Node	   *clause = lfirst(cell);
+		Bitmapset  *params = NULL;
+		RfKeptPart *part;
+
+		(void) collect_params(clause, &params);
+		if (kind == RF_COND_AND && is_mixed_or(clause, params))
+		{
+			part = make_part(RF_COND_OR, params);
+			part->parts = divide(RF_COND_OR, ((BoolExpr *) clause)->args);
+			parts = lappend(parts, part);
+		}
+		else
+		{
+			part = find_part(kind, &parts, params);
+			part->clauses = lappend(part->clauses, clause);
+		}
+	}
+	return parts;
+}
+
+/*
+ * Prepares for making conditions of clauses with run-time parameters, all about indexes of
+ * the table and varno 1.  Allocates in the current context, which is to live as long.
+ */
+RfKept *
+rf_keep(List *clauses, RfTable *table)
+{
+	RfKept	   *kept = palloc0(sizeof(RfKept));
+
+	kept->context = CurrentMemoryContext;
+	kept->match = rf_begin_match(clauses, 1, table);
+	kept->table = table;
+	kept->parts = divide(RF_COND_AND, clauses);
+	kept->memos = palloc0((table->nindexes + 1) * sizeof(RfRowMemo));
+	for (int i = 0; i < table->nindexes; i++)
+		kept->memos[i].parent = kept->context;
+	initStringInfo(&kept->last);
+	initStringInfo(&kept->next);
+	return kept;
+}
+
+/*
+ * Makes outdated what parts have of these run-time parameters.
+ */
+static void
+change_parts(List *parts, const Bitmapset *changed)
+{
+	ListCell   *cell;
+
+	foreach(cell, parts)
+	{
+		RfKeptPart *part = lfirst(cell);
+
+		if (part->params == NULL || !bms_overlap(part->params, changed))
+			continue;
+		part->current = false;
+		change_parts(part->parts, changed);
+	}
+}
+
+/*
+ * Has to be called when these run-time parameters have other values, or are no longer
+ * unknown, or the other way round.  The values of all others must stay where they are: sets of
+ * keys may point to them.
+ */
+void
+rf_kept_change(RfKept *kept, const Bitmapset *changed)
+{
+	change_parts(kept->parts, changed);
+}
+
+/*
+ * Makes the condition of a part that has clauses, in the current context.
+ */
+static void
+match_clauses(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
+{
+	bool		is_or = part->kind == RF_COND_OR;
+	bool		all = true;		/* say something */
+	ListCell   *cell;
+
+	if (bms_overlap(part->params, values->unknown))
+		return;
+	part->never = is_or;
+	foreach(cell, part->clauses)
+	{
+		Node	   *clause = rf_gate_fill(lfirst(cell), values->values, values->nulls);
+		RfCond	   *cond = clause == NULL ? NULL : rf_match_clause(kept->match, clause);
+
+		if (clause == NULL && !is_or)
+		{
+			part->never = true;
+			return;
+		}
+		if (clause == NULL)
+			continue;
+		part->never = false;
+		all = all && cond != NULL;
+		if (cond != NULL)
+			part->conds = lappend(part->conds, cond);
+	}
+	if (!is_or)
+		part->cond = rf_combine(RF_COND_AND, part->conds);
+	else if (!part->never && all)
+		part->cond = rf_combine_arms(kept->match, part->conds);
+}
+
+static void match_part(RfKept *kept, RfKeptPart *part,
+					   const RfKeptValues *values);
+
+/*
+ * Makes the condition of an OR of parts, in the current context.
+ */
+static void
+match_parts(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
+{
+	List	   *arms = NIL;
+	bool		all = true;		/* say something */
+	ListCell   *cell;
+
+	foreach(cell, part->parts)
+	{
+		RfKeptPart *arm = lfirst(cell);
+
+		match_part(kept, arm, values);
+		if (arm->never)
+			continue;
+		all = all && arm->cond != NULL;
+		arms = lappend(arms, arm->cond);
+	}
+	part->never = arms == NIL;
+	if (!part->never && all)
+		part->cond = rf_combine_arms(kept->match, arms);
+	if (part->cond != NULL)
+		part->conds = list_make1(part->cond);
+}
+
+/*
+ * Makes a part's condition, unless it has that of the present values.
+ */
+static void
+match_part(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
+{
+	MemoryContext old;
+
+	if (part->current)
+		return;
+	if (part->context == NULL)
+		part->context = AllocSetContextCreate(kept->context,
+											  "rangefilter kept condition",
+											  ALLOCSET_SMALL_SIZES);
+	else
+		MemoryContextReset(part->context);
+	part->never = false;
+	part->cond = NULL;
+	part->conds = NIL;
+	old = MemoryContextSwitchTo(part->context);
+	if (part->parts != NIL)
+		match_parts(kept, part, values);
+	else
+		match_clauses(kept, part, values);
+	MemoryContextSwitchTo(old);
+	part->current = true;
+}
+
+/*
+ * Appends to a string what tells a condition from any other that was made of
+ * the same clauses: its form, and the numbers of its sets.
+ */
+static void
+describe(StringInfo text, const RfKept *kept, const RfCond *cond)
+{
+	uint64		fields[3] = {cond->kind};
+	ListCell   *cell;
+
+	if (cond->kind == RF_COND_PROBE)
+	{
+		fields[1] = cond->index - kept->table->indexes;
+		fields[2] = cond->set->number;
+	}
+	else
+		fields[1] = list_length(cond->args);
+	appendBinaryStringInfo(text, (char *) fields, sizeof(fields));
+	foreach(cell, cond->args)
+		describe(text, kept, lfirst(cell));
+}
+
+/*
+ * Is this condition the last one?  Remembers it as that.
+ */
+static bool
+is_last(RfKept *kept, const RfCond *cond)
+{
+	StringInfoData made;
+
+	resetStringInfo(&kept->next);
+	describe(&kept->next, kept, cond);
+	made = kept->next;
+	kept->next = kept->last;
+	kept->last = made;
+	return kept->next.len == made.len &&
+		memcmp(kept->next.data, made.data, made.len) == 0;
+}
+
+/*
+ * list_sort() callback: what has fewer ranges of keys comes first.
+ */
+static int
+compare_ranges(const ListCell *a, const ListCell *b)
+{
+	double		ranges_a = rf_cond_ranges(lfirst(a));
+	double		ranges_b = rf_cond_ranges(lfirst(b));
+
+	return (ranges_a > ranges_b) - (ranges_a < ranges_b);
+}
+
+/*
+ * Sets *cond to the condition of the clauses with these values, where there is
+ * one.  rf_kept_change() has been told what is new.  The condition is allocated
+ * in the current context, but is valid only until the next call.
+ */
+RfKeptAnswer
+rf_kept_match(RfKept *kept, const RfKeptValues *values, RfCond **cond)
+{
+	List	   *conds = NIL;
+	bool		never = false;
+	ListCell   *cell;
+
+	*cond = NULL;
+	foreach(cell, kept->parts)
+	{
+		RfKeptPart *part = lfirst(cell);
+
+		match_part(kept, part, values);
+		never = part->never;
+		if (never)
+			break;
+		if (part->cond != NULL)
+			conds = lappend(conds, part->cond);
+	}
+	if (!never)
+		*cond = rf_end_match(kept->match, conds, kept->memos);
+	if (*cond == NULL)
+	{
+		resetStringInfo(&kept->last);
+		return never ? RF_KEPT_NEVER : RF_KEPT_NOTHING;
+	}
+
+	/* One NO suffices. */
+	if ((*cond)->kind == RF_COND_AND)
+		list_sort((*cond)->args, compare_ranges);
+	return is_last(kept, *cond) ? RF_KEPT_SAME : RF_KEPT_OTHER;
+}
+
+/*
+ * How many clauses say something in the condition that was returned last?
+ */
+int
+rf_kept_used(const RfKept *kept)
+{
+	int			n = 0;
+	ListCell   *cell;
+
+	foreach(cell, kept->parts)
+	{
+		const RfKeptPart *part = lfirst(cell);
+		ListCell   *other;
+
+		foreach(other, part->conds)
+			n += rf_was_used(kept->match, lfirst(other));
+	}
+	return n;
+}
