@@ -56,7 +56,7 @@ typedef struct RfKeySet
 } RfKeySet;
 
 /* How many sets the process has made. */
-extern PGDLLEXPORT uint64 rf_keysets_made;
+extern PGDLLEXPORT uint64 rf_keysets_made(void);
 
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
 

@@ -63,6 +63,7 @@ extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern bool rf_gate_is_secured(const RelOptInfo *rel);
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);
+extern Cost rf_ask_value_cost(NodeTag scan, bool again);
 extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
 
 /* ---- gate_loop.c ---- */

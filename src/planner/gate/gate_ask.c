@@ -384,9 +384,14 @@ static bool
 is_dear(const RfGateState *gate, const RfGateMember *member,
 		const RfKeySet *set)
 {
-	return (gate->repeated || gate->nfilters > 0) && set->nranges > 1 &&
-		set->nranges * RF_ASK_VALUE_COST * cpu_operator_cost >
-		member->plan->total_cost;
+	const Plan *plan = member->plan;
+
+	if (!(gate->repeated || gate->nfilters > 0) || set->nranges <= 1)
+		return false;
+	if (IsA(plan, Result) && plan->lefttree != NULL)
+		plan = plan->lefttree;
+	return set->nranges *
+		rf_ask_value_cost(nodeTag(plan), gate->repeated) > plan->total_cost;
 }
 
 /* The member whose indexes are asked. */

@@ -296,5 +296,5 @@ rf_processor_time(PG_FUNCTION_ARGS)
 Datum
 rf_sets_made(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64((int64) rf_keysets_made);
+	PG_RETURN_INT64((int64) rf_keysets_made());
 }
