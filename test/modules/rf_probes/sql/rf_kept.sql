@@ -86,6 +86,7 @@ SELECT * FROM rounds('(' || :'ranges' || ') AND m.b = o.b');
 SELECT * FROM rounds('m.c IN (' || :'list' || ') AND m.c > 10 AND m.d = o.b');
 -- Under OR.
 SELECT * FROM rounds('m.c IN (' || :'list' || ') OR m.d = o.b OR m.c IN (7, 9)');
+SELECT * FROM rounds('m.c IN (' || :'list' || ') OR m.c = o.i * 15');
 SELECT * FROM rounds('(m.c IN (' || :'list' || ') OR m.c = o.b) AND m.d = ANY (o.l)');
 -- Parameters that are the same in all rounds; some with more values than are combined with the loop's.
 SELECT * FROM rounds('m.a = ANY ($2) AND m.b = o.b', :'short', ', int[]');
@@ -119,6 +120,9 @@ BEGIN
 END
 $$;
 SELECT asked('EXECUTE again (700)');
+-- Nor does what would cost more than the scans.
+PREPARE dear (int[]) AS SELECT sum((SELECT count(*) FROM m WHERE m.a = ANY ($1) AND m.b = o.b)) FROM o WHERE o.i <= 30;
+SELECT asked('EXECUTE dear (' || substr(:'long', 2) || ')');
 
 -- Where rows are hidden, and in inheritance trees, gates ask for constants, too.
 CREATE TABLE parent (a int, b int, v int);
