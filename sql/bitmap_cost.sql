@@ -39,6 +39,12 @@ SELECT condition, scan('SELECT v FROM t WHERE ' || condition) FROM unnest(ARRAY[
 	'few = 7', 'few = 200', 'ordered BETWEEN 100 AND 3000', 'ordered > 0', 'bursts IS NULL', 'bursts = 5 AND bursts = 6',
 	'bursts = NULL', 'bursts = (SELECT 5)', 'bursts = abs(-5)', 'random IN (7919, 15838)']) condition;
 
+-- Lists: the summary knows which values are there, and each makes a scan of it.
+SELECT n, first, scan(format('SELECT v FROM t WHERE random = ANY (''{%s,NULL}'')', (SELECT string_agg((x::bigint * 7919 % 100003)::text, ',')
+	FROM generate_series(first, first + n - 1) x))) FROM (VALUES (5), (400)) n (n), (VALUES (1), (20001)) f (first) ORDER BY 1, 2;
+SELECT condition, scan('SELECT v FROM t WHERE ' || condition) FROM unnest(ARRAY['random = ANY (NULL)', 'random = ANY (''{}'')',
+	'bursts < ANY (''{10,20}'')', 'bursts > ANY (''{10,20}'')', 'few IN (1, 2, 3)', 'few IN (200, 201)']) condition;
+
 -- Values that are known only later: by the statistics.
 PREPARE point AS SELECT v FROM t WHERE random = $1;
 PREPARE wide AS SELECT v FROM t WHERE few = $1;

@@ -34,6 +34,11 @@
 #include "utils/syscache.h"
 
 /*
+ * A scan of the index that finds its pages in memory and no block, in units of cpu_operator_cost.
+ */
+#define RF_SCAN_COST	200
+
+/*
  * The correlation between the order of the index's first column and that of
  * the rows, from 0 to 1; 0 if it is not known.
  */
@@ -96,8 +101,9 @@ static bool
 rf_known_value(PlannerInfo *root, const IndexOptInfo *index, Node *clause,
 			   int column, ScanKey key)
 {
-	OpExpr	   *expr = (OpExpr *) clause;
+	bool		is_array = IsA(clause, ScalarArrayOpExpr);
 	Const	   *value;
+	Oid			opno;
 	Oid			left;
 	int			strategy;
 
@@ -110,16 +116,21 @@ rf_known_value(PlannerInfo *root, const IndexOptInfo *index, Node *clause,
 			 SK_SEARCHNULL : SK_SEARCHNOTNULL);
 		return true;
 	}
-	if (!IsA(clause, OpExpr))
+	if (!is_array && !IsA(clause, OpExpr))
 		return false;
-	value = (Const *) estimate_expression_value(root, get_rightop(clause));
+	value = (Const *)
+		estimate_expression_value(root, is_array ?
+								  lsecond(((ScalarArrayOpExpr *) clause)->args) :
+								  get_rightop(clause));
 	if (!IsA(value, Const))
 		return false;
-	get_op_opfamily_properties(expr->opno, index->opfamily[column], false,
+	opno = is_array ? ((ScalarArrayOpExpr *) clause)->opno : ((OpExpr *) clause)->opno;
+	get_op_opfamily_properties(opno, index->opfamily[column], false,
 							   &strategy, &left, &key->sk_subtype);
 	key->sk_strategy = strategy;
-	key->sk_collation = expr->inputcollid;
-	key->sk_flags = value->constisnull ? SK_ISNULL : 0;
+	key->sk_collation = exprInputCollation(clause);
+	key->sk_flags = (value->constisnull ? SK_ISNULL : 0) |
+		(is_array ? SK_SEARCHARRAY : 0);
 	key->sk_argument = value->constvalue;
 	return true;
 }
@@ -158,6 +169,30 @@ rf_known_set(PlannerInfo *root, const IndexPath *path, Relation index,
 }
 
 /*
+ * How many scans of the index one scan of a path is: core makes one for each
+ * element of an array, or each combination of elements of arrays.
+ */
+static double
+rf_count_scans(PlannerInfo *root, const IndexPath *path)
+{
+	double		n = 1;
+	ListCell   *cell;
+	ListCell   *qual;
+
+	foreach(cell, path->indexclauses)
+	{
+		foreach(qual, lfirst_node(IndexClause, cell)->indexquals)
+		{
+			Node	   *clause = (Node *) lfirst_node(RestrictInfo, qual)->clause;
+
+			if (IsA(clause, ScalarArrayOpExpr))
+				n *= Max(RF_ESTIMATE_ARRAY_LENGTH(root, lsecond(((ScalarArrayOpExpr *) clause)->args)), 1);
+		}
+	}
+	return n;
+}
+
+/*
  * Foresees the scan of a path: asks the summary, if the values are known.
  * Allocates in the current context.
  */
@@ -178,6 +213,23 @@ rf_foresee(PlannerInfo *root, const IndexPath *path, Relation index,
 	}
 	else if (!rf_keyset_is_empty(set))
 		rf_foresee_scan(index, set, info->heap_blocks, correlation, foreseen);
+}
+
+/*
+ * What each of several scans reads that together read this: a range for each of its keys,
+ * which other scans may read, too; and all blocks of which the summary tells nothing.
+ */
+static void
+rf_foresee_one(const RfForeseen *all, double scans, RfForeseen *one)
+{
+	double		share = all->ranges > 0 ?
+	Min(Max(all->keys / all->ranges, 1) / scans, 1) : 1;
+
+	one->keys = all->keys / scans;
+	one->unknown = all->unknown;
+	one->blocks = all->unknown + (all->blocks - all->unknown) * share;
+	one->ranges = all->ranges * share;
+	one->jumps = all->jumps * share;
 }
 
 /*
@@ -254,37 +306,42 @@ rf_extra_page_cost(PlannerInfo *root, const IndexOptInfo *index,
  * core charges, which is for the matching rows.  Each row of such a block costs the
  * executor about twice what it costs a sequential scan: nobody has told that the
  * block's rows are all visible, and the condition is checked after the row was fetched.
+ *
+ * Each of several scans looks into its blocks, of which each was foreseen as one; others
+ * may have looked into the same.  The executor reads what is left once: no more than
+ * the blocks of all.
  */
 static Cost
 rf_extra_row_cost(const IndexOptInfo *index, const RfBlockRecheck *recheck,
-				  const RfForeseen *foreseen, double rows)
+				  const RfForeseen *one, double scans, double all_blocks, double rows)
 {
-	double		share = rf_share_with_rows(index, foreseen, Max(rows, foreseen->keys));
-	double		looked = rf_block_recheck_foresee(recheck, foreseen->blocks, share);
-	double		left = foreseen->blocks - looked * (1 - share);
+	double		share = rf_share_with_rows(index, one, Max(rows / scans, one->keys));
+	double		looked = rf_block_recheck_foresee(recheck, one->blocks, share);
+	double		left = Min(scans * (one->blocks - looked * (1 - share)), all_blocks);
 	double		block_rows = index->rel->tuples / Max(index->rel->pages, 1);
 	Cost		row_cost = cpu_tuple_cost + index->rel->baserestrictcost.per_tuple;
 
-	return looked * block_rows * cpu_index_tuple_cost +
+	return scans * looked * block_rows * cpu_index_tuple_cost +
 		Max(left * block_rows * (cpu_tuple_cost + row_cost) - rows * row_cost, 0);
 }
 
 /*
- * What reading the index costs: the metapage, a page of the filter, the share of the
- * pages that places are on, and the places of each key.
+ * What reading the index costs: for each scan the metapage, a page of the filter and the
+ * share of the pages that places are on, and the places of each key.
  */
 static Cost
-rf_index_cost(PlannerInfo *root, const IndexOptInfo *index, double rows,
-			  double selectivity, double loop_count)
+rf_index_cost(PlannerInfo *root, const IndexOptInfo *index, double scans,
+			  double rows, double selectivity, double loop_count)
 {
-	double		pages = Min(ceil(selectivity * index->pages) + 2, index->pages);
+	double		pages = Min(ceil(selectivity / scans * index->pages) + 2, index->pages);
 	double		random;
 
 	get_tablespace_page_costs(index->reltablespace, &random, NULL);
-	if (loop_count > 1)
-		pages = index_pages_fetched(pages * loop_count, index->pages,
+	if (scans * loop_count > 1)
+		pages = index_pages_fetched(pages * scans * loop_count, index->pages,
 									index->pages, root) / loop_count;
-	return pages * random + rows * cpu_operator_cost;
+	return pages * random +
+		(scans * RF_SCAN_COST + rows) * cpu_operator_cost;
 }
 
 /*
@@ -304,7 +361,9 @@ rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 	Relation	heap;
 	RfScanInfo	info;
 	RfForeseen	foreseen;
+	RfForeseen	one;
 	RfBlockRecheck recheck;
+	double		scans;
 	double		rows;
 
 	*correlation = 0;
@@ -327,14 +386,17 @@ rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 		old = MemoryContextSwitchTo(scratch);
 		rf_foresee(root, path, relation, &info, rows, *selectivity,
 				   *correlation, &foreseen);
+		scans = rf_count_scans(root, path);
+		rf_foresee_one(&foreseen, scans, &one);
 		heap = table_open(relation->rd_index->indrelid, NoLock);
 		rf_block_recheck_begin(&recheck, relation, heap, NULL);
 		table_close(heap, NoLock);
 		MemoryContextSwitchTo(old);
-		*startup_cost = rf_index_cost(root, index, rows, *selectivity, loop_count);
+		*startup_cost = rf_index_cost(root, index, scans, rows, *selectivity,
+									  loop_count);
 		*total_cost = *startup_cost +
 			rf_extra_page_cost(root, index, &foreseen, rows, loop_count) +
-			rf_extra_row_cost(index, &recheck, &foreseen, rows);
+			rf_extra_row_cost(index, &recheck, &one, scans, foreseen.blocks, rows);
 	}
 	relation_close(relation, NoLock);
 	MemoryContextDelete(scratch);
