@@ -26,6 +26,7 @@
 #include "planner/knowledge/knowledge.h"
 #include "planner/knowledge/question.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/memutils.h"
 
 /* What matching a clause needs to know. */
 struct RfMatchContext
