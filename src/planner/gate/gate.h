@@ -63,7 +63,6 @@ extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern bool rf_gate_is_secured(const RelOptInfo *rel);
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);
-extern Cost rf_ask_value_cost(NodeTag scan, bool again);
 extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
 
 /* ---- gate_loop.c ---- */
@@ -261,6 +260,7 @@ rf_gate_member(const RfGateState *gate, int i)
 extern Node *rf_create_gate_state(CustomScan *plan);
 extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 						  int eflags);
+extern Cost rf_ask_value_cost(NodeTag scan, bool again);
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);

@@ -377,6 +377,22 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 }
 
 /*
+ * What each of many values costs that a member is asked for, beside a scan of
+ * this kind.  An index scan is charged mostly for pages as if they were read
+ * from disk.  If they are in memory, a question for as many values in each round of
+ * a loop takes about as long.  So a value costs a page there.
+ */
+Cost
+rf_ask_value_cost(NodeTag scan, bool again)
+{
+	bool		by_index = scan == T_IndexScan || scan == T_IndexOnlyScan ||
+	scan == T_BitmapHeapScan;
+
+	return by_index && again ? random_page_cost :
+		RF_ASK_VALUE_COST * cpu_operator_cost;
+}
+
+/*
  * Would asking a member for keys of a set cost more than its scan?  Only gates
  * that may ask again and again, or for the values of a join, are asked that.
  */

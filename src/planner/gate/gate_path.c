@@ -396,22 +396,6 @@ make_gate_path(RelOptInfo *rel, Path *child)
 }
 
 /*
- * What each of many values costs that a member is asked for, beside a scan of
- * this kind.  An index scan is charged mostly for pages as if they were read
- * from disk.  If they are in memory, a question for as many values in each round of
- * a loop takes about as long.  So a value costs a page there.
- */
-Cost
-rf_ask_value_cost(NodeTag scan, bool again)
-{
-	bool		by_index = scan == T_IndexScan || scan == T_IndexOnlyScan ||
-	scan == T_BitmapHeapScan;
-
-	return by_index && again ? random_page_cost :
-		RF_ASK_VALUE_COST * cpu_operator_cost;
-}
-
-/*
  * Sets the cost of a gate: the questions and the expected share of the scan.
  * False where the gate does not pay.
  */
