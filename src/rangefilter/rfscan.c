@@ -577,8 +577,9 @@ rf_foresee_stretch(RfForeseen *foreseen, const RfStretch *stretch,
 }
 
 /*
- * For the planner: adds what a scan for keys of the set would read.  Looks up the places of some keys, so it takes little time.  Takes and
- * releases a share lock on the metapage.
+ * For the planner: adds what a scan for keys of the set would read.  Looks up the
+ * places of some keys, so it takes little time.  Takes and releases a share lock on the
+ * metapage.
  */
 void
 rf_foresee_scan(Relation index, const RfKeySet *set, BlockNumber heap_blocks,

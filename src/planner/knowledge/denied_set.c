@@ -224,8 +224,7 @@ find_index(RfTable *table, Oid oid)
  */
 static RfSkip
 one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
-				  int number, int bit,
-				  bool denied)
+				  int number, int bit, bool denied)
 {
 	const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + bit);
 	RfSkip		skip;

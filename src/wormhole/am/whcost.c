@@ -142,14 +142,13 @@ wh_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 				Selectivity *selectivity, double *correlation, double *pages)
 {
 	double		levels;
-	double		descents = 1;
 	Cost		cost;
 
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
 				   selectivity, correlation, pages);
 	cost_leading(root, path, loop_count, startup_cost, total_cost, pages);
 	levels = 1 + ceil(log(Max(path->indexinfo->pages, 1)) / log(FANOUT));
-	cost = descents * levels * PAGE_OPERATORS * cpu_operator_cost;
+	cost = levels * PAGE_OPERATORS * cpu_operator_cost;
 	*startup_cost += cost;
 	*total_cost += cost;
 }

@@ -50,7 +50,9 @@ typedef struct Level
 	int			n;
 	int			fits;			/* the most entries known to fit on a page */
 	int			prefix;			/* bytes that low and the last entry share */
-	int			size;			/* of the entries before the last one, without that prefix, on an ordinary page; -1: prefix and size are not known */
+	int			size;			/* of the entries before the last one, without
+								 * that prefix, on an ordinary page; -1:
+								 * prefix and size are not known */
 	WhDenseForm dense;			/* of these entries as they are */
 	uint8	   *bytes;			/* keys and payloads */
 	Size		used;

@@ -279,23 +279,6 @@ wh_items_merge(WhItemSet *set)
 }
 
 /*
- * The length of the prefix of a page with these bounds, as in wh_init_page().
- */
-static int
-new_prefix(const WhBounds *bounds)
-{
-	int			most;
-	int			len = 0;
-
-	if (bounds->rightmost)
-		return 0;
-	most = Min(bounds->low.len, bounds->high.len);
-	while (len < most && bounds->low.data[len] == bounds->high.data[len])
-		len++;
-	return len;
-}
-
-/*
  * The bytes that items [from, to) take on a page with this prefix, slots included.  Sets
  * *dense to the lengths in a dense leaf, if they can be in one and take fewer bytes there;
  * else its tid_len is 0.
@@ -329,7 +312,7 @@ items_size(const WhItemSet *set, int from, int to, int prefix, WhDenseForm *dens
 int
 wh_items_space(const WhItemSet *set, int from, int to, const WhBounds *bounds)
 {
-	int			prefix = new_prefix(bounds);
+	int			prefix = wh_bounds_prefix(bounds);
 	int			size = bounds->low.len + sizeof(ItemPointerData) + WH_DENSE_INFO;
 	WhDenseForm dense;
 
@@ -347,7 +330,7 @@ wh_items_are_dense(const WhItemSet *set, int from, int to, const WhBounds *bound
 {
 	WhDenseForm dense;
 
-	(void) items_size(set, from, to, new_prefix(bounds), &dense);
+	(void) items_size(set, from, to, wh_bounds_prefix(bounds), &dense);
 	return dense.tid_len > 0;
 }
 

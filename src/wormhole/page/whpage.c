@@ -653,8 +653,8 @@ put_bound(uint8 *to, const WhKey *key, int prefix)
 /*
  * The length of the prefix of a page with these bounds.
  */
-static int
-bounds_prefix(const WhBounds *bounds)
+int
+wh_bounds_prefix(const WhBounds *bounds)
 {
 	int			most;
 	int			len = 0;
@@ -677,7 +677,7 @@ wh_init_page(Page page, uint64 identity, int level, const WhBounds *bounds)
 {
 	WhHeader	header = WhPageHeader(page);
 	uint8	   *at = (uint8 *) page + WH_BOUNDS_OFF;
-	int			prefix = bounds_prefix(bounds);
+	int			prefix = wh_bounds_prefix(bounds);
 	XLogRecPtr	lsn = PageGetLSN(page);
 
 	PageInit(page, BLCKSZ, 0);

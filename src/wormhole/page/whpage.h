@@ -172,6 +172,7 @@ wh_read_tid(const uint8 *at, int len, ItemPointerData *tid)
 				   (OffsetNumber) (bits & ((1 << WH_RECORD_OFFSET) - 1)));
 	return low & (WH_RECORD_GAP | WH_RECORD_DEAD);
 }
+
 #define WhRestLen(slot)		((slot)->info & WH_LEN_MASK)
 #define WhTailLen(slot) \
 	(WhRestLen(slot) > WH_HEAD ? WhRestLen(slot) - WH_HEAD : 0)
@@ -390,6 +391,7 @@ extern const ItemPointerData *wh_slot_anchor_tid(Page page, const WhSlot *slot);
 extern const uint8 *wh_slot_payload(Page page, const WhSlot *slot, int *len);
 extern int	wh_slot_key(Page page, const WhSlot *slot, uint8 *key);
 extern void wh_page_bounds(Page page, WhBounds *bounds, uint8 *space);
+extern int	wh_bounds_prefix(const WhBounds *bounds);
 extern int	wh_compare_keys(const WhKey *a, const WhKey *b);
 
 /* Bytes that the two bounds of a page need, prefixes included. */

@@ -301,10 +301,9 @@ is_waiting(Buffer buffer)
 }
 
 /*
- * Splits a page into two.  The set was loaded from it, and has one more item, or
- * none.
- * The page is locked exclusively, and is released.  child (see WhSplitBuffers)
- * stays locked.
+ * Splits a page into two.  The set was loaded from it, and may have one item
+ * more.  The page is locked exclusively, and is released.  child (see
+ * WhSplitBuffers) stays locked.
  */
 void
 wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
