@@ -204,6 +204,19 @@ is(kinds('i_many')->{ordinary}, 0, 'VACUUM makes dense leaves when lists have on
 fine('many', 'VACUUM of lists');
 same_entries('many', 'i_many', $int8, 'VACUUM of lists');
 
+# A leaf that is full but for a byte.  When VACUUM takes a row off a list, its entries take as many bytes as in
+# a dense leaf, without those that such a leaf has before the heads: it stays an ordinary one.
+sql(q{CREATE TABLE brim (k text COLLATE "C"); INSERT INTO brim SELECT 'aaaaaa' || lpad((g % 11)::text, 7, '0') FROM generate_series(0, 147) g;
+	INSERT INTO brim SELECT 'aaaaaa' || lpad((1000 + g)::text, 7, '0') FROM generate_series(1, 116) g;
+	INSERT INTO brim SELECT 'aaaaaab' || lpad(g::text, 6, '0') FROM generate_series(1, 10) g;
+	CREATE INDEX i_brim ON brim USING wormhole (k) WITH (fillfactor = 50);
+	INSERT INTO brim SELECT 'aaaaaa' || lpad((2000 + g)::text, 7, '0') FROM generate_series(1, 164) g});
+my ($lower, $upper) = unpack('vv', substr((leaves('i_brim'))[0], 12, 4));
+is($upper - $lower, 1, 'a leaf that is full but for a byte');
+sql(q{DELETE FROM brim WHERE ctid = (SELECT max(ctid) FROM brim WHERE k = 'aaaaaa0000000'); VACUUM (INDEX_CLEANUP ON) brim});
+is(is_dense((leaves('i_brim'))[0]), 0, '... does not become dense when there is no room for that');
+fine('brim', 'a full leaf');
+
 # A key of another length: one leaf becomes an ordinary one, and dense again without it.
 sql(q{CREATE TABLE odd (k text COLLATE "C"); INSERT INTO odd SELECT lpad(g::text, 7, '0') FROM generate_series(1, 9000) g; CREATE UNIQUE INDEX i_odd ON odd USING wormhole (k)});
 my $before = (leaves('i_odd'));
@@ -216,7 +229,7 @@ is(kinds('i_odd')->{ordinary}, 0, 'without them: dense again');
 fine('odd', 'another length, removed');
 
 # A key so long that two ordinary leaves would not have room for a full dense one and it.
-sql(q{CREATE TABLE long (k text COLLATE "C"); ALTER TABLE long ALTER k SET STORAGE plain; INSERT INTO long SELECT chr(65 + g / 1600) || chr(65 + g / 40 % 40) || chr(65 + g % 40) FROM generate_series(0, 9000) g;
+sql(q{CREATE TABLE long (k text COLLATE "C"); ALTER TABLE long ALTER k SET STORAGE plain; INSERT INTO long SELECT chr(65 + g / 1600) || chr(65 + g / 40 % 40) || chr(65 + g % 40) FROM generate_series(0, 9100) g;
 	CREATE UNIQUE INDEX i_long ON long USING wormhole (k) WITH (fillfactor = 100)});
 $before = kinds('i_long');
 is($before->{ordinary}, 0, 'short strings of one length');

@@ -80,6 +80,10 @@ wh_dense_add(WhDenseForm *form, int key_len, const ItemPointerData *tids,
  * The bytes that the entries added take on a page whose prefix is so much longer than the
  * one their keys lack; size is what they take on an ordinary page.  form->key_len becomes
  * the length behind that prefix, and form->tid_len 0 unless they shall be in a dense leaf.
+ *
+ * They shall if that saves what the two lengths before the heads may take, aligned.  So
+ * entries that fit on an ordinary page, and are put on it without a look at its room, fit
+ * on the page if it becomes a dense leaf.
  */
 int
 wh_dense_end(WhDenseForm *form, int prefix, int size)
@@ -90,7 +94,8 @@ wh_dense_end(WhDenseForm *form, int prefix, int size)
 	dense = form->ntids * (sizeof(uint32) + Max(form->key_len - WH_HEAD, 0) +
 						   form->tid_len);
 	if (form->ntids == 0 || form->key_len < 0 ||
-		form->key_len > WH_DENSE_KEY || dense > size)
+		form->key_len > WH_DENSE_KEY ||
+		dense + (int) sizeof(WhSlot) > size)
 		form->tid_len = 0;
 	return form->tid_len > 0 ? dense : size;
 }
