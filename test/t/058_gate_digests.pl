@@ -21,6 +21,14 @@ CREATE INDEX t_k ON t USING rangefilter (k);
 CREATE TABLE q (k int);
 INSERT INTO q SELECT 2 * (hashint8extended(g, 2) % 100000000) + 1 FROM generate_series(1, 60) g;
 VACUUM ANALYZE t, q;
+
+-- Indexes that only partitions have, on an expression; reading it plans a query.
+CREATE FUNCTION one(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS \$\$DECLARE x int; BEGIN EXECUTE 'SELECT 1' INTO x; RETURN x; END\$\$;
+CREATE TABLE e (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE e%1\$s PARTITION OF e FOR VALUES IN (%1\$s); CREATE INDEX e%1\$s_k ON e%1\$s USING rangefilter ((k + one(1)))', i)
+	FROM generate_series(1, 40) i \\gexec
+INSERT INTO e SELECT p, g * 100 + p FROM generate_series(1, 40) p, generate_series(1, 500) g;
+VACUUM ANALYZE e;
 };
 
 my $join = 'SELECT count(*) FROM q JOIN t USING (k)';
@@ -99,6 +107,17 @@ for my $kind ('shared', 'own')
 	is(ask($reader, 'EXECUTE j'), $n, "$kind: a row is too new");
 	ask($reader, 'COMMIT');
 	is(ask($reader, 'EXECUTE j'), $n + 1, "$kind: the row is seen");
+
+	# While a gate is at its first member, all that the session knows of the table and its
+	# indexes becomes invalid.  It finds out when it looks at the next index, and plans a query.
+	ask($reader, 'PREPARE g AS SELECT pg_advisory_lock(1), k FROM e WHERE k + one(1) = $1');
+	like(ask($reader, 'EXPLAIN (COSTS OFF) EXECUTE g(202)'), qr/Skip Cond: \(\(k \+ 1\) = \$1\)/, "$kind: a gate over indexes of partitions");
+	ask($writer, 'SELECT pg_advisory_lock(1)');
+	send_sql($reader, 'EXECUTE g(202)');
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});
+	ask($writer, join(';', map { "ALTER INDEX e${_}_k SET (bits_per_key = 16)" } 2 .. 40));
+	ask($writer, 'CREATE STATISTICS e_statistics ON p, k FROM e; SELECT pg_advisory_unlock(1)');
+	is(answer($reader), '|201', "$kind: the table's entry goes while a gate looks at an index");
 
 	close_session($_) for $reader, $writer;
 	$node->stop;

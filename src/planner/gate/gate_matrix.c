@@ -334,6 +334,23 @@ rf_gate_ask_matrices(RfGateState *gate)
 }
 
 /*
+ * Are expressions compared when an index that only a partition has is looked at?  Reading
+ * them may evaluate functions, which may plan queries, and with that the entry may go.
+ */
+static bool
+compares_expressions(const RfIndex *index)
+{
+	if (index->own == NIL)
+		return false;
+	for (int i = 0; i < index->ncolumns; i++)
+	{
+		if (index->columns[i].expr != NULL)
+			return true;
+	}
+	return index->predicate != NIL;
+}
+
+/*
  * Begins to ask a member's index number i, which is not locked yet, so that its metapage
  * is cached for digests.  False where it can have none.
  */
@@ -352,7 +369,7 @@ rf_gate_begin_look(RfGateState *gate, const RfGateMember *member, int i, RfLook 
 	if (place < 0 || table == NULL || table->serial != matrices->serial)
 		return false;
 	index = matrices->indexes[i];
-	if (index == NULL)
+	if (index == NULL || compares_expressions(index))
 		return false;
 	rf_begin_look(look, table, index, &index->leaves[place], rf_clock_read());
 	return true;

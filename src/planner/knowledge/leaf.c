@@ -205,11 +205,18 @@ rf_look_at_open(const RfLook *begun, Relation relation, const RfKeySet *set,
 {
 	RfAsked		asked = {.oid = RelationGetRelid(relation),.relation = relation};
 	RfSummaryVersion version;
+	Oid			relid PG_USED_FOR_ASSERTS_ONLY = begun->table->relid;
+	uint64		serial PG_USED_FOR_ASSERTS_ONLY = begun->table->serial;
+	RfAnswer	answer;
 
 	/* Within a planning others' matrices may be in use. */
 	if (rf_planning == NULL)
 		rf_make_room(begun->table);
-	return look(begun, &asked, set, in_recovery, &version);
+	answer = look(begun, &asked, set, in_recovery, &version);
+
+	/* Nothing has been planned meanwhile, so the entry has not been freed. */
+	Assert(rf_known_table(relid) != NULL && rf_known_table(relid)->serial == serial);
+	return answer;
 }
 
 /*
