@@ -10,6 +10,7 @@
  * scans of members that may hold a match.
  *
  *	  gate_path.c		gates above members' paths, costs
+ *	  gate_share.c		how probable it is that a gate opens
  *	  gate_loop.c		what nested loops over gates cost
  *	  gate_subplan.c		EXISTS for each row, or once for all
  *	  gate_plan.c		from path to plan; one gate for an Append of gates
@@ -61,9 +62,14 @@ extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern bool rf_gate_is_secured(const RelOptInfo *rel);
+
+/* ---- gate_share.c ---- */
+
 extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
 									AttrNumber attno, Oid *relid);
 extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
+extern double rf_opening_probability(PlannerInfo *root, RelOptInfo *rel,
+									 const RfGateShape *shape, bool *by_values);
 
 /* ---- gate_loop.c ---- */
 
