@@ -429,6 +429,9 @@ ORDER BY random() LIMIT $values});
 SELECT concat_ws(',', block, at, encode(bad_values(substr(bytes, at + 1, n)), 'hex'))
 FROM page, unnest('{1,2,4,8}'::int[]) n, generate_series(12, 400) at, LATERAL (SELECT at || ':' || n AS place) p
 WHERE name = '$name' AND ($fixed{$method})}) if $name =~ /num|str|pla|ent|ens|uni|ran/;
+	# The first record of a leaf is a gap, and marked dead: nothing to remove.  The first case writes.
+	unshift @list, '5,8188,ef' if $name eq 'uni';
+
 	my $script = "SET statement_timeout = '20s'; SET enable_sort = off; SELECT FROM use_indexes(true);\n";
 	my $n = 0;
 

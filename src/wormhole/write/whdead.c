@@ -84,12 +84,16 @@ conflict_horizon(Relation index, Relation heap, BlockNumber block,
 	return xid;
 }
 
+/*
+ * Has a leaf entries that are marked dead?  A gap has the mark of the entry that it
+ * was copied from.
+ */
 static bool
 has_dead(Page page)
 {
 	for (int i = 0; i < WhPageHeader(page)->nslots; i++)
 	{
-		if (wh_is_dead(page, i))
+		if (wh_is_dead(page, i) && !wh_is_gap(page, i))
 			return true;
 	}
 	return false;
