@@ -148,13 +148,13 @@ sub ask_and_change
 	{
 		@present = split / /, ask($sessions[2], q{SELECT string_agg(k::text, ' ') FROM
 			(SELECT k FROM t WHERE k IS NOT NULL ORDER BY random() LIMIT 50) x});
-		for (1 .. 70)
+		for (1 .. 45)
 		{
 			my $sql = join ', ', (map { "differ('" . condition() . "')" } 1 .. 3), pick(0, 7) == 0 ? joined() : ();
 			my $answer = ask($sessions[ pick(0, 5) == 0 ? 1 : 0 ], "SELECT concat_ws(E'\\n', $sql)");
 
 			push @wrong, $answer if $answer ne '';
-			next if pick(1, 70) > 4 * $round;
+			next if pick(1, 45) > 4 * $round;
 			my $changed = ask($sessions[ pick(0, 3) == 0 ? 0 : 2 ], change());
 			push @wrong, $changed if $changed !~ /^[tf]?$/;
 		}
