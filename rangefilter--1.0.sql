@@ -314,7 +314,8 @@ CREATE TYPE rangefilter_status_row AS (
 	generation bigint,			-- summarizes so far
 	levels int,					-- sorted runs of keys newer than the filters
 	level_keys bigint,			-- of delta_keys, in these
-	level_pages bigint			-- of these
+	level_pages bigint,			-- of these
+	suffix text					-- of surf: none, hash, real or mixed
 );
 
 CREATE FUNCTION rangefilter_status(index regclass)

@@ -16,7 +16,7 @@ DECLARE
 	checked bool;
 BEGIN
 	EXECUTE format('CREATE INDEX ON %I USING rangefilter (k)', name);
-	SELECT filter INTO chosen FROM rangefilter_status(index::regclass);
+	SELECT concat_ws(' ', filter, suffix) INTO chosen FROM rangefilter_status(index::regclass);
 	EXECUTE format('SELECT count(*) FROM generate_series(1, 2000) i
 		WHERE rangefilter_may_contain(%L, %s, %s)', index, missing, missing)
 		INTO admitted;
@@ -73,6 +73,24 @@ INSERT INTO urls
 	SELECT 'https://example.org/' || (ARRAY['orders', 'users', 'items'])[1 + i % 3] ||
 		'/' || abs(hashint8(i)) FROM generate_series(1, 20000) i;
 CALL try('urls', $$'https://example.org/orders/' || abs(hashint8(-i))$$);
+
+-- Where the next letters of a string follow from those before, the real bits of a suffix tell
+-- little.  Half of it is a hash then, unless the option says otherwise.
+CREATE TABLE names (k text COLLATE "C");
+CREATE FUNCTION word(i int) RETURNS text IMMUTABLE LANGUAGE sql
+	RETURN translate(left(md5((abs(hashint4(i)) % 300)::text), 4 + abs(hashint4(i)) % 4), '0123456789', 'ghijklmnop');
+CREATE FUNCTION name(i int) RETURNS text IMMUTABLE LANGUAGE sql
+	RETURN word(2 * i) || '.' || word(2 * i + 1) || abs(hashint4(i)) % 1000;
+INSERT INTO names SELECT name(i) FROM generate_series(1, 20000) i;
+CREATE INDEX names_auto ON names USING rangefilter (k);
+CREATE INDEX names_real ON names USING rangefilter (k) WITH (suffix = real);
+CREATE INDEX names_surf ON names USING rangefilter (k) WITH (filter = surf, suffix = auto);
+SELECT index, filter, suffix FROM pg_indexes, rangefilter_status(indexname::regclass)
+WHERE tablename = 'names' ORDER BY 1;
+SELECT sum(rangefilter_may_contain('names_auto', name(-i), name(-i))::int) * 2 <
+	sum(rangefilter_may_contain('names_real', name(-i), name(-i))::int) AS half
+FROM generate_series(1, 2000) i;
+SELECT rangefilter_verify('names_auto');
 
 -- Few keys: no other choice; fewer than 256: SuRF, which has room for all of them.
 CREATE TABLE few AS SELECT md5(i::text)::uuid AS k FROM generate_series(1, 1000) i;

@@ -158,6 +158,13 @@ filter_root_fits(FilterKind kind, const uint8_t *root, uint32_t root_len,
 }
 
 /* See filter.h. */
+FilterSuffix
+filter_root_suffix(const uint8_t *root)
+{
+	return surf_root_suffix(root);
+}
+
+/* See filter.h. */
 bool
 filter_check(FilterKind kind, const uint8_t *root, uint32_t root_len,
 			 FilterReader *reader, uint64_t nkeys)

@@ -60,6 +60,11 @@ extern bool filter_root_fits(FilterKind kind, const uint8_t *root,
 							 uint64_t min, uint64_t max);
 
 /*
+ * The kind of a SuRF's suffixes, of a root that fits.
+ */
+extern FilterSuffix filter_root_suffix(const uint8_t *root);
+
+/*
  * Reads all pages of a run that has so many keys.  False if what they say does not fit
  * together.  Damage that leaves it possible is not noticed.
  */

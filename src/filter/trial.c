@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * trial.c
- *	  Trying both filters on a sample of the keys.
+ *	  Trying filters on a sample of the keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +29,7 @@
  * trial is repeated with filters of three quarters of the size, down to
  * LEAST_BITS.
  */
-#define ENOUGH_MISTAKES 64
+#define ENOUGH_MISTAKES 32
 #define LEAST_BITS 6
 
 /*
@@ -37,12 +37,24 @@
  * sample.
  */
 #define TRIAL_ROUNDS 8
+#define MOST_ROUNDS 2
 
 /*
- * If all keys are on one page and each has so many bits, both filters make few mistakes.
+ * If all keys are on one page and each has so many bits, filters make few mistakes.
  * The trial is made with the budget then.
  */
 #define PLENTY_OF_BITS 20
+
+/* SuRF with real and with mixed suffixes, and SNARF over leading bytes. */
+#define MAX_CANDIDATES 3
+
+typedef struct Candidate
+{
+	TrialChoice choice;
+	FilterRun	run;
+	uint32_t	mistakes;
+	bool		lost;			/* another one is better */
+} Candidate;
 
 struct Trial
 {
@@ -269,33 +281,98 @@ ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
 	return mistakes;
 }
 
-/*
- * Do these mistakes already tell which filter is better?  If the filters were
- * equally good, the standard deviation of the difference would be at most the
- * square root of the sum.  The difference must be six times that.
- */
-static bool
-is_decided(uint64_t surf, uint64_t leading)
+/* Builds the candidate's filter of half of the keys. */
+static void
+build_candidate(const Trial *trial, const FilterOptions *options,
+				Candidate *candidate)
 {
-	uint64_t	difference = surf > leading ? surf - leading : leading - surf;
+	FilterOptions own = *options;
 
-	return surf + leading >= ENOUGH_MISTAKES &&
-		difference * difference > 36 * (surf + leading);
+	own.suffix = candidate->choice.suffix;
+	if (candidate->choice.leading)
+		build_leading(trial, &own, &candidate->run);
+	else
+		build_surf(trial, &own, &candidate->run);
+	candidate->mistakes = 0;
+	candidate->lost = false;
 }
 
 /*
- * Builds both filters and asks them until it is decided which is better.  Each
- * gets one page of exactly the size that the budget allows, so that nothing is
- * lost by rounding.
+ * The candidate with the fewest mistakes, of those that have not lost, apart
+ * from one; NULL if there is none.
  */
-static void
-try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
+static Candidate *
+best_candidate(Candidate *candidates, int n, const Candidate *apart)
+{
+	Candidate  *best = NULL;
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (!candidates[i].lost && &candidates[i] != apart &&
+			(best == NULL || candidates[i].mistakes < best->mistakes))
+			best = &candidates[i];
+	}
+	return best;
+}
+
+/*
+ * Do these mistakes already tell which filter is better?  If the filters were
+ * equally good, the standard deviation of the difference would be at most the
+ * square root of the sum.  The difference must be three times that.
+ */
+static bool
+is_decided(uint64_t less, uint64_t more)
+{
+	return less + more >= ENOUGH_MISTAKES &&
+		(more - less) * (more - less) > 9 * (less + more);
+}
+
+/*
+ * Asks the candidates, round after round, until all but one have lost.  One that
+ * has lost is not asked again.  True if there were enough mistakes to decide.
+ */
+static bool
+ask_candidates(const Trial *trial, Candidate *candidates, int n,
+			   uint32_t page_size)
+{
+	Candidate  *best = NULL;
+	Candidate  *second = NULL;
+	uint32_t	round;
+	int			i;
+
+	for (round = 0; round < MOST_ROUNDS; round++)
+	{
+		for (i = 0; i < n; i++)
+		{
+			if (!candidates[i].lost)
+				candidates[i].mistakes += ask_round(trial, &candidates[i].run,
+													page_size, round);
+		}
+		best = best_candidate(candidates, n, NULL);
+		for (i = 0; i < n; i++)
+			candidates[i].lost |= is_decided(best->mistakes,
+											 candidates[i].mistakes);
+		second = best_candidate(candidates, n, best);
+		if (second == NULL)
+			return true;
+	}
+	return best->mistakes + second->mistakes >= ENOUGH_MISTAKES;
+}
+
+/*
+ * Builds the candidates' filters and asks them.  Each gets one page of exactly
+ * the size that the budget allows, so that nothing is lost by rounding.  True
+ * if there were enough mistakes to decide.
+ */
+static bool
+try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n)
 {
 	FilterOptions options = trial->options;
 	uint32_t	nadded = 0;
-	FilterRun	surf_run;
-	FilterRun	leading_run;
 	uint32_t	i;
+	bool		enough;
+	int			c;
 
 	for (i = 0; i < trial->nkeys; i++)
 		nadded += is_added(i);
@@ -305,17 +382,12 @@ try_both(const Trial *trial, uint32_t bits, uint32_t *surf, uint32_t *leading)
 	options.root_max = FILTER_MAX_ROOT;
 	options.nrows = nadded;
 
-	build_surf(trial, &options, &surf_run);
-	build_leading(trial, &options, &leading_run);
-	*surf = 0;
-	*leading = 0;
-	for (i = 0; i < TRIAL_ROUNDS && !is_decided(*surf, *leading); i++)
-	{
-		*surf += ask_round(trial, &surf_run, options.page_size, i);
-		*leading += ask_round(trial, &leading_run, options.page_size, i);
-	}
-	filter_run_free(&surf_run);
-	filter_run_free(&leading_run);
+	for (c = 0; c < n; c++)
+		build_candidate(trial, &options, &candidates[c]);
+	enough = ask_candidates(trial, candidates, n, options.page_size);
+	for (c = 0; c < n; c++)
+		filter_run_free(&candidates[c].run);
+	return enough;
 }
 
 /*
@@ -337,24 +409,52 @@ real_bits(const Trial *trial)
 	return bits < 64 ? bits : 64;
 }
 
+/* Adds a candidate; returns how many there are. */
+static int
+add_candidate(Candidate *candidates, int n, bool leading, FilterSuffix suffix)
+{
+	candidates[n].choice.leading = leading;
+	candidates[n].choice.suffix = suffix;
+	candidates[n].mistakes = 0;
+	candidates[n].lost = false;
+	return n + 1;
+}
+
+/* Lists what the options leave open.  Of equally good ones the first is taken. */
+static int
+list_candidates(const FilterOptions *options, Candidate *candidates)
+{
+	bool		tried = options->suffix == FILTER_SUFFIX_AUTO;
+	FilterSuffix suffix = tried ? FILTER_SUFFIX_REAL : options->suffix;
+	int			n;
+
+	n = add_candidate(candidates, 0, false, suffix);
+	if (tried)
+		n = add_candidate(candidates, n, false, FILTER_SUFFIX_MIXED);
+	if (!options->surf)
+		n = add_candidate(candidates, n, true, suffix);
+	return n;
+}
+
 /* Decides, see trial.h. */
-bool
+TrialChoice
 trial_end(Trial *trial)
 {
-	uint32_t	surf = 0;
-	uint32_t	leading = 1;
+	Candidate	candidates[MAX_CANDIDATES];
+	int			n = list_candidates(&trial->options, candidates);
+	TrialChoice choice;
 	uint32_t	bits;
 
-	bits = trial->nkeys < MIN_SAMPLE ? 0 : real_bits(trial);
+	bits = trial->nkeys < MIN_SAMPLE || n == 1 ? 0 : real_bits(trial);
 	if (bits > trial->options.bits_per_key && bits >= PLENTY_OF_BITS)
 		bits = trial->options.bits_per_key;
 	for (; bits >= LEAST_BITS; bits -= (bits + 3) / 4)
 	{
-		try_both(trial, bits, &surf, &leading);
-		if (surf + leading >= ENOUGH_MISTAKES)
+		if (try_candidates(trial, bits, candidates, n))
 			break;
 	}
+	choice = best_candidate(candidates, n, NULL)->choice;
 	filter_free(trial->data);
 	filter_free(trial);
-	return leading < surf;
+	return choice;
 }

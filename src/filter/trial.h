@@ -1,16 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * trial.h
- *	  Choosing a filter for byte strings by trying both on a sample.
+ *	  Choosing a filter for byte strings by trying some on a sample.
  *
- * This is the rule behind filter = auto.  Numbers always take SNARF, which is
- * better than SuRF at the same size.  For byte strings it depends on the keys.
- * SuRF adapts to what keys have in common.  SNARF (over leading bytes,
- * leading.h) spends no bits on that, but needs keys whose leading bytes are
- * spread evenly.  So a random half of a sample of neighbouring keys goes into
- * a small filter of each kind, with the index's options.  The other half is
- * asked for, each key as a point and as the range up to the key with its last
- * byte + 1.  The filter that says yes less often is taken.
+ * This is the rule behind filter = auto and suffix = auto.  Numbers always take
+ * SNARF, which is better than SuRF at the same size.  For byte strings it
+ * depends on the keys.  SuRF adapts to what keys have in common.  SNARF (over
+ * leading bytes, leading.h) spends no bits on that, but needs keys whose
+ * leading bytes are spread evenly.  SuRF's real suffixes tell little about keys
+ * whose next bytes follow from those before, as in words; mixed ones do, for
+ * points.  So a random half of a sample of neighbouring keys goes into a small
+ * filter of each kind that the options leave open.  The other half is asked
+ * for, each key as a point and as the range up to the key with its last byte
+ * + 1.  The filter that says yes less often is taken.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,9 +32,15 @@
 
 typedef struct Trial Trial;
 
+typedef struct TrialChoice
+{
+	bool		leading;		/* SNARF over leading bytes, not SuRF */
+	FilterSuffix suffix;		/* of SuRF; not FILTER_SUFFIX_AUTO */
+} TrialChoice;
+
 /*
  * Begins a trial for nrows keys, duplicates included.  options are those of
- * the filter.
+ * the filter.  If they say surf, only suffixes are tried.
  */
 extern Trial *trial_begin(const FilterOptions *options, uint64_t nrows);
 
@@ -44,8 +52,9 @@ extern uint64_t trial_next_row(const Trial *trial);
 extern void trial_add(Trial *trial, FilterBytes key);
 
 /*
- * Decides, and frees the trial.  True: SNARF over leading bytes.
+ * Decides, and frees the trial.  A tie goes to SuRF before SNARF, and to real
+ * suffixes before mixed ones.
  */
-extern bool trial_end(Trial *trial);
+extern TrialChoice trial_end(Trial *trial);
 
 #endif							/* RANGEFILTER_TRIAL_H */

@@ -231,7 +231,7 @@ try_filters(const RfSample *sample)
 			part = &sample->parts[p];
 	}
 	options.bits_per_key = RF_DEFAULT_BITS;
-	options.suffix = FILTER_SUFFIX_REAL;
+	options.suffix = FILTER_SUFFIX_AUTO;
 
 	/* Few keys have pages of their own; those of a sample shall not. */
 	options.page_size = Max(RF_PAGE_CONTENT / 2,
@@ -249,7 +249,7 @@ try_filters(const RfSample *sample)
 
 		trial_add(trial, bytes);
 	}
-	return trial_end(trial) ? "snarf" : "surf";
+	return trial_end(trial).leading ? "snarf" : "surf";
 }
 
 /*

@@ -41,13 +41,18 @@ enum
 	STATUS_LEVELS,
 	STATUS_LEVEL_KEYS,
 	STATUS_LEVEL_PAGES,
+	STATUS_SUFFIX,
 	STATUS_COLUMNS
 };
+
+/* Names of FilterSuffix. */
+static const char *const suffix_names[] = {"none", "hash", "real", "mixed"};
 
 /* Sums over segments and levels, and the extremes of segments and delta. */
 typedef struct RfStatus
 {
 	const char *filter;
+	const char *suffix;			/* NULL: no SuRF */
 	uint64		rows;
 	uint64		keys;
 	uint64		bytes;			/* of runs of segments, whole pages */
@@ -87,7 +92,7 @@ rf_status_widen(RfStatus *status, RfKeyKind kind, RfKey min, bool min_cut,
 
 /*
  * Adds up the directory.  If segments differ, the filter shown is that of the
- * least exact one.
+ * least exact one, and the suffix that of the last SuRF.
  */
 static void
 rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
@@ -103,7 +108,10 @@ rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
 		if (segment->flags & RF_SEGMENT_NULLS)
 			status->has_nulls = true;
 		if (segment->kind == FILTER_KIND_SURF)
+		{
 			status->filter = "surf";
+			status->suffix = suffix_names[filter_root_suffix(rf_segment_root(segment))];
+		}
 		else if (segment->kind == FILTER_KIND_SNARF)
 			status->filter = "snarf";
 		else if (status->filter == NULL)
@@ -195,6 +203,9 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	nulls[STATUS_FILTER] = status.filter == NULL;
 	if (status.filter != NULL)
 		values[STATUS_FILTER] = CStringGetTextDatum(status.filter);
+	nulls[STATUS_SUFFIX] = status.suffix == NULL;
+	if (status.suffix != NULL)
+		values[STATUS_SUFFIX] = CStringGetTextDatum(status.suffix);
 	nulls[STATUS_ROWS] = nulls[STATUS_SUMMARIZED_BLOCKS] = false;
 	nulls[STATUS_TAIL_OPEN] = nulls[STATUS_GENERATION] = false;
 	values[STATUS_ROWS] = Int64GetDatum(status.rows);

@@ -54,7 +54,7 @@ static const char usage[] =
 "  --bits B         budget in bits per distinct key, 1 to 64 (default 14);\n"
 "                   exact and minmax take what they need\n"
 "  --suffix S       what surf keeps beyond distinguishing prefixes: none, hash,\n"
-"                   real (default) or mixed\n"
+"                   real, mixed or auto (default; as the server chooses)\n"
 "  --format u64     files are 64-bit little-endian numbers, keys in ascending\n"
 "                   order (default); surf takes them as 8 big-endian bytes\n"
 "  --format lines   files are byte strings k, one a line, in any order\n"
@@ -92,7 +92,7 @@ static const char *const subject_names[] = {
 	"snarf", "surf", "exact", "auto", "bloom", "minmax"
 };
 
-static const char *const suffix_names[] = {"none", "hash", "real", "mixed"};
+static const char *const suffix_names[] = {"none", "hash", "real", "mixed", "auto"};
 static const char *const format_names[] = {"u64", "lines"};
 
 enum
@@ -230,7 +230,7 @@ parse_options(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
 	};
-	Options		options = {NULL, NULL, 1, -1, DEFAULT_BITS, FILTER_SUFFIX_REAL,
+	Options		options = {NULL, NULL, 1, -1, DEFAULT_BITS, FILTER_SUFFIX_AUTO,
 	FORMAT_U64, ASK_BOTH};
 	int			option;
 
@@ -256,7 +256,7 @@ parse_options(int argc, char **argv)
 				options.bits = (int) parse_number("bits", optarg, 1, MAX_BITS);
 				break;
 			case 's':
-				options.suffix = parse_name("suffix", optarg, suffix_names, 4);
+				options.suffix = parse_name("suffix", optarg, suffix_names, 5);
 				break;
 			case 'F':
 				options.format = parse_name("format", optarg, format_names, 2);
@@ -390,15 +390,18 @@ shared_bytes(const KeyFile *keys)
 	return first;
 }
 
-/* Is SNARF over leading bits better for these strings than SuRF? */
-static bool
-try_leading(const KeyFile *keys, const FilterOptions *options)
+/* Sets what is best for these strings, of what the options leave open. */
+static void
+try_filters(const KeyFile *keys, FilterOptions *options)
 {
+	TrialChoice choice;
 	Trial	   *trial = trial_begin(options, keys->n);
 
 	while (trial_next_row(trial) < keys->n)
 		trial_add(trial, keys->strings[trial_next_row(trial)]);
-	return trial_end(trial);
+	choice = trial_end(trial);
+	options->leading = choice.leading;
+	options->suffix = choice.suffix;
 }
 
 /* Chooses the library's filter, as the server does. */
@@ -417,9 +420,13 @@ choose_filter(const Bench *bench, FilterOptions *filter)
 	if (keys->format == FORMAT_LINES && keys->n > 0)
 	{
 		filter->shared = shared_bytes(keys);
-		filter->leading = options->subject == SNARF ||
-			(options->subject == AUTO && try_leading(keys, filter));
+		filter->surf = options->subject == SURF;
+		filter->leading = options->subject == SNARF;
+		if (!filter->leading)
+			try_filters(keys, filter);
 	}
+	if (filter->suffix == FILTER_SUFFIX_AUTO)
+		filter->suffix = FILTER_SUFFIX_REAL;
 	filter->surf = options->subject == SURF ||
 		(keys->format == FORMAT_LINES && !filter->leading);
 }

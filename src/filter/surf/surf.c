@@ -366,6 +366,13 @@ surf_root_pages(const uint8_t *data, uint32_t len)
 }
 
 /* See surf.h. */
+FilterSuffix
+surf_root_suffix(const uint8_t *data)
+{
+	return (FilterSuffix) data[2];
+}
+
+/* See surf.h. */
 bool
 surf_check(const uint8_t *data, uint32_t len, FilterReader *reader,
 		   uint64_t nkeys)

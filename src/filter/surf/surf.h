@@ -72,6 +72,9 @@ extern bool surf_ranks(const uint8_t *root, uint32_t root_len,
 /* How many content pages there are; 0 if the root is damaged. */
 extern uint32_t surf_root_pages(const uint8_t *root, uint32_t root_len);
 
+/* The kind of suffixes, of a root that is not damaged. */
+extern FilterSuffix surf_root_suffix(const uint8_t *root);
+
 /* Can all pages be opened, and do they have so many leaves, each page behind the last? */
 extern bool surf_check(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, uint64_t nkeys);

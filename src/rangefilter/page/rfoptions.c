@@ -21,6 +21,7 @@ static relopt_enum_elt_def rf_filter_values[] = {
 };
 
 static relopt_enum_elt_def rf_suffix_values[] = {
+	{"auto", FILTER_SUFFIX_AUTO},
 	{"none", FILTER_SUFFIX_NONE},
 	{"hash", FILTER_SUFFIX_HASH},
 	{"real", FILTER_SUFFIX_REAL},
@@ -47,8 +48,8 @@ rf_init_options(void)
 					  RF_DEFAULT_BITS, 4, 64, AccessExclusiveLock);
 	add_enum_reloption(rf_relopt_kind, "suffix",
 					   "What a SuRF keeps of a key beyond its distinguishing prefix",
-					   rf_suffix_values, FILTER_SUFFIX_REAL,
-					   "Valid values are \"none\", \"hash\", \"real\" and \"mixed\".",
+					   rf_suffix_values, FILTER_SUFFIX_AUTO,
+					   "Valid values are \"auto\", \"none\", \"hash\", \"real\" and \"mixed\".",
 					   AccessExclusiveLock);
 	add_int_reloption(rf_relopt_kind, "pages_per_range",
 					  "Heap blocks in each of the ranges that scans tell apart: 0 for none, -1 for as many as cost no space",
@@ -87,7 +88,7 @@ rf_index_options(Relation index)
 	static const RfOptions defaults = {
 		.filter = RF_FILTER_AUTO,
 		.bits_per_key = RF_DEFAULT_BITS,
-		.suffix = FILTER_SUFFIX_REAL,
+		.suffix = FILTER_SUFFIX_AUTO,
 		.pages_per_range = RF_RANGES_AUTO,
 		.autosummarize = true
 	};

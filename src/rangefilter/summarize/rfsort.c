@@ -177,13 +177,14 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 }
 
 /*
- * Tries the filters for byte strings on a sample of the sorted keys: is SNARF
- * over their leading bytes better than SuRF?  See filter/trial.h.
+ * Tries the filters for byte strings that the options leave open on a sample of
+ * the sorted keys, and sets the best one.  See filter/trial.h.
  */
-static bool
-rf_try_leading(RfKeySort *sort, const FilterOptions *options)
+static void
+rf_try_filters(RfKeySort *sort, FilterOptions *options)
 {
 	Trial	   *trial = trial_begin(options, sort->nrows);
+	TrialChoice choice;
 	uint64		row = 0;
 	BlockNumber block;
 	RfKey		key;
@@ -204,7 +205,9 @@ rf_try_leading(RfKeySort *sort, const FilterOptions *options)
 		row = next + 1;
 	}
 	rf_keys_rewind(sort->keys);
-	return trial_end(trial);
+	choice = trial_end(trial);
+	options->leading = choice.leading;
+	options->suffix = choice.suffix;
 }
 
 /*
@@ -223,10 +226,15 @@ rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
 	filter->nrows = sort->nrows;
 	filter->shared.data = sort->shared;
 	filter->shared.len = sort->shared_len;
-	if (sort->kind == RF_KEY_BYTES && options->filter == RF_FILTER_AUTO)
-		filter->leading = rf_try_leading(sort, filter);
-	filter->surf = options->filter == RF_FILTER_SURF ||
-		(sort->kind == RF_KEY_BYTES && !filter->leading);
+	filter->surf = options->filter == RF_FILTER_SURF;
+	if (sort->kind == RF_KEY_BYTES)
+	{
+		if (!filter->surf || filter->suffix == FILTER_SUFFIX_AUTO)
+			rf_try_filters(sort, filter);
+		filter->surf = !filter->leading;
+	}
+	else if (filter->suffix == FILTER_SUFFIX_AUTO)
+		filter->suffix = FILTER_SUFFIX_REAL;
 }
 
 /*
