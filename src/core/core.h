@@ -118,4 +118,8 @@ extern bool rf_core_owns_snapshot(const QueryDesc *desc);
 extern void rf_core_refresh_snapshot(QueryDesc *desc);
 extern void rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt);
 
+/* ---- toast.c: an out-of-line value that may be gone ---- */
+
+extern struct varlena *rf_core_fetch_value(struct varlena *pointer);
+
 #endif							/* CORE_CORE_H */

@@ -12,6 +12,11 @@
  * expression for them may fail.  So a DEAD version that needs either is left
  * out, and missed_dead is set.  Only snapshots of a standby may still see it.
  *
+ * Values of RECENTLY_DEAD versions may be gone, too: another process may have
+ * found that no snapshot sees them, after this one found that some may.  It
+ * may even have been first, since what a standby reports can set the horizon
+ * back.  Such a version is left out like a DEAD one.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -21,6 +26,7 @@
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "compat.h"
+#include "core/core.h"
 #include "executor/executor.h"
 #include "key/rowkey.h"
 #include "miscadmin.h"
@@ -151,6 +157,39 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 }
 
 /*
+ * Returns a RECENTLY_DEAD tuple with all values in line; NULL if one of them is
+ * gone, so that nobody on this server sees the tuple.
+ */
+static HeapTuple
+rf_fetch_values(RfScanState *state, HeapTuple tuple)
+{
+	TupleDesc	desc = RelationGetDescr(state->scan->heap);
+	Datum	   *values = palloc(desc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(desc->natts * sizeof(bool));
+	HeapTuple	result;
+
+	heap_deform_tuple(tuple, desc, values, isnull);
+	for (int i = 0; i < desc->natts; i++)
+	{
+		struct varlena *value = (struct varlena *) DatumGetPointer(values[i]);
+
+		if (TupleDescAttr(desc, i)->attisdropped)
+			isnull[i] = true;
+		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
+			!VARATT_IS_EXTERNAL(value))
+			continue;
+		value = rf_core_fetch_value(value);
+		if (value == NULL)
+			return NULL;
+		values[i] = PointerGetDatum(value);
+	}
+	result = heap_form_tuple(desc, values, isnull);
+	result->t_self = tuple->t_self;
+	result->t_tableOid = tuple->t_tableOid;
+	return result;
+}
+
+/*
  * Computes the key of a tuple copied from its page: fetches out-of-line
  * values, evaluates the predicate and expressions.  False where the predicate
  * leaves the tuple out.  No page is locked.
@@ -180,6 +219,25 @@ rf_compute_key(RfScanState *state, RfPending *pending)
 	ExecClearTuple(state->slot);
 	ResetPerTupleExprContext(state->estate);
 	return indexed;
+}
+
+/*
+ * Computes the key of a tuple copied from its page.  False where the predicate
+ * leaves the tuple out, or its values are gone; then missed_dead is set.
+ */
+static bool
+rf_finish_tuple(RfScanState *state, RfPending *pending)
+{
+	if (pending->result.recently_dead && HeapTupleHasExternal(pending->tuple))
+	{
+		pending->tuple = rf_fetch_values(state, pending->tuple);
+		if (pending->tuple == NULL)
+		{
+			state->scan->missed_dead = true;
+			return false;
+		}
+	}
+	return rf_compute_key(state, pending);
 }
 
 /*
@@ -221,7 +279,7 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 	{
 		RfPending  *pending = &state->pending[i];
 
-		if (pending->tuple == NULL || rf_compute_key(state, pending))
+		if (pending->tuple == NULL || rf_finish_tuple(state, pending))
 			scan->callback(scan->arg, &pending->result);
 	}
 }

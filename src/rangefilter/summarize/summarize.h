@@ -43,7 +43,7 @@ typedef struct RfHeapScan
 	BlockNumber end;
 	bool		in_vacuum;		/* obey VACUUM's cost delay */
 	bool		report_progress;	/* to pg_stat_progress_create_index */
-	bool		missed_dead;	/* out: keys of DEAD versions left out */
+	bool		missed_dead;	/* out: keys of dead versions left out */
 	RfTupleCallback callback;
 	void	   *arg;
 } RfHeapScan;
