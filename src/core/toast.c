@@ -50,7 +50,7 @@ collect_chunks(Relation table, Relation index, Oid value, char *data, Size size)
 		bool		isnull;
 		int32		number = DatumGetInt32(fastgetattr(tuple, 2, desc, &isnull));
 		struct varlena *chunk = (struct varlena *)
-			DatumGetPointer(fastgetattr(tuple, 3, desc, &isnull));
+		DatumGetPointer(fastgetattr(tuple, 3, desc, &isnull));
 		Size		len = VARSIZE_ANY_EXHDR(chunk);
 
 		whole = number == next && len <= size - done;

@@ -33,11 +33,11 @@
 #define LEAST_BITS 6
 
 /*
- * Keys are asked in so many rounds.  Each round has keys from all of the
- * sample.
+ * A round asks for every ROUND_STEPth key of the sample, so that it has keys
+ * from all of it.
  */
-#define TRIAL_ROUNDS 8
-#define MOST_ROUNDS 2
+#define ROUND_STEP 8
+#define TRIAL_ROUNDS 2
 
 /*
  * If all keys are on one page and each has so many bits, filters make few mistakes.
@@ -273,7 +273,7 @@ ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
 	uint32_t	i;
 
 	filter_memory_reader_init(&reader, run->pages, run->npages, page_size);
-	for (i = round; i < trial->nkeys; i += TRIAL_ROUNDS)
+	for (i = round; i < trial->nkeys; i += ROUND_STEP)
 	{
 		if (!is_added(i))
 			mistakes += ask_key(trial, run, &reader.reader, i);
@@ -341,7 +341,7 @@ ask_candidates(const Trial *trial, Candidate *candidates, int n,
 	uint32_t	round;
 	int			i;
 
-	for (round = 0; round < MOST_ROUNDS; round++)
+	for (round = 0; round < TRIAL_ROUNDS; round++)
 	{
 		for (i = 0; i < n; i++)
 		{

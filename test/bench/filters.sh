@@ -95,7 +95,7 @@ measure_strings()
 			'BEGIN { srand(1) } { print > (rand() < .5 ? keys : others) }'
 	for ask in point range; do
 		for bits in $BITS; do
-			measure "$set" others "$ask" surf "$bits" --format lines --ask "${ask}s"
+			measure "$set" others "$ask" surf "$bits" --format lines --ask "${ask}s" --suffix real
 		done
 		for suffix in none hash mixed; do
 			measure "$set" others "$ask; suffix = $suffix" surf 24 --format lines \

@@ -38,7 +38,8 @@ typedef enum FilterSuffix
 	FILTER_SUFFIX_HASH = 1,
 	FILTER_SUFFIX_REAL = 2,
 	FILTER_SUFFIX_MIXED = 3,
-	FILTER_SUFFIX_AUTO = 4		/* real or mixed: to be tried (filter/trial.h); not in a run */
+	FILTER_SUFFIX_AUTO = 4		/* real or mixed: to be tried
+								 * (filter/trial.h); not in a run */
 } FilterSuffix;
 
 typedef enum FilterAnswer
