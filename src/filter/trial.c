@@ -243,7 +243,7 @@ make_range(const Trial *trial, uint32_t i, uint8_t *room,
 
 /*
  * Asks a filter for a key that was left out.  Returns how often it does not
- * say NO.
+ * say NO; the point counts twice.
  */
 static uint32_t
 ask_key(const Trial *trial, const FilterRun *run, FilterReader *reader,
@@ -256,7 +256,7 @@ ask_key(const Trial *trial, const FilterRun *run, FilterReader *reader,
 	memset(&range, 0, sizeof(range));
 	range.lo = range.hi = sample_key(trial, i);
 	mistakes = filter_query_bytes(run->root, run->root_len, reader,
-								  &range) != FILTER_NO;
+								  &range) != FILTER_NO ? 2 : 0;
 	if (make_range(trial, i, room, &range))
 		mistakes += filter_query_bytes(run->root, run->root_len, reader,
 									   &range) != FILTER_NO;
@@ -318,8 +318,9 @@ best_candidate(Candidate *candidates, int n, const Candidate *apart)
 
 /*
  * Do these mistakes already tell which filter is better?  If the filters were
- * equally good, the standard deviation of the difference would be at most the
- * square root of the sum.  The difference must be three times that.
+ * equally good, and all mistakes counted once, the standard deviation of the
+ * difference would be at most the square root of the sum.  The difference must
+ * be three times that.
  */
 static bool
 is_decided(uint64_t less, uint64_t more)

@@ -12,7 +12,8 @@
  * points.  So a random half of a sample of neighbouring keys goes into a small
  * filter of each kind that the options leave open.  The other half is asked
  * for, each key as a point and as the range up to the key with its last byte
- * + 1.  The filter that says yes less often is taken.
+ * + 1.  The filter that says yes less often is taken.  Points count twice, as
+ * strings are asked for by = more often than by ranges.
  *
  *-------------------------------------------------------------------------
  */
