@@ -216,6 +216,15 @@ INSERT INTO wh_bad SELECT repeat('q', 2600) || i FROM generate_series(1, 300) i;
 SELECT wormhole_check('wh_bad_t', true);
 SELECT count(*) FROM wh_bad WHERE t LIKE repeat('q', 100) || '%';
 
+-- Large lists of such a key; then keys that leave no cut for two halves: three alike between others.
+CREATE TABLE wh_long (t text COLLATE "C");
+CREATE INDEX wh_long_t ON wh_long USING wormhole (t);
+INSERT INTO wh_long SELECT repeat('a', 2600) FROM generate_series(1, 600);
+SELECT wormhole_check('wh_long_t', true);
+TRUNCATE wh_long;
+INSERT INTO wh_long VALUES (repeat('a', 100)), (repeat('z', 100)), (repeat('k', 2670) || 1), (repeat('k', 2670) || 3), (repeat('k', 2670) || 2);
+SELECT wormhole_check('wh_long_t', true);
+
 -- Operator families as btree has them.
 SELECT amproc.opfname, amproc.n = bt.n AS complete
 	FROM (SELECT f.opfname, count(*) n FROM pg_opfamily f JOIN pg_amop o ON amopfamily = f.oid

@@ -593,7 +593,7 @@ wh_levels_add(WhLevels *levels, const WhRow *row)
 
 	same = leaves->n > 0 && common == len && common == last->key_len;
 	if (same && levels->deduplicate && row->payload_len == 0 &&
-		last->payload_len == 0 && last->ntids < WH_MAX_POSTING)
+		last->payload_len == 0 && last->ntids < wh_most_tids(len))
 	{
 		add_tid(leaves, &row->tid);
 		return true;

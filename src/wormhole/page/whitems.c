@@ -248,7 +248,7 @@ merge_items(WhItemSet *set, int from, int to, int ntids, WhItem *result)
 }
 
 /*
- * Merges leaf entries of equal keys into lists of at most WH_MAX_POSTING TIDs.
+ * Merges leaf entries of equal keys into lists of at most wh_most_tids() TIDs.
  * False if there were none to merge.
  */
 bool
@@ -264,7 +264,7 @@ wh_items_merge(WhItemSet *set)
 		WhItem		item = set->items[i];
 
 		while (to < set->n && can_merge(&set->items[i], &set->items[to]) &&
-			   ntids + set->items[to].ntids <= WH_MAX_POSTING)
+			   ntids + set->items[to].ntids <= wh_most_tids(item.len))
 			ntids += set->items[to++].ntids;
 		if (to > i + 1)
 			merge_items(set, i, to, ntids, &item);

@@ -220,7 +220,7 @@ wh_copy_short(uint8 *to, const uint8 *from, int len)
 /* Bytes available to a page's bounds, slots and entries. */
 #define WH_PAGE_CONTENT		(BLCKSZ - sizeof(WhHeaderData))
 
-/* TIDs of one posting list. */
+/* The most TIDs of a list; see wh_most_tids(). */
 #define WH_MAX_POSTING		200
 
 /* The most entries and TIDs that a page can have. */
@@ -303,6 +303,18 @@ wh_item(const WhItemSet *set, int i)
 {
 	Assert(i >= 0 && i < set->n);
 	return &set->items[i];
+}
+
+/*
+ * The most TIDs that a list with a key of so many bytes gets, 0 for none.  Like a payload
+ * they do not make the entry larger than WH_MAX_ENTRY, so that a page can be split.
+ */
+static inline int
+wh_most_tids(int key_len)
+{
+	int			room = Max(WH_MAX_ENTRY - key_len, 0);
+
+	return Min(WH_MAX_POSTING, room / (int) sizeof(ItemPointerData));
 }
 
 /*

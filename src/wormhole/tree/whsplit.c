@@ -161,9 +161,10 @@ cut_behind_all(Split *split)
 
 /*
  * Chooses the cut.  If keys are likely to arrive in ascending order, the left
- * half is filled to the fillfactor, and the cut stays near that place.
+ * half is filled to the fillfactor, and the cut stays near that place.  False if
+ * there is no cut by which both halves fit.
  */
-static void
+static bool
 choose_cut(Split *split, int fillfactor)
 {
 	int			n = split->set->n;
@@ -193,8 +194,7 @@ choose_cut(Split *split, int fillfactor)
 			}
 		}
 	}
-	if (best < 0 || !try_cut(split, best))
-		elog(ERROR, "could not split a wormhole page of %d entries", n);
+	return best >= 0 && try_cut(split, best);
 }
 
 /*
@@ -301,16 +301,40 @@ is_waiting(Buffer buffer)
 }
 
 /*
- * Splits a page into two.  The set was loaded from it, and may have one item
- * more.  The page is locked exclusively, and is released.  child (see
- * WhSplitBuffers) stays locked.
+ * Chooses the halves.  The set was loaded from the page.  False if the page is a leaf
+ * that cannot be split with the item that the set has besides: then the set is
+ * loaded anew, without the item.  (In the directory there always is a cut, since the
+ * right half leaves out its first anchor.)
  */
-void
+static bool
+choose_halves(Relation index, Split *split, WhItemSet *set, Page page)
+{
+	int			fillfactor = split->leaf ? wh_index_options(index)->fillfactor :
+	WH_DIRECTORY_FILLFACTOR;
+
+	if (split->leaf && split->whole.rightmost && cut_behind_all(split))
+		return true;
+	if (choose_cut(split, fillfactor))
+		return true;
+	if (split->leaf)
+		wh_items_load(set, page);
+	if (!split->leaf || !choose_cut(split, fillfactor))
+		elog(ERROR, "could not split a wormhole page of %d entries", set->n);
+	return false;
+}
+
+/*
+ * Splits a page into two.  The set was loaded from it, and may have one item
+ * more.  False if that is on neither half: the insert must begin anew.  The page is
+ * locked exclusively, and is released.  child (see WhSplitBuffers) stays locked.
+ */
+bool
 wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 {
 	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
 	Split		split = {.set = set};
 	WhSplitBuffers pages = {.child = child,.left = buffer,.other = InvalidBuffer};
+	bool		complete;
 
 	split.leaf = header->level == 0;
 	split.bounds_space = palloc(WH_BOUNDS_SPACE);
@@ -322,10 +346,7 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 		pages.other = wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE);
 	split.ascending = split.whole.rightmost ||
 		(BufferIsValid(pages.other) && is_waiting(pages.other));
-	if (!(split.leaf && split.whole.rightmost && cut_behind_all(&split)))
-		choose_cut(&split, split.leaf ?
-				   wh_index_options(index)->fillfactor :
-				   WH_DIRECTORY_FILLFACTOR);
+	complete = choose_halves(index, &split, set, BufferGetPage(buffer));
 
 	/*
 	 * Serializable transactions that have read the leaf have read both
@@ -340,4 +361,5 @@ wh_split(Relation index, Buffer buffer, WhItemSet *set, Buffer child)
 	pfree(split.bounds_space);
 	pfree(split.key_space);
 	wh_add_anchor(index, buffer, pages.right);
+	return complete;
 }

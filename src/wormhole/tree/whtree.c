@@ -225,7 +225,7 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 	wh_items_begin(&set);
 	wh_items_load(&set, page);
 	wh_items_insert(&set, at, anchor);
-	wh_split(index, buffer, &set, child);
+	(void) wh_split(index, buffer, &set, child);
 	wh_items_end(&set);
 }
 

@@ -24,7 +24,7 @@ extern Buffer wh_move_right(Relation index, Buffer buffer, const WhKey *key,
 extern void wh_add_anchor(Relation index, Buffer left, Buffer right);
 
 /* whsplit.c */
-extern void wh_split(Relation index, Buffer buffer, WhItemSet *set,
+extern bool wh_split(Relation index, Buffer buffer, WhItemSet *set,
 					 Buffer child);
 
 /* whdelete.c */

@@ -310,10 +310,8 @@ rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
  * before.  The leaf is locked exclusively, and is released.
  *
  * A dense leaf that the entry suits came here because it counts as full, so it
- * does not stay dense as a whole.  If the entry does not suit it, all entries
- * may have to become ordinary ones, and two leaves might not have room for
- * them and a long entry.  Then the leaf is split without it, and the result is
- * false: the insert must begin anew.
+ * does not stay dense as a whole.  False if the leaf was split without the entry
+ * (see wh_split()): the insert must begin anew.
  */
 static bool
 insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
@@ -322,8 +320,8 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 	uint8	   *space = palloc(WH_BOUNDS_SPACE);
 	Page		page = BufferGetPage(buffer);
 	bool		deduplicate = wh_index_options(index)->deduplicate;
-	bool		suits = WhIsDense(page) && wh_suits_dense(page, item);
-	bool		full = suits && !wh_has_manager();
+	bool		full = WhIsDense(page) && wh_suits_dense(page, item) &&
+	!wh_has_manager();
 	bool		inserted = true;
 	WhBounds	bounds;
 	WhItemSet	set;
@@ -342,14 +340,7 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 		 !(full && wh_items_are_dense(&set, 0, set.n, &bounds))))
 		rewrite_leaf(index, buffer, &set, &bounds);
 	else
-	{
-		if (WhIsDense(page) && !suits)
-		{
-			wh_items_load(&set, page);
-			inserted = false;
-		}
-		wh_split(index, buffer, &set, InvalidBuffer);
-	}
+		inserted = wh_split(index, buffer, &set, InvalidBuffer);
 	wh_items_end(&set);
 	pfree(space);
 	return inserted;
