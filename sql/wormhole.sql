@@ -225,6 +225,18 @@ TRUNCATE wh_long;
 INSERT INTO wh_long VALUES (repeat('a', 100)), (repeat('z', 100)), (repeat('k', 2670) || 1), (repeat('k', 2670) || 3), (repeat('k', 2670) || 2);
 SELECT wormhole_check('wh_long_t', true);
 
+-- Of timetz what shares a key with other values: such rows would be in no order, and not unique.
+CREATE TABLE wh_zones (t timetz);
+CREATE INDEX wh_zones_t ON wh_zones USING wormhole (t);
+\set VERBOSITY terse
+INSERT INTO wh_zones SELECT timetz '12:00+00' AT TIME ZONE make_interval(hours => h) FROM unnest('{-19000, 19000, 1}'::int[]) h;
+INSERT INTO wh_zones VALUES (timetz '12:00+00' AT TIME ZONE interval '30000 hours');
+INSERT INTO wh_zones VALUES (timetz '12:00+00' AT TIME ZONE interval '-30000 hours');
+DROP INDEX wh_zones_t;
+INSERT INTO wh_zones VALUES (timetz '12:00+00' AT TIME ZONE interval '30000 hours');
+CREATE INDEX wh_zones_t ON wh_zones USING wormhole (t);
+\set VERBOSITY default
+
 -- Operator families as btree has them.
 SELECT amproc.opfname, amproc.n = bt.n AS complete
 	FROM (SELECT f.opfname, count(*) n FROM pg_opfamily f JOIN pg_amop o ON amopfamily = f.oid

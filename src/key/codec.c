@@ -291,12 +291,8 @@ codec_equates(const RfCodec *codec, Oid collation)
 		  get_collation_isdeterministic(collation)));
 }
 
-/*
- * Does this key stand for one value (and those equal to it) alone?  For keys
- * by rf_encode_whole(), and by rf_encode() where they are not of full length.
- */
-static bool
-codec_exact(const RfCodec *codec, const RfKey *key)
+bool
+rf_key_is_exact(const RfCodec *codec, const RfKey *key)
 {
 	const RfCodecEntry *entry = (const RfCodecEntry *) codec;
 
@@ -330,7 +326,7 @@ place_value(const RfCodecEntry *entry, Oid type, Datum value, bool whole,
 		position->key.len = FILTER_MAX_KEY;
 		position->fit = RF_FIT_SHARED;
 	}
-	if (!codec_exact(codec, &position->key))
+	if (!rf_key_is_exact(codec, &position->key))
 		position->fit = RF_FIT_SHARED;
 	return true;
 }

@@ -115,6 +115,12 @@ rf_encode_whole(const RfCodec *codec, Datum value)
 extern bool rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key);
 
 /*
+ * Does this key stand for one value (and those equal to it) alone?  For keys
+ * by rf_encode_whole(), and by rf_encode() where they are not of full length.
+ */
+extern bool rf_key_is_exact(const RfCodec *codec, const RfKey *key);
+
+/*
  * Does key order follow the type's order under this collation?  Where not
  * (text under a collation neither C nor the codec's), only equality, IN, LIKE
  * prefixes and NULL tests can be asked.

@@ -264,6 +264,25 @@ survives(const RfCodec *codec, WhDecode kind, Datum value)
 }
 
 /*
+ * Raises an error for a number that shares its key with others: entries of these would
+ * be in no order, and a unique index would take them for equal.  That is a timetz of a
+ * zone that no place on earth has.
+ */
+static void
+refuse_shared_key(Relation index, const RfCodec *codec, Datum value)
+{
+	RfKey		key = rf_encode_whole(codec, value);
+
+	if (rf_key_is_exact(codec, &key))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
+			 errmsg("time zone displacement is out of range for wormhole index \"%s\"",
+					RelationGetRelationName(index)),
+			 errdetail("Without the displacement the time would be more than two years away.")));
+}
+
+/*
  * Appends the values that the key does not give back to an empty payload.  It
  * stays empty if there are none.
  */
@@ -283,9 +302,12 @@ encode_payload(Relation index, const Datum *values, const bool *isnull,
 		left_out[i] = isnull[i];
 		if (i < format->ncolumns && !isnull[i])
 		{
-			left_out[i] = survives(format->columns[i].codec, cache->decode[i],
-								   values[i]);
+			const RfCodec *codec = format->columns[i].codec;
+
+			left_out[i] = survives(codec, cache->decode[i], values[i]);
 			any |= !left_out[i];
+			if (codec->type == TIMETZOID)
+				refuse_shared_key(index, codec, values[i]);
 		}
 	}
 	if (!any)
