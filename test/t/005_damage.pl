@@ -639,6 +639,15 @@ is($node->safe_psql('postgres', q{SELECT levels, tail_open FROM rangefilter_stat
 	'a damaged page of the delta: nothing is merged, and where there is no room the tail is open');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM m WHERE k IN (1005, 3005, 15005, 40005)'), 4, 'a damaged page of the delta: all rows are found');
 
+# A run that begins at the last block number there is: the next one is that of the metapage, which
+# an insert has locked exclusively when it asks the run.
+$node->safe_psql('postgres', qq{
+CREATE TABLE wrap (k int);
+INSERT INTO wrap SELECT k * 7919 % 1000003 FROM generate_series(1, 20000) k;
+CREATE INDEX wrap_k ON wrap USING rangefilter (k);
+SELECT rf_damage('wrap_k', 0, @{[ $content + $meta{directory} + $segment{run_block} ]}, '\\xffffffff')});
+is(run("INSERT INTO wrap VALUES (600001)", 1), 'damaged', 'a run that ends behind the last block number');
+
 close_session($session);
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'no crash');
 $node->stop;

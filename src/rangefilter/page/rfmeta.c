@@ -102,13 +102,16 @@ rf_ranges_are_sane(const RfSegment *segment)
 
 /*
  * Is a run either in the entry, with one page and no places behind it, or in blocks of its
- * own?
+ * own?  Block numbers that begin anew at 0 would lead to the metapage, which the reader may
+ * have locked exclusively.
  */
 static bool
 rf_run_is_sane(const RfSegment *segment)
 {
 	if (segment->run_len == 0)
-		return segment->npages == 0 || segment->run_block != RF_META_BLKNO;
+		return segment->npages == 0 ||
+			(segment->run_block != RF_META_BLKNO &&
+			 segment->npages <= InvalidBlockNumber - segment->run_block);
 	return segment->run_len == MAXALIGN(segment->run_len) &&
 		segment->npages == 1 && segment->place_pages == 0 &&
 		segment->run_block == RF_META_BLKNO;
