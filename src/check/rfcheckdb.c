@@ -161,7 +161,16 @@ rf_check_index(const RfCheckedIndex *index, bool with_heap, int64 *entries)
 }
 
 /*
- * Why an index must not be checked, or NULL.
+ * Is the index still there?
+ */
+static bool
+rf_exists(const RfCheckedIndex *index)
+{
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index->oid));
+}
+
+/*
+ * Why an index, which is there, must not be checked, or NULL.
  */
 static char *
 rf_obstacle(const RfCheckedIndex *index)
@@ -221,11 +230,15 @@ rangefilter_check_database(PG_FUNCTION_ARGS)
 	foreach(cell, indexes)
 	{
 		RfCheckedIndex *index = lfirst(cell);
-		MemoryContext old = MemoryContextSwitchTo(context);
-		char	   *problem = rf_obstacle(index);
+		MemoryContext old;
+		char	   *problem;
 		int64		entries = 0;
 
 		CHECK_FOR_INTERRUPTS();
+		if (!rf_exists(index))
+			continue;
+		old = MemoryContextSwitchTo(context);
+		problem = rf_obstacle(index);
 		if (problem == NULL)
 		{
 			bool		report = rf_progress_begin(list_length(indexes));
@@ -236,7 +249,7 @@ rangefilter_check_database(PG_FUNCTION_ARGS)
 			if (report)
 				rf_progress_end();
 		}
-		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index->oid)))
+		if (rf_exists(index))
 			rf_add_finding(result, index, entries, problem);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(context);
