@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/sysattr.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
@@ -30,6 +31,7 @@
 #include "executor/executor.h"
 #include "key/rowkey.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "rangefilter/summarize/summarize.h"
 #include "storage/procarray.h"
@@ -52,6 +54,8 @@ typedef struct RfScanState
 	int			ncolumns;		/* of the key */
 	bool		plain;			/* the key is made of columns only */
 	bool		by_expression;	/* it is not, or there is a predicate */
+	Bitmapset  *needed;			/* columns that key and predicate are made of,
+								 * from FirstLowInvalidHeapAttributeNumber on */
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
@@ -73,6 +77,16 @@ rf_prepare_evaluation(RfScanState *state)
 	state->ncolumns = info->ii_NumIndexKeyAttrs;
 	state->plain = info->ii_Expressions == NIL;
 	state->by_expression = !state->plain || info->ii_Predicate != NIL;
+	for (int i = 0; i < state->ncolumns; i++)
+	{
+		AttrNumber	attno = info->ii_IndexAttrNumbers[i];
+
+		if (attno != 0)
+			state->needed = bms_add_member(state->needed,
+										   attno - FirstLowInvalidHeapAttributeNumber);
+	}
+	pull_varattnos((Node *) info->ii_Expressions, 1, &state->needed);
+	pull_varattnos((Node *) info->ii_Predicate, 1, &state->needed);
 	if (!state->by_expression)
 		return;
 	state->estate = CreateExecutorState();
@@ -157,8 +171,19 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 }
 
 /*
- * Returns a RECENTLY_DEAD tuple with all values in line; NULL if one of them is
- * gone, so that nobody on this server sees the tuple.
+ * Are key and predicate made of this column, alone or as part of the whole row?
+ */
+static bool
+rf_needs_column(const RfScanState *state, AttrNumber attno)
+{
+	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, state->needed) ||
+		bms_is_member(InvalidAttrNumber - FirstLowInvalidHeapAttributeNumber,
+					  state->needed);
+}
+
+/*
+ * Returns a RECENTLY_DEAD tuple with all values in line that are needed; NULL if one of
+ * them is gone, so that nobody on this server sees the tuple.
  */
 static HeapTuple
 rf_fetch_values(RfScanState *state, HeapTuple tuple)
@@ -176,7 +201,7 @@ rf_fetch_values(RfScanState *state, HeapTuple tuple)
 		if (TupleDescAttr(desc, i)->attisdropped)
 			isnull[i] = true;
 		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
-			!VARATT_IS_EXTERNAL(value))
+			!VARATT_IS_EXTERNAL(value) || !rf_needs_column(state, i + 1))
 			continue;
 		value = rf_core_fetch_value(value);
 		if (value == NULL)
@@ -351,6 +376,7 @@ rf_scan_heap(RfHeapScan *scan)
 		FreeExecutorState(state->estate);
 		scan->index_info->ii_ExpressionsState = NIL;
 	}
+	bms_free(state->needed);
 	MemoryContextDelete(state->page_context);
 	FreeAccessStrategy(state->strategy);
 	pfree(state);
