@@ -438,8 +438,8 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
  * live rows, or negative if not known.
  *
  * The caller holds the lock on the heap that the file's head names, and at
- * least ShareUpdateExclusiveLock on the index.  It has switched to the table
- * owner's identity.
+ * least RowExclusiveLock on the index, as VACUUM does: nobody gives it another
+ * file.  It has switched to the table owner's identity.
  */
 BlockNumber
 rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
