@@ -89,5 +89,8 @@ CREATE TABLE other AS SELECT g AS a FROM generate_series(1, 100) g;
 ANALYZE other;
 SELECT plan_of($$SELECT (SELECT count(*) FROM ev WHERE dev = 105) FROM other o WHERE a = 7 OR EXISTS (SELECT FROM other p WHERE p.a = o.a + 1)$$);
 
+-- an expression that the planner keeps in a PlaceHolderVar
+SELECT plan_of($$SELECT * FROM other LEFT JOIN (SELECT dev, coalesce(day, 0) AS d FROM ev) s ON true WHERE (s.dev = 105 AND s.d = 1) OR (s.dev = 106 AND s.d = 2)$$);
+
 SET client_min_messages = warning;
 DROP SCHEMA explained CASCADE;

@@ -91,24 +91,27 @@ read_entry(List *fields, RfExplain *entry)
 }
 
 /*
- * Makes a clause about one relation refer to varno 1, by plain column names.
+ * Clauses about one relation in terms of varno 1, by plain column names.  Only the planner
+ * knows PlaceHolderVars, so what they stand for takes their place.
  */
-static bool
+static Node *
 rename_vars(Node *node, void *context)
 {
 	if (node == NULL)
-		return false;
+		return NULL;
 	if (IsA(node, Var))
 	{
-		Var		   *var = (Var *) node;
+		Var		   *var = copyObject((Var *) node);
 
 		var->varno = 1;
 		var->varnosyn = 0;
 		var->varattnosyn = 0;
 		RF_CLEAR_NULLING_RELS(var);
-		return false;
+		return (Node *) var;
 	}
-	return expression_tree_walker(node, rename_vars, context);
+	if (IsA(node, PlaceHolderVar))
+		return rename_vars((Node *) ((PlaceHolderVar *) node)->phexpr, context);
+	return expression_tree_mutator(node, rename_vars, context);
 }
 
 /*
@@ -189,8 +192,7 @@ make_entry(List *expansions, RfExpansion *first)
 	entry.table = rte->relid;
 	entry.alias = pstrdup(rte->eref->aliasname);
 	entry.indexes = rf_cond_indexes(matched->match.cond);
-	entry.clauses = copyObject(matched->match.clauses);
-	(void) rename_vars((Node *) entry.clauses, NULL);
+	entry.clauses = (List *) rename_vars((Node *) matched->match.clauses, NULL);
 	entry.clause_table = matched->relid;
 	return write_entry(&entry);
 }
