@@ -114,6 +114,7 @@ extern void rf_core_log_conflict(Relation index, BlockNumber block,
 
 /* ---- start.c: the plan and the snapshot of a statement about to be started ---- */
 
+extern void rf_core_note_start(const QueryDesc *desc);
 extern bool rf_core_owns_snapshot(const QueryDesc *desc);
 extern void rf_core_refresh_snapshot(QueryDesc *desc);
 extern void rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt);

@@ -5,8 +5,12 @@
  *
  * What is expected of core: a statement's own snapshot is the active one,
  * pushed once, and registered once by its QueryDesc.  A snapshot with other
- * references is not the statement's own.  ExecutorStart is the first to look at
- * what is in a QueryDesc's plan; who made it knew only what kind of statement it is.
+ * references is not the statement's own.  Nor is one that another statement was
+ * started with: statements that a rule made of one, and functions that are only
+ * stable, use one after the other the snapshot that was pushed for all of them.
+ * speculativeToken means nothing in an MVCC snapshot, and copies keep it; so it says
+ * that a statement was started.  ExecutorStart is the first to look at what is in a
+ * QueryDesc's plan; who made it knew only what kind of statement it is.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,13 +22,30 @@
 #include "utils/portal.h"
 #include "utils/snapmgr.h"
 
+/* SnapshotData.speculativeToken of a snapshot that a statement was started with. */
+#define RF_STATEMENT_STARTED	1
+
+/*
+ * Notes that a statement is started with its snapshot, which from now on is no later
+ * statement's own.  To be called for each statement.
+ */
+void
+rf_core_note_start(const QueryDesc *desc)
+{
+	Snapshot	snapshot = desc->snapshot;
+
+	if (snapshot != InvalidSnapshot && snapshot->copied &&
+		snapshot->snapshot_type == SNAPSHOT_MVCC)
+		snapshot->speculativeToken = RF_STATEMENT_STARTED;
+}
+
 /*
  * Was the active snapshot taken for this statement and nothing else?
  *
  * READ COMMITTED only.  It must be referenced by nobody but the snapshot stack
  * and this QueryDesc: that leaves out snapshots inherited from a calling query
- * and those a cursor or EXECUTE got from its portal.  Nor may it be the one a
- * portal keeps for its utility command.
+ * and those a cursor or EXECUTE got from its portal.  No other statement may have been
+ * started with it.  Nor may it be the one a portal keeps for its utility command.
  *
  * The current subtransaction must have pushed the snapshot, or an error would
  * not unwind the stack properly.  A snapshot does not tell who pushed it.  It
@@ -39,14 +60,15 @@ rf_core_owns_snapshot(const QueryDesc *desc)
 		RF_CORE_DOUBTS(RF_CORE_SNAPSHOT) ||
 		desc->crosscheck_snapshot != InvalidSnapshot ||
 		!ActiveSnapshotSet() || GetActiveSnapshot() != snapshot ||
-		snapshot->active_count != 1 || snapshot->regd_count != 1)
+		snapshot->active_count != 1 || snapshot->regd_count != 1 ||
+		snapshot->speculativeToken != 0)
 		return false;
 	if (ActivePortal != NULL)
 	{
 		if (ActivePortal->portalSnapshot == snapshot)
 			return false;
 		if (list_member_ptr(ActivePortal->stmts, desc->plannedstmt))
-			return list_length(ActivePortal->stmts) == 1;
+			return true;
 	}
 	return GetCurrentTransactionNestLevel() == 1;
 }

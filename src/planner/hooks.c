@@ -165,6 +165,7 @@ executor_start(QueryDesc *desc, int eflags)
 {
 	MemoryContext context = rf_replan(desc, eflags, plan);
 
+	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
 	if (previous.executor_start)
 		previous.executor_start(desc, eflags);
