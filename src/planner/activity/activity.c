@@ -170,7 +170,8 @@ rf_watch_leaf(RfTable *table, RfExpansion *expansion, Oid leaf, int position)
 
 /*
  * Are the conditions that the index was not asked for true for all rows of
- * the partition, by its bounds?  The planner has locked both tables.
+ * the partition, by its bounds?  The planner has locked both tables, unless the
+ * partition was gone by then.
  */
 static bool
 others_follow(const RfExpansion *expansion, Relation parent, Oid oid)
@@ -181,7 +182,9 @@ others_follow(const RfExpansion *expansion, Relation parent, Oid oid)
 
 	if (expansion->others == NIL)
 		return true;
-	leaf = table_open(oid, NoLock);
+	leaf = try_table_open(oid, NoLock);
+	if (leaf == NULL)
+		return false;
 	bounds = (List *) expression_planner((Expr *) RelationGetPartitionQual(leaf));
 	others = map_partition_varattnos(copyObject(expansion->others), expansion->varno,
 									 leaf, parent);

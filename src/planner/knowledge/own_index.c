@@ -581,7 +581,6 @@ rf_own_unchanged(RfTable *table)
 
 	if (!table->own_read || seen == now)
 		return true;
-	table->own_seen = now;
 	if (now - seen > RF_RECENT_CHANGES)
 		return false;
 	for (; seen < now; seen++)
@@ -594,6 +593,9 @@ rf_own_unchanged(RfTable *table)
 		if (member != NULL && !member_unchanged(table, member))
 			return false;
 	}
+
+	/* Not before: an error in between must not hide what was not looked at. */
+	table->own_seen = now;
 
 	/*
 	 * To look at members may bring more, in the place of what was not read
