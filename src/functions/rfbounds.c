@@ -20,12 +20,12 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
-/* The fields of a row up to its first NULL. */
+/* The fields of a row up to its first NULL.  ROW() has more than a table may. */
 typedef struct RfBoundRow
 {
 	int			nfields;
-	Oid			types[MaxHeapAttributeNumber];
-	Datum		values[MaxHeapAttributeNumber];
+	Oid			types[MaxTupleAttributeNumber];
+	Datum		values[MaxTupleAttributeNumber];
 } RfBoundRow;
 
 /*
@@ -126,7 +126,7 @@ rf_take_row(Datum datum, RfBoundRow *row)
 											  HeapTupleHeaderGetTypMod(header));
 	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),
 	.t_data = header};
-	bool		isnull[MaxHeapAttributeNumber];
+	bool		isnull[MaxTupleAttributeNumber];
 
 	heap_deform_tuple(&tuple, desc, row->values, isnull);
 	for (row->nfields = 0; row->nfields < desc->natts; row->nfields++)
