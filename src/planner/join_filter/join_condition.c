@@ -461,6 +461,10 @@ add_conditions(CustomScan *gate, RfGateQuestion *asked, List *filters,
 /*
  * Adds those of the new indexes that a member has to its OIDs.  NIL if it has
  * none, old or new.
+ *
+ * A member without OIDs stays so if the gate had indexes before: the gate's other
+ * conditions are not about this member, an arm of UNION ALL for example, and values
+ * with which no row satisfies them must not close it (RfGateState.never).
  */
 static List *
 add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
@@ -469,6 +473,8 @@ add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
 	bool		found = false;
 	ListCell   *cell;
 
+	if (oids == NIL && nold > 0)
+		return NIL;
 	foreach(cell, indexes)
 	{
 		Oid			oid = find_index(scan, lfirst(cell));
@@ -479,11 +485,7 @@ add_indexes(List *oids, int nold, const RfFilteredScan *scan, List *indexes)
 	if (!found && oids == NIL)
 		return NIL;
 	if (oids == NIL)
-	{
 		oids = list_make1_oid(scan->relid);
-		while (nold-- > 0)
-			oids = lappend_oid(oids, InvalidOid);
-	}
 	return list_concat_copy(oids, added);
 }
 
@@ -501,25 +503,17 @@ add_members(RfGateQuestion *asked, const RfFilteredScan *scans,
 	foreach(cell, members)
 	{
 		const RfFilteredScan *scan = &scans[foreach_current_index(cell)];
-		List	   *usable = indexes;
 
-		if (scan->rel == NULL || !is_alike(scan, model, nfilters))
-			usable = NIL;
-		else
-		{
-			const RfGateRel *rel = scan->rel;
-
-			tables = list_append_unique_oid(tables,
-											rel->root->simple_rte_array[rel->top]->relid);
-		}
-		if (usable != NIL)
-			lfirst(cell) = add_indexes(lfirst(cell), nold, scan, usable);
+		if (scan->rel != NULL && is_alike(scan, model, nfilters))
+			lfirst(cell) = add_indexes(lfirst(cell), nold, scan, indexes);
 		else if (lfirst(cell) != NIL)
 		{
 			lfirst(cell) = list_copy(lfirst(cell));
 			for (int i = 0; i < list_length(indexes); i++)
 				lfirst(cell) = lappend_oid(lfirst(cell), InvalidOid);
 		}
+		if (scan->rel != NULL && lfirst(cell) != NIL)
+			tables = list_append_unique_oid(tables, scan->rel->root->simple_rte_array[scan->rel->top]->relid);
 	}
 	asked->members = members;
 	asked->tables = tables;
