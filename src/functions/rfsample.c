@@ -154,6 +154,26 @@ count_distinct(const RfSample *sample, RfPartSample *part)
 }
 
 /*
+ * The number of a table's column of this name; 0 if there is none whose values
+ * can be read and have this codec.  The table is locked only now, so the column
+ * may be gone, or have another type, since the codec was chosen.
+ */
+AttrNumber
+rf_sampled_column(Relation table, const char *column, const RfCodec *codec)
+{
+	AttrNumber	attno = get_attnum(RelationGetRelid(table), column);
+	Form_pg_attribute attribute;
+
+	if (attno <= 0 || table->rd_rel->relkind != RELKIND_RELATION ||
+		table->rd_rel->relam != HEAP_TABLE_AM_OID ||
+		RELATION_IS_OTHER_TEMP(table))
+		return 0;
+	attribute = TupleDescAttr(RelationGetDescr(table), attno - 1);
+	return rf_codec_under(getBaseType(attribute->atttypid),
+						  attribute->attcollation) == codec ? attno : 0;
+}
+
+/*
  * Reads a sample of a partition; false where it has no keys, or there is no
  * such table any more.
  */
@@ -163,7 +183,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 {
 	Relation	table = try_table_open(oid, AccessShareLock);
 	RfCollect	collect = {.sample = sample,.part = part,.size = 1024};
-	AttrNumber	attno = get_attnum(oid, column);
+	AttrNumber	attno;
 	BlockNumber nblocks = 0;
 	BlockNumber nread = 0;
 
@@ -172,9 +192,8 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 	memset(part, 0, sizeof(*part));
 	part->table = oid;
 	part->keys = palloc(collect.size * sizeof(RfKey));
-	if (attno > 0 && table->rd_rel->relkind == RELKIND_RELATION &&
-		table->rd_rel->relam == HEAP_TABLE_AM_OID &&
-		!RELATION_IS_OTHER_TEMP(table))
+	attno = rf_sampled_column(table, column, sample->codec);
+	if (attno > 0)
 		nread = read_blocks(table, attno, &collect, most, &nblocks);
 	table_close(table, AccessShareLock);
 	if (nread > 0)

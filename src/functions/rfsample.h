@@ -13,6 +13,7 @@
 #include "key/codec.h"
 #include "nodes/pg_list.h"
 #include "storage/block.h"
+#include "utils/relcache.h"
 
 /* A partition's keys, ascending. */
 typedef struct RfPartSample
@@ -42,6 +43,8 @@ typedef struct RfSample
 	double		length;			/* of byte keys, on the average */
 } RfSample;
 
+extern AttrNumber rf_sampled_column(Relation table, const char *column,
+									const RfCodec *codec);
 extern RfSample *rf_sample_column(List *tables, const char *column,
 								  const RfCodec *codec);
 extern double rf_skipped_by_points(const RfSample *sample);

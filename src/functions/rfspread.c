@@ -127,7 +127,7 @@ RfSpread *
 rf_spread_read(Oid oid, const char *column, const RfCodec *codec)
 {
 	Relation	table = try_table_open(oid, AccessShareLock);
-	AttrNumber	attno = get_attnum(oid, column);
+	AttrNumber	attno;
 	RfSpread   *spread = palloc0(sizeof(RfSpread));
 
 	if (table == NULL)
@@ -135,9 +135,8 @@ rf_spread_read(Oid oid, const char *column, const RfCodec *codec)
 	spread->codec = codec;
 	spread->size = 1024;
 	spread->rows = palloc(spread->size * sizeof(RfPlaced));
-	if (attno > 0 && table->rd_rel->relkind == RELKIND_RELATION &&
-		table->rd_rel->relam == HEAP_TABLE_AM_OID &&
-		!RELATION_IS_OTHER_TEMP(table))
+	attno = rf_sampled_column(table, column, codec);
+	if (attno > 0)
 	{
 		spread->nblocks = RelationGetNumberOfBlocks(table);
 		read_windows(table, attno, spread);
