@@ -124,8 +124,9 @@ extern void rf_finish_gates(PlannedStmt *stmt, RfPlanning *planning);
 /* Values are not collected from a hash table with more rows. */
 #define RF_JOIN_MAX_ROWS 10000
 
-/* The most distinct values of a join that gates ask for. */
+/* The most distinct values of a join that gates ask for, and their bytes. */
 #define RF_JOIN_MAX_VALUES 1000
+#define RF_JOIN_MAX_BYTES (1024 * 1024)
 
 typedef struct RfGateMember
 {

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "common/hashfn.h"
 #include "core/core.h"
 #include "executor/executor.h"
@@ -276,7 +277,9 @@ add_value(void *arg, MinimalTuple row)
 
 /*
  * Makes an array of the distinct values, in the source's context.  False if
- * there are more than RF_JOIN_MAX_VALUES.
+ * there are more than RF_JOIN_MAX_VALUES, or they are longer than
+ * RF_JOIN_MAX_BYTES.  The rows in a hash table may be short where their values
+ * are not, since these may be compressed or elsewhere; those of an array are not.
  */
 static bool
 make_array(RfJoinSource *source, RfJoinValues *values)
@@ -284,6 +287,7 @@ make_array(RfJoinSource *source, RfJoinValues *values)
 	Datum	   *datums = palloc((RF_JOIN_MAX_VALUES + 1) * sizeof(Datum));
 	RfJoinValue *last = NULL;
 	int			ndistinct = 0;
+	Size		bytes = 0;
 	MemoryContext old;
 
 	qsort(values->values, values->n, sizeof(RfJoinValue), compare_values);
@@ -295,7 +299,9 @@ make_array(RfJoinSource *source, RfJoinValues *values)
 			datum_image_eq(value->datum, last->datum, values->typbyval,
 						   values->typlen))
 			continue;
-		if (ndistinct == RF_JOIN_MAX_VALUES)
+		if (values->typlen == -1)
+			bytes += toast_raw_datum_size(value->datum);
+		if (ndistinct == RF_JOIN_MAX_VALUES || bytes > RF_JOIN_MAX_BYTES)
 			return false;
 		datums[ndistinct++] = value->datum;
 		last = value;
