@@ -28,6 +28,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "planner/gate/gate.h"
 #include "planner/knowledge/knowledge.h"
 #include "port/pg_bitutils.h"
@@ -256,8 +257,10 @@ make_digests(RfIndex *index, int number, uint64 leaves, uint32 n, RfClock now)
 		if (leaf == NULL || leaf->cached == NULL || !rf_may_have_column(index, leaf))
 			continue;
 		rf_cached_meta_asked(leaf->cached, n);
-		if (rf_digest_is_due(index, leaf))
-			rf_make_digest(index, leaf, now);
+		if (!rf_digest_is_due(index, leaf))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		rf_make_digest(index, leaf, now);
 	}
 }
 
