@@ -130,6 +130,16 @@ CREATE INDEX ON partly USING rangefilter (k) WHERE k < 300;
 ANALYZE whole, partly;
 SELECT gates('SELECT x.* FROM (SELECT k FROM whole UNION ALL SELECT k FROM partly) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.* FROM (SELECT k FROM partly UNION ALL SELECT k FROM whole) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+-- an arm without the condition that no row of the others satisfies
+PREPARE arms (text) AS SELECT x.* FROM (SELECT k FROM t WHERE tx = $1 UNION ALL SELECT k FROM whole UNION ALL SELECT k FROM t WHERE tx = $1) x JOIN d ON x.k = d.id WHERE d.name = 'n3';
+SET plan_cache_mode = force_generic_plan;
+SELECT gates('EXECUTE arms (''k300'')'), gates('EXECUTE arms (NULL)');
+RESET plan_cache_mode;
+-- long values, which a hash table holds compressed, are not asked for
+CREATE TABLE long AS SELECT repeat('x', 600000) || i AS tx FROM generate_series(1, 2) i UNION ALL SELECT 'k300';
+ANALYZE long;
+SELECT gates('SELECT t.* FROM t JOIN long ON t.tx = long.tx WHERE long.tx < ''x''');
+SELECT gates('SELECT t.* FROM t JOIN long ON t.tx = long.tx');
 
 --
 -- Scans that are started again, with other values
@@ -204,7 +214,7 @@ INSERT INTO e SELECT i, i * 10 + 1 FROM generate_series(10, 14) i;
 ANALYZE e;
 SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
 SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b + 1');
--- a gate that is there already asks an index that only some have
+-- a gate that is there already asks one more index of those members that it asks
 CREATE TABLE w (part int, a int, b int) PARTITION BY LIST (part);
 SELECT format('CREATE TABLE w%s PARTITION OF w FOR VALUES IN (%s)', p, p)
 FROM generate_series(1, 4) p \gexec

@@ -513,7 +513,12 @@ add_members(RfGateQuestion *asked, const RfFilteredScan *scans,
 				lfirst(cell) = lappend_oid(lfirst(cell), InvalidOid);
 		}
 		if (scan->rel != NULL && lfirst(cell) != NIL)
-			tables = list_append_unique_oid(tables, scan->rel->root->simple_rte_array[scan->rel->top]->relid);
+		{
+			const RfGateRel *rel = scan->rel;
+
+			tables = list_append_unique_oid(tables,
+											rel->root->simple_rte_array[rel->top]->relid);
+		}
 	}
 	asked->members = members;
 	asked->tables = tables;
