@@ -25,14 +25,16 @@ passed=0
 failed=0
 
 # The figures of a filter: what was built, empty questions, rate of mistakes,
-# and the size in bits.  Points count twice.
+# and the size in bits.  Points count twice; numbers are asked for by points only.
 figures()
 {
-	local ask
+	local ask asks=points
 
-	for ask in points points ranges; do
-		"$filterbench" --keys keys --queries others --filter "$1" --ask "$ask" "${@:2}" | tail -n +2
-	done | awk -F, '{ n += $5; wrong += $5 * $6; built = $1; bits = $3 } END { if (NR == 3) print built, n, wrong / n, bits; exit NR != 3 }'
+	[[ "$*" != *lines* ]] || asks='points ranges'
+	for ask in $asks; do
+		"$filterbench" --keys keys --queries others --filter "$1" --ask "$ask" "${@:2}" | sed -n "2s/^/$ask,/p"
+	done | awk -F, -v asks="$asks" '{ weight = $1 == "points" ? 2 : 1; n += weight * $6; wrong += weight * $6 * $7; built = $2; bits = $4 }
+		END { if (n > 0) print built, n, wrong / n, bits; exit NR != split(asks, a, " ") }'
 }
 
 # A set is in the files keys and others.  $1 is its name, the rest goes to
