@@ -279,7 +279,8 @@ refuse_shared_key(Relation index, const RfCodec *codec, Datum value)
 			(errcode(ERRCODE_DATETIME_FIELD_OVERFLOW),
 			 errmsg("time zone displacement is out of range for wormhole index \"%s\"",
 					RelationGetRelationName(index)),
-			 errdetail("Without the displacement the time would be more than two years away.")));
+			 errdetail("Without the displacement the time would be more than two years away."),
+			 errhint("Store the time with another time zone, or use a btree index.")));
 }
 
 /*
