@@ -49,6 +49,10 @@ sub mode
 # may still read the partition.  So the first and the last answer without skipping must agree.
 sub may_change { return $_[0]{standby} || $_[1]{dirty}; }
 
+# DROP INDEX CONCURRENTLY does not wait there for those who have locked the table either: core may list an
+# index of any kind, and find it gone when it opens it.
+sub is_index_gone { return $_[0]{standby} && $_[1] =~ /XX000: could not open relation with OID/; }
+
 sub order
 {
 	my ($self, $table) = @_;

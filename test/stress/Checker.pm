@@ -150,7 +150,7 @@ sub ask
 		$self->look_for_partitions($skip) if $self->may_change($table) && !$self->{toggle};
 		my ($state, $text) = $self->answer($skip, $query, $ordered);
 
-		if (defined $state && $self->{tolerate}{$state})
+		if (defined $state && ($self->{tolerate}{$state} || $self->is_index_gone($text)))
 		{
 			$self->count("error $state");
 			return 0;
@@ -176,6 +176,9 @@ sub explain
 	$self->count('explained, have gates') if grep { /Range Filter Gate/ } @plan;
 	$self->count('explained, skip') if grep { /Partitions Skipped: [1-9]/ } @plan;
 }
+
+# An error of an index that has gone while a query was planned?  See Reader.
+sub is_index_gone { return 0; }
 
 # May partitions with rows that a snapshot sees come or go?
 sub may_change { return $_[1]{dirty}; }
