@@ -36,7 +36,7 @@ VACUUM ANALYZE t;
 SELECT correlation BETWEEN -0.5 AND 0.5 AS no_order FROM pg_stats WHERE tablename = 't' AND attname = 'bursts';
 SELECT condition, scan('SELECT v FROM t WHERE ' || condition) FROM unnest(ARRAY['random = 7919', 'random BETWEEN 1000 AND 1010',
 	'random BETWEEN 1000 AND 60000', 'bursts = 5', 'bursts BETWEEN 5000 AND 5199', 'bursts BETWEEN 5000 AND 7199', 'bursts BETWEEN 5000 AND 85000',
-	'few = 7', 'few = 200', 'ordered BETWEEN 100 AND 3000', 'ordered > 0', 'bursts IS NULL', 'bursts = 5 AND bursts = 6',
+	'few = 7', 'few = 200', 'ordered BETWEEN 100 AND 3000', 'ordered > 0', 'bursts IS NULL', 'bursts > 6 AND bursts < 5',
 	'bursts = NULL', 'bursts = (SELECT 5)', 'bursts = abs(-5)', 'random IN (7919, 15838)']) condition;
 
 -- Lists: the summary knows which values are there, and each makes a scan of it.

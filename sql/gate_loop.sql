@@ -153,16 +153,21 @@ $$
 DECLARE
 	plan jsonb;
 	gate jsonb;
+	scan jsonb;
+	path CONSTANT jsonpath := 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")';
+	child CONSTANT jsonpath := '$.Plans[*] ? (@."Parent Relationship" != "InitPlan")';
 BEGIN
 	PERFORM set_config('cpu_operator_cost', '0', true);
 	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	gate := jsonb_path_query_first(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")');
-	share := (gate->>'Total Cost')::numeric / (gate->'Plans'->0->>'Total Cost')::numeric;
-	row_share := (gate->>'Plan Rows')::numeric / (gate->'Plans'->0->>'Plan Rows')::numeric;
+	gate := jsonb_path_query_first(plan, path);
+	scan := jsonb_path_query_first(gate, child);
+	share := (gate->>'Total Cost')::numeric / (scan->>'Total Cost')::numeric;
+	row_share := (gate->>'Plan Rows')::numeric / (scan->>'Plan Rows')::numeric;
 	PERFORM set_config('cpu_operator_cost', '100', true);
 	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	gate := jsonb_path_query_first(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")');
-	asking := round(((gate->>'Total Cost')::numeric - share * (gate->'Plans'->0->>'Total Cost')::numeric) / 100, -1);
+	gate := jsonb_path_query_first(plan, path);
+	scan := jsonb_path_query_first(gate, child);
+	asking := round(((gate->>'Total Cost')::numeric - share * (scan->>'Total Cost')::numeric) / 100, -1);
 	share := round(share, 3);
 	row_share := round(row_share, 2);
 	PERFORM set_config('cpu_operator_cost', '0.0025', true);

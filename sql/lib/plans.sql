@@ -27,7 +27,7 @@ BEGIN
 		line := regexp_replace(line, '\n *["<]?Disabled[^\n]*', '', 'g');
 		line := in_old_words(line);
 		line := regexp_replace(line, 'Memory: \d+kB', 'in memory');
-		line := replace(line, 'ANY (day = (hashed SubPlan 2).col1)', 'hashed SubPlan 2');
+		line := regexp_replace(line, 'ANY \(.* = \(hashed SubPlan (\d)\)\.col1\)', 'hashed SubPlan \1');
 		RETURN NEXT replace(line, '(k = d.id)', '(d.id = k)');
 	END LOOP;
 END
