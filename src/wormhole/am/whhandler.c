@@ -12,6 +12,7 @@
 
 #include "access/amapi.h"
 #include "access/genam.h"
+#include "access/relation.h"
 #include "access/stratnum.h"
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -20,6 +21,8 @@
 #include "compat.h"
 #include "fmgr.h"
 #include "key/codec.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
 #include "utils/rel.h"
 #include "wormhole/am/wormhole.h"
 #include "wormhole/build/whbuild.h"
@@ -50,11 +53,14 @@ wh_init(void)
 void
 wh_forbid_truncate(Oid table)
 {
-	Relation	heap = RelationIdGetRelation(table);
+	Relation	heap;
 	ListCell   *cell;
+	LOCKTAG		tag;
 
-	if (heap == NULL)
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	if (!RF_HOLDS_LOCK(&tag, AccessExclusiveLock))
 		return;
+	heap = relation_open(table, NoLock);
 	if (RF_NEW_FILE_SUBID(heap) == GetCurrentSubTransactionId())
 	{
 		foreach(cell, RelationGetIndexList(heap))
@@ -66,7 +72,7 @@ wh_forbid_truncate(Oid table)
 			index_close(index, NoLock);
 		}
 	}
-	RelationClose(heap);
+	relation_close(heap, NoLock);
 }
 
 /*
