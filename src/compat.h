@@ -78,6 +78,13 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 	return (required->requiredPerms & ACL_SELECT) != 0;
 }
 
+/* Has this process a lock of exactly this mode? */
+#if PG_VERSION_NUM >= 170000
+#define RF_HOLDS_LOCK(tag, mode) LockHeldByMe(tag, mode, false)
+#else
+#define RF_HOLDS_LOCK(tag, mode) LockHeldByMe(tag, mode)
+#endif
+
 /* Files of relations that belong to no session. */
 #if PG_VERSION_NUM >= 170000
 #define RF_SMGR_OPEN(file) smgropen(file, INVALID_PROC_NUMBER)

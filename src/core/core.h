@@ -56,6 +56,10 @@ extern void rf_core_narrow(PlannerInfo *root, RelOptInfo *rel,
 						   RfCoreClasses **classes);
 extern void rf_core_widen(RfCoreClasses *classes);
 
+/* ---- file.c: tables that have got another file without their indexes ---- */
+
+extern bool rf_core_is_moved(Relation heap, Relation index);
+
 /* ---- hashtable.c: the rows of a hash join's table ---- */
 
 /*

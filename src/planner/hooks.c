@@ -31,6 +31,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "wormhole/am/wormhole.h"
 
 /* What was in the hooks before; NULL where there was nothing. */
 static struct
@@ -192,9 +193,10 @@ executor_end(QueryDesc *desc)
 }
 
 /*
- * object_access_hook: an index is dropped.  The transaction, which has locked it
+ * object_access_hook.  An index is dropped: the transaction, which has locked it
  * exclusively, may go on to write rows that the index will not be given.  So what
- * was read from the index must not hold by its counter any more.
+ * was read from the index must not hold by its counter any more.  Or a table is about
+ * to be truncated.
  */
 static void
 object_access(ObjectAccessType access, Oid class, Oid object, int column,
@@ -205,6 +207,8 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 	if (access == OAT_DROP && class == RelationRelationId && column == 0 &&
 		get_rel_relkind(object) == RELKIND_INDEX)
 		rf_advance_change_counter(object);
+	if (access == OAT_TRUNCATE && class == RelationRelationId)
+		wh_forbid_truncate(object);
 }
 
 /*

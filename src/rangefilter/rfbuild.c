@@ -108,7 +108,11 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 		return result;
 	}
 
-	/* Functions of the index may query the table meanwhile. */
+	/*
+	 * Functions of the index may query the table meanwhile.  If a TRUNCATE
+	 * builds in place after the table was moved, this is all: a rollback
+	 * would bring rows back.
+	 */
 	rf_write_empty(index, flags | RF_TAIL_OPEN);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SCAN);
 	rf_summarize(heap, index, index_info, RF_SUMMARIZE_BUILD, -1,

@@ -14,6 +14,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "compat.h"
+#include "core/core.h"
 #include "miscadmin.h"
 #include "rangefilter/page/options.h"
 #include "rangefilter/page/page.h"
@@ -140,7 +141,8 @@ rf_maintain(Oid index_oid, bool user_session, void (*report) (Relation index))
 
 	if (!rf_try_lock(index_oid, &open))
 		return false;
-	if (user_session && !rf_trusts_session(&open))
+	if (user_session &&
+		(!rf_trusts_session(&open) || rf_core_is_moved(open.heap, open.index)))
 	{
 		rf_close_index(&open, false);
 		return false;

@@ -29,6 +29,7 @@
 #include "postgres.h"
 
 #include "commands/progress.h"
+#include "core/core.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "rangefilter/page/page.h"
@@ -432,7 +433,9 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * Summarizes what the mode asks for.  Returns how many heap blocks have been
+ * Summarizes what the mode asks for.  Does nothing in the transaction that has moved
+ * the table (core/file.c): TRUNCATE may have emptied the file that it is in now, and a
+ * rollback would bring the old one back, but not the old summary.  Returns how many heap blocks have been
  * summarized for the first time.  *nrows (may be NULL) is set to the number of
  * indexed tuples that were read, NULLs included.  live_tuples: the number of
  * live rows, or negative if not known.
@@ -454,6 +457,8 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 
 	if (nrows != NULL)
 		*nrows = 0;
+	if (rf_core_is_moved(heap, index))
+		return 0;
 	(void) rf_lock_runs(index, true);
 	announced = rf_announce(heap, index, mode, live_tuples, &work);
 	rf_unlock_runs(index);

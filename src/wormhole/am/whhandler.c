@@ -11,13 +11,19 @@
 #include "postgres.h"
 
 #include "access/amapi.h"
+#include "access/genam.h"
+#include "access/relation.h"
 #include "access/stratnum.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "compat.h"
 #include "fmgr.h"
 #include "key/codec.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/rel.h"
 #include "wormhole/am/wormhole.h"
 #include "wormhole/build/whbuild.h"
 #include "wormhole/hint/whhint.h"
@@ -36,6 +42,37 @@ wh_init(void)
 {
 	wh_init_options();
 	wh_init_hints();
+}
+
+/*
+ * Called before TRUNCATE, maybe before it has locked the table.  Raises an error if a
+ * wormhole index would be emptied in place, and could not be restored by a rollback.
+ * Core truncates in place where the table has got its file in this subtransaction, which
+ * then has the lock.
+ */
+void
+wh_forbid_truncate(Oid table)
+{
+	Relation	heap;
+	ListCell   *cell;
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, table);
+	if (!RF_HOLDS_LOCK(&tag, AccessExclusiveLock))
+		return;
+	heap = relation_open(table, NoLock);
+	if (RF_NEW_FILE_SUBID(heap) == GetCurrentSubTransactionId())
+	{
+		foreach(cell, RelationGetIndexList(heap))
+		{
+			Relation	index = index_open(lfirst_oid(cell), AccessExclusiveLock);
+
+			if (index->rd_indam->ambuild == wh_build)
+				wh_forbid_moved_table(index, heap, false);
+			index_close(index, NoLock);
+		}
+	}
+	relation_close(heap, NoLock);
 }
 
 /*

@@ -20,6 +20,7 @@
 
 /* whhandler.c */
 extern void wh_init(void);
+extern void wh_forbid_truncate(Oid table);
 
 /* whcost.c */
 extern bool wh_is_unusable(const IndexOptInfo *info);

@@ -177,6 +177,14 @@ wh_build(Relation heap, Relation index, IndexInfo *index_info)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
 	wh_check_definition(index, index_info);
+
+	/*
+	 * TRUNCATE builds in place, if wh_forbid_truncate() has not raised the error, because
+	 * the library was not loaded.  Who made a temporary index has loaded it; its table
+	 * may be emptied at COMMIT, and then had no rows before.
+	 */
+	if (!RelationUsesLocalBuffers(index))
+		wh_forbid_moved_table(index, heap, false);
 	build_index(heap, index, index_info, &scanned);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);

@@ -75,6 +75,7 @@ extern void wh_init_options(void);
 extern const WhOptions *wh_index_options(Relation index);
 extern bytea *wh_options(Datum reloptions, bool validate);
 extern void wh_check_definition(Relation index, IndexInfo *index_info);
+extern void wh_forbid_moved_table(Relation index, Relation heap, bool insert);
 
 /* whkey.c */
 extern WhCache *wh_cache(Relation index);

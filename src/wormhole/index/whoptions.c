@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * whoptions.c
- *	  WITH options, settings, and which columns an index may have.
+ *	  WITH options, settings, and which columns and tables an index may have.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,6 +11,7 @@
 #include "access/reloptions.h"
 #include "access/rmgr.h"
 #include "access/xact.h"
+#include "core/core.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -167,4 +168,28 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 						RelationGetRelationName(index)),
 				 errdetail("The server supports it with unique indexes of access method btree only."),
 				 errhint("Where ON CONFLICT is needed, use a unique btree index.")));
+}
+
+/*
+ * Raises an error if the table has got another file in this transaction, and the index
+ * not one with it or later.  A rollback would bring the table's old file back: new
+ * entries would stay in the index, and other rows may come to their TIDs; an index that
+ * was emptied in place would stay empty.  insert: about an insert, not TRUNCATE.
+ */
+void
+wh_forbid_moved_table(Relation index, Relation heap, bool insert)
+{
+	const char *name = RelationGetRelationName(index);
+
+	if (likely(!rf_core_is_moved(heap, index)))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 insert ?
+			 errmsg("cannot insert into wormhole index \"%s\" in the transaction that has moved its table", name) :
+			 errmsg("cannot truncate wormhole index \"%s\" in the transaction that has moved its table", name),
+			 insert ?
+			 errdetail("If the transaction is rolled back, the table gets its old file back, but the index keeps the new entries.") :
+			 errdetail("If the transaction is rolled back, the table gets its old file back, but the index stays empty."),
+			 errhint("Commit first, or REINDEX the index after moving the table.")));
 }

@@ -443,35 +443,6 @@ recheck_unique(UniqueCheck *check)
 }
 
 /*
- * Raises an error if the table has got another file in this transaction, by ALTER
- * TABLE SET TABLESPACE, and the index has not got one with it or later.  A rollback
- * would bring the table's old file back, but leave the entry in the index, and
- * another row may come to its TID.
- *
- * Core forgets in which subtransaction a file was new once a later change of it has
- * been rolled back.  It may have been the present one at the latest.
- */
-static void
-forbid_moved_table(Relation index, Relation heap)
-{
-	SubTransactionId moved = RF_NEW_FILE_SUBID(heap);
-	SubTransactionId made = Max(RF_NEW_FILE_SUBID(index), index->rd_createSubid);
-
-	if (likely(RF_FIRST_FILE_SUBID(heap) == InvalidSubTransactionId))
-		return;
-	if (moved == InvalidSubTransactionId)
-		moved = GetCurrentSubTransactionId();
-	if (made >= moved)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("cannot insert into wormhole index \"%s\" in the transaction that has moved its table",
-					RelationGetRelationName(index)),
-			 errdetail("If the transaction is rolled back, the table gets its old file back, but the index keeps the new entries."),
-			 errhint("Commit first, or REINDEX the index after moving the table.")));
-}
-
-/*
  * aminsert.
  */
 bool
@@ -486,7 +457,7 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	bool		unique;
 
 	wh_check_collators(index);
-	forbid_moved_table(index, heap);
+	wh_forbid_moved_table(index, heap, true);
 	initStringInfo(&key);
 	initStringInfo(&payload);
 	wh_encode(index, values, isnull, &key, &payload);

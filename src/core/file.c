@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * file.c
+ *	  Tables that have got another file in this transaction, and their indexes not.
+ *
+ * ALTER TABLE ... SET TABLESPACE gives a table another file, and its indexes keep
+ * theirs, which change in place.  If the transaction is rolled back, the table gets its
+ * old file back, but the indexes do not become what they were.  TRUNCATE in the same
+ * subtransaction empties the table's new file and the indexes' files in place.
+ *
+ * What is expected of core (relcache.c): as long as a transaction is under way, entries
+ * tell in which of its subtransactions a relation was made, and got its file.  Core
+ * forgets in which one a file was new once a later change of it has been rolled back, but
+ * not that it was new.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "core/core.h"
+#include "utils/rel.h"
+
+/*
+ * Has the table got another file in this transaction, and the index not one with it or
+ * later?  What is forgotten may have been in the present subtransaction at the latest.
+ */
+bool
+rf_core_is_moved(Relation heap, Relation index)
+{
+	SubTransactionId moved = RF_NEW_FILE_SUBID(heap);
+	SubTransactionId made = Max(RF_NEW_FILE_SUBID(index), index->rd_createSubid);
+
+	if (likely(RF_FIRST_FILE_SUBID(heap) == InvalidSubTransactionId))
+		return false;
+	if (moved == InvalidSubTransactionId)
+		moved = GetCurrentSubTransactionId();
+	return made < moved;
+}
