@@ -38,8 +38,8 @@ typedef struct ColumnSet
 
 /*
  * The keys that may satisfy a comparison of timestamp or date with
- * timestamptz; NULL if there is no such set.  It depends on the time zone,
- * which moves an instant by less than two days.  So the range is widened by
+ * timestamptz; NULL if there is no such set.  It depends on the time zone.  An
+ * earthly one moves an instant by less than two days.  So the range is widened by
  * two days, and the caller has rows rechecked.
  */
 static RfKeySet *
@@ -63,7 +63,8 @@ widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
 		return NULL;
 	if (TIMESTAMP_NOT_FINITE(instant) ||
 		instant < MIN_TIMESTAMP + 4 * USECS_PER_DAY ||
-		instant > END_TIMESTAMP - 4 * USECS_PER_DAY)
+		instant > END_TIMESTAMP - 4 * USECS_PER_DAY ||
+		!rf_zone_is_earthly(instant))
 		return NULL;
 
 	/* Bounds are of the column's own type; those of dates are timestamps. */
