@@ -20,6 +20,7 @@
 
 #include "datatype/timestamp.h"
 #include "key/keyset.h"
+#include "utils/relcache.h"
 
 typedef struct RfCodec RfCodec;
 typedef struct RfCollator RfCollator;
@@ -168,5 +169,11 @@ extern bool rf_zone_is_earthly(TimestampTz instant);
 
 /* amvalidate of access methods that encode keys, see validate.c. */
 extern bool rf_validate_opclass(Oid opclass);
+
+/*
+ * Raises an error if a key column's operator class has operators by which keys do
+ * not sort: called when an index is built.
+ */
+extern void rf_check_operators(Relation index, int column);
 
 #endif							/* RANGEFILTER_CODEC_H */
