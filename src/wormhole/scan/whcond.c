@@ -137,7 +137,7 @@ elements_set(Relation index, ScanKey key, bool *recheck)
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &len, &byval, &align);
 	deconstruct_array(array, ARR_ELEMTYPE(array), len, byval, align,
 					  &values, &nulls, &n);
-	ranges = palloc(Max(n, 1) * sizeof(RfRange));
+	ranges = palloc_extended((n + 1) * sizeof(RfRange), MCXT_ALLOC_HUGE);
 	for (int i = 0; i < n; i++)
 	{
 		RfKeySet   *one;
