@@ -346,8 +346,8 @@ make_filters(const RfRowFormat *format, int from, const ColumnSet *columns,
 		if (columns[i].set == NULL)
 			continue;
 		filter->column = i;
-		filter->ranges = palloc((columns[i].set->nranges + 1) *
-								sizeof(WhRange));
+		filter->ranges = palloc_extended((columns[i].set->nranges + (Size) 1) *
+										 sizeof(WhRange), MCXT_ALLOC_HUGE);
 		filter->n = extend_by_ranges(nothing, format, i, columns[i].set,
 									 filter->ranges);
 		result->nfilters++;
