@@ -161,6 +161,20 @@ DROP OPERATOR FAMILY pg_lsn_ops USING rangefilter;
 CREATE OPERATOR CLASS six_ops FOR TYPE int4 USING rangefilter AS OPERATOR 6 <>;
 CREATE OPERATOR CLASS order_ops FOR TYPE int4 USING rangefilter AS
 	OPERATOR 1 - FOR ORDER BY integer_ops;
+-- Classes with operators by which keys do not sort.
+CREATE OPERATOR CLASS int4_down_ops FOR TYPE int4 USING rangefilter AS
+	OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <;
+CREATE OPERATOR CLASS text_pattern_ops FOR TYPE text USING wormhole AS
+	OPERATOR 1 ~<~, OPERATOR 2 ~<=~, OPERATOR 3 =, OPERATOR 4 ~>=~, OPERATOR 5 ~>~;
+CREATE TABLE sorted (a int, b text);
+CREATE INDEX ON sorted USING rangefilter (a int4_down_ops);
+CREATE INDEX ON sorted USING wormhole (b text_pattern_ops);
+SELECT opcname, amvalidate(oid) FROM pg_opclass
+WHERE opcmethod IN (SELECT oid FROM pg_am WHERE amname IN ('rangefilter', 'wormhole'))
+	AND opcname IN ('int4_down_ops', 'text_pattern_ops') ORDER BY 1;
+DROP TABLE sorted;
+DROP OPERATOR FAMILY int4_down_ops USING rangefilter;
+DROP OPERATOR FAMILY text_pattern_ops USING wormhole;
 -- All that come with the extension are right.
 SELECT count(*) > 20 AS enough, bool_and(amvalidate(oid)) AS all_valid
 FROM pg_opclass

@@ -135,6 +135,11 @@ INSERT INTO z VALUES (0, '4714-11-24 00:00:01 BC', '4714-11-24 BC'), (3, '294276
 SET timezone = 'Etc/GMT-12';
 SELECT gates(format('SELECT * FROM z WHERE ts %s (SELECT %L::timestamptz)', op, v))
 FROM unnest('{<=,>}'::text[]) op, unnest('{294276-12-31 23:00+00,4714-11-24 00:00+00 BC}'::text[]) v;
+-- a time zone that no place has: its clocks change by 160 hours
+SET timezone = 'AAA100BBB-60,J98/2,J300/2';
+SELECT op, gates(format('SELECT * FROM z WHERE ts %s timestamptz ''2020-04-12 12:00+00''', op)),
+	gates(format('SELECT * FROM z WHERE d %s timestamptz ''2020-04-12 12:00+00''', op))
+FROM unnest('{<,>}'::text[]) op;
 SET timezone = 'UTC';
 
 --

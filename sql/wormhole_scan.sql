@@ -115,6 +115,13 @@ SELECT * FROM across('timestamp', 'SELECT timestamp ''2024-03-09'' + g * interva
 	ARRAY['''2024-03-10''::date', '''2024-03-10 07:00+00''::timestamptz', '''2024-03-10 06:59:59+00''::timestamptz', '''infinity''::date', '''5000000-01-01''::date', '''4000-01-01 BC''::date']);
 SELECT * FROM across('timestamptz', 'SELECT timestamptz ''2024-11-02'' + g * interval ''17 min'' FROM generate_series(1, 400) g UNION ALL SELECT unnest(ARRAY[''infinity'', ''-infinity'']::timestamptz[])',
 	ARRAY['''2024-11-03''::date', '''2024-11-03 01:30''::timestamp', '''2024-11-03 02:00''::timestamp', '''-infinity''::date', '''4000-01-01 BC''::date']);
+-- Time zones that no place has.
+SET timezone = 100;
+SELECT * FROM across('date', 'SELECT date ''2024-01-01'' + g FROM generate_series(1, 400) g', ARRAY['''2024-03-10 05:00+00''::timestamptz']);
+SET timezone = -100;
+SELECT * FROM across('timestamp', 'SELECT timestamp ''2024-03-01'' + g * interval ''1 hour'' FROM generate_series(1, 400) g', ARRAY['''2024-03-10 07:00+00''::timestamptz']);
+SELECT * FROM across('timestamptz', 'SELECT timestamptz ''2024-03-01 00:00+00'' + g * interval ''1 hour'' FROM generate_series(1, 400) g', ARRAY['''2024-03-10''::date', '''2024-03-10 07:00''::timestamp']);
+SET timezone = 'America/New_York';
 SELECT * FROM across('text COLLATE "C"', 'SELECT ''n'' || g FROM generate_series(1, 900) g', ARRAY['''n5''::name', '''n500''::varchar', '''''::name', 'repeat(''n'', 63)::name']);
 SELECT * FROM across('name', 'SELECT (''n'' || g)::name FROM generate_series(1, 900) g', ARRAY['''n5''::text COLLATE "C"', 'repeat(''n'', 100)::text COLLATE "C"', '''''::text COLLATE "C"']);
 

@@ -261,10 +261,15 @@ RfKey
 rf_encode_collated(const RfCodec *codec, Datum value, bool whole)
 {
 	RfKey		key = collate_key(codec, codec->plain_whole(value));
+	RfKey		cut;
 
-	if (!whole)
-		key.len = Min(key.len, FILTER_MAX_KEY);
-	return key;
+	if (whole || key.len <= FILTER_MAX_KEY)
+		return key;
+
+	/* A caller may keep the keys of a whole page of long strings. */
+	cut = rf_bytes_key(key.data, FILTER_MAX_KEY);
+	pfree(unconstify(uint8 *, key.data));
+	return cut;
 }
 
 /*

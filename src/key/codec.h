@@ -18,7 +18,9 @@
 #ifndef RANGEFILTER_CODEC_H
 #define RANGEFILTER_CODEC_H
 
+#include "datatype/timestamp.h"
 #include "key/keyset.h"
+#include "utils/relcache.h"
 
 typedef struct RfCodec RfCodec;
 typedef struct RfCollator RfCollator;
@@ -156,7 +158,22 @@ extern RfKeySet *rf_codec_compare_whole(const RfCodec *codec, Oid collation,
 extern RfKeySet *rf_codec_prefix(const RfCodec *codec, const char *prefix,
 								 int len);
 
+/*
+ * Are the offsets from UTC that the session's time zone has around an instant,
+ * which is finite, less than RF_ZONE_HOURS?  Those of all places on earth are.
+ * SET TimeZone takes others, up to a week.
+ */
+#define RF_ZONE_HOURS	16
+
+extern bool rf_zone_is_earthly(TimestampTz instant);
+
 /* amvalidate of access methods that encode keys, see validate.c. */
 extern bool rf_validate_opclass(Oid opclass);
+
+/*
+ * Raises an error if a key column's operator class has operators by which keys do
+ * not sort: called when an index is built.
+ */
+extern void rf_check_operators(Relation index, int column);
 
 #endif							/* RANGEFILTER_CODEC_H */

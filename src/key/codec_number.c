@@ -23,6 +23,7 @@
 #include "compat.h"
 #include "datatype/timestamp.h"
 #include "key/codec_impl.h"
+#include "pgtime.h"
 #include "utils/builtins.h"
 #include "utils/cash.h"
 #include "utils/date.h"
@@ -491,4 +492,25 @@ rf_place_timestamp(Oid type, Datum value, RfPosition *position)
 	if (RF_OVERFLOWED(overflow))
 		return place_at(position, RF_SIGNED(DT_NOEND - 1), RF_FIT_BETWEEN);
 	return place_at(position, RF_SIGNED(midnight), RF_FIT_EXACT);
+}
+
+/*
+ * See codec.h.  The offsets are those before and after the next change of the
+ * clocks.  The rules of a time zone that is given by its offsets are the same each
+ * year, so these are all that it has.
+ */
+bool
+rf_zone_is_earthly(TimestampTz instant)
+{
+	const long	limit = RF_ZONE_HOURS * SECS_PER_HOUR;
+	pg_time_t	at = timestamptz_to_time_t(instant);
+	pg_time_t	change;
+	long		before;
+	long		after;
+	int			is_dst;
+	int			changes = pg_next_dst_boundary(&at, &before, &is_dst, &change,
+											   &after, &is_dst, session_timezone);
+
+	return changes >= 0 && labs(before) < limit &&
+		(changes == 0 || labs(after) < limit);
 }

@@ -19,6 +19,7 @@
 #include "filter/filter.h"
 #include "key/keyset.h"
 #include "lib/stringinfo.h"
+#include "utils/memutils.h"
 
 /* The bits of a range's flag byte in the flat form. */
 #define FLAT_LO_INF		0x01
@@ -383,18 +384,52 @@ flat_put_key(StringInfo flat, RfKeyKind kind, const RfKey *key)
 }
 
 /*
+ * The bytes of a key in the flat form.
+ */
+static Size
+flat_key_size(RfKeyKind kind, const RfKey *key)
+{
+	return kind == RF_KEY_U64 ? sizeof(key->num) : sizeof(key->len) + key->len;
+}
+
+/*
+ * The bytes of the flat form.
+ */
+static Size
+flat_size(const RfKeySet *set)
+{
+	Size		size = VARHDRSZ + 2 + sizeof(set->nranges);
+
+	for (int i = 0; i < set->nranges; i++)
+	{
+		const RfRange *range = &set->ranges[i];
+
+		size += 1;
+		if (!range->lo_inf)
+			size += flat_key_size(set->kind, &range->lo);
+		if (!range->hi_inf)
+			size += flat_key_size(set->kind, &range->hi);
+	}
+	return size;
+}
+
+/*
  * A copy of the set in one varlena: kind, nulls and number of ranges, then
  * for each range a byte of flags and the ends it has.  It never leaves the
- * machine, so numbers are in its byte order.
+ * machine, so numbers are in its byte order.  NULL where it is too large.
  */
 bytea *
 rf_keyset_serialize(const RfKeySet *set)
 {
 	static const char header[VARHDRSZ] = {0};
+	Size		size = flat_size(set);
 	StringInfoData flat;
 	int			i;
 
+	if (size >= MaxAllocSize)
+		return NULL;
 	initStringInfo(&flat);
+	enlargeStringInfo(&flat, (int) size);
 	appendBinaryStringInfo(&flat, header, VARHDRSZ);
 	appendStringInfoCharMacro(&flat, (char) set->kind);
 	appendStringInfoCharMacro(&flat, (char) set->nulls);
@@ -413,6 +448,7 @@ rf_keyset_serialize(const RfKeySet *set)
 		if (!range->hi_inf)
 			flat_put_key(&flat, set->kind, &range->hi);
 	}
+	Assert(flat.len == size);
 	SET_VARSIZE(flat.data, flat.len);
 	return (bytea *) flat.data;
 }

@@ -78,7 +78,7 @@ extern bool rf_keyset_contains(const RfKeySet *set, const RfKey *key);
 /*
  * A flat copy (a varlena) that lives in a plan, and the way back.  The keys of
  * the deserialized set point into the flat copy.  Reading errors out on what
- * was not written by rf_keyset_serialize(), and writing where the copy would
+ * was not written by rf_keyset_serialize().  That returns NULL where the copy would
  * exceed a gigabyte (some 60 million numbers).
  */
 extern bytea *rf_keyset_serialize(const RfKeySet *set);

@@ -157,7 +157,8 @@ column_ranges(const RfRowFormat *format, const Prefixes *prefixes,
 	RfRange    *ranges;
 	int			n = 0;
 
-	ranges = palloc(prefixes->n * (set->nranges + 1) * sizeof(RfRange));
+	ranges = palloc_extended(prefixes->n * (set->nranges + (Size) 1) * sizeof(RfRange),
+							 MCXT_ALLOC_HUGE);
 	for (int p = 0; p < prefixes->n; p++)
 	{
 		StringInfo	prefix = prefixes->rows[p];

@@ -3,9 +3,10 @@
  * validate.c
  *	  amvalidate: is an operator class one whose values we can encode?
  *
- * A class is what a btree class of the type would be: operators <, <=, =, >=
+ * A class is what the default btree class of the type is: operators <, <=, =, >=
  * and > as strategies 1 to 5, and no support functions.  The encoding of the
- * keys belongs to the input type.
+ * keys belongs to the input type, and has the order of that class.  Core does
+ * not call amvalidate when a class is made, so builds of indexes check it, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,8 +22,51 @@
 #include "key/codec.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
+#include "utils/lsyscache.h"
 #include "utils/regproc.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/*
+ * Do keys sort, and equate, as an operator says that is this strategy?  Only if it is
+ * the same one in btree's default family of its left type.
+ */
+static bool
+sorts_keys(Form_pg_amop op)
+{
+	TypeCacheEntry *type = lookup_type_cache(op->amoplefttype,
+											 TYPECACHE_BTREE_OPFAMILY);
+
+	return OidIsValid(type->btree_opf) &&
+		get_op_opfamily_strategy(op->amopopr, type->btree_opf) == op->amopstrategy;
+}
+
+/*
+ * See codec.h.
+ */
+void
+rf_check_operators(Relation index, int column)
+{
+	CatCList   *list = SearchSysCacheList1(AMOPSTRATEGY,
+										   ObjectIdGetDatum(index->rd_opfamily[column]));
+
+	for (int i = 0; i < list->n_members; i++)
+	{
+		Form_pg_amop op = (Form_pg_amop) GETSTRUCT(&list->members[i]->tuple);
+
+		if (!sorts_keys(op))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),
+					 errmsg("%s indexes cannot use operator %s as strategy %d",
+							get_am_name(index->rd_rel->relam),
+							format_operator(op->amopopr), op->amopstrategy),
+					 errdetail("Keys are in the order of the default btree operator class of type %s, where this operator is not that strategy.",
+							   format_type_be(op->amoplefttype)),
+					 errhint("Use one of the operator classes that come with rangefilter.")));
+	}
+	ReleaseCatCacheList(list);
+}
 
 /*
  * Checks the operators of a family; false, with a message, for a bad one.
@@ -42,7 +86,8 @@ validate_operators(const char *method, const char *opclass, Oid family)
 			op->amopstrategy <= BTMaxStrategyNumber &&
 			op->amoppurpose == AMOP_SEARCH &&
 			check_amop_signature(op->amopopr, BOOLOID, op->amoplefttype,
-								 op->amoprighttype))
+								 op->amoprighttype) &&
+			sorts_keys(op))
 			continue;
 		ereport(INFO,
 				(errcode(ERRCODE_INVALID_OBJECT_DEFINITION),

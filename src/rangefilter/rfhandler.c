@@ -78,7 +78,7 @@ rf_notice_collation(Relation index, const RfCodec *codec, Oid collation)
 }
 
 /*
- * Refuses key columns of types without an encoding.
+ * Refuses key columns of types without an encoding, or with other operators than btree's.
  */
 static void
 rf_check_column(Relation index, int column, bool may_notice)
@@ -100,6 +100,7 @@ rf_check_column(Relation index, int column, bool may_notice)
 				 errmsg("type %s has no key encoding for rangefilter indexes",
 						format_type_be(index->rd_opcintype[column])),
 				 errhint("Use one of the operator classes that come with rangefilter.")));
+	rf_check_operators(index, column);
 	if (may_notice &&
 		(codec->collator != NULL ? get_collation_isdeterministic(collation) :
 		 !rf_codec_ordered(codec, collation)))

@@ -490,9 +490,10 @@ rf_usable_clauses(RelOptInfo *rel, List *restrictions)
 }
 
 /*
- * Flattens the sets of keys, for comparing and for keeping them in a plan.
+ * Flattens the sets of keys, for comparing and for keeping them in a plan.  False if
+ * one is too large for that.
  */
-static void
+static bool
 flatten(RfCond *cond)
 {
 	ListCell   *cell;
@@ -500,7 +501,11 @@ flatten(RfCond *cond)
 	if (cond->kind == RF_COND_PROBE)
 		cond->flat = rf_keyset_serialize(cond->set);
 	foreach(cell, cond->args)
-		flatten(lfirst(cell));
+	{
+		if (!flatten(lfirst(cell)))
+			return false;
+	}
+	return cond->kind != RF_COND_PROBE || cond->flat != NULL;
 }
 
 /*
@@ -608,7 +613,8 @@ rf_clause_known(Node *clause, Index varno, RfTable *table)
 
 /*
  * The same as rf_match_clauses() for a relation's restrictions; the sets of keys are serialized.
- * Indexes that only partitions have are matched if with_own is set.
+ * Indexes that only partitions have are matched if with_own is set.  False also for a set that
+ * is too large for a plan.
  */
 bool
 rf_match(RelOptInfo *rel, RfTable *table, bool with_own, RfMatch *match)
@@ -625,8 +631,10 @@ rf_match(RelOptInfo *rel, RfTable *table, bool with_own, RfMatch *match)
 	if (!rf_match_clauses(rf_usable_clauses(rel, rel->baserestrictinfo),
 						  rel->relid, &matched, match))
 		return false;
-	flatten(match->cond);
-	return true;
+	if (flatten(match->cond))
+		return true;
+	memset(match, 0, sizeof(*match));
+	return false;
 }
 
 /*

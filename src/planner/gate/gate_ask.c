@@ -43,14 +43,14 @@
 #include "utils/timestamp.h"
 
 /*
- * Offsets from UTC are less than 16 hours either way.  So local times of the
- * same instant in any two time zones are less apart than this.
+ * Local times of the same instant in any two earthly time zones are less apart
+ * than this.
  */
-#define RF_ZONE_MARGIN (INT64CONST(32) * USECS_PER_HOUR)
+#define RF_ZONE_MARGIN (INT64CONST(2) * RF_ZONE_HOURS * USECS_PER_HOUR)
 
 /*
  * Computes the local time of an instant, moved down (low) or up by
- * RF_ZONE_MARGIN.  False where it is out of range.
+ * RF_ZONE_MARGIN.  False where it is out of range, or the time zone is not an earthly one.
  */
 static bool
 local_bound(TimestampTz instant, bool low, Timestamp *result)
@@ -62,7 +62,8 @@ local_bound(TimestampTz instant, bool low, Timestamp *result)
 	*result = instant;
 	if (TIMESTAMP_NOT_FINITE(instant))
 		return true;
-	if (timestamp2tm(instant, &zone, &tm, &fsec, NULL, NULL) != 0 ||
+	if (!rf_zone_is_earthly(instant) ||
+		timestamp2tm(instant, &zone, &tm, &fsec, NULL, NULL) != 0 ||
 		tm2timestamp(&tm, fsec, NULL, result) != 0)
 		return false;
 	*result += low ? -RF_ZONE_MARGIN : RF_ZONE_MARGIN;
@@ -70,7 +71,7 @@ local_bound(TimestampTz instant, bool low, Timestamp *result)
 }
 
 /*
- * Converts a value.  False where it is out of range: then nothing is known of
+ * Converts a value.  False where that cannot be done: then nothing is known of
  * a comparison with it.
  */
 static bool

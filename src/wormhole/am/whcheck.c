@@ -22,6 +22,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_class_d.h"
 #include "commands/defrem.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
@@ -625,6 +626,7 @@ wormhole_check(PG_FUNCTION_ARGS)
 	SetUserIdAndSecContext(check.heap->rd_rel->relowner,
 						   context | SECURITY_RESTRICTED_OPERATION);
 	nest = NewGUCNestLevel();
+	RF_RESTRICT_SEARCH_PATH();
 
 	check.bounds_space = palloc(WH_BOUNDS_SPACE);
 	check.anchor_space = palloc(WH_BOUNDS_SPACE);

@@ -139,7 +139,7 @@ wh_index_options(Relation index)
 }
 
 /*
- * Raises an error for collations whose order keys cannot have.  Tells of a new
+ * Raises an error for operators and collations whose order keys cannot have.  Tells of a new
  * unique index that ON CONFLICT will not work, if the server does not support
  * it.
  */
@@ -152,6 +152,7 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 	{
 		Oid			collation = index->rd_indcollation[i];
 
+		rf_check_operators(index, i);
 		if (rf_codec_ordered(format->columns[i].codec, collation))
 			continue;
 		ereport(ERROR,

@@ -38,8 +38,8 @@ typedef struct ColumnSet
 
 /*
  * The keys that may satisfy a comparison of timestamp or date with
- * timestamptz; NULL if there is no such set.  It depends on the time zone,
- * which moves an instant by less than two days.  So the range is widened by
+ * timestamptz; NULL if there is no such set.  It depends on the time zone.  An
+ * earthly one moves an instant by less than two days.  So the range is widened by
  * two days, and the caller has rows rechecked.
  */
 static RfKeySet *
@@ -63,7 +63,8 @@ widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
 		return NULL;
 	if (TIMESTAMP_NOT_FINITE(instant) ||
 		instant < MIN_TIMESTAMP + 4 * USECS_PER_DAY ||
-		instant > END_TIMESTAMP - 4 * USECS_PER_DAY)
+		instant > END_TIMESTAMP - 4 * USECS_PER_DAY ||
+		!rf_zone_is_earthly(instant))
 		return NULL;
 
 	/* Bounds are of the column's own type; those of dates are timestamps. */
@@ -136,7 +137,7 @@ elements_set(Relation index, ScanKey key, bool *recheck)
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &len, &byval, &align);
 	deconstruct_array(array, ARR_ELEMTYPE(array), len, byval, align,
 					  &values, &nulls, &n);
-	ranges = palloc(Max(n, 1) * sizeof(RfRange));
+	ranges = palloc_extended((n + 1) * sizeof(RfRange), MCXT_ALLOC_HUGE);
 	for (int i = 0; i < n; i++)
 	{
 		RfKeySet   *one;
@@ -345,8 +346,8 @@ make_filters(const RfRowFormat *format, int from, const ColumnSet *columns,
 		if (columns[i].set == NULL)
 			continue;
 		filter->column = i;
-		filter->ranges = palloc((columns[i].set->nranges + 1) *
-								sizeof(WhRange));
+		filter->ranges = palloc_extended((columns[i].set->nranges + (Size) 1) *
+										 sizeof(WhRange), MCXT_ALLOC_HUGE);
 		filter->n = extend_by_ranges(nothing, format, i, columns[i].set,
 									 filter->ranges);
 		result->nfilters++;

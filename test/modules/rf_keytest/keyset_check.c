@@ -404,6 +404,29 @@ check_many(Check *check)
 }
 
 /*
+ * A list whose flat copy would be larger than memory can be allocated at once.  All
+ * keys share their bytes, and there are too many by one.
+ */
+static void
+check_too_many(Check *check)
+{
+	const uint8 bytes[FILTER_MAX_KEY] = {0};
+	const Size	flat_range = 1 + 2 * (sizeof(uint32) + FILTER_MAX_KEY);
+	RfKeySet   *set = rf_keyset_empty(RF_KEY_BYTES);
+
+	set->nranges = (int) (MaxAllocSize / flat_range) + 1;
+	set->ranges = palloc0(set->nranges * sizeof(RfRange));
+	for (int i = 0; i < set->nranges; i++)
+	{
+		set->ranges[i].lo.data = set->ranges[i].hi.data = bytes;
+		set->ranges[i].lo.len = set->ranges[i].hi.len = FILTER_MAX_KEY;
+	}
+	if (rf_keyset_serialize(set) != NULL)
+		fail(check, "a flat copy of more than a gigabyte");
+	pfree(set->ranges);
+}
+
+/*
  * Some memory that ends where none can be read, in *check.
  */
 static void
@@ -468,6 +491,8 @@ rf_keyset_check(PG_FUNCTION_ARGS)
 		check_constants(&check);
 		if (kind == RF_KEY_U64)
 			check_many(&check);
+		else
+			check_too_many(&check);
 		for (check.round = 0; check.round < rounds; check.round++)
 		{
 			MemoryContext old = MemoryContextSwitchTo(context);

@@ -14,6 +14,7 @@
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/numeric.h"
 
 PG_MODULE_MAGIC;
@@ -147,6 +148,10 @@ rf_key(PG_FUNCTION_ARGS)
 
 	if (codec->kind == RF_KEY_BYTES && key.len > FILTER_MAX_KEY)
 		elog(ERROR, "key has %u bytes", key.len);
+	if (codec->collatable &&
+		GetMemoryChunkSpace(unconstify(uint8 *, key.data)) > 4 * FILTER_MAX_KEY)
+		elog(ERROR, "key takes %zu bytes of memory",
+			 GetMemoryChunkSpace(unconstify(uint8 *, key.data)));
 	PG_RETURN_BYTEA_P(key_bytes(codec, &key));
 }
 
