@@ -167,6 +167,15 @@ ANALYZE one;
 -- (since PostgreSQL 16 the sides of equalities are the other way round)
 SELECT replace(replace(gates($$SELECT count(*) FROM one JOIN ev USING (tenant, at)$$),
 	'tenant = one.tenant', 'one.tenant = tenant'), 'at = one.at', 'one.at = at') AS gates;
+-- In a loop, where a pattern says nothing of the second column in some rounds
+CREATE TABLE m (part int, a int, b text COLLATE "C") PARTITION BY LIST (part);
+CREATE TABLE m0 PARTITION OF m FOR VALUES IN (0);
+CREATE TABLE m1 PARTITION OF m FOR VALUES IN (1);
+INSERT INTO m VALUES (0, 1, 'k1'), (1, 1, 'x9'), (1, 3, 'k3');
+CREATE INDEX ON m USING rangefilter (a, b);
+SELECT split_part(gates($$SELECT sum(n) FROM (VALUES (1, 'k%'), (1, '%9'), (1, 'x%'), (2, '%9'), (3, 'k%'), (3, '%9')) v (a, p),
+	LATERAL (SELECT count(*) AS n FROM m WHERE m.a = v.a AND m.b LIKE v.p OFFSET 0) m$$), ' by ', 1);
+DROP TABLE m;
 DEALLOCATE ALL;
 
 --

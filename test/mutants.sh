@@ -16,7 +16,8 @@
 #	MUTANTS_MAP=				a file for what is measured first: written if it is not there; for the
 #								same sources and tests only.  (MAP.noticed beside it has which test has
 #								noticed a change of which file.)
-#	MUTANTS_TESTS='.*'			of the tests, those that fit (regress/x, isolation/x, preloaded/x, tap/x, oracle/10)
+#	MUTANTS_TESTS='.*'			of the tests, those that fit (regress/x, isolation/x, preloaded/x, module/x,
+#								tap/x, oracle/10)
 #	MUTANTS_SECONDS=600			after these no more tests are run for a change
 #	MUTANTS_JOBS=				so many at a time; the number of processors if not set
 #	SEED						of the choice
@@ -64,6 +65,7 @@ all_tests()
 {
 	names_in "$RF_SRC/sql" sql | sed 's,^,regress/,'
 	names_in "$RF_SRC/test/isolation/specs" spec | sed 's,.*,isolation/&\npreloaded/&,'
+	(cd "$RF_SRC/test/modules" && ls -d */sql) | sed 's,\(.*\)/sql,module/\1,'
 	names_in "$RF_SRC/test/t" pl | grep -xE "$TAP_TESTS" | sed 's,^,tap/,'
 	rf_say oracle/10
 }
@@ -110,6 +112,7 @@ need_server()
 
 	case $kind in
 		regress) settings=("${REGRESS_SETTINGS[@]}" session_preload_libraries=rangefilter) ;;
+		module) settings=("${TEST_SETTINGS[@]}") ;;
 		isolation) settings=("${ISOLATION_SETTINGS[@]}") ;;
 		*) settings=("${ISOLATION_SETTINGS[@]}" shared_preload_libraries=rangefilter) ;;
 	esac
@@ -142,14 +145,17 @@ stop_servers()
 	SERVERS=
 }
 
-# Runs a program of pg_regress's on one test, at most $2 seconds.
+# Runs a program of pg_regress's on tests $6 ..., at most $2 seconds.  The database is made for them, but
+# for rf_mutants.
 run_program()
 {
-	local program=$1 limit=$2 input=$3 kind=$4 name=$5
+	local program=$1 limit=$2 input=$3 kind=$4 database=$5 existing=
+
+	[ "$database" != rf_mutants ] || existing=--use-existing
 
 	rf_run timeout --kill-after=5 "$limit" "$RF_PGXS/src/test/$program" --inputdir="$input" \
 		--outputdir="$RF_TMP/$kind" --bindir="$RF_BIN" --host="$PGHOST" --port="$PGPORT" \
-		--user="$PGUSER" --dbname=rf_mutants --use-existing --no-locale "$name"
+		--user="$PGUSER" --dbname="$database" $existing --no-locale "${@:6}"
 }
 
 # Runs a test, at most $2 seconds: does it pass?
@@ -164,13 +170,20 @@ run_test()
 	else
 		need_server "$kind" || return
 		case $kind in
-			regress) run_program regress/pg_regress "$limit" "$RF_SRC" "$kind" "$name" || return ;;
+			regress)
+				run_program regress/pg_regress "$limit" "$RF_SRC" "$kind" rf_mutants "$name" || return
+				;;
+			module)
+				# shellcheck disable=SC2046 # a list of words
+				run_program regress/pg_regress "$limit" "$RF_SRC/test/modules/$name" "$kind" rf_module \
+					$(names_in "$RF_SRC/test/modules/$name/sql" sql) || return
+				;;
 			oracle)
 				PGDATABASE=rf_mutants rf_run timeout --kill-after=5 "$limit" \
 					"$RF_SRC/test/oracle/run" --seed "$SEED" --seconds "$name" || return
 				;;
 			*)
-				run_program isolation/pg_isolation_regress "$limit" "$RF_SRC/test/isolation" "$kind" "$name" ||
+				run_program isolation/pg_isolation_regress "$limit" "$RF_SRC/test/isolation" "$kind" rf_mutants "$name" ||
 					return
 				;;
 		esac

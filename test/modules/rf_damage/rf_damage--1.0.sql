@@ -24,6 +24,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 CREATE FUNCTION rf_hold_predicate_locks(until int) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
--- Inserts an entry for a row that need not exist, into an index on one int8 column.
-CREATE FUNCTION rf_insert(index regclass, key int8, tid tid) RETURNS void
+-- Inserts an entry for a row that need not exist, into an index on one int8 column.  The check is
+-- a number of core's IndexUniqueCheck; what is returned is what the access method says.
+CREATE FUNCTION rf_insert(index regclass, key int8, tid tid, unique_check int DEFAULT 0) RETURNS bool
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;

@@ -160,7 +160,7 @@ rf_hold_predicate_locks(PG_FUNCTION_ARGS)
 }
 
 /*
- * rf_insert(index regclass, key int8, tid tid)
+ * rf_insert(index regclass, key int8, tid tid, unique_check int) returns bool
  */
 Datum
 rf_insert(PG_FUNCTION_ARGS)
@@ -169,10 +169,11 @@ rf_insert(PG_FUNCTION_ARGS)
 	Relation	table = table_open(index->rd_index->indrelid, RowExclusiveLock);
 	Datum		value = PG_GETARG_DATUM(1);
 	bool		isnull = false;
+	bool		unique;
 
-	index_insert(index, &value, &isnull, (ItemPointer) PG_GETARG_POINTER(2), table,
-				 UNIQUE_CHECK_NO, false, BuildIndexInfo(index));
+	unique = index_insert(index, &value, &isnull, (ItemPointer) PG_GETARG_POINTER(2), table,
+						  (IndexUniqueCheck) PG_GETARG_INT32(3), false, BuildIndexInfo(index));
 	table_close(table, NoLock);
 	relation_close(index, NoLock);
-	PG_RETURN_VOID();
+	PG_RETURN_BOOL(unique);
 }
