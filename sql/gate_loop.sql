@@ -168,7 +168,7 @@ BEGIN
 	gate := jsonb_path_query_first(plan, path);
 	scan := jsonb_path_query_first(gate, child);
 	asking := round(((gate->>'Total Cost')::numeric - share * (scan->>'Total Cost')::numeric) / 100, -1);
-	share := round(share, 3);
+	share := round(share, 2);
 	row_share := round(row_share, 2);
 	PERFORM set_config('cpu_operator_cost', '0.0025', true);
 END

@@ -27,7 +27,8 @@ BEGIN
 		line := regexp_replace(line, '\n *["<]?Disabled[^\n]*', '', 'g');
 		line := in_old_words(line);
 		line := regexp_replace(line, 'Memory: \d+kB', 'in memory');
-		line := regexp_replace(line, 'ANY \(.* = \(hashed SubPlan (\d)\)\.col1\)', 'hashed SubPlan \1');
+		line := regexp_replace(line, 'ANY \(.* = \((hashed SubPlan [a-z_]*\d)\)\.col1\)', '\1');
+		line := regexp_replace(line, 'SubPlan [a-z_]*\d', 'SubPlan');
 		RETURN NEXT replace(line, '(k = d.id)', '(d.id = k)');
 	END LOOP;
 END

@@ -69,7 +69,7 @@ for my $kind ('shared', 'own')
 	$node->safe_psql('postgres', $schema);
 	my ($reader, $writer) = map { open_session($node) } 1 .. 2;
 	ask($_, $settings) for $reader, $writer;
-	like(ask($reader, "EXPLAIN (COSTS OFF) $join"), qr/Skip Cond: \(q\.k = k\)/, "$kind: a loop over a gate");
+	like(ask($reader, "EXPLAIN (COSTS OFF) $join"), qr/Skip Cond: \((?:q\.k = k|k = q\.k)\)/, "$kind: a loop over a gate");
 	ask($reader, "SET plan_cache_mode = force_generic_plan; PREPARE j AS $join; EXECUTE j");
 	is(ask($reader, $digests{$kind}), $partitions, "$kind: the gate has made digests");
 

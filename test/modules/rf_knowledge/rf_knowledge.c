@@ -21,6 +21,7 @@
 #include "port/pg_bitutils.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
 
 PG_MODULE_MAGIC;
 
