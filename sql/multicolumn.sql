@@ -175,6 +175,11 @@ INSERT INTO m VALUES (0, 1, 'k1'), (1, 1, 'x9'), (1, 3, 'k3');
 CREATE INDEX ON m USING rangefilter (a, b);
 SELECT split_part(gates($$SELECT sum(n) FROM (VALUES (1, 'k%'), (1, '%9'), (1, 'x%'), (2, '%9'), (3, 'k%'), (3, '%9')) v (a, p),
 	LATERAL (SELECT count(*) AS n FROM m WHERE m.a = v.a AND m.b LIKE v.p OFFSET 0) m$$), ' by ', 1);
+-- The same as an arm of an OR
+CREATE INDEX ON m USING rangefilter (b);
+SELECT split_part(gates(format($$SELECT sum(n) FROM (VALUES (9, 'z%%'), (9, '%%9'), (1, 'x%%'), (2, '%%9'), (9, NULL), (NULL, '%%9'), (3, NULL)) v (a, p),
+	LATERAL (SELECT count(*) AS n FROM m WHERE %s OFFSET 0) m$$, condition)), ' by ', 1)
+FROM unnest('{m.a = v.a OR m.b LIKE v.p,m.a = v.a OR (m.b LIKE v.p AND m.b > ''a''),(m.a = v.a AND m.b LIKE v.p) OR m.b LIKE v.p}'::text[]) condition;
 DROP TABLE m;
 DEALLOCATE ALL;
 
