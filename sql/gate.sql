@@ -209,7 +209,8 @@ SET max_parallel_workers_per_gather = 2;
 PREPARE par (int) AS SELECT count(*), sum(n) FROM t WHERE k > $1;
 EXPLAIN (COSTS OFF) EXECUTE par (550);
 SELECT answer('EXECUTE par (550)');
-SELECT gates('EXECUTE par (550)') LIKE '%skipped 5%' OR gates('EXECUTE par (550)') LIKE '%skipped 1%' AS counted;
+-- each of three processes counts the gates that it comes to
+SELECT gates('EXECUTE par (550)') ~ 'skipped ([5-9]|1[0-5]) of' AS counted;
 SET enable_parallel_append = off;
 PREPARE par2 (int) AS SELECT count(*), sum(n) FROM t WHERE k > $1;
 EXPLAIN (COSTS OFF) EXECUTE par2 (550);

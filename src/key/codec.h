@@ -165,7 +165,7 @@ extern RfKeySet *rf_codec_prefix(const RfCodec *codec, const char *prefix,
  */
 #define RF_ZONE_HOURS	16
 
-extern bool rf_zone_is_earthly(TimestampTz instant);
+extern bool rf_zone_is_ordinary(TimestampTz instant);
 
 /* amvalidate of access methods that encode keys, see validate.c. */
 extern bool rf_validate_opclass(Oid opclass);

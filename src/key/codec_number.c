@@ -500,7 +500,7 @@ rf_place_timestamp(Oid type, Datum value, RfPosition *position)
  * year, so these are all that it has.
  */
 bool
-rf_zone_is_earthly(TimestampTz instant)
+rf_zone_is_ordinary(TimestampTz instant)
 {
 	const long	limit = RF_ZONE_HOURS * SECS_PER_HOUR;
 	pg_time_t	at = timestamptz_to_time_t(instant);

@@ -77,9 +77,9 @@ extern bool rf_keyset_contains(const RfKeySet *set, const RfKey *key);
 
 /*
  * A flat copy (a varlena) that lives in a plan, and the way back.  The keys of
- * the deserialized set point into the flat copy.  Reading errors out on what
- * was not written by rf_keyset_serialize().  That returns NULL where the copy would
- * exceed a gigabyte (some 60 million numbers).
+ * the deserialized set point into the flat copy.  Writing returns NULL
+ * where the copy would exceed a gigabyte (some 60 million numbers).  Reading errors
+ * out on what was not written by rf_keyset_serialize().
  */
 extern bytea *rf_keyset_serialize(const RfKeySet *set);
 extern RfKeySet *rf_keyset_deserialize(const bytea *flat);

@@ -43,14 +43,14 @@
 #include "utils/timestamp.h"
 
 /*
- * Local times of the same instant in any two earthly time zones are less apart
+ * Local times of the same instant in any two ordinary time zones are less apart
  * than this.
  */
 #define RF_ZONE_MARGIN (INT64CONST(2) * RF_ZONE_HOURS * USECS_PER_HOUR)
 
 /*
  * Computes the local time of an instant, moved down (low) or up by
- * RF_ZONE_MARGIN.  False where it is out of range, or the time zone is not an earthly one.
+ * RF_ZONE_MARGIN.  False where it is out of range, or the time zone is not an ordinary one.
  */
 static bool
 local_bound(TimestampTz instant, bool low, Timestamp *result)
@@ -62,7 +62,7 @@ local_bound(TimestampTz instant, bool low, Timestamp *result)
 	*result = instant;
 	if (TIMESTAMP_NOT_FINITE(instant))
 		return true;
-	if (!rf_zone_is_earthly(instant) ||
+	if (!rf_zone_is_ordinary(instant) ||
 		timestamp2tm(instant, &zone, &tm, &fsec, NULL, NULL) != 0 ||
 		tm2timestamp(&tm, fsec, NULL, result) != 0)
 		return false;

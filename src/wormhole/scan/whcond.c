@@ -39,7 +39,7 @@ typedef struct ColumnSet
 /*
  * The keys that may satisfy a comparison of timestamp or date with
  * timestamptz; NULL if there is no such set.  It depends on the time zone.  An
- * earthly one moves an instant by less than two days.  So the range is widened by
+ * ordinary one moves an instant by less than two days.  So the range is widened by
  * two days, and the caller has rows rechecked.
  */
 static RfKeySet *
@@ -64,7 +64,7 @@ widened_set(const RfCodec *codec, Oid collation, int strategy, Oid type,
 	if (TIMESTAMP_NOT_FINITE(instant) ||
 		instant < MIN_TIMESTAMP + 4 * USECS_PER_DAY ||
 		instant > END_TIMESTAMP - 4 * USECS_PER_DAY ||
-		!rf_zone_is_earthly(instant))
+		!rf_zone_is_ordinary(instant))
 		return NULL;
 
 	/* Bounds are of the column's own type; those of dates are timestamps. */
