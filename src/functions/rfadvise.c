@@ -17,7 +17,6 @@
 #include "access/relation.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_collation_d.h"
-#include "catalog/pg_inherits.h"
 #include "filter/trial.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -152,7 +151,7 @@ storing_tables(Oid table)
 	List	   *result = NIL;
 	ListCell   *cell;
 
-	foreach(cell, find_all_inheritors(table, NoLock, NULL))
+	foreach(cell, rf_inheritors(table))
 	{
 		char		relkind = get_rel_relkind(lfirst_oid(cell));
 
@@ -160,9 +159,13 @@ storing_tables(Oid table)
 			result = lappend_oid(result, lfirst_oid(cell));
 	}
 
+	/* A table may inherit in several ways. */
+	list_sort(result, list_oid_cmp);
+	list_deduplicate_oid(result);
+
 	/* The parent of an inheritance tree is often empty. */
-	if (list_length(result) > 1 && linitial_oid(result) == table)
-		result = list_delete_first(result);
+	if (list_length(result) > 1)
+		result = list_delete_oid(result, table);
 	return result;
 }
 

@@ -37,6 +37,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rls.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(rangefilter_may_contain);
@@ -107,6 +108,27 @@ rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 }
 
 /*
+ * A table or index and all that inherit from it, parents first.  What inherits
+ * twice is there twice.  Locks nothing, so any of them may be gone; unlike
+ * find_all_inheritors(), this raises no error where one goes meanwhile.
+ */
+List *
+rf_inheritors(Oid oid)
+{
+	List	   *result = list_make1_oid(oid);
+	ListCell   *cell;
+
+	/* The list grows while we go over it. */
+	foreach(cell, result)
+	{
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(cell))))
+			result = list_concat(result,
+								 find_inheritance_children(lfirst_oid(cell), NoLock));
+	}
+	return result;
+}
+
+/*
  * The leaf indexes of an index: itself, or all indexes with storage below a
  * partitioned one.  Checks that it is a rangefilter index, and tells the user
  * if the table's rows are elsewhere.
@@ -115,7 +137,6 @@ List *
 rf_leaf_indexes(Oid index_oid)
 {
 	List	   *result = NIL;
-	List	   *members;
 	ListCell   *cell;
 	RfOpenIndex open;
 	bool		partitioned;
@@ -126,8 +147,7 @@ rf_leaf_indexes(Oid index_oid)
 	rf_close_index(&open, false);
 	if (!partitioned)
 		return list_make1_oid(index_oid);
-	members = find_all_inheritors(index_oid, NoLock, NULL);
-	foreach(cell, members)
+	foreach(cell, rf_inheritors(index_oid))
 	{
 		if (get_rel_relkind(lfirst_oid(cell)) == RELKIND_INDEX)
 			result = lappend_oid(result, lfirst_oid(cell));
@@ -153,7 +173,7 @@ rf_tables_without_index(Oid index_oid, List *leaves)
 		return NIL;
 	foreach(cell, leaves)
 		indexed = lappend_oid(indexed, IndexGetRelation(lfirst_oid(cell), true));
-	tables = find_all_inheritors(IndexGetRelation(index_oid, false), NoLock, NULL);
+	tables = rf_inheritors(IndexGetRelation(index_oid, false));
 	list_sort(indexed, list_oid_cmp);
 	list_sort(tables, list_oid_cmp);
 	foreach(cell, tables)

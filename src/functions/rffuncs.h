@@ -15,6 +15,7 @@
 
 extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode,
 							  RfOpenIndex *open);
+extern List *rf_inheritors(Oid oid);
 extern List *rf_leaf_indexes(Oid index_oid);
 extern bool rf_may_read_keys(RfOpenIndex *open);
 extern bool rf_reads_all_stats(void);

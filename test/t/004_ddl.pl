@@ -202,6 +202,37 @@ foreach my $call (
 	close_session($_) foreach $lock, $reader;
 }
 
+# A partition with partitions of its own that goes while a function looks for
+# the leaves.
+{
+	my ($out, $err) = ('', '');
+
+	$node->safe_psql(
+		'postgres', q{
+CREATE TABLE deep (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE deep%1$s PARTITION OF deep FOR VALUES IN (%1$s) PARTITION BY LIST (p);
+	CREATE TABLE deep%1$s_ PARTITION OF deep%1$s FOR VALUES IN (%1$s)', i) FROM generate_series(0, 60) i \gexec
+CREATE INDEX deep_k ON deep USING rangefilter (k);
+});
+	append_to_file("$dir/leaves.sql", q{SELECT count(*) FROM rangefilter_partitions('deep_k', NULL, NULL);});
+	my $run = IPC::Run::start(
+		[
+			$node->installed_command('pgbench'), '-n', '-c', 2, '-j', 2, '-T', 6,
+			'-h', $node->host, '-p', $node->port, '-f', "$dir/leaves.sql", 'postgres'
+		],
+		'<', \undef, '>', \$out, '2>', \$err);
+
+	$node->safe_psql(
+		'postgres', q{
+CREATE TABLE gone PARTITION OF deep FOR VALUES IN (77) PARTITION BY LIST (p);
+CREATE TABLE gone_ PARTITION OF gone FOR VALUES IN (77);
+DROP TABLE gone;
+} x 600);
+	$run->finish;
+	is($err, '', 'leaves below a partition that goes');
+	like($out, qr/actually processed: [1-9]/, 'leaves were looked for');
+}
+
 # A type that changes with data in place.
 foreach my $type ('bigint', 'numeric', 'text COLLATE "C"', 'int')
 {
