@@ -47,6 +47,9 @@ rf_core_note_start(const QueryDesc *desc)
  * and those a cursor or EXECUTE got from its portal.  No other statement may have been
  * started with it.  Nor may it be the one a portal keeps for its utility command.
  *
+ * EXPLAIN ANALYZE runs each of the statements that rules made of one with a copy
+ * of the same snapshot.  Its statements are none of a portal's, and are counted.
+ *
  * The current subtransaction must have pushed the snapshot, or an error would
  * not unwind the stack properly.  A snapshot does not tell who pushed it.  It
  * is certain for a portal's own statement, and outside subtransactions.
@@ -70,7 +73,8 @@ rf_core_owns_snapshot(const QueryDesc *desc)
 		if (list_member_ptr(ActivePortal->stmts, desc->plannedstmt))
 			return true;
 	}
-	return GetCurrentTransactionNestLevel() == 1;
+	return desc->instrument_options == 0 &&
+		GetCurrentTransactionNestLevel() == 1;
 }
 
 /*

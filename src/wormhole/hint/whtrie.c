@@ -209,6 +209,16 @@ wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
 }
 
 /*
+ * A number that another session may change meanwhile: what is checked must be
+ * what is used.
+ */
+static inline uint32
+read_once(const uint32 *number)
+{
+	return *(const volatile uint32 *) number;
+}
+
+/*
  * The node of a prefix, or WH_NO_NODE.
  */
 static inline uint32
@@ -233,10 +243,14 @@ find_node(const WhTrie *trie, uint32 hash)
 				continue;
 			for (int way = half; way < half + 4; way++)
 			{
-				if (b->tags[way] == (uint16) hash &&
-					b->rest[way] == (uint16) (hash >> 16) &&
-					b->nodes[way] < trie->nnodes)
-					return b->nodes[way];
+				uint32		node;
+
+				if (b->tags[way] != (uint16) hash ||
+					b->rest[way] != (uint16) (hash >> 16))
+					continue;
+				node = read_once(&b->nodes[way]);
+				if (node < trie->nnodes)
+					return node;
 			}
 		}
 		if (b->nodes[WH_WAYS - 1] == WH_NO_NODE)
@@ -289,7 +303,7 @@ anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 {
 	uint32		child = trie->nodes[node].child & ~WH_IS_ANCHOR;
 	uint32		from = child;
-	uint32		to = trie->nodes[node + 1].child & ~WH_IS_ANCHOR;
+	uint32		to = read_once(&trie->nodes[node + 1].child) & ~WH_IS_ANCHOR;
 
 	if (to > trie->nnodes)
 		return PG_UINT32_MAX;
