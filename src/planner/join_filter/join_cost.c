@@ -38,6 +38,14 @@
 #include "utils/selfuncs.h"
 
 /*
+ * What a member's scan costs a parallel worker that does not read it, in units of
+ * cpu_operator_cost: it gets the plan as text, and opens all members' tables
+ * with nothing in its caches.  Core does not count that.  Without workers a gate
+ * opens tables that the session knows.
+ */
+#define RF_WORKER_START_COST 4000
+
+/*
  * A column of the side that is given values, and what the join compares it
  * with.
  */
@@ -112,13 +120,16 @@ probability(PlannerInfo *root, RelOptInfo *member, const RfJoinKey *key)
 }
 
 /*
- * The share of the cost of members' scans that remains if they ask for the
- * values of a join.
+ * The share of the cost of a path's scans of members that remains if they ask for
+ * the values of a join.
  */
 static double
-remaining_cost(PlannerInfo *root, Index table, List *scans,
+remaining_cost(PlannerInfo *root, const Path *filtered, List *scans,
 			   const RfJoinKey *keys, int nkeys)
 {
+	Index		table = filtered->parent->relid;
+	Cost		start = filtered->parallel_workers > 0 ?
+	RF_WORKER_START_COST * cpu_operator_cost : 0;
 	Cost		all = 0;
 	Cost		remains = 0;
 	ListCell   *cell;
@@ -140,7 +151,7 @@ remaining_cost(PlannerInfo *root, Index table, List *scans,
 			}
 		}
 		all += scan->total_cost;
-		remains += Min(scan->total_cost, open * scan->total_cost +
+		remains += Min(scan->total_cost, start + open * scan->total_cost +
 					   (RF_ASK_ONCE_COST + values * RF_ASK_VALUE_COST) *
 					   cpu_operator_cost);
 	}
@@ -204,7 +215,7 @@ saved_cost(PlannerInfo *root, const HashPath *hash, const Path *filtered)
 	/* Rows that are not read are not looked up in the hash table. */
 	cost = filtered->total_cost - filtered->startup_cost +
 		cpu_operator_cost * list_length(clauses) * filtered->rows;
-	return (1 - remaining_cost(root, filtered->parent->relid, scans, keys, nkeys)) *
+	return (1 - remaining_cost(root, filtered, scans, keys, nkeys)) *
 		cost;
 }
 
