@@ -46,7 +46,7 @@ INSERT INTO moved VALUES (5000, 5000);
 COMMIT;
 
 -- Nor where the index goes with the table.  (Core forgets when both got their
--- files, if a later change is rolled back: then the index must be rebuilt.)
+-- files, if a later change is rolled back.)
 BEGIN;
 TRUNCATE moved;
 INSERT INTO moved SELECT i, i FROM generate_series(1, 10) i;
@@ -54,11 +54,18 @@ SAVEPOINT s;
 ALTER TABLE moved ALTER k TYPE bigint;
 INSERT INTO moved VALUES (11, 11);
 ROLLBACK TO s;
-SAVEPOINT t;
 INSERT INTO moved VALUES (12, 12);
-ROLLBACK TO t;
+SAVEPOINT t;
 REINDEX INDEX moved_k;
+ROLLBACK TO t;
 INSERT INTO moved VALUES (13, 13);
+SAVEPOINT u;
+ALTER TABLE moved SET TABLESPACE pg_default;
+SAVEPOINT v;
+TRUNCATE moved;
+ROLLBACK TO v;
+INSERT INTO moved VALUES (15, 15);
+ROLLBACK TO u;
 CLUSTER moved USING moved_k;
 INSERT INTO moved VALUES (14, 14);
 SELECT k FROM moved WHERE k > 9;

@@ -11,19 +11,19 @@
  * What is expected of core (relcache.c): as long as a transaction is under way, entries
  * tell in which of its subtransactions a relation was made, and got its file.  Core
  * forgets in which one a file was new once a later change of it has been rolled back, but
- * not that it was new.
+ * not that it was new.  Then the files' numbers tell which is newer: they are taken from
+ * the counter of OIDs.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "core/core.h"
 #include "utils/rel.h"
 
 /*
  * Has the table got another file in this transaction, and the index not one with it or
- * later?  What is forgotten may have been in the present subtransaction at the latest.
+ * later?
  */
 bool
 rf_core_is_moved(Relation heap, Relation index)
@@ -33,7 +33,13 @@ rf_core_is_moved(Relation heap, Relation index)
 
 	if (likely(RF_FIRST_FILE_SUBID(heap) == InvalidSubTransactionId))
 		return false;
-	if (moved == InvalidSubTransactionId)
-		moved = GetCurrentSubTransactionId();
-	return made < moved;
+	if (moved != InvalidSubTransactionId && made != InvalidSubTransactionId)
+		return made < moved;
+	if (made == InvalidSubTransactionId &&
+		RF_FIRST_FILE_SUBID(index) == InvalidSubTransactionId)
+		return true;
+
+	/* Both are of this transaction.  The counter may have begun anew. */
+	return (int32) (RF_RELFILE_NUMBER(&RF_RELFILE(index)) -
+					RF_RELFILE_NUMBER(&RF_RELFILE(heap))) < 0;
 }
