@@ -172,6 +172,9 @@ SELECT gates('SELECT d.*, k FROM (SELECT id FROM d UNION ALL SELECT NULL UNION A
 -- a hashed subplan in the scans depends on the outer side
 SELECT gates('SELECT d.id, x.k FROM d, LATERAL (SELECT k FROM t WHERE k BETWEEN d.id AND d.id + 150
 	AND (n IN (SELECT d2.id FROM d d2 WHERE d2.id > d.id + 50 OFFSET 0) OR n < -1) OFFSET 0) x');
+-- and keeps rows of its own, which a member that is first started later must not be given
+SELECT gates('SELECT d.id, x.k FROM d, LATERAL (SELECT k FROM t WHERE k BETWEEN d.id AND d.id + 1
+	AND n NOT IN (SELECT max(d2.id) FROM d d2 WHERE d2.id BETWEEN d.id - 10 AND d.id + 10 GROUP BY d2.name) OFFSET 0) x');
 -- rescanned without another question
 PREPARE crs (int) AS SELECT x, k FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN t ON k BETWEEN $1 AND $1 + 2;
 SELECT gates('EXECUTE crs (99)');

@@ -259,7 +259,16 @@ enter_member(RfGateState *gate)
 		return false;
 	}
 	if (member->state == NULL)
+	{
 		rf_gate_start(gate, member, gate->eflags);
+
+		/*
+		 * All members share the plans of subqueries in their conditions.
+		 * These may keep rows made for another member and older parameters.
+		 */
+		if (gate->changed != NULL)
+			UpdateChangedParamSet(member->state, gate->changed);
+	}
 	else if (member->scan != gate->scan)
 	{
 		if (gate->changed != NULL)

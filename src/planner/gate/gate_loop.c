@@ -12,8 +12,8 @@
  * without gates, if core has one.
  *
  * If the estimate of the outer side's rows can be trusted, or only a loop can
- * join, core is called once more for the two relations
- * (set_join_pathlist_hook).  For this call it is given scans without the
+ * join and more rounds cost more in any plan, core is called once more for the
+ * two relations (set_join_pathlist_hook).  For this call it is given scans without the
  * margin.
  *
  *-------------------------------------------------------------------------
@@ -24,6 +24,7 @@
 
 #include "compat.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "planner/gate/gate.h"
@@ -233,11 +234,12 @@ rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 
 /*
  * The paths of the inner relation that have a margin, and no parameters but
- * from the outer one.  They are returned without the margin.
+ * from the outer one.  They are returned without the margin, if they then cost
+ * at most so much.
  */
 static List *
 paths_without_margin(PlannerInfo *root, const RelOptInfo *outer,
-					 const RelOptInfo *inner)
+					 const RelOptInfo *inner, Cost most)
 {
 	Relids		relids = outer->top_parent_relids ?
 	outer->top_parent_relids : outer->relids;
@@ -249,7 +251,8 @@ paths_without_margin(PlannerInfo *root, const RelOptInfo *outer,
 		Path	   *path = lfirst(cell);
 
 		if (bms_is_subset(PATH_REQ_OUTER(path), relids) &&
-			(path = without_margin(root, path)) != NULL)
+			(path = without_margin(root, path)) != NULL &&
+			path->total_cost <= most)
 			paths = lappend(paths, path);
 	}
 	return paths;
@@ -271,8 +274,7 @@ is_uncertain(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 /*
- * Can two relations be joined otherwise than by a loop?  If not, more rounds
- * cost more in any plan.
+ * Can two relations be joined otherwise than by a loop?
  */
 static bool
 has_alternative(const RelOptInfo *outer, const RelOptInfo *inner,
@@ -294,6 +296,24 @@ has_alternative(const RelOptInfo *outer, const RelOptInfo *inner,
 			return true;
 	}
 	return false;
+}
+
+/*
+ * What a round of a loop over gates may cost at most where only loops can join
+ * and the outer side's rows are uncertain: as much as a round over the inner
+ * side's rows in memory (Material).  Then more rounds cost more in any plan.
+ * Without limit where core keeps no rows, as for a single outer row.
+ */
+static Cost
+most_per_round(const RelOptInfo *outer, const RelOptInfo *inner,
+			   const List *restrictions)
+{
+	if (!enable_material || outer->rows <= 1 ||
+		inner->cheapest_total_path->param_info != NULL)
+		return get_float8_infinity();
+	return inner->rows *
+		(cpu_tuple_cost +
+		 cpu_operator_cost * (1 + list_length(restrictions)));
 }
 
 /*
@@ -379,6 +399,7 @@ rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 {
 	List	   *outer_paths = outer->pathlist;
 	List	   *inner_paths = inner->cheapest_parameterized_paths;
+	bool		uncertain = is_uncertain(root, outer);
 	List	   *paths;
 
 	if (!rf_may_have_gates(root))
@@ -387,10 +408,11 @@ rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 	if ((jointype != JOIN_INNER && jointype != JOIN_LEFT &&
 		 jointype != JOIN_SEMI && jointype != JOIN_ANTI &&
 		 jointype != JOIN_UNIQUE_OUTER) ||
-		(is_uncertain(root, outer) &&
-		 has_alternative(outer, inner, extra->restrictlist)))
+		(uncertain && has_alternative(outer, inner, extra->restrictlist)))
 		return;
-	paths = paths_without_margin(root, outer, inner);
+	paths = paths_without_margin(root, outer, inner, uncertain ?
+								 most_per_round(outer, inner, extra->restrictlist) :
+								 get_float8_infinity());
 	if (paths == NIL)
 		return;
 
