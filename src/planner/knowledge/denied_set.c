@@ -251,6 +251,8 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 {
 	uint64		left = denied_set->leaves[number];
 	uint64		denied = 0;
+	RfSkip		skips[FILTER_DIGESTS];
+	int			n = 0;
 
 	if (!recheck->in_recovery && index->matrices != NULL)
 	{
@@ -258,14 +260,22 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 		if (recheck->serializable == NULL)
 			left &= ~(denied & rf_matrix_at(index, number)->certain);
 	}
+
+	/*
+	 * All columns' versions are read before an index is opened: its functions
+	 * may plan queries, and these may put other digests into the columns.
+	 */
 	for (; left != 0; left &= left - 1)
 	{
 		int			bit = pg_rightmost_one_pos64(left);
-		RfSkip		skip = one_of_denied_set(denied_set, index, number, bit,
-											 denied >> bit & 1);
 
+		skips[n++] = one_of_denied_set(denied_set, index, number, bit,
+									   denied >> bit & 1);
+	}
+	for (int i = 0; i < n; i++)
+	{
 		CHECK_FOR_INTERRUPTS();
-		if (!rf_recheck_skip(&skip, recheck))
+		if (!rf_recheck_skip(&skips[i], recheck))
 			return false;
 	}
 	return true;
