@@ -67,6 +67,7 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 	{
 		const RfMatrixState *matrix = rf_matrix_at(index, i);
 
+		CHECK_FOR_INTERRUPTS();
 		cond->denied[i] = rf_ask_matrix(index, i, cond->set, now);
 		cond->denied[i] &= certain_only ? matrix->certain : matrix->current;
 		if ((cond->denied[i] & ~matrix->certain) != 0)
@@ -301,6 +302,7 @@ rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
 		*set = rf_keyset_deserialize(recheck->flat[denied_set->probe]);
 	for (int i = 0; i < denied_set->nwords; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (denied_set->leaves[i] != 0 &&
 			!recheck_matrix(denied_set, index, i, *set, recheck))
 			return false;
