@@ -85,6 +85,20 @@ SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d
 SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON a.n = b.k JOIN d ON d.id = b.k WHERE d.name = ''n4''');
 
+-- beside a function that is called while the plan is started, and starts another one
+CREATE FUNCTION asking(i int) RETURNS int STABLE LANGUAGE plpgsql AS
+$$
+BEGIN
+	EXECUTE 'SELECT FROM d';
+	RETURN i;
+END
+$$;
+CREATE TABLE pruned (part int) PARTITION BY LIST (part);
+CREATE TABLE pruned1 PARTITION OF pruned FOR VALUES IN (1);
+CREATE TABLE pruned2 PARTITION OF pruned FOR VALUES IN (2);
+INSERT INTO pruned VALUES (1), (2);
+SELECT gates('SELECT part, (SELECT sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n1'') FROM pruned WHERE part = asking(1)');
+
 --
 -- What is in between: what keeps rows from one scan to the next, or whose result
 -- is not that of its rows, gets all of them

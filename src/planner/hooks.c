@@ -165,6 +165,7 @@ static void
 executor_start(QueryDesc *desc, int eflags)
 {
 	MemoryContext context = rf_replan(desc, eflags, plan);
+	uint64		before = rf_join_filters_started();
 
 	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
@@ -172,7 +173,7 @@ executor_start(QueryDesc *desc, int eflags)
 		previous.executor_start(desc, eflags);
 	else
 		standard_ExecutorStart(desc, eflags);
-	rf_join_filters_link(desc);
+	rf_join_filters_link(desc, before);
 
 	/* A plan made anew goes when the executor ends. */
 	if (context != NULL)

@@ -210,7 +210,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 	bool		candidate;
 	QuerySource source;
 
-	if (planning.outer == NULL && !rf_guard_checking)
+	if (planning.outer == NULL && !rf_entries_in_use)
 		rf_trim_tables();
 	candidate = is_candidate(parse);
 	if (candidate && may_skip(parse, cursor_options))

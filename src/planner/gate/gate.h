@@ -295,7 +295,8 @@ rf_gate_matrices_deny(const RfGateMatrices *matrices, int i)
 
 extern List *rf_join_filter_place(int join, int key, int param);
 extern void rf_join_filters_init(RfGateState *gate);
-extern void rf_join_filters_link(QueryDesc *desc);
+extern uint64 rf_join_filters_started(void);
+extern void rf_join_filters_link(QueryDesc *desc, uint64 before);
 extern Bitmapset *rf_join_filters_read(RfGateState *gate);
 extern Bitmapset *rf_join_filters_fill(const RfGateState *gate);
 extern List *rf_gate_own_clauses(const RfGateState *gate, List *clauses);

@@ -67,8 +67,11 @@ typedef struct RfLinking
 	List	   *sources;		/* RfJoinSource made so far */
 } RfLinking;
 
-/* Has a gate with join filters been started that is not yet linked? */
-static bool links_pending = false;
+/*
+ * How many gates with join filters have been started.  A count and not a flag:
+ * functions that are called while a plan is started may start others.
+ */
+static uint64 gates_started = 0;
 
 /*
  * A join filter as stored in a gate's plan: the join's plan_node_id, the
@@ -101,7 +104,7 @@ rf_join_filters_init(RfGateState *gate)
 		filter->key = lsecond_int(lfirst(cell));
 		filter->param = lthird_int(lfirst(cell));
 	}
-	links_pending = true;
+	gates_started++;
 }
 
 /*
@@ -198,18 +201,27 @@ link_node(PlanState *node, void *arg)
 }
 
 /*
+ * How many gates with join filters have been started so far.
+ */
+uint64
+rf_join_filters_started(void)
+{
+	return gates_started;
+}
+
+/*
  * Links the gates in a plan to their joins.  Called when the plan has been
- * started.  A gate that is started later stays without values.
+ * started; before is rf_join_filters_started() when that began.  A gate that
+ * is started later stays without values.
  */
 void
-rf_join_filters_link(QueryDesc *desc)
+rf_join_filters_link(QueryDesc *desc, uint64 before)
 {
 	RfLinking	linking = {0};
 	MemoryContext old;
 
-	if (!links_pending)
+	if (gates_started == before)
 		return;
-	links_pending = false;
 	old = MemoryContextSwitchTo(desc->estate->es_query_cxt);
 	(void) link_node(desc->planstate, &linking);
 	MemoryContextSwitchTo(old);

@@ -188,14 +188,14 @@ rf_forget_cached_metas(RfTable *table)
 /*
  * Throws away cached metapages of other tables until there is room for one
  * more, or no other table has any.  Does nothing in a planning that is nested in
- * another one, or in the check of a guard: those may be using other tables' matrices.
+ * another one, or where entries are in use: those may be other tables' matrices.
  */
 void
 rf_make_room(const RfTable *table)
 {
 	RfTable    *victim;
 
-	if (rf_guard_checking || (rf_planning != NULL && rf_planning->outer != NULL))
+	if (rf_entries_in_use || (rf_planning != NULL && rf_planning->outer != NULL))
 		return;
 	while (rf_cache_used + ENOUGH > rf_cache_limit() &&
 		   (victim = rf_least_asked_table(table)) != NULL)

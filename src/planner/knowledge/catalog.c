@@ -62,7 +62,6 @@ static uint64 asked = 0;		/* times an entry was looked for */
 static uint64 plannings = 0;	/* plannings that looked for an entry */
 static bool another_planning = false;	/* has one begun since the last of
 										 * plannings? */
-static int	being_made = 0;		/* entries */
 
 static void tell_usage(RfUsage *usage);
 
@@ -348,6 +347,7 @@ rf_find_table(Oid relid)
 	RfTableEntry *entry;
 	RfTable    *table;
 	MemoryContext context;
+	bool		outer = rf_entries_in_use;
 	bool		found;
 
 	if (tables == NULL)
@@ -380,14 +380,14 @@ rf_find_table(Oid relid)
 	 */
 	table->valid = true;
 	entry->table = table;
-	being_made++;
 	PG_TRY();
 	{
+		rf_entries_in_use = true;
 		fill_table(table, entry->with_own);
 	}
 	PG_FINALLY();
 	{
-		being_made--;
+		rf_entries_in_use = outer;
 	}
 	PG_END_TRY();
 	return note_planned(table);
@@ -683,14 +683,13 @@ keep_limit(void)
 }
 
 /*
- * Called when a planning begins that is not nested in another one, and no
- * guard is being checked.  So no entry is in use, unless one is being made:
- * reading an index's expressions may evaluate functions, and these may plan.
+ * Called when a planning begins that is not nested in another one, and
+ * rf_entries_in_use is not set.  So no entry is in use.
  */
 void
 rf_trim_tables(void)
 {
-	if (tables == NULL || being_made > 0)
+	if (tables == NULL)
 		return;
 	if (any_invalid)
 		retire_invalid();

@@ -67,6 +67,7 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 	{
 		const RfMatrixState *matrix = rf_matrix_at(index, i);
 
+		CHECK_FOR_INTERRUPTS();
 		cond->denied[i] = rf_ask_matrix(index, i, cond->set, now);
 		cond->denied[i] &= certain_only ? matrix->certain : matrix->current;
 		if ((cond->denied[i] & ~matrix->certain) != 0)
@@ -251,6 +252,8 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 {
 	uint64		left = denied_set->leaves[number];
 	uint64		denied = 0;
+	RfSkip		skips[FILTER_DIGESTS];
+	int			n = 0;
 
 	if (!recheck->in_recovery && index->matrices != NULL)
 	{
@@ -258,14 +261,22 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 		if (recheck->serializable == NULL)
 			left &= ~(denied & rf_matrix_at(index, number)->certain);
 	}
+
+	/*
+	 * All columns' versions are read before an index is opened: its functions
+	 * may plan queries, and these may put other digests into the columns.
+	 */
 	for (; left != 0; left &= left - 1)
 	{
 		int			bit = pg_rightmost_one_pos64(left);
-		RfSkip		skip = one_of_denied_set(denied_set, index, number, bit,
-											 denied >> bit & 1);
 
+		skips[n++] = one_of_denied_set(denied_set, index, number, bit,
+									   denied >> bit & 1);
+	}
+	for (int i = 0; i < n; i++)
+	{
 		CHECK_FOR_INTERRUPTS();
-		if (!rf_recheck_skip(&skip, recheck))
+		if (!rf_recheck_skip(&skips[i], recheck))
 			return false;
 	}
 	return true;
@@ -291,6 +302,7 @@ rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
 		*set = rf_keyset_deserialize(recheck->flat[denied_set->probe]);
 	for (int i = 0; i < denied_set->nwords; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (denied_set->leaves[i] != 0 &&
 			!recheck_matrix(denied_set, index, i, *set, recheck))
 			return false;

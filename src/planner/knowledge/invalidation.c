@@ -207,6 +207,7 @@ void
 rf_shrink_inval_records(void)
 {
 	struct rf_invalmap_hash *old = invals;
+	struct rf_invalmap_hash *smaller;
 	rf_invalmap_iterator i;
 	RfInvalEntry *entry;
 	bool		found;
@@ -214,11 +215,14 @@ rf_shrink_inval_records(void)
 	if (old == NULL || old->size <= SPARSE * SOME_INVALS ||
 		old->members > old->size / SPARSE)
 		return;
-	invals = rf_invalmap_create(invals_context, Max(old->members, SOME_INVALS),
-								NULL);
+	smaller = rf_invalmap_create(invals_context,
+								 Max(old->members, SOME_INVALS), NULL);
 	rf_invalmap_start_iterate(old, &i);
 	while ((entry = rf_invalmap_iterate(old, &i)) != NULL)
-		rf_invalmap_insert(invals, entry->index, &found)->inval = entry->inval;
+		rf_invalmap_insert(smaller, entry->index, &found)->inval = entry->inval;
+
+	/* Not before: memory may have run out, and no record must be missing. */
+	invals = smaller;
 	rf_invalmap_destroy(old);
 }
 

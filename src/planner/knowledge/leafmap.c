@@ -287,6 +287,31 @@ make_few_places(RfTable *table, RfIndex *index, const RfLeaf *read, int n)
 }
 
 /*
+ * Opens a partitioned table, which the caller has locked, for its partitions.
+ * Core may have to put these in order, and for that evaluate functions of the
+ * partition key, which may plan queries.
+ */
+static Relation
+open_partitions(Oid relid, PartitionDesc *partdesc)
+{
+	bool		outer = rf_entries_in_use;
+	Relation	relation;
+
+	PG_TRY();
+	{
+		rf_entries_in_use = true;
+		relation = table_open(relid, NoLock);
+		*partdesc = RelationGetPartitionDesc(relation, true);
+	}
+	PG_FINALLY();
+	{
+		rf_entries_in_use = outer;
+	}
+	PG_END_TRY();
+	return relation;
+}
+
+/*
  * Finds the indexes of all leaves.  The caller has locked the table.  Each
  * partition gets a place, so that digests can be asked side by side; but where
  * at most half of them have an index of their own, only these.
@@ -298,8 +323,8 @@ rf_map_leaves(RfTable *table, RfIndex *index)
 	find_inheritance_children(index->oid, NoLock);
 	int			n = list_length(children);
 	RfLeaf	   *read = read_indexes(table, index, children);
-	Relation	relation = table_open(table->relid, NoLock);
-	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
+	PartitionDesc partdesc;
+	Relation	relation = open_partitions(table->relid, &partdesc);
 
 	/*
 	 * The index that was described may have gone, and its OID may be that of

@@ -21,9 +21,11 @@ bool		rf_suppress_skips = false;
 bool		rf_suppress_cached_probes = false;
 
 /*
- * A guard is being checked, which uses entries of tables.
+ * Entries of tables are in use outside of planning, where functions may be
+ * called that plan queries: a guard is being checked, or an entry is made or its
+ * leaves are mapped.
  */
-bool		rf_guard_checking = false;
+bool		rf_entries_in_use = false;
 
 /*
  * Is this part of the planning that rf_planning describes?  Not if somebody

@@ -358,7 +358,7 @@ rf_guard_holds(const RfGuard *guard, Snapshot snapshot)
 	MemoryContext scratch;
 	MemoryContext old;
 	RfRecheck	recheck = {0};
-	bool		outer = rf_guard_checking;
+	bool		outer = rf_entries_in_use;
 	bool		holds;
 
 	if (snapshot == InvalidSnapshot)
@@ -386,12 +386,12 @@ rf_guard_holds(const RfGuard *guard, Snapshot snapshot)
 	AcceptInvalidationMessages();
 	PG_TRY();
 	{
-		rf_guard_checking = true;
+		rf_entries_in_use = true;
 		holds = check_skips(guard, &recheck);
 	}
 	PG_FINALLY();
 	{
-		rf_guard_checking = outer;
+		rf_entries_in_use = outer;
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(old);

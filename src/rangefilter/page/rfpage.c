@@ -289,12 +289,14 @@ rf_extend(Relation index, uint32 npages)
  * Takes the lock of runs.  Only its holder takes free blocks, puts runs into the
  * directory and takes them out.  It is a heavyweight lock, hence released
  * when a transaction aborts.  Its holder may take no other heavyweight lock but that
- * for extending the index (core asserts so), so nobody waits long for it.
+ * for extending the index, so nobody waits long for it.
  * False, and no lock, if it cannot be had at once and wait is not set.
  */
 bool
 rf_lock_runs(Relation index, bool wait)
 {
+	/* To make the cache reads catalogs, which takes locks. */
+	(void) rf_cache(index);
 	if (!wait)
 		return ConditionalLockPage(index, RF_META_BLKNO, ExclusiveLock);
 	LockPage(index, RF_META_BLKNO, ExclusiveLock);

@@ -322,12 +322,16 @@ encode_payload(Relation index, const Datum *values, const bool *isnull,
 
 /*
  * Encodes a row into a key and a payload.  Both buffers are empty before.
+ * The format is a copy: fetching a value that is stored out of line absorbs
+ * invalidations.
  */
 void
 wh_encode(Relation index, const Datum *values, const bool *isnull,
 		  StringInfo key, StringInfo payload)
 {
-	rf_row_encode(&wh_cache(index)->format, values, isnull, key);
+	RfRowFormat format = wh_cache(index)->format;
+
+	rf_row_encode(&format, values, isnull, key);
 	if (wh_cache(index)->may_have_payload)
 		encode_payload(index, values, isnull, payload);
 }
