@@ -147,11 +147,12 @@ rf_collate(const RfCollator *collator, const char *string, uint32 len)
 	int32		sort_len = ucol_getSortKey(collator->ucol, utf16, utf16_len,
 										   short_key, SHORT_KEY);
 	RfKey		key = {0};
+	uint32		string_len = collator->deterministic ? len : 0;
 	uint8	   *data;
 
 	if (sort_len <= 0)
 		elog(ERROR, "ICU made no sort key of a string of %u bytes", len);
-	data = palloc_extended((Size) sort_len + len, MCXT_ALLOC_HUGE);
+	data = palloc_extended((Size) sort_len + string_len, MCXT_ALLOC_HUGE);
 	if (sort_len <= SHORT_KEY)
 		memcpy(data, short_key, sort_len);
 	else if (ucol_getSortKey(collator->ucol, utf16, utf16_len, data,

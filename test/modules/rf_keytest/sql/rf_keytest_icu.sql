@@ -121,5 +121,6 @@ SELECT rf_key_show('Äpfel'::text COLLATE de) AS text, rf_key_show(''::text COLL
 	   rf_key_show(repeat('x', 2000) COLLATE de) ~ '^\\x[0-9a-f]+\.\.\.$' AS cut_key,
 	   left(rf_key_show('Äpfel'::text COLLATE level2), 2) = '\x' AS nondeterministic;
 
--- A string of a megabyte
+-- A string of a megabyte; one of which the collation ignores nearly all
 SELECT length(rf_key(repeat('aé1', 300000) COLLATE de)) AS key;
+SELECT length(rf_key(('a' || repeat(U&'\0301', 100000)) COLLATE level1)) < 10 AS short_key;
