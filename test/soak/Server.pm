@@ -187,7 +187,11 @@ sub promote
 sub complaints
 {
 	my ($self, $crashed) = @_;
-	my @lines = split /\n/, substr(slurp($self->{log}), $self->{seen} // 0);
+	my $text = substr(slurp($self->{log}), $self->{seen} // 0);
+
+	# See Player::change().
+	$text =~ s/^.*XX001: missing chunk.*\n.*LOCATION: .*\n.*STATEMENT:  VACUUM FULL .*\n//mg;
+	my @lines = split /\n/, $text;
 
 	$self->{seen} = -s $self->{log};
 	return grep {

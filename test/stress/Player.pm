@@ -128,6 +128,10 @@ sub change
 
 		# Said of catalogs, which only core writes.
 		next if $statement =~ /^(REINDEX|VACUUM FULL|ALTER|CREATE|DROP)/ && $error =~ /XX000: tuple concurrently (updated|deleted)/;
+
+		# The horizon goes back when a standby begins to send feedback: then VACUUM may have removed the value of
+		# a row version that must be kept now.  The same without the library.
+		next if $statement =~ /^VACUUM FULL/ && $error =~ /XX001: missing chunk/;
 		$self->fail('an error that is not DDL\'s', $statement, $error);
 	}
 	return $errors;
