@@ -146,14 +146,13 @@ wh_index_options(Relation index)
 void
 wh_check_definition(Relation index, IndexInfo *index_info)
 {
-	RfRowFormat *format = &wh_cache(index)->format;
-
-	for (int i = 0; i < format->ncolumns; i++)
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
 		Oid			collation = index->rd_indcollation[i];
+		const RfCodec *codec = wh_cache(index)->format.columns[i].codec;
 
 		rf_check_operators(index, i);
-		if (rf_codec_ordered(format->columns[i].codec, collation))
+		if (rf_codec_ordered(codec, collation))
 			continue;
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

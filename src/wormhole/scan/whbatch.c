@@ -187,15 +187,15 @@ static BlockNumber
 check_heap_block(IndexScanDesc scan, Buffer buffer, BlockNumber block)
 {
 	Relation	index = scan->indexRelation;
-	WhCache    *cache = wh_cache(index);
 	Relation	heap = table_open(index->rd_index->indrelid, NoLock);
+	BlockNumber nblocks = heap->rd_rel->relam == HEAP_TABLE_AM_OID ?
+	RelationGetNumberOfBlocks(heap) : InvalidBlockNumber;
 
-	cache->heap_nblocks = heap->rd_rel->relam == HEAP_TABLE_AM_OID ?
-		RelationGetNumberOfBlocks(heap) : InvalidBlockNumber;
 	table_close(heap, NoLock);
-	if (block >= cache->heap_nblocks)
+	wh_cache(index)->heap_nblocks = nblocks;
+	if (block >= nblocks)
 		page_is_damaged(index, buffer);
-	return cache->heap_nblocks;
+	return nblocks;
 }
 
 /*

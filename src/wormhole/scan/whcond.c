@@ -360,7 +360,7 @@ make_filters(const RfRowFormat *format, int from, const ColumnSet *columns,
 void
 wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 {
-	const RfRowFormat *format = &wh_cache(index)->format;
+	const RfRowFormat *format;
 	ColumnSet	columns[INDEX_MAX_KEYS];
 	StringInfo *prefixes = palloc(sizeof(StringInfo));
 	int			nprefixes = 1;
@@ -368,6 +368,12 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 
 	memset(result, 0, sizeof(*result));
 	column_sets(index, keys, nkeys, columns, &result->recheck);
+
+	/*
+	 * Not before: to make the sets reads catalogs, which may absorb
+	 * invalidations.
+	 */
+	format = &wh_cache(index)->format;
 	prefixes[0] = makeStringInfo();
 	for (column = 0; column < format->ncolumns; column++)
 	{
@@ -455,8 +461,7 @@ bool
 wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 				StringInfo hi, WhRange *range)
 {
-	const RfRowFormat *format = &wh_cache(index)->format;
-	const RfRowColumn *column = &format->columns[0];
+	const RfRowColumn column = wh_cache(index)->format.columns[0];
 	int			strategy;
 	bool		below;			/* in key order */
 	bool		equal;
@@ -465,16 +470,18 @@ wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 	if (nkeys != 1 || keys[0].sk_attno != 1 || keys[0].sk_flags != 0 ||
 		(OidIsValid(keys[0].sk_subtype) &&
 		 keys[0].sk_subtype != index->rd_opcintype[0]) ||
-		column->codec->type == TIMETZOID)
+		column.codec->type == TIMETZOID)
 		return false;
 	strategy = keys[0].sk_strategy;
-	key = rf_encode_whole(column->codec, keys[0].sk_argument);
+	key = rf_encode_whole(column.codec, keys[0].sk_argument);
 	resetStringInfo(lo);
-	rf_row_put_key(format, 0, &key, lo);
-	if (column->codec->kind == RF_KEY_BYTES)
+
+	/* The value may have come from a TOAST table: see wh_encode(). */
+	rf_row_put_key(&wh_cache(index)->format, 0, &key, lo);
+	if (column.codec->kind == RF_KEY_BYTES)
 		pfree(unconstify(uint8 *, key.data));
 
-	below = (strategy < BTEqualStrategyNumber) != column->desc;
+	below = (strategy < BTEqualStrategyNumber) != column.desc;
 	equal = strategy == BTLessEqualStrategyNumber ||
 		strategy == BTGreaterEqualStrategyNumber;
 	if (strategy == BTEqualStrategyNumber || below)
