@@ -12,7 +12,9 @@
  * its own.
  *
  * An entry becomes invalid when a relcache invalidation comes for its table or
- * one of its partitioned indexes; attaching a partition or an index sends one.
+ * one of its partitioned indexes; attaching a partition or an index sends one.  It also
+ * does when a function is replaced that is in an expression or a predicate of these
+ * indexes, where its body may have been inlined.
  * The map may still name an index that is gone (REINDEX CONCURRENTLY of one
  * partition).  Code that notices this calls rf_table_suspect().  An entry may
  * become invalid while it is read, because taking a lock processes
@@ -33,6 +35,8 @@
 #include "common/hashfn.h"
 #include "core/core.h"
 #include "key/rowkey.h"
+#include "nodes/makefuncs.h"
+#include "optimizer/optimizer.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/probe/probe.h"
@@ -40,6 +44,7 @@
 #include "stats/session.h"
 #include "stats/stats.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -63,6 +68,7 @@ static uint64 plannings = 0;	/* plannings that looked for an entry */
 static bool another_planning = false;	/* has one begun since the last of
 										 * plannings? */
 static int	being_made = 0;		/* entries */
+static uint64 functions_changed = 0;	/* invalidations of pg_proc seen */
 
 static void tell_usage(RfUsage *usage);
 
@@ -137,6 +143,35 @@ make_map(void)
 }
 
 /*
+ * Syscache callback for pg_proc: marks entries invalid whose indexes depend on the
+ * function, or any function (hash 0).  Called at any time.
+ */
+static void
+function_changed(Datum arg, int cache, uint32 hash)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	functions_changed++;
+	if (tables == NULL)
+		return;
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		List	   *functions = entry->table != NULL ? entry->table->functions : NIL;
+		ListCell   *cell;
+
+		foreach(cell, functions)
+		{
+			const PlanInvalItem *item = lfirst_node(PlanInvalItem, cell);
+
+			if (item->cacheId == PROCOID && (hash == 0 || item->hashValue == hash))
+				invalidate(entry->table);
+		}
+	}
+}
+
+/*
  * Called once, when the library is loaded.
  */
 void
@@ -144,6 +179,7 @@ rf_init_catalog(void)
 {
 	rf_tell_usage = tell_usage;
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
 }
 
 /*
@@ -162,14 +198,49 @@ rf_describe_key(RfIndexColumn *column, Oid opfamily, Oid opcintype,
 }
 
 /*
- * Describes an open partitioned index.  False if its keys have no codec, or it
- * has too many columns.  Allocates in the current context.
+ * An expression in an index's row of pg_index, as the planner would have it in a query;
+ * NULL if there is none.  Allocates in the entry's context.
+ *
+ * SQL functions are inlined.  The relation cache has the expression, too, but does not
+ * hear when such a function is replaced.  The entry does.
+ */
+static Node *
+read_expression(RfTable *table, Relation index, AttrNumber attno)
+{
+	bool		isnull;
+	Datum		row = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, attno, &isnull);
+	Expr	   *expr;
+	List	   *relations;
+	List	   *functions;
+	uint64		seen;
+	MemoryContext old;
+
+	if (isnull)
+		return NULL;
+	do
+	{
+		seen = functions_changed;
+		expr = stringToNode(TextDatumGetCString(row));
+		expr = expression_planner_with_deps(expr, &relations, &functions);
+	} while (seen != functions_changed);
+	old = MemoryContextSwitchTo(table->context);
+	table->functions = list_concat(table->functions, copyObject(functions));
+	expr = copyObject(expr);
+	MemoryContextSwitchTo(old);
+	return (Node *) expr;
+}
+
+/*
+ * Describes an open partitioned index of a table.  False if its keys have no codec, or
+ * it has too many columns.  Allocates in the entry's context.
  */
 static bool
-describe_index(Relation relation, RfIndex *index)
+describe_index(RfTable *table, Relation relation, RfIndex *index)
 {
 	Form_pg_index form = relation->rd_index;
-	List	   *exprs = RelationGetIndexExpressions(relation);
+	List	   *exprs = (List *) read_expression(table, relation,
+												 Anum_pg_index_indexprs);
+	Node	   *predicate = read_expression(table, relation, Anum_pg_index_indpred);
 	const RfCodec *codecs[RF_MAX_COLUMNS];
 	oidvector  *opclasses;
 	bool		isnull;
@@ -200,7 +271,14 @@ describe_index(Relation relation, RfIndex *index)
 		}
 	}
 	index->codec = rf_row_codec(codecs, index->ncolumns);
-	index->predicate = RelationGetIndexPredicate(relation);
+	if (predicate != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(table->context);
+
+		index->predicate =
+			make_ands_implicit(canonicalize_qual((Expr *) predicate, false));
+		MemoryContextSwitchTo(old);
+	}
 	return true;
 }
 
@@ -232,7 +310,6 @@ rf_index_fits(const RfIndex *index, Relation leaf_index)
 static bool
 add_index(RfTable *table, Oid oid, bool *everywhere)
 {
-	MemoryContext old;
 	Relation	relation;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
@@ -246,10 +323,8 @@ add_index(RfTable *table, Oid oid, bool *everywhere)
 	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		rf_is_rangefilter(relation))
 	{
-		old = MemoryContextSwitchTo(table->context);
-		if (describe_index(relation, &table->indexes[table->nindexes]))
+		if (describe_index(table, relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
-		MemoryContextSwitchTo(old);
 		*everywhere = *everywhere && relation->rd_index->indisvalid;
 		rf_hold_inval_record(table, oid)->relid = table->relid;
 	}

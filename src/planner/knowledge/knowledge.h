@@ -150,6 +150,8 @@ typedef struct RfTable
 	bool		has_counts;		/* questions have been counted at its leaves */
 	List	   *invals;			/* RfInvalRecord of its indexes and its
 								 * leaves' indexes */
+	List	   *functions;		/* PlanInvalItem of functions that partitioned
+								 * indexes call */
 	uint64		last_asked;		/* number of the last look for it */
 	uint64		planned_at;		/* number of the last planning that looked for
 								 * it */
