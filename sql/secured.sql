@@ -328,5 +328,23 @@ SELECT skipped('EXECUTE kept');
 RESET ROLE;
 RESET plan_cache_mode;
 
-DROP SCHEMA secured CASCADE;
+-- Who may read a table that he cannot name sees no more of it.
+CREATE SCHEMA secured_inner;
+GRANT SELECT ON t TO regress_rf_viewer;
+ALTER TABLE t SET SCHEMA secured_inner;
+SET ROLE regress_rf_viewer;
+SELECT told('SELECT * FROM barrier WHERE k = V');
+RESET ROLE;
+SELECT 'secured_inner.t_k'::regclass::oid AS t_k \gset
+SET ROLE regress_rf_viewer;
+\set VERBOSITY terse
+SELECT rangefilter_may_contain(:t_k, 14711, 14711);
+RESET ROLE;
+GRANT USAGE ON SCHEMA secured_inner TO regress_rf_viewer;
+SET ROLE regress_rf_viewer;
+SELECT told('SELECT * FROM barrier WHERE k = V') <> 'nothing' AS told;
+SELECT rangefilter_may_contain(:t_k, 14711, 14711);
+RESET ROLE;
+
+DROP SCHEMA secured, secured_inner CASCADE;
 DROP ROLE regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;
