@@ -34,9 +34,6 @@
 #include "catalog/pg_index.h"
 #include "common/hashfn.h"
 #include "core/core.h"
-#include "key/rowkey.h"
-#include "nodes/makefuncs.h"
-#include "optimizer/optimizer.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/probe/probe.h"
@@ -44,7 +41,6 @@
 #include "stats/session.h"
 #include "stats/stats.h"
 #include "storage/lmgr.h"
-#include "utils/builtins.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -172,6 +168,15 @@ function_changed(Datum arg, int cache, uint32 hash)
 }
 
 /*
+ * How many changes of functions this backend has heard of.
+ */
+uint64
+rf_function_changes(void)
+{
+	return functions_changed;
+}
+
+/*
  * Called once, when the library is loaded.
  */
 void
@@ -180,126 +185,6 @@ rf_init_catalog(void)
 	rf_tell_usage = tell_usage;
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
 	CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
-}
-
-/*
- * Fills in how keys of an index's column are compared.  False if they have no
- * codec.
- */
-bool
-rf_describe_key(RfIndexColumn *column, Oid opfamily, Oid opcintype,
-				Oid collation)
-{
-	column->opfamily = opfamily;
-	column->opcintype = opcintype;
-	column->collation = collation;
-	column->codec = rf_codec_under(opcintype, collation);
-	return column->codec != NULL;
-}
-
-/*
- * An expression in an index's row of pg_index, as the planner would have it in a query;
- * NULL if there is none.  Allocates in the entry's context.
- *
- * SQL functions are inlined.  The relation cache has the expression, too, but does not
- * hear when such a function is replaced.  The entry does.
- */
-static Node *
-read_expression(RfTable *table, Relation index, AttrNumber attno)
-{
-	bool		isnull;
-	Datum		row = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, attno, &isnull);
-	Expr	   *expr;
-	List	   *relations;
-	List	   *functions;
-	uint64		seen;
-	MemoryContext old;
-
-	if (isnull)
-		return NULL;
-	do
-	{
-		seen = functions_changed;
-		expr = stringToNode(TextDatumGetCString(row));
-		expr = expression_planner_with_deps(expr, &relations, &functions);
-	} while (seen != functions_changed);
-	old = MemoryContextSwitchTo(table->context);
-	table->functions = list_concat(table->functions, copyObject(functions));
-	expr = copyObject(expr);
-	MemoryContextSwitchTo(old);
-	return (Node *) expr;
-}
-
-/*
- * Describes an open partitioned index of a table.  False if its keys have no codec, or
- * it has too many columns.  Allocates in the entry's context.
- */
-static bool
-describe_index(RfTable *table, Relation relation, RfIndex *index)
-{
-	Form_pg_index form = relation->rd_index;
-	List	   *exprs = (List *) read_expression(table, relation,
-												 Anum_pg_index_indexprs);
-	Node	   *predicate = read_expression(table, relation, Anum_pg_index_indpred);
-	const RfCodec *codecs[RF_MAX_COLUMNS];
-	oidvector  *opclasses;
-	bool		isnull;
-
-	index->oid = RelationGetRelid(relation);
-	index->am = relation->rd_rel->relam;
-	index->ncolumns = form->indnkeyatts;
-	if (index->ncolumns > RF_MAX_COLUMNS)
-		return false;
-	opclasses = (oidvector *)
-		DatumGetPointer(SysCacheGetAttr(INDEXRELID, relation->rd_indextuple,
-										Anum_pg_index_indclass, &isnull));
-	for (int i = 0; i < index->ncolumns; i++)
-	{
-		RfIndexColumn *column = &index->columns[i];
-
-		column->attno = form->indkey.values[i];
-		column->opclass = opclasses->values[i];
-		if (!rf_describe_key(column, relation->rd_opfamily[i],
-							 relation->rd_opcintype[i],
-							 relation->rd_indcollation[i]))
-			return false;
-		codecs[i] = column->codec;
-		if (column->attno == 0)
-		{
-			column->expr = linitial(exprs);
-			exprs = list_delete_first(exprs);
-		}
-	}
-	index->codec = rf_row_codec(codecs, index->ncolumns);
-	if (predicate != NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(table->context);
-
-		index->predicate =
-			make_ands_implicit(canonicalize_qual((Expr *) predicate, false));
-		MemoryContextSwitchTo(old);
-	}
-	return true;
-}
-
-/*
- * Are a leaf's keys made from the same types under the same collations?
- */
-bool
-rf_index_fits(const RfIndex *index, Relation leaf_index)
-{
-	if (IndexRelationGetNumberOfKeyAttributes(leaf_index) != index->ncolumns)
-		return false;
-	if (index->own != NIL)
-		return rf_own_fits(index, leaf_index);
-	for (int i = 0; i < index->ncolumns; i++)
-	{
-		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||
-			leaf_index->rd_opcintype[i] != index->columns[i].opcintype ||
-			leaf_index->rd_indcollation[i] != index->columns[i].collation)
-			return false;
-	}
-	return true;
 }
 
 /*
@@ -323,7 +208,7 @@ add_index(RfTable *table, Oid oid, bool *everywhere)
 	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		rf_is_rangefilter(relation))
 	{
-		if (describe_index(table, relation, &table->indexes[table->nindexes]))
+		if (rf_describe_index(table, relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
 		*everywhere = *everywhere && relation->rd_index->indisvalid;
 		rf_hold_inval_record(table, oid)->relid = table->relid;

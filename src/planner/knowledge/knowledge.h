@@ -6,6 +6,7 @@
  *
  *	  catalog.c			which rangefilter indexes a partitioned table has
  *	  own_index.c		... and which only its partitions have
+ *	  describe.c		what a partitioned index is
  *	  leafmap.c			the index of each leaf, and where its file is
  *	  catalog_rows.c	reading rows of catalogs about many relations
  *	  invalidation.c	when the last invalidation for an index came
@@ -181,14 +182,19 @@ rf_leaf_at(const RfIndex *index, int i)
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
 extern RfTable *rf_find_table_with_own(Oid relid);
-extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
-							Oid opcintype, Oid collation);
-extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
+extern uint64 rf_function_changes(void);
 extern PGDLLEXPORT RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_trim_tables(void);
 extern void rf_collect_counts(void);
+
+/* ---- describe.c ---- */
+
+extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
+							Oid opcintype, Oid collation);
+extern bool rf_describe_index(RfTable *table, Relation relation, RfIndex *index);
+extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 
 /* ---- own_index.c ---- */
 
