@@ -64,7 +64,6 @@ static uint64 plannings = 0;	/* plannings that looked for an entry */
 static bool another_planning = false;	/* has one begun since the last of
 										 * plannings? */
 static int	being_made = 0;		/* entries */
-static uint64 functions_changed = 0;	/* invalidations of pg_proc seen */
 
 static void tell_usage(RfUsage *usage);
 
@@ -148,7 +147,7 @@ function_changed(Datum arg, int cache, uint32 hash)
 	HASH_SEQ_STATUS status;
 	RfTableEntry *entry;
 
-	functions_changed++;
+	rf_note_function_change();
 	if (tables == NULL)
 		return;
 	hash_seq_init(&status, tables);
@@ -165,15 +164,6 @@ function_changed(Datum arg, int cache, uint32 hash)
 				invalidate(entry->table);
 		}
 	}
-}
-
-/*
- * How many changes of functions this backend has heard of.
- */
-uint64
-rf_function_changes(void)
-{
-	return functions_changed;
 }
 
 /*
