@@ -328,5 +328,30 @@ SELECT skipped('EXECUTE kept');
 RESET ROLE;
 RESET plan_cache_mode;
 
-DROP SCHEMA secured CASCADE;
+-- Who may read a table that he cannot name sees no more of it.
+CREATE SCHEMA secured_inner;
+GRANT SELECT ON t TO regress_rf_viewer;
+ALTER TABLE t SET SCHEMA secured_inner;
+SET ROLE regress_rf_viewer;
+SELECT told('SELECT * FROM barrier WHERE k = V');
+RESET ROLE;
+CREATE INDEX t1_w ON secured.t1 USING wormhole (tenant);
+ALTER TABLE secured.t1 SET SCHEMA secured_inner;
+GRANT SELECT ON secured_inner.t1 TO regress_rf_viewer;
+SELECT 'secured_inner.t_k'::regclass::oid AS t_k, 'secured_inner.t1'::regclass::oid AS t1, 'secured_inner.t1_w'::regclass::oid AS t1_w \gset
+SET ROLE regress_rf_viewer;
+\set VERBOSITY terse
+SELECT rangefilter_may_contain(:t_k, 14711, 14711);
+SELECT partitions FROM rangefilter_advise(:t1, 'k');
+SELECT rows FROM wormhole_status(:t1_w);
+RESET ROLE;
+GRANT USAGE ON SCHEMA secured_inner TO regress_rf_viewer;
+SET ROLE regress_rf_viewer;
+SELECT told('SELECT * FROM barrier WHERE k = V') <> 'nothing' AS told;
+SELECT rangefilter_may_contain(:t_k, 14711, 14711);
+SELECT partitions FROM rangefilter_advise(:t1, 'k');
+SELECT rows FROM wormhole_status(:t1_w);
+RESET ROLE;
+
+DROP SCHEMA secured, secured_inner CASCADE;
 DROP ROLE regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;

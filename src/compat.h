@@ -185,12 +185,16 @@ typedef int RfOverflow;
 #define RF_SET_INSERT_CLEANUP(routine, cleanup) ((void) 0)
 #endif
 
-/* Ownership checks were unified in 16. */
+/* Checks of ownership and rights were unified in 16. */
 #if PG_VERSION_NUM >= 160000
 #define RF_OWNS_RELATION(relid, userid) \
 	object_ownercheck(RelationRelationId, relid, userid)
+#define RF_MAY_USE_SCHEMA(schema, userid) \
+	(object_aclcheck(NamespaceRelationId, schema, userid, ACL_USAGE) == ACLCHECK_OK)
 #else
 #define RF_OWNS_RELATION(relid, userid) pg_class_ownercheck(relid, userid)
+#define RF_MAY_USE_SCHEMA(schema, userid) \
+	(pg_namespace_aclcheck(schema, userid, ACL_USAGE) == ACLCHECK_OK)
 #endif
 
 /* Shared transaction state: renamed in 17. */

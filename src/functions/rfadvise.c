@@ -17,6 +17,8 @@
 #include "access/relation.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_collation_d.h"
+#include "catalog/pg_namespace.h"
+#include "compat.h"
 #include "filter/trial.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -133,6 +135,7 @@ require_select(Relation table, AttrNumber attno)
 	Oid			oid = RelationGetRelid(table);
 
 	if (check_enable_rls(oid, InvalidOid, true) == RLS_ENABLED ||
+		!RF_MAY_USE_SCHEMA(RelationGetNamespace(table), GetUserId()) ||
 		(pg_class_aclcheck(oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK &&
 		 pg_attribute_aclcheck(oid, attno, GetUserId(), ACL_SELECT) != ACLCHECK_OK))
 		ereport(ERROR,

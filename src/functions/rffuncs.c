@@ -20,6 +20,7 @@
 #include "catalog/pg_authid_d.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_namespace.h"
 #include "catalog/pg_type_d.h"
 #include "compat.h"
 #include "funcapi.h"
@@ -212,7 +213,7 @@ rf_may_read_columns(RfOpenIndex *open)
 
 /*
  * May the current user learn from the index which key values exist?  This
- * needs the rights to read them from the table, and no row-level security.  A
+ * needs the rights to name the table and to read them from it, and no row-level security.  A
  * partial index also reveals its predicate's columns, so it needs SELECT on
  * the whole table, as an expression does.
  */
@@ -221,7 +222,8 @@ rf_may_read_keys(RfOpenIndex *open)
 {
 	Oid			heap_oid = RelationGetRelid(open->heap);
 
-	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED)
+	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED ||
+		!RF_MAY_USE_SCHEMA(RelationGetNamespace(open->heap), GetUserId()))
 		return false;
 	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) == ACLCHECK_OK)
 		return true;

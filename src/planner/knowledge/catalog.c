@@ -12,7 +12,9 @@
  * its own.
  *
  * An entry becomes invalid when a relcache invalidation comes for its table or
- * one of its partitioned indexes; attaching a partition or an index sends one.
+ * one of its partitioned indexes; attaching a partition or an index sends one.  It also
+ * does when a function is replaced that is in an expression or a predicate of these
+ * indexes, where its body may have been inlined.
  * The map may still name an index that is gone (REINDEX CONCURRENTLY of one
  * partition).  Code that notices this calls rf_table_suspect().  An entry may
  * become invalid while it is read, because taking a lock processes
@@ -32,7 +34,6 @@
 #include "catalog/pg_index.h"
 #include "common/hashfn.h"
 #include "core/core.h"
-#include "key/rowkey.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/probe/probe.h"
@@ -136,6 +137,35 @@ make_map(void)
 }
 
 /*
+ * Syscache callback for pg_proc: marks entries invalid whose indexes depend on the
+ * function, or any function (hash 0).  Called at any time.
+ */
+static void
+function_changed(Datum arg, int cache, uint32 hash)
+{
+	HASH_SEQ_STATUS status;
+	RfTableEntry *entry;
+
+	rf_note_function_change();
+	if (tables == NULL)
+		return;
+	hash_seq_init(&status, tables);
+	while ((entry = hash_seq_search(&status)) != NULL)
+	{
+		List	   *functions = entry->table != NULL ? entry->table->functions : NIL;
+		ListCell   *cell;
+
+		foreach(cell, functions)
+		{
+			const PlanInvalItem *item = lfirst_node(PlanInvalItem, cell);
+
+			if (item->cacheId == PROCOID && (hash == 0 || item->hashValue == hash))
+				invalidate(entry->table);
+		}
+	}
+}
+
+/*
  * Called once, when the library is loaded.
  */
 void
@@ -143,84 +173,7 @@ rf_init_catalog(void)
 {
 	rf_tell_usage = tell_usage;
 	CacheRegisterRelcacheCallback(relation_changed, (Datum) 0);
-}
-
-/*
- * Fills in how keys of an index's column are compared.  False if they have no
- * codec.
- */
-bool
-rf_describe_key(RfIndexColumn *column, Oid opfamily, Oid opcintype,
-				Oid collation)
-{
-	column->opfamily = opfamily;
-	column->opcintype = opcintype;
-	column->collation = collation;
-	column->codec = rf_codec_under(opcintype, collation);
-	return column->codec != NULL;
-}
-
-/*
- * Describes an open partitioned index.  False if its keys have no codec, or it
- * has too many columns.  Allocates in the current context.
- */
-static bool
-describe_index(Relation relation, RfIndex *index)
-{
-	Form_pg_index form = relation->rd_index;
-	List	   *exprs = RelationGetIndexExpressions(relation);
-	const RfCodec *codecs[RF_MAX_COLUMNS];
-	oidvector  *opclasses;
-	bool		isnull;
-
-	index->oid = RelationGetRelid(relation);
-	index->am = relation->rd_rel->relam;
-	index->ncolumns = form->indnkeyatts;
-	if (index->ncolumns > RF_MAX_COLUMNS)
-		return false;
-	opclasses = (oidvector *)
-		DatumGetPointer(SysCacheGetAttr(INDEXRELID, relation->rd_indextuple,
-										Anum_pg_index_indclass, &isnull));
-	for (int i = 0; i < index->ncolumns; i++)
-	{
-		RfIndexColumn *column = &index->columns[i];
-
-		column->attno = form->indkey.values[i];
-		column->opclass = opclasses->values[i];
-		if (!rf_describe_key(column, relation->rd_opfamily[i],
-							 relation->rd_opcintype[i],
-							 relation->rd_indcollation[i]))
-			return false;
-		codecs[i] = column->codec;
-		if (column->attno == 0)
-		{
-			column->expr = linitial(exprs);
-			exprs = list_delete_first(exprs);
-		}
-	}
-	index->codec = rf_row_codec(codecs, index->ncolumns);
-	index->predicate = RelationGetIndexPredicate(relation);
-	return true;
-}
-
-/*
- * Are a leaf's keys made from the same types under the same collations?
- */
-bool
-rf_index_fits(const RfIndex *index, Relation leaf_index)
-{
-	if (IndexRelationGetNumberOfKeyAttributes(leaf_index) != index->ncolumns)
-		return false;
-	if (index->own != NIL)
-		return rf_own_fits(index, leaf_index);
-	for (int i = 0; i < index->ncolumns; i++)
-	{
-		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||
-			leaf_index->rd_opcintype[i] != index->columns[i].opcintype ||
-			leaf_index->rd_indcollation[i] != index->columns[i].collation)
-			return false;
-	}
-	return true;
+	CacheRegisterSyscacheCallback(PROCOID, function_changed, (Datum) 0);
 }
 
 /*
@@ -231,7 +184,6 @@ rf_index_fits(const RfIndex *index, Relation leaf_index)
 static bool
 add_index(RfTable *table, Oid oid, bool *everywhere)
 {
-	MemoryContext old;
 	Relation	relation;
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
@@ -245,10 +197,8 @@ add_index(RfTable *table, Oid oid, bool *everywhere)
 	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		rf_is_rangefilter(relation))
 	{
-		old = MemoryContextSwitchTo(table->context);
-		if (describe_index(relation, &table->indexes[table->nindexes]))
+		if (rf_describe_index(table, relation, &table->indexes[table->nindexes]))
 			table->nindexes++;
-		MemoryContextSwitchTo(old);
 		*everywhere = *everywhere && relation->rd_index->indisvalid;
 		rf_hold_inval_record(table, oid)->relid = table->relid;
 	}

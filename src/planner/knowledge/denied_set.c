@@ -284,7 +284,8 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 
 /*
  * Do the NOs of a denied set still hold?  They do not if the table has another
- * entry by now, for example after a partition was attached.
+ * entry by now, for example after a partition was attached, or needs one: then the set
+ * of keys may be that of an expression which is not the indexes' any more.
  */
 bool
 rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
@@ -307,5 +308,5 @@ rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
 			!recheck_matrix(denied_set, index, i, *set, recheck))
 			return false;
 	}
-	return true;
+	return table->valid;
 }

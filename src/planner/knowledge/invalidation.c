@@ -50,6 +50,7 @@ static MemoryContext invals_slab = NULL;	/* has the records */
 static uint64 changes = 0;		/* relcache invalidations seen */
 static uint64 all_changed = 0;	/* "changes" at the last one for everything */
 static Oid	recent[RF_RECENT_CHANGES];	/* what the last ones were for */
+static uint64 function_changes = 0; /* invalidations of pg_proc seen */
 
 /*
  * Notes an invalidation for a relation, or for everything (InvalidOid).
@@ -82,6 +83,24 @@ uint64
 rf_changes(void)
 {
 	return changes;
+}
+
+/*
+ * Notes an invalidation of a function, or of all.
+ */
+void
+rf_note_function_change(void)
+{
+	function_changes++;
+}
+
+/*
+ * How many of these this backend has seen.
+ */
+uint64
+rf_function_changes(void)
+{
+	return function_changes;
 }
 
 /*

@@ -6,6 +6,7 @@
  *
  *	  catalog.c			which rangefilter indexes a partitioned table has
  *	  own_index.c		... and which only its partitions have
+ *	  describe.c		what a partitioned index is
  *	  leafmap.c			the index of each leaf, and where its file is
  *	  catalog_rows.c	reading rows of catalogs about many relations
  *	  invalidation.c	when the last invalidation for an index came
@@ -22,6 +23,7 @@
 
 #include "postgres.h"
 
+#include "access/htup.h"
 #include "key/rowkey.h"
 #include "planner/knowledge/question.h"
 #include "utils/relcache.h"
@@ -85,6 +87,14 @@ typedef struct RfRelIndex
 	RfIndexColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } RfRelIndex;
 
+/* Places in RfIndex.stored. */
+enum
+{
+	RF_STORED_EXPRS,
+	RF_STORED_PREDICATE,
+	RF_STORED					/* how many there are */
+};
+
 /*
  * A rangefilter index on a partitioned table, or indexes of its partitions that
  * are alike and belong to no partitioned index.
@@ -94,12 +104,15 @@ typedef struct RfIndex
 	Oid			oid;			/* of the partitioned index, or of one of own */
 	List	   *own;			/* OIDs of leaves' indexes, in order; NIL:
 								 * they belong to the partitioned index */
-	Oid			parent;			/* table whose partitions have them, if own */
+	Oid			parent;			/* the table, or that whose partitions have
+								 * them, if own */
 	Oid			am;				/* access method */
 	int			ncolumns;
 	RfIndexColumn columns[RF_MAX_COLUMNS];
 	const RfCodec *codec;		/* of its keys */
 	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
+	text	   *stored[RF_STORED];	/* of a partitioned index: expressions and
+									 * predicate as pg_index has them, or NULL */
 	bool		mapped;			/* the fields below are complete; else leaves
 								 * and positions have those asked so far */
 	int			nleaves;
@@ -150,6 +163,8 @@ typedef struct RfTable
 	bool		has_counts;		/* questions have been counted at its leaves */
 	List	   *invals;			/* RfInvalRecord of its indexes and its
 								 * leaves' indexes */
+	List	   *functions;		/* PlanInvalItem of functions that partitioned
+								 * indexes call */
 	uint64		last_asked;		/* number of the last look for it */
 	uint64		planned_at;		/* number of the last planning that looked for
 								 * it */
@@ -179,14 +194,21 @@ rf_leaf_at(const RfIndex *index, int i)
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
 extern RfTable *rf_find_table_with_own(Oid relid);
-extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
-							Oid opcintype, Oid collation);
-extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 extern PGDLLEXPORT RfTable *rf_known_table(Oid relid);
 extern RfTable *rf_least_asked_table(const RfTable *except);
 extern void rf_table_suspect(RfTable *table);
 extern void rf_trim_tables(void);
 extern void rf_collect_counts(void);
+
+/* ---- describe.c ---- */
+
+extern bool rf_describe_key(RfIndexColumn *column, Oid opfamily,
+							Oid opcintype, Oid collation);
+extern bool rf_describe_index(RfTable *table, Relation relation, RfIndex *index);
+extern bool rf_stored_alike(const RfIndex *index, HeapTuple row);
+extern bool rf_child_fits(const RfIndex *index, Relation leaf_index);
+extern AttrNumber rf_parent_attno(Oid parent, Oid leaf, AttrNumber attno);
+extern Node *rf_about_parent(Node *node, Oid leaf, Oid parent);
 
 /* ---- own_index.c ---- */
 
@@ -194,7 +216,7 @@ extern bool rf_may_have_own(RfTable *table, PartitionDesc partdesc,
 							const Bitmapset *partitions);
 extern void rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
 extern bool rf_own_unchanged(RfTable *table);
-extern bool rf_own_fits(const RfIndex *index, Relation leaf_index);
+extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 
 /* ---- invalidation.c ---- */
 
@@ -204,6 +226,8 @@ extern bool rf_own_fits(const RfIndex *index, Relation leaf_index);
 extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);
 extern Oid	rf_recent_change(uint64 number);
+extern void rf_note_function_change(void);
+extern uint64 rf_function_changes(void);
 extern bool rf_unchanged(const RfInvalRecord *inval, uint64 when);
 extern void rf_expect_inval_records(const List *indexes);
 extern RfInvalRecord *rf_hold_inval_record(RfTable *table, Oid index);

@@ -16,7 +16,7 @@
  * and only if the index's invalidation record (invalidation.c) has noted
  * nothing since before the catalogs were read.  Otherwise the relation cache
  * is used.  It is also used for indexes that are not permanent, or that have
- * other operator classes or collations than their parent.
+ * other operator classes, collations or expressions than their parent.
  *
  *-------------------------------------------------------------------------
  */
@@ -92,7 +92,7 @@ read_index_row(void *arg, int i, HeapTuple row)
 			collations->values[column] != index->columns[column].collation)
 			return;
 	}
-	leaf->located = true;
+	leaf->located = rf_stored_alike(index, row);
 }
 
 /*

@@ -31,7 +31,6 @@
 #include "commands/defrem.h"
 #include "key/rowkey.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
@@ -77,14 +76,6 @@ typedef struct RfSearch
 	int			size;
 	RfFound    *found;
 } RfSearch;
-
-/* Renaming the columns of a partition in an expression. */
-typedef struct RfRenaming
-{
-	Oid			leaf;
-	Oid			parent;
-	bool		failed;
-} RfRenaming;
 
 /*
  * The access method of an operator class if that is rangefilter, else
@@ -221,40 +212,6 @@ search_members(RfSearch *search, const RfMember *members, int n)
 }
 
 /*
- * The number in the parent of a leaf's column, 0 if there is none.
- */
-static AttrNumber
-parent_attno(Oid parent, Oid leaf, AttrNumber attno)
-{
-	char	   *name = attno > 0 ? get_attname(leaf, attno, true) : NULL;
-
-	return name != NULL ? get_attnum(parent, name) : InvalidAttrNumber;
-}
-
-/*
- * Makes an expression about a leaf one about its parent.
- */
-static Node *
-rename_columns(Node *node, void *arg)
-{
-	RfRenaming *renaming = arg;
-
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, Var))
-	{
-		Var		   *var = copyObject((Var *) node);
-
-		var->varattno = parent_attno(renaming->parent, renaming->leaf,
-									 var->varattno);
-		if (var->varattno == InvalidAttrNumber)
-			renaming->failed = true;
-		return (Node *) var;
-	}
-	return expression_tree_mutator(node, rename_columns, arg);
-}
-
-/*
  * Describes a column that is no expression.  False if its keys have no codec.
  */
 static bool
@@ -273,7 +230,7 @@ describe_column(RfIndexColumn *column, Oid opclass, Oid collation)
 static bool
 describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 {
-	RfRenaming	renaming = {form->indrelid, parent, false};
+	List	   *predicate = NIL;
 	List	   *exprs = relation != NULL ? RelationGetIndexExpressions(relation) : NIL;
 	const RfCodec *codecs[RF_MAX_COLUMNS];
 
@@ -293,10 +250,10 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 			return false;
 		codecs[i] = column->codec;
 		column->attno = attno != 0 ?
-			parent_attno(parent, form->indrelid, attno) : 0;
+			rf_parent_attno(parent, form->indrelid, attno) : 0;
 		if (attno == 0 && exprs != NIL)
 		{
-			column->expr = rename_columns(linitial(exprs), &renaming);
+			column->expr = rf_about_parent(linitial(exprs), form->indrelid, parent);
 			exprs = list_delete_first(exprs);
 		}
 		if (column->attno == 0 && column->expr == NULL)
@@ -304,9 +261,10 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 	}
 	index->codec = rf_row_codec(codecs, index->ncolumns);
 	if (relation != NULL)
-		index->predicate = (List *)
-			rename_columns((Node *) RelationGetIndexPredicate(relation), &renaming);
-	return !renaming.failed;
+		predicate = RelationGetIndexPredicate(relation);
+	index->predicate = (List *)
+		rf_about_parent((Node *) predicate, form->indrelid, parent);
+	return predicate == NIL || index->predicate != NIL;
 }
 
 /*
@@ -605,14 +563,18 @@ rf_own_unchanged(RfTable *table)
 }
 
 /*
- * Is an open index of a leaf, which belongs to no partitioned index, still of
- * this kind?  An OID may be used again.
+ * Is an open index of a leaf what the description says?  One that belongs to no
+ * partitioned index may not be of this kind: an OID may be used again.
  */
 bool
-rf_own_fits(const RfIndex *index, Relation leaf_index)
+rf_index_fits(const RfIndex *index, Relation leaf_index)
 {
 	RfIndex		described;
 
+	if (IndexRelationGetNumberOfKeyAttributes(leaf_index) != index->ncolumns)
+		return false;
+	if (index->own == NIL)
+		return rf_child_fits(index, leaf_index);
 	return describe_own(index->parent, leaf_index->rd_index, leaf_index,
 						&described) &&
 		is_alike(index, &described);

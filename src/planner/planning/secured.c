@@ -26,10 +26,12 @@
 
 #include "access/sysattr.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_namespace.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "planner/planning/planning.h"
 #include "utils/acl.h"
+#include "utils/lsyscache.h"
 #include "utils/rls.h"
 
 /*
@@ -58,12 +60,13 @@ is_behind_barrier(PlannerInfo *root, Index rti)
 }
 
 /*
- * May the current user read all rows and columns of a table?
+ * May the current user read all rows and columns of a table, and name it?
  */
 static bool
 may_read_all(Oid table)
 {
-	return pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
+	return RF_MAY_USE_SCHEMA(get_rel_namespace(table), GetUserId()) &&
+		pg_class_aclcheck(table, GetUserId(), ACL_SELECT) == ACLCHECK_OK &&
 		check_enable_rls(table, InvalidOid, true) != RLS_ENABLED;
 }
 

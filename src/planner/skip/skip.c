@@ -256,6 +256,13 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 	{
 		rf_watch_expansion(expansion, parent);
 		ask_leaves(table, expansion);
+
+		/*
+		 * Did anybody replace a function meanwhile, and rebuild indexes with
+		 * it?
+		 */
+		if (table->functions != NIL && !table->valid)
+			expansion->excluded = NULL;
 	}
 	return expansion;
 }

@@ -11,6 +11,8 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_namespace.h"
+#include "compat.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -87,7 +89,8 @@ require_read_table(Relation heap, Relation index)
 {
 	Oid			heap_oid = RelationGetRelid(heap);
 
-	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK)
+	if (pg_class_aclcheck(heap_oid, GetUserId(), ACL_SELECT) != ACLCHECK_OK ||
+		!RF_MAY_USE_SCHEMA(RelationGetNamespace(heap), GetUserId()))
 		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE,
 					   RelationGetRelationName(heap));
 	if (check_enable_rls(heap_oid, InvalidOid, true) == RLS_ENABLED)

@@ -322,15 +322,19 @@ encode_payload(Relation index, const Datum *values, const bool *isnull,
 
 /*
  * Encodes a row into a key and a payload.  Both buffers are empty before.
- * The format is a copy: fetching a value that is stored out of line absorbs
- * invalidations.
+ *
+ * To fetch a value from the TOAST table locks that, which may absorb invalidations.
+ * So the format is copied.
  */
 void
 wh_encode(Relation index, const Datum *values, const bool *isnull,
 		  StringInfo key, StringInfo payload)
 {
-	RfRowFormat format = wh_cache(index)->format;
+	const RfRowFormat *cached = &wh_cache(index)->format;
+	RfRowFormat format;
 
+	memcpy(&format, cached, offsetof(RfRowFormat, columns) +
+		   cached->ncolumns * sizeof(RfRowColumn));
 	rf_row_encode(&format, values, isnull, key);
 	if (wh_cache(index)->may_have_payload)
 		encode_payload(index, values, isnull, payload);

@@ -369,7 +369,10 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 	memset(result, 0, sizeof(*result));
 	column_sets(index, keys, nkeys, columns, &result->recheck);
 
-	/* Not before: looking at the values may absorb invalidations. */
+	/*
+	 * Not before: to make the sets reads catalogs, which may absorb
+	 * invalidations.
+	 */
 	format = &wh_cache(index)->format;
 	prefixes[0] = makeStringInfo();
 	for (column = 0; column < format->ncolumns; column++)
@@ -458,8 +461,7 @@ bool
 wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 				StringInfo hi, WhRange *range)
 {
-	const RfCodec *codec = wh_cache(index)->format.columns[0].codec;
-	const RfRowFormat *format;
+	const RfRowColumn column = wh_cache(index)->format.columns[0];
 	int			strategy;
 	bool		below;			/* in key order */
 	bool		equal;
@@ -468,19 +470,18 @@ wh_simple_range(Relation index, ScanKey keys, int nkeys, StringInfo lo,
 	if (nkeys != 1 || keys[0].sk_attno != 1 || keys[0].sk_flags != 0 ||
 		(OidIsValid(keys[0].sk_subtype) &&
 		 keys[0].sk_subtype != index->rd_opcintype[0]) ||
-		codec->type == TIMETZOID)
+		column.codec->type == TIMETZOID)
 		return false;
 	strategy = keys[0].sk_strategy;
-	key = rf_encode_whole(codec, keys[0].sk_argument);
-
-	/* Not before: fetching the value may absorb invalidations. */
-	format = &wh_cache(index)->format;
+	key = rf_encode_whole(column.codec, keys[0].sk_argument);
 	resetStringInfo(lo);
-	rf_row_put_key(format, 0, &key, lo);
-	if (codec->kind == RF_KEY_BYTES)
+
+	/* The value may have come from a TOAST table: see wh_encode(). */
+	rf_row_put_key(&wh_cache(index)->format, 0, &key, lo);
+	if (column.codec->kind == RF_KEY_BYTES)
 		pfree(unconstify(uint8 *, key.data));
 
-	below = (strategy < BTEqualStrategyNumber) != format->columns[0].desc;
+	below = (strategy < BTEqualStrategyNumber) != column.desc;
 	equal = strategy == BTLessEqualStrategyNumber ||
 		strategy == BTGreaterEqualStrategyNumber;
 	if (strategy == BTEqualStrategyNumber || below)
