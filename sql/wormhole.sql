@@ -237,6 +237,23 @@ INSERT INTO wh_zones VALUES (timetz '12:00+00' AT TIME ZONE interval '30000 hour
 CREATE INDEX wh_zones_t ON wh_zones USING wormhole (t);
 \set VERBOSITY default
 
+-- Invalidations may come when a value that is stored out of line is fetched, or a list is
+-- looked at.  A server with assertions can have them come there each time.
+SELECT current_setting('debug_assertions') AS assertions \gset
+CREATE TABLE wh_values (t text COLLATE "C", n int);
+ALTER TABLE wh_values ALTER t SET STORAGE EXTERNAL;
+INSERT INTO wh_values SELECT repeat(md5(i::text), 75), i FROM generate_series(1, 5) i;
+CREATE TABLE wh_outside (LIKE wh_values INCLUDING STORAGE);
+CREATE INDEX wh_outside_tn ON wh_outside USING wormhole (t, n DESC);
+\if :assertions
+SET debug_discard_caches = 1;
+\endif
+INSERT INTO wh_outside SELECT * FROM wh_values;
+SELECT n FROM wh_outside WHERE t = ANY (ARRAY(SELECT t FROM wh_values WHERE n < 4)) AND n = 2;
+RESET debug_discard_caches;
+SELECT wormhole_check('wh_outside_tn', true);
+DROP TABLE wh_values, wh_outside;
+
 -- Operator families as btree has them.
 SELECT amproc.opfname, amproc.n = bt.n AS complete
 	FROM (SELECT f.opfname, count(*) n FROM pg_opfamily f JOIN pg_amop o ON amopfamily = f.oid
