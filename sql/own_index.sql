@@ -242,6 +242,32 @@ SELECT a FROM again WHERE a = 1777;
 DROP TABLE again;
 
 --
+-- Attached to an index that was alike while functions were inlined, which have been replaced since
+--
+\set ECHO all
+CREATE FUNCTION always(int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT true';
+CREATE FUNCTION one(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+CREATE TABLE att (part int, k int, x int) PARTITION BY LIST (part);
+CREATE TABLE att_1 (part int, x int, k int);
+ALTER TABLE att ATTACH PARTITION att_1 FOR VALUES IN (1);
+INSERT INTO att SELECT 1, k, 1000 FROM generate_series(1, 100) k;
+CREATE INDEX att_1_k ON att_1 USING rangefilter (k) WHERE always(k);
+CREATE INDEX att_k ON ONLY att USING rangefilter (k);
+ALTER INDEX att_k ATTACH PARTITION att_1_k;
+-- (stored as the same bytes, which have places in the statement, too)
+CREATE INDEX  att_1_f ON att_1 USING rangefilter (one(x));
+CREATE INDEX att_f ON ONLY att USING rangefilter (one(k));
+ALTER INDEX att_f ATTACH PARTITION att_1_f;
+SELECT count(*) FROM att WHERE k = 70;
+CREATE OR REPLACE FUNCTION always(int) RETURNS bool IMMUTABLE LANGUAGE sql AS 'SELECT $1 < 50';
+CREATE OR REPLACE FUNCTION one(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
+REINDEX TABLE att_1;
+SELECT count(*) FROM att WHERE k = 70;
+SELECT count(*) FROM att WHERE k + 1 = 71;
+DROP TABLE att;
+\set ECHO none
+
+--
 -- An index that is being built says nothing: its functions may query the table
 --
 \set ECHO all

@@ -113,6 +113,8 @@ typedef struct RfIndex
 	List	   *predicate;		/* of a partial index, varno 1, implicit AND */
 	text	   *stored[RF_STORED];	/* of a partitioned index: expressions and
 									 * predicate as pg_index has them, or NULL */
+	bool		calls_functions;	/* stored calls functions that can be
+									 * replaced */
 	bool		mapped;			/* the fields below are complete; else leaves
 								 * and positions have those asked so far */
 	int			nleaves;
