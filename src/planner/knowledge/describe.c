@@ -258,6 +258,9 @@ rf_child_fits(const RfIndex *index, Relation leaf_index)
 			leaf_index->rd_indcollation[i] != index->columns[i].collation)
 			return false;
 	}
-	return rf_stored_alike(index, leaf_index->rd_indextuple) ||
+
+	/* A gate has described the leaf's own index, and names no parent. */
+	return !OidIsValid(index->parent) ||
+		rf_stored_alike(index, leaf_index->rd_indextuple) ||
 		is_same_stored(index, leaf_index);
 }
