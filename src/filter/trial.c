@@ -30,14 +30,16 @@
  * LEAST_BITS.
  */
 #define ENOUGH_MISTAKES 32
+#define FEW_MISTAKES 16			/* where all have been asked with the budget */
 #define LEAST_BITS 6
 
 /*
- * A round asks for every ROUND_STEPth key of the sample, so that it has keys
- * from all of it.
+ * A round asks for every TRIAL_ROUNDSth key of the sample, so that it has keys
+ * from all of it.  FEWER_ROUNDS make mistakes enough, or filters of less than the budget are tried;
+ * with the budget all rounds are asked until it is decided.
  */
-#define ROUND_STEP 8
-#define TRIAL_ROUNDS 2
+#define TRIAL_ROUNDS 8
+#define FEWER_ROUNDS 2
 
 /*
  * If all keys are on one page and each has so many bits, filters make few mistakes.
@@ -273,7 +275,7 @@ ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
 	uint32_t	i;
 
 	filter_memory_reader_init(&reader, run->pages, run->npages, page_size);
-	for (i = round; i < trial->nkeys; i += ROUND_STEP)
+	for (i = round; i < trial->nkeys; i += TRIAL_ROUNDS)
 	{
 		if (!is_added(i))
 			mistakes += ask_key(trial, run, &reader.reader, i);
@@ -294,7 +296,6 @@ build_candidate(const Trial *trial, const FilterOptions *options,
 	else
 		build_surf(trial, &own, &candidate->run);
 	candidate->mistakes = 0;
-	candidate->lost = false;
 }
 
 /*
@@ -317,32 +318,32 @@ best_candidate(Candidate *candidates, int n, const Candidate *apart)
 }
 
 /*
- * Do these mistakes already tell which filter is better?  If the filters were
+ * Do so many mistakes already tell which filter is better?  If the filters were
  * equally good, and all mistakes counted once, the standard deviation of the
  * difference would be at most the square root of the sum.  The difference must
  * be three times that.
  */
 static bool
-is_decided(uint64_t less, uint64_t more)
+is_decided(uint64_t less, uint64_t more, uint64_t enough)
 {
-	return less + more >= ENOUGH_MISTAKES &&
+	return less + more >= enough &&
 		(more - less) * (more - less) > 9 * (less + more);
 }
 
 /*
- * Asks the candidates, round after round, until all but one have lost.  One that
- * has lost is not asked again.  True if there were enough mistakes to decide.
+ * Asks the candidates that have not lost, at most so many rounds, until all but one have, or
+ * there were enough mistakes to take the best.  False if there were too few mistakes.
  */
 static bool
 ask_candidates(const Trial *trial, Candidate *candidates, int n,
-			   uint32_t page_size)
+			   uint32_t page_size, uint32_t nrounds)
 {
 	Candidate  *best = NULL;
 	Candidate  *second = NULL;
 	uint32_t	round;
 	int			i;
 
-	for (round = 0; round < TRIAL_ROUNDS; round++)
+	for (round = 0; round < nrounds; round++)
 	{
 		for (i = 0; i < n; i++)
 		{
@@ -353,12 +354,17 @@ ask_candidates(const Trial *trial, Candidate *candidates, int n,
 		best = best_candidate(candidates, n, NULL);
 		for (i = 0; i < n; i++)
 			candidates[i].lost |= is_decided(best->mistakes,
-											 candidates[i].mistakes);
+											 candidates[i].mistakes, ENOUGH_MISTAKES);
 		second = best_candidate(candidates, n, best);
-		if (second == NULL)
+		if (second == NULL ||
+			(round + 1 >= FEWER_ROUNDS &&
+			 best->mistakes + second->mistakes >= ENOUGH_MISTAKES))
 			return true;
 	}
-	return best->mistakes + second->mistakes >= ENOUGH_MISTAKES;
+	for (i = 0; i < n && nrounds == TRIAL_ROUNDS; i++)
+		candidates[i].lost |= is_decided(best->mistakes, candidates[i].mistakes,
+										 FEW_MISTAKES);
+	return best_candidate(candidates, n, best) == NULL;
 }
 
 /*
@@ -384,8 +390,13 @@ try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n)
 	options.nrows = nadded;
 
 	for (c = 0; c < n; c++)
-		build_candidate(trial, &options, &candidates[c]);
-	enough = ask_candidates(trial, candidates, n, options.page_size);
+	{
+		if (!candidates[c].lost)
+			build_candidate(trial, &options, &candidates[c]);
+	}
+	enough = ask_candidates(trial, candidates, n, options.page_size,
+							bits < trial->options.bits_per_key ? FEWER_ROUNDS :
+							TRIAL_ROUNDS);
 	for (c = 0; c < n; c++)
 		filter_run_free(&candidates[c].run);
 	return enough;
@@ -416,8 +427,6 @@ add_candidate(Candidate *candidates, int n, bool leading, FilterSuffix suffix)
 {
 	candidates[n].choice.leading = leading;
 	candidates[n].choice.suffix = suffix;
-	candidates[n].mistakes = 0;
-	candidates[n].lost = false;
 	return n + 1;
 }
 
@@ -437,15 +446,29 @@ list_candidates(const FilterOptions *options, Candidate *candidates)
 	return n;
 }
 
+/* The alphabet of the sample, behind what all keys share. */
+static FilterAlphabet
+alphabet_of(const Trial *trial)
+{
+	FilterAlphabet alphabet = {{0}};
+	uint32_t	i;
+
+	for (i = 0; i < trial->nkeys; i++)
+		leading_alphabet_add(&alphabet, sample_key(trial, i), trial->options.shared.len);
+	leading_alphabet_end(&alphabet);
+	return alphabet;
+}
+
 /* Decides, see trial.h. */
 TrialChoice
 trial_end(Trial *trial)
 {
-	Candidate	candidates[MAX_CANDIDATES];
+	Candidate	candidates[MAX_CANDIDATES] = {{{0}}};
 	int			n = list_candidates(&trial->options, candidates);
 	TrialChoice choice;
 	uint32_t	bits;
 
+	trial->options.alphabet = alphabet_of(trial);
 	bits = trial->nkeys < MIN_SAMPLE || n == 1 ? 0 : real_bits(trial);
 	if (bits > trial->options.bits_per_key && bits >= PLENTY_OF_BITS)
 		bits = trial->options.bits_per_key;
@@ -455,6 +478,7 @@ trial_end(Trial *trial)
 			break;
 	}
 	choice = best_candidate(candidates, n, NULL)->choice;
+	choice.alphabet = trial->options.alphabet;
 	filter_free(trial->data);
 	filter_free(trial);
 	return choice;

@@ -401,6 +401,7 @@ try_filters(const KeyFile *keys, FilterOptions *options)
 		trial_add(trial, keys->strings[trial_next_row(trial)]);
 	choice = trial_end(trial);
 	options->leading = choice.leading;
+	options->alphabet = choice.alphabet;
 	options->suffix = choice.suffix;
 }
 
@@ -421,9 +422,8 @@ choose_filter(const Bench *bench, FilterOptions *filter)
 	{
 		filter->shared = shared_bytes(keys);
 		filter->surf = options->subject == SURF;
-		filter->leading = options->subject == SNARF;
-		if (!filter->leading)
-			try_filters(keys, filter);
+		try_filters(keys, filter);
+		filter->leading |= options->subject == SNARF;
 	}
 	if (filter->suffix == FILTER_SUFFIX_AUTO)
 		filter->suffix = FILTER_SUFFIX_REAL;

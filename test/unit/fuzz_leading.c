@@ -81,13 +81,16 @@ build_run(Run *run, uint8_t shape)
 	options.leading = true;
 	options.bits_per_key = 4 + shape % 16;
 	options.page_size = run->page_size = shape & 16 ? 64 : 512;
-	options.root_max = 160 + shape;
+	options.root_max = 192 + shape;
 	options.nrows = 1;
 	while (len < keys[0].len && len < keys[last].len &&
 		   keys[0].data[len] == keys[last].data[len])
 		len++;
 	options.shared.data = keys[0].data;
 	options.shared.len = shape & 32 ? len : len / 2;
+	for (i = 0; i <= last && shape & 64; i += 4)
+		leading_alphabet_add(&options.alphabet, keys[i], options.shared.len);
+	leading_alphabet_end(&options.alphabet);
 
 	build = filter_build_begin(&options);
 	for (i = 0; i < run->n; i += 2)

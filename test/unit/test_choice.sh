@@ -8,7 +8,7 @@
 # Half of a set, drawn at random, is in the filter, the other half asks.  The
 # choice must not be wrong more often than the best of SNARF and SuRF with real
 # and with mixed suffixes, a tenth and what is left to chance aside: the choice
-# itself asks a thousand questions.  FILTERS_DATA may name a directory with
+# itself asks for 512 keys.  FILTERS_DATA may name a directory with
 # english_words.csv.gz, change_keys.csv.gz and cities.csv.gz, which are asked
 # about, too.
 
@@ -51,7 +51,7 @@ compare()
 			least = a[3] < b[3] ? a[3] : b[3]
 			least = d[3] < least ? d[3] : least
 			n = c[2]
-			exit !(n > 0 && c[3] <= 1.1 * least + 2 * sqrt(least / n) + 4 / n + 3 * sqrt(least / 1024)) }'; then
+			exit !(n > 0 && c[3] <= 1.1 * least + 2 * sqrt(least / n) + 4 / n + 3 * sqrt(least / 512)) }'; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))

@@ -85,6 +85,12 @@ typedef struct FilterReader
 	uint32_t	page_size;		/* content bytes of a page */
 } FilterReader;
 
+/* A set of bytes, a bit for each; an empty one stands for all bytes. */
+typedef struct FilterAlphabet
+{
+	uint64_t	words[4];
+} FilterAlphabet;
+
 /* What the user asked for. */
 typedef struct FilterOptions
 {
@@ -99,6 +105,8 @@ typedef struct FilterOptions
 	uint64_t	nrows;			/* rows, duplicates included */
 	FilterBytes shared;			/* leading: a prefix of all keys; kept by the
 								 * caller */
+	FilterAlphabet alphabet;	/* leading: what keys are mostly made of
+								 * behind that */
 } FilterOptions;
 
 /* A finished run.  pages and root are allocated by filter_alloc(). */

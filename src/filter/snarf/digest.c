@@ -269,7 +269,7 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 {
 	SnarfRoot	root;
 	FilterNumbers numbers;
-	FilterBytes shared;
+	LeadingNumbers leading;
 	uint32_t	i;
 
 	if (!filter_numbers_of(&numbers, kind, root_data, root_len) ||
@@ -280,7 +280,7 @@ filter_digest_make(FilterDigest *digest, FilterKind kind,
 	digest->outside = false;
 	if (numbers.coded)
 		return digest_surf(digest, root_data, root_len, reader);
-	if (numbers.of_bytes && !leading_open_root(&root_data, &root_len, &shared))
+	if (numbers.of_bytes && !leading_open_root(&root_data, &root_len, &leading))
 		return false;
 	if (!snarf_open_root(&root, root_data, root_len, reader) ||
 		root.npages == 0 || root.max < root.min ||

@@ -46,11 +46,13 @@ bool
 filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
 				  uint32_t root_len)
 {
-	FilterBytes bytes;
+	LeadingNumbers leading;
 
 	memset(numbers, 0, sizeof(*numbers));
 	if (kind == FILTER_KIND_SURF)
 	{
+		FilterBytes bytes;
+
 		numbers->of_bytes = numbers->coded = true;
 		if (!surf_root_code(root, root_len, &bytes) ||
 			bytes.len > FILTER_NUMBERS_CODE)
@@ -62,12 +64,13 @@ filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
 	if (!numbers->of_bytes)
 		return kind == FILTER_KIND_SNARF || kind == FILTER_KIND_EXACT;
 	if (kind != FILTER_KIND_SNARF ||
-		!leading_open_root(&root, &root_len, &bytes) ||
-		bytes.len > FILTER_DIGEST_SHARED)
+		!leading_open_root(&root, &root_len, &leading) ||
+		leading.shared.len > FILTER_DIGEST_SHARED)
 		return false;
-	numbers->shared_len = (uint8_t) bytes.len;
-	if (bytes.len > 0)
-		memcpy(numbers->shared, bytes.data, bytes.len);
+	numbers->shared_len = (uint8_t) leading.shared.len;
+	if (leading.shared.len > 0)
+		memcpy(numbers->shared, leading.shared.data, leading.shared.len);
+	numbers->alphabet = leading.alphabet;
 	return true;
 }
 
@@ -80,7 +83,8 @@ filter_numbers_suit(const FilterNumbers *of_run, const FilterNumbers *of_digest)
 		return false;
 	return of_run->coded ||
 		(of_run->shared_len == of_digest->shared_len &&
-		 memcmp(of_run->shared, of_digest->shared, of_run->shared_len) == 0);
+		 memcmp(of_run->shared, of_digest->shared, of_run->shared_len) == 0 &&
+		 memcmp(&of_run->alphabet, &of_digest->alphabet, sizeof(FilterAlphabet)) == 0);
 }
 
 /*
@@ -162,28 +166,31 @@ number_of(const FilterNumbers *numbers, FilterBytes key, bool above)
 	return spread(numbers, number);
 }
 
+/* The number by leading bits of a string, or the greatest of those that begin with it. */
+static uint64_t
+leading_number_of(const FilterNumbers *numbers, FilterBytes key, bool above)
+{
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+	LeadingNumbers leading;
+
+	(void) leading_numbers_init(&leading, shared, &numbers->alphabet);
+	return leading_number(&leading, key, above);
+}
+
 /* See digest.h. */
 uint64_t
 filter_number(const FilterNumbers *numbers, FilterBytes key)
 {
-	FilterBytes shared = {numbers->shared, numbers->shared_len};
-
 	return numbers->coded ? number_of(numbers, key, false) :
-		leading_number(key, shared);
+		leading_number_of(numbers, key, false);
 }
 
 /* See digest.h. */
 uint64_t
 filter_number_above(const FilterNumbers *numbers, FilterBytes key)
 {
-	FilterBytes shared = {numbers->shared, numbers->shared_len};
-	uint32_t	len = key.len - shared.len;
-
-	if (numbers->coded)
-		return number_of(numbers, key, true);
-	if (key.len < shared.len)
-		return UINT64_MAX;
-	return leading_number(key, shared) | (len < 8 ? UINT64_MAX >> 8 * len : 0);
+	return numbers->coded ? number_of(numbers, key, true) :
+		leading_number_of(numbers, key, true);
 }
 
 /* Takes a leaf's least number.  See surf_visit(). */

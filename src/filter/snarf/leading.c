@@ -17,14 +17,24 @@
 #include "filter/snarf/snarf.h"
 #include "filter/snarf/snarf_page.h"
 
-/* Bytes of a number. */
+/* The radix where all bytes are in the alphabet, and the bytes of a number then. */
+#define ALL_BYTES 256
 #define NUMBER_BYTES 8
+
+/*
+ * So many bytes behind the prefix make the alphabet.  One of more bytes than MOST_SYMBOLS
+ * would save less than a bit a byte, and counts as all bytes.
+ */
+#define ALPHABET_BYTES 16
+#define MOST_SYMBOLS 128
+
+#define ALPHABET_LEN sizeof(FilterAlphabet)
 
 struct LeadingBuild
 {
 	SnarfBuild *snarf;
 	uint8_t		shared[LEADING_MAX_SHARED];
-	uint32_t	shared_len;
+	LeadingNumbers numbers;
 	uint64_t	nkeys;			/* distinct ones of the first pass */
 	uint8_t		last[FILTER_MAX_KEY];
 	uint32_t	last_len;
@@ -37,47 +47,203 @@ typedef struct NumberRange
 	uint64_t	hi;
 } NumberRange;
 
+/* The rank of a byte that is not in the alphabet. */
+#define NO_RANK 255
+
+/* See leading.h. */
+void
+leading_alphabet_add(FilterAlphabet *alphabet, FilterBytes key, uint32_t shared_len)
+{
+	uint32_t	i;
+
+	for (i = shared_len; i < key.len && i < shared_len + ALPHABET_BYTES; i++)
+		alphabet->words[key.data[i] / 64] |= UINT64_C(1) << (key.data[i] % 64);
+}
+
+static uint32_t
+alphabet_size(const FilterAlphabet *alphabet)
+{
+	return bits_count(alphabet->words[0]) + bits_count(alphabet->words[1]) +
+		bits_count(alphabet->words[2]) + bits_count(alphabet->words[3]);
+}
+
+static bool
+alphabet_helps(uint32_t size)
+{
+	return size >= 2 && size <= MOST_SYMBOLS;
+}
+
+/* See leading.h. */
+void
+leading_alphabet_end(FilterAlphabet *alphabet)
+{
+	if (!alphabet_helps(alphabet_size(alphabet)))
+		memset(alphabet, 0, sizeof(*alphabet));
+}
+
+static bool
+has_alphabet(const LeadingNumbers *numbers)
+{
+	return numbers->radix < ALL_BYTES;
+}
+
+/* The bytes of a root before that of its SNARF. */
+static uint32_t
+root_header_len(const LeadingNumbers *numbers)
+{
+	return LEADING_ROOT_HEADER + numbers->shared.len +
+		(has_alphabet(numbers) ? ALPHABET_LEN : 0);
+}
+
+/* How many digits to a base a number of 64 bits has room for. */
+static uint32_t
+digits_of(uint32_t radix)
+{
+	uint64_t	limit = (UINT64_MAX - (radix - 1)) / radix;
+	uint64_t	greatest;
+	uint32_t	n = 0;
+
+	for (greatest = 0; greatest <= limit; greatest = greatest * radix + radix - 1)
+		n++;
+	return n;
+}
+
+/* See leading.h. */
+bool
+leading_numbers_init(LeadingNumbers *numbers, FilterBytes shared,
+					 const FilterAlphabet *alphabet)
+{
+	uint32_t	rank = 0;
+	uint32_t	i;
+
+	numbers->shared = shared;
+	numbers->alphabet = *alphabet;
+	numbers->radix = alphabet_size(alphabet);
+	if (numbers->radix == 0)
+	{
+		numbers->radix = ALL_BYTES;
+		numbers->ndigits = NUMBER_BYTES;
+		return true;
+	}
+	if (!alphabet_helps(numbers->radix))
+		return false;
+	numbers->ndigits = digits_of(numbers->radix);
+	memset(numbers->ranks, NO_RANK, sizeof(numbers->ranks));
+	for (i = 0; i < 4; i++)
+	{
+		uint64_t	word = alphabet->words[i];
+
+		for (; word != 0; word &= word - 1)
+			numbers->ranks[64 * i + bits_lowest(word)] = (uint8_t) rank++;
+	}
+	return true;
+}
+
 /* Begins a build, see leading.h. */
 LeadingBuild *
 leading_build_begin(const FilterOptions *options)
 {
 	LeadingBuild *build = filter_alloc(sizeof(LeadingBuild));
 	FilterOptions snarf = *options;
+	FilterBytes shared = {build->shared, options->shared.len};
 
-	build->shared_len = options->shared.len;
-	if (build->shared_len > LEADING_MAX_SHARED)
-		build->shared_len = LEADING_MAX_SHARED;
-	if (build->shared_len > options->root_max / 4)
-		build->shared_len = options->root_max / 4;
-	if (build->shared_len > 0)
-		memcpy(build->shared, options->shared.data, build->shared_len);
-	snarf.root_max -= LEADING_ROOT_HEADER + build->shared_len;
+	if (shared.len > LEADING_MAX_SHARED)
+		shared.len = LEADING_MAX_SHARED;
+	if (shared.len > options->root_max / 4)
+		shared.len = options->root_max / 4;
+	if (shared.len > 0)
+		memcpy(build->shared, options->shared.data, shared.len);
+	if (!leading_numbers_init(&build->numbers, shared, &options->alphabet))
+		filter_fail("an alphabet of one byte, or of too many");
+	snarf.root_max -= root_header_len(&build->numbers);
 	build->snarf = snarf_build_begin(&snarf);
 	return build;
 }
 
-/* The number of a key, behind so many shared bytes. */
+/* The number of a key behind what is shared, where all bytes are in the alphabet. */
 static BITS_INLINE uint64_t
-number_of(FilterBytes key, uint32_t shared_len)
+number_of_bytes(FilterBytes key, bool above)
 {
+	uint64_t	number;
 	uint8_t		bytes[NUMBER_BYTES] = {0};
-	uint32_t	len = key.len - shared_len;
+	uint32_t	len = key.len < NUMBER_BYTES ? key.len : NUMBER_BYTES;
 
-	if (len > NUMBER_BYTES)
-		len = NUMBER_BYTES;
 	if (len > 0)
-		memcpy(bytes, key.data + shared_len, len);
-	return __builtin_bswap64(bits_load64(bytes));
+		memcpy(bytes, key.data, len);
+	number = __builtin_bswap64(bits_load64(bytes));
+	return above && len < NUMBER_BYTES ? number | UINT64_MAX >> 8 * len : number;
+}
+
+/* The rank of the next byte above this one that is in the alphabet, or the radix. */
+static uint32_t
+rank_above(const LeadingNumbers *numbers, uint8_t byte)
+{
+	uint32_t	above = byte;
+
+	while (++above < ALL_BYTES)
+	{
+		if (numbers->ranks[above] != NO_RANK)
+			return numbers->ranks[above];
+	}
+	return numbers->radix;
+}
+
+/*
+ * The number of a key behind what is shared, or the greatest one of those that begin
+ * with it.
+ *
+ * A byte that is not in the alphabet becomes the digit of the next one that is, and one is
+ * subtracted in the end, unless the number would then belong to other bytes before it.
+ */
+static BITS_INLINE uint64_t
+number_of(const LeadingNumbers *numbers, FilterBytes key, bool above)
+{
+	uint64_t	radix = numbers->radix;
+	uint64_t	number = 0;
+	uint64_t	padding = above ? radix - 1 : 0;
+	uint64_t	less = 0;
+	uint32_t	i;
+
+	if (radix == ALL_BYTES)
+		return number_of_bytes(key, above);
+	for (i = 0; i < key.len && i < numbers->ndigits; i++)
+	{
+		uint32_t	digit = numbers->ranks[key.data[i]];
+
+		if (digit == NO_RANK)
+		{
+			digit = rank_above(numbers, key.data[i]);
+			less = digit > 0;
+			padding = 0;
+			key.len = i + 1;
+		}
+		number = number * radix + digit;
+	}
+	for (; i < numbers->ndigits; i++)
+		number = number * radix + padding;
+	return number - less;
+}
+
+/* The part of a key behind what is shared. */
+static BITS_INLINE FilterBytes
+behind_shared(FilterBytes key, const LeadingNumbers *numbers)
+{
+	FilterBytes rest = {key.data + numbers->shared.len,
+	key.len - numbers->shared.len};
+
+	return rest;
 }
 
 static BITS_INLINE uint64_t
 number_of_key(const LeadingBuild *build, FilterBytes key)
 {
-	if (key.len < build->shared_len ||
-		(build->shared_len > 0 &&
-		 memcmp(key.data, build->shared, build->shared_len) != 0))
+	const LeadingNumbers *numbers = &build->numbers;
+
+	if (key.len < numbers->shared.len ||
+		(numbers->shared.len > 0 &&
+		 memcmp(key.data, build->shared, numbers->shared.len) != 0))
 		filter_fail("keys do not share what they were said to");
-	return number_of(key, build->shared_len);
+	return number_of(numbers, behind_shared(key, numbers), false);
 }
 
 /* First pass: takes the next key. */
@@ -132,19 +298,27 @@ leading_build_limit(LeadingBuild *build, uint32_t bits_per_key)
 void
 leading_build_end(LeadingBuild *build, FilterRun *run)
 {
-	uint32_t	header_len = LEADING_ROOT_HEADER + build->shared_len;
+	uint32_t	header_len = root_header_len(&build->numbers);
+	uint32_t	shared_len = build->numbers.shared.len;
 	uint8_t    *snarf_root;
+	uint8_t    *root;
+	int			i;
 
 	snarf_build_end(build->snarf, run);
 	snarf_root = run->root;
 	run->kind = FILTER_KIND_SNARF;
 	run->nkeys = build->nkeys;
-	run->root = filter_alloc(header_len + run->root_len);
-	run->root[0] = LEADING_ROOT_MAGIC;
-	run->root[1] = LEADING_ROOT_VERSION;
-	bits_store16(run->root + 2, (uint16_t) build->shared_len);
-	memcpy(run->root + LEADING_ROOT_HEADER, build->shared, build->shared_len);
-	memcpy(run->root + header_len, snarf_root, run->root_len);
+	root = filter_alloc(header_len + run->root_len);
+	root[0] = LEADING_ROOT_MAGIC;
+	root[1] = has_alphabet(&build->numbers) ? LEADING_ROOT_ALPHABET :
+		LEADING_ROOT_VERSION;
+	bits_store16(root + 2, (uint16_t) shared_len);
+	memcpy(root + LEADING_ROOT_HEADER, build->shared, shared_len);
+	for (i = 0; has_alphabet(&build->numbers) && i < 4; i++)
+		bits_store64(root + LEADING_ROOT_HEADER + shared_len + 8 * i,
+					 build->numbers.alphabet.words[i]);
+	memcpy(root + header_len, snarf_root, run->root_len);
+	run->root = root;
 	run->root_len += header_len;
 	filter_free(snarf_root);
 	filter_free(build);
@@ -157,16 +331,31 @@ leading_is_root(const uint8_t *root, uint32_t root_len)
 	return root_len > 0 && root[0] == LEADING_ROOT_MAGIC;
 }
 
-/* Checks the root's header, and sets *shared. */
-static bool
-root_is_sane(const uint8_t *root, uint32_t root_len, FilterBytes *shared)
+/* See leading.h. */
+bool
+leading_open_root(const uint8_t **root, uint32_t *root_len, LeadingNumbers *numbers)
 {
-	if (root_len < LEADING_ROOT_HEADER || root[0] != LEADING_ROOT_MAGIC ||
-		root[1] != LEADING_ROOT_VERSION)
+	const uint8_t *bytes = *root;
+	FilterAlphabet alphabet = {{0}};
+	FilterBytes shared;
+	uint32_t	header_len = LEADING_ROOT_HEADER;
+	int			i;
+
+	if (*root_len < header_len || bytes[0] != LEADING_ROOT_MAGIC ||
+		(bytes[1] != LEADING_ROOT_VERSION && bytes[1] != LEADING_ROOT_ALPHABET))
 		return false;
-	shared->data = root + LEADING_ROOT_HEADER;
-	shared->len = bits_load16(root + 2);
-	return shared->len <= root_len - LEADING_ROOT_HEADER;
+	shared.data = bytes + header_len;
+	shared.len = bits_load16(bytes + 2);
+	header_len += shared.len;
+	if (bytes[1] == LEADING_ROOT_ALPHABET)
+		header_len += ALPHABET_LEN;
+	if (header_len > *root_len)
+		return false;
+	for (i = 0; bytes[1] == LEADING_ROOT_ALPHABET && i < 4; i++)
+		alphabet.words[i] = bits_load64(shared.data + shared.len + 8 * i);
+	*root += header_len;
+	*root_len -= header_len;
+	return leading_numbers_init(numbers, shared, &alphabet);
 }
 
 /*
@@ -182,47 +371,78 @@ side_of_shared(FilterBytes bound, FilterBytes shared)
 	return order != 0 ? order : bound.len < shared.len ? -1 : 0;
 }
 
+/* See leading.h. */
+uint64_t
+leading_number(const LeadingNumbers *numbers, FilterBytes key, bool above)
+{
+	int			side = side_of_shared(key, numbers->shared);
+
+	/* Some strings that begin with it have what is shared. */
+	if (above && side < 0 && key.len < numbers->shared.len &&
+		memcmp(key.data, numbers->shared.data, key.len) == 0)
+		return UINT64_MAX;
+	if (side != 0)
+		return side < 0 ? 0 : UINT64_MAX;
+	return number_of(numbers, behind_shared(key, numbers), above);
+}
+
+/*
+ * Do all strings below this one have smaller numbers?  rest is what is behind the shared
+ * prefix.  Not if it has a zero as its last digit, more digits than a number, or a byte that
+ * is not in the alphabet.
+ */
+static bool
+is_first_of_number(const LeadingNumbers *numbers, FilterBytes rest)
+{
+	uint32_t	i;
+
+	if (rest.len > numbers->ndigits)
+		return false;
+	if (!has_alphabet(numbers))
+		return rest.data[rest.len - 1] != 0;
+	for (i = 0; i < rest.len; i++)
+	{
+		if (numbers->ranks[rest.data[i]] == NO_RANK)
+			return false;
+	}
+	return numbers->ranks[rest.data[rest.len - 1]] != 0;
+}
+
 /*
  * Turns a range of keys into a range that has the numbers of all these keys;
  * false if no key can be in it.
- *
- * A key below an exclusive end can have the same number as the end only if the
- * end has trailing zeros, or has more bytes than the number.
  */
 static bool
-number_range(const FilterByteRange *range, FilterBytes shared,
-			 NumberRange *numbers)
+number_range(const FilterByteRange *range, const LeadingNumbers *numbers,
+			 NumberRange *result)
 {
+	FilterBytes rest;
 	int			side;
 
-	numbers->lo = 0;
-	numbers->hi = UINT64_MAX;
+	result->lo = 0;
+	result->hi = UINT64_MAX;
 	if (!range->lo_unbounded)
 	{
-		side = side_of_shared(range->lo, shared);
-		if (side > 0)
+		if (side_of_shared(range->lo, numbers->shared) > 0)
 			return false;
-		if (side == 0)
-			numbers->lo = number_of(range->lo, shared.len);
+		result->lo = leading_number(numbers, range->lo, false);
 	}
 	if (!range->hi_unbounded)
 	{
-		FilterBytes hi = range->hi;
-
-		side = side_of_shared(hi, shared);
+		side = side_of_shared(range->hi, numbers->shared);
 		if (side < 0)
 			return false;
-		if (side == 0)
+		result->hi = leading_number(numbers, range->hi, false);
+		if (side == 0 && range->hi_exclusive)
 		{
-			numbers->hi = number_of(hi, shared.len);
-			if (range->hi_exclusive && hi.len == shared.len)
+			rest = behind_shared(range->hi, numbers);
+			if (rest.len == 0)
 				return false;
-			if (range->hi_exclusive && hi.len - shared.len <= NUMBER_BYTES &&
-				hi.data[hi.len - 1] != 0)
-				numbers->hi--;
+			if (is_first_of_number(numbers, rest))
+				result->hi--;
 		}
 	}
-	return numbers->lo <= numbers->hi;
+	return result->lo <= result->hi;
 }
 
 /* Is this a range that no key can be in? */
@@ -237,44 +457,19 @@ range_is_empty(const FilterByteRange *range)
 	return order > 0 || (order == 0 && range->hi_exclusive);
 }
 
-/* See leading.h. */
-bool
-leading_open_root(const uint8_t **root, uint32_t *root_len, FilterBytes *shared)
-{
-	if (!root_is_sane(*root, *root_len, shared))
-		return false;
-	*root += LEADING_ROOT_HEADER + shared->len;
-	*root_len -= LEADING_ROOT_HEADER + shared->len;
-	return true;
-}
-
-/* See leading.h. */
-uint64_t
-leading_number(FilterBytes key, FilterBytes shared)
-{
-	int			side = side_of_shared(key, shared);
-
-	if (side != 0)
-		return side < 0 ? 0 : UINT64_MAX;
-	return number_of(key, shared.len);
-}
-
 /* Is a key in the range?  See filter.h. */
 FilterAnswer
 leading_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 			  const FilterByteRange *range)
 {
-	FilterBytes shared;
-	NumberRange numbers;
-	uint32_t	header_len;
+	LeadingNumbers numbers;
+	NumberRange asked;
 
-	if (!root_is_sane(root, root_len, &shared))
+	if (!leading_open_root(&root, &root_len, &numbers))
 		return FILTER_UNKNOWN;
-	if (range_is_empty(range) || !number_range(range, shared, &numbers))
+	if (range_is_empty(range) || !number_range(range, &numbers, &asked))
 		return FILTER_NO;
-	header_len = LEADING_ROOT_HEADER + shared.len;
-	return snarf_query(root + header_len, root_len - header_len, reader,
-					   numbers.lo, numbers.hi);
+	return snarf_query(root, root_len, reader, asked.lo, asked.hi);
 }
 
 /* The ranks of the numbers of keys in the range.  See leading.h. */
@@ -282,35 +477,28 @@ bool
 leading_ranks(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 			  const FilterByteRange *range, bool estimate, FilterRanks *ranks)
 {
-	FilterBytes shared;
-	NumberRange numbers;
-	uint32_t	header_len;
+	LeadingNumbers numbers;
+	NumberRange asked;
 
-	if (!root_is_sane(root, root_len, &shared))
+	if (!leading_open_root(&root, &root_len, &numbers))
 		return false;
 	ranks->first = ranks->end = 0;
-	if (range_is_empty(range) || !number_range(range, shared, &numbers))
+	if (range_is_empty(range) || !number_range(range, &numbers, &asked))
 		return true;
-	header_len = LEADING_ROOT_HEADER + shared.len;
-	return snarf_ranks(root + header_len, root_len - header_len, reader,
-					   numbers.lo, numbers.hi, estimate, ranks);
+	return snarf_ranks(root, root_len, reader, asked.lo, asked.hi, estimate, ranks);
 }
 
 /* See leading.h. */
 uint32_t
 leading_root_pages(const uint8_t *root, uint32_t root_len)
 {
-	FilterBytes shared;
-	uint32_t	header_len;
+	LeadingNumbers numbers;
 
-	if (!root_is_sane(root, root_len, &shared))
+	if (!leading_open_root(&root, &root_len, &numbers) ||
+		root_len < SNARF_ROOT_HEADER)
 		return 0;
-	header_len = LEADING_ROOT_HEADER + shared.len;
-	if (root_len - header_len < SNARF_ROOT_HEADER)
-		return 0;
-	return snarf_root_pages(root + header_len, root_len - header_len,
-							bits_load64(root + header_len + SNARF_ROOT_MIN),
-							bits_load64(root + header_len + SNARF_ROOT_MAX));
+	return snarf_root_pages(root, root_len, bits_load64(root + SNARF_ROOT_MIN),
+							bits_load64(root + SNARF_ROOT_MAX));
 }
 
 /* See leading.h. */
@@ -318,10 +506,10 @@ bool
 leading_check(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 			  uint64_t nkeys)
 {
-	FilterBytes shared;
+	LeadingNumbers numbers;
 	uint64_t	nnumbers;
 
-	return leading_open_root(&root, &root_len, &shared) &&
+	return leading_open_root(&root, &root_len, &numbers) &&
 		snarf_check(root, root_len, reader, &nnumbers) &&
 		nnumbers <= nkeys;
 }

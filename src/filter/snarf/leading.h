@@ -3,10 +3,14 @@
  * leading.h
  *	  SNARF over byte strings: over their leading 64 bits, taken as numbers.
  *
- * If a few evenly spread bytes tell keys apart (as in uuids), SNARF codes them
- * better than any trie.  The number of a key is made of the eight bytes behind
- * the prefix that all keys share, the first one highest; shorter keys are
- * padded with zeros.  Numbers never decrease as keys increase.  Keys with the
+ * If a few evenly spread bytes tell keys apart (as in uuids and hashes), SNARF codes
+ * them better than any trie.  The number of a key is made of the bytes behind the
+ * prefix that all keys share, as many as 64 bits have room for: the rank of each byte
+ * in an alphabet is a digit, to the base of the alphabet's size, the first one highest.
+ * With all bytes as the alphabet these are the next eight bytes; of hexadecimal digits,
+ * sixteen.  Shorter keys are padded with zeros.  A byte that is not in the alphabet
+ * makes the number just smaller than the next byte that is would, and ends it.  So any
+ * string has a number, and numbers never decrease as strings increase.  Keys with the
  * same number cannot be told apart.
  *
  * As with all filters, FILTER_YES for a point implies FILTER_YES for every
@@ -16,9 +20,11 @@
  * Root:
  *
  *		0	uint8	magic
- *		1	uint8	version
+ *		1	uint8	version: 1, or 2 with an alphabet
  *		2	uint16	length of what all keys begin with
  *		4	bytes	what all keys begin with
+ *			uint64	version 2: the alphabet, four words; bit b of word w is
+ *					byte 64 * w + b
  *			bytes	root of the SNARF
  *
  * filter.c and trial.c build and ask; digest.c reads what was built.
@@ -33,12 +39,32 @@
 /* Tells this root from that of a SuRF. */
 #define LEADING_ROOT_MAGIC		0x5D
 #define LEADING_ROOT_VERSION	1
+#define LEADING_ROOT_ALPHABET	2	/* version, if there is one */
 #define LEADING_ROOT_HEADER		4
 
 /* The prefix that all keys share is cut to this length. */
 #define LEADING_MAX_SHARED		256
 
 typedef struct LeadingBuild LeadingBuild;
+
+/* How the keys of a run become numbers. */
+typedef struct LeadingNumbers
+{
+	FilterBytes shared;			/* what all keys begin with */
+	FilterAlphabet alphabet;
+	uint32_t	radix;			/* bytes in the alphabet, 2 to 256 */
+	uint32_t	ndigits;		/* of a number */
+	uint8_t		ranks[256];		/* of bytes in the alphabet, unless that has
+								 * all */
+} LeadingNumbers;
+
+/*
+ * Adds what a key has behind a prefix of so many bytes to an alphabet.  Then, when all keys have
+ * been added: an alphabet of too many bytes, or of one, becomes an empty one.
+ */
+extern void leading_alphabet_add(FilterAlphabet *alphabet, FilterBytes key,
+								 uint32_t shared_len);
+extern void leading_alphabet_end(FilterAlphabet *alphabet);
 
 extern LeadingBuild *leading_build_begin(const FilterOptions *options);
 extern void leading_measure(LeadingBuild *build, FilterBytes key);
@@ -58,17 +84,26 @@ extern void leading_build_end(LeadingBuild *build, FilterRun *run);
 extern bool leading_is_root(const uint8_t *root, uint32_t root_len);
 
 /*
- * Opens the root of such a run: *root and *root_len become those of its SNARF.  *shared
- * is what all keys begin with, in the root.  False if it is damaged or another root.
+ * Sets *numbers for keys that begin with shared.  False for an alphabet that leading_alphabet_end()
+ * would not leave.
  */
-extern bool leading_open_root(const uint8_t **root, uint32_t *root_len,
-							  FilterBytes *shared);
+extern bool leading_numbers_init(LeadingNumbers *numbers, FilterBytes shared,
+								 const FilterAlphabet *alphabet);
 
 /*
- * The number of any byte string, for keys that begin with shared: 0 for those below all
- * such keys, UINT64_MAX for those above.  Never decreases as strings increase.
+ * Opens the root of such a run: *root and *root_len become those of its SNARF.  *numbers
+ * refers to the root.  False if it is damaged or another root.
  */
-extern uint64_t leading_number(FilterBytes key, FilterBytes shared);
+extern bool leading_open_root(const uint8_t **root, uint32_t *root_len,
+							  LeadingNumbers *numbers);
+
+/*
+ * The number of any byte string: 0 for those below all that begin with the shared prefix,
+ * UINT64_MAX for those above.  Never decreases as strings increase.  With above, the greatest
+ * number of strings that begin with it.
+ */
+extern uint64_t leading_number(const LeadingNumbers *numbers, FilterBytes key,
+							   bool above);
 
 extern FilterAnswer leading_query(const uint8_t *root, uint32_t root_len,
 								  FilterReader *reader,
