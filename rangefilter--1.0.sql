@@ -383,11 +383,13 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_index_activity(regclass) IS
 	'one line of the view rangefilter_activity';
 
+-- The argument has exactly the function's type: a function of the same name that somebody
+-- has put into this schema before would be called with an oid.
 CREATE VIEW rangefilter_activity AS
 	SELECT c.oid::regclass AS index, x.indrelid::regclass AS "table", a.*
 	FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_index x ON x.indexrelid = c.oid
-		CROSS JOIN LATERAL rangefilter_index_activity(c.oid) a
+		CROSS JOIN LATERAL rangefilter_index_activity(c.oid::regclass) a
 	WHERE c.relkind = 'i' AND c.relam =
 		(SELECT m.oid FROM pg_catalog.pg_am m WHERE m.amname = 'rangefilter');
 COMMENT ON VIEW rangefilter_activity IS

@@ -62,6 +62,7 @@ SET ROLE regress_rf_writer;
 SELECT * FROM rangefilter_status('t_k') \gx
 SELECT * FROM rangefilter_index_activity('t_k') \gx
 SELECT * FROM rangefilter_shared_cache();
+SELECT count(*) > 0 AS some, count(entries) AS entries, count(bytes) AS bytes FROM rangefilter_session_cache();
 -- A key that is there, one that is not, another, NULLs that are new and old.
 SELECT unseen(10, 's10', NULL), unseen(11, 's11', 1), unseen(12, 's12', 2), unseen(NULL, NULL, NULL);
 SELECT * FROM written();
@@ -107,6 +108,7 @@ SELECT filter, rows > 1000 AS rows, keys, bits_per_key, summarized_blocks > 0 AS
 	generation > 1 AS generation FROM rangefilter_status('t_k');
 SELECT last_summarize IS NOT NULL AS summarized, stale_blocks FROM rangefilter_index_activity('t_k');
 SELECT indexes >= 0 AS indexes, bytes >= 0 AS bytes FROM rangefilter_shared_cache();
+SELECT bool_and(entries >= 0) AS entries, bool_and(bytes >= 0) AS bytes FROM rangefilter_session_cache();
 RESET ROLE;
 
 -- Where the table is empty the index is one page until a row comes, a NULL or not.

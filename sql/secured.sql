@@ -107,6 +107,23 @@ BEGIN
 END
 $$;
 
+-- Pages that a query reads, or its planning: the fewest, since it may read catalogs, too.
+CREATE FUNCTION buffers(query text, options text, rounds int DEFAULT 4) RETURNS bigint
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+	least_read bigint;
+BEGIN
+	FOR i IN 1 .. rounds LOOP
+		EXECUTE format('EXPLAIN (%s, FORMAT JSON) ', options) || query INTO plan;
+		least_read := least(least_read, (SELECT sum((o->>'Shared Hit Blocks')::bigint + (o->>'Shared Read Blocks')::bigint)
+			FROM jsonb_path_query(plan, '$[0].*') o));
+	END LOOP;
+	RETURN least_read;
+END
+$$;
+
 -- The partitions of t that a query scans.
 CREATE FUNCTION scanned(query text) RETURNS text
 LANGUAGE plpgsql AS
@@ -181,6 +198,42 @@ CREATE VIEW of_reader AS SELECT * FROM t;
 ALTER VIEW of_reader OWNER TO regress_rf_reader;
 GRANT SELECT ON barrier, union_barrier, outer_view, of_reader TO regress_rf_viewer, regress_rf_bypass;
 GRANT UPDATE ON barrier TO regress_rf_viewer;
+
+-- What calls these reads what they read: EXPLAIN of a query, or of one that has the
+-- planner call them.
+CREATE FUNCTION called(value int) RETURNS bigint LANGUAGE plpgsql AS
+$$ BEGIN RETURN (SELECT count(*) FROM t WHERE k = value); END $$;
+CREATE FUNCTION called_by_planner(value int) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS
+$$ BEGIN RETURN (SELECT count(*) FROM t WHERE k = value); END $$;
+CREATE FUNCTION called_parallel(value int) RETURNS void LANGUAGE plpgsql AS
+$$ BEGIN PERFORM count(*) FROM t WHERE k = value; END $$;
+-- A cursor's query that was started before.
+CREATE FUNCTION rest_read(cursor refcursor) RETURNS void LANGUAGE plpgsql AS
+$$
+DECLARE
+	r record;
+BEGIN
+	LOOP
+		FETCH cursor INTO r;
+		EXIT WHEN NOT FOUND;
+	END LOOP;
+END
+$$;
+CREATE FUNCTION read_on(value int) RETURNS bigint LANGUAGE plpgsql AS
+$$
+DECLARE
+	r record;
+	result bigint;
+BEGIN
+	FOR r IN SELECT * FROM t WHERE k BETWEEN 10000 AND 10100 OR k = value LOOP
+		IF result IS NULL THEN
+			result := buffers((SELECT format('SELECT rest_read(%L)', name) FROM pg_cursors
+				WHERE statement ~ 'k BETWEEN 10000'), 'ANALYZE, BUFFERS', 1);
+		END IF;
+	END LOOP;
+	RETURN result;
+END
+$$;
 
 CREATE TABLE queries (n int, query text);
 INSERT INTO queries VALUES
@@ -260,6 +313,21 @@ RESET enable_partitionwise_aggregate;
 SELECT n FROM queries WHERE query !~ 'UPDATE|DELETE|WITH' AND NOT same_rows(query);
 SELECT count(*), min(k), max(k) FROM t WHERE k BETWEEN 14600 AND 14711;
 SELECT scanned('SELECT count(*) FROM t WHERE k = 14698');
+-- But not where somebody looks at what calls a function.
+SELECT scanned('SELECT called(14698)');
+SELECT query, options, buffers(format(query, 14711), options) = buffers(format(query, 14811), options) AS same FROM (VALUES
+	('SELECT called(%s)', 'ANALYZE, BUFFERS'),
+	('SELECT called_by_planner(%s)', 'BUFFERS')) v (query, options);
+SELECT (SELECT min(read_on(14711)) FROM generate_series(1, 4)) = (SELECT min(read_on(14811)) FROM generate_series(1, 4)) AS same;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET parallel_leader_participation = off;
+SELECT buffers('SELECT called_parallel(14711)', 'ANALYZE, BUFFERS') = buffers('SELECT called_parallel(14811)', 'ANALYZE, BUFFERS') AS same;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET parallel_leader_participation;
 -- Functions tell nothing either.
 \set VERBOSITY terse
 SELECT rangefilter_may_contain('t_k', 14711, 14711);

@@ -54,6 +54,21 @@ PREPARE TRANSACTION 'rf_summarize';
 ROLLBACK PREPARED 'rf_summarize';
 SELECT has(5000), rangefilter_verify('t_k') >= 2102 AS verified;
 
+-- Who may not summarize does not wait for a lock on the table, nor keeps others from one.
+CREATE ROLE regress_rf_twophase;
+GRANT USAGE ON SCHEMA rf_twophase TO regress_rf_twophase;
+BEGIN;
+LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE;
+PREPARE TRANSACTION 'rf_locked';
+SET lock_timeout = '1s';
+SET ROLE regress_rf_twophase;
+SELECT rangefilter_summarize('t_k');
+RESET ROLE;
+RESET lock_timeout;
+ROLLBACK PREPARED 'rf_locked';
+REVOKE USAGE ON SCHEMA rf_twophase FROM regress_rf_twophase;
+DROP ROLE regress_rf_twophase;
+
 -- A bulk load that is prepared.
 BEGIN;
 INSERT INTO t SELECT generate_series(20001, 21000);

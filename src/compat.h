@@ -289,6 +289,13 @@ typedef int RfOverflow;
 #define RF_ESTIMATE_ARRAY_LENGTH(root, array) estimate_array_length(array)
 #endif
 
+/* Settings, with values, by which maintenance is not ended by a timeout that came in 17. */
+#if PG_VERSION_NUM >= 170000
+#define RF_NO_TRANSACTION_TIMEOUT {"transaction_timeout", "0"},
+#else
+#define RF_NO_TRANSACTION_TIMEOUT
+#endif
+
 /* Since 19 EXPLAIN puts in front of a subplan's name what kind of subplan it is. */
 #if PG_VERSION_NUM >= 190000
 #define RF_SET_INIT_PLAN(subplan) ((subplan)->isInitPlan = true)

@@ -18,7 +18,7 @@
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_authid_d.h"
-#include "catalog/pg_class_d.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type_d.h"
@@ -365,6 +365,24 @@ rf_summarize_work(RfOpenIndex *open, void *arg)
 }
 
 /*
+ * Errors out unless the current user owns an index.  To be called before it is locked:
+ * others must not get in the way of VACUUM.  One that is gone is left to the caller.
+ */
+static void
+rf_require_owner(Oid index_oid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index_oid));
+	Form_pg_class form;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	if (!has_privs_of_role(GetUserId(), form->relowner))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, NameStr(form->relname));
+	ReleaseSysCache(tuple);
+}
+
+/*
  * rangefilter_summarize(index regclass) returns bigint: heap blocks newly
  * summarized.  For the index's owner.
  */
@@ -388,14 +406,12 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 		RfOpenIndex open;
 
 		CHECK_FOR_INTERRUPTS();
+		rf_require_owner(lfirst_oid(cell));
 		if (!rf_try_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open))
 			continue;
 		if (report)
 			rf_progress_index(open.heap, open.index,
 							  foreach_current_index(cell));
-		if (!RF_OWNS_RELATION(lfirst_oid(cell), GetUserId()))
-			aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX,
-						   RelationGetRelationName(open.index));
 		if (open.index->rd_index->indisvalid)
 			rf_as_owner(&open, rf_summarize_work, &blocks);
 		rf_close_index(&open, true);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "funcapi.h"
+#include "functions/rffuncs.h"
 #include "rangefilter/probe/probe.h"
 #include "stats/session.h"
 #include "stats/stats.h"
@@ -17,14 +18,15 @@
 PG_FUNCTION_INFO_V1(rangefilter_session_cache);
 
 /*
- * Adds a row to the result.
+ * Adds a row to the result.  Others than members of pg_read_all_stats see no numbers.
  */
 static void
 add_row(ReturnSetInfo *result, const char *what, int64 entries, int64 bytes)
 {
 	Datum		values[3];
-	bool		nulls[3] = {false, false, false};
+	bool		nulls[3] = {false};
 
+	nulls[1] = nulls[2] = !rf_reads_all_stats();
 	values[0] = CStringGetTextDatum(what);
 	values[1] = Int64GetDatum(entries);
 	values[2] = Int64GetDatum(bytes);
@@ -34,7 +36,8 @@ add_row(ReturnSetInfo *result, const char *what, int64 entries, int64 bytes)
 /*
  * rangefilter_session_cache() returns a row for each kind of things that this session
  * keeps: how many, and how many bytes they take.  What tables take is all that is not
- * counted elsewhere.
+ * counted elsewhere.  The numbers are for those who see rangefilter_shared_cache(), for the
+ * same reason: a summary whose tail was opened by keys that were not covered is not kept.
  */
 Datum
 rangefilter_session_cache(PG_FUNCTION_ARGS)

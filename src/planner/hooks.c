@@ -24,6 +24,7 @@
 #include "planner/hooks.h"
 #include "planner/join_filter/join_filter.h"
 #include "planner/knowledge/knowledge.h"
+#include "planner/planning/planning.h"
 #include "planner/skip/skip.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/rangefilter.h"
@@ -169,11 +170,13 @@ executor_start(QueryDesc *desc, int eflags)
 
 	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
+	rf_note_starting(desc);
 	if (previous.executor_start)
 		previous.executor_start(desc, eflags);
 	else
 		standard_ExecutorStart(desc, eflags);
 	rf_join_filters_link(desc, before);
+	rf_note_started(desc);
 
 	/* A plan made anew goes when the executor ends. */
 	if (context != NULL)
@@ -285,5 +288,6 @@ rf_init_planner(void)
 	RegisterCustomScanMethods(&rf_gate_methods);
 	rf_init_catalog();
 	rf_init_activity();
+	rf_note_load();
 	install_hooks();
 }

@@ -56,6 +56,7 @@ choose_settings(void)
 		{"search_path", ""},
 		{"zero_damaged_pages", "off"},
 		{"statement_timeout", "0"},
+		RF_NO_TRANSACTION_TIMEOUT
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
 		{"default_transaction_isolation", "read committed"},

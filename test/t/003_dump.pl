@@ -97,6 +97,19 @@ $node->command_ok(
 is($node->safe_psql('moved', $definitions), $node->safe_psql('postgres', $definitions),
 	'moved: the same indexes');
 
+# What somebody has put into the extension's schema before is not called.
+$node->safe_psql('postgres', 'CREATE DATABASE planted');
+$node->safe_psql(
+	'planted', q{
+CREATE FUNCTION rangefilter_index_activity(index oid, OUT probes bigint, OUT skips bigint, OUT watched_scans bigint,
+	OUT empty_scans bigint, OUT false_positive_rate float8, OUT last_summarize timestamptz, OUT stale_blocks bigint,
+	OUT bitmap_scans bigint, OUT blocks_left_out float8)
+LANGUAGE plpgsql AS $$ BEGIN RAISE 'called as %', current_user; END $$;
+CREATE EXTENSION rangefilter;
+CREATE TABLE t (k int);
+CREATE INDEX ON t USING rangefilter (k)});
+is($node->safe_psql('planted', 'SELECT probes FROM rangefilter_activity'), '0', 'planted: not called');
+
 # A database as a template, block by block and file by file.
 foreach my $strategy ('wal_log', 'file_copy')
 {

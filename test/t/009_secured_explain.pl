@@ -109,5 +109,26 @@ foreach my $name (grep { $_ ne 'parallel' } sort keys %queries)
 		plans($queries{$name}, 4711, $set),
 		"$name: somebody is told");
 }
+
+# A function's query that loads the library in the middle of another query, whose buffers may
+# be shown: until the transaction ends all is read.
+$node->safe_psql('postgres', q{
+CREATE FUNCTION twice(value int) RETURNS void LANGUAGE plpgsql AS
+$$ BEGIN FOR i IN 1 .. 2 LOOP PERFORM count(*) FROM t WHERE k = value; END LOOP; END $$});
+$node->append_conf('postgresql.conf', q{shared_preload_libraries = ''});
+$node->restart;
+is( $node->safe_psql(
+		'postgres', q{
+SET ROLE reader;
+BEGIN;
+SELECT twice(4713) \g /dev/null
+SELECT pg_stat_get_xact_numscans('t1'::regclass);
+COMMIT;
+SELECT pg_stat_force_next_flush() \g /dev/null
+BEGIN;
+SELECT twice(4713) \g /dev/null
+SELECT pg_stat_get_xact_numscans('t1'::regclass)}),
+	"2\n0",
+	'the library is loaded in a function: nothing is told');
 $node->stop;
 done_testing();

@@ -228,9 +228,17 @@ make_question(RfGateState *gate)
 }
 
 /*
- * Computes the values and, if they are new, the question.  A gate above hidden
- * rows stays open if the query is instrumented, since counts of rows read
- * would tell of them (secured.c).
+ * Must the gate stay open, since what is read would be shown, and tell of hidden rows
+ * (secured.c)?
+ */
+static bool
+would_tell(const RfGateState *gate)
+{
+	return gate->asked.secured && rf_is_shown(gate->css.ss.ps.state);
+}
+
+/*
+ * Computes the values and, if they are new, the question.
  */
 void
 rf_gate_prepare(RfGateState *gate)
@@ -243,8 +251,7 @@ rf_gate_prepare(RfGateState *gate)
 
 	gate->current_values = true;
 	if (!rf_enable || estate->es_epq_active != NULL ||
-		estate->es_snapshot == InvalidSnapshot ||
-		(gate->asked.secured && estate->es_instrument != 0))
+		estate->es_snapshot == InvalidSnapshot || would_tell(gate))
 	{
 		gate->open = true;
 		return;
@@ -454,7 +461,8 @@ member_denies(const RfCond *cond, void *arg)
 }
 
 /*
- * Can a member be skipped?  The gate is prepared.  May ask indexes.
+ * Can a member be skipped?  The gate is prepared, for a cursor perhaps where nothing was shown
+ * yet.  May ask indexes.
  */
 bool
 rf_gate_closed(RfGateState *gate, RfGateMember *member)
@@ -462,7 +470,7 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 	RfAskedMember asked = {gate, member};
 	MemoryContext old;
 
-	if (gate->open)
+	if (gate->open || would_tell(gate))
 		return false;
 	if (gate->matrices != NULL && !gate->never)
 	{

@@ -4,7 +4,7 @@
  *	  The call of the planner that is under way.
  *
  *	  planning.c	which planning is ours; marks in plans
- *	  secured.c		tables of which plans must not tell
+ *	  secured.c		tables of which plans must not tell; what is shown of queries
  *	  inert.c		nodes that a plan carries along and nobody runs; what nodes say
  *
  *-------------------------------------------------------------------------
@@ -14,6 +14,7 @@
 
 #include "postgres.h"
 
+#include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
@@ -70,6 +71,10 @@ extern void rf_mark_plan(PlannerInfo *root);
 /* ---- secured.c ---- */
 
 extern bool rf_is_secured(PlannerInfo *root, Index rti);
+extern void rf_note_load(void);
+extern void rf_note_starting(QueryDesc *desc);
+extern void rf_note_started(QueryDesc *desc);
+extern bool rf_is_shown(const EState *estate);
 
 /* ---- inert.c ---- */
 
