@@ -20,6 +20,7 @@
 #	make bench-clients		1 to 64 sessions: transactions a second, what they wait for
 #	make bench-joins		joins into 100 and 1,000 partitions
 #	make bench-lists		questions for many values, joins of two partitioned tables
+#	make bench-types		questions to columns of several types
 #	make bench-tpc			TPC-DS and TPC-H over partitions, with skipping and without
 #	make bench-writes		what writes cost, and what is skipped while they go on
 #	make bench-estimates	row estimates of the planner
@@ -84,7 +85,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -102,7 +103,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -158,6 +159,9 @@ bench-joins:
 
 bench-lists:
 	@bash test/bench/lists.sh
+
+bench-types:
+	@bash test/bench/types.sh
 
 bench-tpc:
 	@bash test/bench/tpc.sh

@@ -1,0 +1,132 @@
+#!/bin/bash
+#
+# types.sh: questions to columns of several types.
+#
+# A table in partitions by day, whose other columns are random, so that every partition spans
+# all their values; with btrees, and with rangefilter and btrees.  Asks for values that are in one
+# partition.  Writes its section of test/bench/RESULTS.md when run at full size.
+#
+# Environment, with defaults:
+#	TYPES_PARTITIONS=1000
+#	TYPES_ROWS=5000			rows per partition
+#	TYPES_VALUES=40			different values asked for
+#	TYPES_ROUNDS=10			times that all are asked for (median), after as many that fill the caches
+#	TYPES_RESULTS=file		where to write, also when not at full size
+
+RESULTS=${TYPES_RESULTS:+$(realpath -m "$TYPES_RESULTS")}
+# shellcheck source=../lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/bench.sh"
+
+PARTITIONS=${TYPES_PARTITIONS:-1000}
+ROWS=${TYPES_ROWS:-5000}
+VALUES=${TYPES_VALUES:-40}
+ROUNDS=${TYPES_ROUNDS:-10}
+
+# A condition's kind: the columns of its index.
+declare -A COLUMNS=([bigint]=i [uuid]=u [hexadecimal]=h [words]=w [two]='a, b')
+KINDS=(bigint uuid hexadecimal words two)
+declare -A NAMES=([bigint]='bigint' [uuid]='uuid' [hexadecimal]='text, 32 hexadecimal digits'
+	[words]='text, three of 1,000 words and a number' [two]='two int columns')
+
+make_table()
+{
+	rf_psql -v partitions="$PARTITIONS" -v rows="$ROWS" <<'SQL'
+CREATE TABLE events (day int, i bigint, u uuid, h text, w text, a int, b int) PARTITION BY RANGE (day);
+SELECT format('CREATE TABLE events_%1$s PARTITION OF events FOR VALUES FROM (%1$s) TO (%2$s)', day, day + 1)
+FROM generate_series(0, :partitions - 1) day
+\gexec
+CREATE FUNCTION word(bigint, bigint) RETURNS text IMMUTABLE RETURN
+	translate(left(md5((abs(hashint8extended($1, $2)) % 1000)::text), 7), '0123456789', 'aeioulnrst');
+INSERT INTO events
+SELECT n / :rows, hashint8extended(n, 1), md5('u' || n)::uuid, md5(n::text),
+	word(n, 2) || ' ' || word(n, 3) || ' ' || word(n, 4) || ' ' || n % 100,
+	abs(hashint8extended(n, 5)) % 100000, abs(hashint8extended(n, 6)) % 100000
+FROM generate_series(0, :partitions::bigint * :rows - 1) n;
+SQL
+}
+
+# Puts indexes of method $1 onto the table.
+make_indexes()
+{
+	local kind
+
+	for kind in "${KINDS[@]}"; do
+		rf_psql -c "CREATE INDEX events_$1_$kind ON events USING $1 (${COLUMNS[$kind]})"
+	done
+	rf_psql -c 'VACUUM (FREEZE, ANALYZE) events' -c CHECKPOINT
+}
+
+# Writes what asks for the values of kind $1.
+write_questions()
+{
+	local columns=${COLUMNS[$1]}
+
+	rf_psql -c "SELECT format('SELECT count(*) FROM events WHERE ($columns) = ROW(%s);', v)
+		FROM (SELECT concat_ws(', ', $(sed 's/\(\w\)/quote_nullable(\1)/g' <<<"$columns")) v
+			FROM events WHERE day % ($PARTITIONS / $VALUES) = 0 AND random() < 20.0 / $ROWS LIMIT $VALUES) v" |
+		sed -e 's/WHERE (\(\w\)) = ROW(\(.*\));/WHERE \1 = \2;/' >"$RF_TMP/questions_$1"
+}
+
+# Planning and the whole query in ms, medians; and how many partitions are left, of kind $1.
+measure()
+{
+	local i explain
+
+	explain=$(for ((i = 0; i < 2 * ROUNDS; i++)); do sed 's/^/EXPLAIN (SUMMARY) /' "$RF_TMP/questions_$1"; done |
+		rf_psql | sed -n 's/^Planning Time: \([0-9.]*\) ms/\1/p' | tail -n $((ROUNDS * VALUES)) | rf_median)
+	printf '%s|%s|%s\n' "$explain" \
+		"$(for ((i = 0; i < 2 * ROUNDS; i++)); do cat "$RF_TMP/questions_$1"; done |
+			rf_time_script | tail -n $((ROUNDS * VALUES)) | rf_median)" \
+		"$(sed 's/^/EXPLAIN /' "$RF_TMP/questions_$1" | rf_psql |
+			awk -v n="$PARTITIONS" '/Partitions Skipped:/ { left += n - $3; m++ } END { if (m) printf("%.1f", left / m) }')"
+}
+
+report()
+{
+	local kind btree both
+
+	cat <<TEXT
+# Columns of several types
+
+Written by \`make bench-types\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+
+- Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
+  shared_preload_libraries
+- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, medians of $ROUNDS rounds, literals in
+  the query. Left: partitions that are not skipped, mean.
+
+| | planning: btree | rangefilter and btree | to bigint's | query: btree | rangefilter and btree | ratio | left |
+|---|--:|--:|--:|--:|--:|--:|--:|
+TEXT
+	for kind in "${KINDS[@]}"; do
+		IFS='|' read -r -a btree <"$RF_TMP/btree_$kind"
+		IFS='|' read -r -a both <"$RF_TMP/both_$kind"
+		printf '| %s | %s | %s | %s | %s | %s | %s | %s |\n' "${NAMES[$kind]}" "$(rf_round "${btree[0]}")" \
+			"$(rf_round "${both[0]}")" "$(rf_ratio "${both[0]}" "$(cut -d'|' -f 1 "$RF_TMP/both_bigint")")" \
+			"$(rf_round "${btree[1]}")" "$(rf_round "${both[1]}")" "$(rf_ratio "${btree[1]}" "${both[1]}")" "${both[2]}"
+	done
+}
+
+main()
+{
+	local kind
+
+	rf_prepare_bench
+	rf_start_server types shared_preload_libraries=rangefilter shared_buffers=2GB max_wal_size=4GB \
+		max_locks_per_transaction=1024 autovacuum=off jit=off
+	rf_psql -c 'CREATE EXTENSION rangefilter'
+	make_table
+	make_indexes btree
+	for kind in "${KINDS[@]}"; do
+		write_questions "$kind"
+		measure "$kind" >"$RF_TMP/btree_$kind"
+	done
+	make_indexes rangefilter
+	for kind in "${KINDS[@]}"; do
+		measure "$kind" >"$RF_TMP/both_$kind"
+	done
+	report >"$RF_TMP/section"
+	rf_finish_bench types "$PARTITIONS $ROWS $VALUES $ROUNDS" "1000 5000 40 10"
+}
+
+main
