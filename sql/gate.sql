@@ -300,6 +300,10 @@ SELECT gates('SELECT * FROM (SELECT k, v FROM c1 UNION ALL SELECT k, v FROM c2 U
 PREPARE un (int) AS SELECT k, v FROM c1 WHERE k = $1 UNION ALL SELECT k, tx FROM t WHERE k = $1;
 SELECT gates('EXECUTE un (250)');
 -- an arm that is a gate with an init plan of its own, which may depend on the outer side
+-- an arm that returns what its gate asks for
+PREPARE out (int) AS SELECT * FROM (SELECT k, $1 AS x FROM c1 UNION ALL SELECT k, 7 FROM c2 UNION ALL SELECT k, $1 + 0 FROM t) u WHERE k = $1 AND k <= $1 + 0;
+EXPLAIN (VERBOSE, COSTS OFF) EXECUTE out (250);
+SELECT gates('EXECUTE out (250)');
 PREPARE arm (int) AS SELECT k, n FROM t WHERE k >= $1 AND n + 0 = (SELECT 650) UNION ALL SELECT k, part FROM t WHERE k >= $1;
 SELECT gates('EXECUTE arm (600)');
 SELECT gates('SELECT * FROM d, LATERAL (SELECT k, n FROM t WHERE k = d.id AND n + 0 = (SELECT d.id + 0) UNION ALL SELECT k, part FROM t WHERE k = d.id OFFSET 0) u');

@@ -110,7 +110,7 @@ sub outer
 	my $join = one_of('JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN');
 	my $columns = 'x.id, x.p, x.k2, x.k, x.note';
 
-	return Query::source($table) if chance(55);
+	return Query::source($table, $context) if chance(55);
 	return '(' . weighted(
 		6 => sub { "SELECT $columns FROM $t x WHERE " . condition($table, 'x', $context) },
 		5 => sub { "SELECT $columns FROM $t x ORDER BY x.id" . one_of('', ' DESC') . ' LIMIT ' . one_of(3, 50, 700) },

@@ -63,6 +63,7 @@ sub operand
 
 	return $context->{outer} if $context->{outer} && chance(40);
 	return late_value($table) if chance(12);
+	return '$' . (1 + below scalar @{ $context->{args} }) if $context->{parameters} && @{ $context->{args} } && chance(20);
 	return constant($table) if !$context->{parameters} || @{ $context->{args} } >= 4 || chance(40);
 	push @{ $context->{args} }, 1;
 	return '$' . scalar @{ $context->{args} };
@@ -233,26 +234,29 @@ sub where
 }
 
 # What a query reads: the table, the table under one of its partitions, a view,
-# several tables as one.
+# several tables as one, where an arm may return as k what it is asked for.
 sub source
 {
-	my ($table) = @_;
+	my ($table, $context) = @_;
+	my $k = sub { chance(70) ? 'k' : operand($table, { %$context, outer => undef }) . "::$table->{type} AS k" };
 
 	return weighted(
-		85 => $table->{name},
-		5 => "$table->{name}_view",
-		5 => "$table->{name}_barrier",
-		5 => one_of(@{ $table->{leaves} })->{parent},
-		6 => '(' . join(' UNION ALL ', map { "SELECT id, p, k2, k, note FROM $_" }
+		85 => sub { $table->{name} },
+		5 => sub { "$table->{name}_view" },
+		5 => sub { "$table->{name}_barrier" },
+		5 => sub { one_of(@{ $table->{leaves} })->{parent} },
+		6 => sub {
+			'(' . join(' UNION ALL ', map { 'SELECT id, p, k2, ' . $k->() . ", note FROM $_" }
 				  one_of(@{ $table->{leaves} })->{name}, one_of(@{ $table->{leaves} })->{name},
-				chance(30) ? $table->{name} : ()) . ')',
-		6 => $table->{name} . '_old');
+				chance(30) ? $table->{name} : ()) . ')';
+		},
+		6 => sub { $table->{name} . '_old' })->();
 }
 
 sub join_query
 {
 	my ($table, $context) = @_;
-	my $t = source($table);
+	my $t = source($table, $context);
 	my $u = "$table->{name}_small";
 	my $on_a = condition($table, 'a', $context);
 	my $on = condition($table, 'a', { %$context, outer => 'u.k' });
@@ -284,7 +288,7 @@ sub join_query
 sub select_query
 {
 	my ($table, $context) = @_;
-	my $t = source($table);
+	my $t = source($table, $context);
 	my $where = where($table, 'a', $context);
 	my $more = condition($table, 'b', $context);
 	my $vague = $table->{info}{vague};

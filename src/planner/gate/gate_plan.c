@@ -21,6 +21,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
+#include "optimizer/optimizer.h"
 #include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
@@ -104,6 +105,30 @@ scans_backward(Plan *scan)
 }
 
 /*
+ * A copy of a scan's target list that describes its rows to core, without the
+ * expressions that read no column: an arm of UNION ALL may return a parameter that its
+ * gate asks for, too.  In a gate's values core would replace what is in the list by
+ * references to a row, and there is none when values are computed.
+ */
+static List *
+describe_scan(List *tlist)
+{
+	List	   *described = copyObject(tlist);
+	ListCell   *cell;
+
+	foreach(cell, described)
+	{
+		TargetEntry *entry = lfirst_node(TargetEntry, cell);
+		Node	   *expr = (Node *) entry->expr;
+
+		if (!contain_var_clause(expr))
+			entry->expr = (Expr *) makeNullConst(exprType(expr), exprTypmod(expr),
+												 exprCollation(expr));
+	}
+	return described;
+}
+
+/*
  * PlanCustomPath
  */
 static Plan *
@@ -127,7 +152,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	if (scans_backward(child))
 		gate->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	gate->custom_plans = plans;
-	gate->custom_scan_tlist = copyObject(child->targetlist);
+	gate->custom_scan_tlist = describe_scan(child->targetlist);
 	gate->custom_exprs = copyObject(shape.values);
 	gate->methods = &rf_gate_methods;
 
