@@ -8,6 +8,7 @@
  * references is not the statement's own.  Nor is one that another statement was
  * started with: statements that a rule made of one, and functions that are only
  * stable, use one after the other the snapshot that was pushed for all of them.
+ * A copied snapshot is freed by one pfree(), and its arrays may be anywhere.
  * speculativeToken means nothing in an MVCC snapshot, and copies keep it; so it says
  * that a statement was started.  ExecutorStart is the first to look at what is in a
  * QueryDesc's plan; who made it knew only what kind of statement it is.
@@ -19,6 +20,7 @@
 #include "access/xact.h"
 #include "core/core.h"
 #include "tcop/pquery.h"
+#include "utils/memutils.h"
 #include "utils/portal.h"
 #include "utils/snapmgr.h"
 
@@ -49,10 +51,6 @@ rf_core_note_start(const QueryDesc *desc)
  *
  * EXPLAIN ANALYZE runs each of the statements that rules made of one with a copy
  * of the same snapshot.  Its statements are none of a portal's, and are counted.
- *
- * The current subtransaction must have pushed the snapshot, or an error would
- * not unwind the stack properly.  A snapshot does not tell who pushed it.  It
- * is certain for a portal's own statement, and outside subtransactions.
  */
 bool
 rf_core_owns_snapshot(const QueryDesc *desc)
@@ -73,23 +71,49 @@ rf_core_owns_snapshot(const QueryDesc *desc)
 		if (list_member_ptr(ActivePortal->stmts, desc->plannedstmt))
 			return true;
 	}
-	return desc->instrument_options == 0 &&
-		GetCurrentTransactionNestLevel() == 1;
+	return desc->instrument_options == 0;
 }
 
 /*
- * Gives the statement a new snapshot, active and registered as the old one
- * was.  The old one was its own.
+ * Copies the ids of transactions, for the rest of the transaction.
+ */
+static TransactionId *
+copy_xids(const TransactionId *xids, uint32 n)
+{
+	TransactionId *copy;
+
+	if (n == 0)
+		return NULL;
+	copy = MemoryContextAlloc(TopTransactionContext, n * sizeof(TransactionId));
+	memcpy(copy, xids, n * sizeof(TransactionId));
+	return copy;
+}
+
+/*
+ * Has the statement's own snapshot, which stays where it is, see what a new one sees.
+ *
+ * Another one cannot take its place in the stack of active snapshots: nothing tells in
+ * which subtransaction it was pushed, and an error there has to unwind the stack to that
+ * point.  It is not registered meanwhile, because registered snapshots are in the order
+ * of their xmin.
  */
 void
 rf_core_refresh_snapshot(QueryDesc *desc)
 {
-	Snapshot	fresh = RegisterSnapshot(GetTransactionSnapshot());
+	Snapshot	own = desc->snapshot;
+	Snapshot	fresh = GetTransactionSnapshot();
+	TransactionId *xip = copy_xids(fresh->xip, fresh->xcnt);
+	TransactionId *subxip = copy_xids(fresh->subxip, fresh->subxcnt);
 
-	PopActiveSnapshot();
-	UnregisterSnapshot(desc->snapshot);
-	PushActiveSnapshot(fresh);
-	desc->snapshot = fresh;
+	UnregisterSnapshot(own);
+	*own = *fresh;
+	own->xip = xip;
+	own->subxip = subxip;
+	own->copied = true;
+	own->active_count = 1;
+	own->regd_count = 0;
+	own->snapXactCompletionCount = 0;
+	(void) RegisterSnapshot(own);
 }
 
 /*

@@ -6,8 +6,8 @@
  * When a plan is started, core has locked the plan's tables and taken the
  * snapshot.  Planning again locks further partitions after the snapshot, which
  * core avoids: if another session commits a TRUNCATE and an INSERT in between,
- * the query would see neither the old nor the new rows.  So a fresh snapshot
- * replaces the old one if that was taken for this statement alone.  Skips must
+ * the query would see neither the old nor the new rows.  So the snapshot is
+ * taken anew if it was taken for this statement alone.  Skips must
  * rely on what was read after the snapshot (R3), so the new plan's guard is
  * checked again.
  *
@@ -70,7 +70,7 @@ plan_query(QueryDesc *desc, const RfGuard *guard, int eflags, bool skip,
 
 /*
  * Replaces a plan whose guard does not hold by one that can be run with the
- * QueryDesc's snapshot.  May replace the snapshot, too.  Returns the memory
+ * QueryDesc's snapshot.  May take that anew, too.  Returns the memory
  * context of the plan, a child of the current one.
  */
 static MemoryContext
