@@ -450,13 +450,12 @@ list_candidates(const FilterOptions *options, Candidate *candidates)
 static FilterAlphabet
 alphabet_of(const Trial *trial)
 {
-	FilterAlphabet alphabet = {{0}};
+	LeadingCounts counts = {{0}};
 	uint32_t	i;
 
 	for (i = 0; i < trial->nkeys; i++)
-		leading_alphabet_add(&alphabet, sample_key(trial, i), trial->options.shared.len);
-	leading_alphabet_end(&alphabet);
-	return alphabet;
+		leading_count(&counts, sample_key(trial, i), trial->options.shared.len);
+	return leading_alphabet(&counts);
 }
 
 /* Decides, see trial.h. */

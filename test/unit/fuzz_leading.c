@@ -72,6 +72,7 @@ build_run(Run *run, uint8_t shape)
 {
 	FilterOptions options;
 	FilterBuild *build;
+	LeadingCounts counts = {{0}};
 	FilterBytes *keys = run->keys;
 	uint32_t	last = (run->n - 1) / 2 * 2;
 	uint32_t	len = 0;
@@ -89,8 +90,8 @@ build_run(Run *run, uint8_t shape)
 	options.shared.data = keys[0].data;
 	options.shared.len = shape & 32 ? len : len / 2;
 	for (i = 0; i <= last && shape & 64; i += 4)
-		leading_alphabet_add(&options.alphabet, keys[i], options.shared.len);
-	leading_alphabet_end(&options.alphabet);
+		leading_count(&counts, keys[i], options.shared.len);
+	options.alphabet = leading_alphabet(&counts);
 
 	build = filter_build_begin(&options);
 	for (i = 0; i < run->n; i += 2)

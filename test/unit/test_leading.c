@@ -20,18 +20,21 @@
 static void
 set_alphabet(FilterOptions *options, const FilterBytes *keys, size_t n)
 {
-	FilterAlphabet *alphabet = &options->alphabet;
+	LeadingCounts counts = {{0}};
+	LeadingNumbers numbers;
 	size_t		i;
 
 	for (i = 0; i < n; i++)
-		leading_alphabet_add(alphabet, keys[i], options->shared.len);
+		leading_count(&counts, keys[i], options->shared.len);
+	options->alphabet = leading_alphabet(&counts);
 	for (i = unit_random_below(3) * unit_random_below(40); i > 0; i--)
 	{
 		uint32_t	byte = unit_random_below(256);
 
-		alphabet->words[byte / 64] ^= UINT64_C(1) << (byte % 64);
+		options->alphabet.words[byte / 64] ^= UINT64_C(1) << (byte % 64);
 	}
-	leading_alphabet_end(alphabet);
+	if (!leading_numbers_init(&numbers, options->shared, &options->alphabet))
+		memset(&options->alphabet, 0, sizeof(FilterAlphabet));
 }
 
 /* Options for keys that all begin as these do, to whatever length said. */

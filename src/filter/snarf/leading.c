@@ -22,10 +22,11 @@
 #define NUMBER_BYTES 8
 
 /*
- * So many bytes behind the prefix make the alphabet.  One of more bytes than MOST_SYMBOLS
- * would save less than a bit a byte, and counts as all bytes.
+ * So many bytes behind the prefix are counted; one in RARE or fewer is rare.  An alphabet of more
+ * bytes than MOST_SYMBOLS would save less than a bit a byte, and counts as all bytes.
  */
 #define ALPHABET_BYTES 16
+#define RARE 256
 #define MOST_SYMBOLS 128
 
 #define ALPHABET_LEN sizeof(FilterAlphabet)
@@ -52,12 +53,15 @@ typedef struct NumberRange
 
 /* See leading.h. */
 void
-leading_alphabet_add(FilterAlphabet *alphabet, FilterBytes key, uint32_t shared_len)
+leading_count(LeadingCounts *counts, FilterBytes key, uint32_t shared_len)
 {
 	uint32_t	i;
 
 	for (i = shared_len; i < key.len && i < shared_len + ALPHABET_BYTES; i++)
-		alphabet->words[key.data[i] / 64] |= UINT64_C(1) << (key.data[i] % 64);
+	{
+		counts->bytes[key.data[i]]++;
+		counts->all++;
+	}
 }
 
 static uint32_t
@@ -74,11 +78,20 @@ alphabet_helps(uint32_t size)
 }
 
 /* See leading.h. */
-void
-leading_alphabet_end(FilterAlphabet *alphabet)
+FilterAlphabet
+leading_alphabet(const LeadingCounts *counts)
 {
-	if (!alphabet_helps(alphabet_size(alphabet)))
-		memset(alphabet, 0, sizeof(*alphabet));
+	FilterAlphabet alphabet = {{0}};
+	uint32_t	byte;
+
+	for (byte = 0; byte < ALL_BYTES; byte++)
+	{
+		if (counts->bytes[byte] > counts->all / RARE)
+			alphabet.words[byte / 64] |= UINT64_C(1) << (byte % 64);
+	}
+	if (!alphabet_helps(alphabet_size(&alphabet)))
+		memset(&alphabet, 0, sizeof(alphabet));
+	return alphabet;
 }
 
 static bool

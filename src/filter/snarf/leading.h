@@ -58,13 +58,21 @@ typedef struct LeadingNumbers
 								 * all */
 } LeadingNumbers;
 
+/* How often bytes occur behind a prefix. */
+typedef struct LeadingCounts
+{
+	uint32_t	bytes[256];
+	uint32_t	all;
+} LeadingCounts;
+
+extern void leading_count(LeadingCounts *counts, FilterBytes key,
+						  uint32_t shared_len);
+
 /*
- * Adds what a key has behind a prefix of so many bytes to an alphabet.  Then, when all keys have
- * been added: an alphabet of too many bytes, or of one, becomes an empty one.
+ * The alphabet of what was counted, without the bytes that are rare: a few odd keys would
+ * give partitions different alphabets.  An empty one if it would not help.
  */
-extern void leading_alphabet_add(FilterAlphabet *alphabet, FilterBytes key,
-								 uint32_t shared_len);
-extern void leading_alphabet_end(FilterAlphabet *alphabet);
+extern FilterAlphabet leading_alphabet(const LeadingCounts *counts);
 
 extern LeadingBuild *leading_build_begin(const FilterOptions *options);
 extern void leading_measure(LeadingBuild *build, FilterBytes key);
@@ -84,8 +92,8 @@ extern void leading_build_end(LeadingBuild *build, FilterRun *run);
 extern bool leading_is_root(const uint8_t *root, uint32_t root_len);
 
 /*
- * Sets *numbers for keys that begin with shared.  False for an alphabet that leading_alphabet_end()
- * would not leave.
+ * Sets *numbers for keys that begin with shared.  False for an alphabet of one byte, or of too
+ * many.
  */
 extern bool leading_numbers_init(LeadingNumbers *numbers, FilterBytes shared,
 								 const FilterAlphabet *alphabet);

@@ -27,7 +27,7 @@ FROM pg_class i, LATERAL (
 WHERE relname IN ('many', 'large') ORDER BY relpages;
 
 CREATE INDEX bytes ON numbers USING rangefilter (b);
-CREATE INDEX texts ON numbers USING rangefilter (t COLLATE "C") WITH (bits_per_key = 40);
+CREATE INDEX texts ON numbers USING rangefilter (t COLLATE "C") WITH (filter = surf, bits_per_key = 40);
 SELECT i.relname, filter, max_pages BETWEEN 1 AND 4 AS pages
 FROM pg_class i, LATERAL (
 	SELECT array_agg(CASE relname WHEN 'bytes' THEN uuid_send(md5((n * 37)::text)::uuid)
