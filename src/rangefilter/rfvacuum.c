@@ -10,7 +10,7 @@
  *
  * That takes a subtransaction, which parallel mode does not allow.  There an error
  * ends VACUUM, and an index with functions that are unsafe in parallel mode is left
- * to the next VACUUM that is not parallel (autovacuum never is) or the worker.
+ * to the worker, or to the next VACUUM that is not parallel, as autovacuum.
  *
  *-------------------------------------------------------------------------
  */
