@@ -94,6 +94,41 @@ SELECT rangefilter_may_contain('stop_k', 20000, 20000);
 SELECT rangefilter_summarize('stop_k') > 0, rows_read();
 SELECT rangefilter_verify('stop_k'), rangefilter_may_contain('stop_k', 20001, NULL);
 
+--
+-- An error ends the summarizing, and not VACUUM.
+--
+CREATE TABLE spill (k text COLLATE "C", n int) WITH (autovacuum_enabled = off);
+INSERT INTO spill SELECT md5(g::text) || md5(g::text), g FROM generate_series(1, 40000) g;
+CREATE INDEX spill_k ON spill USING rangefilter (k);
+DELETE FROM spill WHERE n % 2 = 0;
+SET maintenance_work_mem = '1MB';
+SET temp_file_limit = 0;
+VACUUM spill;
+RESET temp_file_limit;
+SELECT reltuples, generation FROM pg_class, rangefilter_status('spill_k') WHERE relname = 'spill';
+SELECT rangefilter_verify('spill_k');
+VACUUM spill;
+SELECT generation, rows FROM rangefilter_status('spill_k');
+RESET maintenance_work_mem;
+DROP TABLE spill;
+
+-- A parallel VACUUM does not call functions that are unsafe there.
+CREATE FUNCTION number(text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$ BEGIN RETURN $1; EXCEPTION WHEN others THEN RETURN NULL; END $$;
+CREATE TABLE many (k text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX ON many (k);
+CREATE INDEX ON many (k);
+CREATE INDEX many_safe ON many USING rangefilter (lower(k)) WITH (autosummarize = off);
+CREATE INDEX many_number ON many USING rangefilter (number(k)) WITH (autosummarize = off);
+INSERT INTO many SELECT g FROM generate_series(1, 1000) g;
+SET min_parallel_index_scan_size = 0;
+VACUUM (PARALLEL 2) many;
+SELECT index, generation FROM rangefilter_status('many_safe') UNION ALL SELECT index, generation FROM rangefilter_status('many_number');
+VACUUM (PARALLEL 0) many;
+SELECT index, generation FROM rangefilter_status('many_safe') UNION ALL SELECT index, generation FROM rangefilter_status('many_number');
+RESET min_parallel_index_scan_size;
+DROP TABLE many;
+
 -- A new filter may say YES to keys that the old one denied, and nothing is written
 -- for a row with such a key.  Plans that skip by the old one must notice.
 LOAD 'rangefilter';

@@ -528,9 +528,9 @@ sub run
 	my $answer = ask($session, $sql);
 
 	return 'damaged'
-	  if $answer =~ /^ERROR:  XX002/m && (!$hint || $answer =~ /^HINT:  REINDEX/m);
+	  if $answer =~ /^(ERROR|WARNING):  XX002/m && (!$hint || $answer =~ /^HINT:  REINDEX/m);
 	return 'damaged'
-	  if $answer =~ /^ERROR:  XX001/m && $answer =~ /(invalid page|could not read)/;
+	  if $answer =~ /^(ERROR|WARNING):  XX001/m && $answer =~ /(invalid page|could not read)/;
 	return $answer;
 }
 

@@ -15,7 +15,14 @@
  * Values of RECENTLY_DEAD versions may be gone, too: another process may have
  * found that no snapshot sees them, after this one found that some may.  It
  * may even have been first, since what a standby reports can set the horizon
- * back.  Such a version is left out like a DEAD one.
+ * back.  So may values of a version whose insert was in progress in another
+ * transaction when its page was looked at, and has failed since.  Such a
+ * version is left out like a DEAD one.  Where the insert has not failed a
+ * missing value is damage, and an error.
+ *
+ * Versions that were alive stay while the summarize has a snapshot.  That of
+ * VACUUM does not count for others.  If such a version is deleted and its value
+ * removed before the scan comes to it, VACUUM warns, and the next one summarizes.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +30,7 @@
 
 #include "access/heapam.h"
 #include "access/sysattr.h"
+#include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
@@ -44,6 +52,7 @@
 typedef struct RfPending
 {
 	HeapTuple	tuple;			/* a copy, to compute the key from; or NULL */
+	bool		may_be_gone;	/* what it has out of line */
 	RfHeapTuple result;
 } RfPending;
 
@@ -54,8 +63,10 @@ typedef struct RfScanState
 	int			ncolumns;		/* of the key */
 	bool		plain;			/* the key is made of columns only */
 	bool		by_expression;	/* it is not, or there is a predicate */
-	Bitmapset  *needed;			/* columns that key and predicate are made of,
-								 * from FirstLowInvalidHeapAttributeNumber on */
+
+	/* Columns, from FirstLowInvalidHeapAttributeNumber on: */
+	Bitmapset  *of_key;			/* that the key is made of */
+	Bitmapset  *of_predicate;
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
@@ -82,11 +93,11 @@ rf_prepare_evaluation(RfScanState *state)
 		AttrNumber	attno = info->ii_IndexAttrNumbers[i];
 
 		if (attno != 0)
-			state->needed = bms_add_member(state->needed,
+			state->of_key = bms_add_member(state->of_key,
 										   attno - FirstLowInvalidHeapAttributeNumber);
 	}
-	pull_varattnos((Node *) info->ii_Expressions, 1, &state->needed);
-	pull_varattnos((Node *) info->ii_Predicate, 1, &state->needed);
+	pull_varattnos((Node *) info->ii_Expressions, 1, &state->of_key);
+	pull_varattnos((Node *) info->ii_Predicate, 1, &state->of_predicate);
 	if (!state->by_expression)
 		return;
 	state->estate = CreateExecutorState();
@@ -166,27 +177,29 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 	}
 	else
 		pending->tuple = heap_copytuple(tuple);
+	pending->may_be_gone = status == HEAPTUPLE_RECENTLY_DEAD ||
+		(status == HEAPTUPLE_INSERT_IN_PROGRESS &&
+		 !TransactionIdIsCurrentTransactionId(result.xmin));
 	pending->result = result;
 	state->npending++;
 }
 
 /*
- * Are key and predicate made of this column, alone or as part of the whole row?
+ * Is this column, alone or as part of the whole row, among the columns?
  */
 static bool
-rf_needs_column(const RfScanState *state, AttrNumber attno)
+rf_needs_column(const Bitmapset *columns, AttrNumber attno)
 {
-	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, state->needed) ||
+	return bms_is_member(attno - FirstLowInvalidHeapAttributeNumber, columns) ||
 		bms_is_member(InvalidAttrNumber - FirstLowInvalidHeapAttributeNumber,
-					  state->needed);
+					  columns);
 }
 
 /*
- * Returns a RECENTLY_DEAD tuple with all values in line that are needed; NULL if one of
- * them is gone, so that nobody on this server sees the tuple.
+ * Returns a tuple with all values of these columns in line; NULL if one of them is gone.
  */
 static HeapTuple
-rf_fetch_values(RfScanState *state, HeapTuple tuple)
+rf_fetch_values(RfScanState *state, HeapTuple tuple, const Bitmapset *columns)
 {
 	TupleDesc	desc = RelationGetDescr(state->scan->heap);
 	Datum	   *values = palloc(desc->natts * sizeof(Datum));
@@ -201,7 +214,7 @@ rf_fetch_values(RfScanState *state, HeapTuple tuple)
 		if (TupleDescAttr(desc, i)->attisdropped)
 			isnull[i] = true;
 		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
-			!VARATT_IS_EXTERNAL(value) || !rf_needs_column(state, i + 1))
+			!VARATT_IS_EXTERNAL(value) || !rf_needs_column(columns, i + 1))
 			continue;
 		value = rf_core_fetch_value(value);
 		if (value == NULL)
@@ -215,35 +228,113 @@ rf_fetch_values(RfScanState *state, HeapTuple tuple)
 }
 
 /*
- * Computes the key of a tuple copied from its page: fetches out-of-line
- * values, evaluates the predicate and expressions.  False where the predicate
- * leaves the tuple out.  No page is locked.
+ * Looks for a tuple that a scan has met on its page, which is locked.  False if it is not
+ * there any more.
  */
 static bool
+rf_find_tuple(Relation heap, Buffer buffer, const RfHeapTuple *tuple, HeapTuple found)
+{
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->tid);
+	ItemId		item;
+
+	if (offset > PageGetMaxOffsetNumber(page))
+		return false;
+	item = PageGetItemId(page, offset);
+	if (!ItemIdIsNormal(item))
+		return false;
+	found->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	found->t_len = ItemIdGetLength(item);
+	found->t_tableOid = RelationGetRelid(heap);
+	found->t_self = tuple->tid;
+	return HeapTupleHeaderGetRawXmin(found->t_data) == tuple->xmin;
+}
+
+/*
+ * Is a tuple that the scan has met still on its page, and alive or about to be?  Takes
+ * and releases a share lock on the page.
+ */
+static bool
+rf_is_alive(RfScanState *state, const RfHeapTuple *tuple)
+{
+	Buffer		buffer = ReadBuffer(state->scan->heap,
+									ItemPointerGetBlockNumber(&tuple->tid));
+	HeapTupleData now;
+	bool		result = false;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (rf_find_tuple(state->scan->heap, buffer, tuple, &now))
+		switch (HeapTupleSatisfiesVacuum(&now, state->oldest_xmin, buffer))
+		{
+			case HEAPTUPLE_DEAD:
+			case HEAPTUPLE_RECENTLY_DEAD:
+				break;
+			case HEAPTUPLE_LIVE:
+			case HEAPTUPLE_INSERT_IN_PROGRESS:
+			case HEAPTUPLE_DELETE_IN_PROGRESS:
+				result = true;
+				break;
+		}
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * Gets the values of these columns of a tuple copied from its page in line.  False if one
+ * of them is gone, and nobody on this server sees the tuple.  (If it is alive, the value is
+ * left where it was, and whoever needs it will report the damage.)  No page is locked.
+ */
+static bool
+rf_have_values(RfScanState *state, RfPending *pending, const Bitmapset *columns)
+{
+	HeapTuple	whole;
+
+	if (!pending->may_be_gone || !HeapTupleHasExternal(pending->tuple))
+		return true;
+	whole = rf_fetch_values(state, pending->tuple, columns);
+	if (whole == NULL)
+		return rf_is_alive(state, &pending->result);
+	pending->tuple = whole;
+	return true;
+}
+
+/*
+ * Does the predicate take the tuple in?
+ */
+static bool
+rf_satisfies_predicate(RfScanState *state, HeapTuple tuple)
+{
+	bool		result;
+
+	ExecStoreHeapTuple(tuple, state->slot, false);
+	result = ExecQual(state->predicate, GetPerTupleExprContext(state->estate));
+	ExecClearTuple(state->slot);
+	ResetPerTupleExprContext(state->estate);
+	return result;
+}
+
+/*
+ * Computes the key of a tuple copied from its page, which has all values that are
+ * needed.  No page is locked.
+ */
+static void
 rf_compute_key(RfScanState *state, RfPending *pending)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	bool		indexed;
 
 	if (!state->by_expression)
 	{
 		(void) rf_get_columns(state, pending->tuple, values, isnull);
 		rf_set_key(state, &pending->result, values, isnull);
-		return true;
+		return;
 	}
 	ExecStoreHeapTuple(pending->tuple, state->slot, false);
-	indexed = state->predicate == NULL ||
-		ExecQual(state->predicate, GetPerTupleExprContext(state->estate));
-	if (indexed)
-	{
-		FormIndexDatum(state->scan->index_info, state->slot, state->estate,
-					   values, isnull);
-		rf_set_key(state, &pending->result, values, isnull);
-	}
+	FormIndexDatum(state->scan->index_info, state->slot, state->estate,
+				   values, isnull);
+	rf_set_key(state, &pending->result, values, isnull);
 	ExecClearTuple(state->slot);
 	ResetPerTupleExprContext(state->estate);
-	return indexed;
 }
 
 /*
@@ -253,16 +344,23 @@ rf_compute_key(RfScanState *state, RfPending *pending)
 static bool
 rf_finish_tuple(RfScanState *state, RfPending *pending)
 {
-	if (pending->result.recently_dead && HeapTupleHasExternal(pending->tuple))
+	if (state->predicate != NULL)
 	{
-		pending->tuple = rf_fetch_values(state, pending->tuple);
-		if (pending->tuple == NULL)
+		if (!rf_have_values(state, pending, state->of_predicate))
 		{
 			state->scan->missed_dead = true;
 			return false;
 		}
+		if (!rf_satisfies_predicate(state, pending->tuple))
+			return false;
 	}
-	return rf_compute_key(state, pending);
+	if (!rf_have_values(state, pending, state->of_key))
+	{
+		state->scan->missed_dead = true;
+		return false;
+	}
+	rf_compute_key(state, pending);
+	return true;
 }
 
 /*
@@ -317,19 +415,11 @@ bool
 rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple)
 {
 	Buffer		buffer = ReadBuffer(heap, ItemPointerGetBlockNumber(&tuple->tid));
-	OffsetNumber offset = ItemPointerGetOffsetNumber(&tuple->tid);
-	bool		result = false;
-	Page		page;
+	HeapTupleData now;
+	bool		result;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	page = BufferGetPage(buffer);
-	if (offset <= PageGetMaxOffsetNumber(page))
-	{
-		ItemId		item = PageGetItemId(page, offset);
-
-		result = ItemIdIsNormal(item) &&
-			HeapTupleHeaderGetRawXmin((HeapTupleHeader) PageGetItem(page, item)) == tuple->xmin;
-	}
+	result = rf_find_tuple(heap, buffer, tuple, &now);
 	UnlockReleaseBuffer(buffer);
 	return result;
 }
@@ -376,7 +466,8 @@ rf_scan_heap(RfHeapScan *scan)
 		FreeExecutorState(state->estate);
 		scan->index_info->ii_ExpressionsState = NIL;
 	}
-	bms_free(state->needed);
+	bms_free(state->of_key);
+	bms_free(state->of_predicate);
 	MemoryContextDelete(state->page_context);
 	FreeAccessStrategy(state->strategy);
 	pfree(state);
