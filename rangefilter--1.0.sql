@@ -750,7 +750,7 @@ CREATE FUNCTION wormhole_check(index regclass,
 	heapallindexed boolean DEFAULT false)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION wormhole_check(regclass, boolean) IS
 	'check order, bounds, links and directory; returns the number of rows';
 

@@ -69,6 +69,10 @@ FROM unnest(ARRAY['a = ANY (''{5,3,5,NULL,99,3,1000,-1}'')', 'a = ANY (''{NULL,N
 	'a = NULL', 'a > NULL AND b = 3', 'a = 9 AND b = 5 AND c = ANY (''{v0,v9,v9,v39}'')', 'b = ANY (''{1,2}'') AND c = ''v9''',
 	'a = ANY (''{5,6}''::int8[])', 'a = ANY (''{5,6}''::int2[])', 'a IS NULL AND a IS NOT NULL']) condition;
 
+-- Lists of which there are many combinations, and more than ranges are made of.
+SELECT n, same_scan(format('SELECT a, b FROM t WHERE a = ANY (ARRAY(SELECT 2 * g FROM generate_series(-100, %1$s) g)) AND b = ANY (ARRAY(SELECT 3 * g FROM generate_series(-100, %1$s) g))', n))
+FROM unnest(ARRAY[20, 400]) n;
+
 -- Values that only the execution knows, NULL among them; arrays again and again.
 SET enable_material = off;
 SET enable_memoize = off;

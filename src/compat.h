@@ -204,12 +204,23 @@ typedef int RfOverflow;
 #define RF_TRANSAM ShmemVariableCache
 #endif
 
-/* old_snapshot_threshold went away in 17. */
+/*
+ * old_snapshot_threshold went away in 17.  Rows may have been removed that an expired
+ * snapshot sees: the error for one that reads a page of a relation which has changed
+ * since; the error for one that reads a table.
+ */
 #if PG_VERSION_NUM >= 170000
 #define RF_SNAPSHOTS_EXPIRE() false
+#define RF_REFUSE_EXPIRED(snapshot, relation, page) ((void) 0)
+#define RF_REFUSE_ALL_EXPIRED(snapshot, table) ((void) 0)
 #else
+#include "storage/bufmgr.h"
 #include "utils/snapmgr.h"
 #define RF_SNAPSHOTS_EXPIRE() OldSnapshotThresholdActive()
+#define RF_REFUSE_EXPIRED(snapshot, relation, page) \
+	TestForOldSnapshot(snapshot, relation, page)
+#define RF_REFUSE_ALL_EXPIRED(snapshot, table) \
+	(IsMVCCSnapshot(snapshot) ? TestForOldSnapshot_impl(snapshot, table) : (void) 0)
 #endif
 
 /* Vars know which outer joins can make them NULL since 16. */

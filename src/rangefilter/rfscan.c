@@ -410,6 +410,13 @@ rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
 
 	if (set != NULL && rf_keyset_is_empty(set))
 		return;
+
+	/*
+	 * A scan of bitmaps does not look whether a page has lost rows, as others
+	 * do.
+	 */
+	if (RF_SNAPSHOTS_EXPIRE())
+		RF_REFUSE_ALL_EXPIRED(scan->xs_snapshot, heap);
 	if (set == NULL || !rf_enable || RF_SNAPSHOTS_EXPIRE())
 		rf_find_everything(&found, heap_blocks);
 	else

@@ -1,6 +1,6 @@
 # With old_snapshot_threshold rows may be removed that a snapshot still sees, and
 # the summaries are made without them.  Reading their pages is an error then; so
-# pages must be read, and nothing is skipped.
+# pages must be read, and nothing is skipped.  Scans of indexes must raise that error, too.
 
 use strict;
 use warnings;
@@ -74,6 +74,30 @@ foreach my $name (grep { $_ ne 'blocks' } sort keys %queries)
 	unlike(plan_of($name), qr/Skipped|Gate/, "nothing is skipped: $name");
 }
 is(blocks_read(), $blocks, "all $blocks blocks are read");
+
+# Core's threshold for tests: snapshots expire after five seconds.
+$node->append_conf('postgresql.conf', "old_snapshot_threshold = 0\nautovacuum = off");
+$node->restart;
+$node->safe_psql('postgres', 'CREATE TABLE w AS SELECT g AS a FROM generate_series(1, 1000) g; CREATE INDEX w_a ON w USING wormhole (a); VACUUM ANALYZE w');
+
+my %scans = ('rangefilter, bitmap' => 'SELECT count(*) FROM t2 WHERE k = 2005');
+
+foreach my $way ('indexscan', 'indexonlyscan', 'bitmapscan')
+{
+	$scans{"wormhole, $way"} = join('', map { "SET enable_$_ = " . ($_ eq $way ? 'on' : 'off') . ';' } qw(indexscan indexonlyscan bitmapscan)) .
+	  'SELECT count(*) FROM w WHERE a = 5';
+}
+
+my %sessions = map { $_ => open_session($node) } sort keys %scans;
+
+ask($sessions{$_}, 'SET enable_seqscan = off; BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1') foreach sort keys %scans;
+$node->safe_psql('postgres', $_) foreach ('SELECT pg_sleep(5.5)', 'UPDATE w SET a = -a WHERE a < 10', 'DELETE FROM t2 WHERE k = 2005', 'VACUUM w, t2');
+foreach my $name (sort keys %scans)
+{
+	like(ask($sessions{$name}, $scans{$name}), qr/snapshot too old/, "$name: an expired snapshot is refused");
+	like(ask($sessions{$name}, "ROLLBACK; $scans{$name}"), qr/^0$/m, '... a new one is not');
+	close_session($sessions{$name});
+}
 
 $node->stop;
 done_testing();

@@ -114,6 +114,42 @@ is($node->safe_psql('postgres', 'SELECT count(*), sum(k), sum(v) FROM d WHERE k 
 	$node->safe_psql('postgres', 'SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SELECT count(*), sum(k), sum(v) FROM d'),
 	'the same with and without the index');
 
+# No scan marks them: a unique key that is deleted and inserted again and again, rows whose
+# other columns change.  An old snapshot still finds its rows.
+$node->safe_psql('postgres', q{
+CREATE TABLE u (k int, v int);
+CREATE UNIQUE INDEX u_k ON u USING wormhole (k);
+CREATE TABLE c (k int, v int);
+CREATE INDEX c_k ON c USING wormhole (k);
+CREATE INDEX c_v ON c (v);
+INSERT INTO u SELECT g, 0 FROM generate_series(0, 60) g;
+INSERT INTO c SELECT g / 2, 0 FROM generate_series(1, 400) g;});
+my $churn = q{
+SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off;
+DO $$
+BEGIN
+	FOR i IN 1 .. 2000 LOOP
+		DELETE FROM u WHERE k = 30;
+		INSERT INTO u VALUES (30, i);
+		IF i % 40 = 0 THEN
+			UPDATE c SET v = v + 1;
+		END IF;
+		COMMIT;
+	END LOOP;
+END $$;};
+$node->safe_psql('postgres', $churn);
+is($node->safe_psql('postgres', q{SELECT leaf_pages FROM wormhole_status('u_k')}), '1', 'the unique check finds dead rows');
+cmp_ok($node->safe_psql('postgres', q{SELECT leaf_pages FROM wormhole_status('c_k')}), '<=', 6, 'versions of a row make room for the next one');
+$old = open_session($node);
+is(ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT v, k FROM u WHERE k = 30; SELECT sum(v), count(*) FROM c WHERE k >= 0'),
+	"2000|30\n20000|400", 'an old snapshot');
+$node->safe_psql('postgres', $churn);
+is(ask($old, 'SELECT v, k FROM u WHERE k = 30; SELECT sum(v), count(*) FROM c WHERE k >= 0; COMMIT'), "2000|30\n20000|400", '... sees its rows');
+close_session($old);
+is($node->safe_psql('postgres', q{SELECT v FROM u WHERE k = 30; SELECT sum(v), count(*) FROM c WHERE k >= 0; SELECT wormhole_check(i, true) > 0 FROM unnest('{u_k,c_k}'::regclass[]) i}),
+	"2000\n40000|400\nt\nt", '... and new ones theirs');
+ok($node->psql('postgres', 'INSERT INTO u VALUES (30, 0)') != 0, 'the key is unique');
+
 # The standby has the marks as of each page's last record, but trusts none.
 $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', 'SELECT count(*), sum(k), sum(v) FROM d WHERE k > 0'),

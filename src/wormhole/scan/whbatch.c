@@ -13,6 +13,7 @@
 
 #include "access/table.h"
 #include "catalog/pg_am_d.h"
+#include "compat.h"
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 #include "utils/memutils.h"
@@ -350,6 +351,7 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 	int			end = wh_page_search(page, &batch->hi);
 
 	so->last_leaf = BufferGetBlockNumber(buffer);
+	RF_REFUSE_EXPIRED(scan->xs_snapshot, scan->indexRelation, page);
 
 	/*
 	 * A serializable transaction relies on all that it reads in the leaf, and

@@ -26,8 +26,18 @@
 #include "utils/timestamp.h"
 #include "wormhole/scan/whscan_impl.h"
 
-/* The most ranges that are made of a scan's conditions. */
-#define MAX_RANGES	10000
+/*
+ * The most ranges that are made of a scan's conditions.  If there would be more, entries
+ * between them are read, too.
+ */
+#define MAX_RANGES	200000
+
+/* What rows' keys begin with. */
+typedef struct Prefix
+{
+	const char *data;
+	int			len;
+} Prefix;
 
 /* The conditions on one column. */
 typedef struct ColumnSet
@@ -232,17 +242,22 @@ count_points(RfKeyKind kind, const RfKeySet *set)
 /*
  * A prefix extended by one column; key NULL: by a null.
  */
-static StringInfo
-extend_prefix(StringInfo prefix, const RfRowFormat *format, int column,
+static Prefix
+extend_prefix(const Prefix *prefix, const RfRowFormat *format, int column,
 			  const RfKey *key)
 {
-	StringInfo	longer = makeStringInfo();
+	StringInfoData row;
+	Prefix		longer;
 
-	appendBinaryStringInfo(longer, prefix->data, prefix->len);
+	initStringInfo(&row);
+	appendBinaryStringInfo(&row, prefix->data, prefix->len);
 	if (key != NULL)
-		rf_row_put_key(format, column, key, longer);
+		rf_row_put_key(format, column, key, &row);
 	else
-		rf_row_put_null(format, column, longer);
+		rf_row_put_null(format, column, &row);
+	longer.data = memcpy(palloc(row.len), row.data, row.len);
+	longer.len = row.len;
+	pfree(row.data);
 	return longer;
 }
 
@@ -251,8 +266,8 @@ extend_prefix(StringInfo prefix, const RfRowFormat *format, int column,
  * Returns their number.
  */
 static int
-extend_by_points(StringInfo prefix, const RfRowFormat *format, int column,
-				 const RfKeySet *set, StringInfo *result)
+extend_by_points(const Prefix *prefix, const RfRowFormat *format, int column,
+				 const RfKeySet *set, Prefix *result)
 {
 	const RfRowColumn *form = &format->columns[column];
 	int			n = 0;
@@ -300,7 +315,7 @@ take_range(const RfRange *range)
  * their number.
  */
 static int
-extend_by_ranges(StringInfo prefix, const RfRowFormat *format, int column,
+extend_by_ranges(const Prefix *prefix, const RfRowFormat *format, int column,
 				 const RfKeySet *set, WhRange *result)
 {
 	const RfRowColumn *form = &format->columns[column];
@@ -310,9 +325,9 @@ extend_by_ranges(StringInfo prefix, const RfRowFormat *format, int column,
 
 	if (set->nulls)
 	{
-		StringInfo	nulls = extend_prefix(prefix, format, column, NULL);
+		Prefix		nulls = extend_prefix(prefix, format, column, NULL);
 
-		rf_row_prefix_range(format, nulls->data, nulls->len, &range);
+		rf_row_prefix_range(format, nulls.data, nulls.len, &range);
 		null_range = take_range(&range);
 	}
 	if (set->nulls && form->nulls_first)
@@ -336,7 +351,7 @@ static void
 make_filters(const RfRowFormat *format, int from, const ColumnSet *columns,
 			 WhConditions *result)
 {
-	StringInfo	nothing = makeStringInfo();
+	const Prefix nothing = {"", 0};
 
 	result->filters = palloc(format->ncolumns * sizeof(WhFilter));
 	for (int i = from; i < format->ncolumns; i++)
@@ -348,7 +363,7 @@ make_filters(const RfRowFormat *format, int from, const ColumnSet *columns,
 		filter->column = i;
 		filter->ranges = palloc_extended((columns[i].set->nranges + (Size) 1) *
 										 sizeof(WhRange), MCXT_ALLOC_HUGE);
-		filter->n = extend_by_ranges(nothing, format, i, columns[i].set,
+		filter->n = extend_by_ranges(&nothing, format, i, columns[i].set,
 									 filter->ranges);
 		result->nfilters++;
 	}
@@ -362,7 +377,8 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 {
 	const RfRowFormat *format;
 	ColumnSet	columns[INDEX_MAX_KEYS];
-	StringInfo *prefixes = palloc(sizeof(StringInfo));
+	const Prefix nothing = {"", 0};
+	const Prefix *prefixes = &nothing;
 	int			nprefixes = 1;
 	int			column;
 
@@ -374,12 +390,11 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 	 * invalidations.
 	 */
 	format = &wh_cache(index)->format;
-	prefixes[0] = makeStringInfo();
 	for (column = 0; column < format->ncolumns; column++)
 	{
 		RfKeyKind	kind = format->columns[column].codec->kind;
 		RfKeySet   *set = columns[column].set;
-		StringInfo *longer;
+		Prefix	   *longer;
 		int			points;
 		int			n = 0;
 
@@ -390,9 +405,9 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 		points = columns[column].points ? count_points(kind, set) : 0;
 		if (points == 0 || points * (int64) nprefixes > MAX_RANGES)
 			break;
-		longer = palloc(points * nprefixes * sizeof(StringInfo));
+		longer = palloc(points * nprefixes * sizeof(Prefix));
 		for (int i = 0; i < nprefixes; i++)
-			n += extend_by_points(prefixes[i], format, column, set,
+			n += extend_by_points(&prefixes[i], format, column, set,
 								  longer + n);
 		prefixes = longer;
 		nprefixes = n;
@@ -404,7 +419,7 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 		result->ranges = palloc((columns[column].set->nranges + 1) *
 								nprefixes * sizeof(WhRange));
 		for (int i = 0; i < nprefixes; i++)
-			result->nranges += extend_by_ranges(prefixes[i], format, column,
+			result->nranges += extend_by_ranges(&prefixes[i], format, column,
 												columns[column].set,
 												result->ranges +
 												result->nranges);
@@ -417,7 +432,7 @@ wh_conditions(Relation index, ScanKey keys, int nkeys, WhConditions *result)
 		{
 			RfRange		range;
 
-			rf_row_prefix_range(format, prefixes[i]->data, prefixes[i]->len,
+			rf_row_prefix_range(format, prefixes[i].data, prefixes[i].len,
 								&range);
 			result->ranges[result->nranges++] = take_range(&range);
 		}

@@ -27,6 +27,12 @@
 #include "wormhole/tree/whtree.h"
 #include "wormhole/write/whwrite.h"
 
+/*
+ * If a key has so many dead rows in a leaf, they are removed.  The record of a removal may
+ * have the whole page.
+ */
+#define MANY_DEAD	32
+
 /* The state of the search for other rows with the key of a new one. */
 typedef struct UniqueCheck
 {
@@ -42,6 +48,12 @@ typedef struct UniqueCheck
 	TransactionId wait_for;		/* out: the transaction to wait for */
 	uint32		token;			/* out: its speculative insertion to wait for,
 								 * or 0 */
+	bool		found_other;	/* out: the key has other rows, maybe dead
+								 * ones */
+	ItemPointerData dead[MANY_DEAD];	/* rows of one leaf that are dead to
+										 * all */
+	int			ndead;
+	BlockNumber many_dead;		/* out: the leaf, if they are so many */
 } UniqueCheck;
 
 /*
@@ -64,16 +76,16 @@ report_duplicate(Relation index, Relation heap, const Datum *values,
 }
 
 /*
- * Looks at one row with the key.  Returns whether the search can end.  Both
- * buffers are released before the error for a duplicate is raised, since
- * describing the key reads catalogs.
+ * Looks at one row with the key.  Returns whether the search can end.  *all_dead is set if
+ * the row is dead to all.  Both buffers are released before the error for a duplicate is
+ * raised, since describing the key reads catalogs.
  */
 static bool
-check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
+check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other,
+		  bool *all_dead)
 {
 	SnapshotData dirty;
 	ItemPointerData self = check->tid;
-	bool		all_dead = false;
 
 	if (!wh_tid_is_possible(&tid))
 		wh_report_damage(check->index, BufferGetBlockNumber(first));
@@ -83,8 +95,9 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 		check->found_self = true;
 		return false;
 	}
+	check->found_other = true;
 	InitDirtySnapshot(dirty);
-	if (!table_index_fetch_tuple_check(check->heap, &tid, &dirty, &all_dead))
+	if (!table_index_fetch_tuple_check(check->heap, &tid, &dirty, all_dead))
 		return false;
 	if (check->mode == UNIQUE_CHECK_PARTIAL)
 	{
@@ -122,22 +135,28 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other)
 }
 
 /*
- * Looks at all rows of an entry.
+ * Looks at all rows of an entry of a locked leaf.  Returns whether the search can end.
  */
 static bool
-check_entry(UniqueCheck *check, Page page, const WhEntry *entry, Buffer first,
+check_entry(UniqueCheck *check, Buffer buffer, const WhEntry *entry, Buffer first,
 			Buffer other)
 {
 	const ItemPointerData *tids;
-	int			n = wh_entry_tids(page, entry, &tids);
+	int			n = wh_entry_tids(BufferGetPage(buffer), entry, &tids);
 
 	for (int i = 0; i < n; i++)
 	{
 		ItemPointerData tid;
+		bool		all_dead = false;
 
 		memcpy(&tid, &tids[i], sizeof(tid));
-		if (check_row(check, tid, first, other))
+		if (check_row(check, tid, first, other, &all_dead))
 			return true;
+		if (!all_dead || check->ndead == MANY_DEAD)
+			continue;
+		check->dead[check->ndead++] = tid;
+		if (check->ndead == MANY_DEAD)
+			check->many_dead = BufferGetBlockNumber(buffer);
 	}
 	return false;
 }
@@ -162,6 +181,8 @@ check_unique(UniqueCheck *check, Buffer first)
 		BlockNumber next = header->next;
 		Buffer		after;
 
+		if (check->ndead < MANY_DEAD)
+			check->ndead = 0;
 		for (; at < header->nslots && !done; at++)
 		{
 			WhEntry		entry;
@@ -170,7 +191,7 @@ check_unique(UniqueCheck *check, Buffer first)
 			if (!wh_slot_has_key(page, &entry.slot, &check->key))
 				break;
 			if (!(entry.slot.info & (WH_DEAD | WH_GAP)))
-				done = check_entry(check, page, &entry, first, other);
+				done = check_entry(check, buffer, &entry, first, other);
 		}
 		if (done || at < header->nslots || next == InvalidBlockNumber)
 			break;
@@ -305,6 +326,44 @@ rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
 }
 
 /*
+ * Inserts an entry whose TID belongs into the list of TIDs before slot at, at this place, by
+ * giving it to the list, and inserting an entry for the list's last one behind it.  The leaf
+ * has room for an entry of this key.  It is locked exclusively, and is released.
+ */
+static void
+insert_into_posting(Relation index, Buffer buffer, int at, int place,
+					const WhItem *item)
+{
+	GenericXLogState *state = GenericXLogStart(index);
+	Page		page = wh_register(state, buffer);
+	const ItemPointerData *tids;
+	ItemPointerData *list;
+	ItemPointerData tid;
+	WhItem		last = *item;
+	WhEntry		entry;
+	int			n;
+
+	wh_entry(page, wh_entry_before(page, at), &entry);
+	n = wh_entry_tids(page, &entry, &tids);
+	list = unconstify(ItemPointerData *, tids);
+	memcpy(&tid, &list[n - 1], sizeof(tid));
+	memmove(&list[place + 1], &list[place], (n - 1 - place) * sizeof(tid));
+	memcpy(&list[place], item->tids, sizeof(tid));
+	last.tids = &tid;
+	if (wh_has_manager())
+		wh_page_insert(page, at, &last);
+	else
+	{
+		int			first;
+		int			end;
+
+		wh_leaf_insert(page, at, &last, &first, &end);
+	}
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
  * Inserts an entry by rewriting the leaf, with equal keys merged if need be,
  * or by a split.  place, if not zero, is its place in the TIDs of the entry
  * before.  The leaf is locked exclusively, and is released.
@@ -347,12 +406,31 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 }
 
 /*
+ * Makes room for an entry in its leaf by removing rows that are dead to all.  Returns whether
+ * any were removed.  version: the leaf may have older versions of the entry's row.  The leaf
+ * is locked exclusively, and stays locked.
+ */
+static bool
+remove_old(Relation index, Relation heap, Buffer buffer, const WhKey *key,
+		   const WhItem *item, bool version)
+{
+	Page		page = BufferGetPage(buffer);
+	bool		removed = wh_remove_dead(index, heap, buffer);
+
+	if (!version ||
+		(removed && wh_leaf_has_room(page, wh_page_search(page, key), item)))
+		return removed;
+	return wh_remove_versions(index, heap, buffer) || removed;
+}
+
+/*
  * Inserts an entry into its leaf, which is locked exclusively and is released.
- * False if the leaf was split only, as by insert_and_rewrite().
+ * False if the leaf was split only, as by insert_and_rewrite().  version: see
+ * remove_old().
  */
 static bool
 insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
-			 StringInfo payload)
+			 StringInfo payload, bool version)
 {
 	Page		page = BufferGetPage(buffer);
 	int			prefix = WhPageHeader(page)->prefix_len;
@@ -370,13 +448,19 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		item.payload_len = payload->len;
 	}
 	if (!wh_leaf_has_room(page, at, &item) &&
-		wh_remove_dead(index, heap, buffer))
+		remove_old(index, heap, buffer, key, &item, version))
 	{
 		at = wh_page_search(page, key);
 		place = place_in_posting(page, at, key);
 	}
-	if (place > 0 || !wh_leaf_has_room(page, at, &item))
+	if (!wh_leaf_has_room(page, at, &item) ||
+		(place > 0 && wh_is_dead(page, wh_entry_before(page, at))))
 		return insert_and_rewrite(index, buffer, at, place, &item);
+	if (place > 0)
+	{
+		insert_into_posting(index, buffer, at, place, &item);
+		return true;
+	}
 	wh_log_insert(index, InvalidBuffer, buffer, at, &item);
 	UnlockReleaseBuffer(buffer);
 	return true;
@@ -417,12 +501,44 @@ lock_unique_leaf(UniqueCheck *check)
 		check->wait_for = InvalidTransactionId;
 		check->is_unique = true;
 		check->found_self = false;
+		check->ndead = 0;
+		check->many_dead = InvalidBlockNumber;
 		check_unique(check, buffer);
 		if (!TransactionIdIsValid(check->wait_for))
 			return buffer;
 		UnlockReleaseBuffer(buffer);
 		wait_for_other(check);
 	}
+}
+
+/*
+ * Removes the key's dead rows if there are many in a leaf, which is locked exclusively, and
+ * stays so.  A key that is deleted and inserted again and again would have ever more of them
+ * to look at.
+ */
+static void
+remove_many(UniqueCheck *check, Buffer buffer)
+{
+	if (BufferGetBlockNumber(buffer) != check->many_dead)
+		return;
+	(void) wh_remove_rows(check->index, check->heap, buffer, &check->key,
+						  check->dead, check->ndead);
+	check->many_dead = InvalidBlockNumber;
+}
+
+/*
+ * Checks that a key is not there, and finds the leaf for its new entry.  Returns it pinned and
+ * locked exclusively.
+ */
+static Buffer
+find_unique_place(UniqueCheck *check, const WhKey *place)
+{
+	Buffer		buffer = lock_unique_leaf(check);
+
+	remove_many(check, buffer);
+	buffer = step_to_tid(check->index, buffer, place);
+	remove_many(check, buffer);
+	return buffer;
 }
 
 /*
@@ -484,7 +600,7 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		do
 		{
 			if (unique)
-				buffer = step_to_tid(index, lock_unique_leaf(&check), &place);
+				buffer = find_unique_place(&check, &place);
 			else
 				buffer = wh_find_leaf(index, &place, WH_AT,
 									  BUFFER_LOCK_EXCLUSIVE);
@@ -495,7 +611,8 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			 */
 			CheckForSerializableConflictIn(index, NULL,
 										   BufferGetBlockNumber(buffer));
-		} while (!insert_entry(index, heap, buffer, &place, &payload));
+		} while (!insert_entry(index, heap, buffer, &place, &payload,
+							   index_unchanged || check.found_other));
 	}
 	pfree(key.data);
 	pfree(payload.data);

@@ -33,8 +33,8 @@ typedef struct WhVacuum
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
 	WhItemSet	set;
+	bool	   *dead;			/* for each TID of the present leaf */
 	ItemPointerData *kept;		/* remaining TIDs of lists that lost some */
-	int			nkept;
 	WhRemoval	removal;		/* from the present leaf */
 	uint8	   *space;			/* for bounds */
 	BlockNumber nblocks;		/* when VACUUM began */
@@ -45,65 +45,34 @@ typedef struct WhVacuum
 } WhVacuum;
 
 /*
- * Removes dead TIDs from an item.  Returns how many are left.
- */
-static int
-remove_dead_tids(WhVacuum *vacuum, WhItem *item)
-{
-	ItemPointerData *kept = vacuum->kept + vacuum->nkept;
-	int			n = 0;
-
-	for (int i = 0; i < item->ntids; i++)
-	{
-		ItemPointerData tid;
-
-		memcpy(&tid, &item->tids[i], sizeof(tid));
-		if (vacuum->callback(&tid, vacuum->callback_state))
-			vacuum->stats->tuples_removed++;
-		else
-			kept[n++] = tid;
-	}
-	if (n == item->ntids)
-		return n;
-	vacuum->nkept += n;
-	item->tids = kept;
-	item->ntids = n;
-	item->flags &= ~WH_DEAD;
-	if (n == 1)
-		item->flags &= ~WH_POSTING;
-	return n;
-}
-
-/*
  * Removes dead TIDs and entries from a leaf's items.  Returns whether there
  * were any.
  */
 static bool
 remove_dead_items(WhVacuum *vacuum)
 {
-	WhItemSet  *set = &vacuum->set;
-	bool		changed = false;
-	int			n = 0;
+	IndexBulkDeleteResult *stats = vacuum->stats;
+	double		removed = stats->tuples_removed;
+	int			number = 0;
 
-	vacuum->nkept = 0;
-	vacuum->removal.size = 0;
-	for (int i = 0; i < set->n; i++)
+	for (int i = 0; i < vacuum->set.n; i++)
 	{
-		WhItem	   *item = wh_item(set, i);
-		int			before = item->ntids;
-		int			left = remove_dead_tids(vacuum, item);
+		const WhItem *item = wh_item(&vacuum->set, i);
 
-		if (left < before)
+		for (int t = 0; t < item->ntids; t++, number++)
 		{
-			changed = true;
-			wh_note_removal(&vacuum->removal, i, item->tids, left);
+			ItemPointerData tid;
+
+			memcpy(&tid, &item->tids[t], sizeof(tid));
+			vacuum->dead[number] = vacuum->callback(&tid, vacuum->callback_state);
+			stats->tuples_removed += vacuum->dead[number];
 		}
-		vacuum->stats->num_index_tuples += left;
-		if (left > 0)
-			set->items[n++] = *item;
 	}
-	set->n = n;
-	return changed;
+	stats->num_index_tuples += number - (stats->tuples_removed - removed);
+	if (stats->tuples_removed == removed)
+		return false;
+	wh_remove_tids(&vacuum->set, vacuum->dead, vacuum->kept, &vacuum->removal);
+	return true;
 }
 
 /*
@@ -281,6 +250,7 @@ wh_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	stats->estimated_count = false;
 	vacuum.stats = stats;
 	vacuum.callback_state = callback_state;
+	vacuum.dead = palloc(WH_MAX_TIDS * sizeof(bool));
 	vacuum.kept = palloc(WH_MAX_TIDS * sizeof(ItemPointerData));
 	vacuum.space = palloc(WH_BOUNDS_SPACE);
 	vacuum.max_empty = 64;
@@ -297,6 +267,7 @@ wh_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	wh_items_end(&vacuum.set);
 	pfree(vacuum.seen);
 	pfree(vacuum.empty);
+	pfree(vacuum.dead);
 	pfree(vacuum.kept);
 	pfree(vacuum.space);
 	return stats;

@@ -24,6 +24,11 @@ extern bool wh_insert(Relation index, Datum *values, bool *isnull,
 
 /* whdead.c */
 extern bool wh_remove_dead(Relation index, Relation heap, Buffer buffer);
+extern bool wh_remove_rows(Relation index, Relation heap, Buffer buffer,
+						   const WhKey *key, ItemPointerData *tids, int ntids);
+extern bool wh_remove_versions(Relation index, Relation heap, Buffer buffer);
+extern void wh_remove_tids(WhItemSet *set, const bool *dead,
+						   ItemPointerData *kept, WhRemoval *removal);
 
 /* whvacuum.c */
 extern IndexBulkDeleteResult *wh_bulkdelete(IndexVacuumInfo *info,
