@@ -39,7 +39,7 @@ CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2) WITH (autovacuum_enabled = off)
 INSERT INTO t SELECT p, num(p, g), str(p, g) FROM generate_series(1, 2) p, generate_series(1, 1000) g;
 INSERT INTO t VALUES (1, NULL, NULL);
 CREATE INDEX ON t USING rangefilter (k);
-CREATE INDEX ON t USING rangefilter (s);
+CREATE INDEX ON t USING rangefilter (s) WITH (filter = surf);
 CREATE FUNCTION sizes() RETURNS TABLE (index regclass, pages bigint, levels int, in_delta bigint, lost bigint) LANGUAGE sql AS
 $$
 	SELECT i, pg_relation_size(i) / 8192, s.levels, s.delta_keys,

@@ -26,7 +26,7 @@
  * bytes than MOST_SYMBOLS would save less than a bit a byte, and counts as all bytes.
  */
 #define ALPHABET_BYTES 16
-#define RARE 256
+#define RARE 512
 #define MOST_SYMBOLS 128
 
 #define ALPHABET_LEN sizeof(FilterAlphabet)
