@@ -10,7 +10,8 @@
 #	TYPES_PARTITIONS=1000
 #	TYPES_ROWS=5000			rows per partition
 #	TYPES_VALUES=40			different values asked for
-#	TYPES_ROUNDS=10			times that all are asked for (median), after as many that fill the caches
+#	TYPES_ROUNDS=10			times that all are asked for (median), after as many that fill the caches;
+#							once with btrees alone
 #	TYPES_RESULTS=file		where to write, also when not at full size
 
 RESULTS=${TYPES_RESULTS:+$(realpath -m "$TYPES_RESULTS")}
@@ -67,16 +68,17 @@ write_questions()
 		sed -e 's/WHERE (\(\w\)) = ROW(\(.*\));/WHERE \1 = \2;/' >"$RF_TMP/questions_$1"
 }
 
-# Planning and the whole query in ms, medians; and how many partitions are left, of kind $1.
+# Planning and the whole query in ms, medians of $2 rounds; and how many partitions are left, of
+# kind $1.
 measure()
 {
-	local i explain
+	local i explain rounds=$2
 
-	explain=$(for ((i = 0; i < 2 * ROUNDS; i++)); do sed 's/^/EXPLAIN (SUMMARY) /' "$RF_TMP/questions_$1"; done |
-		rf_psql | sed -n 's/^Planning Time: \([0-9.]*\) ms/\1/p' | tail -n $((ROUNDS * VALUES)) | rf_median)
+	explain=$(for ((i = 0; i < 2 * rounds; i++)); do sed 's/^/EXPLAIN (SUMMARY) /' "$RF_TMP/questions_$1"; done |
+		rf_psql | sed -n 's/^Planning Time: \([0-9.]*\) ms/\1/p' | tail -n $((rounds * VALUES)) | rf_median)
 	printf '%s|%s|%s\n' "$explain" \
-		"$(for ((i = 0; i < 2 * ROUNDS; i++)); do cat "$RF_TMP/questions_$1"; done |
-			rf_time_script | tail -n $((ROUNDS * VALUES)) | rf_median)" \
+		"$(for ((i = 0; i < 2 * rounds; i++)); do cat "$RF_TMP/questions_$1"; done |
+			rf_time_script | tail -n $((rounds * VALUES)) | rf_median)" \
 		"$(sed 's/^/EXPLAIN /' "$RF_TMP/questions_$1" | rf_psql |
 			awk -v n="$PARTITIONS" '/Partitions Skipped:/ { left += n - $3; m++ } END { if (m) printf("%.1f", left / m) }')"
 }
@@ -92,7 +94,7 @@ Written by \`make bench-types\` on $(date -u +%Y-%m-%d), revision $(rf_revision)
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
   shared_preload_libraries
-- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, medians of $ROUNDS rounds, literals in
+- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, medians of $ROUNDS rounds, for btrees of one, literals in
   the query. Left: partitions that are not skipped, mean.
 
 | | planning: btree | rangefilter and btree | to bigint's | query: btree | rangefilter and btree | ratio | left |
@@ -119,11 +121,11 @@ main()
 	make_indexes btree
 	for kind in "${KINDS[@]}"; do
 		write_questions "$kind"
-		measure "$kind" >"$RF_TMP/btree_$kind"
+		measure "$kind" 1 >"$RF_TMP/btree_$kind"
 	done
 	make_indexes rangefilter
 	for kind in "${KINDS[@]}"; do
-		measure "$kind" >"$RF_TMP/both_$kind"
+		measure "$kind" "$ROUNDS" >"$RF_TMP/both_$kind"
 	done
 	report >"$RF_TMP/section"
 	rf_finish_bench types "$PARTITIONS $ROWS $VALUES $ROUNDS" "1000 5000 40 10"

@@ -194,7 +194,8 @@ for (
 
 	$node->safe_psql('postgres', $schema);
 	$node->safe_psql('postgres', fill($_, $_ % 25)) for 1 .. $partitions;
-	$node->safe_psql('postgres', "CREATE INDEX t_k ON t USING rangefilter (" . join(', ', $indexed, $second || ()) . ")");
+	$node->safe_psql('postgres', "CREATE INDEX t_k ON t USING rangefilter (" . join(', ', $indexed, $second || ()) . ")" .
+		  ($indexed =~ /text/ ? ' WITH (filter = surf)' : ''));
 	is( $node->safe_psql('postgres', q{SELECT DISTINCT filter FROM rangefilter_status('t_k') WHERE keys > 256}),
 		'surf', "$name: SuRFs") if $indexed =~ /text/;
 	ask_and_change($node, $made, $size);

@@ -25,6 +25,7 @@ my %warm = (bigint => 60, uuid => 60, text => 200);
 sub create
 {
 	my ($type) = @_;
+	my $filter = $type eq 'text' ? 'surf' : 'auto';
 
 	$node->safe_psql(
 		'postgres', qq{
@@ -36,7 +37,7 @@ CREATE FUNCTION v(n bigint) RETURNS $type LANGUAGE sql IMMUTABLE AS \$\$ $keys{$
 CREATE TABLE t (p int, k $type) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t_%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i) FROM generate_series(1, $partitions) i \\gexec
 INSERT INTO t SELECT p, v(abs(hashint8extended($partitions * n + p, 1)) / 8 * 2) FROM generate_series(1, $partitions) p, generate_series(1, 3000) n;
-CREATE INDEX ON t USING rangefilter (k);
+CREATE INDEX ON t USING rangefilter (k) WITH (filter = $filter);
 VACUUM ANALYZE t;
 CREATE FUNCTION new_key(p int, n int) RETURNS $type LANGUAGE sql IMMUTABLE
 	RETURN v(abs(hashint8extended(1000 * n + p, 2)) / 8 * 2 + 1);

@@ -22,8 +22,8 @@
 #define NUMBER_BYTES 8
 
 /*
- * So many bytes behind the prefix are counted; one in RARE or fewer is rare.  An alphabet of more
- * bytes than MOST_SYMBOLS would save less than a bit a byte, and counts as all bytes.
+ * So many bytes behind the prefix are counted; one in RARE or fewer is rare.  If more than
+ * MOST_SYMBOLS occur, rare ones included, an alphabet would save little, and all bytes count.
  */
 #define ALPHABET_BYTES 16
 #define RARE 512
@@ -82,14 +82,16 @@ FilterAlphabet
 leading_alphabet(const LeadingCounts *counts)
 {
 	FilterAlphabet alphabet = {{0}};
+	uint32_t	nseen = 0;
 	uint32_t	byte;
 
 	for (byte = 0; byte < ALL_BYTES; byte++)
 	{
+		nseen += counts->bytes[byte] > 0;
 		if (counts->bytes[byte] > counts->all / RARE)
 			alphabet.words[byte / 64] |= UINT64_C(1) << (byte % 64);
 	}
-	if (!alphabet_helps(alphabet_size(&alphabet)))
+	if (!alphabet_helps(nseen) || !alphabet_helps(alphabet_size(&alphabet)))
 		memset(&alphabet, 0, sizeof(alphabet));
 	return alphabet;
 }
