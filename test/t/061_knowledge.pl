@@ -22,7 +22,7 @@ CREATE INDEX t_k ON t USING rangefilter (k);
 CREATE TABLE s (p int, k text COLLATE "C") PARTITION BY LIST (p);
 SELECT format('CREATE TABLE s%1$s PARTITION OF s FOR VALUES IN (%1$s)', i) FROM generate_series(1, 40) i \gexec
 INSERT INTO s SELECT p, 'id-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
-CREATE INDEX s_k ON s USING rangefilter (k);
+CREATE INDEX s_k ON s USING rangefilter (k) WITH (filter = surf);
 CREATE TABLE u (p int, k int) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE u%1$s PARTITION OF u FOR VALUES IN (%1$s)', i) FROM generate_series(1, 32) i \gexec
 INSERT INTO u SELECT p, 2 * abs(hashint8extended(g * 1000 + p, 3) % 1000000) FROM generate_series(1, 32) p, generate_series(1, 300) g;
