@@ -446,16 +446,16 @@ list_candidates(const FilterOptions *options, Candidate *candidates)
 	return n;
 }
 
-/* The alphabet of the sample, behind what all keys share. */
-static FilterAlphabet
-alphabet_of(const Trial *trial)
+/* The digits that suit the sample, behind what all keys share. */
+static FilterDigits
+choose_digits(const Trial *trial)
 {
-	LeadingCounts counts = {{0}};
+	LeadingCounts counts = {.nkeys = 0};
 	uint32_t	i;
 
 	for (i = 0; i < trial->nkeys; i++)
 		leading_count(&counts, sample_key(trial, i), trial->options.shared.len);
-	return leading_alphabet(&counts);
+	return leading_digits(&counts);
 }
 
 /* Decides, see trial.h. */
@@ -467,7 +467,7 @@ trial_end(Trial *trial)
 	TrialChoice choice;
 	uint32_t	bits;
 
-	trial->options.alphabet = alphabet_of(trial);
+	trial->options.digits = choose_digits(trial);
 	bits = trial->nkeys < MIN_SAMPLE || n == 1 ? 0 : real_bits(trial);
 	if (bits > trial->options.bits_per_key && bits >= PLENTY_OF_BITS)
 		bits = trial->options.bits_per_key;
@@ -477,7 +477,7 @@ trial_end(Trial *trial)
 			break;
 	}
 	choice = best_candidate(candidates, n, NULL)->choice;
-	choice.alphabet = trial->options.alphabet;
+	choice.digits = trial->options.digits;
 	filter_free(trial->data);
 	filter_free(trial);
 	return choice;

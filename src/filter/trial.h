@@ -36,7 +36,7 @@ typedef struct Trial Trial;
 typedef struct TrialChoice
 {
 	bool		leading;		/* SNARF over leading bytes, not SuRF */
-	FilterAlphabet alphabet;	/* of these bytes */
+	FilterDigits digits;		/* of these bytes */
 	FilterSuffix suffix;		/* of SuRF; not FILTER_SUFFIX_AUTO */
 } TrialChoice;
 

@@ -401,7 +401,7 @@ try_filters(const KeyFile *keys, FilterOptions *options)
 		trial_add(trial, keys->strings[trial_next_row(trial)]);
 	choice = trial_end(trial);
 	options->leading = choice.leading;
-	options->alphabet = choice.alphabet;
+	options->digits = choice.digits;
 	options->suffix = choice.suffix;
 }
 

@@ -72,7 +72,7 @@ build_run(Run *run, uint8_t shape)
 {
 	FilterOptions options;
 	FilterBuild *build;
-	LeadingCounts counts = {{0}};
+	LeadingCounts counts = {.nkeys = 0};
 	FilterBytes *keys = run->keys;
 	uint32_t	last = (run->n - 1) / 2 * 2;
 	uint32_t	len = 0;
@@ -91,7 +91,7 @@ build_run(Run *run, uint8_t shape)
 	options.shared.len = shape & 32 ? len : len / 2;
 	for (i = 0; i <= last && shape & 64; i += 4)
 		leading_count(&counts, keys[i], options.shared.len);
-	options.alphabet = leading_alphabet(&counts);
+	options.digits = leading_digits(&counts);
 
 	build = filter_build_begin(&options);
 	for (i = 0; i < run->n; i += 2)

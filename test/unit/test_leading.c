@@ -13,28 +13,59 @@
 #include "filter/snarf/leading.h"
 #include "filter/trial.h"
 
+/* Adds to an alphabet bytes that no key has, and takes others from it. */
+static void
+change_alphabet(FilterDigits *digits)
+{
+	size_t		i;
+
+	for (i = unit_random_below(3) * unit_random_below(40); i > 0; i--)
+	{
+		uint32_t	byte = unit_random_below(256);
+
+		digits->of.alphabet[byte / 64] ^= UINT64_C(1) << (byte % 64);
+	}
+}
+
+/* Low bits that vary in one place or another, and the high bits of one of the keys. */
+static void
+random_low_bits(FilterDigits *digits, const FilterBytes *keys, size_t n, uint32_t shared_len)
+{
+	FilterBytes key = keys[unit_random_below(n)];
+	uint32_t	i;
+
+	memset(digits, 0, sizeof(*digits));
+	digits->kind = FILTER_DIGITS_LOW_BITS;
+	for (i = 0; i < FILTER_DIGITS_POSITIONS; i++)
+	{
+		uint32_t	nlow = unit_random_below(3) * unit_random_below(5);
+		uint32_t	byte = shared_len + i < key.len ? key.data[shared_len + i] : 0;
+
+		digits->of.low_bits.nlow[i] = (uint8_t) nlow;
+		digits->of.low_bits.common[i] = (uint8_t) (byte >> nlow << nlow);
+	}
+}
+
 /*
- * Sets an alphabet: of the keys, as a trial would of all; or one that lacks bytes, or has bytes
- * that no key has.
+ * Sets digits: those of the keys, as a trial would of all; or an alphabet that lacks bytes, or
+ * has bytes that no key has; or any low bits.
  */
 static void
-set_alphabet(FilterOptions *options, const FilterBytes *keys, size_t n)
+set_digits(FilterOptions *options, const FilterBytes *keys, size_t n)
 {
-	LeadingCounts counts = {{0}};
+	LeadingCounts counts = {.nkeys = 0};
 	LeadingNumbers numbers;
 	size_t		i;
 
 	for (i = 0; i < n; i++)
 		leading_count(&counts, keys[i], options->shared.len);
-	options->alphabet = leading_alphabet(&counts);
-	for (i = unit_random_below(3) * unit_random_below(40); i > 0; i--)
-	{
-		uint32_t	byte = unit_random_below(256);
-
-		options->alphabet.words[byte / 64] ^= UINT64_C(1) << (byte % 64);
-	}
-	if (!leading_numbers_init(&numbers, options->shared, &options->alphabet))
-		memset(&options->alphabet, 0, sizeof(FilterAlphabet));
+	options->digits = leading_digits(&counts);
+	if (n > 0 && unit_random_below(2) == 0)
+		random_low_bits(&options->digits, keys, n, options->shared.len);
+	else if (options->digits.kind == FILTER_DIGITS_ALPHABET)
+		change_alphabet(&options->digits);
+	if (!leading_numbers_init(&numbers, options->shared, &options->digits))
+		memset(&options->digits, 0, sizeof(FilterDigits));
 }
 
 /* Options for keys that all begin as these do, to whatever length said. */
@@ -162,7 +193,7 @@ test_random_runs(void)
 				Strings		strings;
 
 				if (unit_random_below(2) == 0)
-					set_alphabet(&options, keys, sizes[i]);
+					set_digits(&options, keys, sizes[i]);
 				strings = build(keys, sizes[i], &options);
 				strings.is_strict = unit_random_below(4) == 0;
 				check_run(&strings, (KeyKind) kind, 300);
@@ -297,7 +328,7 @@ test_digests(void)
 			Strings		strings;
 
 			if (unit_random_below(2) == 0)
-				set_alphabet(&options, keys, n);
+				set_digits(&options, keys, n);
 			strings = build(keys, n, &options);
 			check_digest(&strings, (KeyKind) kind);
 			free_strings(&strings);
@@ -305,7 +336,7 @@ test_digests(void)
 	}
 }
 
-/* No digest with the numbers of another prefix or alphabet, or of 64-bit keys. */
+/* No digest with the numbers of another prefix or other digits, or of 64-bit keys. */
 static void
 test_other_numbers(void)
 {
@@ -321,10 +352,14 @@ test_other_numbers(void)
 	digest.numbers.of_bytes = true;
 	CHECK(filter_digest_make(&digest, strings.run.kind, strings.run.root,
 							 strings.run.root_len, &strings.reader.reader), "these");
-	digest.numbers.alphabet.words[0] = 3;
+	digest.numbers.digits.kind = FILTER_DIGITS_ALPHABET;
 	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
 							  strings.run.root_len, &strings.reader.reader), "an alphabet");
-	digest.numbers.alphabet.words[0] = 0;
+	digest.numbers.digits.kind = FILTER_DIGITS_BYTES;
+	digest.numbers.digits.of.low_bits.nlow[0] = 3;
+	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							  strings.run.root_len, &strings.reader.reader), "low bits");
+	digest.numbers.digits.of.low_bits.nlow[0] = 0;
 	digest.numbers.shared_len = 1;
 	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
 							  strings.run.root_len, &strings.reader.reader), "a prefix");
@@ -353,17 +388,21 @@ test_count(void)
 
 /* Roots that are cut, or say what they do not hold. */
 static void
-check_damaged_roots(bool alphabet)
+check_damaged_roots(FilterDigitsKind kind)
 {
 	FilterBytes *keys = make_sorted(URLS, 1000);
 	FilterOptions options = leading_options(keys, 1000, 14, PAGE_SIZE, 1000);
 	FilterByteRange range = range_of(keys[7], keys[7]);
+	uint8_t    *digits;
 	Strings		strings;
 	uint32_t	len;
 	uint8_t		saved;
 
-	if (alphabet)
-		options.alphabet.words[1] = UINT64_MAX;
+	options.digits.kind = kind;
+	if (kind == FILTER_DIGITS_ALPHABET)
+		options.digits.of.alphabet[1] = UINT64_MAX;
+	else if (kind == FILTER_DIGITS_LOW_BITS)
+		memset(options.digits.of.low_bits.nlow, 4, FILTER_DIGITS_POSITIONS);
 	strings = build(keys, 1000, &options);
 	CHECK(strings.run.root[2] > 0, "nothing shared");
 	for (len = 0; len < strings.run.root_len; len++)
@@ -378,15 +417,24 @@ check_damaged_roots(bool alphabet)
 		free(cut);
 	}
 	saved = strings.run.root[1];
-	CHECK(saved == (alphabet ? LEADING_ROOT_ALPHABET : LEADING_ROOT_VERSION), "version %u", saved);
-	strings.run.root[1] = LEADING_ROOT_ALPHABET + 1;
+	CHECK(saved == LEADING_ROOT_VERSION(kind), "version %u", saved);
+	strings.run.root[1] = LEADING_ROOT_VERSION(FILTER_DIGITS_LOW_BITS) + 1;
 	CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "another version");
+	strings.run.root[1] = 0;
+	CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "version 0");
 	strings.run.root[1] = saved;
-	if (alphabet)
+	digits = strings.run.root + LEADING_ROOT_HEADER + options.shared.len;
+	if (kind != FILTER_DIGITS_BYTES)
 	{
-		memset(strings.run.root + LEADING_ROOT_HEADER + options.shared.len, 0, 32);
-		strings.run.root[LEADING_ROOT_HEADER + options.shared.len] = 1;
-		CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "an alphabet of one byte");
+		memset(digits, 0, LEADING_ROOT_DIGITS);
+		digits[0] = 1;
+		CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "an alphabet of one byte, or no low bits");
+		digits[FILTER_DIGITS_POSITIONS] = 9;
+		CHECK(kind == FILTER_DIGITS_ALPHABET || ask(&strings, &range) == FILTER_UNKNOWN,
+			  "nine low bits");
+		memset(digits + FILTER_DIGITS_POSITIONS, 5, FILTER_DIGITS_POSITIONS);
+		CHECK(kind == FILTER_DIGITS_ALPHABET || ask(&strings, &range) == FILTER_UNKNOWN,
+			  "80 low bits");
 	}
 	strings.run.root[3] = 0xFF;
 	CHECK(ask(&strings, &range) == FILTER_UNKNOWN, "longer than the root");
@@ -396,8 +444,9 @@ check_damaged_roots(bool alphabet)
 static void
 test_damaged_roots(void)
 {
-	check_damaged_roots(false);
-	check_damaged_roots(true);
+	check_damaged_roots(FILTER_DIGITS_BYTES);
+	check_damaged_roots(FILTER_DIGITS_ALPHABET);
+	check_damaged_roots(FILTER_DIGITS_LOW_BITS);
 }
 
 /* Is the answer to this question, which no key fits, a mistake? */
@@ -477,7 +526,7 @@ check_choice(const char *name, FilterBytes *keys, size_t n, uint32_t bits)
 	options = leading_options(in, half, bits, PAGE_SIZE, FILTER_MAX_KEY);
 	options.suffix = FILTER_SUFFIX_AUTO;
 	choice = choose(in, half, &options);
-	options.alphabet = choice.alphabet;
+	options.digits = choice.digits;
 	leading = rate_of(in, half, out, &options);
 	options.leading = false;
 	options.surf = true;
@@ -517,11 +566,14 @@ typedef enum ColumnKind
 	HEX,						/* text of random digits */
 	DECIMAL,					/* likewise */
 	NAMES,						/* two of 300 words each, and a number */
+	ROWS,						/* of two small ints */
+	ROWS_OF_BIGINTS,			/* one of a thousand, and another */
 	COLUMN_KINDS
 } ColumnKind;
 
 static const char *const column_names[] = {
-	"uuids v7", "macaddr", "ipv4", "hexadecimal", "decimal", "names"
+	"uuids v7", "macaddr", "ipv4", "hexadecimal", "decimal", "names",
+	"rows", "rows of bigints"
 };
 
 /* Writes one of 300 words of 4 to 7 letters; returns its length. */
@@ -535,6 +587,26 @@ add_word(char *word)
 	for (i = 0; i < len; i++)
 		word[i] = (char) ('a' + (random >> (7 * i)) % 26);
 	return len;
+}
+
+/* A row of two numbers of so many bytes, as rowkey.c encodes it. */
+static FilterBytes
+make_row(uint32_t width, uint64_t a, uint64_t b)
+{
+	uint64_t	numbers[2] = {a, b};
+	uint8_t		bytes[18];
+	uint32_t	len = 0;
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		uint64_t	number = __builtin_bswap64(numbers[i] + (UINT64_C(1) << (8 * width - 1)));
+
+		bytes[len++] = 1;
+		memcpy(bytes + len, (uint8_t *) &number + 8 - width, width);
+		len += width;
+	}
+	return copy_bytes(bytes, len);
 }
 
 static FilterBytes
@@ -582,9 +654,84 @@ make_column(int kind, uint64_t number)
 					(int) add_word(words[1]), words[1],
 					(unsigned) unit_random_below(1000));
 			return copy_bytes(digits, (uint32_t) strlen(digits));
+		case ROWS:
+			return make_row(4, unit_random_below(100000), unit_random_below(100000));
+		case ROWS_OF_BIGINTS:
+			return make_row(8, unit_random_below(1000), unit_random_below(UINT64_C(1) << 30));
 		default:
 			return make_key((KeyKind) kind, number);
 	}
+}
+
+/* The digits of n keys behind what they share. */
+static FilterDigits
+digits_of(FilterBytes *keys, size_t n, uint32_t shared_len)
+{
+	LeadingCounts counts = {.nkeys = 0};
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+	{
+		leading_count(&counts, keys[i], shared_len);
+		free_bytes(keys[i]);
+	}
+	return leading_digits(&counts);
+}
+
+static void
+check_low_bits(const char *name, const FilterDigits *digits, const uint8_t *common,
+			   const uint8_t *nlow)
+{
+	CHECK(digits->kind == FILTER_DIGITS_LOW_BITS, "%s: kind %d", name, digits->kind);
+	CHECK(memcmp(digits->of.low_bits.common, common, FILTER_DIGITS_POSITIONS) == 0,
+		  "%s: high bits", name);
+	CHECK(memcmp(digits->of.low_bits.nlow, nlow, FILTER_DIGITS_POSITIONS) == 0,
+		  "%s: low bits", name);
+}
+
+/* Keys get digits that fit them, whatever a few odd ones are like. */
+static void
+test_digits_chosen(void)
+{
+	static const uint8_t row_common[FILTER_DIGITS_POSITIONS] = {0, 0, 0, 1, 0x80};
+	static const uint8_t row_nlow[FILTER_DIGITS_POSITIONS] = {1, 8, 8, 0, 0, 1, 8, 8};
+	static const uint8_t no_common[FILTER_DIGITS_POSITIONS] = {0};
+	static const uint8_t most[FILTER_DIGITS_POSITIONS] = {8, 8, 8, 8, 0, 0, 0, 0, 8, 8, 8, 8};
+	enum
+	{
+		N = 8000
+	};
+	FilterBytes keys[N];
+	FilterDigits digits;
+	int			i;
+
+	for (i = 0; i < N; i++)
+		keys[i] = make_row(4, unit_random_below(100000),
+						   i % (N / 2) == 0 ? 1 << 30 : unit_random_below(100000));
+	digits = digits_of(keys, N, 2);
+	check_low_bits("rows", &digits, row_common, row_nlow);
+
+	for (i = 0; i < N; i++)
+	{
+		uint64_t	halves[2] = {unit_random() & UINT32_MAX, unit_random()};
+
+		keys[i] = copy_bytes(halves, 16);
+	}
+	digits = digits_of(keys, N, 0);
+	check_low_bits("more than 64 bits", &digits, no_common, most);
+
+	for (i = 0; i < N; i++)
+		keys[i] = make_column(HEX, 0);
+	((uint8_t *) keys[7].data)[7] = 'x';
+	digits = digits_of(keys, N, 0);
+	CHECK(digits.kind == FILTER_DIGITS_ALPHABET, "hexadecimal: kind %d", digits.kind);
+	CHECK(digits.of.alphabet[0] == UINT64_C(0x3ff) << '0' &&
+		  digits.of.alphabet[1] == UINT64_C(0x3f) << ('a' - 64), "hexadecimal: alphabet");
+
+	for (i = 0; i < N; i++)
+		keys[i] = make_key(UUIDS, (uint64_t) i);
+	digits = digits_of(keys, N, 0);
+	CHECK(digits.kind == FILTER_DIGITS_BYTES, "uuids: kind %d", digits.kind);
 }
 
 /* The choice has the lowest rate, or nearly so, whatever the keys. */
@@ -634,6 +781,7 @@ main(void)
 	RUN(test_other_numbers);
 	RUN(test_count);
 	RUN(test_damaged_roots);
+	RUN(test_digits_chosen);
 	RUN(test_choice);
 	return unit_end();
 }

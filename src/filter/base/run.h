@@ -85,11 +85,30 @@ typedef struct FilterReader
 	uint32_t	page_size;		/* content bytes of a page */
 } FilterReader;
 
-/* A set of bytes, a bit for each; an empty one stands for all bytes. */
-typedef struct FilterAlphabet
+/* How the bytes of a key become digits of a number, see filter/snarf/leading_numbers.h. */
+typedef enum FilterDigitsKind
 {
-	uint64_t	words[4];
-} FilterAlphabet;
+	FILTER_DIGITS_BYTES = 0,	/* they are digits */
+	FILTER_DIGITS_ALPHABET = 1, /* ranks in a set of bytes */
+	FILTER_DIGITS_LOW_BITS = 2	/* low bits, of each position as many as vary */
+} FilterDigitsKind;
+
+/* So many bytes of a key can have low bits of their own. */
+#define FILTER_DIGITS_POSITIONS 16
+
+typedef struct FilterDigits
+{
+	FilterDigitsKind kind;
+	union
+	{
+		uint64_t	alphabet[4];	/* bit b of word w: byte 64 * w + b */
+		struct
+		{
+			uint8_t		common[FILTER_DIGITS_POSITIONS];	/* has the high bits */
+			uint8_t		nlow[FILTER_DIGITS_POSITIONS];	/* 0 to 8 */
+		}			low_bits;
+	}			of;
+} FilterDigits;
 
 /* What the user asked for. */
 typedef struct FilterOptions
@@ -105,8 +124,7 @@ typedef struct FilterOptions
 	uint64_t	nrows;			/* rows, duplicates included */
 	FilterBytes shared;			/* leading: a prefix of all keys; kept by the
 								 * caller */
-	FilterAlphabet alphabet;	/* leading: what keys are mostly made of
-								 * behind that */
+	FilterDigits digits;		/* leading: of the bytes behind that */
 } FilterOptions;
 
 /* A finished run.  pages and root are allocated by filter_alloc(). */

@@ -43,7 +43,7 @@ typedef struct FilterNumbers
 	bool		of_bytes;		/* of what follows this in byte strings: */
 	uint8_t		shared_len;
 	uint8_t		shared[FILTER_DIGEST_SHARED];	/* zeros follow */
-	FilterAlphabet alphabet;	/* of leading bits */
+	FilterDigits digits;		/* of leading bits */
 	bool		coded;			/* by the code of a SuRF, else the leading
 								 * bits */
 	uint8_t		code[FILTER_NUMBERS_CODE];	/* its table */

@@ -70,7 +70,7 @@ filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
 	numbers->shared_len = (uint8_t) leading.shared.len;
 	if (leading.shared.len > 0)
 		memcpy(numbers->shared, leading.shared.data, leading.shared.len);
-	numbers->alphabet = leading.alphabet;
+	numbers->digits = leading.digits;
 	return true;
 }
 
@@ -84,7 +84,8 @@ filter_numbers_suit(const FilterNumbers *of_run, const FilterNumbers *of_digest)
 	return of_run->coded ||
 		(of_run->shared_len == of_digest->shared_len &&
 		 memcmp(of_run->shared, of_digest->shared, of_run->shared_len) == 0 &&
-		 memcmp(&of_run->alphabet, &of_digest->alphabet, sizeof(FilterAlphabet)) == 0);
+		 of_run->digits.kind == of_digest->digits.kind &&
+		 memcmp(&of_run->digits.of, &of_digest->digits.of, sizeof(of_run->digits.of)) == 0);
 }
 
 /*
@@ -173,7 +174,7 @@ leading_number_of(const FilterNumbers *numbers, FilterBytes key, bool above)
 	FilterBytes shared = {numbers->shared, numbers->shared_len};
 	LeadingNumbers leading;
 
-	(void) leading_numbers_init(&leading, shared, &numbers->alphabet);
+	(void) leading_numbers_init(&leading, shared, &numbers->digits);
 	return leading_number(&leading, key, above);
 }
 

@@ -17,20 +17,6 @@
 #include "filter/snarf/snarf.h"
 #include "filter/snarf/snarf_page.h"
 
-/* The radix where all bytes are in the alphabet, and the bytes of a number then. */
-#define ALL_BYTES 256
-#define NUMBER_BYTES 8
-
-/*
- * So many bytes behind the prefix are counted; one in RARE or fewer is rare.  If more than
- * MOST_SYMBOLS occur, rare ones included, an alphabet would save little, and all bytes count.
- */
-#define ALPHABET_BYTES 16
-#define RARE 512
-#define MOST_SYMBOLS 128
-
-#define ALPHABET_LEN sizeof(FilterAlphabet)
-
 struct LeadingBuild
 {
 	SnarfBuild *snarf;
@@ -48,110 +34,12 @@ typedef struct NumberRange
 	uint64_t	hi;
 } NumberRange;
 
-/* The rank of a byte that is not in the alphabet. */
-#define NO_RANK 255
-
-/* See leading.h. */
-void
-leading_count(LeadingCounts *counts, FilterBytes key, uint32_t shared_len)
-{
-	uint32_t	i;
-
-	for (i = shared_len; i < key.len && i < shared_len + ALPHABET_BYTES; i++)
-	{
-		counts->bytes[key.data[i]]++;
-		counts->all++;
-	}
-}
-
-static uint32_t
-alphabet_size(const FilterAlphabet *alphabet)
-{
-	return bits_count(alphabet->words[0]) + bits_count(alphabet->words[1]) +
-		bits_count(alphabet->words[2]) + bits_count(alphabet->words[3]);
-}
-
-static bool
-alphabet_helps(uint32_t size)
-{
-	return size >= 2 && size <= MOST_SYMBOLS;
-}
-
-/* See leading.h. */
-FilterAlphabet
-leading_alphabet(const LeadingCounts *counts)
-{
-	FilterAlphabet alphabet = {{0}};
-	uint32_t	nseen = 0;
-	uint32_t	byte;
-
-	for (byte = 0; byte < ALL_BYTES; byte++)
-	{
-		nseen += counts->bytes[byte] > 0;
-		if (counts->bytes[byte] > counts->all / RARE)
-			alphabet.words[byte / 64] |= UINT64_C(1) << (byte % 64);
-	}
-	if (!alphabet_helps(nseen) || !alphabet_helps(alphabet_size(&alphabet)))
-		memset(&alphabet, 0, sizeof(alphabet));
-	return alphabet;
-}
-
-static bool
-has_alphabet(const LeadingNumbers *numbers)
-{
-	return numbers->radix < ALL_BYTES;
-}
-
 /* The bytes of a root before that of its SNARF. */
 static uint32_t
 root_header_len(const LeadingNumbers *numbers)
 {
 	return LEADING_ROOT_HEADER + numbers->shared.len +
-		(has_alphabet(numbers) ? ALPHABET_LEN : 0);
-}
-
-/* How many digits to a base a number of 64 bits has room for. */
-static uint32_t
-digits_of(uint32_t radix)
-{
-	uint64_t	limit = (UINT64_MAX - (radix - 1)) / radix;
-	uint64_t	greatest;
-	uint32_t	n = 0;
-
-	for (greatest = 0; greatest <= limit; greatest = greatest * radix + radix - 1)
-		n++;
-	return n;
-}
-
-/* See leading.h. */
-bool
-leading_numbers_init(LeadingNumbers *numbers, FilterBytes shared,
-					 const FilterAlphabet *alphabet)
-{
-	uint32_t	rank = 0;
-	uint32_t	i;
-
-	numbers->shared = shared;
-	numbers->alphabet = *alphabet;
-	numbers->radix = alphabet_size(alphabet);
-	if (numbers->radix == 0)
-	{
-		numbers->radix = ALL_BYTES;
-		numbers->ndigits = NUMBER_BYTES;
-		return true;
-	}
-	if (!alphabet_helps(numbers->radix))
-		return false;
-	numbers->ndigits = digits_of(numbers->radix);
-	memset(numbers->ranks, NO_RANK, sizeof(numbers->ranks));
-	for (i = 0; i < 4; i++)
-	{
-		uint64_t	word = alphabet->words[i];
-
-		for (; word != 0; word &= word - 1)
-			numbers->ranks[64 * i + bits_lowest(word)] = (uint8_t) rank++;
-	}
-	return true;
+		(numbers->digits.kind != FILTER_DIGITS_BYTES ? LEADING_ROOT_DIGITS : 0);
 }
 
 /* Begins a build, see leading.h. */
@@ -168,97 +56,19 @@ leading_build_begin(const FilterOptions *options)
 		shared.len = options->root_max / 4;
 	if (shared.len > 0)
 		memcpy(build->shared, options->shared.data, shared.len);
-	if (!leading_numbers_init(&build->numbers, shared, &options->alphabet))
-		filter_fail("an alphabet of one byte, or of too many");
+	if (!leading_numbers_init(&build->numbers, shared, &options->digits))
+		filter_fail("no such digits");
 	snarf.root_max -= root_header_len(&build->numbers);
 	build->snarf = snarf_build_begin(&snarf);
 	return build;
 }
 
-/* The number of a key behind what is shared, where all bytes are in the alphabet. */
-static BITS_INLINE uint64_t
-number_of_bytes(FilterBytes key, bool above)
-{
-	uint64_t	number;
-	uint8_t		bytes[NUMBER_BYTES] = {0};
-	uint32_t	len = key.len < NUMBER_BYTES ? key.len : NUMBER_BYTES;
-
-	if (len > 0)
-		memcpy(bytes, key.data, len);
-	number = __builtin_bswap64(bits_load64(bytes));
-	return above && len < NUMBER_BYTES ? number | UINT64_MAX >> 8 * len : number;
-}
-
-/* The rank of the next byte above this one that is in the alphabet, or the radix. */
-static uint32_t
-rank_above(const LeadingNumbers *numbers, uint8_t byte)
-{
-	uint32_t	above = byte;
-
-	while (++above < ALL_BYTES)
-	{
-		if (numbers->ranks[above] != NO_RANK)
-			return numbers->ranks[above];
-	}
-	return numbers->radix;
-}
-
-/*
- * The number of a key behind what is shared, or the greatest one of those that begin
- * with it.
- *
- * A byte that is not in the alphabet becomes the digit of the next one that is, and one is
- * subtracted in the end, unless the number would then belong to other bytes before it.
- */
-static BITS_INLINE uint64_t
-number_of(const LeadingNumbers *numbers, FilterBytes key, bool above)
-{
-	uint64_t	radix = numbers->radix;
-	uint64_t	number = 0;
-	uint64_t	padding = above ? radix - 1 : 0;
-	uint64_t	less = 0;
-	uint32_t	i;
-
-	if (radix == ALL_BYTES)
-		return number_of_bytes(key, above);
-	for (i = 0; i < key.len && i < numbers->ndigits; i++)
-	{
-		uint32_t	digit = numbers->ranks[key.data[i]];
-
-		if (digit == NO_RANK)
-		{
-			digit = rank_above(numbers, key.data[i]);
-			less = digit > 0;
-			padding = 0;
-			key.len = i + 1;
-		}
-		number = number * radix + digit;
-	}
-	for (; i < numbers->ndigits; i++)
-		number = number * radix + padding;
-	return number - less;
-}
-
-/* The part of a key behind what is shared. */
-static BITS_INLINE FilterBytes
-behind_shared(FilterBytes key, const LeadingNumbers *numbers)
-{
-	FilterBytes rest = {key.data + numbers->shared.len,
-	key.len - numbers->shared.len};
-
-	return rest;
-}
-
 static BITS_INLINE uint64_t
 number_of_key(const LeadingBuild *build, FilterBytes key)
 {
-	const LeadingNumbers *numbers = &build->numbers;
-
-	if (key.len < numbers->shared.len ||
-		(numbers->shared.len > 0 &&
-		 memcmp(key.data, build->shared, numbers->shared.len) != 0))
+	if (leading_side(&build->numbers, key) != 0)
 		filter_fail("keys do not share what they were said to");
-	return number_of(numbers, behind_shared(key, numbers), false);
+	return leading_number(&build->numbers, key, false);
 }
 
 /* First pass: takes the next key. */
@@ -306,6 +116,38 @@ leading_build_limit(LeadingBuild *build, uint32_t bits_per_key)
 	snarf_build_limit(build->snarf, bits_per_key);
 }
 
+/* Writes digits into a root, unless all bytes are. */
+static void
+put_digits(uint8_t *room, const FilterDigits *digits)
+{
+	uint32_t	i;
+
+	for (i = 0; digits->kind == FILTER_DIGITS_ALPHABET && i < 4; i++)
+		bits_store64(room + 8 * i, digits->of.alphabet[i]);
+	if (digits->kind == FILTER_DIGITS_LOW_BITS)
+	{
+		memcpy(room, digits->of.low_bits.common, FILTER_DIGITS_POSITIONS);
+		memcpy(room + FILTER_DIGITS_POSITIONS, digits->of.low_bits.nlow,
+			   FILTER_DIGITS_POSITIONS);
+	}
+}
+
+/* Reads them, if a root has any. */
+static void
+get_digits(FilterDigits *digits, const uint8_t *room)
+{
+	uint32_t	i;
+
+	for (i = 0; digits->kind == FILTER_DIGITS_ALPHABET && i < 4; i++)
+		digits->of.alphabet[i] = bits_load64(room + 8 * i);
+	if (digits->kind == FILTER_DIGITS_LOW_BITS)
+	{
+		memcpy(digits->of.low_bits.common, room, FILTER_DIGITS_POSITIONS);
+		memcpy(digits->of.low_bits.nlow, room + FILTER_DIGITS_POSITIONS,
+			   FILTER_DIGITS_POSITIONS);
+	}
+}
+
 /*
  * Ends the build, see leading.h.  A lossless run of numbers is not a lossless
  * run of keys.
@@ -317,7 +159,6 @@ leading_build_end(LeadingBuild *build, FilterRun *run)
 	uint32_t	shared_len = build->numbers.shared.len;
 	uint8_t    *snarf_root;
 	uint8_t    *root;
-	int			i;
 
 	snarf_build_end(build->snarf, run);
 	snarf_root = run->root;
@@ -325,13 +166,10 @@ leading_build_end(LeadingBuild *build, FilterRun *run)
 	run->nkeys = build->nkeys;
 	root = filter_alloc(header_len + run->root_len);
 	root[0] = LEADING_ROOT_MAGIC;
-	root[1] = has_alphabet(&build->numbers) ? LEADING_ROOT_ALPHABET :
-		LEADING_ROOT_VERSION;
+	root[1] = LEADING_ROOT_VERSION(build->numbers.digits.kind);
 	bits_store16(root + 2, (uint16_t) shared_len);
 	memcpy(root + LEADING_ROOT_HEADER, build->shared, shared_len);
-	for (i = 0; has_alphabet(&build->numbers) && i < 4; i++)
-		bits_store64(root + LEADING_ROOT_HEADER + shared_len + 8 * i,
-					 build->numbers.alphabet.words[i]);
+	put_digits(root + LEADING_ROOT_HEADER + shared_len, &build->numbers.digits);
 	memcpy(root + header_len, snarf_root, run->root_len);
 	run->root = root;
 	run->root_len += header_len;
@@ -351,76 +189,27 @@ bool
 leading_open_root(const uint8_t **root, uint32_t *root_len, LeadingNumbers *numbers)
 {
 	const uint8_t *bytes = *root;
-	FilterAlphabet alphabet = {{0}};
+	FilterDigits digits;
 	FilterBytes shared;
 	uint32_t	header_len = LEADING_ROOT_HEADER;
-	int			i;
 
 	if (*root_len < header_len || bytes[0] != LEADING_ROOT_MAGIC ||
-		(bytes[1] != LEADING_ROOT_VERSION && bytes[1] != LEADING_ROOT_ALPHABET))
+		bytes[1] < LEADING_ROOT_VERSION(FILTER_DIGITS_BYTES) ||
+		bytes[1] > LEADING_ROOT_VERSION(FILTER_DIGITS_LOW_BITS))
 		return false;
+	memset(&digits, 0, sizeof(digits));
+	digits.kind = (FilterDigitsKind) (bytes[1] - LEADING_ROOT_VERSION(0));
 	shared.data = bytes + header_len;
 	shared.len = bits_load16(bytes + 2);
 	header_len += shared.len;
-	if (bytes[1] == LEADING_ROOT_ALPHABET)
-		header_len += ALPHABET_LEN;
+	if (digits.kind != FILTER_DIGITS_BYTES)
+		header_len += LEADING_ROOT_DIGITS;
 	if (header_len > *root_len)
 		return false;
-	for (i = 0; bytes[1] == LEADING_ROOT_ALPHABET && i < 4; i++)
-		alphabet.words[i] = bits_load64(shared.data + shared.len + 8 * i);
+	get_digits(&digits, shared.data + shared.len);
 	*root += header_len;
 	*root_len -= header_len;
-	return leading_numbers_init(numbers, shared, &alphabet);
-}
-
-/*
- * Compares a bound with the strings that begin with the shared prefix: 0 if it
- * is among them, < 0 below, > 0 above them.
- */
-static int
-side_of_shared(FilterBytes bound, FilterBytes shared)
-{
-	uint32_t	common = bound.len < shared.len ? bound.len : shared.len;
-	int			order = common > 0 ? memcmp(bound.data, shared.data, common) : 0;
-
-	return order != 0 ? order : bound.len < shared.len ? -1 : 0;
-}
-
-/* See leading.h. */
-uint64_t
-leading_number(const LeadingNumbers *numbers, FilterBytes key, bool above)
-{
-	int			side = side_of_shared(key, numbers->shared);
-
-	/* Some strings that begin with it have what is shared. */
-	if (above && side < 0 && key.len < numbers->shared.len &&
-		memcmp(key.data, numbers->shared.data, key.len) == 0)
-		return UINT64_MAX;
-	if (side != 0)
-		return side < 0 ? 0 : UINT64_MAX;
-	return number_of(numbers, behind_shared(key, numbers), above);
-}
-
-/*
- * Do all strings below this one have smaller numbers?  rest is what is behind the shared
- * prefix.  Not if it has a zero as its last digit, more digits than a number, or a byte that
- * is not in the alphabet.
- */
-static bool
-is_first_of_number(const LeadingNumbers *numbers, FilterBytes rest)
-{
-	uint32_t	i;
-
-	if (rest.len > numbers->ndigits)
-		return false;
-	if (!has_alphabet(numbers))
-		return rest.data[rest.len - 1] != 0;
-	for (i = 0; i < rest.len; i++)
-	{
-		if (numbers->ranks[rest.data[i]] == NO_RANK)
-			return false;
-	}
-	return numbers->ranks[rest.data[rest.len - 1]] != 0;
+	return leading_numbers_init(numbers, shared, &digits);
 }
 
 /*
@@ -431,29 +220,27 @@ static bool
 number_range(const FilterByteRange *range, const LeadingNumbers *numbers,
 			 NumberRange *result)
 {
-	FilterBytes rest;
 	int			side;
 
 	result->lo = 0;
 	result->hi = UINT64_MAX;
 	if (!range->lo_unbounded)
 	{
-		if (side_of_shared(range->lo, numbers->shared) > 0)
+		if (leading_side(numbers, range->lo) > 0)
 			return false;
 		result->lo = leading_number(numbers, range->lo, false);
 	}
 	if (!range->hi_unbounded)
 	{
-		side = side_of_shared(range->hi, numbers->shared);
+		side = leading_side(numbers, range->hi);
 		if (side < 0)
 			return false;
 		result->hi = leading_number(numbers, range->hi, false);
 		if (side == 0 && range->hi_exclusive)
 		{
-			rest = behind_shared(range->hi, numbers);
-			if (rest.len == 0)
+			if (range->hi.len == numbers->shared.len)
 				return false;
-			if (is_first_of_number(numbers, rest))
+			if (leading_is_first(numbers, range->hi))
 				result->hi--;
 		}
 	}

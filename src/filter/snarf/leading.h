@@ -4,14 +4,7 @@
  *	  SNARF over byte strings: over their leading 64 bits, taken as numbers.
  *
  * If a few evenly spread bytes tell keys apart (as in uuids and hashes), SNARF codes
- * them better than any trie.  The number of a key is made of the bytes behind the
- * prefix that all keys share, as many as 64 bits have room for: the rank of each byte
- * in an alphabet is a digit, to the base of the alphabet's size, the first one highest.
- * With all bytes as the alphabet these are the next eight bytes; of hexadecimal digits,
- * sixteen.  Shorter keys are padded with zeros.  A byte that is not in the alphabet
- * makes the number just smaller than the next byte that is would, and ends it.  So any
- * string has a number, and numbers never decrease as strings increase.  Keys with the
- * same number cannot be told apart.
+ * them better than any trie.  leading_numbers.h says which number a key becomes.
  *
  * As with all filters, FILTER_YES for a point implies FILTER_YES for every
  * range that holds it.  For an exclusive upper end the end's number is left
@@ -20,11 +13,11 @@
  * Root:
  *
  *		0	uint8	magic
- *		1	uint8	version: 1, or 2 with an alphabet
+ *		1	uint8	version: 1 + FilterDigitsKind
  *		2	uint16	length of what all keys begin with
  *		4	bytes	what all keys begin with
- *			uint64	version 2: the alphabet, four words; bit b of word w is
- *					byte 64 * w + b
+ *			uint64	alphabet: four words; bit b of word w is byte 64 * w + b
+ *			uint8	low bits: of 16 positions the high bits, then of each how many low ones
  *			bytes	root of the SNARF
  *
  * filter.c and trial.c build and ask; digest.c reads what was built.
@@ -34,45 +27,20 @@
 #ifndef RANGEFILTER_LEADING_H
 #define RANGEFILTER_LEADING_H
 
-#include "filter/base/run.h"
+#include "filter/snarf/leading_numbers.h"
 
 /* Tells this root from that of a SuRF. */
 #define LEADING_ROOT_MAGIC		0x5D
-#define LEADING_ROOT_VERSION	1
-#define LEADING_ROOT_ALPHABET	2	/* version, if there is one */
+#define LEADING_ROOT_VERSION(kind) (1 + (kind))
 #define LEADING_ROOT_HEADER		4
+
+/* Bytes of an alphabet or of low bits. */
+#define LEADING_ROOT_DIGITS		32
 
 /* The prefix that all keys share is cut to this length. */
 #define LEADING_MAX_SHARED		256
 
 typedef struct LeadingBuild LeadingBuild;
-
-/* How the keys of a run become numbers. */
-typedef struct LeadingNumbers
-{
-	FilterBytes shared;			/* what all keys begin with */
-	FilterAlphabet alphabet;
-	uint32_t	radix;			/* bytes in the alphabet, 2 to 256 */
-	uint32_t	ndigits;		/* of a number */
-	uint8_t		ranks[256];		/* of bytes in the alphabet, unless that has
-								 * all */
-} LeadingNumbers;
-
-/* How often bytes occur behind a prefix. */
-typedef struct LeadingCounts
-{
-	uint32_t	bytes[256];
-	uint32_t	all;
-} LeadingCounts;
-
-extern void leading_count(LeadingCounts *counts, FilterBytes key,
-						  uint32_t shared_len);
-
-/*
- * The alphabet of what was counted, without the bytes that are rare: a few odd keys would
- * give partitions different alphabets.  An empty one if it would not help.
- */
-extern FilterAlphabet leading_alphabet(const LeadingCounts *counts);
 
 extern LeadingBuild *leading_build_begin(const FilterOptions *options);
 extern void leading_measure(LeadingBuild *build, FilterBytes key);
@@ -92,26 +60,11 @@ extern void leading_build_end(LeadingBuild *build, FilterRun *run);
 extern bool leading_is_root(const uint8_t *root, uint32_t root_len);
 
 /*
- * Sets *numbers for keys that begin with shared.  False for an alphabet of one byte, or of too
- * many.
- */
-extern bool leading_numbers_init(LeadingNumbers *numbers, FilterBytes shared,
-								 const FilterAlphabet *alphabet);
-
-/*
  * Opens the root of such a run: *root and *root_len become those of its SNARF.  *numbers
  * refers to the root.  False if it is damaged or another root.
  */
 extern bool leading_open_root(const uint8_t **root, uint32_t *root_len,
 							  LeadingNumbers *numbers);
-
-/*
- * The number of any byte string: 0 for those below all that begin with the shared prefix,
- * UINT64_MAX for those above.  Never decreases as strings increase.  With above, the greatest
- * number of strings that begin with it.
- */
-extern uint64_t leading_number(const LeadingNumbers *numbers, FilterBytes key,
-							   bool above);
 
 extern FilterAnswer leading_query(const uint8_t *root, uint32_t root_len,
 								  FilterReader *reader,

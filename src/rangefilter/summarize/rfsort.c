@@ -207,7 +207,7 @@ rf_try_filters(RfKeySort *sort, FilterOptions *options)
 	rf_keys_rewind(sort->keys);
 	choice = trial_end(trial);
 	options->leading = choice.leading;
-	options->alphabet = choice.alphabet;
+	options->digits = choice.digits;
 	options->suffix = choice.suffix;
 }
 
