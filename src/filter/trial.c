@@ -368,12 +368,13 @@ ask_candidates(const Trial *trial, Candidate *candidates, int n,
 }
 
 /*
- * Builds the candidates' filters and asks them.  Each gets one page of exactly
- * the size that the budget allows, so that nothing is lost by rounding.  True
+ * Builds the candidates' filters and asks them, at most so many rounds.  Each gets one page of
+ * exactly the size that the bits for each key allow, so that nothing is lost by rounding.  True
  * if there were enough mistakes to decide.
  */
 static bool
-try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n)
+try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n,
+			   uint32_t nrounds)
 {
 	FilterOptions options = trial->options;
 	uint32_t	nadded = 0;
@@ -394,31 +395,26 @@ try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n)
 		if (!candidates[c].lost)
 			build_candidate(trial, &options, &candidates[c]);
 	}
-	enough = ask_candidates(trial, candidates, n, options.page_size,
-							bits < trial->options.bits_per_key ? FEWER_ROUNDS :
-							TRIAL_ROUNDS);
+	enough = ask_candidates(trial, candidates, n, options.page_size, nrounds);
 	for (c = 0; c < n; c++)
 		filter_run_free(&candidates[c].run);
 	return enough;
 }
 
 /*
- * The bits for each key that there really are: all keys have one page at
- * least.
+ * The bits that each key will really have: pages are whole.  How many keys there are is
+ * estimated, unless all are in the sample.
  */
 static uint32_t
 real_bits(const Trial *trial)
 {
-	uint32_t	bits = trial->options.bits_per_key;
+	uint64_t	page_bits = (uint64_t) trial->options.page_size * 8;
+	uint64_t	nkeys = trial->nrows * trial->nkeys / trial->nsampled;
+	uint64_t	npages = filter_budget_pages(nkeys * trial->options.bits_per_key,
+											 trial->options.page_size);
+	uint64_t	bits = (npages * page_bits + nkeys / 2) / nkeys;
 
-	if (trial->nsampled == trial->nrows)
-	{
-		uint32_t	page = 8 * trial->options.page_size / trial->nkeys;
-
-		if (bits < page)
-			bits = page;
-	}
-	return bits < 64 ? bits : 64;
+	return bits < 64 ? (uint32_t) bits : 64;
 }
 
 /* Adds a candidate; returns how many there are. */
@@ -465,6 +461,7 @@ trial_end(Trial *trial)
 	Candidate	candidates[MAX_CANDIDATES] = {{{0}}};
 	int			n = list_candidates(&trial->options, candidates);
 	TrialChoice choice;
+	uint32_t	nrounds = TRIAL_ROUNDS;
 	uint32_t	bits;
 
 	trial->options.digits = choose_digits(trial);
@@ -473,8 +470,9 @@ trial_end(Trial *trial)
 		bits = trial->options.bits_per_key;
 	for (; bits >= LEAST_BITS; bits -= (bits + 3) / 4)
 	{
-		if (try_candidates(trial, bits, candidates, n))
+		if (try_candidates(trial, bits, candidates, n, nrounds))
 			break;
+		nrounds = FEWER_ROUNDS;
 	}
 	choice = best_candidate(candidates, n, NULL)->choice;
 	choice.digits = trial->options.digits;

@@ -23,6 +23,16 @@ filter_run_free(FilterRun *run)
 	memset(run, 0, sizeof(FilterRun));
 }
 
+/* See run.h. */
+uint64_t
+filter_budget_pages(uint64_t bits, uint32_t page_size)
+{
+	uint64_t	page_bits = (uint64_t) page_size * 8;
+	uint64_t	pages = bits / page_bits;
+
+	return pages == 0 || 4 * pages * page_bits < 3 * bits ? pages + 1 : pages;
+}
+
 /* Reads a page of a run in memory; NULL past its end. */
 static const uint8_t *
 memory_read_page(FilterReader *self, uint32_t pageno)

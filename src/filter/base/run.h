@@ -141,6 +141,12 @@ typedef struct FilterRun
 extern void filter_run_free(FilterRun *run);
 
 /*
+ * The pages of a budget of so many bits: as many whole ones as it has room for, or one more
+ * where that would be less than three quarters of it.
+ */
+extern uint64_t filter_budget_pages(uint64_t bits, uint32_t page_size);
+
+/*
  * The ranks [first, end).  No key of the range asked for has another rank.
  * The ranks of a range include those of every point in it.
  */

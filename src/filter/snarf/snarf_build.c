@@ -77,15 +77,6 @@ struct SnarfBuild
 	uint32_t	usual_pages;	/* pages with this layout */
 };
 
-/* Whole pages in so many bits, at least one. */
-static uint64_t
-pages_for_bits(const SnarfBuild *build, uint64_t bits)
-{
-	uint64_t	pages = bits / 8 / build->options.page_size;
-
-	return pages > 0 ? pages : 1;
-}
-
 /* Begins the first pass. */
 SnarfBuild *
 snarf_build_begin(const FilterOptions *options)
@@ -101,7 +92,7 @@ snarf_build_begin(const FilterOptions *options)
 	build->options = *options;
 	build->exact = true;
 	build->max_pages = options->nrows == 0 ? UINT64_MAX :
-		pages_for_bits(build, max_bits * options->nrows);
+		filter_budget_pages(max_bits * options->nrows, options->page_size);
 	build->max_buffered = SNARF_BLOCK_KEYS;
 	build->keys = filter_alloc(build->max_buffered * sizeof(uint64_t));
 	build->stretch = options->page_size / 128;
@@ -340,8 +331,8 @@ static uint32_t
 lossy_pages(const SnarfBuild *build)
 {
 	const FilterOptions *options = &build->options;
-	uint64_t	budget = pages_for_bits(build,
-										options->bits_per_key * build->nkeys);
+	uint64_t	budget = filter_budget_pages(options->bits_per_key * build->nkeys,
+											 options->page_size);
 	uint32_t	least = (uint32_t) (build->nkeys / 4 / options->page_size + 1);
 	uint32_t	npages;
 
@@ -398,7 +389,7 @@ snarf_measure_end(SnarfBuild *build)
 		bits = 2 * options->nrows;
 	build->exact = build->exact &&
 		(uint64_t) build->npages + fence_pages(build, build->npages) <=
-		pages_for_bits(build, bits);
+		filter_budget_pages(bits, options->page_size);
 	build->total_pages = build->npages;
 	if (!build->exact)
 	{
