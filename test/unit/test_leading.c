@@ -260,6 +260,35 @@ check_numbers(const FilterNumbers *numbers, FilterBytes a, FilterBytes b)
 }
 
 /*
+ * Changes a digest's numbers to others that suit its run: merged with those of other keys, or
+ * by any low bits behind a part of the prefix.
+ */
+static void
+change_numbers(FilterNumbers *numbers, const Strings *strings)
+{
+	FilterNumbers own = *numbers;
+	FilterNumbers others = *numbers;
+	LeadingNumbers leading;
+	FilterBytes shared = {others.shared, 0};
+
+	if (own.digits.kind == FILTER_DIGITS_ALPHABET || strings->n == 0)
+		return;
+	others.shared_len = (uint8_t) unit_random_below(own.shared_len + 1);
+	memset(others.shared + others.shared_len, 0, FILTER_DIGEST_SHARED - others.shared_len);
+	random_low_bits(&others.digits, strings->keys, strings->n, others.shared_len);
+	if (!leading_numbers_init(&leading, shared, &others.digits))
+		return;
+	if (unit_random_below(2) == 0)
+	{
+		CHECK(filter_numbers_merge(numbers, &others), "numbers cannot be merged");
+		CHECK(filter_numbers_suit(&others, numbers), "merged numbers do not suit the others");
+	}
+	else
+		*numbers = others;
+	CHECK(filter_numbers_suit(&own, numbers), "other numbers do not suit the run");
+}
+
+/*
  * What a digest denies, the filter denies, too; and a key that is added, with whatever
  * prefix, is not denied.
  */
@@ -276,6 +305,8 @@ check_digest(Strings *strings, KeyKind kind)
 		CHECK(strings->options.shared.len > FILTER_DIGEST_SHARED, "no numbers");
 		return;
 	}
+	if (unit_random_below(2) == 0)
+		change_numbers(&digest.numbers, strings);
 	if (!make_rows(strings, &digest, &rows))
 	{
 		CHECK(digest.min > filter_number(&digest.numbers, strings->keys[0]),
@@ -336,7 +367,7 @@ test_digests(void)
 	}
 }
 
-/* No digest with the numbers of another prefix or other digits, or of 64-bit keys. */
+/* No digest with the numbers of another prefix or by an alphabet, or of 64-bit keys. */
 static void
 test_other_numbers(void)
 {
@@ -355,15 +386,60 @@ test_other_numbers(void)
 	digest.numbers.digits.kind = FILTER_DIGITS_ALPHABET;
 	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
 							  strings.run.root_len, &strings.reader.reader), "an alphabet");
-	digest.numbers.digits.kind = FILTER_DIGITS_BYTES;
-	digest.numbers.digits.of.low_bits.nlow[0] = 3;
+	digest.numbers.digits.kind = FILTER_DIGITS_LOW_BITS;
+	digest.numbers.digits.of.low_bits.nlow[0] = 8;
+	CHECK(filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							 strings.run.root_len, &strings.reader.reader), "low bits");
+	digest.numbers.digits.of.low_bits.nlow[0] = 9;
 	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
-							  strings.run.root_len, &strings.reader.reader), "low bits");
+							  strings.run.root_len, &strings.reader.reader), "nine low bits");
+	digest.numbers.digits.kind = FILTER_DIGITS_BYTES;
 	digest.numbers.digits.of.low_bits.nlow[0] = 0;
 	digest.numbers.shared_len = 1;
 	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
 							  strings.run.root_len, &strings.reader.reader), "a prefix");
 	free_strings(&strings);
+}
+
+static void
+check_low_bits(const char *name, const FilterDigits *digits, const uint8_t *common,
+			   const uint8_t *nlow)
+{
+	CHECK(digits->kind == FILTER_DIGITS_LOW_BITS, "%s: kind %d", name, digits->kind);
+	CHECK(memcmp(digits->of.low_bits.common, common, FILTER_DIGITS_POSITIONS) == 0,
+		  "%s: high bits", name);
+	CHECK(memcmp(digits->of.low_bits.nlow, nlow, FILTER_DIGITS_POSITIONS) == 0,
+		  "%s: low bits", name);
+}
+
+/* Rows of a number that all partitions have, and another of which each has a part. */
+static void
+test_merge(void)
+{
+	static const uint8_t common[FILTER_DIGITS_POSITIONS] = {0, 0, 1, 0x80};
+	static const uint8_t nlow[FILTER_DIGITS_POSITIONS] = {2, 8, 0, 0, 1, 8, 8};
+	FilterNumbers numbers[2];
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		FilterDigits *digits = &numbers[i].digits;
+
+		memset(&numbers[i], 0, sizeof(FilterNumbers));
+		numbers[i].of_bytes = true;
+		numbers[i].shared_len = (uint8_t) (2 + i);
+		memcpy(numbers[i].shared, "\001\200\002", 2 + i);
+		digits->kind = FILTER_DIGITS_LOW_BITS;
+		memcpy(digits->of.low_bits.common, common + i, FILTER_DIGITS_POSITIONS - i);
+		memcpy(digits->of.low_bits.nlow, nlow + i, FILTER_DIGITS_POSITIONS - i);
+		digits->of.low_bits.nlow[4 - i] = 0;
+		digits->of.low_bits.common[4 - i] = (uint8_t) i;
+	}
+	CHECK(filter_numbers_merge(&numbers[0], &numbers[1]), "not merged");
+	CHECK(numbers[0].shared_len == 2 && numbers[0].shared[2] == 0, "shared");
+	check_low_bits("merged", &numbers[0].digits, common, nlow);
+	numbers[1].digits.kind = FILTER_DIGITS_ALPHABET;
+	CHECK(!filter_numbers_merge(&numbers[0], &numbers[1]), "merged with an alphabet");
 }
 
 /* Counts are those of the numbers: never more than one key for a point. */
@@ -678,17 +754,6 @@ digits_of(FilterBytes *keys, size_t n, uint32_t shared_len)
 	return leading_digits(&counts);
 }
 
-static void
-check_low_bits(const char *name, const FilterDigits *digits, const uint8_t *common,
-			   const uint8_t *nlow)
-{
-	CHECK(digits->kind == FILTER_DIGITS_LOW_BITS, "%s: kind %d", name, digits->kind);
-	CHECK(memcmp(digits->of.low_bits.common, common, FILTER_DIGITS_POSITIONS) == 0,
-		  "%s: high bits", name);
-	CHECK(memcmp(digits->of.low_bits.nlow, nlow, FILTER_DIGITS_POSITIONS) == 0,
-		  "%s: low bits", name);
-}
-
 /* Keys get digits that fit them, whatever a few odd ones are like. */
 static void
 test_digits_chosen(void)
@@ -789,6 +854,7 @@ main(void)
 	RUN(test_random_runs);
 	RUN(test_digests);
 	RUN(test_other_numbers);
+	RUN(test_merge);
 	RUN(test_count);
 	RUN(test_damaged_roots);
 	RUN(test_digits_chosen);

@@ -10,6 +10,9 @@
  * multiplication, with FRACTION bits behind the point.  The first bucket is
  * rounded down, the last one up.
  *
+ * Of a SNARF over leading bits whose numbers are others than the digest's: the strings that
+ * a position's numbers stand for have numbers of the digest.
+ *
  * Of a SuRF: a leaf stands for the strings between two strings, which have
  * numbers.
  *
@@ -38,10 +41,24 @@
 #define MAX_BITS		(1U << 20)
 #define MAX_STEP		((uint64_t) MAX_BITS << FRACTION)
 
+/* How numbers of a run become those of a digest. */
+typedef struct Translation
+{
+	LeadingNumbers own;			/* of the run */
+	LeadingNumbers others;		/* of the digest */
+	uint64_t	greatest;		/* of own */
+	uint8_t		room[FILTER_DIGEST_SHARED + LEADING_STRING_LEN];
+} Translation;
+
 /* A block that is being put into a digest. */
 typedef struct BlockDigest
 {
 	FilterDigest *digest;
+	Translation *translation;	/* if the digest's numbers are others */
+	uint64_t	first;			/* number of the block, and the last it may
+								 * have */
+	uint64_t	limit;
+	uint16_t	scale;
 	bool		exact;			/* positions are distances */
 	uint64_t	begin;			/* of the block, less the digest's min */
 	uint64_t	last;			/* bucket of the last key it may have */
@@ -70,12 +87,84 @@ mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 		mark(at->digest, first);
 }
 
+/* Marks the buckets of numbers of the digest, of which some may be outside. */
+static void
+mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last)
+{
+	if (first < digest->min || last > digest->max)
+		digest->outside = true;
+	if (first < digest->min)
+		first = digest->min;
+	if (last > digest->max)
+		last = digest->max;
+	if (first > last)
+		return;
+	last = (last - digest->min) / digest->width;
+	for (first = (first - digest->min) / digest->width; first <= last; first++)
+		mark(digest, first);
+}
+
+/*
+ * Marks the buckets of all strings that have numbers of the run from first to last.  They are
+ * above the string with all digits of the number before the first, whatever follows these, and
+ * below that of the number behind the last.
+ */
+static void
+mark_translated(FilterDigest *digest, Translation *translation, uint64_t first,
+				uint64_t last)
+{
+	FilterBytes low = translation->own.shared;
+	FilterBytes high = translation->own.shared;
+	uint64_t	low_number;
+
+	if (first > 0)
+	{
+		low.data = translation->room;
+		low.len = leading_string(&translation->own, first - 1, translation->room);
+	}
+	low_number = leading_number(&translation->others, low, first > 0);
+	if (last < translation->greatest)
+	{
+		high.data = translation->room;
+		high.len = leading_string(&translation->own, last + 1, translation->room);
+	}
+	mark_numbers(digest, low_number,
+				 leading_number(&translation->others, high, last >= translation->greatest));
+}
+
+/* The numbers at the ends of a position of a block that is not exact, both rounded outward. */
+static void
+translate_position(BlockDigest *at, uint64_t position)
+{
+	unsigned	shift = (at->scale & 63) + 11;
+	unsigned	__int128 first = position;
+	unsigned	__int128 last = first + 1;
+
+	if (at->exact)
+		first = last = at->first + position;
+	else
+	{
+		first = at->first + (first << shift) / (1024 + (at->scale >> 6));
+		last = at->first + (last << shift) / (1024 + (at->scale >> 6));
+	}
+	if (last > at->limit)
+		last = at->limit;
+	if (first > last)
+		first = last;
+	mark_translated(at->digest, at->translation, (uint64_t) first, (uint64_t) last);
+}
+
 /* Marks the buckets of a position. */
 static inline void
 mark_position(BlockDigest *at, uint64_t position)
 {
 	uint64_t	first;
 
+	if (at->translation != NULL)
+	{
+		translate_position(at, position);
+		return;
+	}
 	if (at->exact)
 	{
 		first = (at->begin + position) / at->digest->width;
@@ -98,8 +187,9 @@ set_step(BlockDigest *at, uint16_t scale, uint64_t distance)
 	unsigned	bits = bits_width(snarf_position(distance, scale));
 	unsigned	__int128 step;
 
+	at->scale = scale;
 	at->exact = scale == SNARF_EXACT_SCALE;
-	if (at->exact)
+	if (at->exact || at->translation != NULL)
 		return;
 	at->dropped = bits > POSITION_BITS ? bits - POSITION_BITS : 0;
 	step = (unsigned __int128) 1 << ((scale & 63) + at->dropped + 11 + FRACTION);
@@ -153,42 +243,65 @@ digest_elias_fano(BlockDigest *at, const SnarfBlockView *block)
 	return index == block->ncoded;
 }
 
-/*
- * Puts a block into the digest.  Its keys are from begin to limit.  False if
- * it is damaged.
- */
+/* Marks the buckets of a block's coded positions; false if it is damaged. */
 static bool
-digest_block(FilterDigest *digest, const SnarfPageView *view,
-			 const SnarfBlockView *block, uint64_t begin, uint64_t limit)
+digest_positions(BlockDigest *at, const SnarfPageView *view, const SnarfBlockView *block)
 {
-	BlockDigest at = {.digest = digest};
-	uint64_t	first;
-
-	if (begin < digest->min || begin > limit || limit > digest->max)
-		return false;
-	at.begin = begin - digest->min;
-	at.last = (limit - digest->min) / digest->width;
-	first = at.begin / digest->width;
-	mark(digest, first);
-	if (block->code == SNARF_CODE_RUN)
-	{
-		if (block->scale < limit - begin)
-			limit = begin + block->scale;
-		mark_all(&at, first, (limit - digest->min) / digest->width);
-		return true;
-	}
-	set_step(&at, block->scale, limit - begin);
+	set_step(at, block->scale, at->limit - at->first);
 
 	/*
 	 * If blocks begin before their first keys, these may be anywhere in
 	 * position 0.
 	 */
 	if (view->shift > 0)
-		mark_position(&at, 0);
+		mark_position(at, 0);
 	if (block->code != SNARF_CODE_BITMAP)
-		return digest_elias_fano(&at, block);
-	digest_bitmap(&at, block);
+		return digest_elias_fano(at, block);
+	digest_bitmap(at, block);
 	return true;
+}
+
+/* Puts a block into a digest of other numbers than the run's. */
+static bool
+translate_block(BlockDigest *at, const SnarfPageView *view, const SnarfBlockView *block)
+{
+	if (at->first > at->limit)
+		return false;
+	if (block->code == SNARF_CODE_RUN)
+	{
+		if (block->scale < at->limit - at->first)
+			at->limit = at->first + block->scale;
+		mark_translated(at->digest, at->translation, at->first, at->limit);
+		return true;
+	}
+	mark_translated(at->digest, at->translation, at->first, at->first);
+	return digest_positions(at, view, block);
+}
+
+/*
+ * Puts a block into the digest.  Its keys are from first to limit.  False if
+ * it is damaged.
+ */
+static bool
+digest_block(BlockDigest *at, const SnarfPageView *view, const SnarfBlockView *block)
+{
+	const FilterDigest *digest = at->digest;
+	uint64_t	bucket;
+
+	if (at->first < digest->min || at->first > at->limit || at->limit > digest->max)
+		return false;
+	at->begin = at->first - digest->min;
+	at->last = (at->limit - digest->min) / digest->width;
+	bucket = at->begin / digest->width;
+	mark(at->digest, bucket);
+	if (block->code == SNARF_CODE_RUN)
+	{
+		if (block->scale < at->limit - at->first)
+			at->limit = at->first + block->scale;
+		mark_all(at, bucket, (at->limit - digest->min) / digest->width);
+		return true;
+	}
+	return digest_positions(at, view, block);
 }
 
 /*
@@ -196,8 +309,8 @@ digest_block(FilterDigest *digest, const SnarfPageView *view,
  * max.
  */
 static bool
-digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size,
-			uint64_t max)
+digest_page(FilterDigest *digest, Translation *translation, const uint8_t *page,
+			uint32_t page_size, uint64_t max)
 {
 	SnarfPageView view;
 	uint32_t	i;
@@ -206,14 +319,16 @@ digest_page(FilterDigest *digest, const uint8_t *page, uint32_t page_size,
 		return false;
 	for (i = 0; i < view.nblocks; i++)
 	{
+		BlockDigest at = {.digest = digest,.translation = translation,.limit = max};
 		SnarfBlockView block;
-		uint64_t	limit = max;
 
+		if (!snarf_open_block(&view, i, &block))
+			return false;
+		at.first = view.base + snarf_block_begin(&view, i);
 		if (i + 1 < view.nblocks)
-			limit = view.base + snarf_block_begin(&view, i + 1) - 1;
-		if (!snarf_open_block(&view, i, &block) ||
-			!digest_block(digest, &view, &block,
-						  view.base + snarf_block_begin(&view, i), limit))
+			at.limit = view.base + snarf_block_begin(&view, i + 1) - 1;
+		if (!(translation != NULL ? translate_block(&at, &view, &block) :
+			  digest_block(&at, &view, &block)))
 			return false;
 	}
 	return true;
@@ -231,17 +346,7 @@ digest_leaf(void *arg, FilterBytes low, FilterBytes high, bool above)
 	uint64_t	last = above ? filter_number_above(&digest->numbers, high) :
 	filter_number(&digest->numbers, high);
 
-	if (first < digest->min || last > digest->max)
-		digest->outside = true;
-	if (first < digest->min)
-		first = digest->min;
-	if (last > digest->max)
-		last = digest->max;
-	if (first > last)
-		return true;
-	last = (last - digest->min) / digest->width;
-	for (first = (first - digest->min) / digest->width; first <= last; first++)
-		mark(digest, first);
+	mark_numbers(digest, first, last);
 	return true;
 }
 
@@ -261,40 +366,68 @@ digest_surf(FilterDigest *digest, const uint8_t *root, uint32_t root_len,
 	return npages > 0;
 }
 
-/* See digest.h. */
-bool
-filter_digest_make(FilterDigest *digest, FilterKind kind,
-				   const uint8_t *root_data, uint32_t root_len,
-				   FilterReader *reader)
+/* Puts the pages of a SNARF into the digest; false if one is damaged. */
+static bool
+digest_snarf(FilterDigest *digest, Translation *translation, const uint8_t *root_data,
+			 uint32_t root_len, FilterReader *reader)
 {
 	SnarfRoot	root;
-	FilterNumbers numbers;
-	LeadingNumbers leading;
 	uint32_t	i;
 
-	if (!filter_numbers_of(&numbers, kind, root_data, root_len) ||
+	if (!snarf_open_root(&root, root_data, root_len, reader) ||
+		root.npages == 0 || root.max < root.min ||
+		(translation == NULL && (root.min < digest->min || root.max > digest->max)))
+		return false;
+	for (i = 0; i < root.npages; i++)
+	{
+		const uint8_t *page = reader->read_page(reader, i);
+
+		if (page == NULL || !digest_page(digest, translation, page, reader->page_size,
+										 root.max))
+			return false;
+	}
+	return true;
+}
+
+/* The same of a SNARF over leading bits, whose root this is. */
+static bool
+digest_leading(FilterDigest *digest, bool same_numbers, const uint8_t *root,
+			   uint32_t root_len, FilterReader *reader)
+{
+	const FilterNumbers *numbers = &digest->numbers;
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+	Translation translation;
+
+	if (!leading_open_root(&root, &root_len, &translation.own))
+		return false;
+	if (same_numbers)
+		return digest_snarf(digest, NULL, root, root_len, reader);
+	if (!leading_numbers_init(&translation.others, shared, &numbers->digits))
+		return false;
+	translation.greatest = leading_greatest(&translation.own);
+	memcpy(translation.room, translation.own.shared.data, translation.own.shared.len);
+	return digest_snarf(digest, &translation, root, root_len, reader);
+}
+
+/* See digest.h. */
+bool
+filter_digest_make(FilterDigest *digest, FilterKind kind, const uint8_t *root,
+				   uint32_t root_len, FilterReader *reader)
+{
+	FilterNumbers numbers;
+
+	if (!filter_numbers_of(&numbers, kind, root, root_len) ||
 		!filter_numbers_suit(&numbers, &digest->numbers) ||
 		digest->nbits < 2 || digest->nbits > MAX_BITS)
 		return false;
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));
 	digest->outside = false;
 	if (numbers.coded)
-		return digest_surf(digest, root_data, root_len, reader);
-	if (numbers.of_bytes && !leading_open_root(&root_data, &root_len, &leading))
-		return false;
-	if (!snarf_open_root(&root, root_data, root_len, reader) ||
-		root.npages == 0 || root.max < root.min ||
-		root.min < digest->min || root.max > digest->max)
-		return false;
-	for (i = 0; i < root.npages; i++)
-	{
-		const uint8_t *page = reader->read_page(reader, i);
-
-		if (page == NULL || !digest_page(digest, page, reader->page_size,
-										 root.max))
-			return false;
-	}
-	return true;
+		return digest_surf(digest, root, root_len, reader);
+	if (numbers.of_bytes)
+		return digest_leading(digest, filter_numbers_same(&numbers, &digest->numbers),
+							  root, root_len, reader);
+	return digest_snarf(digest, NULL, root, root_len, reader);
 }
 
 /* See digest.h. */

@@ -103,10 +103,21 @@ extern bool filter_numbers_of(FilterNumbers *numbers, FilterKind kind,
 
 /*
  * Can a run that is made of some numbers have a digest of others?  A SuRF can have
- * one of any that are coded.
+ * one of any that are coded; a SNARF over leading bits, of its own numbers, or of those by
+ * other bytes or low bits behind a prefix that its keys share.
  */
 extern bool filter_numbers_suit(const FilterNumbers *of_run,
 								const FilterNumbers *of_digest);
+
+/* Are these the same numbers by leading bits? */
+extern bool filter_numbers_same(const FilterNumbers *a, const FilterNumbers *b);
+
+/*
+ * Makes numbers by leading bits such that runs of others have digests of them, too: behind
+ * what both share, the low bits that vary in either, or between both.  False if there are none: the
+ * numbers stay as they are.
+ */
+extern bool filter_numbers_merge(FilterNumbers *numbers, const FilterNumbers *others);
 
 /*
  * The number of a byte string, and the greatest number of strings that begin with

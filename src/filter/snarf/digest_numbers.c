@@ -76,16 +76,103 @@ filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
 
 /* See digest.h. */
 bool
+filter_numbers_same(const FilterNumbers *a, const FilterNumbers *b)
+{
+	return a->shared_len == b->shared_len &&
+		memcmp(a->shared, b->shared, a->shared_len) == 0 &&
+		a->digits.kind == b->digits.kind &&
+		memcmp(&a->digits.of, &b->digits.of, sizeof(a->digits.of)) == 0;
+}
+
+/* See digest.h. */
+bool
 filter_numbers_suit(const FilterNumbers *of_run, const FilterNumbers *of_digest)
 {
 	if (of_run->of_bytes != of_digest->of_bytes ||
 		of_run->coded != of_digest->coded)
 		return false;
-	return of_run->coded ||
-		(of_run->shared_len == of_digest->shared_len &&
-		 memcmp(of_run->shared, of_digest->shared, of_run->shared_len) == 0 &&
-		 of_run->digits.kind == of_digest->digits.kind &&
-		 memcmp(&of_run->digits.of, &of_digest->digits.of, sizeof(of_run->digits.of)) == 0);
+	return of_run->coded || filter_numbers_same(of_run, of_digest) ||
+		(of_run->of_bytes && of_run->digits.kind != FILTER_DIGITS_ALPHABET &&
+		 of_digest->digits.kind != FILTER_DIGITS_ALPHABET &&
+		 of_run->shared_len >= of_digest->shared_len &&
+		 memcmp(of_run->shared, of_digest->shared, of_digest->shared_len) == 0);
+}
+
+/* The bits that make two bytes differ, and all below them. */
+static uint32_t
+differing_bits(uint8_t a, uint8_t b)
+{
+	return bits_width((uint64_t) (a ^ b));
+}
+
+/* A byte of the keys that numbers are made of: what is common to all, and the low bits. */
+static uint32_t
+byte_at(const FilterNumbers *numbers, uint32_t position, uint8_t *common)
+{
+	uint32_t	digit = position - numbers->shared_len;
+
+	if (position < numbers->shared_len)
+	{
+		*common = numbers->shared[position];
+		return 0;
+	}
+	*common = 0;
+	if (numbers->digits.kind == FILTER_DIGITS_BYTES || digit >= FILTER_DIGITS_POSITIONS)
+		return 8;
+	*common = numbers->digits.of.low_bits.common[digit];
+	return numbers->digits.of.low_bits.nlow[digit];
+}
+
+/* Sets the low bits of one position to what two numbers have there; returns how many. */
+static uint32_t
+merge_position(FilterDigits *digits, uint32_t digit, const FilterNumbers *a,
+			   const FilterNumbers *b, uint32_t position)
+{
+	uint8_t		common;
+	uint8_t		other;
+	uint32_t	nlow = byte_at(a, position, &common);
+	uint32_t	other_nlow = byte_at(b, position, &other);
+	uint32_t	differing = differing_bits(common, other);
+
+	nlow = nlow > other_nlow ? nlow : other_nlow;
+	nlow = nlow > differing ? nlow : differing;
+	digits->of.low_bits.nlow[digit] = (uint8_t) nlow;
+	digits->of.low_bits.common[digit] = (uint8_t) (common >> nlow << nlow);
+	return nlow;
+}
+
+/* See digest.h. */
+bool
+filter_numbers_merge(FilterNumbers *numbers, const FilterNumbers *others)
+{
+	FilterDigits digits;
+	uint32_t	shared_len = 0;
+	uint32_t	nbits = 0;
+	uint32_t	i;
+
+	if (!numbers->of_bytes || !others->of_bytes || numbers->coded || others->coded ||
+		numbers->digits.kind == FILTER_DIGITS_ALPHABET ||
+		others->digits.kind == FILTER_DIGITS_ALPHABET)
+		return false;
+	if (filter_numbers_same(numbers, others))
+		return true;
+	while (shared_len < numbers->shared_len && shared_len < others->shared_len &&
+		   numbers->shared[shared_len] == others->shared[shared_len])
+		shared_len++;
+	memset(&digits, 0, sizeof(digits));
+	digits.kind = FILTER_DIGITS_LOW_BITS;
+	for (i = 0; i < FILTER_DIGITS_POSITIONS; i++)
+	{
+		nbits += merge_position(&digits, i, numbers, others, shared_len + i);
+		if (nbits > 64)
+			break;
+	}
+	for (; i < FILTER_DIGITS_POSITIONS; i++)
+		digits.of.low_bits.common[i] = digits.of.low_bits.nlow[i] = 0;
+	numbers->digits = digits;
+	memset(numbers->shared + shared_len, 0, FILTER_DIGEST_SHARED - shared_len);
+	numbers->shared_len = (uint8_t) shared_len;
+	return true;
 }
 
 /*

@@ -317,8 +317,11 @@ number_of_low_bits(const LeadingNumbers *numbers, FilterBytes rest, bool above)
 
 		if (order != 0)
 			return order < 0 ? number : number | bits_mask(left);
-		left -= nlow;
-		number |= (rest.data[i] & bits_mask(nlow)) << left;
+		if (nlow > 0)
+		{
+			left -= nlow;
+			number |= (rest.data[i] & bits_mask(nlow)) << left;
+		}
 	}
 	return above ? number | bits_mask(left) : number;
 }
@@ -361,6 +364,34 @@ leading_number(const LeadingNumbers *numbers, FilterBytes key, bool above)
 	return numbers->digits.kind == FILTER_DIGITS_ALPHABET ? number_of_ranks(numbers, rest, above) :
 		numbers->digits.kind == FILTER_DIGITS_LOW_BITS ? number_of_low_bits(numbers, rest, above) :
 		number_of_bytes(rest, above);
+}
+
+/* See leading_numbers.h. */
+uint64_t
+leading_greatest(const LeadingNumbers *numbers)
+{
+	return leading_number(numbers, numbers->shared, true);
+}
+
+/* See leading_numbers.h. */
+uint32_t
+leading_string(const LeadingNumbers *numbers, uint64_t number, uint8_t *room)
+{
+	const FilterDigits *digits = &numbers->digits;
+	uint8_t    *rest = room + numbers->shared.len;
+	uint32_t	i;
+
+	for (i = numbers->ndigits; i-- > 0;)
+	{
+		bool		is_byte = digits->kind == FILTER_DIGITS_BYTES;
+		uint32_t	nlow = is_byte ? BYTE_BITS : digits->of.low_bits.nlow[i];
+
+		rest[i] = (uint8_t) (number & bits_mask(nlow));
+		if (!is_byte)
+			rest[i] |= digits->of.low_bits.common[i];
+		number >>= nlow;
+	}
+	return numbers->shared.len + numbers->ndigits;
 }
 
 /* Is this byte of a key behind what is shared no digit? */

@@ -82,6 +82,19 @@ extern int	leading_side(const LeadingNumbers *numbers, FilterBytes key);
 extern uint64_t leading_number(const LeadingNumbers *numbers, FilterBytes key,
 							   bool above);
 
+/* The greatest number of strings that begin with the shared prefix. */
+extern uint64_t leading_greatest(const LeadingNumbers *numbers);
+
+/* Room for a string of leading_string(), behind the shared prefix. */
+#define LEADING_STRING_LEN FILTER_DIGITS_POSITIONS
+
+/*
+ * Writes the string that has all digits of a number, at most the greatest, to room, which
+ * begins with the shared prefix; returns its length.  Not for an alphabet.
+ */
+extern uint32_t leading_string(const LeadingNumbers *numbers, uint64_t number,
+							   uint8_t *room);
+
 /*
  * Do all strings that begin with the shared prefix, and are below this one that does, too,
  * have smaller numbers?  Not if it ends with the prefix or with a digit of zero, has more

@@ -170,6 +170,23 @@ choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 }
 
 /*
+ * Makes numbers by leading bits such that the other leaves of a matrix can have digests of
+ * them, too, where that is possible.
+ */
+static void
+merge_numbers(FilterNumbers *numbers, const RfIndex *index, int number)
+{
+	for (int i = 0; i < count_leaves(index, number); i++)
+	{
+		const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
+		FilterNumbers own;
+
+		if (leaf->cached != NULL && rf_cached_meta_numbers(leaf->cached, &own))
+			(void) filter_numbers_merge(numbers, &own);
+	}
+}
+
+/*
  * Chooses numbers for a matrix, of the kind that a leaf has.  If they are coded, they
  * are spread by knots, which are palloc'd.  False if there can be no digests of them, or
  * so many strings would have the same number that digests would be of no use.
@@ -186,7 +203,11 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 	if (!rf_cached_meta_numbers(leaf->cached, numbers))
 		return false;
 	if (!numbers->coded)
+	{
+		if (numbers->of_bytes)
+			merge_numbers(numbers, index, number);
 		return true;
+	}
 	nsampled = choose_code(numbers, index, number, sampled);
 	samples = palloc((nsampled + 1) * LEAF_SAMPLE * sizeof(uint64));
 	for (int i = 0; i < nsampled; i++)
