@@ -235,10 +235,48 @@ is_icu(Oid collation)
 }
 
 /*
+ * Strings whose order by comparison is another than by sort keys where ICU errs:
+ *
+ *	- Digits were moved behind letters (kr-latn-digit), or before the signs of currencies.
+ *	  Only sort keys move the ASCII digits, if the other string is Latin, too.
+ *	- Numbers are compared as such (kn) in a language with an order of its own (sv).  After
+ *	  a common beginning comparison goes back to where a number begins, but then does not
+ *	  take digits other than ASCII ones for digits.  (It goes back from the second letter of
+ *	  "aa" in Danish.  So here the letter is of Ogham, which is in no pair.)
+ */
+static const UChar doubtful[][2][3] = {
+	{{'a'}, {'0'}},
+	{{'$'}, {'0'}},
+	{{0x0661, 0x1681}, {0x0661, 0x0661}},
+	{{0x0967, 0x1681}, {0x0967, 0x0967}},
+	{{0xFF11, 0x1681}, {0xFF11, 0xFF11}}
+};
+
+/*
+ * Is the order of two strings, which end with zero, by comparison that of their sort keys?
+ */
+static bool
+pair_agrees(const UCollator * ucol, const UChar *a, const UChar *b)
+{
+	uint8		keys[2][SHORT_KEY];
+	int			lengths[2];
+	int			order;
+
+	lengths[0] = ucol_getSortKey(ucol, a, -1, keys[0], SHORT_KEY);
+	lengths[1] = ucol_getSortKey(ucol, b, -1, keys[1], SHORT_KEY);
+	if (lengths[0] <= 0 || lengths[0] > SHORT_KEY ||
+		lengths[1] <= 0 || lengths[1] > SHORT_KEY)
+		return false;
+	order = strcmp((char *) keys[0], (char *) keys[1]);
+	return (int) ucol_strcoll(ucol, a, -1, b, -1) == (order > 0) - (order < 0);
+}
+
+/*
  * Do sort keys order strings as the collator compares them?  ICU says so, and errs
  * where accents are compared from the end (fr-CA) or where punctuation is "shifted" to a
  * level behind the others: characters that count for nothing, such as U+200B, then
- * change either comparison or key.  PostgreSQL goes by the comparison.
+ * change either comparison or key.  Where else it errs, the doubtful strings show.
+ * PostgreSQL goes by the comparison.
  */
 static bool
 keys_agree(const UCollator * ucol)
@@ -249,6 +287,8 @@ keys_agree(const UCollator * ucol)
 	ucol_getAttribute(ucol, UCOL_ALTERNATE_HANDLING,
 					  &status) == UCOL_NON_IGNORABLE;
 
+	for (int i = 0; i < lengthof(doubtful); i++)
+		agree = agree && pair_agrees(ucol, doubtful[i][0], doubtful[i][1]);
 	return agree && U_SUCCESS(status);
 }
 
@@ -267,22 +307,23 @@ rf_collator_find(Oid collation)
 	for (collator = made; collator != NULL; collator = collator->next)
 	{
 		if (collator->collation == collation)
-			return collator;
+			return collator->ucol != NULL ? collator : NULL;
 	}
 	if (!is_icu(collation))
 		return NULL;
 	locale = pg_newlocale_from_collation(collation);
-	if (!keys_agree(RF_UCOLLATOR(locale)))
-		return NULL;
 	found.collation = collation;
-	found.deterministic = get_collation_isdeterministic(collation);
-	found.ucol = RF_UCOLLATOR(locale);
-	found.version = collator_version(&found);
+	if (keys_agree(RF_UCOLLATOR(locale)))
+	{
+		found.deterministic = get_collation_isdeterministic(collation);
+		found.ucol = RF_UCOLLATOR(locale);
+		found.version = collator_version(&found);
+	}
 	found.next = made;
 	collator = MemoryContextAlloc(TopMemoryContext, sizeof(RfCollator));
 	*collator = found;
 	made = collator;
-	return collator;
+	return collator->ucol != NULL ? collator : NULL;
 }
 
 #else							/* !USE_ICU */

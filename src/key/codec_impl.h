@@ -136,7 +136,9 @@ struct RfCollator
 	Oid			collation;
 	bool		deterministic;
 	uint64		version;		/* never zero */
-	void	   *ucol;			/* UCollator, the server's, which keeps it */
+	void	   *ucol;			/* UCollator, the server's, which keeps it;
+								 * NULL: keys would not order strings as it
+								 * does */
 	struct RfCollator *next;
 };
 
