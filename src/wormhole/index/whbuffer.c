@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "common/hashfn.h"
 #include "compat.h"
 #include "port/pg_bitutils.h"
@@ -175,6 +176,20 @@ wh_read(Relation index, BlockNumber block, int lockmode)
 }
 
 /*
+ * May a page be looked at that is not locked?
+ *
+ * Replay restores a page from its image in a buffer that it has locked, and that is zero
+ * until then.  So on a standby a page is looked at when it is locked.  Nobody has locked
+ * a page there to which damage could lead: but for the left neighbour, of which
+ * wh_check_page() knows that it does not link to itself.
+ */
+static bool
+may_look_unlocked(void)
+{
+	return !RecoveryInProgress();
+}
+
+/*
  * The same for a block that a page of the directory refers to.  InvalidBuffer if it is
  * not of the level expected.  That is found out before the block is locked: the caller
  * may have locked pages of lower levels, to which a damaged directory may lead.
@@ -185,7 +200,7 @@ wh_read_level(Relation index, BlockNumber block, int level, int lockmode)
 	Buffer		buffer = pin_existing(index, block);
 	volatile WhHeaderData *header = WhPageHeader(BufferGetPage(buffer));
 
-	if (header->level != level)
+	if (header->level != level && may_look_unlocked())
 	{
 		ReleaseBuffer(buffer);
 		return InvalidBuffer;
@@ -193,6 +208,20 @@ wh_read_level(Relation index, BlockNumber block, int level, int lockmode)
 	LockBuffer(buffer, lockmode);
 	(void) wh_check_page(index, buffer);
 	return buffer;
+}
+
+/*
+ * Does a page link back to its left neighbour, which is locked?
+ */
+static bool
+links_back(Buffer buffer, Buffer left)
+{
+	volatile WhHeaderData *header = WhPageHeader(BufferGetPage(left));
+	volatile WhHeaderData *next = WhPageHeader(BufferGetPage(buffer));
+
+	return next->prev == BufferGetBlockNumber(left) &&
+		next->level == header->level && next->identity == header->identity &&
+		!(next->flags & (WH_META | WH_DELETED));
 }
 
 /*
@@ -204,16 +233,15 @@ wh_read_level(Relation index, BlockNumber block, int level, int lockmode)
 Buffer
 wh_read_right(Relation index, Buffer left, int lockmode)
 {
-	WhHeader	header = WhPageHeader(BufferGetPage(left));
-	Buffer		buffer = pin_existing(index, header->next);
-	volatile WhHeaderData *next = WhPageHeader(BufferGetPage(buffer));
+	Buffer		buffer = pin_existing(index, WhPageHeader(BufferGetPage(left))->next);
+	bool		linked = links_back(buffer, left);
 
-	if (next->prev != BufferGetBlockNumber(left) ||
-		next->level != header->level || next->identity != header->identity ||
-		(next->flags & (WH_META | WH_DELETED)))
+	if (!linked && may_look_unlocked())
 		wh_report_damage(index, BufferGetBlockNumber(left));
 	LockBuffer(buffer, lockmode);
 	(void) wh_check_page(index, buffer);
+	if (!linked && !links_back(buffer, left))
+		wh_report_damage(index, BufferGetBlockNumber(left));
 	return buffer;
 }
 
