@@ -236,6 +236,10 @@ for my $kind ('shared', 'own')
 		is($got, $expected, "$kind: $name");
 	}
 
+	# Queries of a table that has no such index are not prepared for skipping.
+	ask($sessions{n}, 'CREATE TABLE bare (p int) PARTITION BY LIST (p); CREATE TABLE bare1 PARTITION OF bare FOR VALUES IN (1)');
+	is(ask($sessions{n}, "SELECT cost('SELECT FROM bare', 1) IS NOT NULL; SELECT rf_entry('bare')"), "t\nentry 4: valid, no candidate, 0 indexes, 0 partitioned; 0 own of 1 members, needed; 0 records", "$kind: no index");
+
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)
 	{
