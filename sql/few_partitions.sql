@@ -94,6 +94,11 @@ CALL forget();
 SELECT known('SELECT * FROM t WHERE part = 8 AND b = 810');
 CREATE INDEX own8 ON t8 USING rangefilter (b);
 SELECT known('SELECT * FROM t WHERE part = 8 AND b = 810');
+-- The first partition alone has one.
+CREATE INDEX own0 ON t0 USING rangefilter (b);
+CALL forget();
+SELECT known('SELECT * FROM t WHERE part IN (0, 7) AND b = 10');
+DROP INDEX own0;
 -- The same is shown whether the session knows them or not.
 CREATE FUNCTION shown() RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE

@@ -100,6 +100,8 @@ RESET enable_mergejoin;
 -- By another index core joins by the same loop: its cost with gates is not more
 CREATE INDEX fact_device ON fact (device);
 SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
+-- values from further up, which core asks that index for
+SELECT asked('SELECT count(*) FROM at_site d LEFT JOIN (kind k JOIN fact ON fact.kind = k.id AND k.name = ''kind 1'') ON fact.device = d.id');
 DROP INDEX fact_device;
 -- GEQO throws join relations away
 SET geqo_threshold = 2;

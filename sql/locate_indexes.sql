@@ -74,13 +74,13 @@ DROP FUNCTION planning_reads;
 
 -- Other catalogs, other ways.
 \getenv options PGOPTIONS
-\setenv PGOPTIONS '-c ignore_system_indexes=on'
-\c -
+\c -reuse-previous=on "options='-c ignore_system_indexes=on'"
+SHOW ignore_system_indexes;
 LOAD 'rangefilter';
 SELECT skips('SELECT * FROM sparse WHERE k = 5001');
 SELECT part, k FROM sparse WHERE k = 5001;
-\setenv PGOPTIONS :options
-\c -
+\set options 'options=''' :options ''''
+\c -reuse-previous=on :options
 LOAD 'rangefilter';
 
 -- Of unlogged and temporary partitions the relation cache knows more.

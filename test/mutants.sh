@@ -213,7 +213,7 @@ measure()
 		started=$SECONDS
 		if run_test "$test" "$TEST_LIMIT" >"$RF_TMP/log" 2>&1; then
 			stop_servers fast
-			(cd "$RF_SRC" && find src -name '*.gcda' -print0 | xargs -0 gcov --stdout 2>/dev/null) |
+			(cd "$RF_SRC" && find src -name '*.gcda' -print0 | xargs -0 -r gcov --stdout 2>/dev/null) |
 				perl "$RF_ROOT/test/tools/covered.pl" --read "$test" $((SECONDS - started)) "${FILES[@]}" >>"$MAP"
 		else
 			stop_servers immediate
@@ -273,12 +273,15 @@ change()
 # Runs a function in all workers.
 in_workers()
 {
-	local number
+	local number worker workers=()
 
 	for ((number = 0; number < MUTANTS_JOBS; number++)); do
 		"$1" "$number" &
+		workers+=($!)
 	done
-	wait
+	for worker in "${workers[@]}"; do
+		wait "$worker" || rf_die "a worker has failed"
+	done
 }
 
 main()

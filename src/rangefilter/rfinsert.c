@@ -456,21 +456,6 @@ rf_is_open(Relation index, Buffer buffer, BlockNumber heap_block,
 }
 
 /*
- * Has the summary no key that is not covered in one of these states, and is in the
- * other?  Keys come with another version, merges take pages out of the delta, and an
- * announcement has an id.  Keys that were appended leave no trace on the metapage; they
- * may have been where the index has WAL.
- */
-static bool
-rf_covers_the_same(Relation index, const RfMetaData *a, const RfMetaData *b)
-{
-	return !RelationNeedsWAL(index) &&
-		a->identity == b->identity && a->changes == b->changes &&
-		a->generation == b->generation && a->flags == b->flags &&
-		a->announced_owner == b->announced_owner && a->ndelta == b->ndelta;
-}
-
-/*
  * Gives the delta a spare block, for this key or another one, if it has none.  A
  * covered key needs none.  But then a user who may insert, but not read, would see from
  * the file's size which key is covered (R6).  The caller has share-locked the
@@ -508,7 +493,6 @@ static RfOutcome
 rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 {
 	const RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
-	RfMetaData	seen;
 	RfCover		cover;
 
 	rf_check_meta(index, buffer);
@@ -519,12 +503,10 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 		return RF_IS_COVERED;
 	if (cover == RF_MISSING && rf_append_key(index, meta, new))
 		return RF_WRITTEN;
-	seen = *meta;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	rf_check_meta(index, buffer);
-	if (!rf_covers_the_same(index, &seen, meta))
-		cover = rf_cover(index, meta, new);
+	cover = rf_cover(index, meta, new);
 	if (cover == RF_MISSING)
 		return rf_write_key(index, buffer, new);
 	if (cover == RF_MAKE_IMPRECISE)

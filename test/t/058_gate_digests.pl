@@ -29,6 +29,14 @@ SELECT format('CREATE TABLE e%1\$s PARTITION OF e FOR VALUES IN (%1\$s); CREATE 
 	FROM generate_series(1, 40) i \\gexec
 INSERT INTO e SELECT p, g * 100 + p FROM generate_series(1, 40) p, generate_series(1, 500) g;
 VACUUM ANALYZE e;
+
+-- Some partitions have one index more.  The third one's is the second leaf of these.
+CREATE TABLE o (p int, k int, m int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE o%1\$s PARTITION OF o FOR VALUES IN (%1\$s); CREATE INDEX ON o%1\$s USING rangefilter (k)', i)
+	FROM generate_series(1, 70) i \\gexec
+SELECT format('CREATE INDEX ON o%s USING rangefilter (m)', i) FROM generate_series(1, 35) i WHERE i <> 2 \\gexec
+INSERT INTO o SELECT p, g * 100 + p, g * 100 + p FROM generate_series(1, 70) p, generate_series(1, 500) g;
+VACUUM ANALYZE o;
 };
 
 my $join = 'SELECT count(*) FROM q JOIN t USING (k)';
@@ -107,6 +115,13 @@ for my $kind ('shared', 'own')
 	is(ask($reader, 'EXECUTE j'), $n, "$kind: a row is too new");
 	ask($reader, 'COMMIT');
 	is(ask($reader, 'EXECUTE j'), $n + 1, "$kind: the row is seen");
+
+	# What a gate reads of an index is not taken for that of another leaf at the same place.
+	ask($reader, 'TRUNCATE q; INSERT INTO q SELECT g * 100 + 3 FROM generate_series(1, 60) g; SET enable_material = off');
+	my $two = 'SELECT count(*) FROM q JOIN o ON o.k = q.k AND o.m = q.k + 0';
+	like(ask($reader, "EXPLAIN (COSTS OFF) $two"), qr/Filter Index: o1_\w+, o1_\w+, o3_/, "$kind: a gate over two indexes of some partitions");
+	is(ask($reader, $two), 60, "$kind: rows of partition 3");
+	is(ask($reader, "SELECT count(*) FROM o WHERE k = 101 * $_"), 1, "$kind: a row of partition $_") for 1 .. 5;
 
 	# While a gate is at its first member, all that the session knows of the table and its
 	# indexes becomes invalid.  It finds out when it looks at the next index, and plans a query.

@@ -123,12 +123,11 @@ if (@ARGV == 6 && $ARGV[0] eq '--apply')
 else
 {
 	my $equal = equal_changes();
+	my @wrong;
 	foreach my $file (@ARGV)
 	{
 		each_change($file, $equal, sub { print join("\t", $file, @_), "\n" });
-		foreach my $row (grep { /^\Q$file\E\t/ } sort keys %$equal)
-		{
-			die "mutants_equal.list: $equal->{$row} changes fit \"$row\"\n" if $equal->{$row} != 1;
-		}
+		push @wrong, grep { /^\Q$file\E\t/ && $equal->{$_} != 1 } sort keys %$equal;
 	}
+	die map { "mutants_equal.list: $equal->{$_} changes fit \"$_\"\n" } @wrong if @wrong;
 }

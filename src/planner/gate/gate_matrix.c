@@ -276,7 +276,7 @@ count_question(RfGateState *gate, const RfCond *cond)
 
 	foreach(cell, cond->args)
 		count_question(gate, lfirst(cell));
-	if (cond->kind != RF_COND_PROBE || cond->index == NULL || cond->denied == NULL)
+	if (cond->denied == NULL)
 		return;
 	rf_allow_digests((int64) n * gate->nmembers);
 	for (int i = 0; i < matrices->nwords; i++)

@@ -15,6 +15,7 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/index.h"
 #include "miscadmin.h"
 #include "planner/knowledge/catalog_rows.h"
 #include "utils/fmgroids.h"
@@ -86,17 +87,22 @@ scan_rows(Relation catalog, Relation index, AttrNumber column,
 /*
  * Calls take(arg, i, row) for each row that has the OID of item i, of n, in the
  * order's column.  OIDs ascend; the first one is at first, and each other one
- * stride bytes behind the one before.  Returns how many rows were found.
+ * stride bytes behind the one before.  Returns how many rows were found: none while the
+ * catalog's index cannot be used.
  */
 int
 rf_catalog_rows(const RfCatalogOrder *order, const Oid *first, Size stride,
 				int n, RfTakeRow take, void *arg)
 {
-	Relation	catalog = table_open(order->catalog, AccessShareLock);
-	Relation	index = index_open(order->index, AccessShareLock);
 	RfItems		items = {(const char *) first, stride, n};
+	Relation	catalog;
+	Relation	index;
 	int			found = 0;
 
+	if (IgnoreSystemIndexes || ReindexIsProcessingIndex(order->index))
+		return 0;
+	catalog = table_open(order->catalog, AccessShareLock);
+	index = index_open(order->index, AccessShareLock);
 	for (int next = 0; next < n;)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -24,7 +24,6 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/index.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
@@ -132,18 +131,11 @@ read_leaves(const RfIndex *index, RfLeaf *leaves, int n)
 		RelationRelationId, ClassOidIndexId, Anum_pg_class_oid
 	};
 	RfLeafRows	rows = {index, leaves};
-	int			found = 0;
 
-	if (!IgnoreSystemIndexes &&
-		!ReindexIsProcessingIndex(IndexRelidIndexId) &&
-		!ReindexIsProcessingIndex(ClassOidIndexId))
-		found = rf_catalog_rows(&of_indexes, &leaves->index, sizeof(RfLeaf), n,
-								read_index_row, &rows);
-	if (found > 0 &&
+	if (rf_catalog_rows(&of_indexes, &leaves->index, sizeof(RfLeaf), n,
+						read_index_row, &rows) == n &&
 		rf_catalog_rows(&of_relations, &leaves->index, sizeof(RfLeaf), n,
-						read_class_row, &rows) < n)
-		found = 0;
-	if (found == n)
+						read_class_row, &rows) == n)
 		return;
 
 	/* The catalogs are being reindexed, or indexes were dropped meanwhile. */
@@ -456,10 +448,6 @@ find_children(Oid parent, const List *leaves)
 	List	   *indexes = NIL;
 	RfChildren	children = {parent, NIL};
 
-	if (IgnoreSystemIndexes ||
-		ReindexIsProcessingIndex(IndexIndrelidIndexId) ||
-		ReindexIsProcessingIndex(InheritsRelidSeqnoIndexId))
-		return NIL;
 	(void) rf_catalog_rows(&of_tables, &lfirst_oid(list_head(leaves)),
 						   sizeof(ListCell), list_length(leaves),
 						   take_index, &indexes);

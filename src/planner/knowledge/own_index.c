@@ -24,13 +24,11 @@
 
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "catalog/index.h"
 #include "catalog/indexing.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
 #include "key/rowkey.h"
-#include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
@@ -201,9 +199,6 @@ search_members(RfSearch *search, const RfMember *members, int n)
 		IndexRelationId, IndexIndrelidIndexId, Anum_pg_index_indrelid
 	};
 
-	if (n == 0 || IgnoreSystemIndexes ||
-		ReindexIsProcessingIndex(IndexIndrelidIndexId))
-		return;
 	search->members = members;
 	(void) rf_catalog_rows(&of_tables, &members->leaf, sizeof(RfMember), n,
 						   take_row, search);
