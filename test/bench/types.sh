@@ -24,18 +24,19 @@ VALUES=${TYPES_VALUES:-40}
 ROUNDS=${TYPES_ROUNDS:-10}
 
 # A condition's kind: the columns of its index.
-declare -A COLUMNS=([bigint]=i [uuid]=u [hexadecimal]=h [words]=w [more]=x [two]='a, b')
-KINDS=(bigint uuid hexadecimal two words more)
+declare -A COLUMNS=([bigint]=i [uuid]=u [hexadecimal]=h [words]=w [more]=x [two]='a, b' [tenant]='t, n')
+KINDS=(bigint uuid hexadecimal two tenant words more)
 # Options of its rangefilter index.
 declare -A OPTIONS=([more]='WITH (bits_per_key = 18)')
 declare -A NAMES=([bigint]='bigint' [uuid]='uuid' [hexadecimal]='text, 32 hexadecimal digits'
 	[words]='text, three of 1,000 words and a number'
-	[more]='the same with bits_per_key = 18' [two]='two int columns')
+	[more]='the same with bits_per_key = 18' [two]='two int columns'
+	[tenant]='one of 1,000 tenants, and an ascending bigint')
 
 make_table()
 {
 	rf_psql -v partitions="$PARTITIONS" -v rows="$ROWS" <<'SQL'
-CREATE TABLE events (day int, i bigint, u uuid, h text, w text, x text, a int, b int) PARTITION BY RANGE (day);
+CREATE TABLE events (day int, i bigint, u uuid, h text, w text, x text, a int, b int, t int, n bigint) PARTITION BY RANGE (day);
 SELECT format('CREATE TABLE events_%1$s PARTITION OF events FOR VALUES FROM (%1$s) TO (%2$s)', day, day + 1)
 FROM generate_series(0, :partitions - 1) day
 \gexec
@@ -43,7 +44,8 @@ CREATE FUNCTION word(bigint, bigint) RETURNS text IMMUTABLE RETURN
 	translate(left(md5((abs(hashint8extended($1, $2)) % 1000)::text), 7), '0123456789', 'aeioulnrst');
 INSERT INTO events
 SELECT n / :rows, hashint8extended(n, 1), md5('u' || n)::uuid, md5(n::text), w, w,
-	abs(hashint8extended(n, 5)) % 100000, abs(hashint8extended(n, 6)) % 100000
+	abs(hashint8extended(n, 5)) % 100000, abs(hashint8extended(n, 6)) % 100000,
+	abs(hashint8extended(n, 7)) % 1000, n
 FROM generate_series(0, :partitions::bigint * :rows - 1) n,
 	LATERAL (SELECT word(n, 2) || ' ' || word(n, 3) || ' ' || word(n, 4) || ' ' || n % 100 AS w) x;
 SQL

@@ -243,6 +243,28 @@ make_options(FilterSuffix suffix, uint32_t bits_per_key, uint32_t page_size,
 	return options;
 }
 
+/* Options for keys that all begin as these do, to whatever length said. */
+static inline FilterOptions
+leading_options(const FilterBytes *keys, size_t n, uint32_t bits,
+				uint32_t page_size, uint32_t max_shared)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, bits, page_size,
+										 2500);
+	uint32_t	len = 0;
+
+	options.surf = false;
+	options.leading = true;
+	options.nrows = n;
+	if (n == 0)
+		return options;
+	while (len < keys[0].len && len < keys[n - 1].len && len < max_shared &&
+		   keys[0].data[len] == keys[n - 1].data[len])
+		len++;
+	options.shared.data = keys[0].data;
+	options.shared.len = len;
+	return options;
+}
+
 /* Builds a run of n random keys, some of them twice. */
 static inline Strings
 build_random(KeyKind kind, size_t n, const FilterOptions *options)
