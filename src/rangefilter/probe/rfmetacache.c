@@ -39,7 +39,8 @@
 #define RF_DIGEST_QUESTIONS			10
 
 /*
- * A key of a SuRF counts as so many numbers.  It takes about four times as long as these: with
+ * A key of a SuRF, or by low bits, which may be others in the digest, counts as so many
+ * numbers.  A SuRF's takes about four times as long as these: with
  * more, a session would wait long for digests whose making pays in the end.
  */
 #define RF_DIGEST_CODED_COST		16
@@ -424,14 +425,18 @@ rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int pa
 }
 
 /*
- * What a digest of so many keys costs, in numbers; PG_UINT64_MAX if they are too many.
+ * What a digest of a run of these numbers costs, in numbers; PG_UINT64_MAX if it has too many
+ * keys.
  */
 static uint64
-rf_digest_cost(const RfCachedMeta *cached, uint64 nkeys)
+rf_digest_cost(const FilterNumbers *own, const RfSpan *span)
 {
-	if (rf_cached_meta_segments(cached)->kind == FILTER_KIND_SURF)
-		return nkeys > RF_DIGEST_MAX_CODED ? PG_UINT64_MAX : nkeys * RF_DIGEST_CODED_COST;
-	return nkeys > RF_DIGEST_MAX_KEYS ? PG_UINT64_MAX : nkeys;
+	uint64		nkeys = span->nkeys;
+
+	if (nkeys > (own->coded ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
+		return PG_UINT64_MAX;
+	return own->coded || own->digits.kind == FILTER_DIGITS_LOW_BITS ?
+		nkeys * RF_DIGEST_CODED_COST : nkeys;
 }
 
 /*
@@ -455,7 +460,7 @@ rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers, RfSpan *
 		entry = rf_next_segment(entry);
 	}
 	return rf_visit_delta(numbers, &cached->file, meta, rf_widen_by_number, span) &&
-		rf_digest_cost(cached, span->nkeys) < PG_UINT64_MAX;
+		rf_digest_cost(&own, span) < PG_UINT64_MAX;
 }
 
 /*
@@ -464,19 +469,24 @@ rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers, RfSpan *
 uint64
 rf_cached_meta_wants_digest(RfCachedMeta *cached)
 {
+	const RfSegment *segment = rf_cached_meta_segments(cached);
 	uint32		asked = cached->asked >> cached->failed;
+	uint64		most;
+	uint64		cost;
 	FilterNumbers numbers;
 	RfSpan		span;
 
 	/* rf_cached_meta_probe() counts only questions to a single segment. */
-	if (asked < RF_DIGEST_QUESTIONS || cached->collated ||
-		rf_digest_cost(cached, rf_cached_meta_segments(cached)->nkeys) >
-		(uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
-		rf_digests_sharers() ||
+	if (asked < RF_DIGEST_QUESTIONS || cached->collated)
+		return 0;
+	most = (uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
+		rf_digests_sharers();
+	if (segment->nkeys * (segment->kind == FILTER_KIND_SURF ? RF_DIGEST_CODED_COST : 1) > most ||
 		!rf_cached_meta_numbers(cached, &numbers) ||
 		!rf_cached_meta_span(cached, &numbers, &span))
 		return 0;
-	return rf_digest_cost(cached, span.nkeys);
+	cost = rf_digest_cost(&numbers, &span);
+	return cost <= most ? cost : 0;
 }
 
 /*
