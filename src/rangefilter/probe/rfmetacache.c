@@ -425,18 +425,21 @@ rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int pa
 }
 
 /*
- * What a digest of a run of these numbers costs, in numbers; PG_UINT64_MAX if it has too many
- * keys.
+ * What a digest of so many keys costs, in numbers; PG_UINT64_MAX if they are too many.
  */
 static uint64
-rf_digest_cost(const FilterNumbers *own, const RfSpan *span)
+rf_digest_cost(bool coded, bool by_low_bits, uint64 nkeys)
 {
-	uint64		nkeys = span->nkeys;
-
-	if (nkeys > (own->coded ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
+	if (nkeys > (coded ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
 		return PG_UINT64_MAX;
-	return own->coded || own->digits.kind == FILTER_DIGITS_LOW_BITS ?
-		nkeys * RF_DIGEST_CODED_COST : nkeys;
+	return coded || by_low_bits ? nkeys * RF_DIGEST_CODED_COST : nkeys;
+}
+
+/* The same of a run of these numbers. */
+static uint64
+rf_numbers_cost(const FilterNumbers *own, uint64 nkeys)
+{
+	return rf_digest_cost(own->coded, own->digits.kind == FILTER_DIGITS_LOW_BITS, nkeys);
 }
 
 /*
@@ -460,7 +463,7 @@ rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers, RfSpan *
 		entry = rf_next_segment(entry);
 	}
 	return rf_visit_delta(numbers, &cached->file, meta, rf_widen_by_number, span) &&
-		rf_digest_cost(&own, span) < PG_UINT64_MAX;
+		rf_numbers_cost(&own, span->nkeys) < PG_UINT64_MAX;
 }
 
 /*
@@ -472,7 +475,6 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 	const RfSegment *segment = rf_cached_meta_segments(cached);
 	uint32		asked = cached->asked >> cached->failed;
 	uint64		most;
-	uint64		cost;
 	FilterNumbers numbers;
 	RfSpan		span;
 
@@ -481,12 +483,12 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 		return 0;
 	most = (uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
 		rf_digests_sharers();
-	if (segment->nkeys * (segment->kind == FILTER_KIND_SURF ? RF_DIGEST_CODED_COST : 1) > most ||
+	if (rf_digest_cost(segment->kind == FILTER_KIND_SURF, false, segment->nkeys) > most ||
 		!rf_cached_meta_numbers(cached, &numbers) ||
+		rf_numbers_cost(&numbers, segment->nkeys) > most ||
 		!rf_cached_meta_span(cached, &numbers, &span))
 		return 0;
-	cost = rf_digest_cost(&numbers, &span);
-	return cost <= most ? cost : 0;
+	return rf_numbers_cost(&numbers, span.nkeys);
 }
 
 /*
