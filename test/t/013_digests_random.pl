@@ -1,7 +1,8 @@
 # Sessions that ask many partitions so often that they go by digests, alone and
 # side by side, of their own or shared: random questions, each asked with skipping
 # and without, while they and others change the partitions.  Numbers; and in the order of
-# the numbers uuids, and strings or rows that begin with a string, whose filters are SuRFs.
+# the numbers uuids, rows of numbers, of which partitions have different parts, and strings
+# or rows that begin with a string, whose filters are SuRFs.
 
 use strict;
 use warnings;
@@ -71,6 +72,14 @@ SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i)
 	FROM generate_series(1, $partitions) i \\gexec
 };
 
+# The second column's value for a number, if it is there, or that of other partitions.
+sub second
+{
+	my ($k) = @_;
+
+	return $second =~ /p/ ? "($k & 15 | " . (pick(0, 3) << 12) . ')' : "($k & 15)";
+}
+
 # Most partitions are alike; some have few keys, narrow ones, none, or one far off.
 sub fill
 {
@@ -112,7 +121,7 @@ sub condition
 	return "($indexed = " . key($k) . " OR $indexed = " . key(pick(0, $span)) . ") AND $indexed < " . key(pick(0, $span)) if $kind == 4;
 	return "$indexed > " . key($span - pick(0, 20)) if $kind == 5 && pick(0, 3) == 0;
 	return begins_as($k) if $kind == 6 && $indexed =~ /text/;
-	return "$indexed = " . key($k) . " AND $second = " . ($k & 15) if $second && $kind > 6;
+	return "$indexed = " . key($k) . " AND $second = " . second($k) if $second && $kind > 6;
 	return "$indexed = " . key($k);
 }
 
@@ -123,7 +132,7 @@ sub joined
 	my $condition = "$indexed = " . key('q.key');
 
 	$condition = 'k BETWEEN q.key AND q.key + 20' if $indexed eq 'k' && pick(0, 3) == 0;
-	$condition .= " AND $second = (q.key & 15)" if $second;
+	$condition .= " AND $second = " . second('q.key') if $second;
 	return "differ_joined('{$keys}', '$condition')";
 }
 
@@ -180,6 +189,7 @@ sub ask_and_change
 for (
 	[ 'shared', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'uuids', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
+	[ 'rows', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'strings', '16MB', '', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'small', '64MB', 'rangefilter.shared_cache_size = 1MB', 'SELECT indexes > 40 FROM rangefilter_shared_cache()' ],
 	[ 'own', '300kB', 'rangefilter.shared_cache_size = 0', "SELECT sum(used_bytes) > 50000
@@ -189,7 +199,7 @@ for (
 
 	($span, $many) = ($spans[1], 0);
 	$indexed = $name eq 'uuids' ? 'key(k)' : $name eq 'strings' ? '(key_text(k) COLLATE "C")' : 'k';
-	$second = $name eq 'strings' && pick(0, 1) ? '(k & 15)' : '';
+	$second = $name eq 'rows' ? '(k & 15 | p / 25 << 12)' : $name eq 'strings' && pick(0, 1) ? '(k & 15)' : '';
 	my $node = new_server($name, conf => $conf);
 
 	$node->safe_psql('postgres', $schema);
@@ -198,6 +208,8 @@ for (
 		  ($indexed =~ /text/ ? ' WITH (filter = surf)' : ''));
 	is( $node->safe_psql('postgres', q{SELECT DISTINCT filter FROM rangefilter_status('t_k') WHERE keys > 256}),
 		'surf', "$name: SuRFs") if $indexed =~ /text/;
+	cmp_ok($node->safe_psql('postgres', q{SELECT count(*) FROM rangefilter_status('t_k') WHERE filter = 'snarf'}),
+		'>', 50, "$name: SNARFs") if $name eq 'rows';
 	ask_and_change($node, $made, $size);
 	$node->stop;
 }
