@@ -39,11 +39,12 @@
 #define RF_DIGEST_QUESTIONS			10
 
 /*
- * A key of a SuRF, or by low bits, which may be others in the digest, counts as so many
- * numbers.  A SuRF's takes about four times as long as these: with
+ * A key of a SuRF counts as so many numbers, and one by low bits, which may be others in the
+ * digest.  They take about four times as long as these: with
  * more, a session would wait long for digests whose making pays in the end.
  */
 #define RF_DIGEST_CODED_COST		16
+#define RF_DIGEST_LOW_BITS_COST		4
 
 /*
  * Bits of a digest for each key: with these it denies about three quarters of
@@ -425,21 +426,23 @@ rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int pa
 }
 
 /*
- * What a digest of so many keys costs, in numbers; PG_UINT64_MAX if they are too many.
+ * What a digest of so many keys costs, in numbers, where one counts as so many;
+ * PG_UINT64_MAX if they are too many.
  */
 static uint64
-rf_digest_cost(bool coded, bool by_low_bits, uint64 nkeys)
+rf_digest_cost(uint64 nkeys, int one)
 {
-	if (nkeys > (coded ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
+	if (nkeys > (one == RF_DIGEST_CODED_COST ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
 		return PG_UINT64_MAX;
-	return coded || by_low_bits ? nkeys * RF_DIGEST_CODED_COST : nkeys;
+	return nkeys * one;
 }
 
 /* The same of a run of these numbers. */
 static uint64
 rf_numbers_cost(const FilterNumbers *own, uint64 nkeys)
 {
-	return rf_digest_cost(own->coded, own->digits.kind == FILTER_DIGITS_LOW_BITS, nkeys);
+	return rf_digest_cost(nkeys, own->coded ? RF_DIGEST_CODED_COST :
+						  own->digits.kind == FILTER_DIGITS_LOW_BITS ? RF_DIGEST_LOW_BITS_COST : 1);
 }
 
 /*
@@ -483,7 +486,8 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 		return 0;
 	most = (uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
 		rf_digests_sharers();
-	if (rf_digest_cost(segment->kind == FILTER_KIND_SURF, false, segment->nkeys) > most ||
+	if (rf_digest_cost(segment->nkeys, segment->kind == FILTER_KIND_SURF ?
+					   RF_DIGEST_CODED_COST : 1) > most ||
 		!rf_cached_meta_numbers(cached, &numbers) ||
 		rf_numbers_cost(&numbers, segment->nkeys) > most ||
 		!rf_cached_meta_span(cached, &numbers, &span))
