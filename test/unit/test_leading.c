@@ -9,6 +9,7 @@
 #include "byte_keys.h"
 #include "filter/snarf/digest.h"
 #include "filter/snarf/leading.h"
+#include "filter/snarf/snarf_page.h"
 
 /* Adds to an alphabet bytes that no key has, and takes others from it. */
 static void
@@ -376,6 +377,29 @@ test_other_numbers(void)
 	free_strings(&strings);
 }
 
+/* No digest of other numbers, if a root says that there are numbers above the greatest. */
+static void
+test_damaged_limit(void)
+{
+	FilterBytes *keys = make_sorted(UUIDS, 1000);
+	FilterOptions options = leading_options(keys, 1000, 14, PAGE_SIZE, 0);
+	uint64_t	bits[16];
+	FilterDigest digest = {.nbits = 1000,.bits = bits};
+	Strings		strings;
+
+	options.digits.kind = FILTER_DIGITS_LOW_BITS;
+	memset(options.digits.of.low_bits.nlow, 8, 4);
+	strings = build(keys, 1000, &options);
+	digest.numbers.of_bytes = true;
+	filter_digest_set_buckets(&digest, 0, UINT64_MAX);
+	CHECK(filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							 strings.run.root_len, &strings.reader.reader), "sound");
+	memset(strings.run.root + LEADING_ROOT_HEADER + LEADING_ROOT_DIGITS + SNARF_ROOT_MAX, 0xFF, 8);
+	CHECK(!filter_digest_make(&digest, strings.run.kind, strings.run.root,
+							  strings.run.root_len, &strings.reader.reader), "damaged");
+	free_strings(&strings);
+}
+
 /* Counts are those of the numbers: never more than one key for a point. */
 static void
 test_count(void)
@@ -466,6 +490,7 @@ main(void)
 	RUN(test_random_runs);
 	RUN(test_digests);
 	RUN(test_other_numbers);
+	RUN(test_damaged_limit);
 	RUN(test_count);
 	RUN(test_damaged_roots);
 	return unit_end();

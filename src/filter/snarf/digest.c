@@ -132,7 +132,7 @@ mark_translated(FilterDigest *digest, Translation *translation, uint64_t first,
 				 leading_number(&translation->others, high, last >= translation->greatest));
 }
 
-/* The numbers at the ends of a position of a block that is not exact, both rounded outward. */
+/* Marks the buckets of the numbers that a position stands for, with both ends rounded outward. */
 static void
 translate_position(BlockDigest *at, uint64_t position)
 {
@@ -261,11 +261,11 @@ digest_positions(BlockDigest *at, const SnarfPageView *view, const SnarfBlockVie
 	return true;
 }
 
-/* Puts a block into a digest of other numbers than the run's. */
+/* Puts a block into a digest of other numbers than the run's; false if it is damaged. */
 static bool
 translate_block(BlockDigest *at, const SnarfPageView *view, const SnarfBlockView *block)
 {
-	if (at->first > at->limit)
+	if (at->first > at->limit || at->limit > at->translation->greatest)
 		return false;
 	if (block->code == SNARF_CODE_RUN)
 	{

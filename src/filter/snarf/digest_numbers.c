@@ -98,7 +98,7 @@ filter_numbers_suit(const FilterNumbers *of_run, const FilterNumbers *of_digest)
 		 memcmp(of_run->shared, of_digest->shared, of_digest->shared_len) == 0);
 }
 
-/* The bits that make two bytes differ, and all below them. */
+/* How many low bits two bytes do not share: up to the highest one that differs. */
 static uint32_t
 differing_bits(uint8_t a, uint8_t b)
 {

@@ -39,9 +39,9 @@
 #define RF_DIGEST_QUESTIONS			10
 
 /*
- * A key of a SuRF counts as so many numbers, and one by low bits, which may be others in the
- * digest.  They take about four times as long as these: with
- * more, a session would wait long for digests whose making pays in the end.
+ * A key counts as so many numbers if it is a SuRF's, or if its number is made of low bits,
+ * which may be others in the digest.  Both take about four times as long as these.  If they
+ * counted as more, a session would wait long for digests whose making pays in the end.
  */
 #define RF_DIGEST_CODED_COST		16
 #define RF_DIGEST_LOW_BITS_COST		4
@@ -426,23 +426,25 @@ rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int pa
 }
 
 /*
- * What a digest of so many keys costs, in numbers, where one counts as so many;
+ * What a digest of so many keys, coded by a SuRF or not, costs at least, in numbers;
  * PG_UINT64_MAX if they are too many.
  */
 static uint64
-rf_digest_cost(uint64 nkeys, int one)
+rf_digest_cost(bool coded, uint64 nkeys)
 {
-	if (nkeys > (one == RF_DIGEST_CODED_COST ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
+	if (nkeys > (coded ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
 		return PG_UINT64_MAX;
-	return nkeys * one;
+	return coded ? nkeys * RF_DIGEST_CODED_COST : nkeys;
 }
 
-/* The same of a run of these numbers. */
+/* What it costs if a run of these numbers has them. */
 static uint64
 rf_numbers_cost(const FilterNumbers *own, uint64 nkeys)
 {
-	return rf_digest_cost(nkeys, own->coded ? RF_DIGEST_CODED_COST :
-						  own->digits.kind == FILTER_DIGITS_LOW_BITS ? RF_DIGEST_LOW_BITS_COST : 1);
+	uint64		cost = rf_digest_cost(own->coded, nkeys);
+
+	return own->digits.kind == FILTER_DIGITS_LOW_BITS && cost < PG_UINT64_MAX ?
+		cost * RF_DIGEST_LOW_BITS_COST : cost;
 }
 
 /*
@@ -486,8 +488,7 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 		return 0;
 	most = (uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
 		rf_digests_sharers();
-	if (rf_digest_cost(segment->nkeys, segment->kind == FILTER_KIND_SURF ?
-					   RF_DIGEST_CODED_COST : 1) > most ||
+	if (rf_digest_cost(segment->kind == FILTER_KIND_SURF, segment->nkeys) > most ||
 		!rf_cached_meta_numbers(cached, &numbers) ||
 		rf_numbers_cost(&numbers, segment->nkeys) > most ||
 		!rf_cached_meta_span(cached, &numbers, &span))

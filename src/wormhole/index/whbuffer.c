@@ -192,7 +192,8 @@ may_look_unlocked(void)
 /*
  * The same for a block that a page of the directory refers to.  InvalidBuffer if it is
  * not of the level expected.  That is found out before the block is locked: the caller
- * may have locked pages of lower levels, to which a damaged directory may lead.
+ * may have locked pages of lower levels, to which a damaged directory may lead.  On a standby,
+ * or if the page changes meanwhile, a page of another level is returned: wh_move_right() looks.
  */
 Buffer
 wh_read_level(Relation index, BlockNumber block, int level, int lockmode)
