@@ -6,7 +6,7 @@
  *
  * All of it is below one context, so that it can be measured: what the planner
  * part knows of tables and their indexes (planner/knowledge/), digests of the
- * session's own (rangefilter/probe/rfdigests.c), and counters (rfstats.c).
+ * session's own (rangefilter/probe/rfdigeststore.c), and counters (rfstats.c).
  * rangefilter.cache_size limits all of it together.  Cached metapages and
  * digests may take what the rest leaves.
  *

@@ -11,7 +11,7 @@
  *
  * A partition's column is determined by its place among the index's leaves.
  * All sessions share the matrices if the server preloaded the library;
- * otherwise a session has its own (rangefilter/probe/rfdigests.c).  A column
+ * otherwise a session has its own (rangefilter/probe/rfdigeststore.c).  A column
  * of the same index and file as the session's leaf is as reliable as a cached
  * metapage.  The set of these columns is remembered for the whole matrix as
  * long as nothing changes.
@@ -35,7 +35,7 @@
 
 /*
  * Matrices have up to so many times the buckets they need, if the index's
- * matrices then take no more than half of the room.
+ * matrices then take no more than half of the room that other indexes leave.
  */
 #define FINER			8
 
@@ -227,14 +227,14 @@ static void
 choose_buckets(FilterDigest *buckets, const RfIndex *index, int number,
 			   const RfLeaf *leaf)
 {
-	Size		room = rf_digests_room();
+	Size		room = rf_digests_room(index->oid);
 	RfSpan		spans[FILTER_DIGESTS];
 	int			n;
 	uint64		nkeys = 0;
 	int			fit = 0;
 
 	memset(buckets, 0, sizeof(*buckets));
-	if (!choose_numbers(&buckets->numbers, index, number, leaf))
+	if (room == 0 || !choose_numbers(&buckets->numbers, index, number, leaf))
 		return;
 	n = read_spans(index, number, &buckets->numbers, spans);
 	for (int i = 0; i < n; i++)
@@ -465,8 +465,6 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 	RfMatrixState *matrix = rf_matrix_at(index, number);
 	FilterDigest buckets;
 
-	if (rf_digests_room() == 0)
-		return false;
 	if (look_at_matrix(index, number, now) && !is_outdated(index, number, leaf))
 		return true;
 	if (matrix->tries_left_out > 0)

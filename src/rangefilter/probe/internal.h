@@ -23,7 +23,7 @@ extern void rf_cached_meta_keep(const RfFile *file, Page page,
 								RfCachedMetaRef *ref);
 extern void rf_cached_meta_buffers(const RfCachedMeta *cached, RfFile *file);
 
-/* rfdigests.c; the setting rangefilter.shared_cache_size (kB) */
+/* rfdigeststore.c; the setting rangefilter.shared_cache_size (kB) */
 extern int	rf_shared_cache_size;
 
 /*

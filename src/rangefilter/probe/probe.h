@@ -184,9 +184,9 @@ extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 /*
  * Digest matrices (rfdigests.c): in shared memory, or the session's own where
  * the server has not loaded the library.  Returns how many bytes there are for
- * them: 0 in recovery.
+ * those of an index, where other indexes' that are in use stay: 0 in recovery.
  */
-extern Size rf_digests_room(void);
+extern Size rf_digests_room(Oid index);
 
 /*
  * Looks at the matrix of the FILTER_DIGESTS leaves of a partitioned index from

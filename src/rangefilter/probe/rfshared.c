@@ -2,7 +2,7 @@
  *
  * rfshared.c
  *	  Sets up shared memory if the server loads the library: change counters
- *	  (rfcounters.c) and digests (rfdigests.c).
+ *	  (rfcounters.c) and digests (rfdigeststore.c).
  *
  *-------------------------------------------------------------------------
  */
