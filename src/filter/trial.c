@@ -47,12 +47,16 @@
  */
 #define PLENTY_OF_BITS 20
 
+/* If a SuRF has more than this part more bits than in the trial, its suffixes are tried anew. */
+#define MANY_MORE 4
+
 /* SuRF with real and with mixed suffixes, and SNARF over leading bytes. */
 #define MAX_CANDIDATES 3
 
 typedef struct Candidate
 {
 	TrialChoice choice;
+	uint32_t	page_size;
 	FilterRun	run;
 	uint32_t	mistakes;
 	bool		lost;			/* another one is better */
@@ -265,36 +269,40 @@ ask_key(const Trial *trial, const FilterRun *run, FilterReader *reader,
 	return mistakes;
 }
 
-/* Asks a filter for the keys of one round. */
-static uint32_t
-ask_round(const Trial *trial, const FilterRun *run, uint32_t page_size,
-		  uint32_t round)
+/* Asks a candidate's filter for the keys of one round. */
+static void
+ask_round(const Trial *trial, Candidate *candidate, uint32_t round)
 {
+	const FilterRun *run = &candidate->run;
 	FilterMemoryReader reader;
-	uint32_t	mistakes = 0;
 	uint32_t	i;
 
-	filter_memory_reader_init(&reader, run->pages, run->npages, page_size);
+	filter_memory_reader_init(&reader, run->pages, run->npages, candidate->page_size);
 	for (i = round; i < trial->nkeys; i += TRIAL_ROUNDS)
 	{
 		if (!is_added(i))
-			mistakes += ask_key(trial, run, &reader.reader, i);
+			candidate->mistakes += ask_key(trial, run, &reader.reader, i);
 	}
-	return mistakes;
 }
 
-/* Builds the candidate's filter of half of the keys. */
+/*
+ * Builds the candidate's filter of half of the keys, nadded ones.  It gets one page of exactly
+ * the size that the bits for each key allow, so that nothing is lost by rounding.
+ */
 static void
-build_candidate(const Trial *trial, const FilterOptions *options,
-				Candidate *candidate)
+build_candidate(const Trial *trial, uint32_t nadded, uint32_t bits, Candidate *candidate)
 {
-	FilterOptions own = *options;
+	FilterOptions options = trial->options;
 
-	own.suffix = candidate->choice.suffix;
+	options.bits_per_key = bits;
+	options.page_size = candidate->page_size = (nadded * bits + 63) / 64 * 8;
+	options.root_max = FILTER_MAX_ROOT;
+	options.nrows = nadded;
+	options.suffix = candidate->choice.suffix;
 	if (candidate->choice.leading)
-		build_leading(trial, &own, &candidate->run);
+		build_leading(trial, &options, &candidate->run);
 	else
-		build_surf(trial, &own, &candidate->run);
+		build_surf(trial, &options, &candidate->run);
 	candidate->mistakes = 0;
 }
 
@@ -335,8 +343,7 @@ is_decided(uint64_t less, uint64_t more, uint64_t enough)
  * there were enough mistakes to take the best.  False if there were too few mistakes.
  */
 static bool
-ask_candidates(const Trial *trial, Candidate *candidates, int n,
-			   uint32_t page_size, uint32_t nrounds)
+ask_candidates(const Trial *trial, Candidate *candidates, int n, uint32_t nrounds)
 {
 	Candidate  *best = NULL;
 	Candidate  *second = NULL;
@@ -348,8 +355,7 @@ ask_candidates(const Trial *trial, Candidate *candidates, int n,
 		for (i = 0; i < n; i++)
 		{
 			if (!candidates[i].lost)
-				candidates[i].mistakes += ask_round(trial, &candidates[i].run,
-													page_size, round);
+				ask_round(trial, &candidates[i], round);
 		}
 		best = best_candidate(candidates, n, NULL);
 		for (i = 0; i < n; i++)
@@ -367,16 +373,21 @@ ask_candidates(const Trial *trial, Candidate *candidates, int n,
 	return best_candidate(candidates, n, best) == NULL;
 }
 
+/* How many bits a filter has for each key. */
+typedef struct TrialBits
+{
+	uint32_t	snarf;
+	uint32_t	surf;
+} TrialBits;
+
 /*
- * Builds the candidates' filters and asks them, at most so many rounds.  Each gets one page of
- * exactly the size that the bits for each key allow, so that nothing is lost by rounding.  True
+ * Builds the candidates' filters with so many bits and asks them, at most so many rounds.  True
  * if there were enough mistakes to decide.
  */
 static bool
-try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n,
+try_candidates(const Trial *trial, TrialBits bits, Candidate *candidates, int n,
 			   uint32_t nrounds)
 {
-	FilterOptions options = trial->options;
 	uint32_t	nadded = 0;
 	uint32_t	i;
 	bool		enough;
@@ -384,37 +395,42 @@ try_candidates(const Trial *trial, uint32_t bits, Candidate *candidates, int n,
 
 	for (i = 0; i < trial->nkeys; i++)
 		nadded += is_added(i);
-
-	options.bits_per_key = bits;
-	options.page_size = (nadded * bits / 8 + 7) / 8 * 8;
-	options.root_max = FILTER_MAX_ROOT;
-	options.nrows = nadded;
-
 	for (c = 0; c < n; c++)
 	{
 		if (!candidates[c].lost)
-			build_candidate(trial, &options, &candidates[c]);
+			build_candidate(trial, nadded, candidates[c].choice.leading ? bits.snarf : bits.surf,
+							&candidates[c]);
 	}
-	enough = ask_candidates(trial, candidates, n, options.page_size, nrounds);
+	enough = ask_candidates(trial, candidates, n, nrounds);
 	for (c = 0; c < n; c++)
 		filter_run_free(&candidates[c].run);
 	return enough;
+}
+
+/* So many pages have so many bits for each key. */
+static uint32_t
+bits_of_pages(const Trial *trial, uint64_t npages, uint64_t nkeys)
+{
+	uint64_t	bits = (npages * trial->options.page_size * 8 + nkeys / 2) / nkeys;
+
+	return bits < 64 ? (uint32_t) bits : 64;
 }
 
 /*
  * The bits that each key will really have: pages are whole.  How many keys there are is
  * estimated, unless all are in the sample.
  */
-static uint32_t
+static TrialBits
 real_bits(const Trial *trial)
 {
-	uint64_t	page_bits = (uint64_t) trial->options.page_size * 8;
+	uint32_t	page_size = trial->options.page_size;
 	uint64_t	nkeys = trial->nrows * trial->nkeys / trial->nsampled;
-	uint64_t	npages = filter_budget_pages(nkeys * trial->options.bits_per_key,
-											 trial->options.page_size);
-	uint64_t	bits = (npages * page_bits + nkeys / 2) / nkeys;
+	uint64_t	budget = nkeys * trial->options.bits_per_key;
+	TrialBits	bits;
 
-	return bits < 64 ? (uint32_t) bits : 64;
+	bits.snarf = bits_of_pages(trial, filter_budget_pages(budget, page_size), nkeys);
+	bits.surf = bits_of_pages(trial, filter_budget_pages_surf(budget, page_size), nkeys);
+	return bits;
 }
 
 /* Adds a candidate; returns how many there are. */
@@ -454,28 +470,65 @@ choose_digits(const Trial *trial)
 	return leading_digits(&counts);
 }
 
+/*
+ * Tries the candidates with so many bits, and with fewer until there are mistakes enough.
+ * True if the first ones sufficed.
+ */
+static bool
+try_all(const Trial *trial, uint32_t first, Candidate *candidates, int n)
+{
+	TrialBits	bits;
+
+	for (bits.snarf = first; bits.snarf >= LEAST_BITS; bits.snarf -= (bits.snarf + 3) / 4)
+	{
+		bits.surf = bits.snarf;
+		if (try_candidates(trial, bits, candidates, n,
+						   bits.snarf == first ? TRIAL_ROUNDS : FEWER_ROUNDS))
+			return bits.snarf == first;
+	}
+	return false;
+}
+
+/*
+ * A SuRF will have more bits than in the trial so far.  Tries the suffixes once more, with these
+ * bits, and SNARF if it has not lost.  If there are too few mistakes, what was chosen remains.
+ */
+static TrialChoice
+try_again(const Trial *trial, TrialBits bits, Candidate *candidates, int n)
+{
+	TrialChoice chosen = best_candidate(candidates, n, NULL)->choice;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		candidates[i].lost &= candidates[i].choice.leading;
+	return try_candidates(trial, bits, candidates, n, FEWER_ROUNDS) ?
+		best_candidate(candidates, n, NULL)->choice : chosen;
+}
+
 /* Decides, see trial.h. */
 TrialChoice
 trial_end(Trial *trial)
 {
-	Candidate	candidates[MAX_CANDIDATES] = {{{0}}};
-	int			n = list_candidates(&trial->options, candidates);
-	TrialChoice choice;
-	uint32_t	nrounds = TRIAL_ROUNDS;
-	uint32_t	bits;
+	const FilterOptions *options = &trial->options;
+	Candidate	candidates[MAX_CANDIDATES] = {{.lost = false}};
+	int			n = list_candidates(options, candidates);
+	TrialChoice choice = candidates[0].choice;
 
 	trial->options.digits = choose_digits(trial);
-	bits = trial->nkeys < MIN_SAMPLE || n == 1 ? 0 : real_bits(trial);
-	if (bits > trial->options.bits_per_key && bits >= PLENTY_OF_BITS)
-		bits = trial->options.bits_per_key;
-	for (; bits >= LEAST_BITS; bits -= (bits + 3) / 4)
+	if (trial->nkeys >= MIN_SAMPLE && n > 1)
 	{
-		if (try_candidates(trial, bits, candidates, n, nrounds))
-			break;
-		nrounds = FEWER_ROUNDS;
+		TrialBits	bits = real_bits(trial);
+		bool		many_mistakes;
+
+		if (bits.snarf > options->bits_per_key && bits.snarf >= PLENTY_OF_BITS)
+			bits.snarf = options->bits_per_key;
+		many_mistakes = try_all(trial, bits.snarf, candidates, n);
+		choice = best_candidate(candidates, n, NULL)->choice;
+		if (bits.surf > bits.snarf + bits.snarf / MANY_MORE &&
+			(many_mistakes || !choice.leading))
+			choice = try_again(trial, bits, candidates, n);
 	}
-	choice = best_candidate(candidates, n, NULL)->choice;
-	choice.digits = trial->options.digits;
+	choice.digits = options->digits;
 	filter_free(trial->data);
 	filter_free(trial);
 	return choice;

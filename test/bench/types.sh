@@ -10,8 +10,8 @@
 #	TYPES_PARTITIONS=1000
 #	TYPES_ROWS=5000			rows per partition
 #	TYPES_VALUES=40			different values asked for
-#	TYPES_ROUNDS=10			times that all are asked for (median), after as many that fill the caches;
-#							once with btrees alone
+#	TYPES_ROUNDS=10			times that all are asked for (median); once with btrees alone
+#	TYPES_WARM=30			rounds before, which fill the caches; one with btrees alone
 #	TYPES_RESULTS=file		where to write, also when not at full size
 
 RESULTS=${TYPES_RESULTS:+$(realpath -m "$TYPES_RESULTS")}
@@ -22,6 +22,7 @@ PARTITIONS=${TYPES_PARTITIONS:-1000}
 ROWS=${TYPES_ROWS:-5000}
 VALUES=${TYPES_VALUES:-40}
 ROUNDS=${TYPES_ROUNDS:-10}
+WARM=${TYPES_WARM:-30}
 
 # A condition's kind: the columns of its index.
 declare -A COLUMNS=([bigint]=i [uuid]=u [hexadecimal]=h [words]=w [more]=x [two]='a, b' [tenant]='t, n')
@@ -75,16 +76,16 @@ write_questions()
 		sed -e 's/WHERE (\(\w\)) = ROW(\(.*\));/WHERE \1 = \2;/' >"$RF_TMP/questions_$1"
 }
 
-# Planning and the whole query in ms, medians of $2 rounds; and how many partitions are left, of
-# kind $1.
+# Planning and the whole query in ms, medians of $2 rounds after $3 others; and how many
+# partitions are left, of kind $1.
 measure()
 {
-	local i explain rounds=$2
+	local i explain rounds=$2 warm=$3
 
-	explain=$(for ((i = 0; i < 2 * rounds; i++)); do sed 's/^/EXPLAIN (SUMMARY) /' "$RF_TMP/questions_$1"; done |
+	explain=$(for ((i = 0; i < warm + rounds; i++)); do sed 's/^/EXPLAIN (SUMMARY) /' "$RF_TMP/questions_$1"; done |
 		rf_psql | sed -n 's/^Planning Time: \([0-9.]*\) ms/\1/p' | tail -n $((rounds * VALUES)) | rf_median)
 	printf '%s|%s|%s\n' "$explain" \
-		"$(for ((i = 0; i < 2 * rounds; i++)); do cat "$RF_TMP/questions_$1"; done |
+		"$(for ((i = 0; i < 1 + rounds; i++)); do cat "$RF_TMP/questions_$1"; done |
 			rf_time_script | tail -n $((rounds * VALUES)) | rf_median)" \
 		"$(sed 's/^/EXPLAIN /' "$RF_TMP/questions_$1" | rf_psql |
 			awk -v n="$PARTITIONS" '/Partitions Skipped:/ { left += n - $3; m++ } END { if (m) printf("%.1f", left / m) }')"
@@ -101,8 +102,8 @@ Written by \`make bench-types\` on $(date -u +%Y-%m-%d), revision $(rf_revision)
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
   shared_preload_libraries
-- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, medians of $ROUNDS rounds, for btrees of one, literals in
-  the query. Left: partitions that are not skipped, mean.
+- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, medians of $ROUNDS rounds after
+  $WARM that fill the caches, for btrees of one after one, literals in the query. Left: partitions that are not skipped, mean.
 
 | | planning: btree | rangefilter and btree | to bigint's | query: btree | rangefilter and btree | ratio | left |
 |---|--:|--:|--:|--:|--:|--:|--:|
@@ -128,14 +129,14 @@ main()
 	make_indexes btree
 	for kind in "${KINDS[@]}"; do
 		write_questions "$kind"
-		measure "$kind" 1 >"$RF_TMP/btree_$kind"
+		measure "$kind" 1 1 >"$RF_TMP/btree_$kind"
 	done
 	make_indexes rangefilter
 	for kind in "${KINDS[@]}"; do
-		measure "$kind" "$ROUNDS" >"$RF_TMP/both_$kind"
+		measure "$kind" "$ROUNDS" "$WARM" >"$RF_TMP/both_$kind"
 	done
 	report >"$RF_TMP/section"
-	rf_finish_bench types "$PARTITIONS $ROWS $VALUES $ROUNDS" "1000 5000 40 10"
+	rf_finish_bench types "$PARTITIONS $ROWS $VALUES $ROUNDS $WARM" "1000 5000 40 10 30"
 }
 
 main

@@ -480,8 +480,8 @@ test_false_positives(void)
 }
 
 /*
- * Pages are as many as the budget allows, or one more where that is less than three quarters
- * of it, or as the nodes alone need, which is what a run without suffixes takes.
+ * Pages are as many as the budget begins, or as the nodes alone need, which is what a run
+ * without suffixes takes.
  */
 static void
 test_budget(void)
@@ -502,8 +502,7 @@ test_budget(void)
 			options.suffix = FILTER_SUFFIX_REAL;
 			unit_random_state = seed;
 			strings = build_random((KeyKind) kind, 5000, &options);
-			budget = strings.run.nkeys * bits / 8 / SMALL_PAGE;
-			budget += 4 * budget * SMALL_PAGE < 3 * strings.run.nkeys * bits / 8;
+			budget = (strings.run.nkeys * bits / 8 + SMALL_PAGE - 1) / SMALL_PAGE;
 			if (budget < bare.run.npages + bare.run.npages / 20 + 2)
 				budget = bare.run.npages + bare.run.npages / 20 + 2;
 			CHECK(strings.run.npages <= budget,

@@ -63,9 +63,12 @@ choose(const FilterBytes *keys, size_t n, const FilterOptions *options)
 	return trial_end(trial);
 }
 
-/* Half of n keys of each kind is in the filters, the other half asks. */
+/*
+ * Half of n keys of each kind is in the filters, the other half asks.  A SNARF may be wrong so
+ * much more often.
+ */
 static void
-check_choice(const char *name, FilterBytes *keys, size_t n, uint32_t bits)
+check_choice(const char *name, FilterBytes *keys, size_t n, uint32_t bits, double slack)
 {
 	FilterBytes *in = malloc(n * sizeof(FilterBytes));
 	FilterBytes *out = malloc(n * sizeof(FilterBytes));
@@ -107,7 +110,7 @@ check_choice(const char *name, FilterBytes *keys, size_t n, uint32_t bits)
 	 * trial leaves to chance, which asks for 512 keys.
 	 */
 	CHECK(chosen <= 1.1 * least + 2 * sqrt(least / half) + 4.0 / half +
-		  3 * sqrt(least / 512),
+		  3 * sqrt(least / 512) + (choice.leading ? slack : 0),
 		  "%s, %u bits: chose %s, SNARF %.5f, SuRF real %.5f, mixed %.5f", name, bits,
 		  name_chosen, leading, real, mixed);
 	if (getenv("VERBOSE") != NULL)
@@ -331,7 +334,8 @@ test_digits_chosen(void)
 static void
 test_choice(void)
 {
-	static const uint32_t bits[] = {10, 14, 20};
+	static const uint32_t bits[] = {10, 14, 20, 14};
+	static const size_t many[] = {22000, 100000, 100000, 10000};
 	int			kind;
 	int			i;
 
@@ -350,13 +354,15 @@ test_choice(void)
 		 * blocks lie within one.  The trial has half of a cluster's keys, and
 		 * SNARF seems worse than it is.
 		 */
-		for (i = kind == IPV4 || kind == NAMES; i < 3; i++)
+		for (i = kind == IPV4 || kind == NAMES; i < 4; i++)
 		{
 			/*
-			 * With 10 bits half of the keys have two pages, and no bits are
-			 * rounded.
+			 * With 10 bits half of the keys have two pages, whichever filter
+			 * they get, also if some are the same.  Of the last ones half
+			 * have one page of SNARF's and two of SuRF's, so SuRF is better
+			 * where both are good.
 			 */
-			size_t		n = i == 0 ? 26200 : 100000;
+			size_t		n = many[i];
 			FilterBytes *keys = malloc(n * sizeof(FilterBytes));
 			size_t		j;
 
@@ -370,7 +376,7 @@ test_choice(void)
 				keys[j] = keys[other];
 				keys[other] = swap;
 			}
-			check_choice(name, keys, n, bits[i]);
+			check_choice(name, keys, n, bits[i], i == 3 ? 0.004 : 0);
 		}
 	}
 }

@@ -33,6 +33,15 @@ filter_budget_pages(uint64_t bits, uint32_t page_size)
 	return pages == 0 || 4 * pages * page_bits < 3 * bits ? pages + 1 : pages;
 }
 
+/* See run.h. */
+uint64_t
+filter_budget_pages_surf(uint64_t bits, uint32_t page_size)
+{
+	uint64_t	page_bits = (uint64_t) page_size * 8;
+
+	return bits == 0 ? 1 : (bits - 1) / page_bits + 1;
+}
+
 /* Reads a page of a run in memory; NULL past its end. */
 static const uint8_t *
 memory_read_page(FilterReader *self, uint32_t pageno)

@@ -142,9 +142,11 @@ extern void filter_run_free(FilterRun *run);
 
 /*
  * The pages of a budget of so many bits: as many whole ones as it has room for, or one more
- * where that would be less than three quarters of it.
+ * where that would be less than three quarters of it.  A SuRF gets whatever pages the budget
+ * begins: the trie takes most of it, and what is left for suffixes decides.
  */
 extern uint64_t filter_budget_pages(uint64_t bits, uint32_t page_size);
+extern uint64_t filter_budget_pages_surf(uint64_t bits, uint32_t page_size);
 
 /*
  * The ranks [first, end).  No key of the range asked for has another rank.

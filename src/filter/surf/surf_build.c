@@ -547,8 +547,8 @@ plan_run(SurfBuild *build)
 	const FilterOptions *options = &build->options;
 	uint64_t	page_bits = 8 * (options->page_size - SURF_PAGE_HEADER);
 	uint64_t	cost = (uint64_t) (build->byte_cost * build->new_bytes);
-	uint64_t	budget = filter_budget_pages(build->nkeys * options->bits_per_key,
-											 options->page_size);
+	uint64_t	budget = filter_budget_pages_surf(build->nkeys * options->bits_per_key,
+												  options->page_size);
 	uint64_t	least = (cost + page_bits - 1) / page_bits;
 	uint32_t	root_max = options->root_max - SURF_ROOT_HEADER - build->code_len;
 	uint32_t	sampled = 0;
