@@ -518,6 +518,19 @@ test_budget(void)
 		}
 }
 
+/* A budget that a page and a bit more has room for gets two pages. */
+static void
+test_begun_page(void)
+{
+	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, PAGE_SIZE, 2500);
+	uint32_t	nkeys = (PAGE_SIZE * 8 + 800) / 14;
+	Strings		strings = build_random(NUMBERS, nkeys, &options);
+
+	CHECK(strings.run.npages == 2, "%u pages for %" PRIu64 " keys", strings.run.npages,
+		  strings.run.nkeys);
+	free_strings(&strings);
+}
+
 int
 main(void)
 {
@@ -533,5 +546,6 @@ main(void)
 	RUN(test_counts_read_two_pages);
 	RUN(test_false_positives);
 	RUN(test_budget);
+	RUN(test_begun_page);
 	return unit_end();
 }
