@@ -418,18 +418,22 @@ bits_of_pages(const Trial *trial, uint64_t npages, uint64_t nkeys)
 
 /*
  * The bits that each key will really have: pages are whole.  How many keys there are is
- * estimated, unless all are in the sample.
+ * estimated, unless all are in the sample.  A single page may become smaller: the bits are the
+ * budget's then.
  */
 static TrialBits
 real_bits(const Trial *trial)
 {
-	uint32_t	page_size = trial->options.page_size;
+	const FilterOptions *options = &trial->options;
 	uint64_t	nkeys = trial->nrows * trial->nkeys / trial->nsampled;
-	uint64_t	budget = nkeys * trial->options.bits_per_key;
+	uint64_t	budget = nkeys * options->bits_per_key;
+	uint64_t	surf_pages = filter_budget_pages_surf(budget, options->page_size);
 	TrialBits	bits;
 
-	bits.snarf = bits_of_pages(trial, filter_budget_pages(budget, page_size), nkeys);
-	bits.surf = bits_of_pages(trial, filter_budget_pages_surf(budget, page_size), nkeys);
+	bits.snarf = bits_of_pages(trial, filter_budget_pages(budget, options->page_size), nkeys);
+	if (bits.snarf > options->bits_per_key && bits.snarf >= PLENTY_OF_BITS)
+		bits.snarf = options->bits_per_key;
+	bits.surf = surf_pages == 1 ? bits.snarf : bits_of_pages(trial, surf_pages, nkeys);
 	return bits;
 }
 
@@ -518,11 +522,8 @@ trial_end(Trial *trial)
 	if (trial->nkeys >= MIN_SAMPLE && n > 1)
 	{
 		TrialBits	bits = real_bits(trial);
-		bool		many_mistakes;
+		bool		many_mistakes = try_all(trial, bits.snarf, candidates, n);
 
-		if (bits.snarf > options->bits_per_key && bits.snarf >= PLENTY_OF_BITS)
-			bits.snarf = options->bits_per_key;
-		many_mistakes = try_all(trial, bits.snarf, candidates, n);
 		choice = best_candidate(candidates, n, NULL)->choice;
 		if (bits.surf > bits.snarf + bits.snarf / MANY_MORE &&
 			(many_mistakes || !choice.leading))
