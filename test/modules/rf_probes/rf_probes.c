@@ -296,5 +296,8 @@ rf_processor_time(PG_FUNCTION_ARGS)
 Datum
 rf_sets_made(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT64((int64) rf_keysets_made());
+	uint64		(*sets_made) (void) = (uint64 (*) (void))
+		load_external_function("$libdir/rangefilter", "rf_keysets_made", true, NULL);
+
+	PG_RETURN_INT64((int64) sets_made());
 }
