@@ -50,8 +50,8 @@
 #define SAMPLES_PER_KNOT	2
 
 /*
- * Taking the sample is expensive.  If it was of no use, so many tries are left out, and twice as
- * many after each further failure.
+ * Taking the sample is expensive.  If there was no room for the matrix, so many tries are left
+ * out; if the sample was of no use, so many, and twice as many after each further failure.
  */
 #define TRIES_LEFT_OUT		16
 #define MOST_FAILED			16
@@ -484,7 +484,12 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 	}
 	matrix->failed = 0;
 	rf_digests_make(index->oid, number, &buckets, &matrix->view);
-	return look_at_matrix(index, number, now);
+	if (look_at_matrix(index, number, now))
+		return true;
+
+	/* There is no room, which may change soon. */
+	matrix->tries_left_out = TRIES_LEFT_OUT;
+	return false;
 }
 
 /*
