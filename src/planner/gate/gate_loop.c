@@ -222,8 +222,7 @@ rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 		Index		rti = lfirst_node(AppendRelInfo, cell)->child_relid;
 		RelOptInfo *member = root->simple_rel_array[rti];
 
-		if (member != NULL && !IS_DUMMY_REL(member) &&
-			member->pathlist != NIL &&
+		if (member != NULL && member->pathlist != NIL &&
 			rf_outermost_relation(root, rti) == rel->relid)
 		{
 			add_margin(member);
