@@ -509,6 +509,15 @@ RESET jit;
 -- under OR, what no index knows of
 PREPARE either (int, text) AS SELECT * FROM t WHERE k = $1 OR lower(tx) = $2;
 SELECT gates('EXECUTE either (100, ''k305'')');
+-- A value that is not computed where what stands beside it is false
+PREPARE division (int) AS SELECT k FROM t WHERE ($1 <> 0 AND k = 1000 / $1) OR k = 305;
+SELECT gates('EXECUTE division (0)');
+SELECT gates('EXECUTE division (10)');
+SELECT gates('SELECT x, c FROM (VALUES (0), (10)) v (x), LATERAL (SELECT count(*) c FROM t WHERE (x <> 0 AND k = 1000 / x) OR k = 305) c');
+-- ... and those that are: they cannot fail, or fail always
+PREPARE conversion (int, smallint) AS SELECT k FROM t WHERE ($1 <> 0 AND k = $1) OR (n > 0 AND k = $2::int) OR (n > 0 AND k = ANY (ARRAY[$1, 1000]))
+	OR (n > 0 AND at < now() - interval '1000 years');
+SELECT gates('EXECUTE conversion (105, 405::smallint)');
 -- NULL, and then the value whose datum is 0
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;

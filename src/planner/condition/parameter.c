@@ -44,6 +44,8 @@ typedef struct RfParamContext
 	RfTable    *table;			/* in terms of the shape */
 	RfGateShape *shape;
 	MemoryContext scratch;		/* for sets of keys */
+	bool		in_or;			/* the clause is below an OR */
+	bool		guarded;		/* and below an AND in it: see cannot_fail() */
 } RfParamContext;
 
 /* Filling the run-time parameters. */
@@ -317,6 +319,69 @@ match_zone_comparison(RfParamContext *context, OpExpr *expr)
 	return NULL;
 }
 
+static bool
+has_variable(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, Param) || IsA(node, Var) ||
+		expression_tree_walker(node, has_variable, context);
+}
+
+/*
+ * Does computing this raise no error, or if so, always?  In "(x <> 0 AND k = 10 / x) OR k = 5"
+ * core computes the division only where x is not 0.  We compute values whatever stands beside
+ * them, so such a clause is not asked.  (Core computes a value outside of OR for each row, or
+ * before an index scan.  So we do, too.)
+ */
+static bool
+cannot_fail(Node *node)
+{
+	ListCell   *cell;
+
+	switch (nodeTag(node))
+	{
+		case T_Param:
+		case T_Var:
+			return true;
+		case T_RelabelType:
+			return cannot_fail((Node *) ((RelabelType *) node)->arg);
+		case T_FuncExpr:
+			return !has_variable(node, NULL) ||
+				(get_func_leakproof(((FuncExpr *) node)->funcid) &&
+				 list_length(((FuncExpr *) node)->args) == 1 &&
+				 cannot_fail(linitial(((FuncExpr *) node)->args)));
+		case T_ArrayExpr:
+			foreach(cell, ((ArrayExpr *) node)->elements)
+			{
+				if (!cannot_fail(lfirst(cell)))
+					return false;
+			}
+			return true;
+		default:
+			return !has_variable(node, NULL);
+	}
+}
+
+/*
+ * The same of all values in a clause that is neither AND nor OR.
+ */
+static bool
+values_cannot_fail(RfParamContext *context, Node *clause)
+{
+	List	   *args = IsA(clause, OpExpr) ? ((OpExpr *) clause)->args :
+	IsA(clause, ScalarArrayOpExpr) ? ((ScalarArrayOpExpr *) clause)->args :
+	IsA(clause, FuncExpr) ? ((FuncExpr *) clause)->args : NIL;
+	ListCell   *cell;
+
+	foreach(cell, args)
+	{
+		if (is_early_value(context, lfirst(cell)) && !cannot_fail(lfirst(cell)))
+			return false;
+	}
+	return true;
+}
+
 /*
  * The arguments of an operator or function, with run-time parameters.
  */
@@ -398,7 +463,11 @@ make_bool_clause(RfParamContext *context, BoolExpr *expr)
 {
 	List	   *args = NIL;
 	ListCell   *cell;
+	bool		in_or = context->in_or;
+	bool		guarded = context->guarded;
 
+	context->guarded |= in_or && expr->boolop == AND_EXPR;
+	context->in_or |= expr->boolop == OR_EXPR;
 	foreach(cell, expr->args)
 	{
 		Node	   *arg = make_clause(context, lfirst(cell));
@@ -406,8 +475,13 @@ make_bool_clause(RfParamContext *context, BoolExpr *expr)
 		if (arg != NULL)
 			args = lappend(args, arg);
 		else if (expr->boolop == OR_EXPR)
-			return NULL;
+		{
+			args = NIL;
+			break;
+		}
 	}
+	context->in_or = in_or;
+	context->guarded = guarded;
 	return args != NIL ? (Node *) makeBoolExpr(expr->boolop, args, -1) : NULL;
 }
 
@@ -426,6 +500,8 @@ make_clause(RfParamContext *context, Node *clause)
 		clause = (Node *) ((RestrictInfo *) clause)->clause;
 	if (is_andclause(clause) || is_orclause(clause))
 		result = make_bool_clause(context, (BoolExpr *) clause);
+	else if (context->guarded && !values_cannot_fail(context, clause))
+		result = NULL;
 	else
 	{
 		result = make_simple_clause(context, clause);

@@ -297,7 +297,7 @@ Datum
 rf_sets_made(PG_FUNCTION_ARGS)
 {
 	uint64		(*sets_made) (void) = (uint64 (*) (void))
-		load_external_function("$libdir/rangefilter", "rf_keysets_made", true, NULL);
+	load_external_function("$libdir/rangefilter", "rf_keysets_made", true, NULL);
 
 	PG_RETURN_INT64((int64) sets_made());
 }
