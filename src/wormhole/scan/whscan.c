@@ -76,6 +76,7 @@ wh_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys,
 	wh_batch_release(scan->indexRelation, &so->mark);
 	so->marked = -1;
 	so->mark_is_copy = false;
+	so->ended = NoMovementScanDirection;
 	so->ready = false;
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -408,8 +409,9 @@ advance(IndexScanDesc scan, ScanDirection direction)
 		return advance_parallel(scan, direction);
 	if (!batch->valid)
 	{
-		if (so->conditions.nranges == 0)
+		if (so->conditions.nranges == 0 || direction == so->ended)
 			return false;
+		so->ended = NoMovementScanDirection;
 		enter_range(scan, ScanDirectionIsForward(direction) ? 0 :
 					so->conditions.nranges - 1, direction);
 	}
@@ -421,8 +423,9 @@ advance(IndexScanDesc scan, ScanDirection direction)
 		save_mark(so);
 		if (!next_batch(scan, direction))
 		{
-			batch->current = ScanDirectionIsForward(direction) ?
-				batch->nitems : -1;
+			/* A cursor may stay here for long, and VACUUM waits for pins. */
+			wh_batch_release(scan->indexRelation, batch);
+			so->ended = direction;
 			return false;
 		}
 	}
@@ -530,6 +533,7 @@ wh_restrpos(IndexScanDesc scan)
 {
 	WhScan		so = (WhScan) scan->opaque;
 
+	so->ended = NoMovementScanDirection;
 	if (so->marked >= 0 && so->mark_is_copy)
 	{
 		WhBatch		old = so->batch;

@@ -135,6 +135,8 @@ typedef struct WhScanData
 	int			marked;			/* the marked item, of batch or of mark; -1:
 								 * none */
 	bool		mark_is_copy;	/* the mark is in mark, not in batch */
+	ScanDirection ended;		/* there are no more items in this direction,
+								 * and no batch */
 	BlockNumber last_leaf;		/* the leaf of the last batch */
 	bool		near;			/* the next position is expected there, too */
 	WhShortWay	way;
