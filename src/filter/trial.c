@@ -47,7 +47,7 @@
  */
 #define PLENTY_OF_BITS 20
 
-/* If a SuRF has more than this part more bits than in the trial, its suffixes are tried anew. */
+/* The trial is made again where a SuRF will have more bits than in it by more than this part. */
 #define MANY_MORE 4
 
 /* SuRF with real and with mixed suffixes, and SNARF over leading bytes. */
