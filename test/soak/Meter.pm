@@ -9,15 +9,24 @@ use strict;
 use warnings;
 use Time::HiRes qw(time);
 
+# Goes on with the file of a run that had measured for so many seconds.
 sub new
 {
-	my ($class, $directory) = @_;
-	my $self = bless { started => time, file => "$directory/meter.csv", worst => 0 }, $class;
+	my ($class, $directory, $seconds_before) = @_;
+	my $self = bless { started => time - $seconds_before, file => "$directory/meter.csv", worst => 0 }, $class;
 
-	open $self->{out}, '>', $self->{file} or die "$self->{file}: $!\n";
+	open $self->{out}, '>>', $self->{file} or die "$self->{file}: $!\n";
 	$self->{out}->autoflush(1);
-	print { $self->{out} } "seconds,server,clients,client kB,largest client kB,other kB,files MB,shared entries,shared kB\n";
+	print { $self->{out} } "seconds,server,clients,client kB,largest client kB,other kB,files MB,shared entries,shared kB\n" unless -s $self->{file};
 	return $self;
+}
+
+# Since the beginning, without the time between two runs.
+sub seconds
+{
+	my ($self) = @_;
+
+	return time - $self->{started};
 }
 
 # kB of a process: 0 if it has ended.
@@ -74,7 +83,7 @@ sub sample
 	}
 	my ($files) = `du -sm '$server->{data}/base' '$server->{data}/pg_tblspc' 2>/dev/null | awk '{ n += \$1 } END { print n }'` =~ /(\d+)/;
 	my $shared = ask($server, 'SELECT indexes, bytes / 1024 FROM rangefilter_shared_cache()');
-	printf { $self->{out} } "%.0f,%s,%d,%d,%d,%d,%d,%s\n", time - $self->{started}, $server->{name},
+	printf { $self->{out} } "%.0f,%s,%d,%d,%d,%d,%d,%s\n", $self->seconds, $server->{name},
 	  @kb{qw(clients client largest other)}, $files // 0, $shared =~ /^[\d,]+$/ ? $shared : ',';
 }
 

@@ -13,14 +13,21 @@ use Random;
 sub new
 {
 	my ($class, $directory, $name) = @_;
-	my $self = bless { name => $name, home => "$directory/$name" }, $class;
+	my $self = $class->kept($directory, $name);
 
-	$self->{data} = "$self->{home}/data";
-	$self->{socket} = "$self->{home}/socket";
-	$self->{log} = "$directory/$name.log";
 	mkdir $self->{home} or die "$self->{home}: $!\n";
 	mkdir $self->{socket} or die "$self->{socket}: $!\n";
 	return $self;
+}
+
+# One that another run has made and stopped.
+sub kept
+{
+	my ($class, $directory, $name) = @_;
+	my $home = "$directory/$name";
+	my $log = "$home.log";
+
+	return bless { name => $name, home => $home, data => "$home/data", socket => "$home/socket", log => $log, seen => -s $log }, $class;
 }
 
 # Runs a program whose output matters only if it fails.

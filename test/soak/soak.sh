@@ -6,7 +6,8 @@
 #
 # The last line is "N passed, M failed".
 #
-# Environment: SECONDS_TO_RUN (600), SEED, SOAK_OUTPUT (a directory for meter.csv and meter.svg); ASSERT= leaves
+# Environment: SECONDS_TO_RUN (600), SEED, SOAK_OUTPUT (a directory for meter.csv and meter.svg); SOAK_DIRECTORY
+# (where the servers are kept at the end; if a run has left them there, this one goes on with them); ASSERT= leaves
 # our assertions out; RF_KEEP=1 keeps the temporary directory.
 
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
@@ -19,8 +20,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 
 main()
 {
-	local seconds=${SECONDS_TO_RUN:-600} seed=${SEED:-$(date +%s)} status=0
+	local seconds=${SECONDS_TO_RUN:-600} seed=${SEED:-$(date +%s)} directory= status=0
 
+	[ -z "${SOAK_DIRECTORY:-}" ] || directory=$(realpath -m "$SOAK_DIRECTORY")
+	[ -z "$directory" ] || [ ! -e "$directory" ] || [ -e "$directory/kept" ] ||
+		rf_die "$directory has no run that could be gone on with: remove it"
 	rf_init
 	rf_need server tests
 	rf_choose_user
@@ -28,7 +32,11 @@ main()
 	rf_private_postgres
 	rf_copy_source
 	rf_install_extension ASSERT="${ASSERT-1}"
-	rf_run mkdir "$RF_TMP/soak"
+	if [ -n "$directory" ] && [ -e "$directory" ]; then
+		mv "$directory" "$RF_TMP/soak"
+	else
+		rf_run mkdir "$RF_TMP/soak"
+	fi
 	rf_run "$RF_SRC/test/soak/run" --directory "$RF_TMP/soak" --seed "$seed" --seconds "$seconds" "$@" || status=$?
 	if [ -n "${SOAK_OUTPUT:-}" ]; then
 		mkdir -p "$SOAK_OUTPUT"
@@ -36,6 +44,7 @@ main()
 		awk -f "$RF_SRC/test/soak/meter_points.awk" "$RF_TMP/soak/meter.csv" |
 			awk -f "$RF_SRC/test/bench/lines_plot.awk" >"$SOAK_OUTPUT/meter.svg"
 	fi
+	[ -z "$directory" ] || mv "$RF_TMP/soak" "$directory"
 	[ "$status" = 0 ]
 }
 
