@@ -29,7 +29,8 @@ typedef struct RfMatrixKey
 struct RfDigestMatrix
 {
 	pg_atomic_uint64 writes;
-	pg_atomic_uint64 additions; /* keys added by inserts */
+	pg_atomic_uint64 additions; /* twice the keys added by inserts; odd: one
+								 * is being added */
 	pg_atomic_uint64 used_at;	/* second */
 	dsa_pointer memory;			/* of rows, if shared */
 	uint64	   *rows;
@@ -69,7 +70,10 @@ extern bool rf_need_digest_store(void);
 extern void rf_lock_digests(LWLockMode mode);
 extern void rf_unlock_digests(void);
 
-/* The matrix with this key, or NULL.  The lock is held. */
+/*
+ * The matrix with this key, or NULL.  Without the lock, that may be another's by now, or one
+ * that is just being made may be missed.
+ */
 extern RfDigestMatrix *rf_find_matrix(Oid index, int number);
 
 /*

@@ -7,17 +7,15 @@
  * RfDigestColumn in probe.h describes a column.  Any session may put a digest
  * into a column, and all may read.
  *
- * Finding a matrix and copying its columns takes the store's lock shared, changing
- * one takes it exclusively.  Reading the bits takes no
+ * Changing a matrix takes the store's lock exclusively.  Reading takes no
  * lock: each matrix has a number, "writes", that is odd while the matrix is
  * being changed and even afterwards, and never the same again.  If the number
- * is the same before and after reading bits, the bits belong to the columns
- * that were copied.
+ * is the same before and after reading columns and bits, they belong together.
  *
  * A matrix may be outdated.  So a caller who relies on a column checks its index,
  * its file, and its validity.  An insert that writes a key adds it to the shared
  * digest of its index under its lock, which does not become outdated then.  It moves
- * "additions", not "writes": readers look at the columns again, for their versions.
+ * "additions" likewise, not "writes": readers look at the columns again, for their versions.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,6 +27,9 @@
 #include "rangefilter/probe/digeststore.h"
 #include "stats/session.h"
 #include "utils/memutils.h"
+
+/* So often columns are copied without the lock, where they change meanwhile. */
+#define COPIES_TRIED	3
 
 /* Seconds: the time a matrix was asked is noted no more often than this. */
 #define NOTE_USE	2
@@ -79,6 +80,42 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 }
 
 /*
+ * Is this the matrix of 64 leaves of an index?  Without the lock, only until it changes.
+ */
+static bool
+is_matrix_of(const RfDigestMatrix *matrix, Oid index, int number)
+{
+	const RfMatrixKey *key = &rf_digest_store->keys[matrix - rf_digest_store->matrices];
+
+	return key->index == index && key->number == number && key->database == MyDatabaseId;
+}
+
+/*
+ * Copies what a matrix says of its columns.  Without the lock, this fails where it changes
+ * meanwhile, or has become another's.
+ */
+static bool
+copy_columns(RfDigestMatrix *matrix, Oid index, int number, RfDigestView *view)
+{
+	view->writes = pg_atomic_read_u64(&matrix->writes);
+	view->additions = pg_atomic_read_u64(&matrix->additions);
+	if (((view->writes | view->additions) & 1) != 0)
+		return false;
+	pg_read_barrier();
+	view->rows = matrix->rows;
+	view->buckets = matrix->buckets;
+	memcpy(view->columns, matrix->columns, sizeof(matrix->columns));
+	if (!is_matrix_of(matrix, index, number))
+		return false;
+	pg_read_barrier();
+	if (pg_atomic_read_u64(&matrix->writes) != view->writes ||
+		pg_atomic_read_u64(&matrix->additions) != view->additions)
+		return false;
+	view->matrix = matrix;
+	return true;
+}
+
+/*
  * See probe.h.
  */
 bool
@@ -89,19 +126,20 @@ rf_digests_view(Oid index, int number, RfDigestView *view)
 	view->matrix = NULL;
 	if (rf_digest_store == NULL)
 		return false;
+	for (int i = 0; i < COPIES_TRIED; i++)
+	{
+		matrix = rf_find_matrix(index, number);
+		if (matrix == NULL || copy_columns(matrix, index, number, view))
+			return matrix != NULL;
+	}
+
+	/* Whoever changes it may be waiting for a processor. */
 	rf_lock_digests(LW_SHARED);
 	matrix = rf_find_matrix(index, number);
 	if (matrix != NULL)
-	{
-		view->writes = pg_atomic_read_u64(&matrix->writes);
-		view->additions = pg_atomic_read_u64(&matrix->additions);
-		view->rows = matrix->rows;
-		view->buckets = matrix->buckets;
-		memcpy(view->columns, matrix->columns, sizeof(matrix->columns));
-	}
+		(void) copy_columns(matrix, index, number, view);
 	rf_unlock_digests();
-	view->matrix = matrix;
-	return matrix != NULL;
+	return view->matrix != NULL;
 }
 
 /*
@@ -256,6 +294,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 	{
 		RfDigestMatrix *matrix = matrix_numbered(number);
 
+		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
 			matrix->rows[filter_digests_word(&matrix->buckets, rf_key_number(&matrix->buckets.numbers, key))] |=
 				UINT64CONST(1) << (number - 1) % FILTER_DIGESTS;
