@@ -92,15 +92,6 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 #define RF_SMGR_OPEN(file) smgropen(file, InvalidBackendId)
 #endif
 
-/* A copied datum, as before 16, is what we ask for. */
-#if PG_VERSION_NUM >= 160000
-#define RF_TUPLESORT_GETDATUM(sort, forward, value, isnull) \
-	tuplesort_getdatum(sort, forward, true, value, isnull, NULL)
-#else
-#define RF_TUPLESORT_GETDATUM(sort, forward, value, isnull) \
-	tuplesort_getdatum(sort, forward, value, isnull, NULL)
-#endif
-
 /*
  * An index method's routine: since 19 core keeps the pointer, until 18 it copies what
  * it points to, and frees that.

@@ -6,8 +6,9 @@
  * Numbers are collected in an array, together with their blocks, and sorted by
  * their bytes, which takes a quarter of the time of comparing them.  Numbers for which
  * maintenance_work_mem does not suffice, and byte strings, go through core's tuplesort,
- * which spills to disk: keys alone as int8 (with the sign bit flipped) or as bytea, keys
- * with blocks as rows.
+ * which spills to disk: as rows of a key and its block, or of a key alone.  A key is an int8
+ * (with the sign bit flipped) or a bytea.  (A tuplesort of datums would do for keys alone,
+ * but that of PostgreSQL 18.6 does not count the memory of strings.)
  *
  *-------------------------------------------------------------------------
  */
@@ -58,48 +59,17 @@ struct RfKeys
 
 	/* In a tuplesort */
 	Tuplesortstate *sort;		/* NULL: not this way */
-	TupleTableSlot *input;		/* of rows; NULL: just keys are sorted */
+	TupleTableSlot *input;
 	TupleTableSlot *output;
 };
 
 /*
- * Begins a tuplesort of keys with their blocks.
+ * Do the rows of a tuplesort have blocks?
  */
-static void
-rf_begin_rows(RfKeys *keys)
+static bool
+rf_rows_have_blocks(const RfKeys *keys)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(2);
-	AttrNumber	column = RF_SORT_KEY;
-	bool		is_number = keys->kind == RF_KEY_U64;
-	Oid			operator = is_number ? Int8LessOperator : ByteaLessOperator;
-	Oid			collation = InvalidOid;
-	bool		nulls_first = false;
-
-	TupleDescInitEntry(desc, RF_SORT_KEY, "key",
-					   is_number ? INT8OID : BYTEAOID, -1, 0);
-	TupleDescInitEntry(desc, RF_SORT_BLOCK, "block", INT4OID, -1, 0);
-	RF_FINISH_DESC(desc);
-	keys->sort = tuplesort_begin_heap(desc, 1, &column, &operator, &collation,
-									  &nulls_first, maintenance_work_mem,
-									  NULL, TUPLESORT_RANDOMACCESS);
-	keys->input = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
-	keys->output = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
-}
-
-/*
- * Begins a tuplesort of keys alone.
- */
-static void
-rf_begin_datums(RfKeys *keys)
-{
-	bool		is_number = keys->kind == RF_KEY_U64;
-
-	keys->sort = tuplesort_begin_datum(is_number ? INT8OID : BYTEAOID,
-									   is_number ? Int8LessOperator :
-									   ByteaLessOperator,
-									   InvalidOid, false,
-									   maintenance_work_mem, NULL,
-									   TUPLESORT_RANDOMACCESS);
+	return keys->with_blocks && keys->few == 0;
 }
 
 /*
@@ -108,10 +78,23 @@ rf_begin_datums(RfKeys *keys)
 static void
 rf_begin_tuplesort(RfKeys *keys)
 {
-	if (keys->with_blocks && keys->few == 0)
-		rf_begin_rows(keys);
-	else
-		rf_begin_datums(keys);
+	TupleDesc	desc = CreateTemplateTupleDesc(rf_rows_have_blocks(keys) ? 2 : 1);
+	AttrNumber	column = RF_SORT_KEY;
+	bool		is_number = keys->kind == RF_KEY_U64;
+	Oid			operator = is_number ? Int8LessOperator : ByteaLessOperator;
+	Oid			collation = InvalidOid;
+	bool		nulls_first = false;
+
+	TupleDescInitEntry(desc, RF_SORT_KEY, "key",
+					   is_number ? INT8OID : BYTEAOID, -1, 0);
+	if (rf_rows_have_blocks(keys))
+		TupleDescInitEntry(desc, RF_SORT_BLOCK, "block", INT4OID, -1, 0);
+	RF_FINISH_DESC(desc);
+	keys->sort = tuplesort_begin_heap(desc, 1, &column, &operator, &collation,
+									  &nulls_first, maintenance_work_mem,
+									  NULL, TUPLESORT_RANDOMACCESS);
+	keys->input = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
+	keys->output = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 }
 
 /*
@@ -147,16 +130,14 @@ rf_number_datum(uint64 number)
 static void
 rf_put_datum(RfKeys *keys, Datum datum, BlockNumber block)
 {
-	if (keys->input == NULL)
-	{
-		tuplesort_putdatum(keys->sort, datum, false);
-		return;
-	}
 	ExecClearTuple(keys->input);
 	keys->input->tts_values[RF_SORT_KEY - 1] = datum;
-	keys->input->tts_values[RF_SORT_BLOCK - 1] = Int32GetDatum((int32) block);
 	keys->input->tts_isnull[RF_SORT_KEY - 1] = false;
-	keys->input->tts_isnull[RF_SORT_BLOCK - 1] = false;
+	if (rf_rows_have_blocks(keys))
+	{
+		keys->input->tts_values[RF_SORT_BLOCK - 1] = Int32GetDatum((int32) block);
+		keys->input->tts_isnull[RF_SORT_BLOCK - 1] = false;
+	}
 	ExecStoreVirtualTuple(keys->input);
 	tuplesort_puttupleslot(keys->sort, keys->input);
 }
@@ -278,29 +259,25 @@ rf_keys_sort(RfKeys *keys)
 bool
 rf_keys_have_blocks(const RfKeys *keys)
 {
-	if (keys->pairs == NULL)
-		return keys->input != NULL;
-	return keys->with_blocks && (keys->few == 0 || keys->npairs <= keys->few);
+	return rf_rows_have_blocks(keys) ||
+		(keys->with_blocks && keys->pairs != NULL && keys->npairs <= keys->few);
 }
 
 /*
- * Reads the next value from the tuplesort, and its block if blocks are sorted.
- * *fresh: the caller must free the value, if it is a pointer.  Else it is
- * valid until the next call.
+ * Reads the next value from the tuplesort, which is valid until the next call, and its block
+ * if the rows have blocks.
  */
 static bool
-rf_get_datum(RfKeys *keys, Datum *value, BlockNumber *block, bool *fresh)
+rf_get_datum(RfKeys *keys, Datum *value, BlockNumber *block)
 {
 	bool		isnull;
 
-	*fresh = keys->input == NULL;
-	if (keys->input == NULL)
-		return RF_TUPLESORT_GETDATUM(keys->sort, true, value, &isnull);
 	if (!tuplesort_gettupleslot(keys->sort, true, false, keys->output, NULL))
 		return false;
 	*value = slot_getattr(keys->output, RF_SORT_KEY, &isnull);
-	*block = (BlockNumber)
-		DatumGetInt32(slot_getattr(keys->output, RF_SORT_BLOCK, &isnull));
+	if (rf_rows_have_blocks(keys))
+		*block = (BlockNumber)
+			DatumGetInt32(slot_getattr(keys->output, RF_SORT_BLOCK, &isnull));
 	return true;
 }
 
@@ -311,7 +288,6 @@ bool
 rf_keys_next(RfKeys *keys, RfKey *key, BlockNumber *block)
 {
 	Datum		value;
-	bool		fresh;
 
 	if (keys->pairs != NULL)
 	{
@@ -321,7 +297,7 @@ rf_keys_next(RfKeys *keys, RfKey *key, BlockNumber *block)
 		*block = keys->pairs[keys->next++].block;
 		return true;
 	}
-	if (!rf_get_datum(keys, &value, block, &fresh))
+	if (!rf_get_datum(keys, &value, block))
 		return false;
 	if (keys->kind == RF_KEY_U64)
 		key->num = (uint64) DatumGetInt64(value) ^ RF_SIGN_BIT;
@@ -332,8 +308,6 @@ rf_keys_next(RfKeys *keys, RfKey *key, BlockNumber *block)
 		key->len = VARSIZE_ANY_EXHDR(bytes);
 		memcpy(keys->buffer, VARDATA_ANY(bytes), key->len);
 		key->data = (const uint8 *) keys->buffer;
-		if (fresh)
-			pfree(bytes);
 	}
 	return true;
 }
@@ -370,12 +344,11 @@ rf_keys_end(RfKeys *keys)
 {
 	if (keys->pairs != NULL)
 		pfree(keys->pairs);
-	if (keys->input != NULL)
+	if (keys->sort != NULL)
 	{
 		ExecDropSingleTupleTableSlot(keys->input);
 		ExecDropSingleTupleTableSlot(keys->output);
-	}
-	if (keys->sort != NULL)
 		tuplesort_end(keys->sort);
+	}
 	pfree(keys);
 }
