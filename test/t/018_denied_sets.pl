@@ -69,10 +69,10 @@ ask($writer, 'SELECT warm(65, 128)');
 is(columns(), 127, 'one was made anew');
 
 # The writer is about to replace the other one.  The reader's planning asks the first
-# group for the first condition, is stopped at the second group, and when it is asked
+# group for the first condition, is stopped at the second group, which is being changed, and when it is asked
 # for the second condition the first group is another one.
 my $go_on = PostgreSQL::Test::Utils::tempdir() . '/go_on';
-send_sql($holder, "SELECT rf_hold_digests('$go_on')");
+send_sql($holder, "SELECT rf_hold_digests('t_k', 1, '$go_on')");
 $node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ '^SELECT rf_hold_digests' AND state = 'active'");
 send_sql($writer, 'SELECT warm(1, 64)');
 wait_for_waiters(1);

@@ -25,9 +25,9 @@ CREATE FUNCTION rf_probes(indexes regclass[], keys bytea[], rounds int,
 RETURNS rf_probes_result
 AS 'MODULE_PATHNAME', 'rf_probes_bytes' LANGUAGE C STRICT;
 
--- Holds the lock of the digests that sessions share until there is a file of this
--- name.  The server must have loaded rangefilter.
-CREATE FUNCTION rf_hold_digests(path text) RETURNS void
+-- Changes the digests of 64 partitions that sessions share, from partition 64 * number on, until there
+-- is a file of this name.  The server must have loaded rangefilter.
+CREATE FUNCTION rf_hold_digests(index regclass, number int, path text) RETURNS void
 AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 
 -- The processor time of this process, in ms.

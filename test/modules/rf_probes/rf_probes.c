@@ -24,6 +24,7 @@
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "rangefilter/page/shared.h"
+#include "rangefilter/probe/digeststore.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/bufmgr.h"
@@ -32,6 +33,7 @@
 #include "storage/shmem.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/rel.h"
 
 PG_MODULE_MAGIC;
@@ -255,24 +257,54 @@ rf_probes_bytes(PG_FUNCTION_ARGS)
 }
 
 /*
- * Holds the lock of the digests in shared memory until there is a file of this name.
- * Nobody can interrupt who holds such a lock, so it gives up after a minute.
+ * The shared store of digests.
+ */
+static RfDigestStore *
+digest_store(void)
+{
+	int			kb = 0;
+	bool		found;
+	RfDigestStore *store;
+
+	(void) parse_int(GetConfigOption("rangefilter.shared_cache_size", false, false),
+					 &kb, GUC_UNIT_KB, NULL);
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	store = ShmemInitStruct("rangefilter digests",
+							CACHELINEALIGN(offsetof(RfDigestStore, matrices) +
+										   RF_DIGEST_MATRICES * sizeof(RfDigestMatrix)) +
+							(Size) kb * 1024, &found);
+	LWLockRelease(AddinShmemInitLock);
+	return store;
+}
+
+/*
+ * Changes an index's matrix with this number until there is a file of this name.  Nobody can
+ * interrupt who holds the lock for that, so it gives up after a minute.
  */
 Datum
 rf_hold_digests(PG_FUNCTION_ARGS)
 {
-	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	LWLock	   *lock = &GetNamedLWLockTranche("rangefilter_digests")->lock;
+	Oid			index = PG_GETARG_OID(0);
+	int			number = PG_GETARG_INT32(1);
+	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(2));
+	RfDigestStore *store = digest_store();
+	RfDigestMatrix *matrix = NULL;
 	struct stat file;
+	int			waited = 0;
 
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int i = 0; stat(path, &file) != 0; i++)
-	{
-		if (i == 60000)
-			elog(ERROR, "there is no file \"%s\"", path);
+	LWLockAcquire(store->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < store->nmatrices; i++)
+		if (store->keys[i].index == index && store->keys[i].number == number)
+			matrix = &store->matrices[i];
+	if (matrix == NULL)
+		elog(ERROR, "there is no matrix");
+	pg_atomic_fetch_add_u64(&matrix->writes, 1);
+	for (; waited < 60000 && stat(path, &file) != 0; waited++)
 		pg_usleep(1000);
-	}
-	LWLockRelease(lock);
+	pg_atomic_fetch_add_u64(&matrix->writes, 1);
+	LWLockRelease(store->lock);
+	if (waited == 60000)
+		elog(ERROR, "there is no file \"%s\"", path);
 	PG_RETURN_VOID();
 }
 
