@@ -151,6 +151,9 @@ SET enable_mergejoin = off;
 SET enable_memoize = off;
 SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
 	WHERE d.site = 7 OR EXISTS (SELECT FROM fact WHERE fact.device = d.id AND day < 2 AND n < 10)', 'hashed SubPlan');
+SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
+	WHERE d.site = 7 OR EXISTS (SELECT FROM kind k JOIN fact ON fact.kind + 0 >= k.id
+		WHERE k.name = ''kind 1'' AND fact.device = d.id AND day < 2 AND n < 10)', 'hashed SubPlan');
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_memoize;
