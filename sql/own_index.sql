@@ -265,6 +265,17 @@ REINDEX TABLE att_1;
 SELECT count(*) FROM att WHERE k = 70;
 SELECT count(*) FROM att WHERE k + 1 = 71;
 DROP TABLE att;
+-- (which ask whether a column may be NULL)
+CREATE TABLE nulls (part int, a int NOT NULL, b int) PARTITION BY LIST (part);
+CREATE TABLE nulls_1 PARTITION OF nulls FOR VALUES IN (1);
+CREATE TABLE nulls_2 PARTITION OF nulls FOR VALUES IN (2);
+INSERT INTO nulls SELECT p, p * 1000 + k, CASE WHEN k % 2 = 0 THEN p * 100 + k END FROM generate_series(1, 2) p, generate_series(1, 50) k;
+CREATE INDEX ON nulls USING rangefilter (a) WHERE b IS NOT NULL;
+CREATE INDEX ON nulls USING rangefilter (coalesce(b, a));
+CREATE INDEX ON nulls USING rangefilter ((b IS NULL), (a IS NOT NULL));
+SELECT skips('SELECT * FROM nulls WHERE a = 1010 AND b IS NOT NULL'), skips('SELECT * FROM nulls WHERE coalesce(b, a) = 2011'),
+	skips('SELECT * FROM nulls WHERE a = 1010');
+DROP TABLE nulls;
 \set ECHO none
 
 --

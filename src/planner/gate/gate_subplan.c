@@ -60,7 +60,7 @@ saved_by_gates(const Path *path)
 	switch (nodeTag(path))
 	{
 		case T_CustomPath:
-			if (rf_is_gate_path(path) && path->param_info == NULL)
+			if (rf_is_gate_path(path))
 				saved = Max(0, plain_cost(path->parent) - path->total_cost);
 			break;
 		case T_AppendPath:

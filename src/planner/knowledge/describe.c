@@ -106,17 +106,58 @@ read_stored(HeapTuple row, int which)
 }
 
 /*
+ * Makes columns of an index's expressions parameters with their numbers.
+ */
+static Node *
+columns_to_params(Node *node, void *arg)
+{
+	const Var  *var = (const Var *) node;
+	Param	   *param;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, columns_to_params, arg);
+	param = makeNode(Param);
+	param->paramkind = PARAM_EXTERN;
+	param->paramid = var->varattno;
+	param->paramtype = var->vartype;
+	param->paramtypmod = var->vartypmod;
+	param->paramcollid = var->varcollid;
+	param->location = -1;
+	return (Node *) param;
+}
+
+/*
+ * Makes them columns again.
+ */
+static Node *
+params_to_columns(Node *node, void *arg)
+{
+	const Param *param = (const Param *) node;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Param))
+		return expression_tree_mutator(node, params_to_columns, arg);
+	return (Node *) makeVar(1, param->paramid, param->paramtype, param->paramtypmod,
+							param->paramcollid, 0);
+}
+
+/*
  * The expressions of a partitioned index, or its predicate, as the planner would have them
  * in a query; NULL for none.  Allocates in the entry's context.
  *
  * SQL functions are inlined.  The relation cache has the expressions, too, but does not
- * hear when such a function is replaced.  The entry does.
+ * hear when such a function is replaced.  The entry does.  expression_planner_with_deps()
+ * is for expressions without columns: it knows no table, where PostgreSQL 19 looks whether a
+ * column may be NULL.
  */
 static Node *
 read_expression(RfTable *table, Relation relation, RfIndex *index, int which)
 {
 	text	   *stored = read_stored(relation->rd_indextuple, which);
-	Expr	   *expr;
+	Node	   *expr;
 	List	   *relations;
 	List	   *functions;
 	uint64		seen = rf_function_changes();
@@ -124,8 +165,8 @@ read_expression(RfTable *table, Relation relation, RfIndex *index, int which)
 
 	if (stored == NULL)
 		return NULL;
-	expr = stringToNode(text_to_cstring(stored));
-	expr = expression_planner_with_deps(expr, &relations, &functions);
+	expr = columns_to_params(stringToNode(text_to_cstring(stored)), NULL);
+	expr = (Node *) expression_planner_with_deps((Expr *) expr, &relations, &functions);
 
 	/* One may have been replaced before the entry could hear of it. */
 	if (seen != rf_function_changes())
@@ -134,9 +175,9 @@ read_expression(RfTable *table, Relation relation, RfIndex *index, int which)
 	table->functions = list_concat(table->functions, copyObject(functions));
 	index->stored[which] = DatumGetTextPCopy(PointerGetDatum(stored));
 	index->calls_functions |= functions != NIL;
-	expr = copyObject(expr);
+	expr = params_to_columns(expr, NULL);
 	MemoryContextSwitchTo(old);
-	return (Node *) expr;
+	return expr;
 }
 
 /*
