@@ -240,10 +240,6 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 		RfIndexColumn *column = &index->columns[i];
 		AttrNumber	attno = form->indkey.values[i];
 
-		if (!describe_column(column, rf_row_opclasses(form)->values[i],
-							 rf_row_collations(form)->values[i]))
-			return false;
-		codecs[i] = column->codec;
 		column->attno = attno != 0 ?
 			rf_parent_attno(parent, form->indrelid, attno) : 0;
 		if (attno == 0 && exprs != NIL)
@@ -251,8 +247,11 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 			column->expr = rf_about_parent(linitial(exprs), form->indrelid, parent);
 			exprs = list_delete_first(exprs);
 		}
-		if (column->attno == 0 && column->expr == NULL)
+		if (!describe_column(column, rf_row_opclasses(form)->values[i],
+							 rf_row_collations(form)->values[i]) ||
+			(column->attno == 0 && column->expr == NULL))
 			return false;
+		codecs[i] = column->codec;
 	}
 	index->codec = rf_row_codec(codecs, index->ncolumns);
 	if (relation != NULL)
@@ -367,6 +366,13 @@ add_own(RfTable *table, int nparents, const RfFound *found, Oid *last_leaf)
 	MemoryContextSwitchTo(old);
 }
 
+static bool
+is_leaf(PartitionDesc partdesc, int i)
+{
+	Assert(i < partdesc->nparts);
+	return partdesc->is_leaf[i];
+}
+
 /*
  * Puts the leaves among the partitions into the entry, in the order of their
  * OIDs.
@@ -379,7 +385,7 @@ list_members(RfTable *table, PartitionDesc partdesc)
 											(partdesc->nparts + 1) * sizeof(RfMember));
 	for (int i = 0; i < partdesc->nparts; i++)
 	{
-		if (!partdesc->is_leaf[i])
+		if (!is_leaf(partdesc, i))
 			continue;
 		table->members[table->nmembers].leaf = partdesc->oids[i];
 		table->members[table->nmembers++].position = i;
