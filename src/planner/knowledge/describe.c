@@ -129,7 +129,7 @@ columns_to_params(Node *node, void *arg)
 }
 
 /*
- * Makes them columns again.
+ * Makes them columns again.  Values of constants are not copied.
  */
 static Node *
 params_to_columns(Node *node, void *arg)
@@ -167,6 +167,7 @@ read_expression(RfTable *table, Relation relation, RfIndex *index, int which)
 		return NULL;
 	expr = columns_to_params(stringToNode(text_to_cstring(stored)), NULL);
 	expr = (Node *) expression_planner_with_deps((Expr *) expr, &relations, &functions);
+	expr = params_to_columns(expr, NULL);
 
 	/* One may have been replaced before the entry could hear of it. */
 	if (seen != rf_function_changes())
@@ -175,7 +176,7 @@ read_expression(RfTable *table, Relation relation, RfIndex *index, int which)
 	table->functions = list_concat(table->functions, copyObject(functions));
 	index->stored[which] = DatumGetTextPCopy(PointerGetDatum(stored));
 	index->calls_functions |= functions != NIL;
-	expr = params_to_columns(expr, NULL);
+	expr = copyObject(expr);
 	MemoryContextSwitchTo(old);
 	return expr;
 }
