@@ -114,6 +114,20 @@ VACUUM spill;
 SELECT generation, rows FROM rangefilter_status('spill_k');
 RESET maintenance_work_mem;
 DROP TABLE spill;
+CREATE FUNCTION breaks(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$ BEGIN IF current_setting('application_name') = 'breaks' THEN RAISE 'broken'; END IF; RETURN k; END $$;
+CREATE TABLE broken (k int) WITH (autovacuum_enabled = off);
+INSERT INTO broken SELECT generate_series(1, 1000);
+CREATE INDEX broken_k ON broken USING rangefilter (breaks(k));
+DELETE FROM broken WHERE k % 2 = 0;
+SET application_name = 'breaks';
+VACUUM broken;
+RESET application_name;
+SELECT generation, rows FROM rangefilter_status('broken_k');
+VACUUM broken;
+SELECT generation, rows FROM rangefilter_status('broken_k');
+DROP TABLE broken;
+DROP FUNCTION breaks;
 
 -- A parallel VACUUM does not call functions that are unsafe there.
 CREATE FUNCTION number(text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS

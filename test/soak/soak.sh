@@ -10,6 +10,8 @@
 # (where the servers are kept at the end; if a run has left them there, this one goes on with them); ASSERT= leaves
 # our assertions out; RF_KEEP=1 keeps the temporary directory.
 
+DIRECTORY=${SOAK_DIRECTORY:+$(realpath -m "$SOAK_DIRECTORY")}
+OUTPUT=${SOAK_OUTPUT:+$(realpath -m "$SOAK_OUTPUT")}
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 # shellcheck source=../lib/common.sh
 . ../lib/common.sh
@@ -20,11 +22,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit
 
 main()
 {
-	local seconds=${SECONDS_TO_RUN:-600} seed=${SEED:-$(date +%s)} directory= status=0
+	local seconds=${SECONDS_TO_RUN:-600} seed=${SEED:-$(date +%s)} status=0
 
-	[ -z "${SOAK_DIRECTORY:-}" ] || directory=$(realpath -m "$SOAK_DIRECTORY")
-	[ -z "$directory" ] || [ ! -e "$directory" ] || [ -e "$directory/kept" ] ||
-		rf_die "$directory has no run that could be gone on with: remove it"
+	[ -z "$DIRECTORY" ] || [ ! -e "$DIRECTORY" ] || [ -e "$DIRECTORY/kept" ] ||
+		rf_die "$DIRECTORY has no run that could be gone on with: remove it"
 	rf_init
 	rf_need server tests
 	rf_choose_user
@@ -32,19 +33,19 @@ main()
 	rf_private_postgres
 	rf_copy_source
 	rf_install_extension ASSERT="${ASSERT-1}"
-	if [ -n "$directory" ] && [ -e "$directory" ]; then
-		mv "$directory" "$RF_TMP/soak"
+	if [ -n "$DIRECTORY" ] && [ -e "$DIRECTORY" ]; then
+		mv "$DIRECTORY" "$RF_TMP/soak"
 	else
 		rf_run mkdir "$RF_TMP/soak"
 	fi
 	rf_run "$RF_SRC/test/soak/run" --directory "$RF_TMP/soak" --seed "$seed" --seconds "$seconds" "$@" || status=$?
-	if [ -n "${SOAK_OUTPUT:-}" ]; then
-		mkdir -p "$SOAK_OUTPUT"
-		cp "$RF_TMP/soak/meter.csv" "$SOAK_OUTPUT/"
+	if [ -n "$OUTPUT" ]; then
+		mkdir -p "$OUTPUT"
+		cp "$RF_TMP/soak/meter.csv" "$OUTPUT/"
 		awk -f "$RF_SRC/test/soak/meter_points.awk" "$RF_TMP/soak/meter.csv" |
-			awk -f "$RF_SRC/test/bench/lines_plot.awk" >"$SOAK_OUTPUT/meter.svg"
+			awk -f "$RF_SRC/test/bench/lines_plot.awk" >"$OUTPUT/meter.svg"
 	fi
-	[ -z "$directory" ] || mv "$RF_TMP/soak" "$directory"
+	[ -z "$DIRECTORY" ] || mv "$RF_TMP/soak" "$DIRECTORY"
 	[ "$status" = 0 ]
 }
 

@@ -129,7 +129,7 @@ columns_to_params(Node *node, void *arg)
 }
 
 /*
- * Makes them columns again.  Values of constants are not copied.
+ * Makes them columns again.  The result points to values of constants in what it was made of.
  */
 static Node *
 params_to_columns(Node *node, void *arg)

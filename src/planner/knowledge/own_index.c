@@ -366,6 +366,9 @@ add_own(RfTable *table, int nparents, const RfFound *found, Oid *last_leaf)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * Is a partition not partitioned itself?
+ */
 static bool
 is_leaf(PartitionDesc partdesc, int i)
 {

@@ -294,6 +294,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 	{
 		RfDigestMatrix *matrix = matrix_numbered(number);
 
+		/* Nothing until the number is even again may raise an error. */
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
 			matrix->rows[filter_digests_word(&matrix->buckets, rf_key_number(&matrix->buckets.numbers, key))] |=
