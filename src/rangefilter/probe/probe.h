@@ -209,7 +209,8 @@ extern bool rf_digests_unchanged(const RfDigestView *view);
 
 /*
  * Have keys been added since the matrix was looked at?  Then the view has
- * outdated versions of some columns.  For these versions it stays true.
+ * outdated versions of some columns.  For these versions it stays true.  False
+ * while a key is being added: a later look finds it.
  */
 extern bool rf_digests_have_more(const RfDigestView *view);
 

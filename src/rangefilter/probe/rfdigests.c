@@ -163,7 +163,9 @@ rf_digests_unchanged(const RfDigestView *view)
 bool
 rf_digests_have_more(const RfDigestView *view)
 {
-	return pg_atomic_read_u64(&view->matrix->additions) != view->additions;
+	uint64		additions = pg_atomic_read_u64(&view->matrix->additions);
+
+	return additions != view->additions && (additions & 1) == 0;
 }
 
 /*
