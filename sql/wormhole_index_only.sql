@@ -179,5 +179,25 @@ SET enable_bitmapscan = off; SET enable_material = off;
 EXPLAIN (COSTS off) SELECT count(*), sum(a.few + b.few) FROM t3 a JOIN t3 b USING (few);
 SELECT count(*), sum(a.few + b.few) FROM t3 a JOIN t3 b USING (few);
 SELECT sum(n * n), sum(n * n * few * 2) FROM (SELECT few, count(*) AS n FROM t3 GROUP BY few) x;
-DROP TABLE t2, t3, t4, t5;
+
+-- A row with -0, in the place of a row that was deleted, between rows with 0: lists of row
+-- addresses keep what index-only scans return, also when their last row is deleted.
+CREATE TABLE t6 AS SELECT i, CASE WHEN i = 100 THEN 7 ELSE 0 END::float8 AS f, i / 200 AS n FROM generate_series(1, 150) i;
+CREATE INDEX t6_f ON t6 USING wormhole (f);
+CREATE INDEX t6_n ON t6 USING wormhole (n, f);
+DELETE FROM t6 WHERE i = 100;
+VACUUM t6;
+INSERT INTO t6 VALUES (1000, '-0', 0);
+SELECT ctid FROM t6 WHERE i = 1000;
+VACUUM t6;
+SELECT f::text, count(*) FROM t6 WHERE f = 0 GROUP BY 1 ORDER BY 1;
+SELECT f::text, count(*) FROM t6 WHERE n = 0 AND f = 0 GROUP BY 1 ORDER BY 1;
+DELETE FROM t6 WHERE i = 150;
+VACUUM t6;
+EXPLAIN (COSTS off) SELECT f::text, count(*) FROM t6 WHERE f = 0 GROUP BY 1;
+SELECT f::text, count(*) FROM t6 WHERE f = 0 GROUP BY 1 ORDER BY 1;
+SELECT f::text, count(*) FROM t6 WHERE n = 0 AND f = 0 GROUP BY 1 ORDER BY 1;
+SELECT f::text, count(*) FROM t6 WHERE i > 0 GROUP BY 1 ORDER BY 1;
+SELECT wormhole_check('t6_f', true), wormhole_check('t6_n', true);
+DROP TABLE t2, t3, t4, t5, t6;
 DROP FUNCTION rows_of, in_order, check_type, wander, same_with;

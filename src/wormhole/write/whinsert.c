@@ -453,8 +453,13 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		at = wh_page_search(page, key);
 		place = place_in_posting(page, at, key);
 	}
+
+	/*
+	 * The rows of a list are either all dead or none, and a list has no payload.  (-0 has
+	 * one, and 0, which has the same key, does not.)
+	 */
 	if (!wh_leaf_has_room(page, at, &item) ||
-		(place > 0 && wh_is_dead(page, wh_entry_before(page, at))))
+		(place > 0 && (item.flags & WH_PAYLOAD || wh_is_dead(page, wh_entry_before(page, at)))))
 		return insert_and_rewrite(index, buffer, at, place, &item);
 	if (place > 0)
 	{
