@@ -518,6 +518,14 @@ SELECT gates('SELECT x, c FROM (VALUES (0), (10)) v (x), LATERAL (SELECT count(*
 PREPARE conversion (int, smallint) AS SELECT k FROM t WHERE ($1 <> 0 AND k = $1) OR (n > 0 AND k = $2::int) OR (n > 0 AND k = ANY (ARRAY[$1, 1000]))
 	OR (n > 0 AND at < now() - interval '1000 years');
 SELECT gates('EXECUTE conversion (105, 405::smallint)');
+-- ... a subquery that has not run, and a setting
+CREATE TABLE two AS SELECT generate_series(1, 2) AS id;
+SELECT gates('SELECT k FROM t WHERE (n < 0 AND k = (SELECT id FROM two)) OR k = 305');
+SET gate.k = '105';
+PREPARE setting AS SELECT count(*) FROM t WHERE (current_setting('gate.k') <> '' AND k = current_setting('gate.k')::int) OR k = 305;
+EXECUTE setting;
+SET gate.k = '';
+EXECUTE setting;
 -- NULL, and then the value whose datum is 0
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;

@@ -360,6 +360,41 @@ SELECT gates('SELECT p.* FROM p JOIN d ON p.k = d.id WHERE d.name = ''n1''');
 SELECT gates('SELECT c1.* FROM c1 JOIN d ON c1.k = d.id WHERE d.name = ''n0'' AND EXISTS (SELECT FROM p WHERE p.k + 0 = d.id)');
 
 --
+-- Volatile functions run for all rows that core computes them for, also behind OFFSET 0
+--
+CREATE SEQUENCE calls;
+CREATE FUNCTION calls_of(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	before bigint := nextval('calls');
+BEGIN
+	EXECUTE query;
+	RETURN nextval('calls') - before - 1;
+END $$;
+CREATE FUNCTION same_calls(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	calls bigint := calls_of(query);
+	off bigint;
+BEGIN
+	SET LOCAL rangefilter.enable = off;
+	off := calls_of(query);
+	SET LOCAL rangefilter.enable = on;
+	RETURN CASE WHEN calls = off THEN calls || ' calls' ELSE format('%s calls, not %s', calls, off) END;
+END $$;
+CREATE TABLE few AS SELECT 305 AS id;
+ANALYZE few;
+SELECT gates('SELECT * FROM (SELECT k FROM t OFFSET 0) x JOIN few ON x.k = few.id');
+SELECT same_calls('SELECT * FROM (SELECT k, nextval(''calls'') FROM t OFFSET 0) x JOIN few ON x.k = few.id');
+SELECT same_calls('SELECT * FROM (SELECT k FROM t WHERE nextval(''calls'') > 0 OFFSET 0) x JOIN few ON x.k = few.id');
+SELECT same_calls('SELECT * FROM (SELECT k FROM t5 WHERE nextval(''calls'') > 0 OFFSET 0) x JOIN few ON x.k = few.id');
+SELECT same_calls('SELECT * FROM (SELECT k, nextval(''calls'') FROM (SELECT k FROM t OFFSET 0) y OFFSET 0) x JOIN few ON x.k = few.id');
+SELECT same_calls('SELECT * FROM (SELECT t.k FROM t JOIN d e ON t.k = e.id AND nextval(''calls'') > 0 OFFSET 0) x JOIN few ON x.k = few.id');
+-- ... and not for an inner side that core does not read
+SELECT gates('SELECT * FROM t JOIN (SELECT id FROM few OFFSET 0) x ON t.k = x.id WHERE t.n + t.part < 0');
+SELECT same_calls('SELECT * FROM t JOIN (SELECT id, nextval(''calls'') FROM few OFFSET 0) x ON t.k = x.id WHERE t.n + t.part < 0');
+SELECT same_calls('WITH x AS MATERIALIZED (SELECT id, nextval(''calls'') FROM few) SELECT * FROM t JOIN x ON t.k = x.id WHERE t.n + t.part < 0');
+SELECT same_calls('SELECT * FROM t JOIN (SELECT nextval(''calls'') + few.id AS id FROM few OFFSET 0) x ON t.k = x.id WHERE t.n + t.part < 0');
+
+--
 -- Where rows are hidden from the user, EXPLAIN tells nothing, and with ANALYZE
 -- nothing is skipped
 --

@@ -183,3 +183,20 @@ CREATE INDEX wh_s ON wh_build USING wormhole (s) WHERE length(s) < 2650;
 SELECT wormhole_check('wh_s', true) > 18000 AS whole;
 DROP TABLE wh_build, wh_temp, wh_none, wh_unlogged, wh_new, wh_unique, wh_parts;
 DROP FUNCTION in_order, built, wh_unsafe, wh_refuse;
+
+-- A list of rows with a long key, made where the leaf's entries share a long prefix, stays short enough
+-- for a leaf of which they share less, after the leaves around it are gone.
+CREATE TABLE long (id serial, k text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO long (k) SELECT rpad(repeat('m', 2400) || 'a' || to_char(g, 'FM0000'), 2670, 'p') FROM generate_series(1, 3) g;
+INSERT INTO long (k) SELECT rpad(repeat('m', 2400) || 'k', 2678, 'q');
+INSERT INTO long (k) SELECT rpad(repeat('m', 2400) || 'z' || to_char(g, 'FM0000'), 2670, 'p') FROM generate_series(1, 6) g;
+INSERT INTO long (k) SELECT rpad(repeat('y', 1790) || 'a' || to_char(g, 'FM0000'), 2670, 'p') FROM generate_series(1, 3) g;
+CREATE INDEX long_k ON long USING wormhole (k) WITH (fillfactor = 60);
+INSERT INTO long (k) SELECT rpad(repeat('m', 2400) || 'k', 2678, 'q') FROM generate_series(1, 199);
+INSERT INTO long (k) SELECT rpad(repeat('m', 2400) || 'l' || to_char(g, 'FM0000'), 2670, 'p') FROM generate_series(1, 7) g;
+DELETE FROM long WHERE k LIKE 'mm%' AND k NOT LIKE repeat('m', 2400) || 'k%';
+DELETE FROM long WHERE k LIKE 'y%a0001%';
+VACUUM long;
+INSERT INTO long (k) SELECT rpad(repeat('m', 2400) || 'k', 2677, 'q') || 'a';
+SELECT wormhole_check('long_k', true);
+DROP TABLE long;

@@ -45,7 +45,8 @@ typedef struct RfParamContext
 	RfGateShape *shape;
 	MemoryContext scratch;		/* for sets of keys */
 	bool		in_or;			/* the clause is below an OR */
-	bool		guarded;		/* and below an AND in it: see cannot_fail() */
+	bool		guarded;		/* and below an AND in it: see
+								 * rf_cannot_fail() */
 } RfParamContext;
 
 /* Filling the run-time parameters. */
@@ -319,52 +320,8 @@ match_zone_comparison(RfParamContext *context, OpExpr *expr)
 	return NULL;
 }
 
-static bool
-has_variable(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	return IsA(node, Param) || IsA(node, Var) ||
-		expression_tree_walker(node, has_variable, context);
-}
-
 /*
- * Does computing this raise no error, or if so, always?  In "(x <> 0 AND k = 10 / x) OR k = 5"
- * core computes the division only where x is not 0.  We compute values whatever stands beside
- * them, so such a clause is not asked.  (Core computes a value outside of OR for each row, or
- * before an index scan.  So we do, too.)
- */
-static bool
-cannot_fail(Node *node)
-{
-	ListCell   *cell;
-
-	switch (nodeTag(node))
-	{
-		case T_Param:
-		case T_Var:
-			return true;
-		case T_RelabelType:
-			return cannot_fail((Node *) ((RelabelType *) node)->arg);
-		case T_FuncExpr:
-			return !has_variable(node, NULL) ||
-				(get_func_leakproof(((FuncExpr *) node)->funcid) &&
-				 list_length(((FuncExpr *) node)->args) == 1 &&
-				 cannot_fail(linitial(((FuncExpr *) node)->args)));
-		case T_ArrayExpr:
-			foreach(cell, ((ArrayExpr *) node)->elements)
-			{
-				if (!cannot_fail(lfirst(cell)))
-					return false;
-			}
-			return true;
-		default:
-			return !has_variable(node, NULL);
-	}
-}
-
-/*
- * The same of all values in a clause that is neither AND nor OR.
+ * Does computing the values of a clause that is neither AND nor OR raise no error?
  */
 static bool
 values_cannot_fail(RfParamContext *context, Node *clause)
@@ -376,7 +333,7 @@ values_cannot_fail(RfParamContext *context, Node *clause)
 
 	foreach(cell, args)
 	{
-		if (is_early_value(context, lfirst(cell)) && !cannot_fail(lfirst(cell)))
+		if (is_early_value(context, lfirst(cell)) && !rf_cannot_fail(lfirst(cell)))
 			return false;
 	}
 	return true;

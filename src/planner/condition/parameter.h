@@ -4,6 +4,7 @@
  *	  Conditions on values that are known only at execution.
  *
  *	  parameter.c	which they are, and what they are with given values
+ *	  failure.c		values that may raise an error
  *	  kept.c		the same for one set of values after the other
  *
  *-------------------------------------------------------------------------
@@ -60,6 +61,14 @@ extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
 										   Oid opno);
 extern Node *rf_gate_fill(Node *clause, const Datum *values,
 						  const bool *nulls);
+
+/* ---- failure.c ---- */
+
+/*
+ * Does computing a value, which is not volatile and has no subplans, raise no error, or if
+ * so, whatever parameters and settings are?
+ */
+extern bool rf_cannot_fail(Node *node);
 
 /* ---- kept.c ---- */
 

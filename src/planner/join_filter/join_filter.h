@@ -53,6 +53,7 @@ extern Plan *rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate,
 extern const RfGateRel *rf_find_gate_rel(RfPushdown *pushdown,
 										 const RangeTblEntry *rte);
 extern bool rf_is_filterable_scan(const Plan *plan);
+extern bool rf_plan_is_volatile(const Plan *plan);
 extern List *rf_scan_tlist(Plan *plan);
 extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
 

@@ -17,7 +17,9 @@
  * with NULLs, or into other processes.
  *
  * Nor is it followed through nodes that keep rows from one scan to the next
- * (Sort, Material, Memoize, Hash): the values may differ by then.
+ * (Sort, Material, Memoize, Hash): the values may differ by then.  Nor through nodes that
+ * call volatile functions, of a subquery with OFFSET 0 for example: they are to be called for
+ * each row.
  *
  *-------------------------------------------------------------------------
  */
@@ -81,14 +83,64 @@ has_exec_param(Node *node, void *context)
 	return expression_tree_walker(node, has_exec_param, context);
 }
 
+static bool runs_volatile(RfPushdown *pushdown, Plan *plan);
+
+/*
+ * Does one of these plans call volatile functions?
+ */
+static bool
+one_runs_volatile(RfPushdown *pushdown, List *plans)
+{
+	ListCell   *cell;
+
+	foreach(cell, plans)
+	{
+		if (runs_volatile(pushdown, lfirst(cell)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does a plan call volatile functions?  Subplans of expressions are not looked at.
+ */
+static bool
+runs_volatile(RfPushdown *pushdown, Plan *plan)
+{
+	if (plan == NULL)
+		return false;
+	check_stack_depth();
+	if (rf_plan_is_volatile(plan) || runs_volatile(pushdown, plan->lefttree) ||
+		runs_volatile(pushdown, plan->righttree))
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			return one_runs_volatile(pushdown, ((Append *) plan)->appendplans);
+		case T_MergeAppend:
+			return one_runs_volatile(pushdown, ((MergeAppend *) plan)->mergeplans);
+		case T_CustomScan:
+			return one_runs_volatile(pushdown, ((CustomScan *) plan)->custom_plans);
+		case T_SubqueryScan:
+			return runs_volatile(pushdown, ((SubqueryScan *) plan)->subplan);
+		case T_CteScan:
+			return runs_volatile(pushdown,
+								 list_nth(pushdown->stmt->subplans,
+										  ((CteScan *) plan)->ctePlanId - 1));
+		default:
+			return false;
+	}
+}
+
 /*
  * The join filters of a hash join, for its outer side.  None if the planner
- * expects more rows than are worth reading.  The hash key is computed again
+ * expects more rows than are worth reading, or if the inner side calls volatile
+ * functions: core does not read it where the outer side is empty.  The hash key is computed again
  * from the rows in the table, so it must not be volatile, or contain subplans
  * or parameters of the plan.
  */
 static List *
-make_join_filters(HashJoin *join)
+make_join_filters(RfPushdown *pushdown, HashJoin *join)
 {
 	Hash	   *hash = (Hash *) innerPlan(join);
 	List	   *filters = NIL;
@@ -96,7 +148,8 @@ make_join_filters(HashJoin *join)
 
 	if (join->join.plan.parallel_aware ||
 		!RF_DROPS_OUTER(join->join.jointype) ||
-		outerPlan(hash)->plan_rows > RF_JOIN_MAX_ROWS)
+		outerPlan(hash)->plan_rows > RF_JOIN_MAX_ROWS ||
+		runs_volatile(pushdown, outerPlan(hash)))
 		return NIL;
 	foreach(cell, join->hashclauses)
 	{
@@ -291,7 +344,7 @@ push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 	if (IsA(join, NestLoop) && join->jointype == JOIN_INNER)
 		inner = pass_on(filters, tlist, INNER_VAR);
 	if (IsA(join, HashJoin))
-		outer = list_concat(outer, make_join_filters((HashJoin *) join));
+		outer = list_concat(outer, make_join_filters(pushdown, (HashJoin *) join));
 	join->plan.lefttree = push_down(pushdown, join->plan.lefttree, outer);
 	join->plan.righttree = push_down(pushdown, join->plan.righttree, inner);
 }
@@ -306,6 +359,8 @@ push_down(RfPushdown *pushdown, Plan *plan, List *filters)
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
+	if (filters != NIL && rf_plan_is_volatile(plan))
+		filters = NIL;
 	if (rf_is_filterable_scan(plan))
 		return push_into_scan(pushdown, plan, filters);
 	switch (nodeTag(plan))

@@ -264,7 +264,7 @@ wh_items_merge(WhItemSet *set)
 		WhItem		item = set->items[i];
 
 		while (to < set->n && can_merge(&set->items[i], &set->items[to]) &&
-			   ntids + set->items[to].ntids <= wh_most_tids(item.len))
+			   ntids + set->items[to].ntids <= wh_most_tids(set->prefix_len + item.len))
 			ntids += set->items[to++].ntids;
 		if (to > i + 1)
 			merge_items(set, i, to, ntids, &item);

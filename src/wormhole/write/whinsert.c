@@ -455,8 +455,8 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 	}
 
 	/*
-	 * The rows of a list are either all dead or none, and a list has no payload.  (-0 has
-	 * one, and 0, which has the same key, does not.)
+	 * The rows of a list are either all dead or none, and a list has no
+	 * payload.  (-0 has one, and 0, which has the same key, does not.)
 	 */
 	if (!wh_leaf_has_room(page, at, &item) ||
 		(place > 0 && (item.flags & WH_PAYLOAD || wh_is_dead(page, wh_entry_before(page, at)))))

@@ -1,0 +1,95 @@
+/*-------------------------------------------------------------------------
+ *
+ * failure.c
+ *	  Values that may raise an error when they are computed.
+ *
+ * In "(x <> 0 AND k = 10 / x) OR k = 5" core computes the division only where x is not
+ * 0.  A gate computes values whatever stands beside them, so such a clause is not asked,
+ * unless its values raise no error, or raise it in any case.
+ *
+ * (Core computes a value outside of OR for each row, or before an index scan.  So gates do,
+ * too.)
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_proc.h"
+#include "nodes/nodeFuncs.h"
+#include "planner/condition/parameter.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+
+/*
+ * May the function's result change between planning and execution in a way that decides
+ * whether there is an error?  Not if it depends on its arguments only, or on the clock and
+ * the time zone.
+ */
+static bool
+depends_on_state(Oid function, void *context)
+{
+	switch (function)
+	{
+		case F_NOW:
+		case F_TRANSACTION_TIMESTAMP:
+		case F_STATEMENT_TIMESTAMP:
+		case F_TIMESTAMPTZ_PL_INTERVAL:
+		case F_TIMESTAMPTZ_MI_INTERVAL:
+		case F_DATE_TIMESTAMPTZ:
+		case F_TIMESTAMP_TIMESTAMPTZ:
+			return false;
+		default:
+			return func_volatile(function) != PROVOLATILE_IMMUTABLE;
+	}
+}
+
+/*
+ * Does an error depend on what is not known when the query is planned?
+ */
+static bool
+varies(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, Param) || IsA(node, Var) ||
+		check_functions_in_node(node, depends_on_state, context) ||
+		expression_tree_walker(node, varies, context);
+}
+
+/*
+ * See parameter.h.
+ */
+bool
+rf_cannot_fail(Node *node)
+{
+	ListCell   *cell;
+
+	switch (nodeTag(node))
+	{
+		case T_Param:
+
+			/*
+			 * One that the plan sets may be the result of a subquery that has
+			 * not run.
+			 */
+			return ((Param *) node)->paramkind == PARAM_EXTERN;
+		case T_Var:
+			return true;
+		case T_RelabelType:
+			return rf_cannot_fail((Node *) ((RelabelType *) node)->arg);
+		case T_FuncExpr:
+			return !varies(node, NULL) ||
+				(get_func_leakproof(((FuncExpr *) node)->funcid) &&
+				 list_length(((FuncExpr *) node)->args) == 1 &&
+				 rf_cannot_fail(linitial(((FuncExpr *) node)->args)));
+		case T_ArrayExpr:
+			foreach(cell, ((ArrayExpr *) node)->elements)
+			{
+				if (!rf_cannot_fail(lfirst(cell)))
+					return false;
+			}
+			return true;
+		default:
+			return !varies(node, NULL);
+	}
+}
