@@ -16,6 +16,7 @@
 
 #include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/pathnodes.h"
 #include "planner/condition/parameter.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -57,35 +58,52 @@ varies(Node *node, void *context)
 }
 
 /*
+ * Is a parameter the result of a subquery of this query or one around it?  That may not have
+ * run yet, and fail.
+ */
+static bool
+is_of_subquery(const PlannerInfo *root, const Param *param)
+{
+	ListCell   *cell;
+
+	if (param->paramkind != PARAM_EXEC)
+		return false;
+	for (; root != NULL; root = root->parent_root)
+	{
+		foreach(cell, root->init_plans)
+		{
+			if (list_member_int(lfirst_node(SubPlan, cell)->setParam, param->paramid))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
  * See parameter.h.
  */
 bool
-rf_cannot_fail(Node *node)
+rf_cannot_fail(const PlannerInfo *root, Node *node)
 {
 	ListCell   *cell;
 
 	switch (nodeTag(node))
 	{
 		case T_Param:
-
-			/*
-			 * One that the plan sets may be the result of a subquery that has
-			 * not run.
-			 */
-			return ((Param *) node)->paramkind == PARAM_EXTERN;
+			return !is_of_subquery(root, (Param *) node);
 		case T_Var:
 			return true;
 		case T_RelabelType:
-			return rf_cannot_fail((Node *) ((RelabelType *) node)->arg);
+			return rf_cannot_fail(root, (Node *) ((RelabelType *) node)->arg);
 		case T_FuncExpr:
 			return !varies(node, NULL) ||
 				(get_func_leakproof(((FuncExpr *) node)->funcid) &&
 				 list_length(((FuncExpr *) node)->args) == 1 &&
-				 rf_cannot_fail(linitial(((FuncExpr *) node)->args)));
+				 rf_cannot_fail(root, linitial(((FuncExpr *) node)->args)));
 		case T_ArrayExpr:
 			foreach(cell, ((ArrayExpr *) node)->elements)
 			{
-				if (!rf_cannot_fail(lfirst(cell)))
+				if (!rf_cannot_fail(root, lfirst(cell)))
 					return false;
 			}
 			return true;

@@ -333,7 +333,7 @@ values_cannot_fail(RfParamContext *context, Node *clause)
 
 	foreach(cell, args)
 	{
-		if (is_early_value(context, lfirst(cell)) && !rf_cannot_fail(lfirst(cell)))
+		if (is_early_value(context, lfirst(cell)) && !rf_cannot_fail(context->root, lfirst(cell)))
 			return false;
 	}
 	return true;

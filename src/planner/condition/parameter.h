@@ -68,7 +68,7 @@ extern Node *rf_gate_fill(Node *clause, const Datum *values,
  * Does computing a value, which is not volatile and has no subplans, raise no error, or if
  * so, whatever parameters and settings are?
  */
-extern bool rf_cannot_fail(Node *node);
+extern bool rf_cannot_fail(const PlannerInfo *root, Node *node);
 
 /* ---- kept.c ---- */
 
