@@ -56,6 +56,12 @@
 #define TRIES_LEFT_OUT		16
 #define MOST_FAILED			16
 
+/*
+ * If no digest could be made, first questions of so many sessions do not count.  A try may take
+ * milliseconds.
+ */
+#define SESSIONS_LEFT_OUT		32768
+
 static int
 compare_numbers(const void *a, const void *b)
 {
@@ -505,6 +511,7 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	FilterDigest digest;
 	RfDigestColumn what;
 
+	rf_restart_looks(leaf->index, SESSIONS_LEFT_OUT);
 	if (!need_matrix(index, matrix - index->matrices->states, leaf, now))
 	{
 		(void) rf_cached_meta_digest(leaf->cached, &leaf->locator, NULL, NULL);
@@ -520,6 +527,7 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	what.validity = leaf->validity;
 	what.version = rf_cached_meta_version(leaf->cached);
 	rf_digests_put(&matrix->view, &digest, column, &what);
+	rf_restart_looks(leaf->index, 0);
 	matrix->checked_at = 0;
 	pfree(digest.bits);
 }

@@ -182,17 +182,21 @@ static RfAnswer
 look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
 	 bool in_recovery, RfSummaryVersion *version)
 {
+	RfLeaf	   *leaf = look->leaf;
+	bool		first = leaf->cached == NULL;
 	RfCachedMetaRef ref;
 	RfAnswer	answer;
 
 	if (asked->relation != NULL && !rf_index_fits(look->index, asked->relation))
 		return RF_UNKNOWN;
 	if (asked->relation != NULL)
-		rf_leaf_locate(look->leaf, asked->relation, look->changes);
-	rf_cached_meta_ref(look->table, look->leaf, &ref);
+		rf_leaf_locate(leaf, asked->relation, look->changes);
+	rf_cached_meta_ref(look->table, leaf, &ref);
 	memset(version, 0, sizeof(*version));
 	answer = ask(asked, set, in_recovery, version, &ref);
-	rf_leaf_checked(look->table, look->index, look->leaf, version, look->validity);
+	if (first && leaf->cached != NULL)
+		rf_cached_meta_first_asked(leaf->cached, leaf->index, set);
+	rf_leaf_checked(look->table, look->index, leaf, version, look->validity);
 	return answer;
 }
 
@@ -317,12 +321,12 @@ leaf_denies(const RfCond *cond, void *arg)
 	if (entry == NULL)
 		return false;
 	entry->probes++;
-	if (rf_digest_is_due(cond->index, entry))
-		rf_make_digest(cond->index, entry, rf_planning->started);
 	answer = rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version);
 	if (answer == RF_UNKNOWN)
 		answer = ask_index(leaf->table, cond->index, entry, cond->set,
 						   leaf->in_recovery, &version);
+	if (rf_digest_is_due(cond->index, entry))
+		rf_make_digest(cond->index, entry, rf_planning->started);
 	if (answer != RF_NO)
 		return false;
 	entry->skips++;
