@@ -14,9 +14,12 @@
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "catalog/pg_type.h"
 #include "functions/rffuncs.h"
 #include "key/rowkey.h"
+#include "parser/parse_coerce.h"
 #include "rangefilter/page/page.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
@@ -29,21 +32,68 @@ typedef struct RfBoundRow
 } RfBoundRow;
 
 /*
- * Converts a value to the type of an index's column through its text form.
+ * Converts a value to another type through its text form, in which no digit is missing.
  */
 static Datum
-rf_convert_bound(Relation index, int column, Oid type, Datum value)
+rf_convert_text(Oid from, Oid to, Datum value)
 {
+	int			level = NewGUCNestLevel();
 	Oid			function;
 	Oid			ioparam;
 	bool		is_varlena;
 	char	   *text;
 
-	getTypeOutputInfo(type, &function, &is_varlena);
+	(void) set_config_option("extra_float_digits", "3", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	getTypeOutputInfo(from, &function, &is_varlena);
 	text = OidOutputFunctionCall(function, value);
 
-	getTypeInputInfo(index->rd_opcintype[column], &function, &ioparam);
+	AtEOXact_GUC(true, level);
+
+	getTypeInputInfo(to, &function, &ioparam);
 	return OidInputFunctionCall(function, text, ioparam, -1);
+}
+
+/*
+ * Converts a value to the type of an index's column: by an implicit cast, as queries do, else
+ * through its text form.
+ */
+static Datum
+rf_convert_bound(Relation index, int column, Oid type, Datum value)
+{
+	Oid			to = index->rd_opcintype[column];
+	Oid			function;
+
+	switch (find_coercion_pathway(to, type, COERCION_IMPLICIT, &function))
+	{
+		case COERCION_PATH_RELABELTYPE:
+			return value;
+		case COERCION_PATH_FUNC:
+			return get_func_nargs(function) == 1 ? OidFunctionCall1(function, value) :
+				rf_convert_text(type, to, value);
+		default:
+			return rf_convert_text(type, to, value);
+	}
+}
+
+/*
+ * Is a converted value certainly the same as the one before?  Else it may be rounded, to a
+ * value next to it.
+ */
+static bool
+rf_is_exact(Relation index, int column, Oid type, Datum value, Datum converted)
+{
+	Oid			to = index->rd_opcintype[column];
+	Oid			equal = get_opfamily_member(index->rd_opfamily[column], to, type,
+											BTEqualStrategyNumber);
+	Oid			function;
+
+	if (OidIsValid(equal))
+		return DatumGetBool(OidFunctionCall2Coll(get_opcode(equal), index->rd_indcollation[column],
+												 converted, value));
+	return type == TEXTOID || type == UNKNOWNOID ||
+		(to != FLOAT4OID && to != FLOAT8OID &&
+		 find_coercion_pathway(to, type, COERCION_IMPLICIT, &function) != COERCION_PATH_NONE);
 }
 
 /*
@@ -67,6 +117,13 @@ rf_bound_set(Relation index, StrategyNumber strategy, Oid type, Datum value)
 	Oid			collation = index->rd_indcollation[0];
 	RfKeySet   *set = rf_codec_compare(codec, collation, strategy, type, value);
 
+	/*
+	 * Rows between a value and the one to which it is rounded do not exist,
+	 * or are let in.  But numerics are compared with floating-point numbers
+	 * as such, which many of them equal.
+	 */
+	if (index->rd_opcintype[0] == NUMERICOID && (type == FLOAT4OID || type == FLOAT8OID))
+		return NULL;
 	if (set == NULL && type != index->rd_opcintype[0])
 		set = rf_codec_compare(codec, collation, strategy,
 							   index->rd_opcintype[0],
@@ -139,10 +196,11 @@ rf_take_row(Datum datum, RfBoundRow *row)
 }
 
 /*
- * Appends the encoding of a row's field to that of the fields before it.
+ * Appends the encoding of a row's field to that of the fields before it.  If the field is rounded,
+ * the row ends there: those behind it are compared only where it is the same.
  */
 static void
-rf_put_field(Relation index, const RfBoundRow *row, int i, StringInfo prefix)
+rf_put_field(Relation index, RfBoundRow *row, int i, StringInfo prefix)
 {
 	const RfRowFormat *format = rf_index_codec(index)->row;
 	const RfCodec *codec = format->columns[i].codec;
@@ -150,7 +208,11 @@ rf_put_field(Relation index, const RfBoundRow *row, int i, StringInfo prefix)
 	RfKey		key;
 
 	if (rf_codec_under(row->types[i], index->rd_indcollation[i]) != codec)
+	{
 		value = rf_convert_bound(index, i, row->types[i], value);
+		if (!rf_is_exact(index, i, row->types[i], row->values[i], value))
+			row->nfields = i + 1;
+	}
 	key = rf_encode(codec, value);
 	rf_row_put_key(format, i, &key, prefix);
 }
@@ -159,7 +221,7 @@ rf_put_field(Relation index, const RfBoundRow *row, int i, StringInfo prefix)
  * The encoding of a bound that is a row.
  */
 static StringInfo
-rf_bound_prefix(Relation index, const RfBoundRow *row)
+rf_bound_prefix(Relation index, RfBoundRow *row)
 {
 	StringInfo	prefix = makeStringInfo();
 
@@ -179,7 +241,7 @@ rf_bound_prefix(Relation index, const RfBoundRow *row)
  * differ?  Columns in which both bounds are the same need no order.
  */
 static bool
-rf_rows_ordered(Relation index, const RfBoundRow *lo, const RfBoundRow *hi)
+rf_rows_ordered(Relation index, RfBoundRow *lo, RfBoundRow *hi)
 {
 	const RfRowFormat *format = rf_index_codec(index)->row;
 	StringInfo	lo_prefix = makeStringInfo();

@@ -441,6 +441,23 @@ rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
+ * Is there a matrix for a leaf, or are enough of its leaves cached to choose one?
+ */
+bool
+rf_matrix_is_known(const RfIndex *index, const RfLeaf *leaf)
+{
+	int			column;
+	const RfMatrixState *matrix = matrix_of(index, leaf, &column);
+	const RfLeaf *first = leaf - column;
+	int			nleaves = count_leaves(index, (first - index->leaves) / FILTER_DIGESTS);
+	int			cached = 0;
+
+	for (int i = 0; matrix->view.matrix == NULL && i < nleaves; i++)
+		cached += first[i].cached != NULL;
+	return matrix->view.matrix != NULL || cached >= nleaves / 2;
+}
+
+/*
  * Are a matrix's buckets outdated?  They are if the leaf does not fit, and few
  * columns are current.
  */

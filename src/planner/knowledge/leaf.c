@@ -304,6 +304,16 @@ typedef struct RfCandidate
 } RfCandidate;
 
 /*
+ * Makes a digest of a leaf's filter, if it is due.
+ */
+static void
+make_due_digest(RfIndex *index, RfLeaf *leaf)
+{
+	if (rf_digest_is_due(index, leaf))
+		rf_make_digest(index, leaf, rf_planning->started);
+}
+
+/*
  * Does the leaf's index deny that there is a key of the set?  An empty set
  * needs no index.
  */
@@ -312,6 +322,7 @@ leaf_denies(const RfCond *cond, void *arg)
 {
 	const RfCandidate *leaf = arg;
 	RfLeaf	   *entry;
+	bool		first;
 	RfAnswer	answer;
 	RfSummaryVersion version;
 
@@ -321,12 +332,19 @@ leaf_denies(const RfCond *cond, void *arg)
 	if (entry == NULL)
 		return false;
 	entry->probes++;
+	make_due_digest(cond->index, entry);
+	first = entry->cached == NULL;
 	answer = rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version);
 	if (answer == RF_UNKNOWN)
 		answer = ask_index(leaf->table, cond->index, entry, cond->set,
 						   leaf->in_recovery, &version);
-	if (rf_digest_is_due(cond->index, entry))
-		rf_make_digest(cond->index, entry, rf_planning->started);
+
+	/*
+	 * Other sessions may have asked so often that the next one should have a
+	 * digest.
+	 */
+	if (first)
+		make_due_digest(cond->index, entry);
 	if (answer != RF_NO)
 		return false;
 	entry->skips++;
