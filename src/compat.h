@@ -409,11 +409,17 @@ typedef int RfOverflow;
 #define RF_VACUUM_COSTS_CHANGED() ((void) (VacuumCostActive = VacuumCostDelay > 0))
 #endif
 
-/* Since 17 maintenance runs functions of users with a search path that is safe. */
+/*
+ * Since 17 maintenance runs functions of users with a search path that is safe.  Before, we do so
+ * where the caller is not the owner, as whom the functions run.
+ */
 #if PG_VERSION_NUM >= 170000
-#define RF_RESTRICT_SEARCH_PATH() RestrictSearchPath()
+#define RF_RESTRICT_SEARCH_PATH(caller, owner) RestrictSearchPath()
 #else
-#define RF_RESTRICT_SEARCH_PATH() ((void) 0)
+#define RF_RESTRICT_SEARCH_PATH(caller, owner) \
+	(has_privs_of_role(caller, owner) ? 0 : \
+	 set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION, \
+					   GUC_ACTION_SAVE, true, 0, false))
 #endif
 
 /* The relation of a range table's entry that is not a statement's target. */

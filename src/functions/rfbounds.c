@@ -173,7 +173,7 @@ rf_column_set(FunctionCallInfo fcinfo, Relation index)
 }
 
 /*
- * Takes a row apart.
+ * Takes a row apart.  Columns that its table had are no fields.
  */
 static void
 rf_take_row(Datum datum, RfBoundRow *row)
@@ -183,14 +183,19 @@ rf_take_row(Datum datum, RfBoundRow *row)
 											  HeapTupleHeaderGetTypMod(header));
 	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),
 	.t_data = header};
+	Datum		values[MaxTupleAttributeNumber];
 	bool		isnull[MaxTupleAttributeNumber];
 
-	heap_deform_tuple(&tuple, desc, row->values, isnull);
-	for (row->nfields = 0; row->nfields < desc->natts; row->nfields++)
+	heap_deform_tuple(&tuple, desc, values, isnull);
+	row->nfields = 0;
+	for (int i = 0; i < desc->natts; i++)
 	{
-		if (isnull[row->nfields])
+		if (TupleDescAttr(desc, i)->attisdropped)
+			continue;
+		if (isnull[i])
 			break;
-		row->types[row->nfields] = TupleDescAttr(desc, row->nfields)->atttypid;
+		row->types[row->nfields] = TupleDescAttr(desc, i)->atttypid;
+		row->values[row->nfields++] = values[i];
 	}
 	ReleaseTupleDesc(desc);
 }

@@ -21,6 +21,7 @@
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/summarize/summarize.h"
 #include "storage/lmgr.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 
 /*
@@ -51,7 +52,7 @@ rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
 	SetUserIdAndSecContext(open->heap->rd_rel->relowner,
 						   sec_context | SECURITY_RESTRICTED_OPERATION);
 	nestlevel = NewGUCNestLevel();
-	RF_RESTRICT_SEARCH_PATH();
+	(void) RF_RESTRICT_SEARCH_PATH(userid, open->heap->rd_rel->relowner);
 	work(open, arg);
 	AtEOXact_GUC(false, nestlevel);
 	SetUserIdAndSecContext(userid, sec_context);

@@ -516,6 +516,16 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 }
 
 /*
+ * Lets many sessions ask the leaves of a matrix before one makes digests at its first question.
+ */
+static void
+leave_sessions_out(const RfIndex *index, int number)
+{
+	for (int i = 0; i < count_leaves(index, number); i++)
+		rf_restart_looks(rf_leaf_at(index, number * FILTER_DIGESTS + i)->index, SESSIONS_LEFT_OUT);
+}
+
+/*
  * Makes a digest of a leaf's cached metapage and puts it into the matrix, if
  * there is a matrix and the digest fits, and if nobody else has done so.  The
  * index is locked and located.
@@ -531,6 +541,7 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	rf_restart_looks(leaf->index, SESSIONS_LEFT_OUT);
 	if (!need_matrix(index, matrix - index->matrices->states, leaf, now))
 	{
+		leave_sessions_out(index, matrix - index->matrices->states);
 		(void) rf_cached_meta_digest(leaf->cached, &leaf->locator, NULL, NULL);
 		return;
 	}

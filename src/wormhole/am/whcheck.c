@@ -25,6 +25,7 @@
 #include "compat.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
@@ -626,7 +627,7 @@ wormhole_check(PG_FUNCTION_ARGS)
 	SetUserIdAndSecContext(check.heap->rd_rel->relowner,
 						   context | SECURITY_RESTRICTED_OPERATION);
 	nest = NewGUCNestLevel();
-	RF_RESTRICT_SEARCH_PATH();
+	(void) RF_RESTRICT_SEARCH_PATH(user, check.heap->rd_rel->relowner);
 
 	check.bounds_space = palloc(WH_BOUNDS_SPACE);
 	check.anchor_space = palloc(WH_BOUNDS_SPACE);
