@@ -21,6 +21,7 @@
 
 #include "access/tableam.h"
 #include "access/transam.h"
+#include "catalog/pg_am_d.h"
 #include "core/core.h"
 #include "wormhole/write/whwrite.h"
 
@@ -105,12 +106,12 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Adds TIDs of an item to those that the table is asked about.  The first of the item has
- * this number in the leaf.
+ * Adds TIDs of an item to those that the table, which has so many blocks, is asked about.  The
+ * first of the item has this number in the leaf.  Raises an error if the table has no such block.
  */
 static void
 ask_about_item(const Search *search, const WhItemSet *set, int i, int number,
-			   TM_IndexDeleteOp *op)
+			   BlockNumber nblocks, TM_IndexDeleteOp *op)
 {
 	const WhItem *item = wh_item(set, i);
 	bool		all = search->versions || (item->flags & WH_DEAD);
@@ -126,6 +127,8 @@ ask_about_item(const Search *search, const WhItemSet *set, int i, int number,
 		memcpy(&tid, &item->tids[t], sizeof(tid));
 		if (!all && bsearch(&tid, search->tids, search->ntids, sizeof(tid), compare_tids) == NULL)
 			continue;
+		if (ItemPointerGetBlockNumber(&tid) >= nblocks)
+			wh_report_damage(search->index, BufferGetBlockNumber(search->buffer));
 		op->deltids[op->ndeltids].tid = tid;
 		op->deltids[op->ndeltids++].id = number;
 		status->idxoffnum = i + 1;
@@ -147,6 +150,10 @@ find_dead(const Search *search, const WhItemSet *set, bool *dead)
 	BlockNumber block = BufferGetBlockNumber(search->buffer);
 	TM_IndexDeleteOp op = {.irel = search->index,.iblknum = block};
 	TM_IndexStatus *status = palloc0(WH_MAX_TIDS * sizeof(TM_IndexStatus));
+
+	/* Access methods other than heap may count in another way. */
+	BlockNumber nblocks = search->heap->rd_rel->relam == HEAP_TABLE_AM_OID ?
+	RelationGetNumberOfBlocks(search->heap) : InvalidBlockNumber;
 	bool		worthwhile = !search->versions;
 	int			number = 0;
 
@@ -156,7 +163,7 @@ find_dead(const Search *search, const WhItemSet *set, bool *dead)
 	op.status = status;
 	for (int i = 0; i < set->n; number += wh_item(set, i)->ntids, i++)
 	{
-		ask_about_item(search, set, i, number, &op);
+		ask_about_item(search, set, i, number, nblocks, &op);
 		worthwhile |= status[number].promising;
 	}
 	if (op.ndeltids > 0 && worthwhile)
