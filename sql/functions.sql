@@ -90,6 +90,10 @@ SELECT rangefilter_may_contain('rounded_d', row('2020-01-01'::timestamp, 0), row
 	rangefilter_may_contain('rounded_cn', row('a'::char(4), 10), row('a'::varchar, 12)),
 	rangefilter_may_contain('rounded_x', 0, 0.1), rangefilter_may_contain('rounded_x', 0.2::text, NULL);
 RESET extra_float_digits;
+-- many numerics equal a floating-point number
+CREATE INDEX rounded_xn ON rounded USING rangefilter (x, n);
+INSERT INTO rounded (x, n) VALUES (0.09999999999999999999, 9);
+SELECT rangefilter_may_contain('rounded_xn', row(0.1::float8, 5), row(0.12::float8, 5));
 -- a table's row, without the columns that were dropped
 CREATE TABLE bound (gone int, d date, n int);
 ALTER TABLE bound DROP gone;

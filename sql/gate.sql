@@ -521,6 +521,8 @@ SELECT gates('EXECUTE conversion (105, 405::smallint)');
 -- ... a subquery that has not run, and a setting
 CREATE TABLE two AS SELECT generate_series(1, 2) AS id;
 SELECT gates('SELECT k FROM t WHERE (n < 0 AND k = (SELECT id FROM two)) OR k = 305');
+CREATE DOMAIN positive AS int CHECK (value > 0);
+SELECT gates('SELECT k FROM t WHERE (n < -1000 AND k = (-5)::positive) OR k = 305');
 SET gate.k = '105';
 PREPARE setting AS SELECT count(*) FROM t WHERE (current_setting('gate.k') <> '' AND k = current_setting('gate.k')::int) OR k = 305;
 EXECUTE setting;

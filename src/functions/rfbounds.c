@@ -91,9 +91,22 @@ rf_is_exact(Relation index, int column, Oid type, Datum value, Datum converted)
 	if (OidIsValid(equal))
 		return DatumGetBool(OidFunctionCall2Coll(get_opcode(equal), index->rd_indcollation[column],
 												 converted, value));
-	return type == TEXTOID || type == UNKNOWNOID ||
-		(to != FLOAT4OID && to != FLOAT8OID &&
-		 find_coercion_pathway(to, type, COERCION_IMPLICIT, &function) != COERCION_PATH_NONE);
+	if (type == TEXTOID || type == UNKNOWNOID)
+		return to != BPCHAROID;
+	return to != FLOAT4OID && to != FLOAT8OID &&
+		find_coercion_pathway(to, type, COERCION_IMPLICIT, &function) != COERCION_PATH_NONE;
+}
+
+/*
+ * Are bounds of this type for a numeric column, and floating-point numbers?  Many numerics equal
+ * one of these, so no numeric can be put in its place.
+ */
+static bool
+rf_equals_many(Relation index, int column, Oid type)
+{
+	type = getBaseType(type);
+	return index->rd_opcintype[column] == NUMERICOID &&
+		(type == FLOAT4OID || type == FLOAT8OID);
 }
 
 /*
@@ -118,11 +131,10 @@ rf_bound_set(Relation index, StrategyNumber strategy, Oid type, Datum value)
 	RfKeySet   *set = rf_codec_compare(codec, collation, strategy, type, value);
 
 	/*
-	 * Rows between a value and the one to which it is rounded do not exist,
-	 * or are let in.  But numerics are compared with floating-point numbers
-	 * as such, which many of them equal.
+	 * Values between a bound and the one to which it is rounded do not exist,
+	 * or are let in.
 	 */
-	if (index->rd_opcintype[0] == NUMERICOID && (type == FLOAT4OID || type == FLOAT8OID))
+	if (rf_equals_many(index, 0, type))
 		return NULL;
 	if (set == NULL && type != index->rd_opcintype[0])
 		set = rf_codec_compare(codec, collation, strategy,
@@ -202,7 +214,8 @@ rf_take_row(Datum datum, RfBoundRow *row)
 
 /*
  * Appends the encoding of a row's field to that of the fields before it.  If the field is rounded,
- * the row ends there: those behind it are compared only where it is the same.
+ * the row ends there, as those behind it are compared only where it is the same; if many values of
+ * the column equal it, before it.
  */
 static void
 rf_put_field(Relation index, RfBoundRow *row, int i, StringInfo prefix)
@@ -212,6 +225,11 @@ rf_put_field(Relation index, RfBoundRow *row, int i, StringInfo prefix)
 	Datum		value = row->values[i];
 	RfKey		key;
 
+	if (rf_equals_many(index, i, row->types[i]))
+	{
+		row->nfields = i;
+		return;
+	}
 	if (rf_codec_under(row->types[i], index->rd_indcollation[i]) != codec)
 	{
 		value = rf_convert_bound(index, i, row->types[i], value);

@@ -183,31 +183,5 @@ INSERT INTO w VALUES (22, 5085), (40, 5085), (60, 77777);
 VACUUM w});
 is($node->safe_psql('postgres', q{SELECT often(999000000); SELECT count(*) FROM w WHERE k = 5085; SELECT count(*) FROM w WHERE k = 77777}),
 	"0\n2\n1", 'keys that came later');
-
-# Sessions that ask one question each make digests together.
-$node->safe_psql(
-	'postgres', q{
-CREATE TABLE once (p int, k int) PARTITION BY LIST (p);
-SELECT format('CREATE TABLE once%1$s PARTITION OF once FOR VALUES IN (%1$s)', i) FROM generate_series(1, 64) i \gexec
-INSERT INTO once SELECT p, 130 * k + 2 * p FROM generate_series(1, 64) p, generate_series(1, 1000) k;
-CREATE INDEX ON once USING rangefilter (k)});
-
-sub ask_once
-{
-	my ($sessions) = @_;
-
-	my ($before) = split /\|/, used();
-	my $found = 0;
-
-	$found += $node->safe_psql('postgres', 'SELECT count(*) FROM once WHERE k = ' . (130 * 17 * $_ + 2 * $_)) for 1 .. $sessions;
-	my ($after) = split /\|/, used();
-	return "$found, " . ($after - $before);
-}
-is(ask_once(8), '8, 0', 'not by few sessions');
-is(ask_once(20), '20, 64', 'by some');
-is(ask_once(8), '8, 0', 'and once');
-$node->safe_psql('postgres', 'INSERT INTO once SELECT p, -1 FROM generate_series(1, 64) p; VACUUM once');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM once WHERE k = -1'), 64, 'new rows are found');
-is(ask_once(20), '20, 0', 'after changes');
 $node->stop;
 done_testing();

@@ -27,7 +27,6 @@ max_locks_per_transaction = $locks
 shared_buffers = 32MB
 rangefilter.shared_cache_size = 1MB
 rangefilter.cache_size = 1MB
-autovacuum_naptime = 1
 });
 my $dir = $node->basedir;
 
@@ -128,12 +127,12 @@ like($out, qr/actually processed: [1-9]/, 'they asked');
 is($failed, '', "$done partitions came and went");
 
 # Afterwards each index knows all rows, and skips.
-is( $node->safe_psql('postgres', q{
+is( $node->safe_psql('postgres', qq{
 VACUUM;
 SELECT rangefilter_verify('t_id') > 0, rangefilter_verify('t_s') > 0;
-SELECT count(*) BETWEEN 1 AND 20 FROM rangefilter_partitions('t_id', 9, 9);
+SELECT count(*) BETWEEN 1 AND $partitions / 2 FROM rangefilter_partitions('t_id', 9, 9);
 }),
 	"t|t\nt",
-	'the indexes are whole, and few partitions are left');
+	'the indexes are whole, and partitions are left out');
 $node->stop;
 done_testing();

@@ -45,15 +45,33 @@ depends_on_state(Oid function, void *context)
 }
 
 /*
- * Does an error depend on what is not known when the query is planned?
+ * Does an error depend on what is not known when the query is planned?  True also of kinds of
+ * expressions that core does not compute when it plans.
  */
 static bool
 varies(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	return IsA(node, Param) || IsA(node, Var) ||
-		check_functions_in_node(node, depends_on_state, context) ||
+	switch (nodeTag(node))
+	{
+		case T_SQLValueFunction:
+			return ((SQLValueFunction *) node)->op > SVFOP_LOCALTIMESTAMP_N;
+		case T_ArrayExpr:
+			if (((ArrayExpr *) node)->multidims)
+				return true;
+			break;
+		case T_List:
+		case T_Const:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_RelabelType:
+		case T_CoerceViaIO:
+			break;
+		default:
+			return true;
+	}
+	return check_functions_in_node(node, depends_on_state, context) ||
 		expression_tree_walker(node, varies, context);
 }
 
@@ -101,6 +119,8 @@ rf_cannot_fail(const PlannerInfo *root, Node *node)
 				 list_length(((FuncExpr *) node)->args) == 1 &&
 				 rf_cannot_fail(root, linitial(((FuncExpr *) node)->args)));
 		case T_ArrayExpr:
+			if (((ArrayExpr *) node)->multidims)
+				return false;
 			foreach(cell, ((ArrayExpr *) node)->elements)
 			{
 				if (!rf_cannot_fail(root, lfirst(cell)))

@@ -16,7 +16,6 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
-#include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"
@@ -162,36 +161,6 @@ rf_is_filterable_scan(const Plan *plan)
 }
 
 /*
- * Does a node, apart from its inputs, call volatile functions?  Then they are called for the
- * rows that core would compute.
- */
-bool
-rf_plan_is_volatile(const Plan *plan)
-{
-	Node	   *others = NULL;
-
-	switch (nodeTag(plan))
-	{
-		case T_HashJoin:
-		case T_NestLoop:
-		case T_MergeJoin:
-			others = (Node *) ((const Join *) plan)->joinqual;
-			break;
-		case T_FunctionScan:
-			others = (Node *) ((const FunctionScan *) plan)->functions;
-			break;
-		case T_ValuesScan:
-			others = (Node *) ((const ValuesScan *) plan)->values_lists;
-			break;
-		default:
-			break;
-	}
-	return contain_volatile_functions((Node *) plan->targetlist) ||
-		contain_volatile_functions((Node *) plan->qual) ||
-		contain_volatile_functions(others);
-}
-
-/*
  * The target list of a scan in terms of its table.
  */
 List *
@@ -227,7 +196,7 @@ read_scan(RfPushdown *pushdown, Plan *plan, List *filters, RfFilteredScan *scan)
 	ListCell   *cell;
 
 	memset(scan, 0, sizeof(*scan));
-	if (!rf_is_filterable_scan(plan) || rf_plan_is_volatile(plan))
+	if (!rf_is_filterable_scan(plan) || rf_node_is_volatile(pushdown, plan))
 		return;
 	scan->rti = ((Scan *) plan)->scanrelid;
 	rte = rt_fetch(scan->rti, pushdown->stmt->rtable);

@@ -37,6 +37,8 @@ typedef struct RfPushdown
 	PlannedStmt *stmt;
 	RfPlanning *planning;
 	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
+	Bitmapset  *calm;			/* numbers of subplans without volatile
+								 * functions, as far as they are known */
 } RfPushdown;
 
 /* ---- join_cost.c ---- */
@@ -48,12 +50,12 @@ extern void rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel,
 /* ---- join_pushdown.c, join_condition.c ---- */
 
 extern void rf_push_join_filters(PlannedStmt *stmt, RfPlanning *planning);
+extern bool rf_node_is_volatile(RfPushdown *pushdown, Plan *plan);
 extern Plan *rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate,
 								 List *filters);
 extern const RfGateRel *rf_find_gate_rel(RfPushdown *pushdown,
 										 const RangeTblEntry *rte);
 extern bool rf_is_filterable_scan(const Plan *plan);
-extern bool rf_plan_is_volatile(const Plan *plan);
 extern List *rf_scan_tlist(Plan *plan);
 extern Node *rf_replace_vars(Node *expr, int varno, List *tlist);
 

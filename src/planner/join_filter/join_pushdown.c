@@ -102,7 +102,69 @@ one_runs_volatile(RfPushdown *pushdown, List *plans)
 }
 
 /*
- * Does a plan call volatile functions?  Subplans of expressions are not looked at.
+ * The same of a subplan of the statement, from 1 on.  Each is looked at once, unless it does.
+ */
+static bool
+subplan_runs_volatile(RfPushdown *pushdown, int number)
+{
+	if (bms_is_member(number, pushdown->calm))
+		return false;
+	if (runs_volatile(pushdown, list_nth(pushdown->stmt->subplans, number - 1)))
+		return true;
+	pushdown->calm = bms_add_member(pushdown->calm, number);
+	return false;
+}
+
+/*
+ * Has an expression, which has no volatile functions itself, a subplan that calls some?
+ */
+static bool
+has_volatile_subplan(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan) && subplan_runs_volatile(context, ((SubPlan *) node)->plan_id))
+		return true;
+	return expression_tree_walker(node, has_volatile_subplan, context);
+}
+
+static bool
+is_volatile(RfPushdown *pushdown, void *expr)
+{
+	return contain_volatile_functions(expr) || has_volatile_subplan(expr, pushdown);
+}
+
+/*
+ * Does a node, apart from its inputs, call volatile functions, or change or lock rows?  Then it
+ * does so for the rows that core would compute.
+ */
+bool
+rf_node_is_volatile(RfPushdown *pushdown, Plan *plan)
+{
+	if (is_volatile(pushdown, plan->targetlist) || is_volatile(pushdown, plan->qual))
+		return true;
+	switch (nodeTag(plan))
+	{
+		case T_HashJoin:
+		case T_NestLoop:
+		case T_MergeJoin:
+			return is_volatile(pushdown, ((Join *) plan)->joinqual);
+		case T_FunctionScan:
+			return is_volatile(pushdown, ((FunctionScan *) plan)->functions);
+		case T_TableFuncScan:
+			return is_volatile(pushdown, ((TableFuncScan *) plan)->tablefunc);
+		case T_ValuesScan:
+			return is_volatile(pushdown, ((ValuesScan *) plan)->values_lists);
+		case T_LockRows:
+		case T_ModifyTable:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Does a plan call volatile functions, or change or lock rows?
  */
 static bool
 runs_volatile(RfPushdown *pushdown, Plan *plan)
@@ -110,7 +172,7 @@ runs_volatile(RfPushdown *pushdown, Plan *plan)
 	if (plan == NULL)
 		return false;
 	check_stack_depth();
-	if (rf_plan_is_volatile(plan) || runs_volatile(pushdown, plan->lefttree) ||
+	if (rf_node_is_volatile(pushdown, plan) || runs_volatile(pushdown, plan->lefttree) ||
 		runs_volatile(pushdown, plan->righttree))
 		return true;
 	switch (nodeTag(plan))
@@ -124,9 +186,7 @@ runs_volatile(RfPushdown *pushdown, Plan *plan)
 		case T_SubqueryScan:
 			return runs_volatile(pushdown, ((SubqueryScan *) plan)->subplan);
 		case T_CteScan:
-			return runs_volatile(pushdown,
-								 list_nth(pushdown->stmt->subplans,
-										  ((CteScan *) plan)->ctePlanId - 1));
+			return subplan_runs_volatile(pushdown, ((CteScan *) plan)->ctePlanId);
 		default:
 			return false;
 	}
@@ -339,6 +399,10 @@ push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 	List	   *outer = NIL;
 	List	   *inner = NIL;
 
+	/* Fewer rows of one side may mean fewer runs of the other. */
+	if (filters != NIL && (runs_volatile(pushdown, join->plan.lefttree) ||
+						   runs_volatile(pushdown, join->plan.righttree)))
+		filters = NIL;
 	if (keeps_outer(join->jointype))
 		outer = pass_on(filters, tlist, OUTER_VAR);
 	if (IsA(join, NestLoop) && join->jointype == JOIN_INNER)
@@ -359,7 +423,7 @@ push_down(RfPushdown *pushdown, Plan *plan, List *filters)
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
-	if (filters != NIL && rf_plan_is_volatile(plan))
+	if (filters != NIL && rf_node_is_volatile(pushdown, plan))
 		filters = NIL;
 	if (rf_is_filterable_scan(plan))
 		return push_into_scan(pushdown, plan, filters);

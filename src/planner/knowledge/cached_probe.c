@@ -149,10 +149,8 @@ rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
 		!rf_may_have_column(index, leaf))
 		return false;
 	keys = rf_cached_meta_wants_digest(leaf->cached);
-	if (keys == 0 || !rf_matrix_is_known(index, leaf))
-		return false;
 	digest_keys_left -= keys;
-	return true;
+	return keys > 0;
 }
 
 /*

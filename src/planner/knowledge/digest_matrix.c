@@ -56,12 +56,6 @@
 #define TRIES_LEFT_OUT		16
 #define MOST_FAILED			16
 
-/*
- * If no digest could be made, first questions of so many sessions do not count.  A try may take
- * milliseconds.
- */
-#define SESSIONS_LEFT_OUT		32768
-
 static int
 compare_numbers(const void *a, const void *b)
 {
@@ -441,23 +435,6 @@ rf_may_have_column(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
- * Is there a matrix for a leaf, or are enough of its leaves cached to choose one?
- */
-bool
-rf_matrix_is_known(const RfIndex *index, const RfLeaf *leaf)
-{
-	int			column;
-	const RfMatrixState *matrix = matrix_of(index, leaf, &column);
-	const RfLeaf *first = leaf - column;
-	int			nleaves = count_leaves(index, (first - index->leaves) / FILTER_DIGESTS);
-	int			cached = 0;
-
-	for (int i = 0; matrix->view.matrix == NULL && i < nleaves; i++)
-		cached += first[i].cached != NULL;
-	return matrix->view.matrix != NULL || cached >= nleaves / 2;
-}
-
-/*
  * Are a matrix's buckets outdated?  They are if the leaf does not fit, and few
  * columns are current.
  */
@@ -516,16 +493,6 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 }
 
 /*
- * Lets many sessions ask the leaves of a matrix before one makes digests at its first question.
- */
-static void
-leave_sessions_out(const RfIndex *index, int number)
-{
-	for (int i = 0; i < count_leaves(index, number); i++)
-		rf_restart_looks(rf_leaf_at(index, number * FILTER_DIGESTS + i)->index, SESSIONS_LEFT_OUT);
-}
-
-/*
  * Makes a digest of a leaf's cached metapage and puts it into the matrix, if
  * there is a matrix and the digest fits, and if nobody else has done so.  The
  * index is locked and located.
@@ -538,10 +505,8 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	FilterDigest digest;
 	RfDigestColumn what;
 
-	rf_restart_looks(leaf->index, SESSIONS_LEFT_OUT);
 	if (!need_matrix(index, matrix - index->matrices->states, leaf, now))
 	{
-		leave_sessions_out(index, matrix - index->matrices->states);
 		(void) rf_cached_meta_digest(leaf->cached, &leaf->locator, NULL, NULL);
 		return;
 	}
@@ -555,7 +520,6 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	what.validity = leaf->validity;
 	what.version = rf_cached_meta_version(leaf->cached);
 	rf_digests_put(&matrix->view, &digest, column, &what);
-	rf_restart_looks(leaf->index, 0);
 	matrix->checked_at = 0;
 	pfree(digest.bits);
 }

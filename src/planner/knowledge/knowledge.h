@@ -380,7 +380,6 @@ extern void rf_need_matrices(RfTable *table, RfIndex *index);
 extern uint64 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set,
 							RfClock now);
 extern bool rf_may_have_column(const RfIndex *index, const RfLeaf *leaf);
-extern bool rf_matrix_is_known(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 extern void rf_column_checked(RfIndex *index, const RfLeaf *leaf,
 							  const RfSummaryVersion *version, uint64 number);

@@ -182,21 +182,17 @@ static RfAnswer
 look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
 	 bool in_recovery, RfSummaryVersion *version)
 {
-	RfLeaf	   *leaf = look->leaf;
-	bool		first = leaf->cached == NULL;
 	RfCachedMetaRef ref;
 	RfAnswer	answer;
 
 	if (asked->relation != NULL && !rf_index_fits(look->index, asked->relation))
 		return RF_UNKNOWN;
 	if (asked->relation != NULL)
-		rf_leaf_locate(leaf, asked->relation, look->changes);
-	rf_cached_meta_ref(look->table, leaf, &ref);
+		rf_leaf_locate(look->leaf, asked->relation, look->changes);
+	rf_cached_meta_ref(look->table, look->leaf, &ref);
 	memset(version, 0, sizeof(*version));
 	answer = ask(asked, set, in_recovery, version, &ref);
-	if (first && leaf->cached != NULL)
-		rf_cached_meta_first_asked(leaf->cached, leaf->index, set);
-	rf_leaf_checked(look->table, look->index, leaf, version, look->validity);
+	rf_leaf_checked(look->table, look->index, look->leaf, version, look->validity);
 	return answer;
 }
 
@@ -304,16 +300,6 @@ typedef struct RfCandidate
 } RfCandidate;
 
 /*
- * Makes a digest of a leaf's filter, if it is due.
- */
-static void
-make_due_digest(RfIndex *index, RfLeaf *leaf)
-{
-	if (rf_digest_is_due(index, leaf))
-		rf_make_digest(index, leaf, rf_planning->started);
-}
-
-/*
  * Does the leaf's index deny that there is a key of the set?  An empty set
  * needs no index.
  */
@@ -322,7 +308,6 @@ leaf_denies(const RfCond *cond, void *arg)
 {
 	const RfCandidate *leaf = arg;
 	RfLeaf	   *entry;
-	bool		first;
 	RfAnswer	answer;
 	RfSummaryVersion version;
 
@@ -332,19 +317,12 @@ leaf_denies(const RfCond *cond, void *arg)
 	if (entry == NULL)
 		return false;
 	entry->probes++;
-	make_due_digest(cond->index, entry);
-	first = entry->cached == NULL;
+	if (rf_digest_is_due(cond->index, entry))
+		rf_make_digest(cond->index, entry, rf_planning->started);
 	answer = rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version);
 	if (answer == RF_UNKNOWN)
 		answer = ask_index(leaf->table, cond->index, entry, cond->set,
 						   leaf->in_recovery, &version);
-
-	/*
-	 * Other sessions may have asked so often that the next one should have a
-	 * digest.
-	 */
-	if (first)
-		make_due_digest(cond->index, entry);
 	if (answer != RF_NO)
 		return false;
 	entry->skips++;

@@ -14,9 +14,6 @@
  * all others the counter has moved.  A transaction's changes come before its commit,
  * hence before any snapshot that sees its rows.
  *
- * The counts of sessions' first questions have the same places, and say only when it is
- * time for a digest.
- *
  * WAL replay advances nothing.  So in recovery there are no counters; what was
  * read then is not compared with them later.
  *
@@ -32,21 +29,13 @@
 #include "utils/rel.h"
 
 /*
- * The place of an index of this database among the counters.
- */
-static inline uint32
-rf_place(Oid index)
-{
-	return (murmurhash32(index) ^ MyDatabaseId) % RF_CHANGE_COUNTERS;
-}
-
-/*
  * The counter of an index of this database.
  */
 static inline pg_atomic_uint64 *
 rf_change_counter(Oid index)
 {
-	return &rf_shared->counters[rf_place(index)];
+	return &rf_shared->counters[(murmurhash32(index) ^ MyDatabaseId) %
+								RF_CHANGE_COUNTERS];
 }
 
 /*
@@ -109,28 +98,4 @@ rf_read_moves(void)
 	moves = pg_atomic_read_u64(&rf_shared->moves);
 	pg_read_barrier();
 	return moves;
-}
-
-/*
- * See shared.h.
- */
-uint32
-rf_count_look(Oid index)
-{
-	int32		looks;
-
-	if (rf_shared == NULL)
-		return 0;
-	looks = (int32) pg_atomic_fetch_add_u32(&rf_shared->looks[rf_place(index)], 1);
-	return Max(looks, 0);
-}
-
-/*
- * See shared.h.
- */
-void
-rf_restart_looks(Oid index, int32 pause)
-{
-	if (rf_shared != NULL)
-		pg_atomic_write_u32(&rf_shared->looks[rf_place(index)], (uint32) -pause);
 }

@@ -2,7 +2,7 @@
  *
  * shared.h
  *	  What sessions share where the server loaded the library: change counters of
- *	  indexes, and how many sessions have looked at them.
+ *	  indexes.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +23,6 @@ typedef struct RfShared
 {
 	pg_atomic_uint64 counters[RF_CHANGE_COUNTERS];
 	pg_atomic_uint64 moves;		/* counts what all of them count */
-	pg_atomic_uint32 looks[RF_CHANGE_COUNTERS]; /* signed: see rf_count_look() */
 } RfShared;
 
 /* NULL where the server has not loaded the library. */
@@ -42,16 +41,6 @@ extern void rf_move_version(Relation index, RfMetaData *meta);
  * is in recovery.
  */
 extern uint64 rf_read_change_counter(Oid index);
-
-/*
- * Counts a session's first question to an index.  Returns how many there were before, of all
- * sessions, since rf_restart_looks(); 0 if sessions share nothing.  Other indexes may have
- * the same count.
- */
-extern uint32 rf_count_look(Oid index);
-
-/* rf_count_look() begins anew, and returns 0 for so many questions more. */
-extern void rf_restart_looks(Oid index, int32 pause);
 
 /*
  * A number that moves after any change counter has moved.  So if it is the same as

@@ -121,13 +121,6 @@ extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 #define RF_DIGEST_KEYS_PER_QUESTION	100
 
 /*
- * Notes that the session asked an index for the first time, about this set, and cached its
- * metapage.  Where sessions share digests, the first questions of sessions before it count as
- * its own, so that digests are made where no session asks often.
- */
-extern void rf_cached_meta_first_asked(RfCachedMeta *cached, Oid index, const RfKeySet *set);
-
-/*
  * Notes that its index was asked n times by other means than the cached metapage.
  */
 extern void rf_cached_meta_asked(RfCachedMeta *cached, uint32 n);

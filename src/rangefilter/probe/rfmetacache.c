@@ -294,19 +294,6 @@ rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery
  * See probe.h.
  */
 void
-rf_cached_meta_first_asked(RfCachedMeta *cached, Oid index, const RfKeySet *set)
-{
-	const RfMetaData *meta = rf_cached_meta_data(cached);
-
-	if (rf_digests_sharers() > 1 && meta->nsegments == 1 &&
-		rf_asks_filter(rf_cached_meta_segments(cached), set))
-		cached->asked = rf_count_look(index) + 1;
-}
-
-/*
- * See probe.h.
- */
-void
 rf_cached_meta_asked(RfCachedMeta *cached, uint32 n)
 {
 	if (rf_cached_meta_data(cached)->nsegments == 1)
