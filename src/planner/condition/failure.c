@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * failure.c
- *	  Values that may raise an error when they are computed.
+ *	  Values that may raise an error when they are computed, or tell something else.
  *
  * In "(x <> 0 AND k = 10 / x) OR k = 5" core computes the division only where x is not
  * 0.  A gate computes values whatever stands beside them, so such a clause is not asked,
@@ -130,4 +130,51 @@ rf_cannot_fail(const PlannerInfo *root, Node *node)
 		default:
 			return !varies(node, NULL);
 	}
+}
+
+static bool
+is_not_leakproof(Oid function, void *context)
+{
+	return !get_func_leakproof(function);
+}
+
+static bool
+tells(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) || IsA(node, CoerceToDomain) ||
+		(IsA(node, Param) &&
+		 (context != NULL ? is_of_subquery(context, (Param *) node) :
+		  ((Param *) node)->paramkind == PARAM_EXEC)))
+		return true;
+	return check_functions_in_node(node, is_not_leakproof, NULL) ||
+		expression_tree_walker(node, tells, context);
+}
+
+/*
+ * See parameter.h.
+ */
+bool
+rf_is_silent(PlannerInfo *root, Node *node)
+{
+	return !tells(node, root);
+}
+
+/*
+ * See parameter.h.
+ */
+bool
+rf_are_silent(PlannerInfo *root, List *restrictions)
+{
+	ListCell   *cell;
+
+	foreach(cell, restrictions)
+	{
+		RestrictInfo *restriction = lfirst_node(RestrictInfo, cell);
+
+		if (restriction->security_level > 0 && tells((Node *) restriction->clause, root))
+			return false;
+	}
+	return true;
 }

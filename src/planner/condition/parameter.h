@@ -4,7 +4,7 @@
  *	  Conditions on values that are known only at execution.
  *
  *	  parameter.c	which they are, and what they are with given values
- *	  failure.c		values that may raise an error
+ *	  failure.c		values that may raise an error, or tell something else
  *	  kept.c		the same for one set of values after the other
  *
  *-------------------------------------------------------------------------
@@ -69,6 +69,18 @@ extern Node *rf_gate_fill(Node *clause, const Datum *values,
  * so, whatever parameters and settings are?
  */
 extern bool rf_cannot_fail(const PlannerInfo *root, Node *node);
+
+/*
+ * Does nobody notice whether an expression is computed?  All its functions are leakproof, and it
+ * runs no subquery.  root may be NULL: then parameters that the plan sets count as subqueries.
+ */
+extern bool rf_is_silent(PlannerInfo *root, Node *node);
+
+/*
+ * The same of all restrictions but those of policies.  If rows are hidden, a user's restriction
+ * that is noticed would tell whether a partition was skipped.
+ */
+extern bool rf_are_silent(PlannerInfo *root, List *restrictions);
 
 /* ---- kept.c ---- */
 

@@ -284,9 +284,10 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 	if (path->param_info != NULL)
 		restrictions = list_concat_copy(restrictions,
 										path->param_info->ppi_clauses);
-	info->useful = rf_gate_shape(root, rel, rf_gate_indexes(rel),
-								 rf_usable_clauses(rel, restrictions),
-								 !constants_used(root, rel), &info->shape);
+	info->useful = (!rf_gate_is_secured(rel) || rf_are_silent(root, restrictions)) &&
+		rf_gate_shape(root, rel, rf_gate_indexes(rel),
+					  rf_usable_clauses(rel, restrictions),
+					  !constants_used(root, rel), &info->shape);
 	if (info->useful && !rf_gate_is_secured(rel))
 		info->share = rf_opening_probability(root, rel, &info->shape,
 											 &info->by_values);

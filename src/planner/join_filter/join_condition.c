@@ -547,6 +547,32 @@ drop_leaky(List *filters, RfFilteredScan *scans, int nscans)
 }
 
 /*
+ * Do the scans of a gate, and the nodes through which the join filters came, compute nothing of
+ * the user's that tells whether they were run?
+ */
+static bool
+are_silent(List *filters, const CustomScan *gate, const RfFilteredScan *scans, int n)
+{
+	ListCell   *cell;
+
+	foreach(cell, filters)
+	{
+		if (((RfJoinFilter *) lfirst(cell))->loud)
+			return false;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		const RfGateRel *rel = scans[i].rel;
+		const Plan *plan = list_nth(gate->custom_plans, i);
+
+		if (rel != NULL && (!rf_are_silent(rel->root, rel->rel->baserestrictinfo) ||
+							!rf_is_silent(rel->root, (Node *) plan->targetlist)))
+			return false;
+	}
+	return true;
+}
+
+/*
  * Adds join filters to what a gate asks.  Returns the scan whose columns the
  * conditions refer to, or NULL if no member's index can use the join filters.
  */
@@ -569,6 +595,8 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 		read_scan(pushdown, list_nth(gate->custom_plans, i), filters, &scans[i]);
 		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
 	}
+	if (secured && !are_silent(filters, gate, scans, n))
+		return NULL;
 	if (secured)
 		drop_leaky(filters, scans, n);
 	for (int i = 0; i < n; i++)

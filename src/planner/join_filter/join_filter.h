@@ -29,6 +29,8 @@ typedef struct RfJoinFilter
 	Oid			array;			/* type of an array of the values */
 	Node	   *expr;			/* what is compared; its OUTER_VARs are the
 								 * output of the plan */
+	bool		loud;			/* it came through a node that is not
+								 * rf_is_silent() */
 } RfJoinFilter;
 
 /* The state of pushing down join filters in a statement's plan. */

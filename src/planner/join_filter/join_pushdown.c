@@ -41,13 +41,26 @@
 static Plan *push_down(RfPushdown *pushdown, Plan *plan, List *filters);
 
 /*
+ * Does a node compute nothing that tells how often it does so?  A join may: its other side may be
+ * run for each row.
+ */
+static bool
+is_silent(const Plan *plan)
+{
+	return !IsA(plan, NestLoop) && !IsA(plan, HashJoin) && !IsA(plan, MergeJoin) &&
+		rf_is_silent(NULL, (Node *) plan->targetlist) && rf_is_silent(NULL, (Node *) plan->qual);
+}
+
+/*
  * Translates the join filters for a plan's output to those for the input that
  * its target list refers to by varno.  Those that cannot be translated are
  * left out.
  */
 static List *
-pass_on(List *filters, List *tlist, int varno)
+pass_on(List *filters, const Plan *plan, int varno)
 {
+	List	   *tlist = plan->targetlist;
+	bool		loud = filters != NIL && !is_silent(plan);
 	List	   *result = NIL;
 	ListCell   *cell;
 
@@ -64,6 +77,7 @@ pass_on(List *filters, List *tlist, int varno)
 
 			*passed = *filter;
 			passed->expr = expr;
+			passed->loud |= loud;
 			result = lappend(result, passed);
 		}
 	}
@@ -223,7 +237,7 @@ make_join_filters(RfPushdown *pushdown, HashJoin *join)
 			contain_volatile_functions(inner) || contain_subplans(inner) ||
 			has_exec_param(inner, NULL))
 			continue;
-		filter = palloc(sizeof(RfJoinFilter));
+		filter = palloc0(sizeof(RfJoinFilter));
 		filter->join = join->join.plan.plan_node_id;
 		filter->key = key;
 		filter->clause = clause;
@@ -330,7 +344,7 @@ is_replaceable(Append *append)
 static Plan *
 push_into_append(RfPushdown *pushdown, Append *append, List *filters)
 {
-	filters = pass_on(filters, append->plan.targetlist, OUTER_VAR);
+	filters = pass_on(filters, &append->plan, OUTER_VAR);
 	if (filters != NIL && is_replaceable(append))
 	{
 		CustomScan *gate = make_gate(&append->plan, append->appendplans, NIL);
@@ -395,7 +409,6 @@ keeps_outer(JoinType type)
 static void
 push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 {
-	List	   *tlist = join->plan.targetlist;
 	List	   *outer = NIL;
 	List	   *inner = NIL;
 
@@ -404,9 +417,9 @@ push_into_join(RfPushdown *pushdown, Join *join, List *filters)
 						   runs_volatile(pushdown, join->plan.righttree)))
 		filters = NIL;
 	if (keeps_outer(join->jointype))
-		outer = pass_on(filters, tlist, OUTER_VAR);
+		outer = pass_on(filters, &join->plan, OUTER_VAR);
 	if (IsA(join, NestLoop) && join->jointype == JOIN_INNER)
-		inner = pass_on(filters, tlist, INNER_VAR);
+		inner = pass_on(filters, &join->plan, INNER_VAR);
 	if (IsA(join, HashJoin))
 		outer = list_concat(outer, make_join_filters(pushdown, (HashJoin *) join));
 	join->plan.lefttree = push_down(pushdown, join->plan.lefttree, outer);
@@ -438,13 +451,12 @@ push_down(RfPushdown *pushdown, Plan *plan, List *filters)
 			return push_into_append(pushdown, (Append *) plan, filters);
 		case T_MergeAppend:
 			push_down_all(pushdown, ((MergeAppend *) plan)->mergeplans,
-						  pass_on(filters, plan->targetlist, OUTER_VAR), true);
+						  pass_on(filters, plan, OUTER_VAR), true);
 			return plan;
 		case T_SubqueryScan:
 			((SubqueryScan *) plan)->subplan =
 				push_down(pushdown, ((SubqueryScan *) plan)->subplan,
-						  pass_on(filters, plan->targetlist,
-								  ((SubqueryScan *) plan)->scan.scanrelid));
+						  pass_on(filters, plan, ((SubqueryScan *) plan)->scan.scanrelid));
 			return plan;
 		case T_CustomScan:
 			if (!rf_is_gate(plan))
@@ -453,14 +465,14 @@ push_down(RfPushdown *pushdown, Plan *plan, List *filters)
 							  true);
 				return plan;
 			}
-			filters = pass_on(filters, plan->targetlist, INDEX_VAR);
+			filters = pass_on(filters, plan, INDEX_VAR);
 			if (filters != NIL)
 				(void) rf_add_join_filters(pushdown, (CustomScan *) plan, filters);
 			push_down_all(pushdown, ((CustomScan *) plan)->custom_plans, filters,
 						  false);
 			return plan;
 		case T_Result:
-			filters = pass_on(filters, plan->targetlist, OUTER_VAR);
+			filters = pass_on(filters, plan, OUTER_VAR);
 			break;
 		default:
 			filters = NIL;
