@@ -445,5 +445,37 @@ SELECT partitions FROM rangefilter_advise(:t1, 'k');
 SELECT rows FROM wormhole_status(:t1_w);
 RESET ROLE;
 
+-- Values of hidden rows, asked of a table that the user may read: by a join in a view that is a barrier, and by a policy's subquery.
+CREATE TABLE shown (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE shown1 PARTITION OF shown FOR VALUES IN (1);
+CREATE TABLE shown2 PARTITION OF shown FOR VALUES IN (2);
+CREATE TABLE shown3 PARTITION OF shown FOR VALUES IN (3);
+INSERT INTO shown SELECT 1 + g / 1000, g FROM generate_series(0, 2999) g;
+CREATE INDEX ON shown USING rangefilter (k);
+CREATE TABLE secret (k int, v int);
+CREATE VIEW joined WITH (security_barrier) AS SELECT shown.k FROM shown JOIN secret s ON s.k = shown.k AND s.v < shown.part;
+CREATE TABLE guarded (id int, k int, v int);
+ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+CREATE POLICY guard ON guarded USING (EXISTS (SELECT FROM shown WHERE shown.k = guarded.k AND shown.k + 0 > 5000 * guarded.v));
+GRANT SELECT ON shown, joined, guarded TO regress_rf_viewer;
+VACUUM ANALYZE shown;
+SET enable_nestloop = off; SET enable_mergejoin = off;
+CREATE FUNCTION with_secret(query text, value int) RETURNS text LANGUAGE plpgsql SECURITY INVOKER AS $$
+DECLARE
+	plan text;
+BEGIN
+	RESET ROLE;
+	TRUNCATE secret, guarded;
+	INSERT INTO secret VALUES (value, 10);
+	INSERT INTO guarded VALUES (1, value, 10), (2, 500, 10);
+	SET ROLE regress_rf_viewer;
+	plan := explained(query, 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+	RESET ROLE;
+	RETURN plan;
+END $$;
+SELECT query, with_secret(query, 1500) = with_secret(query, 2500) AS same
+FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM guarded')) v (query);
+RESET enable_nestloop; RESET enable_mergejoin;
+
 DROP SCHEMA secured, secured_inner CASCADE;
 DROP ROLE regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;

@@ -171,13 +171,16 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 {
 	const RfCodec *codec = rf_index_codec(open->index);
 	RfStatus	status = {0};
-	bool		may_read;
+	bool		may_read = rf_may_read_keys(open);
 
 	rf_status_segments(&status, meta, codec->kind);
 	if (meta->flags & RF_NOT_HEAP)
 		status.filter = "none: not heap";
 	rf_status_levels(&status, meta, codec->kind);
-	rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
+
+	/* How many pages the delta has tells whether values were new. */
+	if (may_read)
+		rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
 	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
 		status.has_nulls = true;
 
@@ -197,7 +200,6 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	 * not covered yet: delta_keys at once, tail_open at a certain number of
 	 * keys, the others when VACUUM summarizes because of it.
 	 */
-	may_read = rf_may_read_keys(open);
 	if (!may_read && !rf_reads_all_stats())
 		return;
 	nulls[STATUS_FILTER] = status.filter == NULL;

@@ -162,7 +162,8 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	asked.keys = shape.keys;
 	asked.members = list_make1(lcons_oid(relid, shape.indexes));
 	asked.tables = list_make1_oid(root->simple_rte_array[top]->relid);
-	asked.secured = rf_gate_is_secured(rel);
+	asked.secured = rf_gate_is_secured(rel) ||
+		(shape.values != NIL && rf_has_hidden_values(root));
 	asked.nconditions = list_length(clauses);
 	rf_gate_write(gate, &asked);
 	rf_mark_plan(root);

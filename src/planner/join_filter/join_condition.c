@@ -586,6 +586,7 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 	int			first_key;
 	int			nold;
 	bool		secured = false;
+	bool		hidden = false;
 
 	rf_gate_read(gate, &asked);
 	first_key = list_length(asked.keys);
@@ -594,6 +595,14 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 	{
 		read_scan(pushdown, list_nth(gate->custom_plans, i), filters, &scans[i]);
 		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		if (scans[i].rel != NULL)
+		{
+			hidden = rf_has_hidden_values(scans[i].rel->root);
+			break;
+		}
 	}
 	if (secured && !are_silent(filters, gate, scans, n))
 		return NULL;
@@ -610,7 +619,7 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 						   first_key))
 		{
 			add_members(&asked, scans, &scans[i], indexes, nold, nfilters);
-			asked.secured = asked.secured || secured;
+			asked.secured = asked.secured || secured || hidden;
 			rf_gate_write(gate, &asked);
 			return list_nth(gate->custom_plans, i);
 		}

@@ -71,6 +71,7 @@ extern void rf_mark_plan(PlannerInfo *root);
 /* ---- secured.c ---- */
 
 extern bool rf_is_secured(PlannerInfo *root, Index rti);
+extern bool rf_has_hidden_values(PlannerInfo *root);
 extern void rf_note_load(void);
 extern void rf_note_starting(QueryDesc *desc);
 extern void rf_note_started(QueryDesc *desc);

@@ -32,6 +32,7 @@
 #include "compat.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "parser/parsetree.h"
 #include "planner/planning/planning.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -141,6 +142,62 @@ rf_is_secured(PlannerInfo *root, Index rti)
 		rf_planning->judged_rti = rti;
 	}
 	return rf_planning->secured;
+}
+
+/*
+ * Is this entry a table, and not a member of another, that the current user may not read whole?
+ * A query whose sublinks are being planned has no members yet.
+ */
+static bool
+is_hidden_table(PlannerInfo *root, Index rti)
+{
+	const RangeTblEntry *rte = rt_fetch(rti, root->parse->rtable);
+
+	return rte->rtekind == RTE_RELATION &&
+		(root->simple_rte_array == NULL || rf_outermost_relation(root, rti) == rti) &&
+		!may_read_all(rte->relid);
+}
+
+/*
+ * Is there a table of a query, or of those around it, that the current user may not read whole?
+ */
+static bool
+reads_hidden(PlannerInfo *root)
+{
+	for (; root != NULL; root = root->parent_root)
+	{
+		for (int rti = 1; rti <= list_length(root->parse->rtable); rti++)
+		{
+			if (is_hidden_table(root, rti))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * May values that a query's joins and subqueries compare be of rows that are hidden from the
+ * user?  They may in a policy's subquery, and behind a security barrier.  Then gates that ask for
+ * them must not be seen to close, whatever table they are over.
+ */
+bool
+rf_has_hidden_values(PlannerInfo *root)
+{
+	for (PlannerInfo *above = root->parent_root; above != NULL; above = above->parent_root)
+	{
+		ListCell   *cell;
+
+		foreach(cell, above->parse->rtable)
+		{
+			const RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
+
+			if (!rte->security_barrier && rte->securityQuals == NIL)
+				continue;
+			root->glob->dependsOnRole = true;
+			return reads_hidden(root);
+		}
+	}
+	return false;
 }
 
 /*
