@@ -146,7 +146,7 @@ rf_is_secured(PlannerInfo *root, Index rti)
 
 /*
  * Is this entry a table, and not a member of another, that the current user may not read whole?
- * A query whose sublinks are being planned has no members yet.
+ * A query whose sublinks are being planned has no members yet; an entry that it got later is none.
  */
 static bool
 is_hidden_table(PlannerInfo *root, Index rti)
@@ -154,7 +154,8 @@ is_hidden_table(PlannerInfo *root, Index rti)
 	const RangeTblEntry *rte = rt_fetch(rti, root->parse->rtable);
 
 	return rte->rtekind == RTE_RELATION &&
-		(root->simple_rte_array == NULL || rf_outermost_relation(root, rti) == rti) &&
+		(root->simple_rte_array == NULL || rti >= (Index) root->simple_rel_array_size ||
+		 rf_outermost_relation(root, rti) == rti) &&
 		!may_read_all(rte->relid);
 }
 
