@@ -52,6 +52,7 @@ typedef struct RfGateRel
 	PlannerInfo *root;
 	Index		top;			/* outermost relation it belongs to */
 	bool		secured;		/* rf_is_secured() */
+	bool		hidden_values;	/* rf_has_hidden_values() */
 	List	   *indexes;		/* RfRelIndex */
 } RfGateRel;
 

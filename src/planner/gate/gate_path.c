@@ -74,6 +74,7 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 	entry->root = root;
 	entry->top = rf_outermost_relation(root, rel->relid);
 	entry->secured = rf_is_secured(root, rel->relid);
+	entry->hidden_values = rf_has_hidden_values(root);
 	entry->indexes = indexes;
 }
 

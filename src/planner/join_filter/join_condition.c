@@ -595,14 +595,7 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 	{
 		read_scan(pushdown, list_nth(gate->custom_plans, i), filters, &scans[i]);
 		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
-	}
-	for (int i = 0; i < n; i++)
-	{
-		if (scans[i].rel != NULL)
-		{
-			hidden = rf_has_hidden_values(scans[i].rel->root);
-			break;
-		}
+		hidden = hidden || (scans[i].rel != NULL && scans[i].rel->hidden_values);
 	}
 	if (secured && !are_silent(filters, gate, scans, n))
 		return NULL;

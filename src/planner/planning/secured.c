@@ -179,7 +179,8 @@ reads_hidden(PlannerInfo *root)
 /*
  * May values that a query's joins and subqueries compare be of rows that are hidden from the
  * user?  They may in a policy's subquery, and behind a security barrier.  Then gates that ask for
- * them must not be seen to close, whatever table they are over.
+ * them must not be seen to close, whatever table they are over.  To be called while the query is
+ * planned: later its arrays may be gone.
  */
 bool
 rf_has_hidden_values(PlannerInfo *root)
