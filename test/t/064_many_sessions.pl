@@ -89,7 +89,7 @@ append_to_file("$dir/$_.sql", $scripts{$_}) foreach keys %scripts;
 my ($out, $err) = ('', '');
 my $run = IPC::Run::start(
 	[
-		$node->installed_command('pgbench'), '-n', '-M', 'prepared', '-c', $sessions, '-j', 2, '-T', $seconds,
+		$node->installed_command('pgbench'), '-n', '-M', 'extended', '-c', $sessions, '-j', 2, '-T', $seconds,
 		"--random-seed=$seed", '-h', $node->host, '-p', $node->port,
 		'-f', "$dir/stays.sql\@4", '-f', "$dir/generic.sql", '-f', "$dir/writes.sql\@2", 'postgres'
 	],
