@@ -111,6 +111,34 @@ SELECT indexes >= 0 AS indexes, bytes >= 0 AS bytes FROM rangefilter_shared_cach
 SELECT bool_and(entries >= 0) AS entries, bool_and(bytes >= 0) AS bytes FROM rangefilter_session_cache();
 RESET ROLE;
 
+-- How many pages rangefilter_status() reads does not tell that others have inserted new keys.
+CREATE TABLE q WITH (autovacuum_enabled = off) AS SELECT 2 * g AS k FROM generate_series(1, 20000) g;
+CREATE INDEX q_k ON q USING rangefilter (k);
+INSERT INTO q VALUES (-1);
+SELECT rangefilter_summarize('q_k') IS NOT NULL AS summarized;
+CREATE FUNCTION pages_read(index regclass) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	FOR i IN 1 .. 3 LOOP
+		EXECUTE format('EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM rangefilter_status(%s)', index::oid) INTO plan;
+	END LOOP;
+	RETURN jsonb_build_array(plan #> '{0,Plan,Shared Hit Blocks}', plan #> '{0,Plan,Shared Read Blocks}');
+END $$;
+SET ROLE regress_rf_stats;
+SELECT pages_read('q_k') AS before \gset
+RESET ROLE;
+INSERT INTO q VALUES (4);
+SET ROLE regress_rf_stats;
+SELECT pages_read('q_k') = :'before' AS same;
+RESET ROLE;
+INSERT INTO q VALUES (10000001);
+SELECT delta_keys FROM rangefilter_status('q_k');
+SET ROLE regress_rf_stats;
+SELECT pages_read('q_k') = :'before' AS same;
+RESET ROLE;
+DROP TABLE q;
+
 -- Where the table is empty the index is one page until a row comes, a NULL or not.
 CREATE TABLE e (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX e_k ON e USING rangefilter (k);
@@ -126,6 +154,6 @@ SELECT pg_relation_size('e_k') / 8192 AS pages, rangefilter_verify('e_k');
 SELECT rangefilter_verify(i::regclass) - (SELECT count(*) FROM t) AS lost FROM unnest('{t_k,t_s,t_ks,t_n}'::text[]) i;
 
 DROP TABLE t, e;
-DROP FUNCTION seen, unseen, written;
+DROP FUNCTION seen, unseen, written, pages_read;
 DROP SCHEMA rf_insert_only;
 DROP ROLE regress_rf_writer, regress_rf_stats;

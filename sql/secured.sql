@@ -383,6 +383,17 @@ SELECT told('SELECT * FROM barrier WHERE k = V') <> 'nothing' AS told;
 SET ROLE regress_rf_viewer;
 SELECT * FROM (SELECT n, told(query) FROM view_queries OFFSET 0) q WHERE told <> 'nothing' ORDER BY n;
 SELECT n FROM view_queries WHERE query !~ 'EXECUTE| o|union' AND NOT same_costs(replace(query, 'V', '14711')) ORDER BY n;
+RESET ROLE;
+-- Below a barrier the user's conditions that core pushes down are not noticed either.
+CREATE FUNCTION noticed() RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM random(); RETURN 0; END $$;
+SET ROLE regress_rf_viewer;
+SET enable_nestloop = off; SET enable_mergejoin = off;
+SELECT outcome(query, 14711) = outcome(query, 14811) AS same, query FROM (VALUES
+	('SELECT count(*) FROM barrier WHERE part > (SELECT 1 / (count(*) - count(*)) FROM d) AND k = V'),
+	('SELECT count(*) FROM barrier WHERE part > noticed() AND k = V'),
+	('SELECT count(*) FROM barrier b WHERE part > (SELECT count(*) FROM d WHERE random() > 2) AND k = V'),
+	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k WHERE d.name = ''dV'' AND b.part > noticed()')) v (query);
+RESET enable_nestloop; RESET enable_mergejoin;
 -- What is open to the user is skipped as ever, beside what is not and in a
 -- subquery of it.
 SELECT query, regexp_matches(explained(query, 'COSTS OFF'), 'Partitions Skipped: .*?(?=\n)', 'g') FROM (VALUES
@@ -454,10 +465,15 @@ INSERT INTO shown SELECT 1 + g / 1000, g FROM generate_series(0, 2999) g;
 CREATE INDEX ON shown USING rangefilter (k);
 CREATE TABLE secret (k int, v int);
 CREATE VIEW joined WITH (security_barrier) AS SELECT shown.k FROM shown JOIN secret s ON s.k = shown.k AND s.v < shown.part;
+CREATE VIEW joined_subquery WITH (security_barrier) AS
+	SELECT shown.k FROM shown JOIN (SELECT k, v FROM secret OFFSET 0) s ON s.k = shown.k AND s.v < shown.part;
+CREATE VIEW joined_cte WITH (security_barrier) AS
+	WITH s AS MATERIALIZED (SELECT k, v FROM secret) SELECT shown.k FROM shown JOIN s ON s.k = shown.k AND s.v < shown.part;
+CREATE VIEW compared WITH (security_barrier) AS SELECT k FROM shown WHERE k = (SELECT max(k) FROM secret) AND part > 5;
 CREATE TABLE guarded (id int, k int, v int);
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE POLICY guard ON guarded USING (EXISTS (SELECT FROM shown WHERE shown.k = guarded.k AND shown.k + 0 > 5000 * guarded.v));
-GRANT SELECT ON shown, joined, guarded TO regress_rf_viewer;
+GRANT SELECT ON shown, joined, joined_subquery, joined_cte, compared, guarded TO regress_rf_viewer;
 VACUUM ANALYZE shown;
 SET enable_nestloop = off; SET enable_mergejoin = off;
 CREATE FUNCTION with_secret(query text, value int) RETURNS text LANGUAGE plpgsql SECURITY INVOKER AS $$
@@ -474,7 +490,8 @@ BEGIN
 	RETURN plan;
 END $$;
 SELECT query, with_secret(query, 1500) = with_secret(query, 2500) AS same
-FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM guarded')) v (query);
+FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM joined_subquery'), ('SELECT * FROM joined_cte'), ('SELECT * FROM compared'),
+	('SELECT * FROM guarded')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
 
 DROP SCHEMA secured, secured_inner CASCADE;

@@ -14,6 +14,7 @@
 
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "functions/rffuncs.h"
 #include "key/rowkey.h"
@@ -56,7 +57,7 @@ rf_convert_text(Oid from, Oid to, Datum value)
 
 /*
  * Converts a value to the type of an index's column: by an implicit cast, as queries do, else
- * through its text form.
+ * through its text form.  Casts of users are not called: the caller may have no right to.
  */
 static Datum
 rf_convert_bound(Relation index, int column, Oid type, Datum value)
@@ -69,7 +70,8 @@ rf_convert_bound(Relation index, int column, Oid type, Datum value)
 		case COERCION_PATH_RELABELTYPE:
 			return value;
 		case COERCION_PATH_FUNC:
-			return get_func_nargs(function) == 1 ? OidFunctionCall1(function, value) :
+			return get_func_nargs(function) == 1 && function < FirstNormalObjectId ?
+				OidFunctionCall1(function, value) :
 				rf_convert_text(type, to, value);
 		default:
 			return rf_convert_text(type, to, value);

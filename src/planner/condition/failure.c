@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * failure.c
- *	  Values that may raise an error when they are computed, or tell something else.
+ *	  Expressions by which a user notices whether they were computed.
  *
  * In "(x <> 0 AND k = 10 / x) OR k = 5" core computes the division only where x is not
  * 0.  A gate computes values whatever stands beside them, so such a clause is not asked,
@@ -10,6 +10,10 @@
  * (Core computes a value outside of OR for each row, or before an index scan.  So gates do,
  * too.)
  *
+ * Where rows are hidden, a gate decides whether the user's other conditions are computed for
+ * the visible rows of its member.  If an error or a notice told him that, it would tell
+ * whether the index's filter has a key, of a hidden row perhaps.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -17,6 +21,7 @@
 #include "catalog/pg_proc.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/clauses.h"
 #include "planner/condition/parameter.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -80,7 +85,7 @@ varies(Node *node, void *context)
  * run yet, and fail.
  */
 static bool
-is_of_subquery(const PlannerInfo *root, const Param *param)
+is_initplan_output(const PlannerInfo *root, const Param *param)
 {
 	ListCell   *cell;
 
@@ -108,7 +113,7 @@ rf_cannot_fail(const PlannerInfo *root, Node *node)
 	switch (nodeTag(node))
 	{
 		case T_Param:
-			return !is_of_subquery(root, (Param *) node);
+			return !is_initplan_output(root, (Param *) node);
 		case T_Var:
 			return true;
 		case T_RelabelType:
@@ -138,34 +143,88 @@ is_not_leakproof(Oid function, void *context)
 	return !get_func_leakproof(function);
 }
 
+/*
+ * May a user notice that an expression was computed?  By a function that is not leakproof, or a
+ * subquery.  Without a root (context), parameters that the plan sets count as subqueries.
+ */
 static bool
-tells(Node *node, void *context)
+is_leaky(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
-	if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) || IsA(node, CoerceToDomain) ||
-		(IsA(node, Param) &&
-		 (context != NULL ? is_of_subquery(context, (Param *) node) :
-		  ((Param *) node)->paramkind == PARAM_EXEC)))
-		return true;
-	return check_functions_in_node(node, is_not_leakproof, NULL) ||
-		expression_tree_walker(node, tells, context);
+	switch (nodeTag(node))
+	{
+		case T_SubLink:
+		case T_SubPlan:
+		case T_AlternativeSubPlan:
+		case T_CoerceToDomain:
+			return true;
+		case T_Param:
+			return context != NULL ? is_initplan_output(context, (Param *) node) :
+				((Param *) node)->paramkind == PARAM_EXEC;
+		default:
+			return check_functions_in_node(node, is_not_leakproof, NULL) ||
+				expression_tree_walker(node, is_leaky, context);
+	}
 }
 
 /*
- * See parameter.h.
+ * May one of these conditions, which are a list under AND or a single one, be pushed down below a
+ * security barrier, although a user notices whether it is computed?  Core pushes down what passes
+ * no column to functions that are not leakproof.
  */
-bool
-rf_is_silent(PlannerInfo *root, Node *node)
+static bool
+has_leaky_condition(PlannerInfo *root, Node *conditions)
 {
-	return !tells(node, root);
+	List	   *list = conditions == NULL || IsA(conditions, List) ? (List *) conditions :
+	list_make1(conditions);
+	ListCell   *cell;
+
+	foreach(cell, list)
+	{
+		if (!contain_leaked_vars(lfirst(cell)) && is_leaky(lfirst(cell), root))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The same of all conditions of a query's joins.
+ */
+static bool
+joins_are_leaky(PlannerInfo *root, Node *join)
+{
+	if (IsA(join, FromExpr))
+	{
+		ListCell   *cell;
+
+		foreach(cell, ((FromExpr *) join)->fromlist)
+		{
+			if (joins_are_leaky(root, lfirst(cell)))
+				return true;
+		}
+		return has_leaky_condition(root, ((FromExpr *) join)->quals);
+	}
+	return IsA(join, JoinExpr) &&
+		(has_leaky_condition(root, ((JoinExpr *) join)->quals) ||
+		 joins_are_leaky(root, ((JoinExpr *) join)->larg) ||
+		 joins_are_leaky(root, ((JoinExpr *) join)->rarg));
 }
 
 /*
  * See parameter.h.
  */
 bool
-rf_are_silent(PlannerInfo *root, List *restrictions)
+rf_expression_is_leakproof(PlannerInfo *root, Node *node)
+{
+	return !is_leaky(node, root);
+}
+
+/*
+ * See parameter.h.
+ */
+bool
+rf_restrictions_are_leakproof(PlannerInfo *root, List *restrictions)
 {
 	ListCell   *cell;
 
@@ -173,7 +232,17 @@ rf_are_silent(PlannerInfo *root, List *restrictions)
 	{
 		RestrictInfo *restriction = lfirst_node(RestrictInfo, cell);
 
-		if (restriction->security_level > 0 && tells((Node *) restriction->clause, root))
+		if (restriction->security_level > 0 && is_leaky((Node *) restriction->clause, root))
+			return false;
+	}
+
+	/*
+	 * Below a barrier, conditions that were pushed down look like those of
+	 * the view.
+	 */
+	while ((root = root->parent_root) != NULL)
+	{
+		if (joins_are_leaky(root, (Node *) root->parse->jointree))
 			return false;
 	}
 	return true;

@@ -4,7 +4,7 @@
  *	  Conditions on values that are known only at execution.
  *
  *	  parameter.c	which they are, and what they are with given values
- *	  failure.c		values that may raise an error, or tell something else
+ *	  failure.c		expressions by which a user notices that they were computed
  *	  kept.c		the same for one set of values after the other
  *
  *-------------------------------------------------------------------------
@@ -74,13 +74,13 @@ extern bool rf_cannot_fail(const PlannerInfo *root, Node *node);
  * Does nobody notice whether an expression is computed?  All its functions are leakproof, and it
  * runs no subquery.  root may be NULL: then parameters that the plan sets count as subqueries.
  */
-extern bool rf_is_silent(PlannerInfo *root, Node *node);
+extern bool rf_expression_is_leakproof(PlannerInfo *root, Node *node);
 
 /*
- * The same of all restrictions but those of policies.  If rows are hidden, a user's restriction
- * that is noticed would tell whether a partition was skipped.
+ * The same of a relation's restrictions, but for those of policies, and of what the queries
+ * around it may have pushed down.
  */
-extern bool rf_are_silent(PlannerInfo *root, List *restrictions);
+extern bool rf_restrictions_are_leakproof(PlannerInfo *root, List *restrictions);
 
 /* ---- kept.c ---- */
 

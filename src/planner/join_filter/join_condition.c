@@ -548,16 +548,16 @@ drop_leaky(List *filters, RfFilteredScan *scans, int nscans)
 
 /*
  * Do the scans of a gate, and the nodes through which the join filters came, compute nothing of
- * the user's that tells whether they were run?
+ * the user's that is_leaky whether they were run?
  */
 static bool
-are_silent(List *filters, const CustomScan *gate, const RfFilteredScan *scans, int n)
+are_leakproof(List *filters, const CustomScan *gate, const RfFilteredScan *scans, int n)
 {
 	ListCell   *cell;
 
 	foreach(cell, filters)
 	{
-		if (((RfJoinFilter *) lfirst(cell))->loud)
+		if (((RfJoinFilter *) lfirst(cell))->leaky)
 			return false;
 	}
 	for (int i = 0; i < n; i++)
@@ -565,8 +565,8 @@ are_silent(List *filters, const CustomScan *gate, const RfFilteredScan *scans, i
 		const RfGateRel *rel = scans[i].rel;
 		const Plan *plan = list_nth(gate->custom_plans, i);
 
-		if (rel != NULL && (!rf_are_silent(rel->root, rel->rel->baserestrictinfo) ||
-							!rf_is_silent(rel->root, (Node *) plan->targetlist)))
+		if (rel != NULL && (!rf_restrictions_are_leakproof(rel->root, rel->rel->baserestrictinfo) ||
+							!rf_expression_is_leakproof(rel->root, (Node *) plan->targetlist)))
 			return false;
 	}
 	return true;
@@ -597,7 +597,7 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 		secured = secured || (scans[i].rel != NULL && scans[i].rel->secured);
 		hidden = hidden || (scans[i].rel != NULL && scans[i].rel->hidden_values);
 	}
-	if (secured && !are_silent(filters, gate, scans, n))
+	if (secured && !are_leakproof(filters, gate, scans, n))
 		return NULL;
 	if (secured)
 		drop_leaky(filters, scans, n);

@@ -29,8 +29,8 @@ typedef struct RfJoinFilter
 	Oid			array;			/* type of an array of the values */
 	Node	   *expr;			/* what is compared; its OUTER_VARs are the
 								 * output of the plan */
-	bool		loud;			/* it came through a node that is not
-								 * rf_is_silent() */
+	bool		leaky;			/* a user may notice how often a node above
+								 * ran */
 } RfJoinFilter;
 
 /* The state of pushing down join filters in a statement's plan. */
@@ -39,8 +39,10 @@ typedef struct RfPushdown
 	PlannedStmt *stmt;
 	RfPlanning *planning;
 	HTAB	   *rels;			/* RfNamedRel; NULL: not made yet */
-	Bitmapset  *calm;			/* numbers of subplans without volatile
-								 * functions, as far as they are known */
+	bool		looked;			/* whether there are volatile functions: */
+	bool		has_volatile;	/* in the whole statement */
+	Bitmapset  *stable_subplans;	/* numbers of those that have none, as far
+									 * as they are known */
 } RfPushdown;
 
 /* ---- join_cost.c ---- */

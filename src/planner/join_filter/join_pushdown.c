@@ -41,14 +41,14 @@
 static Plan *push_down(RfPushdown *pushdown, Plan *plan, List *filters);
 
 /*
- * Does a node compute nothing that tells how often it does so?  A join may: its other side may be
+ * Does a node compute nothing that is_leaky how often it does so?  A join may: its other side may be
  * run for each row.
  */
 static bool
-is_silent(const Plan *plan)
+is_leakproof(const Plan *plan)
 {
 	return !IsA(plan, NestLoop) && !IsA(plan, HashJoin) && !IsA(plan, MergeJoin) &&
-		rf_is_silent(NULL, (Node *) plan->targetlist) && rf_is_silent(NULL, (Node *) plan->qual);
+		rf_expression_is_leakproof(NULL, (Node *) plan->targetlist) && rf_expression_is_leakproof(NULL, (Node *) plan->qual);
 }
 
 /*
@@ -60,7 +60,7 @@ static List *
 pass_on(List *filters, const Plan *plan, int varno)
 {
 	List	   *tlist = plan->targetlist;
-	bool		loud = filters != NIL && !is_silent(plan);
+	bool		leaky = filters != NIL && !is_leakproof(plan);
 	List	   *result = NIL;
 	ListCell   *cell;
 
@@ -77,7 +77,7 @@ pass_on(List *filters, const Plan *plan, int varno)
 
 			*passed = *filter;
 			passed->expr = expr;
-			passed->loud |= loud;
+			passed->leaky |= leaky;
 			result = lappend(result, passed);
 		}
 	}
@@ -97,6 +97,7 @@ has_exec_param(Node *node, void *context)
 	return expression_tree_walker(node, has_exec_param, context);
 }
 
+static bool has_volatile(RfPushdown *pushdown);
 static bool runs_volatile(RfPushdown *pushdown, Plan *plan);
 
 /*
@@ -116,16 +117,18 @@ one_runs_volatile(RfPushdown *pushdown, List *plans)
 }
 
 /*
- * The same of a subplan of the statement, from 1 on.  Each is looked at once, unless it does.
+ * Does a subplan of the statement, numbered from 1 on, call volatile functions?  Those that do not
+ * are looked at once: a chain of CTEs, each of which refers to the one before twice, would take
+ * exponential time.
  */
 static bool
 subplan_runs_volatile(RfPushdown *pushdown, int number)
 {
-	if (bms_is_member(number, pushdown->calm))
+	if (bms_is_member(number, pushdown->stable_subplans))
 		return false;
 	if (runs_volatile(pushdown, list_nth(pushdown->stmt->subplans, number - 1)))
 		return true;
-	pushdown->calm = bms_add_member(pushdown->calm, number);
+	pushdown->stable_subplans = bms_add_member(pushdown->stable_subplans, number);
 	return false;
 }
 
@@ -142,6 +145,9 @@ has_volatile_subplan(Node *node, void *context)
 	return expression_tree_walker(node, has_volatile_subplan, context);
 }
 
+/*
+ * Does computing an expression call volatile functions?
+ */
 static bool
 is_volatile(RfPushdown *pushdown, void *expr)
 {
@@ -155,6 +161,8 @@ is_volatile(RfPushdown *pushdown, void *expr)
 bool
 rf_node_is_volatile(RfPushdown *pushdown, Plan *plan)
 {
+	if (!has_volatile(pushdown))
+		return false;
 	if (is_volatile(pushdown, plan->targetlist) || is_volatile(pushdown, plan->qual))
 		return true;
 	switch (nodeTag(plan))
@@ -178,12 +186,29 @@ rf_node_is_volatile(RfPushdown *pushdown, Plan *plan)
 }
 
 /*
+ * Does anything in the statement call volatile functions?  Mostly nothing does, and then nodes are
+ * looked at once.
+ */
+static bool
+has_volatile(RfPushdown *pushdown)
+{
+	if (!pushdown->looked)
+	{
+		/* While this is being found out, nodes are looked at. */
+		pushdown->looked = pushdown->has_volatile = true;
+		pushdown->has_volatile = runs_volatile(pushdown, pushdown->stmt->planTree) ||
+			one_runs_volatile(pushdown, pushdown->stmt->subplans);
+	}
+	return pushdown->has_volatile;
+}
+
+/*
  * Does a plan call volatile functions, or change or lock rows?
  */
 static bool
 runs_volatile(RfPushdown *pushdown, Plan *plan)
 {
-	if (plan == NULL)
+	if (plan == NULL || !has_volatile(pushdown))
 		return false;
 	check_stack_depth();
 	if (rf_node_is_volatile(pushdown, plan) || runs_volatile(pushdown, plan->lefttree) ||

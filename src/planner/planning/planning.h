@@ -54,6 +54,8 @@ typedef struct RfPlanning
 	const PlannerInfo *judged_root; /* see rf_is_secured() */
 	Index		judged_rti;
 	bool		secured;
+	const PlannerInfo *values_root; /* see rf_has_hidden_values() */
+	bool		hidden_values;
 } RfPlanning;
 
 extern RfPlanning *rf_planning;

@@ -46,16 +46,12 @@ static int	counted_queries = 0;
 static TimestampTz loading_transaction = 0;
 
 /*
- * Is there, or may there be, a policy or a security barrier between the query
- * and a table?  It is not known here to which subquery of a query above this
- * one belongs.  So any barrier and any policy there counts.
+ * Is there a policy or a barrier in a query above this one?
  */
 static bool
-is_behind_barrier(PlannerInfo *root, Index rti)
+is_below_barrier(PlannerInfo *root)
 {
-	if (root->simple_rte_array[rti]->securityQuals != NIL)
-		return true;
-	for (root = root->parent_root; root != NULL; root = root->parent_root)
+	while ((root = root->parent_root) != NULL)
 	{
 		ListCell   *cell;
 
@@ -68,6 +64,17 @@ is_behind_barrier(PlannerInfo *root, Index rti)
 		}
 	}
 	return false;
+}
+
+/*
+ * Is there, or may there be, a policy or a security barrier between the query
+ * and a table?  It is not known here to which subquery of a query above this
+ * one belongs.  So any barrier and any policy there counts.
+ */
+static bool
+is_behind_barrier(PlannerInfo *root, Index rti)
+{
+	return root->simple_rte_array[rti]->securityQuals != NIL || is_below_barrier(root);
 }
 
 /*
@@ -144,34 +151,71 @@ rf_is_secured(PlannerInfo *root, Index rti)
 	return rf_planning->secured;
 }
 
+static bool reads_hidden(PlannerInfo *root, Query *query);
+
 /*
- * Is this entry a table, and not a member of another, that the current user may not read whole?
- * A query whose sublinks are being planned has no members yet; an entry that it got later is none.
+ * Does an entry of a query's range table read a table that the current user may not read whole?
+ * root is the query's planning, or NULL.  Members of a table are not asked: a query whose sublinks
+ * are being planned has none yet, and an entry that it got later is none.
  */
 static bool
-is_hidden_table(PlannerInfo *root, Index rti)
+entry_reads_hidden(PlannerInfo *root, Query *query, Index rti)
 {
-	const RangeTblEntry *rte = rt_fetch(rti, root->parse->rtable);
+	const RangeTblEntry *rte = rt_fetch(rti, query->rtable);
 
+	if (rte->rtekind == RTE_SUBQUERY)
+		return rte->subquery != NULL && reads_hidden(NULL, rte->subquery);
 	return rte->rtekind == RTE_RELATION &&
-		(root->simple_rte_array == NULL || rti >= (Index) root->simple_rel_array_size ||
+		(root == NULL || root->simple_rte_array == NULL ||
+		 rti >= (Index) root->simple_rel_array_size ||
 		 rf_outermost_relation(root, rti) == rti) &&
 		!may_read_all(rte->relid);
 }
 
 /*
- * Is there a table of a query, or of those around it, that the current user may not read whole?
+ * The same of all entries, and of the query's CTEs.
  */
 static bool
-reads_hidden(PlannerInfo *root)
+reads_hidden(PlannerInfo *root, Query *query)
 {
+	ListCell   *cell;
+
+	check_stack_depth();
+	for (int rti = 1; rti <= list_length(query->rtable); rti++)
+	{
+		if (entry_reads_hidden(root, query, rti))
+			return true;
+	}
+	foreach(cell, query->cteList)
+	{
+		Node	   *cte = lfirst_node(CommonTableExpr, cell)->ctequery;
+
+		if (IsA(cte, Query) && reads_hidden(NULL, (Query *) cte))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The same of a query, those around it, and all subqueries of the statement that were planned so
+ * far: their results may be compared.
+ */
+static bool
+may_compare_hidden(PlannerInfo *root)
+{
+	ListCell   *cell;
+
+	foreach(cell, root->glob->subroots)
+	{
+		PlannerInfo *subroot = lfirst_node(PlannerInfo, cell);
+
+		if (reads_hidden(subroot, subroot->parse))
+			return true;
+	}
 	for (; root != NULL; root = root->parent_root)
 	{
-		for (int rti = 1; rti <= list_length(root->parse->rtable); rti++)
-		{
-			if (is_hidden_table(root, rti))
-				return true;
-		}
+		if (reads_hidden(root, root->parse))
+			return true;
 	}
 	return false;
 }
@@ -179,27 +223,22 @@ reads_hidden(PlannerInfo *root)
 /*
  * May values that a query's joins and subqueries compare be of rows that are hidden from the
  * user?  They may in a policy's subquery, and behind a security barrier.  Then gates that ask for
- * them must not be seen to close, whatever table they are over.  To be called while the query is
- * planned: later its arrays may be gone.
+ * them must not be seen to close, whatever table they are over.  Keeps the answer for the last
+ * query.  To be called while the query is planned: set_plan_references() changes the numbers in
+ * AppendRelInfos.
  */
 bool
 rf_has_hidden_values(PlannerInfo *root)
 {
-	for (PlannerInfo *above = root->parent_root; above != NULL; above = above->parent_root)
+	if (rf_planning->values_root != root)
 	{
-		ListCell   *cell;
+		bool		below = is_below_barrier(root);
 
-		foreach(cell, above->parse->rtable)
-		{
-			const RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
-
-			if (!rte->security_barrier && rte->securityQuals == NIL)
-				continue;
-			root->glob->dependsOnRole = true;
-			return reads_hidden(root);
-		}
+		root->glob->dependsOnRole |= below;
+		rf_planning->hidden_values = below && may_compare_hidden(root);
+		rf_planning->values_root = root;
 	}
-	return false;
+	return rf_planning->hidden_values;
 }
 
 /*
