@@ -356,7 +356,7 @@ run_tap()
 	rf_say "tap/$test took $((SECONDS - started)) s"
 	count_lines "tap/$test" "$directory.log" "$status"
 	[ "$status" = 0 ] ||
-		find "$directory" -name '*.log' -path '*log*' -exec tail -n 25 {} +
+		find "$directory" -path '*/log/*' \( -name '*.log' -o -name 'regress_log_*' \) -exec tail -n 25 {} +
 }
 
 # Random data, DML and queries: with skipping and without it, the same answer.

@@ -49,7 +49,7 @@ foreach my $file (@ARGV)
 	# they were counted already.
 	if ($parser->parse_errors || ($parser->exit && $failed == $before))
 	{
-		printf "%s: broken: exit status %d\n", $file, $parser->exit >> 8;
+		printf "%s: broken: exit status %d\n", $file, $parser->exit;
 		$failed++;
 	}
 	if ($failed == $before && defined $parser->skip_all) { print "$file: left out: ", $parser->skip_all, "\n"; next; }
