@@ -77,5 +77,18 @@ SELECT has(20500), has(30000) = tail_open AS open_until_17 FROM rangefilter_stat
 COMMIT PREPARED 'rf_load';
 SELECT count(*) FROM t WHERE k BETWEEN 20500 AND 30000;
 
+-- Of rows in progress a summarize keeps one row's large values in memory, not those of a page.
+CREATE TABLE documents (doc text);
+ALTER TABLE documents ALTER doc SET STORAGE EXTERNAL;
+CREATE INDEX documents_doc ON documents USING rangefilter (left(doc, 20));
+BEGIN;
+INSERT INTO documents SELECT g || repeat('x', 8000000) FROM generate_series(1, 25) g;
+PREPARE TRANSACTION 'rf_documents';
+\c -
+SET search_path = rf_twophase, public;
+SELECT rangefilter_summarize('documents_doc') >= 0;
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+) kB')::int < 300000 AS small;
+ROLLBACK PREPARED 'rf_documents';
+
 SET client_min_messages = warning;
 DROP SCHEMA rf_twophase CASCADE;

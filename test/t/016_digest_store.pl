@@ -183,5 +183,30 @@ INSERT INTO w VALUES (22, 5085), (40, 5085), (60, 77777);
 VACUUM w});
 is($node->safe_psql('postgres', q{SELECT often(999000000); SELECT count(*) FROM w WHERE k = 5085; SELECT count(*) FROM w WHERE k = 77777}),
 	"0\n2\n1", 'keys that came later');
+
+# Sessions that ask one query each make digests, although the first partition is empty, and the
+# keys of the second are far from those of the others.
+$node->safe_psql('postgres', 'CREATE DATABASE once');
+$node->safe_psql(
+	'once', q{
+CREATE EXTENSION rangefilter;
+CREATE TABLE t (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE t%1$s PARTITION OF t FOR VALUES IN (%1$s)', i) FROM generate_series(1, 64) i \gexec
+INSERT INTO t SELECT p, 100 * k + p + (p = 2)::int * 1000000000 FROM generate_series(2, 64) p, generate_series(1, 1000) k;
+CREATE INDEX ON t USING rangefilter (k)});
+my @made;
+for my $i (1 .. 3)
+{
+	is($node->safe_psql('once', "SELECT count(*) FROM t WHERE k = 5099"), 0, "session $i finds nothing");
+	push @made, $node->safe_psql('once', 'SELECT indexes FROM rangefilter_shared_cache()');
+}
+is("@made", '39 62 62', 'digests for 40,000 keys at a time');
+is( $node->safe_psql(
+		'once', q{
+SELECT count(*) FROM t WHERE k = 5064;
+SELECT count(*) FROM t WHERE k = 1000005002;
+INSERT INTO t VALUES (1, 5099), (3, 5099);
+SELECT count(*) FROM t WHERE k = 5099}),
+	"1\n1\n2", 'with them, rows are found');
 $node->stop;
 done_testing();

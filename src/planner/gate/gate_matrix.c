@@ -260,7 +260,7 @@ make_digests(RfIndex *index, int number, uint64 leaves, uint32 n, RfClock now)
 		if (!rf_digest_is_due(index, leaf))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		rf_make_digest(index, leaf, now);
+		(void) rf_make_digest(index, leaf, now);
 	}
 }
 

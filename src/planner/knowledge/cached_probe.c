@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
@@ -36,6 +37,13 @@
  * One planning makes digests of about so many keys, which takes some 0.2 ms.
  */
 #define DIGEST_KEYS_AT_ONCE	40000
+
+/*
+ * A planning that has cached so many metapages of a table makes digests at once, until so
+ * many leaves could have none.
+ */
+#define FEWEST_CACHED	16
+#define MOST_WITHOUT	4
 
 /* For how many keys the planning under way may still make digests. */
 static int64 digest_keys_left = 0;
@@ -162,6 +170,55 @@ rf_allow_digests(int64 questions)
 {
 	digest_keys_left = Max(DIGEST_KEYS_AT_ONCE,
 						   questions * RF_DIGEST_KEYS_PER_QUESTION);
+}
+
+/*
+ * Makes digests of an index's leaves, as far as they are allowed, without waiting for
+ * more questions to each of them.  Sessions begin with different matrices.
+ */
+static void
+make_allowed_digests(RfIndex *index, uint32 questions)
+{
+	int			first;
+	int			failed = 0;
+
+	if (index == NULL || index->matrices == NULL || index->matrices->n == 0)
+		return;
+	first = MyProcPid % index->matrices->n * FILTER_DIGESTS;
+	for (int i = 0; i < index->nleaves && failed < MOST_WITHOUT && digest_keys_left > 0; i++)
+	{
+		RfLeaf	   *leaf = rf_leaf_at(index, (first + i) % index->nleaves);
+		FilterNumbers numbers;
+
+		if (leaf->cached == NULL || !rf_may_have_column(index, leaf) ||
+			!rf_cached_meta_numbers(leaf->cached, &numbers) || numbers.coded)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		rf_cached_meta_asked(leaf->cached, questions);
+		if (rf_digest_is_due(index, leaf) &&
+			!rf_make_digest(index, leaf, rf_planning->started))
+			failed++;
+	}
+}
+
+/*
+ * Makes shared digests for what a condition asks, where a planning has read and cached the
+ * metapages of so many leaves.  It is as expensive as these questions to indexes.  Otherwise
+ * sessions that ask one query each would read all metapages for ever.
+ */
+void
+rf_make_first_digests(const RfCond *cond, uint32 questions)
+{
+	ListCell   *cell;
+
+	if (!rf_digests_are_shared() || questions < FEWEST_CACHED)
+		return;
+	foreach(cell, cond->args)
+		rf_make_first_digests(lfirst(cell), questions);
+	if (cond->kind != RF_COND_PROBE)
+		return;
+	rf_allow_digests(questions);
+	make_allowed_digests(cond->index, questions);
 }
 
 /*

@@ -495,9 +495,9 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 /*
  * Makes a digest of a leaf's cached metapage and puts it into the matrix, if
  * there is a matrix and the digest fits, and if nobody else has done so.  The
- * index is locked and located.
+ * index is locked and located.  False if the leaf has no digest afterwards.
  */
-void
+bool
 rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 {
 	int			column;
@@ -508,12 +508,13 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	if (!need_matrix(index, matrix - index->matrices->states, leaf, now))
 	{
 		(void) rf_cached_meta_digest(leaf->cached, &leaf->locator, NULL, NULL);
-		return;
+		return false;
 	}
-	if ((matrix->current >> column & 1) != 0 ||
-		!rf_cached_meta_digest(leaf->cached, &leaf->locator, &matrix->view.buckets,
+	if ((matrix->current >> column & 1) != 0)
+		return true;
+	if (!rf_cached_meta_digest(leaf->cached, &leaf->locator, &matrix->view.buckets,
 							   &digest))
-		return;
+		return false;
 	memset(&what, 0, sizeof(what));
 	what.index = leaf->index;
 	what.locator = leaf->locator;
@@ -522,6 +523,7 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	rf_digests_put(&matrix->view, &digest, column, &what);
 	matrix->checked_at = 0;
 	pfree(digest.bits);
+	return true;
 }
 
 /*

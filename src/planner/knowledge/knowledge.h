@@ -317,9 +317,10 @@ extern RfAnswer rf_look_at_open(const RfLook *begun, Relation relation,
 
 /*
  * Makes a digest of a leaf's filter and puts it into its matrix, unless the index
- * would have to be opened.  Locks the index for this, without waiting.
+ * would have to be opened.  Locks the index for this, without waiting.  False if the leaf
+ * has no digest afterwards.
  */
-extern void rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
+extern bool rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 
 /* ---- cached_probe.c ---- */
 
@@ -328,6 +329,7 @@ extern RfAnswer rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond
 								bool in_recovery, RfSummaryVersion *version);
 extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_allow_digests(int64 questions);
+extern void rf_make_first_digests(const RfCond *cond, uint32 questions);
 extern void rf_make_room(const RfTable *table);
 extern MemoryContext rf_metacache_context(RfTable *table);
 extern void rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref);
@@ -380,7 +382,7 @@ extern void rf_need_matrices(RfTable *table, RfIndex *index);
 extern uint64 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set,
 							RfClock now);
 extern bool rf_may_have_column(const RfIndex *index, const RfLeaf *leaf);
-extern void rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
+extern bool rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 extern void rf_column_checked(RfIndex *index, const RfLeaf *leaf,
 							  const RfSummaryVersion *version, uint64 number);
 extern void rf_count_denials(RfIndex *index, int number, uint64 denied);

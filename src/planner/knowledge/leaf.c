@@ -250,17 +250,19 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 /*
  * See knowledge.h.
  */
-void
+bool
 rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 {
 	bool		stale = false;
+	bool		made = false;
 	RfAsked		asked;
 
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
-		return;
+		return false;
 	if (asked.relation == NULL)
-		rf_put_digest(index, leaf, now);
+		made = rf_put_digest(index, leaf, now);
 	unlock_index(&asked);
+	return made;
 }
 
 /*
@@ -310,6 +312,7 @@ leaf_denies(const RfCond *cond, void *arg)
 	RfLeaf	   *entry;
 	RfAnswer	answer;
 	RfSummaryVersion version;
+	bool		is_cached;
 
 	if (rf_keyset_is_empty(cond->set))
 		return true;
@@ -318,11 +321,14 @@ leaf_denies(const RfCond *cond, void *arg)
 		return false;
 	entry->probes++;
 	if (rf_digest_is_due(cond->index, entry))
-		rf_make_digest(cond->index, entry, rf_planning->started);
+		(void) rf_make_digest(cond->index, entry, rf_planning->started);
+	is_cached = entry->cached != NULL;
 	answer = rf_probe_cached(leaf->table, entry, cond, leaf->in_recovery, &version);
 	if (answer == RF_UNKNOWN)
 		answer = ask_index(leaf->table, cond->index, entry, cond->set,
 						   leaf->in_recovery, &version);
+	if (!is_cached && entry->cached != NULL)
+		rf_planning->newly_cached++;
 	if (answer != RF_NO)
 		return false;
 	entry->skips++;

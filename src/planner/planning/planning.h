@@ -36,6 +36,7 @@ typedef struct RfPlanning
 	int			cursor_options;
 	bool		in_recovery;
 	bool		cached_probes;	/* may ask cached metapages */
+	uint32		newly_cached;	/* metapages of the table being asked */
 	RfClock		started;		/* before anything was read */
 	RfClock		clock;			/* when all NOs were true: then, or 0 */
 	MemoryContext context;		/* the caller's */

@@ -119,6 +119,7 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 												  ALLOCSET_SMALL_SIZES);
 	int			i = -1;
 	int			ahead = -1;		/* read up to this one */
+	bool		may_ask_cached = rf_planning->cached_probes && !rf_planning->in_recovery;
 	Bitmapset  *rest = bms_copy(expansion->leaves);
 
 	expansion->skips = palloc0(sizeof(RfSkips));
@@ -128,8 +129,9 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 	table->has_counts = true;
 	rf_stats_pending = true;
 	rf_map_few_asked(table, expansion->match.cond, expansion->partdesc, rest);
-	if (rf_planning->cached_probes && !rf_planning->in_recovery)
+	if (may_ask_cached)
 		rest = rf_deny_leaves(table, expansion, rest);
+	rf_planning->newly_cached = 0;
 	while ((i = bms_next_member(rest, i)) >= 0)
 	{
 		int64		reads = pgBufferUsage.shared_blks_read;
@@ -155,6 +157,13 @@ ask_leaves(RfTable *table, RfExpansion *expansion)
 	}
 	if (bms_is_empty(expansion->excluded))
 		expansion->excluded = NULL;
+	if (may_ask_cached)
+	{
+		MemoryContext old = MemoryContextSwitchTo(scratch);
+
+		rf_make_first_digests(expansion->match.cond, rf_planning->newly_cached);
+		MemoryContextSwitchTo(old);
+	}
 	MemoryContextDelete(scratch);
 }
 

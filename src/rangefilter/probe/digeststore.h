@@ -59,7 +59,6 @@ extern RfDigestStore *rf_digest_store;
 #define RF_DIGEST_PLACES	65536
 extern uint32 *rf_digest_places;
 
-extern bool rf_digests_are_shared(void);
 
 /*
  * Makes the session's own store, if there is none, or attaches to the shared one's bits;

@@ -188,6 +188,9 @@ extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
  */
 extern Size rf_digests_room(Oid index);
 
+/* Are they in shared memory? */
+extern bool rf_digests_are_shared(void);
+
 /*
  * Looks at the matrix of the FILTER_DIGESTS leaves of a partitioned index from
  * the leaf FILTER_DIGESTS * number on.  False: there is none.

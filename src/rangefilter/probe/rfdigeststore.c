@@ -152,7 +152,7 @@ attach_area(void)
 }
 
 /*
- * See digeststore.h.
+ * See probe.h.
  */
 bool
 rf_digests_are_shared(void)

@@ -71,6 +71,7 @@ typedef struct RfScanState
 	ExprState  *predicate;
 	TupleTableSlot *slot;
 	MemoryContext page_context;
+	MemoryContext tuple_context;	/* values of one tuple: each may be 1 GB */
 	BufferAccessStrategy strategy;
 	RfPending	pending[MaxHeapTuplesPerPage];
 	int			npending;
@@ -401,9 +402,12 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 	for (int i = 0; i < state->npending; i++)
 	{
 		RfPending  *pending = &state->pending[i];
+		MemoryContext old = MemoryContextSwitchTo(state->tuple_context);
 
 		if (pending->tuple == NULL || rf_finish_tuple(state, pending))
 			scan->callback(scan->arg, &pending->result);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(state->tuple_context);
 	}
 }
 
@@ -441,6 +445,9 @@ rf_scan_heap(RfHeapScan *scan)
 	state->page_context = AllocSetContextCreate(CurrentMemoryContext,
 												"rangefilter heap page",
 												ALLOCSET_DEFAULT_SIZES);
+	state->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
+												 "rangefilter heap tuple",
+												 ALLOCSET_SMALL_SIZES);
 	scan->missed_dead = false;
 	rf_prepare_evaluation(state);
 	if (scan->report_progress)
@@ -468,6 +475,7 @@ rf_scan_heap(RfHeapScan *scan)
 	}
 	bms_free(state->of_key);
 	bms_free(state->of_predicate);
+	MemoryContextDelete(state->tuple_context);
 	MemoryContextDelete(state->page_context);
 	FreeAccessStrategy(state->strategy);
 	pfree(state);
