@@ -182,7 +182,7 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 	int			first;
 	int			failed = 0;
 
-	if (index == NULL || index->matrices == NULL || index->matrices->n == 0)
+	if (index->matrices == NULL || index->matrices->n == 0)
 		return;
 	first = MyProcPid % index->matrices->n * FILTER_DIGESTS;
 	for (int i = 0; i < index->nleaves && failed < MOST_WITHOUT && digest_keys_left > 0; i++)
@@ -202,9 +202,24 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 }
 
 /*
+ * Adds the indexes that a condition asks to a list, each once.
+ */
+static List *
+add_indexes(List *indexes, const RfCond *cond)
+{
+	ListCell   *cell;
+
+	foreach(cell, cond->args)
+		indexes = add_indexes(indexes, lfirst(cell));
+	if (cond->kind == RF_COND_PROBE && cond->index != NULL)
+		indexes = list_append_unique_ptr(indexes, cond->index);
+	return indexes;
+}
+
+/*
  * Makes shared digests for what a condition asks, where a planning has read and cached the
- * metapages of so many leaves.  It is as expensive as these questions to indexes.  Otherwise
- * sessions that ask one query each would read all metapages for ever.
+ * metapages of so many leaves.  It costs a small part of these questions to indexes.
+ * Otherwise sessions that ask one query each would read all metapages for ever.
  */
 void
 rf_make_first_digests(const RfCond *cond, uint32 questions)
@@ -213,12 +228,9 @@ rf_make_first_digests(const RfCond *cond, uint32 questions)
 
 	if (!rf_digests_are_shared() || questions < FEWEST_CACHED)
 		return;
-	foreach(cell, cond->args)
-		rf_make_first_digests(lfirst(cell), questions);
-	if (cond->kind != RF_COND_PROBE)
-		return;
 	rf_allow_digests(questions);
-	make_allowed_digests(cond->index, questions);
+	foreach(cell, add_indexes(NIL, cond))
+		make_allowed_digests(lfirst(cell), questions);
 }
 
 /*
