@@ -178,6 +178,7 @@ typedef struct RfGateValue
 	bool		isnull;
 	bool		unusable;		/* nothing is known of a comparison with it */
 	bool		external;		/* an external parameter: it stays the same */
+	bool		missing;		/* it could not be computed without an error */
 	int16		typlen;
 	bool		typbyval;
 } RfGateValue;

@@ -23,6 +23,7 @@
 #include "access/xlog.h"
 #include "compat.h"
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "planner/condition/condition.h"
@@ -107,6 +108,25 @@ convert_value(Datum *value, RfConversion conversion)
 }
 
 /*
+ * Does an expression have a parameter that the caller's language cannot give just now, such as
+ * the field of a record that was not assigned?  Asking whether it can raises no error.
+ */
+static bool
+lacks_parameter(Node *node, void *context)
+{
+	ParamListInfo params = context;
+	const Param *param = (const Param *) node;
+	ParamExternData workspace;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param))
+		return expression_tree_walker(node, lacks_parameter, context);
+	return param->paramkind == PARAM_EXTERN &&
+		!OidIsValid(params->paramFetch(params, param->paramid, true, &workspace)->ptype);
+}
+
+/*
  * Computes the values, in the per-tuple context of the node's expressions.
  * External parameters keep the value of the first question.
  */
@@ -114,18 +134,26 @@ static void
 compute_values(RfGateState *gate, Datum *datums, bool *nulls)
 {
 	ExprContext *econtext = gate->css.ss.ps.ps_ExprContext;
+	ParamListInfo params = econtext->ecxt_param_list_info;
 	ListCell   *cell;
 	int			i = 0;
 
 	ResetExprContext(econtext);
 	foreach(cell, gate->exprs)
 	{
-		const RfGateValue *value = &gate->values[i];
+		RfGateValue *value = &gate->values[i];
+		const ExprState *expr = lfirst(cell);
 
 		if (value->external && gate->question > 0)
 		{
 			datums[i] = value->datum;
 			nulls[i] = value->isnull;
+		}
+		else if (params != NULL && params->paramFetch != NULL &&
+				 lacks_parameter((Node *) expr->expr, params))
+		{
+			value->missing = true;
+			nulls[i] = true;
 		}
 		else
 			datums[i] = ExecEvalExprSwitchContext(lfirst(cell), econtext,
@@ -186,14 +214,14 @@ keep_values(RfGateState *gate, const Bitmapset *changed, const Datum *datums,
 }
 
 /*
- * Is there a value of which nothing is known after its conversion?
+ * Is there a value of which nothing is known, without it or after its conversion?
  */
 static bool
 has_unusable_value(const RfGateState *gate)
 {
 	for (int i = 0; i < gate->nvalues; i++)
 	{
-		if (gate->values[i].unusable)
+		if (gate->values[i].unusable || gate->values[i].missing)
 			return true;
 	}
 	return false;
