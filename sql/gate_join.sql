@@ -388,7 +388,9 @@ SELECT same_calls('SELECT * FROM (SELECT k FROM t WHERE nextval(''calls'') > 0 O
 SELECT same_calls('SELECT * FROM (SELECT k FROM t5 WHERE nextval(''calls'') > 0 OFFSET 0) x JOIN few ON x.k = few.id');
 SELECT same_calls('SELECT * FROM (SELECT k, nextval(''calls'') FROM (SELECT k FROM t OFFSET 0) y OFFSET 0) x JOIN few ON x.k = few.id');
 SELECT same_calls('SELECT * FROM (SELECT t.k FROM t JOIN d e ON t.k = e.id AND nextval(''calls'') > 0 OFFSET 0) x JOIN few ON x.k = few.id');
+SET enable_memoize = off;
 SELECT same_calls('SELECT * FROM (SELECT t.k FROM t, LATERAL (SELECT nextval(''calls''), t.n FROM generate_series(1, 2) OFFSET 0) s OFFSET 0) x JOIN few ON x.k = few.id');
+RESET enable_memoize;
 SELECT same_calls('SELECT * FROM (SELECT k, (SELECT nextval(''calls'') FROM few WHERE few.id <> t.k) FROM t OFFSET 0) x JOIN few ON x.k = few.id');
 -- ... and not for an inner side that core does not read
 SELECT gates('SELECT * FROM t JOIN (SELECT id FROM few OFFSET 0) x ON t.k = x.id WHERE t.n + t.part < 0');

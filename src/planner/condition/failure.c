@@ -144,8 +144,9 @@ is_not_leakproof(Oid function, void *context)
 }
 
 /*
- * May a user notice that an expression was computed?  By a function that is not leakproof, or a
- * subquery.  Without a root (context), parameters that the plan sets count as subqueries.
+ * May a user notice that an expression was computed?  By a function that is not leakproof, by a
+ * subquery, or by an error of a kind of expression that has no function, or one that core may add.
+ * Without a root (context), parameters that the plan sets count as subqueries.
  */
 static bool
 is_leaky(Node *node, void *context)
@@ -154,18 +155,46 @@ is_leaky(Node *node, void *context)
 		return false;
 	switch (nodeTag(node))
 	{
-		case T_SubLink:
-		case T_SubPlan:
-		case T_AlternativeSubPlan:
-		case T_CoerceToDomain:
-			return true;
 		case T_Param:
 			return context != NULL ? is_initplan_output(context, (Param *) node) :
 				((Param *) node)->paramkind == PARAM_EXEC;
+		case T_ArrayExpr:
+			if (((ArrayExpr *) node)->multidims)
+				return true;
+			break;
+		case T_List:
+		case T_TargetEntry:
+		case T_RestrictInfo:
+		case T_PlaceHolderVar:
+		case T_Const:
+		case T_Var:
+		case T_FuncExpr:
+		case T_OpExpr:
+		case T_DistinctExpr:
+		case T_NullIfExpr:
+		case T_ScalarArrayOpExpr:
+		case T_BoolExpr:
+		case T_RelabelType:
+		case T_CoerceViaIO:
+		case T_ArrayCoerceExpr:
+		case T_CollateExpr:
+		case T_CaseExpr:
+		case T_CaseWhen:
+		case T_CaseTestExpr:
+		case T_RowExpr:
+		case T_RowCompareExpr:
+		case T_CoalesceExpr:
+		case T_FieldSelect:
+		case T_NamedArgExpr:
+		case T_SQLValueFunction:
+		case T_NullTest:
+		case T_BooleanTest:
+			break;
 		default:
-			return check_functions_in_node(node, is_not_leakproof, NULL) ||
-				expression_tree_walker(node, is_leaky, context);
+			return true;
 	}
+	return check_functions_in_node(node, is_not_leakproof, NULL) ||
+		expression_tree_walker(node, is_leaky, context);
 }
 
 /*

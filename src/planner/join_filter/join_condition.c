@@ -548,7 +548,7 @@ drop_leaky(List *filters, RfFilteredScan *scans, int nscans)
 
 /*
  * Do the scans of a gate, and the nodes through which the join filters came, compute nothing of
- * the user's that is_leaky whether they were run?
+ * the user's that tells whether they were run?
  */
 static bool
 are_leakproof(List *filters, const CustomScan *gate, const RfFilteredScan *scans, int n)

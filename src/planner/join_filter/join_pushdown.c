@@ -41,7 +41,7 @@
 static Plan *push_down(RfPushdown *pushdown, Plan *plan, List *filters);
 
 /*
- * Does a node compute nothing that is_leaky how often it does so?  A join may: its other side may be
+ * Does a node compute nothing that tells how often it does so?  A join may: its other side may be
  * run for each row.
  */
 static bool

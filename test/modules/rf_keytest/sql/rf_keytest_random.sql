@@ -2,7 +2,7 @@
 --
 -- Without failures the output is always the same, whatever the seed.
 SET client_min_messages = warning;
-CREATE EXTENSION rf_keytest;
+CREATE EXTENSION IF NOT EXISTS rf_keytest;
 SET timezone = 'UTC';
 SET datestyle = 'ISO, YMD';
 SET intervalstyle = 'postgres';
