@@ -99,6 +99,7 @@ extern void rf_core_give_way(void);
 
 /* ---- scans.c: statistics of an index that is not open ---- */
 
+extern bool rf_core_has_statistics(Oid index);
 extern void rf_core_count_scans(Oid index, uint64 n);
 
 /* ---- record.c: WAL records that core replays ---- */

@@ -18,6 +18,16 @@
 #include "utils/pgstat_internal.h"
 
 /*
+ * Has the server statistics of an index of this database?  Those of a dropped one are gone.
+ * Takes no heavyweight lock.
+ */
+bool
+rf_core_has_statistics(Oid index)
+{
+	return pgstat_have_entry(PGSTAT_KIND_RELATION, MyDatabaseId, index);
+}
+
+/*
  * Adds scans to the server's statistics of an index of this database
  * (pg_stat_all_indexes).  The server passes them on as it does those of its own scans.
  * The index must exist: statistics of a dropped one would stay.

@@ -239,7 +239,10 @@ rf_put_field(Relation index, RfBoundRow *row, int i, StringInfo prefix)
 			row->nfields = i + 1;
 	}
 	key = rf_encode(codec, value);
-	rf_row_put_key(format, i, &key, prefix);
+	if (key.unordered)
+		row->nfields = i;
+	else
+		rf_row_put_key(format, i, &key, prefix);
 }
 
 /*

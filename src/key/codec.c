@@ -268,6 +268,7 @@ rf_encode_collated(const RfCodec *codec, Datum value, bool whole)
 
 	/* A caller may keep the keys of a whole page of long strings. */
 	cut = rf_bytes_key(key.data, FILTER_MAX_KEY);
+	cut.unordered = key.unordered;
 	pfree(unconstify(uint8 *, key.data));
 	return cut;
 }
@@ -307,7 +308,8 @@ rf_key_is_exact(const RfCodec *codec, const RfKey *key)
 
 /*
  * Finds where a value is among the keys of a column, whole or cut.  False
- * where the type is none that can be compared with it.
+ * where the type is none that can be compared with it, or the value has no place among
+ * others that would do for summaries.
  */
 static bool
 place_value(const RfCodecEntry *entry, Oid type, Datum value, bool whole,
@@ -323,6 +325,9 @@ place_value(const RfCodecEntry *entry, Oid type, Datum value, bool whole,
 		return false;
 	else if (codec->collator != NULL)
 		position->key = collate_key(codec, position->key);
+
+	if (!whole && position->key.unordered)
+		return false;
 
 	/* A key of full length stands for all strings that start with it. */
 	if (!whole && codec->kind == RF_KEY_BYTES &&

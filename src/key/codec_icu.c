@@ -46,6 +46,7 @@
 
 #ifdef USE_ICU
 
+#include <unicode/uchar.h>
 #include <unicode/ucnv.h>
 #include <unicode/ucol.h>
 
@@ -134,6 +135,26 @@ to_utf16(const char *string, uint32 len, UChar *buffer, UChar **result)
 }
 
 /*
+ * Does ICU contradict itself about a string?  In databases of UTF-8 PostgreSQL compares with
+ * ucol_strcollUTF8().  Behind a common beginning that takes a mark beyond U+FFFF for the start
+ * of a letter, and so may find a < b < c < a, where a has such a mark.  Normalizing collators
+ * do so behind U+FDD0 and U+FDD1, which are no characters.  No key has such an order.
+ */
+static bool
+has_no_order(const UChar *utf16, int32 len)
+{
+	for (int32 i = 0; i < len;)
+	{
+		UChar32		c;
+
+		U16_NEXT(utf16, i, len, c);
+		if ((c > 0xFFFF && u_getCombiningClass(c) != 0) || c == 0xFDD0 || c == 0xFDD1)
+			return true;
+	}
+	return false;
+}
+
+/*
  * The key of a string: its sort key, and behind that, under a deterministic
  * collation, its bytes.  The data is palloc'd.
  */
@@ -159,7 +180,10 @@ rf_collate(const RfCollator *collator, const char *string, uint32 len)
 							 sort_len) != sort_len)
 		elog(ERROR, "ICU made two sort keys of one string");
 	if (utf16 != short_string)
+	{
+		key.unordered = has_no_order(utf16, utf16_len);
 		pfree(utf16);
+	}
 
 	Assert(memchr(data, 0, sort_len) == data + sort_len - 1);
 	key.data = data;
@@ -273,9 +297,10 @@ pair_agrees(const UCollator * ucol, const UChar *a, const UChar *b)
 
 /*
  * Do sort keys order strings as the collator compares them?  ICU says so, and errs
- * where accents are compared from the end (fr-CA) or where punctuation is "shifted" to a
- * level behind the others: characters that count for nothing, such as U+200B, then
- * change either comparison or key.  Where else it errs, the doubtful strings show.
+ * where accents are compared from the end (fr-CA), where punctuation is "shifted" to a
+ * level behind the others, or where strings are compared by their characters in the end
+ * (ks-identic): characters that count for nothing, such as U+200B, then change either
+ * comparison or key.  Where else it errs, the doubtful strings show.
  * PostgreSQL goes by the comparison.
  */
 static bool
@@ -285,7 +310,8 @@ keys_agree(const UCollator * ucol)
 	bool		agree = ucol_getAttribute(ucol, UCOL_FRENCH_COLLATION,
 										  &status) == UCOL_OFF &&
 	ucol_getAttribute(ucol, UCOL_ALTERNATE_HANDLING,
-					  &status) == UCOL_NON_IGNORABLE;
+					  &status) == UCOL_NON_IGNORABLE &&
+	ucol_getStrength(ucol) != UCOL_IDENTICAL;
 
 	for (int i = 0; i < lengthof(doubtful); i++)
 		agree = agree && pair_agrees(ucol, doubtful[i][0], doubtful[i][1]);

@@ -29,6 +29,8 @@ typedef struct RfKey
 	uint64		num;			/* RF_KEY_U64 */
 	const uint8 *data;			/* RF_KEY_BYTES, at most FILTER_MAX_KEY */
 	uint32		len;
+	bool		unordered;		/* a string without a place among others: see
+								 * has_no_order() in codec_icu.c */
 } RfKey;
 
 /*

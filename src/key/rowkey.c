@@ -198,10 +198,12 @@ cut_row(const RfRowFormat *format, StringInfo row)
 	}
 }
 
-void
+bool
 rf_row_encode(const RfRowFormat *format, const Datum *values,
 			  const bool *isnull, StringInfo row)
 {
+	bool		ordered = true;
+
 	for (int i = 0; i < format->ncolumns; i++)
 	{
 		const RfCodec *codec = format->columns[i].codec;
@@ -221,11 +223,13 @@ rf_row_encode(const RfRowFormat *format, const Datum *values,
 		}
 		key = format->whole ? rf_encode_whole(codec, values[i]) :
 			rf_encode(codec, values[i]);
+		ordered = ordered && !key.unordered;
 		rf_row_put_key(format, i, &key, row);
 		if (codec->kind == RF_KEY_BYTES)
 			pfree(unconstify(uint8 *, key.data));
 	}
 	cut_row(format, row);
+	return ordered;
 }
 
 /*
@@ -601,7 +605,7 @@ rf_encode_row(const RfCodec *codec, const Datum *values, const bool *isnull,
 		return !isnull[0];
 	}
 	initStringInfo(&row);
-	rf_row_encode(codec->row, values, isnull, &row);
+	key->unordered = !rf_row_encode(codec->row, values, isnull, &row);
 	key->data = (const uint8 *) row.data;
 	key->len = row.len;
 	return true;

@@ -65,7 +65,7 @@ extern uint64 rf_row_collators(const RfRowFormat *format);
  * Appends the key of a row to an empty buffer.  May have to detoast, hence
  * raise errors; what that allocates in the current context is freed.
  */
-extern void rf_row_encode(const RfRowFormat *format, const Datum *values,
+extern bool rf_row_encode(const RfRowFormat *format, const Datum *values,
 						  const bool *isnull, StringInfo row);
 
 /*

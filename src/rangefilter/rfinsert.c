@@ -202,7 +202,7 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return RF_COVERED;
 	if (meta->flags & RF_DELTA_OVERFLOW)
 		return RF_COVERED;
-	if (rf_sorted_otherwise(meta, rf_index_codec(index)))
+	if (new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)))
 		return RF_MISSING;
 	if (rf_inserted_before(index, meta, new))
 		return RF_COVERED;
@@ -303,7 +303,7 @@ rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
 
 	if (new->isnull || new->heap_block < meta->delta_min_block ||
 		(new->bulk && new->heap_block >= rf_tail_start(meta)) ||
-		rf_sorted_otherwise(meta, rf_index_codec(index)))
+		new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)))
 		return false;
 	buffer = rf_delta_lock_room(index, meta, new->kind, &new->key);
 	if (!BufferIsValid(buffer))
@@ -322,7 +322,7 @@ rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
 
 /*
  * Writes the key, or what stands for it.  A key does not go among those of
- * another version of its collation.  The caller holds the metapage
+ * another version of its collation, nor anywhere if it has no order.  The caller holds the metapage
  * exclusively; the version moves in the same WAL record.
  */
 static RfOutcome
@@ -338,7 +338,7 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	RfSummaryVersion after;
 	bool		known = rf_meta_version(rf_file(index), meta, &before);
 
-	if (rf_sorted_otherwise(meta, rf_index_codec(index)) ||
+	if (new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)) ||
 		(in_tail && !new->isnull && new->bulk))
 		rf_note_loss(meta, in_tail);
 	else

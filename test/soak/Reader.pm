@@ -104,6 +104,8 @@ sub cursor
 		my ($error) = $self->run($self->{on}, 'COMMIT;');
 
 		$state //= $error;
+		# A conflict with recovery leaves the transaction open.
+		$self->run($self->{on}, 'ROLLBACK;') if defined $error;
 		$self->run($self->{helper}, Target::pause(300) . ';');
 	}
 	if (!defined $state)

@@ -311,6 +311,8 @@ sub transaction
 	}
 	$self->both('\\set ON_ERROR_ROLLBACK off');
 	$self->both($write ? 'ROLLBACK;' : 'COMMIT;');
+	# A conflict with recovery may cancel COMMIT, which leaves the transaction open.
+	$self->both('ROLLBACK;') if $self->{standby};
 	$self->run($_, 'RESET rangefilter.enable;') for $self->{toggle} ? $self->{on} : ();
 	$self->count('snapshots');
 }

@@ -136,6 +136,27 @@ ok(wait_for_recovery($node, 'SELECT count(*) = 2 FROM rangefilter_activity WHERE
 	'and when a backend crashes');
 $killed->{run}->kill_kill;
 
+# What an idle session has counted does not bring back the statistics of an index that was dropped.
+my $idle = open_session($node);
+ask($idle, 'SELECT FROM t WHERE k = 50') for 1 .. 3;
+my $index = $node->safe_psql('postgres', "SELECT min(indexrelid::int) FROM pg_stat_all_indexes WHERE relname = 't2'");
+my $exists = "pg_stat_have_stats('relation', (SELECT oid FROM pg_database WHERE datname = 'postgres'), $index)";
+is($node->safe_psql('postgres', "DROP TABLE t2; SELECT $exists"), 'f', 'no statistics of a dropped index');
+close_session($idle);
+is($node->safe_psql('postgres', "SELECT $exists"), 'f', 'nor after the end of a session that had asked it');
+
+# A session that is ended within a transaction waits for no lock on a catalog.
+my ($locks, $ended) = map { open_session($node) } 1 .. 2;
+ask($ended, 'SELECT FROM t WHERE k = 51');
+ask($ended, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM t; FETCH c; SELECT FROM t WHERE k = 52');
+my $ended_pid = ask($ended, 'SELECT pg_backend_pid()');
+ask($locks, 'ALTER TABLE t1 SET (fillfactor = 90)');
+ask($locks, 'BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE');
+is(ask($locks, "SELECT pg_terminate_backend($ended_pid, 20000)"), 't', 'a session ends beside a locked catalog');
+ask($locks, 'COMMIT');
+close_session($locks);
+$ended->{run}->kill_kill;
+
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP/, 'no complaints');
 $node->stop;
 done_testing();

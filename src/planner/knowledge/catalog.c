@@ -40,6 +40,7 @@
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
 #include "stats/stats.h"
+#include "storage/ipc.h"
 #include "storage/lmgr.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
@@ -410,14 +411,26 @@ rf_table_suspect(RfTable *table)
 }
 
 /*
- * Does a leaf's index exist?  Outside of transactions only known ones do.
+ * May catalogs be read?  An exiting session would wait for locks on them with its own held, and
+ * could not be interrupted.
+ */
+static bool
+may_read_catalogs(void)
+{
+	return IsTransactionState() && !proc_exit_inprogress;
+}
+
+/*
+ * Does a leaf's index exist?  Where catalogs cannot be read, only those do that have statistics:
+ * what the session knows may be old.
  */
 static bool
 index_exists(RfLeaf *leaf)
 {
+	if (!may_read_catalogs())
+		return rf_core_has_statistics(leaf->index);
 	return rf_leaf_is_located(leaf) ||
-		(IsTransactionState() &&
-		 SearchSysCacheExists1(RELOID, ObjectIdGetDatum(leaf->index)));
+		SearchSysCacheExists1(RELOID, ObjectIdGetDatum(leaf->index));
 }
 
 /*
@@ -465,7 +478,7 @@ rf_collect_counts(void)
 		return;
 
 	/* Indexes may have been dropped. */
-	if (IsTransactionState())
+	if (may_read_catalogs())
 		AcceptInvalidationMessages();
 	hash_seq_init(&status, tables);
 	while ((entry = hash_seq_search(&status)) != NULL)

@@ -147,9 +147,15 @@ typedef struct RfMetaData
 	RfDeltaSlot delta[RF_DELTA_SLOTS];
 	BlockNumber spare[RF_DELTA_SLOTS];
 	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
-	uint64		collators;		/* RfCodec.collators */
+	uint64		collators;		/* RfCodec.collators, or RF_UNORDERED */
 	/* MAXALIGNed RfSegments follow: segments, then levels, the oldest first */
 } RfMetaData;
+
+/*
+ * The partition has a string that has no order among others: RfKey.unordered.  No codec has
+ * these collators, so every answer is RF_UNKNOWN.
+ */
+#define RF_UNORDERED	PG_UINT64_MAX
 
 #define RF_DIRECTORY_SIZE	(RF_PAGE_CONTENT - MAXALIGN(sizeof(RfMetaData)))
 

@@ -117,6 +117,8 @@ rf_set_key(RfScanState *state, RfHeapTuple *result, const Datum *values,
 {
 	result->isnull = !rf_encode_row(state->scan->codec, values, isnull,
 									&result->key);
+	if (result->key.unordered)
+		state->scan->unordered = true;
 }
 
 /*
@@ -448,7 +450,7 @@ rf_scan_heap(RfHeapScan *scan)
 	state->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												 "rangefilter heap tuple",
 												 ALLOCSET_SMALL_SIZES);
-	scan->missed_dead = false;
+	scan->missed_dead = scan->unordered = false;
 	rf_prepare_evaluation(state);
 	if (scan->report_progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,

@@ -46,6 +46,8 @@ typedef struct RfWork
 	uint32		root_max;
 	uint32		owner;
 	uint64		identity;
+	bool		missed_dead;	/* see RfHeapScan */
+	bool		unordered;
 } RfWork;
 
 /*
@@ -139,6 +141,12 @@ rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
 bool
 rf_summarize_is_due(Relation index, const RfMetaData *meta)
 {
+	/*
+	 * While there is such a string, only VACUUM looks whether it is still
+	 * there.
+	 */
+	if (meta->collators == RF_UNORDERED)
+		return false;
 	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
 		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
 						 RF_SUMMARIZE_WORKER, -1);
@@ -357,8 +365,7 @@ rf_swing_directory(Page page, const RfSegment *new, BlockNumber start)
  * run would lack what that call retired or dropped.
  */
 static void
-rf_swing(Relation index, const RfWork *work, const RfSegment *new,
-		 bool standby_unknown)
+rf_swing(Relation index, const RfWork *work, const RfSegment *new)
 {
 	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
 	GenericXLogState *state = GenericXLogStart(index);
@@ -377,8 +384,10 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new,
 		rf_drop_retired(meta);
 	if (work->start == 0)
 		meta->flags &= ~RF_STANDBY_UNKNOWN;
-	if (standby_unknown)
+	if (work->missed_dead)
 		meta->flags |= RF_STANDBY_UNKNOWN;
+	if (work->unordered)
+		meta->collators = RF_UNORDERED;
 	meta->flags &= ~(RF_TAIL_OPEN_RETIRED | RF_ANNOUNCED);
 	meta->summarized = work->end;
 	meta->summarized_at = GetCurrentTimestamp();
@@ -395,12 +404,12 @@ rf_collect(void *arg, const RfHeapTuple *tuple)
 }
 
 /*
- * Step 2.  Writes the run and returns its directory entry (palloc'd).  Takes
- * the lock of runs, and leaves it held.
+ * Step 2.  Writes the run and returns its directory entry (palloc'd).  Notes what the scan
+ * has found.  Takes the lock of runs, and leaves it held.
  */
 static RfSegment *
 rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
-			RfSummarizeMode mode, const RfWork *work, bool *missed_dead)
+			RfSummarizeMode mode, RfWork *work)
 {
 	RfHeapScan	scan = {0};
 	RfPlacing	placing;
@@ -421,7 +430,8 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	rf_plan_places(heap, index, work->start, work->end, &placing);
 	scan.arg = rf_sort_begin(scan.codec->kind, &placing);
 	rf_scan_heap(&scan);
-	*missed_dead = scan.missed_dead;
+	work->missed_dead = scan.missed_dead;
+	work->unordered = scan.unordered;
 	segment = rf_sort_finish(scan.arg, index, work->root_max,
 							 scan.report_progress, &run);
 	segment->owner = work->owner;
@@ -451,7 +461,6 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 	RfWork		work;
 	RfSegment  *segment;
 	bool		announced;
-	bool		missed_dead;
 	MemoryContext old;
 	MemoryContext context;
 
@@ -468,10 +477,10 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 									"rangefilter summarize",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	segment = rf_make_run(heap, index, index_info, mode, &work, &missed_dead);
+	segment = rf_make_run(heap, index, index_info, mode, &work);
 	if (mode == RF_SUMMARIZE_BUILD && index_info->ii_Concurrent)
-		missed_dead = true;
-	rf_swing(index, &work, segment, missed_dead);
+		work.missed_dead = true;
+	rf_swing(index, &work, segment);
 	rf_unlock_runs(index);
 	if (nrows != NULL)
 		*nrows = segment->nrows;

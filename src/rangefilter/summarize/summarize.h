@@ -44,6 +44,7 @@ typedef struct RfHeapScan
 	bool		in_vacuum;		/* obey VACUUM's cost delay */
 	bool		report_progress;	/* to pg_stat_progress_create_index */
 	bool		missed_dead;	/* out: keys of dead versions left out */
+	bool		unordered;		/* out: RfKey.unordered of one */
 	RfTupleCallback callback;
 	void	   *arg;
 } RfHeapScan;

@@ -335,7 +335,7 @@ wh_encode(Relation index, const Datum *values, const bool *isnull,
 
 	memcpy(&format, cached, offsetof(RfRowFormat, columns) +
 		   cached->ncolumns * sizeof(RfRowColumn));
-	rf_row_encode(&format, values, isnull, key);
+	(void) rf_row_encode(&format, values, isnull, key);
 	if (wh_cache(index)->may_have_payload)
 		encode_payload(index, values, isnull, payload);
 }

@@ -67,7 +67,7 @@ row_key(const Row *row)
 	StringInfo	buffer = makeStringInfo();
 	RfKey		key = {0};
 
-	rf_row_encode(&row->format, row->values, row->isnull, buffer);
+	(void) rf_row_encode(&row->format, row->values, row->isnull, buffer);
 	if (!row->format.whole && buffer->len > FILTER_MAX_KEY)
 		elog(ERROR, "key has %d bytes", buffer->len);
 	key.data = (const uint8 *) buffer->data;
