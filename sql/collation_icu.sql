@@ -191,13 +191,14 @@ CREATE INDEX v1_w ON v1 USING wormhole (k);
 CREATE INDEX v2_w ON v2 USING wormhole (k);
 SELECT plan($$SELECT * FROM v WHERE k > 'z'$$);
 EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k > 'z';
-DO $$
+CREATE PROCEDURE become(locale text) LANGUAGE plpgsql AS $$
 DECLARE
 	attribute name := attname FROM pg_attribute
 		WHERE attrelid = 'pg_collation'::regclass AND attname IN ('colliculocale', 'colllocale');
 BEGIN
-	EXECUTE format('UPDATE pg_collation SET %I = ''de'' WHERE oid = ''rf_sv''::regcollation', attribute);
+	EXECUTE format('UPDATE pg_collation SET %I = %L WHERE oid = ''rf_sv''::regcollation', attribute, locale);
 END $$;
+CALL become('de');
 \c -
 SET search_path = rf_icu, public;
 SET client_min_messages = error;
@@ -230,6 +231,28 @@ INSERT INTO v2 VALUES (2, 'b');
 EXPLAIN (COSTS off) SELECT * FROM v2 WHERE k < 'z';
 SELECT * FROM v2 WHERE k < 'z' ORDER BY k;
 SELECT rangefilter_may_contain('v1_k_idx', 'a', 'az'), rangefilter_may_contain('v1_k_idx', 'z', 'zz');
+-- One that has no sort keys now, and then has them again.
+DROP INDEX v2_w;
+CALL become('fr-CA');
+\c -
+SET search_path = rf_icu, public;
+SET client_min_messages = error;
+LOAD 'rangefilter';
+INSERT INTO v VALUES (1, 'c'), (2, 'c');
+SELECT count(*) FROM v WHERE k = 'c';
+SELECT rangefilter_may_contain('v1_k_idx', 'x', 'x');
+VACUUM v1, v2;
+SELECT rangefilter_may_contain('v1_k_idx', 'x', 'x'), rangefilter_may_contain('v1_k_idx', 'c', 'c'), rangefilter_verify('v1_k_idx') > 0 AS verified;
+CALL become('sv');
+\c -
+SET search_path = rf_icu, public;
+SET client_min_messages = error;
+LOAD 'rangefilter';
+INSERT INTO v VALUES (1, 'd'), (2, 'd');
+SELECT count(*) FROM v WHERE k = 'd';
+SELECT rangefilter_may_contain('v1_k_idx', 'x', 'x');
+VACUUM v1, v2;
+SELECT rangefilter_may_contain('v1_k_idx', 'x', 'x'), rangefilter_may_contain('v1_k_idx', 'd', 'd'), rangefilter_verify('v1_k_idx') > 0 AS verified;
 
 -- Where ICU's sort keys and comparison may differ, keys are bytes: no ranges,
 -- no wormhole, and nothing at all where equal strings may differ in bytes.

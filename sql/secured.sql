@@ -471,11 +471,13 @@ CREATE VIEW joined_subquery WITH (security_barrier) AS
 	SELECT shown.k FROM shown JOIN (SELECT k, v FROM secret OFFSET 0) s ON s.k = shown.k AND s.v < shown.part;
 CREATE VIEW joined_cte WITH (security_barrier) AS
 	WITH s AS MATERIALIZED (SELECT k, v FROM secret) SELECT shown.k FROM shown JOIN s ON s.k = shown.k AND s.v < shown.part;
+CREATE VIEW joined_sublink WITH (security_barrier) AS
+	SELECT shown.k FROM shown JOIN (SELECT (SELECT max(k) FROM secret) AS k OFFSET 0) s ON s.k = shown.k AND shown.part > 5 + s.k * 0;
 CREATE VIEW compared WITH (security_barrier) AS SELECT k FROM shown WHERE k = (SELECT max(k) FROM secret) AND part > 5;
 CREATE TABLE guarded (id int, k int, v int);
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE POLICY guard ON guarded USING (EXISTS (SELECT FROM shown WHERE shown.k = guarded.k AND shown.k + 0 > 5000 * guarded.v));
-GRANT SELECT ON shown, joined, joined_subquery, joined_cte, compared, guarded TO regress_rf_viewer;
+GRANT SELECT ON shown, joined, joined_subquery, joined_cte, joined_sublink, compared, guarded TO regress_rf_viewer;
 VACUUM ANALYZE shown;
 SET enable_nestloop = off; SET enable_mergejoin = off;
 CREATE FUNCTION with_secret(query text, value int) RETURNS text LANGUAGE plpgsql SECURITY INVOKER AS $$
@@ -492,7 +494,7 @@ BEGIN
 	RETURN plan;
 END $$;
 SELECT query, with_secret(query, 1500) = with_secret(query, 2500) AS same
-FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM joined_subquery'), ('SELECT * FROM joined_cte'), ('SELECT * FROM compared'),
+FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM joined_subquery'), ('SELECT * FROM joined_cte'), ('SELECT * FROM joined_sublink'), ('SELECT * FROM compared'),
 	('SELECT * FROM guarded')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
 

@@ -72,8 +72,10 @@ my @steps = (
 	[ 'warm up', 'r', q{SELECT cost('SELECT', 1) IS NOT NULL}, 't' ],
 	[ 'nothing known', 'r', q{SELECT rf_entry('t')}, '' ],
 	[ 'the first question', 'r', "SELECT cost('$point', 1) IS NOT NULL; SELECT rf_entry('t')",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 35 current, 35 certain",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
 	[ 'the second one', 'r', "SELECT cost('$point', 1)",
+		"4 pages, 0 plannings",
 		"101 pages, 0 plannings" ],
 	[ 'until there are digests', 'r', "SELECT cost('$point', 60) IS NOT NULL; SELECT rf_entry('t')",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
@@ -239,8 +241,8 @@ for my $kind ('shared', 'own')
 		my $got = ask($sessions{$session}, $sql);
 
 		$expected = $without if $kind eq 'own' && defined $without;
-		# From PostgreSQL 17 on core reads a few pages more or less to execute a query.
-		s/\d+ pages/pages/g for $node->pg_version < 17 ? () : ($got, $expected);
+		# From PostgreSQL 16 on core reads a few pages more or less to plan or execute a query.
+		s/\d+ pages/pages/g for $node->pg_version < 16 ? () : ($got, $expected);
 		is($got, $expected, "$kind: $name");
 	}
 

@@ -32,6 +32,7 @@
 #include "compat.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "planner/planning/planning.h"
 #include "utils/acl.h"
@@ -173,7 +174,21 @@ entry_reads_hidden(PlannerInfo *root, Query *query, Index rti)
 }
 
 /*
- * The same of all entries, and of the query's CTEs.
+ * Does a sublink of an expression read such a table?
+ */
+static bool
+sublink_reads_hidden(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return reads_hidden(NULL, (Query *) node);
+	return expression_tree_walker(node, sublink_reads_hidden, context);
+}
+
+/*
+ * The same of all entries, and of the query's CTEs, and of its sublinks, if they have not been
+ * planned.
  */
 static bool
 reads_hidden(PlannerInfo *root, Query *query)
@@ -193,7 +208,8 @@ reads_hidden(PlannerInfo *root, Query *query)
 		if (IsA(cte, Query) && reads_hidden(NULL, (Query *) cte))
 			return true;
 	}
-	return false;
+	return root == NULL && query->hasSubLinks &&
+		query_tree_walker(query, sublink_reads_hidden, NULL, QTW_IGNORE_RC_SUBQUERIES);
 }
 
 /*

@@ -176,7 +176,7 @@ rf_directory_is_sane(const RfMetaData *meta)
 			segment->owner >= meta->next_owner ||
 			level != (segment->kind == FILTER_KIND_SORTED))
 			return false;
-		if (level ? segment->range_blocks > 0 :
+		if (level ? segment->range_blocks > 0 || segment->run_len > 0 :
 			segment->start != covered || segment->end < covered ||
 			(segment->range_blocks > 0 && segment->end == covered))
 			return false;
@@ -225,7 +225,13 @@ rf_meta_fields_problem(Page page, const RfCodec *codec)
 		return "The metapage's format version is not one this release knows.";
 	if (!rf_page_is(page, RF_PAGE_META, meta->identity, 0))
 		return "The metapage's identity is wrong.";
-	if (codec == NULL || meta->codec_id != codec->id)
+
+	/*
+	 * With other collators a string's encoding may be another:
+	 * rf_sorted_otherwise()
+	 */
+	if (codec == NULL ||
+		(meta->codec_id != codec->id && !rf_sorted_otherwise(meta, codec)))
 		return "The keys' encoding is not one this release knows.";
 	return NULL;
 }

@@ -246,6 +246,7 @@ static void
 rf_change_collators(Relation index, RfMetaData *meta)
 {
 	Assert(meta->nretired == meta->ndelta);
+	meta->codec_id = rf_index_codec(index)->id;
 	meta->collators = rf_index_codec(index)->collators;
 	meta->flags |= RF_DELTA_OVERFLOW_RETIRED;
 	rf_move_version(index, meta);
