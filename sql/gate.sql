@@ -528,21 +528,21 @@ PREPARE setting AS SELECT count(*) FROM t WHERE (current_setting('gate.k') <> ''
 EXECUTE setting;
 SET gate.k = '';
 EXECUTE setting;
--- ... and the field of a record that has not been assigned
-CREATE FUNCTION field(assigned boolean) RETURNS bigint LANGUAGE plpgsql AS $$
+-- ... and the field of a record that has not been assigned, or has another type now
+CREATE FUNCTION field(assigned text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
 	result bigint;
 BEGIN
-	IF assigned THEN
+	IF assigned = 'int' THEN
 		SELECT 105 AS x INTO r;
+	ELSIF assigned = 'text' THEN
+		SELECT 'x'::text AS x INTO r;
 	END IF;
 	SELECT count(*) INTO result FROM t WHERE (n < -1000 AND k = r.x) OR k = 305;
 	RETURN result;
 END $$;
-SET plan_cache_mode = force_generic_plan;
-SELECT field(true), field(false);
-RESET plan_cache_mode;
+SELECT field('int'), field('none'), field('text');
 -- NULL, and then the value whose datum is 0
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;

@@ -349,7 +349,7 @@ RESET parallel_leader_participation;
 SET enable_nestloop = off; SET enable_mergejoin = off;
 SELECT outcome(query, 14711) = outcome(query, 14811) AS same, outcome(query, 14811) !~ 'rows' AS failed, query FROM (VALUES
 	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND 1 / (t.part - 3) IS NOT NULL'),
-	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND ARRAY[ARRAY[1], CASE t.part WHEN 3 THEN ARRAY[1, 2] ELSE ARRAY[1] END] IS NOT NULL'),
+	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND (ARRAY[ARRAY[1], CASE t.part WHEN 3 THEN ARRAY[1, 2] ELSE ARRAY[1] END])[1][1] IS NOT NULL'),
 	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND GREATEST(CASE t.part WHEN 3 THEN ROW(1) END, CASE t.part WHEN 3 THEN ROW(''x''::text) END) IS NULL'),
 	('SELECT count(x) FROM (SELECT k, 1 / (part - 3) AS x FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = ''dV'''),
 	('SELECT count(*) FROM t WHERE part > (SELECT 1 / (count(*) - count(*)) FROM d) AND k = V'),

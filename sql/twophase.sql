@@ -82,12 +82,12 @@ CREATE TABLE documents (doc text);
 ALTER TABLE documents ALTER doc SET STORAGE EXTERNAL;
 CREATE INDEX documents_doc ON documents USING rangefilter (left(doc, 20));
 BEGIN;
-INSERT INTO documents SELECT g || repeat('x', 8000000) FROM generate_series(1, 25) g;
+INSERT INTO documents SELECT g || repeat('x', 8000000) FROM generate_series(1, 32) g;
 PREPARE TRANSACTION 'rf_documents';
 \c -
 SET search_path = rf_twophase, public;
 SELECT rangefilter_summarize('documents_doc') >= 0;
-SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+) kB')::int < 300000 AS small;
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+) kB')::int < 450000 AS small;
 ROLLBACK PREPARED 'rf_documents';
 
 SET client_min_messages = warning;

@@ -63,7 +63,8 @@ extern uint64 rf_row_collators(const RfRowFormat *format);
 
 /*
  * Appends the key of a row to an empty buffer.  May have to detoast, hence
- * raise errors; what that allocates in the current context is freed.
+ * raise errors; what that allocates in the current context is freed.  False if one of the
+ * row's strings has no order: see RfKey.unordered.
  */
 extern bool rf_row_encode(const RfRowFormat *format, const Datum *values,
 						  const bool *isnull, StringInfo row);

@@ -93,7 +93,7 @@ rf_check_column(Relation index, int column, bool may_notice)
 				 errmsg("rangefilter indexes cannot use collation \"%s\"",
 						get_collation_name(collation)),
 				 errdetail("ICU's sort keys do not always agree with how this nondeterministic collation compares strings."),
-				 errhint("Use a nondeterministic collation without \"ka-shifted\", \"kr\" and \"kn\", and without backwards comparison of accents.")));
+				 errhint("Use a nondeterministic collation without \"ka-shifted\", \"ks-identic\", \"kr\" and \"kn\", and without backwards comparison of accents.")));
 	if (codec == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),

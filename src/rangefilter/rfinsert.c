@@ -200,7 +200,7 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 {
 	if ((meta->flags & RF_TAIL_OPEN) && new->heap_block >= rf_tail_start(meta))
 		return RF_COVERED;
-	if (meta->flags & RF_DELTA_OVERFLOW)
+	if ((meta->flags & RF_DELTA_OVERFLOW) || meta->collators == RF_UNORDERED)
 		return RF_COVERED;
 	if (new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)))
 		return RF_MISSING;

@@ -145,7 +145,8 @@ is_not_leakproof(Oid function, void *context)
 
 /*
  * May a user notice that an expression was computed?  By a function that is not leakproof, by a
- * subquery, or by an error of a kind of expression that has no function, or one that core may add.
+ * subquery, or because it is of a kind that may raise an error without a function, or of one that
+ * is not known here.
  * Without a root (context), parameters that the plan sets count as subqueries.
  */
 static bool
@@ -164,7 +165,6 @@ is_leaky(Node *node, void *context)
 			break;
 		case T_List:
 		case T_TargetEntry:
-		case T_RestrictInfo:
 		case T_PlaceHolderVar:
 		case T_Const:
 		case T_Var:

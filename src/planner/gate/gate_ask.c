@@ -108,22 +108,29 @@ convert_value(Datum *value, RfConversion conversion)
 }
 
 /*
- * Does an expression have a parameter that the caller's language cannot give just now, such as
- * the field of a record that was not assigned?  Asking whether it can raises no error.
+ * Does an expression have a parameter that cannot be given just now, such as the field of a
+ * PL/pgSQL record that was not assigned, or with another type?  Asking raises no error.
  */
 static bool
 lacks_parameter(Node *node, void *context)
 {
 	ParamListInfo params = context;
 	const Param *param = (const Param *) node;
+	const		ParamExternData *given;
 	ParamExternData workspace;
 
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Param))
 		return expression_tree_walker(node, lacks_parameter, context);
-	return param->paramkind == PARAM_EXTERN &&
-		!OidIsValid(params->paramFetch(params, param->paramid, true, &workspace)->ptype);
+	if (param->paramkind != PARAM_EXTERN)
+		return false;
+	if (params == NULL || param->paramid < 1 || param->paramid > params->numParams)
+		return true;
+	given = params->paramFetch != NULL ?
+		params->paramFetch(params, param->paramid, true, &workspace) :
+		&params->params[param->paramid - 1];
+	return given->ptype != param->paramtype;
 }
 
 /*
@@ -149,8 +156,7 @@ compute_values(RfGateState *gate, Datum *datums, bool *nulls)
 			datums[i] = value->datum;
 			nulls[i] = value->isnull;
 		}
-		else if (params != NULL && params->paramFetch != NULL &&
-				 lacks_parameter((Node *) expr->expr, params))
+		else if (lacks_parameter((Node *) expr->expr, params))
 		{
 			value->missing = true;
 			nulls[i] = true;

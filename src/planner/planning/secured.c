@@ -187,8 +187,8 @@ sublink_reads_hidden(Node *node, void *context)
 }
 
 /*
- * The same of all entries, and of the query's CTEs, and of its sublinks, if they have not been
- * planned.
+ * The same of all entries, and of the query's CTEs, and of the sublinks that have not been
+ * planned: those that have are subplans now.
  */
 static bool
 reads_hidden(PlannerInfo *root, Query *query)
@@ -208,7 +208,7 @@ reads_hidden(PlannerInfo *root, Query *query)
 		if (IsA(cte, Query) && reads_hidden(NULL, (Query *) cte))
 			return true;
 	}
-	return root == NULL && query->hasSubLinks &&
+	return query->hasSubLinks &&
 		query_tree_walker(query, sublink_reads_hidden, NULL, QTW_IGNORE_RC_SUBQUERIES);
 }
 

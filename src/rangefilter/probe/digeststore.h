@@ -59,7 +59,6 @@ extern RfDigestStore *rf_digest_store;
 #define RF_DIGEST_PLACES	65536
 extern uint32 *rf_digest_places;
 
-
 /*
  * Makes the session's own store, if there is none, or attaches to the shared one's bits;
  * may raise an error.  False where there is too little room.

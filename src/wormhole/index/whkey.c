@@ -89,7 +89,7 @@ make_cache(Relation index)
 					 errmsg("wormhole indexes cannot use collation \"%s\"",
 							get_collation_name(index->rd_indcollation[i])),
 					 errdetail("ICU's sort keys do not always agree with how this nondeterministic collation compares strings."),
-					 errhint("Use a nondeterministic collation without \"ka-shifted\", \"kr\" and \"kn\", and without backwards comparison of accents, or a btree.")));
+					 errhint("Use a nondeterministic collation without \"ka-shifted\", \"ks-identic\", \"kr\" and \"kn\", and without backwards comparison of accents, or a btree.")));
 		if (column->codec == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_OBJECT),
