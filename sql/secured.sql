@@ -77,6 +77,26 @@ EXCEPTION WHEN division_by_zero OR array_subscript_error OR datatype_mismatch TH
 END
 $$;
 
+-- The same of a condition with the field of a record, which may have no value or one of another type.
+CREATE FUNCTION by_field(value int, kind text) RETURNS text
+LANGUAGE plpgsql AS
+$$
+DECLARE
+	r record;
+	n bigint;
+BEGIN
+	IF kind = 'int' THEN
+		SELECT 100000 AS x INTO r;
+	ELSIF kind = 'text' THEN
+		SELECT 'y'::text AS x INTO r;
+	END IF;
+	SELECT count(*) INTO n FROM t WHERE tenant < r.x AND k = value;
+	RETURN n || ' rows';
+EXCEPTION WHEN others THEN
+	RETURN sqlerrm;
+END
+$$;
+
 -- Costs and rows of the nodes of a plan, without gates for single scans.
 CREATE FUNCTION costs(query text) RETURNS text
 LANGUAGE plpgsql AS
@@ -356,6 +376,11 @@ SELECT outcome(query, 14711) = outcome(query, 14811) AS same, outcome(query, 148
 	('SELECT count(*) FROM t WHERE part >= (SELECT (random() * 0)::int) AND k = V'),
 	('SELECT count(*) FROM t WHERE random() >= 0 * part AND (k = V OR k IN (-1, -2) OR k = -3 OR k = -4 OR k = -5 OR k = -6)')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
+-- ... nor the error of a record's field that has no value, or one of another type.
+SET plan_cache_mode = force_generic_plan;
+SELECT by_field(14711, 'int') = by_field(14811, 'int') AS same, by_field(14711, 'none') = by_field(14811, 'none') AS same,
+	by_field(14711, 'text') = by_field(14811, 'text') AS same, by_field(14811, 'none');
+RESET plan_cache_mode;
 SELECT rangefilter_may_contain('t_k', 14711, 14711);
 SELECT rangefilter_may_contain('t3_k_idx', 14711, 14711);
 SELECT * FROM rangefilter_partitions('t_k', 14711, 14711);

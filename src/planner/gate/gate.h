@@ -104,7 +104,8 @@ typedef struct RfGateQuestion
 								 * depend on */
 	List	   *tables;			/* OIDs: the tables members belong to */
 	int			key_rti;		/* the member that keys refers to */
-	bool		secured;		/* see secured.c */
+	bool		secured;		/* see secured.c; if so, ... */
+	List	   *external;		/* ... rf_external_params() */
 	int			nconditions;	/* number of conditions of the scan below */
 	List	   *join_filters;	/* for each run-time parameter that a join
 								 * fills: rf_join_filter_place() */

@@ -262,13 +262,17 @@ make_question(RfGateState *gate)
 }
 
 /*
- * Must the gate stay open, since what is read would be shown, and tell of hidden rows
- * (secured.c)?
+ * Must the gate stay open, since what is read would be shown, or an error would tell it, and tell
+ * of hidden rows (secured.c)?
  */
 static bool
 would_tell(const RfGateState *gate)
 {
-	return gate->asked.secured && rf_is_shown(gate->css.ss.ps.state);
+	EState	   *estate = gate->css.ss.ps.state;
+
+	return gate->asked.secured &&
+		(rf_is_shown(estate) ||
+		 lacks_parameter((Node *) gate->asked.external, estate->es_param_list_info));
 }
 
 /*

@@ -39,6 +39,7 @@ typedef enum RfGatePlace
 	RF_GATE_PARAMS,
 	RF_GATE_TABLES,
 	RF_GATE_JOIN_FILTERS,
+	RF_GATE_EXTERNAL,
 	RF_GATE_KEY_RTI,			/* Integer */
 	RF_GATE_SECURED,			/* Boolean */
 	RF_GATE_CONDITIONS			/* Integer */
@@ -59,6 +60,7 @@ rf_gate_write(CustomScan *gate, const RfGateQuestion *asked)
 		[RF_GATE_PARAMS] = (Node *) asked->params,
 		[RF_GATE_TABLES] = (Node *) asked->tables,
 		[RF_GATE_JOIN_FILTERS] = (Node *) asked->join_filters,
+		[RF_GATE_EXTERNAL] = (Node *) asked->external,
 		[RF_GATE_KEY_RTI] = (Node *) makeInteger(asked->key_rti),
 		[RF_GATE_SECURED] = (Node *) makeBoolean(asked->secured),
 		[RF_GATE_CONDITIONS] = (Node *) makeInteger(asked->nconditions)
@@ -83,6 +85,7 @@ rf_gate_read(const CustomScan *gate, RfGateQuestion *asked)
 	asked->params = list_nth(fields, RF_GATE_PARAMS);
 	asked->tables = list_nth(fields, RF_GATE_TABLES);
 	asked->join_filters = list_nth(fields, RF_GATE_JOIN_FILTERS);
+	asked->external = list_nth(fields, RF_GATE_EXTERNAL);
 	asked->key_rti = intVal(list_nth(fields, RF_GATE_KEY_RTI));
 	asked->secured = boolVal(list_nth(fields, RF_GATE_SECURED));
 	asked->nconditions = intVal(list_nth(fields, RF_GATE_CONDITIONS));
@@ -164,6 +167,7 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	asked.tables = list_make1_oid(root->simple_rte_array[top]->relid);
 	asked.secured = rf_gate_is_secured(rel) ||
 		(shape.values != NIL && rf_has_hidden_values(root));
+	asked.external = asked.secured ? rf_external_params(rf_planning) : NIL;
 	asked.nconditions = list_length(clauses);
 	rf_gate_write(gate, &asked);
 	rf_mark_plan(root);
@@ -361,6 +365,8 @@ merge_gates(Append *append, CustomScan *first)
 			rf_gate_read(gate, &one);
 			all.members = list_concat(all.members, one.members);
 			all.tables = list_concat_unique_oid(all.tables, one.tables);
+			if (one.secured)
+				all.external = one.external;
 			all.secured = all.secured || one.secured;
 			all.nconditions = Max(all.nconditions, one.nconditions);
 			plans = list_concat(plans, gate->custom_plans);

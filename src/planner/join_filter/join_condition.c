@@ -613,6 +613,7 @@ rf_add_join_filters(RfPushdown *pushdown, CustomScan *gate, List *filters)
 		{
 			add_members(&asked, scans, &scans[i], indexes, nold, nfilters);
 			asked.secured = asked.secured || secured || hidden;
+			asked.external = asked.secured ? rf_external_params(pushdown->planning) : NIL;
 			rf_gate_write(gate, &asked);
 			return list_nth(gate->custom_plans, i);
 		}

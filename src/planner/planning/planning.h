@@ -57,6 +57,8 @@ typedef struct RfPlanning
 	bool		secured;
 	const PlannerInfo *values_root; /* see rf_has_hidden_values() */
 	bool		hidden_values;
+	List	   *external_params;	/* see rf_external_params() */
+	bool		has_external_params;	/* they have been looked for */
 } RfPlanning;
 
 extern RfPlanning *rf_planning;
@@ -75,6 +77,7 @@ extern void rf_mark_plan(PlannerInfo *root);
 
 extern bool rf_is_secured(PlannerInfo *root, Index rti);
 extern bool rf_has_hidden_values(PlannerInfo *root);
+extern List *rf_external_params(RfPlanning *planning);
 extern void rf_note_load(void);
 extern void rf_note_starting(QueryDesc *desc);
 extern void rf_note_started(QueryDesc *desc);

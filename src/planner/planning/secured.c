@@ -174,6 +174,45 @@ entry_reads_hidden(PlannerInfo *root, Query *query, Index rti)
 }
 
 /*
+ * Adds the external parameters of a query or expression to a list, each once.
+ */
+static bool
+add_external_params(Node *node, void *context)
+{
+	List	  **params = context;
+
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, add_external_params, context, 0);
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXTERN)
+		*params = list_append_unique(*params, node);
+	return expression_tree_walker(node, add_external_params, context);
+}
+
+/*
+ * The external parameters of the query that is being planned.  If one of them cannot be given
+ * when the plan runs, such as the field of a PL/pgSQL record without a value, a condition with it
+ * raises an error, which would tell whether a member with hidden rows was scanned.  So gates
+ * above hidden rows stay open then.
+ */
+List *
+rf_external_params(RfPlanning *planning)
+{
+	Query	   *query = planning->saved != NULL ? planning->saved : planning->parse;
+
+	if (!planning->has_external_params)
+	{
+		MemoryContext old = MemoryContextSwitchTo(planning->context);
+
+		(void) add_external_params((Node *) query, &planning->external_params);
+		planning->has_external_params = true;
+		MemoryContextSwitchTo(old);
+	}
+	return planning->external_params;
+}
+
+/*
  * Does a sublink of an expression read such a table?
  */
 static bool
