@@ -240,6 +240,8 @@ typedef struct RfGateState
 	Datum	   *datums;			/* what fills the run-time parameters */
 	bool	   *nulls;
 	bool		current_values; /* values are those of this scan */
+	bool		checked_params; /* whether ... */
+	bool		lacks_params;	/* ... one of asked.external cannot be given */
 	RfKept	   *kept;			/* the conditions */
 	MemoryContext context;		/* holds what is only of this question */
 	MemoryContext scratch;

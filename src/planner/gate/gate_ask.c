@@ -262,17 +262,27 @@ make_question(RfGateState *gate)
 }
 
 /*
- * Must the gate stay open, since what is read would be shown, or an error would tell it, and tell
- * of hidden rows (secured.c)?
+ * Must the gate stay open, since what is read would be shown, and tell of hidden rows
+ * (secured.c)?
  */
 static bool
 would_tell(const RfGateState *gate)
 {
-	EState	   *estate = gate->css.ss.ps.state;
+	return gate->asked.secured && rf_is_shown(gate->css.ss.ps.state);
+}
 
-	return gate->asked.secured &&
-		(rf_is_shown(estate) ||
-		 lacks_parameter((Node *) gate->asked.external, estate->es_param_list_info));
+/*
+ * Must it stay open, since the error of a parameter that cannot be given would tell
+ * (rf_external_params())?  External parameters do not change, so this is found out once.
+ */
+static bool
+would_fail(RfGateState *gate)
+{
+	if (!gate->checked_params)
+		gate->lacks_params = lacks_parameter((Node *) gate->asked.external,
+											 gate->css.ss.ps.state->es_param_list_info);
+	gate->checked_params = true;
+	return gate->lacks_params;
 }
 
 /*
@@ -289,7 +299,7 @@ rf_gate_prepare(RfGateState *gate)
 
 	gate->current_values = true;
 	if (!rf_enable || estate->es_epq_active != NULL ||
-		estate->es_snapshot == InvalidSnapshot || would_tell(gate))
+		estate->es_snapshot == InvalidSnapshot || would_tell(gate) || would_fail(gate))
 	{
 		gate->open = true;
 		return;

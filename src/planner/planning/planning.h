@@ -58,6 +58,7 @@ typedef struct RfPlanning
 	const PlannerInfo *values_root; /* see rf_has_hidden_values() */
 	bool		hidden_values;
 	List	   *external_params;	/* see rf_external_params() */
+	Bitmapset  *external_numbers;	/* their numbers */
 	bool		has_external_params;	/* they have been looked for */
 } RfPlanning;
 

@@ -174,19 +174,25 @@ entry_reads_hidden(PlannerInfo *root, Query *query, Index rti)
 }
 
 /*
- * Adds the external parameters of a query or expression to a list, each once.
+ * Adds the external parameters of a query or expression to those of the planning, each once:
+ * there may be tens of thousands.
  */
 static bool
 add_external_params(Node *node, void *context)
 {
-	List	  **params = context;
+	RfPlanning *planning = context;
+	const Param *param = (const Param *) node;
 
 	if (node == NULL)
 		return false;
 	if (IsA(node, Query))
 		return query_tree_walker((Query *) node, add_external_params, context, 0);
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXTERN)
-		*params = list_append_unique(*params, node);
+	if (IsA(node, Param) && param->paramkind == PARAM_EXTERN &&
+		!bms_is_member(param->paramid, planning->external_numbers))
+	{
+		planning->external_numbers = bms_add_member(planning->external_numbers, param->paramid);
+		planning->external_params = lappend(planning->external_params, node);
+	}
 	return expression_tree_walker(node, add_external_params, context);
 }
 
@@ -205,7 +211,7 @@ rf_external_params(RfPlanning *planning)
 	{
 		MemoryContext old = MemoryContextSwitchTo(planning->context);
 
-		(void) add_external_params((Node *) query, &planning->external_params);
+		(void) add_external_params((Node *) query, planning);
 		planning->has_external_params = true;
 		MemoryContextSwitchTo(old);
 	}
