@@ -18,14 +18,14 @@ my %keys = (
 	uuid => q{SELECT (encode(int8send(n # -9223372036854775808), 'hex') || repeat('5', 16))::uuid},
 	text => q{SELECT encode(int8send(n # -9223372036854775808), 'hex') || repeat('.', (n & 7)::int)});
 
-# As many questions make digests, those of SuRFs being dear.
+# As many questions make digests, those of SuRFs being dear.  Theirs have bits of hashes.
 my %warm = (bigint => 60, uuid => 60, text => 200);
 
 # Even keys.  found() counts rows with each of some keys, in queries of one key each.
 sub create
 {
 	my ($type) = @_;
-	my $filter = $type eq 'text' ? 'surf' : 'auto';
+	my $options = $type eq 'text' ? 'filter = surf, suffix = mixed, bits_per_key = 20' : 'filter = auto';
 
 	$node->safe_psql(
 		'postgres', qq{
@@ -37,7 +37,7 @@ CREATE FUNCTION v(n bigint) RETURNS $type LANGUAGE sql IMMUTABLE AS \$\$ $keys{$
 CREATE TABLE t (p int, k $type) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t_%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i) FROM generate_series(1, $partitions) i \\gexec
 INSERT INTO t SELECT p, v(abs(hashint8extended($partitions * n + p, 1)) / 8 * 2) FROM generate_series(1, $partitions) p, generate_series(1, 3000) n;
-CREATE INDEX ON t USING rangefilter (k) WITH (filter = $filter);
+CREATE INDEX ON t USING rangefilter (k) WITH ($options);
 VACUUM ANALYZE t;
 CREATE FUNCTION new_key(p int, n int) RETURNS $type LANGUAGE sql IMMUTABLE
 	RETURN v(abs(hashint8extended(1000 * n + p, 2)) / 8 * 2 + 1);
@@ -52,6 +52,9 @@ BEGIN
 	END LOOP;
 	RETURN sum;
 END \$\$;
+-- Keys in a page of each index's delta, and in levels of one.
+INSERT INTO t SELECT p, new_key(p, 4000) FROM generate_series(1, $partitions) p;
+DO \$\$ BEGIN FOR n IN 4001 .. 5200 LOOP INSERT INTO t VALUES (1, new_key(1, n)); END LOOP; END \$\$;
 CREATE FUNCTION warm() RETURNS bigint LANGUAGE sql RETURN found(ARRAY(SELECT new_key(0, n) FROM generate_series(1, $warm{$type}) n));
 });
 }
@@ -94,6 +97,9 @@ foreach my $type (sort keys %keys)
 	is(ask($asks, 'SELECT warm()'), 0, "$type: numbers that are not there");
 	is(current(), $partitions, "$type: each partition has a digest");
 	is(find($asks, 1), 0, "$type: the first keys are not there yet");
+	is(find($asks, 4000), $partitions, "$type: keys in the delta");
+	is(ask($asks, q{SELECT level_keys > 0 AND delta_keys > 0 FROM rangefilter_status('t_1_k_idx')}), 't', "$type: levels");
+	is(ask($asks, 'SELECT found(ARRAY(SELECT new_key(1, n) FROM generate_series(4001, 5200, 10) n))'), 120, "$type: keys in levels");
 
 	insert($writes, 1);
 	is(current(), $partitions, "$type: digests are current when a key came to each partition");

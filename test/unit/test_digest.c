@@ -172,11 +172,11 @@ check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
 			add_capped(digest->min - (digest->min < span ? digest->min : span) / 8,
 					   unit_random_below(span < UINT64_MAX ? span + 1 : span));
 		if (i < 20)
-			filter_digest_add(digest, keys[i]);
+			filter_digest_add(digest, keys[i], 0);
 	}
 	filter_digest_put(rows, digest, column, false);
 	for (; i > 20; i--)
-		rows[filter_digests_word(digest, keys[i - 1])] |= UINT64_C(1) << column;
+		rows[filter_digests_word(digest, keys[i - 1], 0)] |= UINT64_C(1) << column;
 	for (i = 0; i < 40; i++)
 	{
 		uint64_t	hi = add_capped(keys[i], unit_random_below(3 * digest->width));
@@ -277,7 +277,7 @@ test_rows(void)
 	CHECK(filter_digests_ask(&buckets, rows, 1950, UINT64_MAX) == 0, "to the end");
 	CHECK(filter_digests_ask(&buckets, rows, 0, 999) == 0, "below");
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 0, "above");
-	filter_digest_add(&full, 2000);
+	filter_digest_add(&full, 2000, 0);
 	filter_digest_put(rows, &full, 9, false);
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 512, "above, added");
 	CHECK(filter_digests_ask(&buckets, rows, 1950, 3000) == 512, "to above");

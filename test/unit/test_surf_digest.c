@@ -42,6 +42,7 @@ choose_numbers(Digested *digested, Strings *of)
 	uint32_t	len = 0;
 	uint32_t	n = 0;
 	uint32_t	pageno;
+	uint8_t		hash_bits = FILTER_DIGEST_HASH;
 
 	CHECK(filter_numbers_of(numbers, of->run.kind, of->run.root, of->run.root_len),
 		  "no numbers");
@@ -51,13 +52,14 @@ choose_numbers(Digested *digested, Strings *of)
 	if (len > 0)
 		memcpy(numbers->shared, first.data, len);
 	numbers->shared_len = (uint8_t) len;
+	numbers->hash_bits = (uint8_t) unit_random_below(FILTER_DIGEST_HASH + 1);
 	if (unit_random_below(4) == 0)
 		return;
 	for (pageno = 0; pageno < of->run.npages && n < MOST_SAMPLES; pageno++)
 		n += filter_numbers_sample(numbers, of->run.root, of->run.root_len,
 								   &of->reader.reader, pageno,
 								   1 + (uint32_t) unit_random_below(3),
-								   digested->samples + n, MOST_SAMPLES - n);
+								   digested->samples + n, MOST_SAMPLES - n, &hash_bits);
 	CHECK(n > 0, "no sample");
 	filter_numbers_set_knots(numbers, digested->samples, n,
 							 1 + (uint32_t) unit_random_below(500));
@@ -88,6 +90,13 @@ begin_digest(Digested *digested, Strings *strings, Strings *numbers_of)
 	free(digest->bits);
 }
 
+static bool
+is_point(const FilterByteRange *range)
+{
+	return !range->lo_unbounded && !range->hi_unbounded && !range->hi_exclusive &&
+		filter_bytes_compare(range->lo, range->hi) == 0;
+}
+
 /* Does the digest deny that there is a key in the range? */
 static bool
 denies(const Digested *digested, const FilterByteRange *range)
@@ -97,6 +106,9 @@ denies(const Digested *digested, const FilterByteRange *range)
 	uint64_t	hi = range->hi_unbounded ? UINT64_MAX :
 	filter_number(numbers, range->hi);
 
+	if (is_point(range))
+		return (digested->rows[filter_digests_word(&digested->digest, lo,
+												   filter_hash_bits(numbers, range->lo))] & 1) == 0;
 	return (filter_digests_ask(&digested->digest, digested->rows, lo, hi) & 1) == 0;
 }
 
@@ -138,15 +150,12 @@ range_of_prefix(FilterBytes prefix, uint8_t *hi)
 static void
 check_denial(const Digested *digested, Strings *strings, const FilterByteRange *range)
 {
-	bool		is_point = !range->lo_unbounded && !range->hi_unbounded &&
-	!range->hi_exclusive && filter_bytes_compare(range->lo, range->hi) == 0;
-
 	if (!denies(digested, range))
 		return;
 	CHECK(!holds(strings, range), "a key is denied: lo %u hi %u bytes, %u shared, %u knots",
 		  range->lo.len, range->hi.len, digested->digest.numbers.shared_len,
 		  digested->digest.numbers.nknots);
-	if (is_point)
+	if (is_point(range))
 		CHECK(ask(strings, range) == FILTER_NO, "a YES is denied: %u bytes",
 			  range->lo.len);
 }
@@ -188,7 +197,8 @@ check_digest(Digested *digested, Strings *strings, KeyKind kind)
 		check_denial(digested, strings, &prefix);
 		if (unit_random_below(4) == 0)
 		{
-			digested->rows[filter_digests_word(&digested->digest, filter_number(numbers, a))] |= 1;
+			digested->rows[filter_digests_word(&digested->digest, filter_number(numbers, a),
+											   filter_hash_bits(numbers, a))] |= 1;
 			CHECK(!denies(digested, &point), "added: %u bytes", a.len);
 			CHECK(!denies(digested, &prefix), "added, by its prefix: %u bytes", a.len);
 		}
@@ -280,8 +290,11 @@ typedef struct Cover
 } Cover;
 
 static bool
-cover(void *arg, FilterBytes low, FilterBytes high, bool above)
+cover(void *arg, const SurfLeafKeys *leaf)
 {
+	FilterBytes low = leaf->low;
+	FilterBytes high = leaf->high;
+	bool		above = leaf->above;
 	Cover	   *all = arg;
 	size_t		i = rank_of(all->strings, low, false);
 
@@ -365,21 +378,35 @@ make_usual(int sort)
 static void
 test_share_denied(void)
 {
-	static const char *const names[] = {"digits", "prefix", "words", "rows"};
-	static const int most[] = {1300, 1300, 4500, 2000};
-	FilterOptions options = make_options(FILTER_SUFFIX_REAL, 14, PAGE_SIZE, 2500);
-	int			sort;
-
-	for (sort = 0; sort < 4; sort++)
+	static const struct
 	{
+		const char *name;
+		int			sort;
+		FilterSuffix suffix;
+		int			most;
+	}			cases[] = {
+		{"digits", 0, FILTER_SUFFIX_REAL, 1300},
+		{"prefix", 1, FILTER_SUFFIX_REAL, 1300},
+		{"words", 2, FILTER_SUFFIX_REAL, 4500},
+		{"rows", 3, FILTER_SUFFIX_REAL, 2000},
+		{"words, with hashes", 2, FILTER_SUFFIX_MIXED, 1500},
+		{"rows, with hashes", 3, FILTER_SUFFIX_HASH, 1100},
+	};
+	size_t		c;
+
+	for (c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+	{
+		int			sort = cases[c].sort;
+		FilterOptions options = make_options(cases[c].suffix, 14, PAGE_SIZE, 2500);
 		Digested	digested = {.digest = {.nbits = 24000}};
 		FilterNumbers *numbers = &digested.digest.numbers;
 		Strings		runs[2];
 		uint32_t	n;
+		uint8_t		hash_bits = FILTER_DIGEST_HASH;
 		int			maybe = 0;
 		int			i;
 
-		unit_case(names[sort]);
+		unit_case(cases[c].name);
 		for (i = 0; i < 2; i++)
 		{
 			size_t		nkeys = i == 0 ? 1000 : 4000;
@@ -396,8 +423,10 @@ test_share_denied(void)
 		numbers->shared_len = sort == 1 ? 11 : 0;
 		memcpy(numbers->shared, "customer-x-", numbers->shared_len);
 		n = filter_numbers_sample(numbers, runs[1].run.root, runs[1].run.root_len,
-								  &runs[1].reader.reader, 0, 1, digested.samples, MOST_SAMPLES);
+								  &runs[1].reader.reader, 0, 1, digested.samples, MOST_SAMPLES,
+								  &hash_bits);
 		filter_numbers_set_knots(numbers, digested.samples, n, 1000);
+		numbers->hash_bits = hash_bits;
 		filter_digest_set_buckets(&digested.digest, 0, ((uint64_t) numbers->nknots << 16) - 1);
 		digested.digest.bits = malloc(filter_digest_size(24000));
 		digested.rows = calloc(filter_digests_words(24000), sizeof(uint64_t));
@@ -411,7 +440,7 @@ test_share_denied(void)
 			maybe += !denies(&digested, &point) && !holds(&runs[0], &point);
 			free_bytes(key);
 		}
-		CHECK(maybe > 0 && maybe < most[sort], "%d of 10000 maybe", maybe);
+		CHECK(maybe > 0 && maybe < cases[c].most, "%d of 10000 maybe", maybe);
 		free(digested.digest.bits);
 		free(digested.rows);
 		free_strings(&runs[0]);
@@ -434,6 +463,14 @@ test_refused(void)
 	CHECK(!make_digest(&strings, &digest), "leading bits");
 	CHECK(filter_numbers_of(&digest.numbers, strings.run.kind, strings.run.root,
 							strings.run.root_len) && make_digest(&strings, &digest), "its own");
+	digest.numbers.hash_bits = FILTER_DIGEST_HASH;
+	filter_digest_set_buckets(&digest, 0, UINT64_MAX);
+	CHECK(make_digest(&strings, &digest), "hashes of what is not cut otherwise");
+	digest.numbers.max_key--;
+	CHECK(!make_digest(&strings, &digest), "hashes of what is cut otherwise");
+	digest.numbers.hash_bits = 0;
+	filter_digest_set_buckets(&digest, 0, UINT64_MAX);
+	CHECK(make_digest(&strings, &digest), "no hashes");
 	digest.nbits = 1;
 	CHECK(!make_digest(&strings, &digest), "bits");
 	digest.nbits = 1000;

@@ -87,9 +87,13 @@ mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 		mark(at->digest, first);
 }
 
-/* Marks the buckets of numbers of the digest, of which some may be outside. */
+/*
+ * Marks the buckets of numbers of the digest, of which some may be outside, with bits of a
+ * hash from hash to last_hash.
+ */
 static void
-mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last)
+mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last, uint32_t hash,
+			 uint32_t last_hash)
 {
 	if (first < digest->min || last > digest->max)
 		digest->outside = true;
@@ -99,9 +103,11 @@ mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last)
 		last = digest->max;
 	if (first > last)
 		return;
-	last = (last - digest->min) / digest->width;
-	for (first = (first - digest->min) / digest->width; first <= last; first++)
-		mark(digest, first);
+	last = filter_digests_first(digest, last);
+	for (first = filter_digests_first(digest, first); first <= last;
+		 first += 1 << digest->numbers.hash_bits)
+		for (uint32_t i = hash; i <= last_hash; i++)
+			mark(digest, first + i);
 }
 
 /*
@@ -129,7 +135,7 @@ mark_translated(FilterDigest *digest, Translation *translation, uint64_t first,
 		high.len = leading_string(&translation->own, last + 1, translation->room);
 	}
 	mark_numbers(digest, low_number,
-				 leading_number(&translation->others, high, last >= translation->greatest));
+				 leading_number(&translation->others, high, last >= translation->greatest), 0, 0);
 }
 
 /* Marks the buckets of the numbers that a position stands for, with both ends rounded outward. */
@@ -339,14 +345,22 @@ digest_page(FilterDigest *digest, Translation *translation, const uint8_t *page,
  * surf_visit().
  */
 static bool
-digest_leaf(void *arg, FilterBytes low, FilterBytes high, bool above)
+digest_leaf(void *arg, const SurfLeafKeys *leaf)
 {
 	FilterDigest *digest = arg;
-	uint64_t	first = filter_number(&digest->numbers, low);
-	uint64_t	last = above ? filter_number_above(&digest->numbers, high) :
-	filter_number(&digest->numbers, high);
+	const FilterNumbers *numbers = &digest->numbers;
+	uint64_t	first = filter_number(numbers, leaf->low);
+	uint64_t	last = leaf->above ? filter_number_above(numbers, leaf->high) :
+	filter_number(numbers, leaf->high);
+	uint64_t	greatest_hash = leaf->hash.bits |
+	(leaf->hash.nbits < 64 ? UINT64_MAX >> leaf->hash.nbits : 0);
 
-	mark_numbers(digest, first, last);
+	if (numbers->hash_bits == 0)
+		mark_numbers(digest, first, last, 0, 0);
+	else
+		mark_numbers(digest, first, last,
+					 (uint32_t) (leaf->hash.bits >> (64 - numbers->hash_bits)),
+					 (uint32_t) (greatest_hash >> (64 - numbers->hash_bits)));
 	return true;
 }
 
@@ -418,7 +432,7 @@ filter_digest_make(FilterDigest *digest, FilterKind kind, const uint8_t *root,
 
 	if (!filter_numbers_of(&numbers, kind, root, root_len) ||
 		!filter_numbers_suit(&numbers, &digest->numbers) ||
-		digest->nbits < 2 || digest->nbits > MAX_BITS)
+		filter_digest_buckets(digest) < 2 || digest->nbits > MAX_BITS)
 		return false;
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));
 	digest->outside = false;
@@ -453,10 +467,10 @@ filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column,
 
 /* See digest.h. */
 void
-filter_digest_add(FilterDigest *digest, uint64_t key)
+filter_digest_add(FilterDigest *digest, uint64_t key, uint32_t hash_bits)
 {
 	if (key < digest->min || key > digest->max)
 		digest->outside = true;
 	else
-		mark(digest, (key - digest->min) / digest->width);
+		mark(digest, filter_digests_first(digest, key) | hash_bits);
 }

@@ -16,8 +16,12 @@
  * So a bit is set for every number to which the filter says YES, not only for
  * its keys.
  *
+ * Where SuRFs keep bits of their keys' hashes, a bucket has a bit for each value of the
+ * first hash_bits bits of the hash.  A question about a point looks at one of these bits, a
+ * question about a range looks at all of them.
+ *
  * 64 digests with the same buckets can be kept side by side: an array has one
- * word for each bucket, and each digest has one bit in each word.  Then all
+ * word for each bit, and each digest has its own bit in each word.  Then all
  * are asked at once.  A last word has a bit for each digest with keys outside
  * the buckets.  A FilterDigest without bits describes the buckets.
  *
@@ -34,9 +38,13 @@
 /* Bytes of the largest code. */
 #define FILTER_NUMBERS_CODE 520
 
+/* The most bits of a string's hash in a digest. */
+#define FILTER_DIGEST_HASH 3
+
 /*
  * How keys become numbers.  Without knots, numbers of a SuRF's keys are the first
- * 64 bits of their code.
+ * 64 bits of their code.  Before such a key is hashed it is cut to the length to which the
+ * SuRF cuts its keys.
  */
 typedef struct FilterNumbers
 {
@@ -47,6 +55,8 @@ typedef struct FilterNumbers
 	bool		coded;			/* by the code of a SuRF, else the leading
 								 * bits */
 	uint8_t		code[FILTER_NUMBERS_CODE];	/* its table */
+	uint16_t	max_key;		/* bytes of a key that are hashed */
+	uint8_t		hash_bits;		/* of the hash, that buckets tell apart */
 	uint32_t	nknots;
 	const uint64_t *knots;		/* memory of the caller */
 } FilterNumbers;
@@ -58,7 +68,7 @@ typedef struct FilterDigest
 	uint64_t	max;			/* the last number in the buckets */
 	uint64_t	width;			/* of a bucket */
 	uint64_t   *bits;			/* memory of the caller */
-	uint32_t	nbits;
+	uint32_t	nbits;			/* 2^hash_bits for each bucket */
 	bool		outside;		/* there are keys below min or above max */
 } FilterDigest;
 
@@ -128,13 +138,14 @@ extern uint64_t filter_number_above(const FilterNumbers *numbers, FilterBytes ke
 
 /*
  * Numbers without knots of one in every stride leaves of a SuRF's page, which the
- * numbers suit; at most max.  Returns how many.
+ * numbers suit; at most max.  Returns how many.  Lowers *hash_bits to how many bits of
+ * hashes these leaves have.
  */
 extern uint32_t filter_numbers_sample(const FilterNumbers *numbers,
 									  const uint8_t *root, uint32_t root_len,
 									  FilterReader *reader, uint32_t pageno,
 									  uint32_t stride, uint64_t *samples,
-									  uint32_t max);
+									  uint32_t max, uint8_t *hash_bits);
 
 /*
  * Sets at most nknots knots, so that about as many of the n >= 1 samples are between
@@ -143,27 +154,38 @@ extern uint32_t filter_numbers_sample(const FilterNumbers *numbers,
 extern void filter_numbers_set_knots(FilterNumbers *numbers, uint64_t *samples,
 									 uint32_t n, uint32_t nknots);
 
-/* Sets the span of a digest, and the width of its nbits buckets. */
+/*
+ * The first bits of a string's hash that buckets tell apart; 0 where they have none.
+ */
+extern uint32_t filter_hash_bits(const FilterNumbers *numbers, FilterBytes key);
+
+static inline uint32_t
+filter_digest_buckets(const FilterDigest *digest)
+{
+	return digest->nbits >> digest->numbers.hash_bits;
+}
+
+/* Sets the span of a digest, and the width of its buckets. */
 static inline void
 filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
 {
 	digest->min = min;
 	digest->max = max;
-	digest->width = (max - min) / digest->nbits + 1;
+	digest->width = (max - min) / filter_digest_buckets(digest) + 1;
 }
 
 /*
  * Makes the digest of a run in *digest, whose numbers and buckets are set, and which
- * has room for bits.  False if there are fewer than two bits or more than 2^20,
- * the run has keys outside the buckets or is made of other numbers, or pages
+ * has room for bits.  False if there are fewer than two buckets or more than 2^20
+ * bits, the run has keys outside the buckets or is made of other numbers, or pages
  * cannot be read or are damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
 							   const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader);
 
-/* Adds the number of a key that the filter does not have. */
-extern void filter_digest_add(FilterDigest *digest, uint64_t key);
+/* Adds the number and the hash's bits of a key that the filter does not have. */
+extern void filter_digest_add(FilterDigest *digest, uint64_t key, uint32_t hash_bits);
 
 /*
  * Puts a digest into a column, below FILTER_DIGESTS, of those side by side in
@@ -172,13 +194,23 @@ extern void filter_digest_add(FilterDigest *digest, uint64_t key);
 extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
 							  unsigned column, bool clean);
 
-/* The number of the word that has the bits for a key. */
+/* The number of the first word that has bits for a number inside the buckets. */
+static inline uint64_t
+filter_digests_first(const FilterDigest *buckets, uint64_t number)
+{
+	return (number - buckets->min) / buckets->width << buckets->numbers.hash_bits;
+}
+
+/*
+ * The number of the word that has the bits for a key.  Those of the digests that do not deny
+ * that there is this key are set in it.
+ */
 static inline size_t
-filter_digests_word(const FilterDigest *buckets, uint64_t key)
+filter_digests_word(const FilterDigest *buckets, uint64_t key, uint32_t hash_bits)
 {
 	if (key < buckets->min || key > buckets->max)
 		return buckets->nbits;
-	return (key - buckets->min) / buckets->width;
+	return filter_digests_first(buckets, key) | hash_bits;
 }
 
 /*
@@ -199,10 +231,9 @@ filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,
 		maybe = rows[buckets->nbits];
 	if (lo > buckets->max || hi < buckets->min)
 		return maybe;
-	first = lo > buckets->min ? (lo - buckets->min) / buckets->width : 0;
-	if (lo == hi)
-		return rows[first];
-	last = ((hi < buckets->max ? hi : buckets->max) - buckets->min) / buckets->width;
+	first = lo > buckets->min ? filter_digests_first(buckets, lo) : 0;
+	last = filter_digests_first(buckets, hi < buckets->max ? hi : buckets->max) +
+		(1 << buckets->numbers.hash_bits) - 1;
 	if (last - first >= FILTER_DIGEST_MANY)
 		return UINT64_MAX;
 	for (; first <= last; first++)

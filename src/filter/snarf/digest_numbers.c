@@ -30,6 +30,9 @@
 /* Numbers from one knot to the next: 2^KNOT_BITS. */
 #define KNOT_BITS 16
 
+/* The last so many knots of a search are loaded at once. */
+#define NEAR_KNOTS 64
+
 /* A sample that is being taken. */
 typedef struct Sample
 {
@@ -39,6 +42,7 @@ typedef struct Sample
 	uint64_t   *samples;
 	uint32_t	n;
 	uint32_t	max;
+	uint32_t	hash_bits;		/* that all leaves have */
 } Sample;
 
 /* See digest.h. */
@@ -58,6 +62,7 @@ filter_numbers_of(FilterNumbers *numbers, FilterKind kind, const uint8_t *root,
 			bytes.len > FILTER_NUMBERS_CODE)
 			return false;
 		memcpy(numbers->code, bytes.data, bytes.len);
+		numbers->max_key = (uint16_t) surf_root_max_key(root);
 		return true;
 	}
 	numbers->of_bytes = leading_is_root(root, root_len);
@@ -91,7 +96,9 @@ filter_numbers_suit(const FilterNumbers *of_run, const FilterNumbers *of_digest)
 	if (of_run->of_bytes != of_digest->of_bytes ||
 		of_run->coded != of_digest->coded)
 		return false;
-	return of_run->coded || filter_numbers_same(of_run, of_digest) ||
+	if (of_run->coded)
+		return of_digest->hash_bits == 0 || of_run->max_key == of_digest->max_key;
+	return filter_numbers_same(of_run, of_digest) ||
 		(of_run->of_bytes && of_run->digits.kind != FILTER_DIGITS_ALPHABET &&
 		 of_digest->digits.kind != FILTER_DIGITS_ALPHABET &&
 		 of_run->shared_len >= of_digest->shared_len &&
@@ -211,9 +218,19 @@ spread(const FilterNumbers *numbers, uint64_t number)
 	uint32_t	n = numbers->nknots;
 	uint64_t	gap;
 	unsigned	dropped;
+	uint32_t	i;
 
 	if (n == 0)
 		return number;
+	while (n > NEAR_KNOTS)
+	{
+		uint32_t	half = n / 2;
+
+		base += knots[base + half] <= number ? half : 0;
+		n -= half;
+	}
+	for (i = 0; i < n; i += 8)
+		__builtin_prefetch(&knots[base + i]);
 	while (n > 1)
 	{
 		uint32_t	half = n / 2;
@@ -281,14 +298,27 @@ filter_number_above(const FilterNumbers *numbers, FilterBytes key)
 		leading_number_of(numbers, key, true);
 }
 
+/* See digest.h. */
+uint32_t
+filter_hash_bits(const FilterNumbers *numbers, FilterBytes key)
+{
+	if (numbers->hash_bits == 0)
+		return 0;
+	if (key.len > numbers->max_key)
+		key.len = numbers->max_key;
+	return (uint32_t) (surf_hash(key) >> (64 - numbers->hash_bits));
+}
+
 /* Takes a leaf's least number.  See surf_visit(). */
 static bool
-sample_leaf(void *arg, FilterBytes low, FilterBytes high, bool above)
+sample_leaf(void *arg, const SurfLeafKeys *leaf)
 {
 	Sample	   *sample = arg;
 
+	if (leaf->hash.nbits < sample->hash_bits)
+		sample->hash_bits = leaf->hash.nbits;
 	if (sample->nleaves++ % sample->stride == 0 && sample->n < sample->max)
-		sample->samples[sample->n++] = filter_number(sample->numbers, low);
+		sample->samples[sample->n++] = filter_number(sample->numbers, leaf->low);
 	return true;
 }
 
@@ -296,11 +326,13 @@ sample_leaf(void *arg, FilterBytes low, FilterBytes high, bool above)
 uint32_t
 filter_numbers_sample(const FilterNumbers *numbers, const uint8_t *root,
 					  uint32_t root_len, FilterReader *reader, uint32_t pageno,
-					  uint32_t stride, uint64_t *samples, uint32_t max)
+					  uint32_t stride, uint64_t *samples, uint32_t max,
+					  uint8_t *hash_bits)
 {
-	Sample		sample = {numbers, stride, 0, samples, 0, max};
+	Sample		sample = {numbers, stride, 0, samples, 0, max, *hash_bits};
 
 	(void) surf_visit(root, root_len, reader, pageno, sample_leaf, &sample);
+	*hash_bits = (uint8_t) sample.hash_bits;
 	return sample.n;
 }
 

@@ -373,6 +373,13 @@ surf_root_suffix(const uint8_t *data)
 }
 
 /* See surf.h. */
+uint32_t
+surf_root_max_key(const uint8_t *data)
+{
+	return bits_load16(data + 8);
+}
+
+/* See surf.h. */
 bool
 surf_check(const uint8_t *data, uint32_t len, FilterReader *reader,
 		   uint64_t nkeys)

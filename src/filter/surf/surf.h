@@ -75,17 +75,42 @@ extern uint32_t surf_root_pages(const uint8_t *root, uint32_t root_len);
 /* The kind of suffixes, of a root that is not damaged. */
 extern FilterSuffix surf_root_suffix(const uint8_t *root);
 
+/* To how many bytes keys are cut; of a root that is not damaged. */
+extern uint32_t surf_root_max_key(const uint8_t *root);
+
+/* A key's hash: the same on all machines.  Keys are cut before. */
+extern uint64_t surf_hash(FilterBytes key);
+
 /* Can all pages be opened, and do they have so many leaves, each page behind the last? */
 extern bool surf_check(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, uint64_t nkeys);
 
 /*
- * A leaf stands for the strings from low to high, both included; with above, for
- * those that begin with high and are greater, too.  The filter says YES to no other
- * string.  Both are valid until the next call.  False ends the visit.
+ * What a leaf tells of the hash of its keys: some of the first bits, with zeros behind
+ * them.  None if the filter keeps no hashes.
  */
-typedef bool (*SurfVisitLeaf) (void *arg, FilterBytes low, FilterBytes high,
-							   bool above);
+typedef struct SurfLeafHash
+{
+	uint32_t	nbits;
+	uint64_t	bits;
+} SurfLeafHash;
+
+/*
+ * A leaf stands for the strings from low to high, both included; with above, for
+ * those that begin with high and are greater, too.  To a range of strings the filter says
+ * YES only if one of them is in it; to a point only if surf_hash() of the string, cut as keys
+ * are, has the leaf's bits as well.  Strings are valid until the next call.
+ */
+typedef struct SurfLeafKeys
+{
+	FilterBytes low;
+	FilterBytes high;
+	bool		above;
+	SurfLeafHash hash;
+} SurfLeafKeys;
+
+/* False ends the visit. */
+typedef bool (*SurfVisitLeaf) (void *arg, const SurfLeafKeys *leaf);
 
 /*
  * Calls visit for all leaves of a page, in no particular order.  False if the page

@@ -128,15 +128,16 @@ string_with(const LeafDecoder *decoder, uint8_t *bytes, uint32_t symbol)
  * one of those with 15 bits of code from least to greatest.
  */
 static bool
-visit_strings(LeafDecoder *decoder, uint32_t least, uint32_t greatest)
+visit_strings(LeafDecoder *decoder, uint32_t least, uint32_t greatest, SurfLeafHash hash)
 {
 	uint32_t	first = decoder->symbols[find_symbol(decoder, least)];
 	uint32_t	last = decoder->symbols[find_symbol(decoder, greatest)];
-	bool		above = last != SURF_SYMBOL_END ||
-	decoder->len >= decoder->max_key;
+	SurfLeafKeys leaf = {.hash = hash};
 
-	return decoder->visit(decoder->arg, string_with(decoder, decoder->low, first),
-						  string_with(decoder, decoder->high, last), above);
+	leaf.low = string_with(decoder, decoder->low, first);
+	leaf.high = string_with(decoder, decoder->high, last);
+	leaf.above = last != SURF_SYMBOL_END || decoder->len >= decoder->max_key;
+	return decoder->visit(decoder->arg, &leaf);
 }
 
 /* Visits the leaf with a path. */
@@ -159,10 +160,10 @@ visit_path(void *arg, const SurfPath *path)
 		uint32_t	rest = path->nbits - pos;
 
 		if (decoder->lens[i] > rest)
-			return visit_strings(decoder, bits, bits | (SURF_CODE_ONE - 1) >> rest);
+			return visit_strings(decoder, bits, bits | (SURF_CODE_ONE - 1) >> rest, path->hash);
 		if (decoder->symbols[i] == SURF_SYMBOL_END ||
 			decoder->symbols[i] == SURF_SYMBOL_TOP)
-			return visit_strings(decoder, bits, bits);
+			return visit_strings(decoder, bits, bits, path->hash);
 		if (decoder->len >= FILTER_MAX_KEY)
 			return false;
 		pos += decoder->lens[i];

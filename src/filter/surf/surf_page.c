@@ -617,6 +617,9 @@ visit_leaf(SurfVisit *visit, uint32_t i, uint32_t depth)
 	if (!path_copy(visit, depth, pos, suffix.real))
 		return false;
 	visit->path.nbits = depth + suffix.real;
+	visit->path.hash.nbits = suffix.hash < PEEK_BITS ? suffix.hash : PEEK_BITS;
+	visit->path.hash.bits = suffix.hash == 0 ? 0 : page_peek(page, pos + suffix.real) &
+		UINT64_MAX << (64 - visit->path.hash.nbits);
 	if (!visit->visit(visit->arg, &visit->path))
 		return false;
 	visit->path.same = visit->path.nbits;

@@ -80,6 +80,7 @@
 #ifndef RANGEFILTER_SURF_PAGE_H
 #define RANGEFILTER_SURF_PAGE_H
 
+#include "filter/surf/surf.h"
 #include "filter/surf/surf_code.h"
 
 #define SURF_ROOT_MAGIC		0x5E
@@ -192,7 +193,7 @@ extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
 /*
  * The bits that a leaf tells of its keys, behind the page's prefix: those above
  * the leaf and its real suffix.  Bit 0 is the top bit of word 0.  What is behind
- * nbits is undefined.
+ * nbits is undefined.  And the first bits of their hash.
  */
 typedef struct SurfPath
 {
@@ -200,6 +201,7 @@ typedef struct SurfPath
 	uint32_t	same;			/* so many bits are those of the leaf visited
 								 * before */
 	uint64_t	words[SURF_PATH_WORDS];
+	SurfLeafHash hash;
 } SurfPath;
 
 /* What is called for each leaf; false ends the visit. */
@@ -211,9 +213,6 @@ typedef bool (*SurfVisitPath) (void *arg, const SurfPath *path);
  */
 extern bool surf_page_visit(const SurfPage *page, FilterSuffix kind,
 							SurfVisitPath visit, void *arg);
-
-/* A key's hash: the same on all machines. */
-extern uint64_t surf_hash(FilterBytes key);
 
 /* Divides the bits of a suffix by the kind of a run. */
 static BITS_INLINE SurfSuffix

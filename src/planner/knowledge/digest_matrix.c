@@ -34,13 +34,13 @@
 #define OUTLIERS		16
 
 /*
- * Matrices have up to so many times the buckets they need, if the index's
- * matrices then take no more than half of the room that other indexes leave.
+ * Matrices have up to so many times the bits they need, or twice as many with bits of hashes,
+ * if the index's matrices then take no more than half of the room that other indexes leave.
  */
 #define FINER			8
 
-/* No digest has more buckets. */
-#define MOST_BUCKETS	(1 << 20)
+/* No digest has more bits. */
+#define MOST_BITS	(1 << 20)
 
 /*
  * Numbers of strings are spread by a sample of so many keys of one in so many leaves.
@@ -209,14 +209,37 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 		return true;
 	}
 	nsampled = choose_code(numbers, index, number, sampled);
+	numbers->hash_bits = FILTER_DIGEST_HASH;
 	samples = palloc((nsampled + 1) * LEAF_SAMPLE * sizeof(uint64));
 	for (int i = 0; i < nsampled; i++)
 		n += rf_cached_meta_sample(sampled[i]->cached, numbers, i, samples + n,
-								   LEAF_SAMPLE);
+								   LEAF_SAMPLE, &numbers->hash_bits);
 	if (n == 0)
 		return false;
 	filter_numbers_set_knots(numbers, samples, n, n / SAMPLES_PER_KNOT);
 	return numbers->nknots > n / nsampled / 2;
+}
+
+/*
+ * Doubles the bits that buckets have for so many keys while there is room for all the index's
+ * matrices: first for hashes, which strings rarely share, then for more buckets.
+ */
+static void
+use_room(FilterDigest *buckets, uint64 nkeys, Size room, int nleaves)
+{
+	uint8		hash_bits = buckets->numbers.hash_bits;
+
+	buckets->nbits = rf_digest_bits(nkeys);
+	buckets->numbers.hash_bits = 0;
+	for (int finer = hash_bits > 0 ? 2 * FINER : FINER; finer > 1; finer /= 2)
+	{
+		if (2 * filter_digest_size(buckets->nbits) * nleaves > room / 2 ||
+			2 * buckets->nbits > MOST_BITS)
+			return;
+		buckets->nbits *= 2;
+		if (buckets->numbers.hash_bits < hash_bits)
+			buckets->numbers.hash_bits++;
+	}
 }
 
 /*
@@ -241,13 +264,7 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number,
 		nkeys += spans[i].nkeys;
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
-	buckets->nbits = rf_digest_bits(nkeys / n);
-	for (int finer = FINER; finer > 1; finer /= 2)
-	{
-		if (2 * filter_digest_size(buckets->nbits) * index->nleaves <= room / 2 &&
-			2 * buckets->nbits <= MOST_BUCKETS)
-			buckets->nbits *= 2;
-	}
+	use_room(buckets, nkeys / n, room, index->nleaves);
 	choose_span(buckets, spans, n);
 	for (int i = 0; i < n; i++)
 		fit += rf_span_fits(&spans[i], buckets);
@@ -368,7 +385,8 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 
 /*
  * Which columns of a matrix do not deny that there is a key in a range?  Byte strings become
- * numbers, which never decrease; so both ends belong to the numbers' range.
+ * numbers, which never decrease; so both ends belong to the numbers' range.  Bits of hashes
+ * tell for a single key.
  */
 static uint64
 ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
@@ -377,6 +395,11 @@ ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
 	uint64		lo = 0;
 	uint64		hi = PG_UINT64_MAX;
 
+	if (numbers->hash_bits > 0 && !range->lo_inf && !range->hi_inf && !range->hi_excl &&
+		rf_key_compare(kind, &range->lo, &range->hi) == 0)
+		return view->rows[filter_digests_word(&view->buckets,
+											  rf_key_number(numbers, &range->lo),
+											  rf_key_hash_bits(numbers, &range->lo))];
 	if (kind == RF_KEY_U64 || !range->lo_inf)
 		lo = rf_key_number(numbers, &range->lo);
 	if (kind == RF_KEY_U64 || !range->hi_inf)

@@ -147,6 +147,9 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
  */
 extern uint64 rf_key_number(const FilterNumbers *numbers, const RfKey *key);
 
+/* The first bits of its hash, by which they tell keys of one number apart. */
+extern uint32 rf_key_hash_bits(const FilterNumbers *numbers, const RfKey *key);
+
 /*
  * The numbers that the index's filter is made of.  Those of a SuRF follow what its
  * keys share.  False where there can be no digest.
@@ -155,10 +158,12 @@ extern bool rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *nu
 
 /*
  * Appends numbers of a part of the filter's leaves, at most max, to samples.  numbers
- * are coded and without knots.  Returns how many.  The index need not be locked.
+ * are coded and without knots.  Lowers *hash_bits to how many bits of hashes these leaves
+ * have.  Returns how many numbers there are.  The index need not be locked.
  */
 extern uint32 rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers,
-									int part, uint64 *samples, uint32 max);
+									int part, uint64 *samples, uint32 max,
+									uint8 *hash_bits);
 
 /*
  * The range that a digest of these numbers must span, and how many keys it is made

@@ -321,6 +321,17 @@ rf_key_number(const FilterNumbers *numbers, const RfKey *key)
 }
 
 /*
+ * See probe.h.
+ */
+uint32
+rf_key_hash_bits(const FilterNumbers *numbers, const RfKey *key)
+{
+	FilterBytes bytes = {key->data, key->len};
+
+	return numbers->of_bytes ? filter_hash_bits(numbers, bytes) : 0;
+}
+
+/*
  * Widens a span by the keys of a segment or level.  One whose greatest key is cut, and
  * thereby its number, may end anywhere behind.
  */
@@ -339,12 +350,12 @@ rf_widen_span(RfSpan *span, const FilterNumbers *numbers, const RfSegment *segme
 }
 
 /*
- * Calls visit(arg, number) for the number of each key in pages of the delta, while it returns
+ * Calls visit(arg, number, bits of the hash) for each key in pages of the delta, while it returns
  * true.  False where it did not, or where a page has changed or cannot be read.
  */
 static bool
 rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *meta,
-			   bool (*visit) (void *arg, uint64 number), void *arg)
+			   bool (*visit) (void *arg, uint64 number, uint32 hash_bits), void *arg)
 {
 	RfKeyKind	kind = numbers->of_bytes ? RF_KEY_BYTES : RF_KEY_U64;
 	PGAlignedBlock page;
@@ -358,7 +369,7 @@ rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *met
 			return false;
 		for (int j = 0; j < nkeys; j++)
 			if (!rf_delta_key(page.data, kind, j, &key) ||
-				!visit(arg, rf_key_number(numbers, &key)))
+				!visit(arg, rf_key_number(numbers, &key), rf_key_hash_bits(numbers, &key)))
 				return false;
 	}
 	return true;
@@ -368,7 +379,7 @@ rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *met
  * Widens a span by a number of the delta.
  */
 static bool
-rf_widen_by_number(void *arg, uint64 number)
+rf_widen_by_number(void *arg, uint64 number, uint32 hash_bits)
 {
 	RfSpan	   *span = arg;
 
@@ -410,7 +421,7 @@ rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *numbers)
  */
 uint32
 rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int part,
-					  uint64 *samples, uint32 max)
+					  uint64 *samples, uint32 max, uint8 *hash_bits)
 {
 	const RfSegment *segment = rf_cached_meta_segments(cached);
 	uint32		npages = Max(segment->npages, 1);
@@ -420,7 +431,8 @@ rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int pa
 
 	rf_run_reader_begin(&reader, &cached->file, rf_cached_meta_data(cached), segment);
 	n = filter_numbers_sample(numbers, rf_segment_root(segment), segment->root_len,
-							  &reader.reader, part % npages, stride, samples, max);
+							  &reader.reader, part % npages, stride, samples, max,
+							  hash_bits);
 	rf_run_reader_end(&reader);
 	return n;
 }
@@ -505,21 +517,21 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 {
 	return span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
-		rf_digest_bits(span->nkeys) <= 2 * buckets->nbits;
+		rf_digest_bits(span->nkeys) <= 2 * filter_digest_buckets(buckets);
 }
 
 /*
- * Adds a number to a digest.  False where it is outside the range of the
- * buckets.
+ * Adds a key's number and the bits of its hash to a digest.  False where it is outside the
+ * range of the buckets.
  */
 static bool
-rf_digest_number(void *arg, uint64 number)
+rf_digest_number(void *arg, uint64 number, uint32 hash_bits)
 {
 	FilterDigest *digest = arg;
 
 	if (number < digest->min || number > digest->max)
 		return false;
-	filter_digest_add(digest, number);
+	filter_digest_add(digest, number, hash_bits);
 	return true;
 }
 
@@ -535,6 +547,7 @@ rf_digest_level(FilterDigest *digest, const RfSegment *level,
 	FilterAnswer answer;
 	FilterBytes key;
 	uint64		number;
+	uint32		hash_bits = 0;
 
 	if (!sorted_cursor_begin(&cursor, rf_segment_root(level), level->root_len,
 							 reader))
@@ -542,7 +555,10 @@ rf_digest_level(FilterDigest *digest, const RfSegment *level,
 	while ((answer = sorted_cursor_next(&cursor, &key)) == FILTER_YES)
 	{
 		if (digest->numbers.of_bytes)
+		{
 			number = filter_number(&digest->numbers, key);
+			hash_bits = filter_hash_bits(&digest->numbers, key);
+		}
 		else if (key.len == sizeof(uint64))
 		{
 			memcpy(&number, key.data, sizeof(uint64));
@@ -550,7 +566,7 @@ rf_digest_level(FilterDigest *digest, const RfSegment *level,
 		}
 		else
 			return false;
-		if (!rf_digest_number(digest, number))
+		if (!rf_digest_number(digest, number, hash_bits))
 			return false;
 	}
 	return answer == FILTER_NO;

@@ -134,9 +134,9 @@ show_matrix(const RfIndex *index, int number, StringInfo line)
 						 matrix->view.buckets.nbits, matrix->view.buckets.width, columns,
 						 pg_popcount64(matrix->current), pg_popcount64(matrix->certain));
 		if (numbers->of_bytes)
-			appendStringInfo(line, "; %u shared bytes, %u knots%s", numbers->shared_len,
-							 numbers->coded ? numbers->nknots : 0,
-							 numbers->coded ? ", coded" : "");
+			appendStringInfo(line, "; %u shared bytes, %u knots%s, %u bits of hashes",
+							 numbers->shared_len, numbers->coded ? numbers->nknots : 0,
+							 numbers->coded ? ", coded" : "", numbers->hash_bits);
 	}
 }
 
