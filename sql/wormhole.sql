@@ -193,6 +193,7 @@ INSERT INTO wh_bad VALUES (repeat('x', 2700));
 \set VERBOSITY default
 SELECT wormhole_check('wh_bad');
 SELECT wormhole_status('pg_class_oid_index');
+SELECT wormhole_check(4294967295);
 SELECT count(*) FROM wh_bad WHERE t > 'x';
 
 -- No collations of the operating system but those that sort bytes. (ICU's: collation_icu.sql)

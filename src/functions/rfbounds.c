@@ -100,15 +100,16 @@ rf_is_exact(Relation index, int column, Oid type, Datum value, Datum converted)
 }
 
 /*
- * Are bounds of this type for a numeric column, and floating-point numbers?  Many numerics equal
- * one of these, so no numeric can be put in its place.
+ * May many keys of a column equal one bound of this type, so that no key can be put in its place?
+ * Many numerics equal a floating-point number, and many strings a citext.
  */
 static bool
 rf_equals_many(Relation index, int column, Oid type)
 {
 	type = getBaseType(type);
-	return index->rd_opcintype[column] == NUMERICOID &&
-		(type == FLOAT4OID || type == FLOAT8OID);
+	return (index->rd_opcintype[column] == NUMERICOID &&
+			(type == FLOAT4OID || type == FLOAT8OID)) ||
+		(type != index->rd_opcintype[column] && rf_has_other_operators(index, column));
 }
 
 /*

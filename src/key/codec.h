@@ -176,4 +176,15 @@ extern bool rf_validate_opclass(Oid opclass);
  */
 extern void rf_check_operators(Relation index, int column);
 
+/*
+ * Has a key column's type operators of its own, as citext has, while its operator class has those
+ * of another type?
+ */
+extern bool rf_has_other_operators(Relation index, int column);
+
+/*
+ * Tells the user so, once for each statement: called when an index is new.
+ */
+extern void rf_notice_type(Relation index, int column);
+
 #endif							/* RANGEFILTER_CODEC_H */

@@ -15,6 +15,7 @@
 #include "access/amvalidate.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/xact.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type_d.h"
@@ -66,6 +67,39 @@ rf_check_operators(Relation index, int column)
 					 errhint("Use one of the operator classes that come with rangefilter.")));
 	}
 	ReleaseCatCacheList(list);
+}
+
+/*
+ * See codec.h.
+ */
+bool
+rf_has_other_operators(Relation index, int column)
+{
+	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
+	Oid			own = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opintype;
+
+	return OidIsValid(own) && own != index->rd_opcintype[column];
+}
+
+/*
+ * See codec.h.
+ */
+void
+rf_notice_type(Relation index, int column)
+{
+	static TimestampTz noticed = 0;
+	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
+
+	if (!rf_has_other_operators(index, column) ||
+		noticed == GetCurrentStatementStartTimestamp())
+		return;
+	noticed = GetCurrentStatementStartTimestamp();
+	ereport(NOTICE,
+			(errmsg("index \"%s\" will not serve conditions on type %s",
+					RelationGetRelationName(index), format_type_be(type)),
+			 errdetail("Its keys are compared by the operators of type %s; type %s has others.",
+					   format_type_be(index->rd_opcintype[column]), format_type_be(type)),
+			 errhint("Index an expression, such as lower(column::text), and use it in conditions.")));
 }
 
 /*

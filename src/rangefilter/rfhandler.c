@@ -101,6 +101,8 @@ rf_check_column(Relation index, int column, bool may_notice)
 						format_type_be(index->rd_opcintype[column])),
 				 errhint("Use one of the operator classes that come with rangefilter.")));
 	rf_check_operators(index, column);
+	if (may_notice)
+		rf_notice_type(index, column);
 	if (may_notice &&
 		(codec->collator != NULL ? get_collation_isdeterministic(collation) :
 		 !rf_codec_ordered(codec, collation)))

@@ -119,7 +119,7 @@ my %modes = (
 
 foreach my $mode (sort keys %modes)
 {
-	my $node = new_server($mode =~ tr/ /_/r, conf => "$modes{$mode}\nallow_in_place_tablespaces = on\n");
+	my $node = new_server($mode =~ tr/ /_/r, conf => "$modes{$mode}\nallow_in_place_tablespaces = on\nrangefilter.shared_cache_size = 32MB\n");
 	my $load = $mode eq 'no preloading' ? "LOAD 'rangefilter'" : 'NULL';
 
 	# As many partitions as it takes to have digests side by side, where they are shared.
@@ -143,6 +143,11 @@ END \$\$};
 		/Partitions Skipped: (\d+ of \d+)/ ? $1 : '', "$partitions of $partitions", "$mode: all partitions are skipped");
 	is($node->safe_psql('postgres', 'SELECT indexes >= 40 FROM rangefilter_shared_cache()'),
 		$mode eq 'shared_preload' ? 't' : 'f', "$mode: digests side by side");
+
+	# The setting is known before the library is preloaded.
+	$node->psql('postgres', q{LOAD 'rangefilter'; SHOW rangefilter.shared_cache_size;
+ALTER SYSTEM SET rangefilter.shared_cache_size = '16MB'; ALTER SYSTEM RESET rangefilter.shared_cache_size}, stdout => \my $shown, stderr => \my $warned);
+	is("$shown $warned", '32MB ', "$mode: the size of the shared cache is a setting");
 
 	appears($node, "$mode: $_", $_) foreach @making;
 	appears($node, "$mode: a new row, $_", "$put; $_") foreach @copying;

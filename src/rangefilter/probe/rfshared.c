@@ -54,27 +54,32 @@ start_memory(void)
 }
 
 /*
- * Called once, when the library is loaded.
+ * Called once, when the library is loaded.  The setting exists, without effect, also where the
+ * server has not loaded it: ALTER SYSTEM can set it before the restart that does, and a line
+ * in postgresql.conf brings no warnings.  (Sessions cannot make a setting of PGC_POSTMASTER.)
  */
 void
 rf_init_shared(void)
 {
-	if (!process_shared_preload_libraries_in_progress)
-		return;
+	bool		preloaded = process_shared_preload_libraries_in_progress;
+
 	DefineCustomIntVariable("rangefilter.shared_cache_size",
 							"How much memory sessions share to remember range filters.",
 							"With room for a few bytes per distinct number, "
 							"thousands of partitions are skipped at once. 0: sessions "
-							"remember them by themselves.",
+							"remember them by themselves. Without effect unless the library is in "
+							"shared_preload_libraries.",
 							&rf_shared_cache_size,
 							65536,
 							0,
 							MAX_KILOBYTES,
-							PGC_POSTMASTER,
+							preloaded ? PGC_POSTMASTER : PGC_SIGHUP,
 							GUC_UNIT_KB,
 							NULL,
 							NULL,
 							NULL);
+	if (!preloaded)
+		return;
 	rf_init_digests();
 	previous_request = shmem_request_hook;
 	shmem_request_hook = request_memory;

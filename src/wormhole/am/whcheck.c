@@ -65,6 +65,24 @@ fault(WhCheck *check, Buffer buffer, const char *what)
 }
 
 /*
+ * Raises the error for what is not an index of this access method.
+ */
+static void
+report_other(Oid oid)
+{
+	char	   *name = get_rel_name(oid);
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("index with OID %u does not exist", oid)));
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("\"%s\" is not a wormhole index", name),
+			 errhint("Name an index made with CREATE INDEX ... USING wormhole on a table or a partition.")));
+}
+
+/*
  * Opens an index of this access method, and its table, both with a lock.
  * Raises an error if it is another relation, another session's temporary
  * index, or not valid.
@@ -78,10 +96,7 @@ wh_open_index(Oid indexid, LOCKMODE lockmode, Relation *heap, Relation *index)
 	*index = *heap != NULL ? try_relation_open(indexid, lockmode) : NULL;
 	if (*index == NULL || (*index)->rd_rel->relkind != RELKIND_INDEX ||
 		(*index)->rd_rel->relam != get_index_am_oid("wormhole", false))
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a wormhole index",
-						get_rel_name(indexid) ? get_rel_name(indexid) : "?")));
+		report_other(indexid);
 	if (RELATION_IS_OTHER_TEMP(*index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

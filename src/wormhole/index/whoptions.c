@@ -64,7 +64,8 @@ init_manager(void)
 	else if (!IsParallelWorker())
 		ereport(WARNING,
 				(errmsg("wormhole.resource_manager has no effect"),
-				 errdetail("The library \"rangefilter\" is not in shared_preload_libraries.")));
+				 errdetail("The library \"rangefilter\" is not in shared_preload_libraries."),
+				 errhint("Add it there and restart the server, or set wormhole.resource_manager to 0.")));
 }
 
 /*
@@ -152,6 +153,8 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 		Oid			collation = index->rd_indcollation[i];
 
 		rf_check_operators(index, i);
+		if (index->rd_createSubid != InvalidSubTransactionId || index_info->ii_Concurrent)
+			rf_notice_type(index, i);
 		if (rf_codec_ordered(codec, collation))
 			continue;
 		ereport(ERROR,
