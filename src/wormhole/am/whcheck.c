@@ -367,33 +367,47 @@ has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
 }
 
 /*
+ * What is wrong with a page, which is locked, to which an anchor leads; NULL if nothing is.
+ */
+static const char *
+wrong_child(WhCheck *check, Buffer child, const WhKey *anchor, int level)
+{
+	WhHeader	header = WhPageHeader(BufferGetPage(child));
+	WhBounds	bounds;
+
+	if (header->level != level ||
+		(header->flags & (WH_DELETED | WH_META)))
+		return "The directory leads to it wrongly.";
+	wh_page_bounds(BufferGetPage(child), &bounds, check->bounds_space);
+	return wh_compare_keys(&bounds.low, anchor) == 0 ? NULL :
+		"It does not begin where the directory says.";
+}
+
+/*
  * Raises an error if a page does not begin with the anchor that leads to it.
- * Nothing is locked.
+ * Nothing is locked.  In recovery the page may have been deleted meanwhile, and even used
+ * again for the same anchor: it is wrong if the anchor is there while it stays as it is.
  */
 static void
 check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
 {
-	Buffer		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
-	WhHeader	header = WhPageHeader(BufferGetPage(child));
-	const char *what = NULL;
+	XLogRecPtr	seen = InvalidXLogRecPtr;
+	Buffer		child;
+	const char *what;
 
-	if (header->level != level ||
-		(header->flags & (WH_DELETED | WH_META)))
-		what = "The directory leads to it wrongly.";
-	else
+	for (;;)
 	{
-		WhBounds	bounds;
+		XLogRecPtr	lsn;
 
-		wh_page_bounds(BufferGetPage(child), &bounds, check->bounds_space);
-		if (wh_compare_keys(&bounds.low, anchor) != 0)
-			what = "It does not begin where the directory says.";
-	}
-	if (what != NULL && RecoveryInProgress())
-	{
+		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
+		lsn = PageGetLSN(BufferGetPage(child));
+		what = wrong_child(check, child, anchor, level);
+		if (what == NULL || !RecoveryInProgress() || lsn == seen)
+			break;
 		UnlockReleaseBuffer(child);
 		if (!has_anchor(check, anchor, level + 1, block))
 			return;
-		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
+		seen = lsn;
 	}
 	if (what != NULL)
 		fault(check, child, what);
