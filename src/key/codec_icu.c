@@ -135,20 +135,37 @@ to_utf16(const char *string, uint32 len, UChar *buffer, UChar **result)
 }
 
 /*
+ * Is a combining mark newer than Unicode 6.0?
+ */
+static bool
+is_new_mark(UChar32 mark)
+{
+	UVersionInfo age;
+
+	u_charAge(mark, age);
+	return age[0] > 6 || (age[0] == 6 && age[1] > 0);
+}
+
+/*
  * Does ICU contradict itself about a string?  In databases of UTF-8 PostgreSQL compares with
  * ucol_strcollUTF8().  Behind a common beginning that takes a mark beyond U+FFFF for the start
  * of a letter, and so may find a < b < c < a, where a has such a mark.  Normalizing collators
- * do so behind U+FDD0 and U+FDD1, which are no characters.  No key has such an order.
+ * do so behind U+FDD0 and U+FDD1, which are no characters.  And they do not put into order marks
+ * that are newer than ICU's table of marks; which those are depends on ICU's version, so all that
+ * are rather new count.  No key has such an order.
  */
 static bool
-has_no_order(const UChar *utf16, int32 len)
+has_no_order(const RfCollator *collator, const UChar *utf16, int32 len)
 {
 	for (int32 i = 0; i < len;)
 	{
 		UChar32		c;
 
 		U16_NEXT(utf16, i, len, c);
-		if ((c > 0xFFFF && u_getCombiningClass(c) != 0) || c == 0xFDD0 || c == 0xFDD1)
+		if (c == 0xFDD0 || c == 0xFDD1)
+			return true;
+		if ((c > 0xFFFF || collator->normalizing) && u_getCombiningClass(c) != 0 &&
+			(c > 0xFFFF || is_new_mark(c)))
 			return true;
 	}
 	return false;
@@ -181,7 +198,7 @@ rf_collate(const RfCollator *collator, const char *string, uint32 len)
 		elog(ERROR, "ICU made two sort keys of one string");
 	if (utf16 != short_string)
 	{
-		key.unordered = has_no_order(utf16, utf16_len);
+		key.unordered = has_no_order(collator, utf16, utf16_len);
 		pfree(utf16);
 	}
 
@@ -341,8 +358,11 @@ rf_collator_find(Oid collation)
 	found.collation = collation;
 	if (keys_agree(RF_UCOLLATOR(locale)))
 	{
+		UErrorCode	status = U_ZERO_ERROR;
+
 		found.deterministic = get_collation_isdeterministic(collation);
 		found.ucol = RF_UCOLLATOR(locale);
+		found.normalizing = ucol_getAttribute(found.ucol, UCOL_NORMALIZATION_MODE, &status) != UCOL_OFF;
 		found.version = collator_version(&found);
 	}
 	found.next = made;

@@ -135,6 +135,7 @@ struct RfCollator
 {
 	Oid			collation;
 	bool		deterministic;
+	bool		normalizing;	/* puts combining marks into order first */
 	uint64		version;		/* never zero */
 	void	   *ucol;			/* UCollator, the server's, which keeps it;
 								 * NULL: keys would not order strings as it
