@@ -178,6 +178,48 @@ test_depth(void)
 	CHECK(sorted_depth((const uint8_t *) "x", 1) == 0, "no root");
 }
 
+/* Where keys share more bytes than separators have, a question still reads few pages. */
+static void
+test_equal_separators(void)
+{
+	SortedKeys	sorted = {keys, MAX_KEYS, 1024};
+	uint32_t	depth;
+	uint32_t	i;
+	int			j;
+
+	for (i = 0; i < MAX_KEYS; i++)
+	{
+		memset(room[i], 'h', 400);
+		keys[i] = random_key(WIDE, room[i] + 400);
+		keys[i].data = room[i];
+		keys[i].len = 408;
+	}
+	qsort(keys, MAX_KEYS, sizeof(FilterBytes), sorted_compare);
+	sorted_keys_build(&sorted, SORTED_MIN_ROOT);
+	depth = sorted_depth(sorted.run.root, sorted.run.root_len);
+	for (j = 0; j < 2000; j++)
+	{
+		StrictReader reader;
+		uint8_t		bytes[408];
+		uint32_t	cut = unit_random_below(20) == 0 ? 1 + (uint32_t) unit_random_below(408) : 408;
+		FilterByteRange range;
+
+		memset(bytes, 'h', 400);
+		(void) random_key(WIDE, bytes + 400);
+		memset(&range, 0, sizeof(range));
+		range.lo.data = unit_random_below(2) ? bytes : keys[unit_random_below(MAX_KEYS)].data;
+		range.lo.len = cut;
+		range.hi = unit_random_below(2) ? range.lo : keys[unit_random_below(MAX_KEYS)];
+		range.hi_exclusive = unit_random_below(3) == 0;
+		CHECK(sorted_keys_agree(&sorted, &range), "question %d", j);
+		strict_reader_init(&reader, sorted.run.pages, sorted.run.npages, 1024);
+		(void) sorted_query(sorted.run.root, sorted.run.root_len, &reader.reader, &range);
+		CHECK(reader.reads <= depth + 16, "%d reads of %u pages", reader.reads, sorted.run.npages);
+		strict_reader_end(&reader);
+	}
+	filter_run_free(&sorted.run);
+}
+
 /* Damaged pages and roots lead nowhere else, and to no end of reading. */
 static void
 test_damage(void)
@@ -239,6 +281,7 @@ main(void)
 	RUN(test_as_array);
 	RUN(test_size);
 	RUN(test_depth);
+	RUN(test_equal_separators);
 	RUN(test_damage);
 	return unit_end();
 }

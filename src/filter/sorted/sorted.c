@@ -260,20 +260,74 @@ read_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
 		page_open(page, reader->read_page(reader, pageno), reader->page_size);
 }
 
+/* Where a search for a key has come to. */
+typedef struct Search
+{
+	const SortedRoot *root;
+	FilterReader *reader;
+	FilterBytes key;
+	bool		or_equal;		/* keys equal to key are passed, too */
+	SortedPage	page;			/* the page looked at last */
+	uint32_t	position;		/* how many of its keys are passed */
+} Search;
+
+/* Looks at a page; false if it is damaged. */
+static bool
+look_at_page(Search *search, uint32_t pageno)
+{
+	return read_page(search->root, search->reader, pageno, &search->page) &&
+		page_position(&search->page, search->key, search->or_equal, &search->position);
+}
+
+/*
+ * Goes on from a page all keys of which are passed to the next one that has others, or else
+ * to the last page.  Mostly that is the page behind it.  But separators that were cut may
+ * lead too far to the left; if many are equal, by many pages.  False if pages are damaged.
+ */
+static bool
+search_on(Search *search, uint32_t passed)
+{
+	uint32_t	last = search->root->npages - 1;
+	uint32_t	step = 1;
+	uint32_t	next = passed;
+	uint32_t	looked_at;
+
+	while (search->position == search->page.n)
+	{
+		if (next == last)
+			return true;
+		passed = next;
+		next = last - passed > step ? passed + step : last;
+		step *= 2;
+		if (!look_at_page(search, next))
+			return false;
+	}
+	looked_at = next;
+	while (next - passed > 1)
+	{
+		looked_at = passed + (next - passed) / 2;
+		if (!look_at_page(search, looked_at))
+			return false;
+		if (search->position < search->page.n)
+			next = looked_at;
+		else
+			passed = looked_at;
+	}
+	return looked_at == next || look_at_page(search, next);
+}
+
 /*
  * See sorted.h.  If no key of the page is at or above the range's beginning,
  * the search goes on in the next page, if the range crosses into it.  Mostly
- * that page's first key is then in the range.  (Separators that were cut may
- * lead too far to the left.)
+ * that page's first key is then in the range.
  */
 FilterAnswer
 sorted_query(const uint8_t *root_data, uint32_t root_len,
 			 FilterReader *reader, const FilterByteRange *range)
 {
 	SortedRoot	root;
-	SortedPage	page;
+	Search		search = {&root, reader, range->lo};
 	FencePosition at;
-	uint32_t	first = 0;
 	int			order;
 
 	if (!root_open(&root, root_data, root_len))
@@ -285,20 +339,20 @@ sorted_query(const uint8_t *root_data, uint32_t root_len,
 					range->hi_unbounded ? NULL : &range->hi,
 					range->hi_exclusive, &at))
 		return FILTER_UNKNOWN;
-	for (;; at.page++)
+	if (range->lo_unbounded)
 	{
-		if (!read_page(&root, reader, at.page, &page) ||
-			(!range->lo_unbounded &&
-			 !page_position(&page, range->lo, false, &first)))
+		if (!read_page(&root, reader, at.page, &search.page))
 			return FILTER_UNKNOWN;
-		if (first < page.n)
-			break;
-		if (!at.range_crosses || at.page + 1 == root.npages)
-			return FILTER_NO;
 	}
+	else if (!look_at_page(&search, at.page) ||
+			 (search.position == search.page.n && at.range_crosses &&
+			  !search_on(&search, at.page)))
+		return FILTER_UNKNOWN;
+	if (search.position == search.page.n)
+		return FILTER_NO;
 	if (range->hi_unbounded)
 		return FILTER_YES;
-	if (!key_order(&page, first, range->hi, &order))
+	if (!key_order(&search.page, search.position, range->hi, &order))
 		return FILTER_UNKNOWN;
 	return order < 0 || (order == 0 && !range->hi_exclusive) ? FILTER_YES : FILTER_NO;
 }
@@ -312,22 +366,16 @@ rank_of(const SortedRoot *root, FilterReader *reader, FilterBytes key,
 		bool or_equal, uint64_t *rank)
 {
 	FencePosition at;
-	SortedPage	page;
-	uint32_t	position;
+	Search		search = {root, reader, key, or_equal};
 
 	if (!fence_find(root->fences, root->fences_len, reader, &key, &key, false,
-					&at))
+					&at) ||
+		!look_at_page(&search, at.page) ||
+		(search.position == search.page.n && at.range_crosses &&
+		 !search_on(&search, at.page)))
 		return false;
-	for (;; at.page++)
-	{
-		if (!read_page(root, reader, at.page, &page) ||
-			!page_position(&page, key, or_equal, &position))
-			return false;
-		*rank = page.rank + position;
-		if (position < page.n || !at.range_crosses ||
-			at.page + 1 == root->npages)
-			return true;
-	}
+	*rank = search.page.rank + search.position;
+	return true;
 }
 
 /* See sorted.h. */

@@ -62,7 +62,10 @@ extern uint32_t sorted_root_pages(const uint8_t *root, uint32_t root_len);
 extern bool sorted_check(const uint8_t *root, uint32_t root_len,
 						 FilterReader *reader, uint64_t nkeys);
 
-/* How many pages a question for one key reads; 0 if the root is damaged. */
+/*
+ * How many pages a question for one key reads; 0 if the root is damaged.  Where separators were
+ * cut and are equal, a question reads more: twice the logarithm of the number of their pages.
+ */
 extern uint32_t sorted_depth(const uint8_t *root, uint32_t root_len);
 
 /* Is a key in the range? */
