@@ -22,7 +22,6 @@
  */
 #include "postgres.h"
 
-#include "lib/stringinfo.h"
 #include "nodes/nodeFuncs.h"
 #include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"
@@ -48,12 +47,8 @@ struct RfKept
 {
 	MemoryContext context;		/* of all this */
 	RfMatchContext *match;
-	RfTable    *table;
 	List	   *parts;			/* RfKeptPart, under AND */
 	RfRowMemo  *memos;			/* one for each index */
-	StringInfoData last;		/* what the last condition was; empty: there
-								 * was none */
-	StringInfoData next;		/* the same of the one that is made */
 };
 
 /*
@@ -172,13 +167,10 @@ rf_keep(List *clauses, RfTable *table)
 
 	kept->context = CurrentMemoryContext;
 	kept->match = rf_begin_match(clauses, 1, table);
-	kept->table = table;
 	kept->parts = divide(RF_COND_AND, clauses);
 	kept->memos = palloc0((table->nindexes + 1) * sizeof(RfRowMemo));
 	for (int i = 0; i < table->nindexes; i++)
 		kept->memos[i].parent = kept->context;
-	initStringInfo(&kept->last);
-	initStringInfo(&kept->next);
 	return kept;
 }
 
@@ -307,45 +299,6 @@ match_part(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
 }
 
 /*
- * Appends to a string what tells a condition from any other that was made of
- * the same clauses: its form, and the numbers of its sets.
- */
-static void
-describe(StringInfo text, const RfKept *kept, const RfCond *cond)
-{
-	uint64		fields[3] = {cond->kind};
-	ListCell   *cell;
-
-	if (cond->kind == RF_COND_PROBE)
-	{
-		fields[1] = cond->index - kept->table->indexes;
-		fields[2] = cond->set->number;
-	}
-	else
-		fields[1] = list_length(cond->args);
-	appendBinaryStringInfo(text, (char *) fields, sizeof(fields));
-	foreach(cell, cond->args)
-		describe(text, kept, lfirst(cell));
-}
-
-/*
- * Is this condition the last one?  Remembers it as that.
- */
-static bool
-is_last(RfKept *kept, const RfCond *cond)
-{
-	StringInfoData made;
-
-	resetStringInfo(&kept->next);
-	describe(&kept->next, kept, cond);
-	made = kept->next;
-	kept->next = kept->last;
-	kept->last = made;
-	return kept->next.len == made.len &&
-		memcmp(kept->next.data, made.data, made.len) == 0;
-}
-
-/*
  * list_sort() callback: what has fewer ranges of keys comes first.
  */
 static int
@@ -384,15 +337,12 @@ rf_kept_match(RfKept *kept, const RfKeptValues *values, RfCond **cond)
 	if (!never)
 		*cond = rf_end_match(kept->match, conds, kept->memos);
 	if (*cond == NULL)
-	{
-		resetStringInfo(&kept->last);
 		return never ? RF_KEPT_NEVER : RF_KEPT_NOTHING;
-	}
 
 	/* One NO suffices. */
 	if ((*cond)->kind == RF_COND_AND)
 		list_sort((*cond)->args, compare_ranges);
-	return is_last(kept, *cond) ? RF_KEPT_SAME : RF_KEPT_OTHER;
+	return RF_KEPT_CONDITION;
 }
 
 /*

@@ -92,8 +92,7 @@ typedef enum RfKeptAnswer
 {
 	RF_KEPT_NOTHING,			/* nothing can be asked */
 	RF_KEPT_NEVER,				/* no row satisfies them */
-	RF_KEPT_SAME,				/* the condition that was returned last */
-	RF_KEPT_OTHER				/* another condition */
+	RF_KEPT_CONDITION			/* there is a condition */
 } RfKeptAnswer;
 
 /*

@@ -234,8 +234,7 @@ has_unusable_value(const RfGateState *gate)
 }
 
 /*
- * Makes a question of the values kept, or finds that it is the last one.
- * Resets gate->context.
+ * Makes a question of the values kept.  Resets gate->context.
  */
 static void
 make_question(RfGateState *gate)
@@ -253,8 +252,7 @@ make_question(RfGateState *gate)
 		answer = rf_kept_match(gate->kept, &values, &gate->cond);
 	gate->open = answer == RF_KEPT_NOTHING;
 	gate->never = answer == RF_KEPT_NEVER;
-	if (answer != RF_KEPT_SAME)
-		gate->question++;
+	gate->question++;
 	gate->watchable = gate->watch && gate->nfilters == 0 &&
 		gate->cond != NULL && gate->cond->kind == RF_COND_PROBE &&
 		rf_kept_used(gate->kept) == gate->asked.nconditions;
