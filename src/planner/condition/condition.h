@@ -53,7 +53,6 @@ extern RfMatchContext *rf_begin_match(List *clauses, Index varno,
 									  RfTable *table);
 extern RfCond *rf_match_clause(RfMatchContext *context, Node *clause);
 extern RfCond *rf_combine(RfCondKind kind, const List *conds);
-extern RfCond *rf_combine_arms(RfMatchContext *context, List *arms);
 extern RfCond *rf_end_match(RfMatchContext *context, List *conds,
 							RfRowMemo *memos);
 extern bool rf_was_used(const RfMatchContext *context, RfCond *cond);

@@ -10,10 +10,6 @@
  * made when it is first needed, and again only after one of its values has
  * changed.
  *
- * A part is an AND of clauses, an OR of arms, or an OR of parts.  An AND within
- * an OR is not divided.  So there are no more parts than sets of run-time
- * parameters, twice for each OR.
- *
  * The conditions of parts are joined for each question.  For an index on
  * several columns that makes a set of keys of rows, which is also kept, as long
  * as it is made of the same sets.
@@ -27,20 +23,17 @@
 #include "planner/condition/parameter.h"
 #include "utils/memutils.h"
 
-/* Clauses under AND or OR that compare with the same run-time parameters. */
+/* Clauses that compare with the same run-time parameters. */
 typedef struct RfKeptPart
 {
-	RfCondKind	kind;			/* RF_COND_AND or RF_COND_OR */
 	List	   *clauses;
-	List	   *parts;			/* RfKeptPart; either these or clauses */
 	Bitmapset  *params;			/* numbers of the run-time parameters */
 	MemoryContext context;		/* holds what follows; NULL: nothing was made
 								 * yet */
 	bool		current;		/* what follows is true of the present values */
 	bool		never;
 	RfCond	   *cond;			/* NULL: says nothing */
-	List	   *conds;			/* of its clauses that say something; of an OR
-								 * of parts its own */
+	List	   *conds;			/* of its clauses that say something */
 } RfKeptPart;
 
 struct RfKept
@@ -67,49 +60,11 @@ collect_params(Node *node, void *context)
 }
 
 /*
- * Is this an OR of arms that do not all compare with the same run-time
- * parameters?
- */
-static bool
-is_mixed_or(Node *clause, const Bitmapset *params)
-{
-	ListCell   *cell;
-
-	if (!is_orclause(clause))
-		return false;
-	foreach(cell, ((BoolExpr *) clause)->args)
-	{
-		Bitmapset  *of_arm = NULL;
-		bool		equal;
-
-		(void) collect_params(lfirst(cell), &of_arm);
-		equal = bms_equal(of_arm, params);
-		bms_free(of_arm);
-		if (!equal)
-			return true;
-	}
-	return false;
-}
-
-/*
- * An empty part.
+ * The part that has these run-time parameters; a new one, added to the parts, if there is
+ * none.
  */
 static RfKeptPart *
-make_part(RfCondKind kind, Bitmapset *params)
-{
-	RfKeptPart *part = palloc0(sizeof(RfKeptPart));
-
-	part->kind = kind;
-	part->params = params;
-	return part;
-}
-
-/*
- * The one of some parts without parts that has these run-time parameters; a new one, added
- * to them, if there is none.
- */
-static RfKeptPart *
-find_part(RfCondKind kind, List **parts, Bitmapset *params)
+find_part(List **parts, Bitmapset *params)
 {
 	RfKeptPart *part;
 	ListCell   *cell;
@@ -117,41 +72,32 @@ find_part(RfCondKind kind, List **parts, Bitmapset *params)
 	foreach(cell, *parts)
 	{
 		part = lfirst(cell);
-		if (part->parts == NIL && bms_equal(part->params, params))
+		if (bms_equal(part->params, params))
 			return part;
 	}
-	part = make_part(kind, params);
+	part = palloc0(sizeof(RfKeptPart));
+	part->params = params;
 	*parts = lappend(*parts, part);
 	return part;
 }
 
 /*
- * Divides clauses, the arguments of an AND or OR, into parts.
+ * Divides clauses, which are under AND, into parts.
  */
 static List *
-divide(RfCondKind kind, List *clauses)
+divide(List *clauses)
 {
 	List	   *parts = NIL;
 	ListCell   *cell;
 
 	foreach(cell, clauses)
 	{
-		Node	   *clause = lfirst(cell);
 		Bitmapset  *params = NULL;
 		RfKeptPart *part;
 
-		(void) collect_params(clause, &params);
-		if (kind == RF_COND_AND && is_mixed_or(clause, params))
-		{
-			part = make_part(RF_COND_OR, params);
-			part->parts = divide(RF_COND_OR, ((BoolExpr *) clause)->args);
-			parts = lappend(parts, part);
-		}
-		else
-		{
-			part = find_part(kind, &parts, params);
-			part->clauses = lappend(part->clauses, clause);
-		}
+		(void) collect_params(lfirst(cell), &params);
+		part = find_part(&parts, params);
+		part->clauses = lappend(part->clauses, lfirst(cell));
 	}
 	return parts;
 }
@@ -167,30 +113,11 @@ rf_keep(List *clauses, RfTable *table)
 
 	kept->context = CurrentMemoryContext;
 	kept->match = rf_begin_match(clauses, 1, table);
-	kept->parts = divide(RF_COND_AND, clauses);
+	kept->parts = divide(clauses);
 	kept->memos = palloc0((table->nindexes + 1) * sizeof(RfRowMemo));
 	for (int i = 0; i < table->nindexes; i++)
 		kept->memos[i].parent = kept->context;
 	return kept;
-}
-
-/*
- * Makes outdated what parts have of these run-time parameters.
- */
-static void
-change_parts(List *parts, const Bitmapset *changed)
-{
-	ListCell   *cell;
-
-	foreach(cell, parts)
-	{
-		RfKeptPart *part = lfirst(cell);
-
-		if (part->params == NULL || !bms_overlap(part->params, changed))
-			continue;
-		part->current = false;
-		change_parts(part->parts, changed);
-	}
 }
 
 /*
@@ -201,73 +128,42 @@ change_parts(List *parts, const Bitmapset *changed)
 void
 rf_kept_change(RfKept *kept, const Bitmapset *changed)
 {
-	change_parts(kept->parts, changed);
+	ListCell   *cell;
+
+	foreach(cell, kept->parts)
+	{
+		RfKeptPart *part = lfirst(cell);
+
+		if (bms_overlap(part->params, changed))
+			part->current = false;
+	}
 }
 
 /*
- * Makes the condition of a part that has clauses, in the current context.
+ * Makes the condition of a part, in the current context.
  */
 static void
-match_clauses(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
+make_part(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
 {
-	bool		is_or = part->kind == RF_COND_OR;
-	bool		all = true;		/* say something */
 	ListCell   *cell;
 
 	if (bms_overlap(part->params, values->unknown))
 		return;
-	part->never = is_or;
 	foreach(cell, part->clauses)
 	{
 		Node	   *clause = rf_gate_fill(lfirst(cell), values->values, values->nulls);
-		RfCond	   *cond = clause == NULL ? NULL : rf_match_clause(kept->match, clause);
+		RfCond	   *cond;
 
-		if (clause == NULL && !is_or)
+		if (clause == NULL)
 		{
 			part->never = true;
 			return;
 		}
-		if (clause == NULL)
-			continue;
-		part->never = false;
-		all = all && cond != NULL;
+		cond = rf_match_clause(kept->match, clause);
 		if (cond != NULL)
 			part->conds = lappend(part->conds, cond);
 	}
-	if (!is_or)
-		part->cond = rf_combine(RF_COND_AND, part->conds);
-	else if (!part->never && all)
-		part->cond = rf_combine_arms(kept->match, part->conds);
-}
-
-static void match_part(RfKept *kept, RfKeptPart *part,
-					   const RfKeptValues *values);
-
-/*
- * Makes the condition of an OR of parts, in the current context.
- */
-static void
-match_parts(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
-{
-	List	   *arms = NIL;
-	bool		all = true;		/* say something */
-	ListCell   *cell;
-
-	foreach(cell, part->parts)
-	{
-		RfKeptPart *arm = lfirst(cell);
-
-		match_part(kept, arm, values);
-		if (arm->never)
-			continue;
-		all = all && arm->cond != NULL;
-		arms = lappend(arms, arm->cond);
-	}
-	part->never = arms == NIL;
-	if (!part->never && all)
-		part->cond = rf_combine_arms(kept->match, arms);
-	if (part->cond != NULL)
-		part->conds = list_make1(part->cond);
+	part->cond = rf_combine(RF_COND_AND, part->conds);
 }
 
 /*
@@ -290,10 +186,7 @@ match_part(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
 	part->cond = NULL;
 	part->conds = NIL;
 	old = MemoryContextSwitchTo(part->context);
-	if (part->parts != NIL)
-		match_parts(kept, part, values);
-	else
-		match_clauses(kept, part, values);
+	make_part(kept, part, values);
 	MemoryContextSwitchTo(old);
 	part->current = true;
 }

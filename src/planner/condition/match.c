@@ -414,8 +414,8 @@ common_columns(List *arms)
 /*
  * The condition that one of these, at least one, is true.
  */
-RfCond *
-rf_combine_arms(RfMatchContext *context, List *arms)
+static RfCond *
+combine_arms(RfMatchContext *context, List *arms)
 {
 	List	   *conds = common_columns(arms);
 	List	   *settled = NIL;
@@ -449,7 +449,7 @@ match_or(RfMatchContext *context, List *args)
 			return NULL;
 		arms = lappend(arms, arm);
 	}
-	return rf_combine_arms(context, arms);
+	return combine_arms(context, arms);
 }
 
 /*

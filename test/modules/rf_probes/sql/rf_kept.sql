@@ -84,7 +84,7 @@ SELECT * FROM rounds('m.a IN (' || :'list' || ') AND m.b = o.b');
 SELECT * FROM rounds('m.b IN (' || :'list' || ') AND m.a = o.b');
 SELECT * FROM rounds('(' || :'ranges' || ') AND m.b = o.b');
 SELECT * FROM rounds('m.c IN (' || :'list' || ') AND m.c > 10 AND m.d = o.b');
--- Under OR.
+-- Under OR, lists are looked at again.
 SELECT * FROM rounds('m.c IN (' || :'list' || ') OR m.d = o.b OR m.c IN (7, 9)');
 SELECT * FROM rounds('m.c IN (' || :'list' || ') OR m.c = o.i * 15');
 SELECT * FROM rounds('(m.c IN (' || :'list' || ') OR m.c = o.b) AND m.d = ANY (o.l)');
