@@ -67,7 +67,8 @@ top_partitioned(PlannerInfo *root, Index rti)
 
 /*
  * An earlier expansion that asked the same partitions for the same condition,
- * or NULL.  MIN and MAX, for example, are planned twice.  Pointers to
+ * or NULL.  The reason is MIN and MAX over partitions: each is planned once more
+ * by an index, so asking again would make planning a sixth slower.  Pointers to
  * partition descriptors are compared only within one run of the planner, which
  * keeps them until it is done.  A hook below ours may run the planner twice.
  */
