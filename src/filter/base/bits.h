@@ -115,6 +115,16 @@ bits_count(uint64_t value)
 	return (unsigned) __builtin_popcountll(value);
 }
 
+/* qsort() callback: numbers, ascending. */
+static inline int
+bits_compare64(const void *a, const void *b)
+{
+	uint64_t	x = *(const uint64_t *) a;
+	uint64_t	y = *(const uint64_t *) b;
+
+	return (x > y) - (x < y);
+}
+
 /*
  * a if yes, else b, without a branch.  For conditions that cannot be
  * predicted; compilers make branches of "?:".

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "filter/base/bits.h"
 #include "filter/snarf/digest.h"
 #include "filter/snarf/leading.h"
 #include "filter/surf/surf.h"
@@ -336,15 +337,6 @@ filter_numbers_sample(const FilterNumbers *numbers, const uint8_t *root,
 	return sample.n;
 }
 
-static int
-compare_numbers(const void *a, const void *b)
-{
-	uint64_t	x = *(const uint64_t *) a;
-	uint64_t	y = *(const uint64_t *) b;
-
-	return (x > y) - (x < y);
-}
-
 /* See digest.h. */
 void
 filter_numbers_set_knots(FilterNumbers *numbers, uint64_t *samples, uint32_t n,
@@ -353,7 +345,7 @@ filter_numbers_set_knots(FilterNumbers *numbers, uint64_t *samples, uint32_t n,
 	uint32_t	last = 0;		/* the knot set last */
 	uint32_t	i;
 
-	qsort(samples, n, sizeof(uint64_t), compare_numbers);
+	qsort(samples, n, sizeof(uint64_t), bits_compare64);
 	samples[0] = 0;
 	for (i = 1; i < nknots && i < n; i++)
 	{

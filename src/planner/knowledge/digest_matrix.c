@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "filter/base/bits.h"
 #include "planner/knowledge/knowledge.h"
 #include "port/pg_bitutils.h"
 #include "rangefilter/page/shared.h"
@@ -55,15 +56,6 @@
  */
 #define TRIES_LEFT_OUT		16
 #define MOST_FAILED			16
-
-static int
-compare_numbers(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return (x > y) - (x < y);
-}
 
 /*
  * How many leaves are in a matrix.
@@ -113,8 +105,8 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 		mins[i] = spans[i].min;
 		maxs[i] = spans[i].max;
 	}
-	qsort(mins, n, sizeof(uint64), compare_numbers);
-	qsort(maxs, n, sizeof(uint64), compare_numbers);
+	qsort(mins, n, sizeof(uint64), bits_compare64);
+	qsort(maxs, n, sizeof(uint64), bits_compare64);
 	low = mins[n / OUTLIERS];
 	high = Max(low, maxs[n - 1 - n / OUTLIERS]);
 	margin = (high - low) / 8;

@@ -24,6 +24,7 @@
 #include "postgres.h"
 
 #include "core/core.h"
+#include "filter/base/bits.h"
 #include "miscadmin.h"
 #include "rangefilter/page/page.h"
 
@@ -183,15 +184,6 @@ rf_delta_append_image(Page page, RfKeyKind kind, const RfKey *key)
 }
 
 static int
-rf_compare_u64(const void *a, const void *b)
-{
-	uint64		x = *(const uint64 *) a;
-	uint64		y = *(const uint64 *) b;
-
-	return (x > y) - (x < y);
-}
-
-static int
 rf_compare_offsets(const void *a, const void *b, void *arg)
 {
 	Page		page = (Page) arg;
@@ -233,7 +225,7 @@ rf_delta_sort_copy(Page copy, RfKeyKind kind)
 	if (!rf_delta_keys_ok(copy, kind))
 		return false;
 	if (kind == RF_KEY_U64)
-		qsort(RfPageGetContent(copy), nkeys, sizeof(uint64), rf_compare_u64);
+		qsort(RfPageGetContent(copy), nkeys, sizeof(uint64), bits_compare64);
 	else
 		qsort_arg(RfPageGetContent(copy), nkeys, sizeof(uint16),
 				  rf_compare_offsets, copy);
