@@ -343,27 +343,43 @@ rf_keyset_is_empty(const RfKeySet *set)
 }
 
 /*
+ * Where a key is: -1 below the range, 0 in it, 1 above it.
+ */
+static int
+compare_key(RfKeyKind kind, const RfKey *key, const RfRange *range)
+{
+	int			order;
+
+	if (!range->lo_inf && rf_key_compare(kind, key, &range->lo) < 0)
+		return -1;
+	if (range->hi_inf)
+		return 0;
+	order = rf_key_compare(kind, key, &range->hi);
+	return order > 0 || (order == 0 && range->hi_excl) ? 1 : 0;
+}
+
+/*
  * Is a key in the set?
  */
 bool
 rf_keyset_contains(const RfKeySet *set, const RfKey *key)
 {
-	const RfRange point = {.lo = *key,.hi = *key};
-	int			first = 0;
-	int			last = set->nranges;
+	int			low = 0;
+	int			high = set->nranges;
 
-	/* The first range that does not end before the key. */
-	while (first < last)
+	while (low < high)
 	{
-		int			middle = (first + last) / 2;
+		int			middle = low + (high - low) / 2;
+		int			order = compare_key(set->kind, key, &set->ranges[middle]);
 
-		if (compare_upper(set->kind, &set->ranges[middle], &point) < 0)
-			first = middle + 1;
+		if (order == 0)
+			return true;
+		if (order < 0)
+			high = middle;
 		else
-			last = middle;
+			low = middle + 1;
 	}
-	return first < set->nranges &&
-		compare_lower(set->kind, &set->ranges[first], &point) <= 0;
+	return false;
 }
 
 /*

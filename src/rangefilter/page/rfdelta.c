@@ -276,47 +276,6 @@ rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 }
 
 /*
- * Is the key at or past the range's lower end, and not past its upper end?
- * Returns -1 below the range, 0 in it, 1 above it.
- */
-static int
-rf_key_in_range(RfKeyKind kind, const RfKey *key, const RfRange *range)
-{
-	int			c;
-
-	if (!range->lo_inf && rf_key_compare(kind, key, &range->lo) < 0)
-		return -1;
-	if (range->hi_inf)
-		return 0;
-	c = rf_key_compare(kind, key, &range->hi);
-	return c > 0 || (c == 0 && range->hi_excl) ? 1 : 0;
-}
-
-/*
- * Is the key in the set?
- */
-static bool
-rf_key_in_set(RfKeyKind kind, const RfKey *key, const RfKeySet *set)
-{
-	int			low = 0;
-	int			high = set->nranges;
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-		int			c = rf_key_in_range(kind, key, &set->ranges[middle]);
-
-		if (c == 0)
-			return true;
-		if (c < 0)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return false;
-}
-
-/*
  * Is a number one of n?  Compares all of them, which takes no branch.
  */
 static bool
@@ -382,7 +341,7 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 	{
 		if (!rf_delta_key(page, kind, i, &key))
 			return RF_UNKNOWN;
-		if (rf_key_in_set(kind, &key, set))
+		if (rf_keyset_contains(set, &key))
 			return RF_YES;
 	}
 	return RF_NO;
