@@ -44,7 +44,7 @@ SELECT part, k FROM sparse WHERE k IN (1001, 12050) ORDER BY k;
 SELECT opened('sparse\_%\_k\_idx') <= 6 AS few;
 
 -- What was found so is remembered: the second time only filters are read, one
--- page each, no metapages.
+-- page each, no metapages; where sessions share digests, not these either.
 CREATE FUNCTION planning_reads(query text) RETURNS int LANGUAGE plpgsql AS
 $$
 DECLARE
@@ -68,7 +68,8 @@ CREATE INDEX mixed_k ON mixed USING rangefilter (k);
 \c -
 LOAD 'rangefilter';
 SELECT skips('SELECT * FROM mixed WHERE k = 2013000');
-SELECT planning_reads('SELECT * FROM mixed WHERE k = 2013000') BETWEEN 30 AND 60 AS one_each;
+SELECT CASE WHEN indexes = 0 THEN reads BETWEEN 30 AND 60 ELSE reads < 20 END AS one_each
+FROM planning_reads('SELECT * FROM mixed WHERE k = 2013000') reads, rangefilter_shared_cache();
 DROP TABLE mixed;
 DROP FUNCTION planning_reads;
 

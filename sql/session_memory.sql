@@ -72,7 +72,7 @@ CALL ask('live');
 SELECT what, entries > 0 OR what = 'counters' AS some, bytes > 0 AS bytes FROM rangefilter_session_cache()
 WHERE what IN ('tables', 'copies', 'tracks', 'counters');
 SELECT sum(total_bytes) BETWEEN used() * 0.8 AND used() * 1.25 AS same
-FROM pg_backend_memory_contexts WHERE name ~ '^rangefilter (session|table|track|counter)';
+FROM pg_backend_memory_contexts WHERE name ~ '^rangefilter (session|table|copies|track|counter)';
 
 -- Counters of dropped indexes make room for those of others.
 SET rangefilter.cache_size = '64kB';
