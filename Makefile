@@ -75,6 +75,14 @@ SPECS = $(sort $(wildcard test/isolation/specs/*.spec))
 ISOLATION = $(basename $(notdir $(if $(SPECS),$(shell grep -LE "rf_pause|rf_damage" $(SPECS)))))
 ISOLATION_OPTS = --inputdir=test/isolation --load-extension=rangefilter
 
+# What sessions of the tests have, so that they pass on a server that has defaults for
+# all the rest, however it loads the library; test/lib/suites.sh reads these lines, too.
+# Compiling expressions takes most of the time of some.  Autovacuum, of which it is not
+# told that anything has changed, does nothing in the database: its snapshot would keep
+# VACUUM from removing rows.  Isolation tests have steps for all that is summarized.
+REGRESS_SETTINGS = -c jit=off -c track_counts=off
+ISOLATION_SETTINGS = -c jit=off -c track_counts=off -c rangefilter.autosummarize=off
+
 # The same order of strings on every server.
 NO_LOCALE = 1
 ENCODING = UTF8
@@ -93,6 +101,10 @@ endif
 else
 include $(PGXS)
 -include $(wildcard $(DEPENDENCIES))
+
+# These are "echo ... && pg_regress ...".
+pg_regress_installcheck := export PGOPTIONS="$$PGOPTIONS $(REGRESS_SETTINGS)" && $(pg_regress_installcheck)
+pg_isolation_regress_installcheck := export PGOPTIONS="$$PGOPTIONS $(ISOLATION_SETTINGS)" && $(pg_isolation_regress_installcheck)
 
 # The server's flags are for the compiler it was built with.
 ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)

@@ -6,6 +6,7 @@ CREATE SCHEMA gate;
 SET search_path = gate, public;
 SET timezone = 'UTC';
 SET plan_cache_mode = force_generic_plan;
+SET track_counts = on;
 
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set helpers :abs_srcdir /sql/lib/gates.sql

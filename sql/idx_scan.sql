@@ -4,6 +4,7 @@ LOAD 'rangefilter';
 CREATE SCHEMA idx_scan;
 SET search_path = idx_scan, public;
 SET max_parallel_workers_per_gather = 0;
+SET track_counts = on;
 
 CREATE TABLE t (part int, k int, l int) PARTITION BY LIST (part);
 DO $$
@@ -83,7 +84,7 @@ CALL forget();
 SELECT count(*) FROM t WHERE k = -1;
 :pass
 SELECT scans, probes, count(*) FROM grown GROUP BY 1, 2;
-RESET track_counts;
+SET track_counts = on;
 -- An index of a temporary table, which is not found by its file.
 CREATE TEMP TABLE m (part int, a int) PARTITION BY LIST (part);
 CREATE TEMP TABLE m0 PARTITION OF m FOR VALUES IN (0);

@@ -7,6 +7,7 @@ CREATE SCHEMA secured;
 SET search_path = secured, public;
 SET client_min_messages = warning;
 SET jit = off;
+SET track_counts = on;
 LOAD 'rangefilter';
 
 -- What EXPLAIN says of a query, all in one.  What the query did is undone.
