@@ -113,8 +113,8 @@ need_server()
 	case $kind in
 		regress) settings=("${REGRESS_SETTINGS[@]}" session_preload_libraries=rangefilter) ;;
 		module) settings=("${TEST_SETTINGS[@]}") ;;
-		isolation) settings=("${ISOLATION_SETTINGS[@]}") ;;
-		*) settings=("${ISOLATION_SETTINGS[@]}" shared_preload_libraries=rangefilter) ;;
+		isolation) settings=("${TEST_SETTINGS[@]}" rangefilter.autosummarize=off) ;;
+		*) settings=("${TEST_SETTINGS[@]}" rangefilter.autosummarize=off shared_preload_libraries=rangefilter) ;;
 	esac
 	case " $SERVERS " in
 		*" $kind "*) ;;

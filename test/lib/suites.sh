@@ -11,20 +11,22 @@
 FAILURES=()
 NJOBS=0
 
-# Regression tests in which planning is of no interest (a pattern), and those that
-# have the same plans where another module's planner hook returns copies to ours.
-NOT_PLANNING='wormhole_(ascending|build|hint|index_only|scan)|advise|levels|filter_choice|maintenance|summarize'
+# Regression tests in which neither planning nor what sessions share is of interest (a
+# pattern), and those that have the same plans where another module's planner hook
+# returns copies to ours.
+NOT_PLANNING='wormhole_(ascending|build|index_only|scan)|advise|levels|filter_choice|maintenance|summarize'
 BELOW_NEIGHBOUR='estimate|explain|gate|locate_indexes|multicolumn|skipping'
 
 # TAP tests of what goes with other extensions and clients.
 WITH_OTHERS='040_neighbours|041_partitions_kept|043_pooler'
 
-# What the servers of regress, isolation, modules and pgtap have.  Compiling
-# expressions took most of the time of some tests; the one it is about switches it on.
+# What the servers of regress, modules and pgtap have.  Compiling expressions
+# took most of the time of some tests; the one it is about switches it on.
 TEST_SETTINGS=(max_prepared_transactions=10 jit=off)
 # Of regress: a snapshot of autovacuum's would keep VACUUM from removing rows.
 REGRESS_SETTINGS=("${TEST_SETTINGS[@]}" autovacuum=off)
-ISOLATION_SETTINGS=("${TEST_SETTINGS[@]}" rangefilter.autosummarize=off)
+# Of isolation, where sessions have what those of "make installcheck" have.
+ISOLATION_SETTINGS=(max_prepared_transactions=10)
 
 count_passed()
 {
@@ -228,29 +230,44 @@ run_regress()
 	fi
 }
 
+# What "make installcheck" gives to sessions: the Makefile's variable $1.
+session_settings()
+{
+	sed -n "s/^$1 = //p" "$RF_SRC/Makefile" | grep .
+}
+
 # Once more beside rf_neighbour, which frees and replaces what planner hooks may:
 # all that is about planning, with its hooks called after ours, and a part with
-# its hooks before.
+# its hooks before.  The first of these is as "make installcheck" on a server that
+# preloads the libraries and has defaults else.
 regress_suite()
 {
 	local all tests
 
 	all=$(names_in "$RF_SRC/sql" sql) || return 1
 	all=$(pick "$all" "$@") || return 1
-	job run_preloaded regress '' "$all"
+	job run_preloaded regress session '' "$all"
 	tests=$(printf '%s\n' "$all" | grep -vxE "$NOT_PLANNING") || true
-	[ -z "$tests" ] || job run_preloaded neighbour rangefilter,rf_neighbour "$tests"
+	[ -z "$tests" ] || job run_preloaded neighbour shared rangefilter,rf_neighbour "$tests"
 	tests=$(printf '%s\n' "$all" | grep -xE "$BELOW_NEIGHBOUR") || true
-	[ -z "$tests" ] || job run_preloaded neighbour_first rf_neighbour,rangefilter "$tests"
+	[ -z "$tests" ] || job run_preloaded neighbour_first session rf_neighbour,rangefilter "$tests"
 	finish_jobs
 }
 
-# Regression tests $3 on a server called $1 whose sessions load the libraries $2.
+# Regression tests $4 on a server called $1 that loads the libraries $3; $2 is the kind
+# of preloading.
 run_preloaded()
 {
-	rf_start_server "$1" "${REGRESS_SETTINGS[@]}" session_preload_libraries="$2"
-	run_regress "$1" regress/pg_regress "$RF_SRC" \
-		--load-extension=rangefilter "$3"
+	local settings=("$2_preload_libraries=$3") options=
+
+	if [ "$2" = shared ]; then
+		options=$(session_settings REGRESS_SETTINGS) || return 1
+	else
+		settings+=("${REGRESS_SETTINGS[@]}")
+	fi
+	rf_start_server "$1" "${settings[@]}"
+	PGOPTIONS=$options run_regress "$1" regress/pg_regress "$RF_SRC" \
+		--load-extension=rangefilter "$4"
 	rf_stop_server "$1"
 	check_server_log "$1"
 }
@@ -270,8 +287,11 @@ isolation_suite()
 # Isolation tests $3 on a server called $1 that preloads $2.
 run_isolation()
 {
+	local options
+
+	options=$(session_settings ISOLATION_SETTINGS) || return 1
 	rf_start_server "$1" "${ISOLATION_SETTINGS[@]}" shared_preload_libraries="$2"
-	run_regress "$1" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
+	PGOPTIONS=$options run_regress "$1" isolation/pg_isolation_regress "$RF_SRC/test/isolation" \
 		--load-extension=rangefilter "$3"
 	rf_stop_server "$1"
 	check_server_log "$1"
