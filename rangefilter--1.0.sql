@@ -362,7 +362,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_verify(regclass, boolean) IS
-	'check all pages of the index, then every row of the table against them; returns rows checked';
+	'check all pages of the index and, unless heapallindexed is false, every row of the table against them; returns the number of rows, or of keys';
 
 -- As amcheck's functions: they read everything, and tell.
 REVOKE ALL ON FUNCTION rangefilter_verify(regclass, boolean) FROM PUBLIC;
@@ -752,7 +752,7 @@ RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION wormhole_check(regclass, boolean) IS
-	'check order, bounds, links and directory; returns the number of rows';
+	'check order, bounds, links and directory and, with heapallindexed, that each row has an entry; returns the number of row pointers';
 
 -- As amcheck's functions.
 REVOKE ALL ON FUNCTION wormhole_check(regclass, boolean) FROM PUBLIC;
@@ -770,4 +770,4 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION rangefilter_check_database(boolean, int, int) IS
-	'check all rangefilter and wormhole indexes of the database';
+	'check all rangefilter and wormhole indexes of the database, or one of several shares of them; returns a row for each';

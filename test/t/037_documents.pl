@@ -81,7 +81,7 @@ sub dead_links
 	return @dead;
 }
 
-foreach my $document ('README.md', 'ARCHITECTURE.md', 'test/README.md', 'test/bench/RESULTS.md',
+foreach my $document ('README.md', 'ARCHITECTURE.md', 'test/README.md', 'test/RUNS.md', 'test/bench/RESULTS.md',
 	map { s{^\Q$root\E/}{}r } glob("$root/docs/*.md $root/src/*/README.md $root/src/*/*/README.md"))
 {
 	is(join(' ', dead_links($document)), '', "$document: no dead links");
