@@ -354,6 +354,11 @@ rangefilter_partitions(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/*
+ * rf_as_owner() callback of rangefilter_summarize(): summarizes an open index and adds the
+ * heap blocks that it has newly summarized to the int64 that arg points to.  Table and index are locked with
+ * ShareUpdateExclusiveLock; no page is locked before or after.  An error ends the function.
+ */
 static void
 rf_summarize_work(RfOpenIndex *open, void *arg)
 {
@@ -482,6 +487,12 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 			 errhint("REINDEX the index and please report this.")));
 }
 
+/*
+ * rf_as_owner() callback of rangefilter_verify(): checks the pages of an open index and then, if
+ * the RfVerify in arg says so, each row version of its table.  Adds what was checked to
+ * RfVerify.nrows.  Table and index are locked with AccessShareLock; no page is locked before or after.
+ * Errors out at the first damage.
+ */
 static void
 rf_verify_work(RfOpenIndex *open, void *arg)
 {

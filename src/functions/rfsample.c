@@ -266,6 +266,9 @@ typedef struct RfTagged
 	int			part;
 } RfTagged;
 
+/*
+ * qsort_arg() comparator: RfTagged by their keys, of the RfKeyKind that the argument points to.
+ */
 static int
 compare_tagged(const void *a, const void *b, void *kind)
 {

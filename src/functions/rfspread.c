@@ -76,6 +76,9 @@ take_row(void *arg, const RfHeapTuple *tuple)
 							sizeof(tuple->key.num), 0);
 }
 
+/*
+ * qsort() comparator: RfPlaced by the hash of the key, then by heap block.
+ */
 static int
 compare_rows(const void *a, const void *b)
 {

@@ -144,12 +144,18 @@ rf_status_levels(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
 	}
 }
 
+/*
+ * rf_delta_visit() callback: widens the bounds of the status by a key of the delta.
+ */
 static void
 rf_status_delta_key(void *arg, RfKeyKind kind, const RfKey *key)
 {
 	rf_status_widen((RfStatus *) arg, kind, *key, false, *key, false);
 }
 
+/*
+ * A bound as text, palloc'd; "..." follows where the summary has only the beginning of the key.
+ */
 static Datum
 rf_status_bound(const RfCodec *codec, const RfKey *key, bool cut)
 {

@@ -63,7 +63,7 @@ enable_changed(bool value, void *extra)
 }
 
 /*
- * planner_hook
+ * What rf_plan() calls to plan: the planner_hook that was there before ours, or core.
  */
 static PlannedStmt *
 next_planner(RF_PLANNER_PARAMS)
@@ -72,6 +72,9 @@ next_planner(RF_PLANNER_PARAMS)
 		(RF_PLANNER_ARGS);
 }
 
+/*
+ * planner_hook: plans by rf_plan(), which calls the hook that was there before, or core.
+ */
 static PlannedStmt *
 plan(RF_PLANNER_PARAMS)
 {

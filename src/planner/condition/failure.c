@@ -137,6 +137,9 @@ rf_cannot_fail(const PlannerInfo *root, Node *node)
 	}
 }
 
+/*
+ * check_functions_in_node() callback: is the function not leakproof?
+ */
 static bool
 is_not_leakproof(Oid function, void *context)
 {

@@ -184,6 +184,10 @@ link_gate(RfGateState *gate, RfLinking *linking)
 	}
 }
 
+/*
+ * planstate_tree_walker() callback: links the gates in a plan tree to the hash joins above them.  While it is below a
+ * hash join, that join is the first one in linking->joins.  Returns false, so the walk visits every node.
+ */
 static bool
 link_node(PlanState *node, void *arg)
 {

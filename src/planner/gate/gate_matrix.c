@@ -43,14 +43,14 @@
 #define FEWEST_MEMBERS	32
 
 /*
- * The first question counts towards making digests, then every so many questions do, as so
- * many.
+ * The first question counts towards making digests.  After it only every COUNT_EVERYth does, and
+ * counts as COUNT_EVERY questions.
  */
 #define COUNT_EVERY		16
 
 /*
- * An entry that becomes invalid is replaced so often during a query.  Those replaced are freed
- * only when the next query is planned.
+ * An entry that becomes invalid is replaced at most MOST_ENTRIES times during a query, because those
+ * replaced are freed only when the next query is planned.
  */
 #define MOST_ENTRIES	16
 

@@ -415,6 +415,9 @@ finish_append(Append *append)
 
 static Plan *finish_plan(Plan *plan);
 
+/*
+ * Replaces each plan of a list by what finish_plan() returns for it.
+ */
 static void
 finish_plans(List *plans)
 {

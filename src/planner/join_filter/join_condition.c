@@ -63,6 +63,10 @@ typedef struct RfReplacement
 	bool		failed;
 } RfReplacement;
 
+/*
+ * expression_tree_mutator() callback of rf_replace_vars().  Sets RfReplacement.failed at a Var that has
+ * no replacement; what it returns is of no use then.
+ */
 static Node *
 replace_vars(Node *node, void *arg)
 {
@@ -350,6 +354,10 @@ first_like(const RfFilteredScan *scan, int filter)
 	return filter;
 }
 
+/*
+ * Do join filters that compare the same expression in the model compare the same one in this scan?
+ * Then the indexes chosen for the model serve the scan, too.
+ */
 static bool
 is_alike(const RfFilteredScan *scan, const RfFilteredScan *model, int nfilters)
 {

@@ -13,7 +13,7 @@
  * A member is expected to be read with the probability that it holds one of
  * the values.  Values are taken to be independent.  For one value the
  * probability is the member's share of distinct values, as for other gates
- * (gate_path.c).  If core dropped the join for a cheaper path before, there is
+ * (rf_gate_share()).  If core dropped the join for a cheaper path before, there is
  * nothing to make cheaper; that path is then as good.
  *
  *-------------------------------------------------------------------------
@@ -56,6 +56,9 @@ typedef struct RfJoinKey
 	double		values;			/* expected on the other side */
 } RfJoinKey;
 
+/*
+ * An expression without the RelabelTypes around it.
+ */
 static Node *
 strip_relabel(Node *node)
 {

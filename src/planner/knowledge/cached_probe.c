@@ -34,13 +34,13 @@
 #define ENOUGH	1024
 
 /*
- * One planning makes digests of about so many keys, which takes some 0.2 ms.
+ * The most keys of which one planning makes digests, about.  That takes some 0.2 ms.
  */
 #define DIGEST_KEYS_AT_ONCE	40000
 
 /*
- * A planning that has cached so many metapages of a table makes digests at once, until so
- * many leaves could have none.
+ * A planning that has cached FEWEST_CACHED metapages of a table makes digests at once.  It gives
+ * up after MOST_WITHOUT leaves that can have no digest.
  */
 #define FEWEST_CACHED	16
 #define MOST_WITHOUT	4
@@ -115,11 +115,13 @@ rf_leaf_validity(const RfLeaf *leaf, RfClock now)
 }
 
 /*
- * May a leaf have a key of the condition's set, by the cached metapage of its index?  RF_NO sets
- * the version of the cached metapage.  If it is not certain that the cached metapage is true
- * now, RF_NO sets the plan's clock to 0, so that the guard looks.  RF_YES is returned only if
- * a change counter tells that the index would say the same: by the clock alone, it may have
- * been summarized since, and know better.  RF_UNKNOWN: the index must be asked.
+ * May a leaf have a key of the condition's set, by the cached metapage of its index?
+ *
+ * RF_NO: *version is that of the cached metapage.  Side effect: sets the plan's clock to 0, so
+ * that the guard looks, if it is not certain that the cached metapage is true now.
+ * RF_YES: a change counter tells that the index would say the same.  (By the clock alone this is not
+ * known: the index may have been summarized since.)
+ * RF_UNKNOWN: the index must be asked.
  */
 RfAnswer
 rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
@@ -162,8 +164,8 @@ rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
 }
 
 /*
- * Allows as many digests more as cost about what so many questions to indexes
- * have cost.
+ * Allows as many digests more as cost about what this number of questions to indexes
+ * has cost.
  */
 void
 rf_allow_digests(int64 questions)

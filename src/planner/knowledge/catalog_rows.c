@@ -32,6 +32,9 @@ typedef struct RfItems
 	int			n;
 } RfItems;
 
+/*
+ * The OID of item number i.
+ */
 static inline Oid
 item_oid(const RfItems *items, int i)
 {

@@ -29,8 +29,8 @@ extern int	rf_catalog_rows(const RfCatalogOrder *order, const Oid *first,
 							Size stride, int n, RfTakeRow take, void *arg);
 
 /*
- * The columns of pg_index that follow indkey.  They are never NULL, compressed or
- * toasted.
+ * Collations of an index's key columns.  They point into the row of pg_index.  The columns that
+ * follow indkey there are never NULL, compressed or toasted.
  */
 static inline const oidvector *
 rf_row_collations(Form_pg_index form)
@@ -39,6 +39,9 @@ rf_row_collations(Form_pg_index form)
 		((const char *) &form->indkey + INTALIGN(VARSIZE(&form->indkey)));
 }
 
+/*
+ * Operator classes of an index's key columns.  As the collations, they point into the row.
+ */
 static inline const oidvector *
 rf_row_opclasses(Form_pg_index form)
 {

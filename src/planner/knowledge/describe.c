@@ -39,6 +39,10 @@ rf_parent_attno(Oid parent, Oid leaf, AttrNumber attno)
 	return name != NULL ? get_attnum(parent, name) : InvalidAttrNumber;
 }
 
+/*
+ * expression_tree_mutator() callback of rf_about_parent(): gives a leaf's Vars the numbers that their columns have
+ * in the parent.  Sets RfRenaming.failed if the parent has no column of that name.
+ */
 static Node *
 rename_columns(Node *node, void *arg)
 {

@@ -31,11 +31,11 @@
 /* A matrix with fewer leaves than this would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
 
-/* One in so many leaves may have keys far from those of the others. */
+/* One leaf in this number may have keys far from those of the others. */
 #define OUTLIERS		16
 
 /*
- * Matrices have up to so many times the bits they need, or twice as many with bits of hashes,
+ * Matrices have up to FINER times the bits they need, or twice as many with bits of hashes,
  * if the index's matrices then take no more than half of the room that other indexes leave.
  */
 #define FINER			8
@@ -44,15 +44,16 @@
 #define MOST_BITS	(1 << 20)
 
 /*
- * Numbers of strings are spread by a sample of so many keys of one in so many leaves.
+ * Numbers of strings are spread by a sample: up to LEAF_SAMPLE keys of every SAMPLED_EVERYth leaf.
  */
 #define SAMPLED_EVERY		4
 #define LEAF_SAMPLE			1024
 #define SAMPLES_PER_KNOT	2
 
 /*
- * Taking the sample is expensive.  If there was no room for the matrix, so many tries are left
- * out; if the sample was of no use, so many, and twice as many after each further failure.
+ * Taking the sample is expensive.  If there was no room for the matrix, or the sample was of no
+ * use, the next TRIES_LEFT_OUT tries are left out.  Each further sample of no use doubles that, up to
+ * MOST_FAILED times.
  */
 #define TRIES_LEFT_OUT		16
 #define MOST_FAILED			16

@@ -54,7 +54,9 @@ typedef struct RfLeaf
 								 * rf_leaf_validity() */
 	uint32		probes;			/* questions since counts were last collected */
 	uint32		skips;			/* those answered NO.  RfMatrixState.denials
-								 * is to be added to both, modulo 2^32 */
+								 * is to be added to both, modulo 2^32. Until
+								 * then both may be below zero at a leaf that
+								 * was not denied */
 	RfRelFile	locator;		/* valid if rf_leaf_is_located() */
 	bool		located;
 	uint64		located_at;		/* rf_changes() as of which locator was true */

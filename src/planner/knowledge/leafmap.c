@@ -38,7 +38,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* At most one partition in so many is looked up by itself. */
+/* At most one partition in FEW_IN is looked up by itself. */
 #define FEW_IN	16
 
 /* Leaf table -> position in RfIndex.leaves. */

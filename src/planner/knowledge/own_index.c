@@ -40,12 +40,12 @@
 #include "utils/syscache.h"
 
 /*
- * A table has at most so many kinds of them.  Each clause of a query is
- * compared with each kind.
+ * The most kinds of them that are kept for a table.  Each clause of a query is compared
+ * with each kind.
  */
 #define MOST_KINDS		16
 
-/* So many operator classes are remembered during a scan. */
+/* The operator classes that are remembered during a scan. */
 #define SOME_OPCLASSES	32
 
 /* Operator classes seen, and their access methods if these are ours. */

@@ -16,11 +16,17 @@
 
 #include "planner/planning/planning.h"
 
+/*
+ * BeginCustomScan: there is nothing to start.
+ */
 void
 rf_inert_begin(CustomScanState *node, EState *estate, int eflags)
 {
 }
 
+/*
+ * ExecCustomScan: nobody asks such a node for rows.
+ */
 TupleTableSlot *
 rf_inert_exec(CustomScanState *node)
 {
@@ -28,11 +34,17 @@ rf_inert_exec(CustomScanState *node)
 	return NULL;				/* keep compiler quiet */
 }
 
+/*
+ * EndCustomScan: there is nothing to end.
+ */
 void
 rf_inert_end(CustomScanState *node)
 {
 }
 
+/*
+ * ReScanCustomScan: there is nothing to begin anew.
+ */
 void
 rf_inert_rescan(CustomScanState *node)
 {

@@ -121,6 +121,10 @@ may_read(PlannerInfo *root, RangeTblEntry *rte)
 	return true;
 }
 
+/*
+ * Computes what rf_is_secured() returns, for a relation that is no member.  Marks the plan as depending on the
+ * role where the answer does.
+ */
 static bool
 judge(PlannerInfo *root, Index rti)
 {

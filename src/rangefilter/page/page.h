@@ -54,6 +54,9 @@ typedef struct RfSummaryVersion
 								 * delta's last page */
 } RfSummaryVersion;
 
+/*
+ * Are two versions the same?
+ */
 static inline bool
 rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
 {

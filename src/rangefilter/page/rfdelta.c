@@ -183,6 +183,10 @@ rf_delta_append_image(Page page, RfKeyKind kind, const RfKey *key)
 	(void) rf_delta_append(page, kind, key, stretches);
 }
 
+/*
+ * qsort_arg() comparator: offsets of byte keys in the page that arg is, by the keys.  The keys were checked
+ * before (rf_delta_keys_ok()).
+ */
 static int
 rf_compare_offsets(const void *a, const void *b, void *arg)
 {

@@ -514,8 +514,8 @@ rf_make_level(RfMerge *merge)
 
 /*
  * Merges the full pages of the delta into a level, if there are any.  If another
- * backend has the lock of runs, waits for it, or does nothing unless wait is set.  Is
- * there room in the delta afterwards?  The caller holds no lock on a page of the index.
+ * backend has the lock of runs, waits for it if wait is set, else does nothing.  Returns
+ * whether the delta has room afterwards.  The caller holds no lock on a page of the index.
  */
 bool
 rf_merge_delta(Relation index, bool wait)

@@ -75,6 +75,10 @@ rf_index_codec(Relation index)
 	return rf_cache(index)->codec;
 }
 
+/*
+ * The content of a metapage.  It points into the page: into a buffer, which the caller has pinned and
+ * locked, or into a copy.
+ */
 RfMetaData *
 rf_page_meta(Page page)
 {
@@ -274,9 +278,9 @@ rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec)
 }
 
 /*
- * Pins the metapage, preferring the buffer it was last seen in.
- * InvalidBuffer where the file is empty, or the metapage is not there and the index is
- * neither open nor locked.
+ * Pins the metapage, preferring the buffer it was last seen in.  Returns InvalidBuffer where
+ * the file is empty, and where that buffer has another page by now and the index is neither open
+ * nor locked.
  */
 static Buffer
 rf_pin_meta(RfFile *file)
@@ -427,6 +431,11 @@ rf_try_read_entry_run(RfFile *file, uint64 identity, uint32 owner, uint32 len,
 	return InvalidBuffer;
 }
 
+/*
+ * The first entry of the directory, or its end where there are no entries; callers count them.
+ * The result points into the metapage or copy that the caller passes.  It is valid as long as the
+ * lock on the metapage is held, or the copy exists.  The same goes for the functions below.
+ */
 const RfSegment *
 rf_first_segment(const RfMetaData *meta)
 {
@@ -434,6 +443,9 @@ rf_first_segment(const RfMetaData *meta)
 		((const char *) meta + MAXALIGN(sizeof(RfMetaData)));
 }
 
+/*
+ * The entry behind another one, of a segment or a level, or the end of the directory.
+ */
 const RfSegment *
 rf_next_segment(const RfSegment *segment)
 {
@@ -488,6 +500,9 @@ rf_segment_of_block(const RfMetaData *meta, BlockNumber block)
 	return NULL;
 }
 
+/*
+ * The root of the run's fences, root_len bytes in the entry.
+ */
 const uint8 *
 rf_segment_root(const RfSegment *segment)
 {
@@ -512,6 +527,10 @@ rf_segment_places(const RfSegment *segment)
 	return rf_segment_run(segment) + segment->run_len;
 }
 
+/*
+ * The least key of a segment or level: num for 64-bit keys, else data, which points into the
+ * entry and lives as long as that.  A byte key may be cut (RF_SEGMENT_MIN_CUT), and is a lower bound then.
+ */
 RfKey
 rf_segment_min(const RfSegment *segment)
 {
@@ -522,6 +541,10 @@ rf_segment_min(const RfSegment *segment)
 	return key;
 }
 
+/*
+ * The greatest key, as rf_segment_min().  A cut one (RF_SEGMENT_MAX_CUT) stands for all strings that
+ * begin with it.
+ */
 RfKey
 rf_segment_max(const RfSegment *segment)
 {

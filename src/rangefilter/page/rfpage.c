@@ -162,8 +162,9 @@ rf_keep_page(const RfFile *file, BlockNumber block, const uint8 *content, uint32
 }
 
 /*
- * The page of a run that is in its entry on the metapage, which is share-locked for it.
- * NULL if it is not there.
+ * The page of a run that is in its entry on the metapage.  If it is there, the metapage stays
+ * share-locked and pinned in reader->buffer, until rf_run_reader_end().  Otherwise returns NULL,
+ * and there is no lock.  A copy that is kept is returned under the same lock.
  */
 static const uint8 *
 rf_read_entry_run(RfRunReader *reader)
@@ -178,8 +179,9 @@ rf_read_entry_run(RfRunReader *reader)
 }
 
 /*
- * Share-locks a block of the run and returns its content.  NULL if the
- * page is not what the directory says.
+ * Share-locks a block of the run and returns its content.  The block stays locked and pinned in
+ * reader->buffer, until rf_run_reader_end().  Returns NULL if there is no such block, which then is not
+ * locked, and if the page is not what the directory says, which stays locked.
  */
 static const uint8 *
 rf_lock_run_page(RfRunReader *reader, BlockNumber block)
@@ -303,6 +305,9 @@ rf_lock_runs(Relation index, bool wait)
 	return true;
 }
 
+/*
+ * Releases the lock of runs.
+ */
 void
 rf_unlock_runs(Relation index)
 {

@@ -39,9 +39,10 @@
 #define RF_DIGEST_QUESTIONS			10
 
 /*
- * A key counts as so many numbers if it is a SuRF's, or if its number is made of low bits,
- * which may be others in the digest.  Both take about four times as long as these.  If they
- * counted as more, a session would wait long for digests whose making pays in the end.
+ * As how many numbers a key counts: one of a SuRF, and one whose number is made of low bits, which may
+ * be others in the digest.  Making a digest takes about 64 times as long for a key of a SuRF as for a
+ * number, and 16 times where numbers are made of low bits.  Keys are charged a quarter of that.
+ * Otherwise a session would wait long for digests that pay in the end.
  */
 #define RF_DIGEST_CODED_COST		16
 #define RF_DIGEST_LOW_BITS_COST		4
