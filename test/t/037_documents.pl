@@ -32,7 +32,6 @@ CREATE TABLE devices (id int, site text);
 INSERT INTO devices VALUES (77, 'Oslo');
 CREATE TABLE pages (url text);
 CREATE TABLE orders (customer int, placed timestamptz, total numeric);
-CREATE TABLE t (k int);
 });
 
 # The blocks of SQL in a document, without the output that a block may end with.
