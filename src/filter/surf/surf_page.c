@@ -378,7 +378,8 @@ step_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfSpot *spot)
  *
  * There are no branches that processors would predict badly, and few
  * instructions wait for those before.  Otherwise each node would take twice
- * the time.
+ * the time.  For the same reason it is one long function: what it knows of a
+ * node stays in registers until the next one.
  */
 static BITS_INLINE SurfStep
 run_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfWalk *mark,
