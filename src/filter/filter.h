@@ -52,7 +52,7 @@ extern bool filter_build_fits(const FilterBuild *build);
 extern uint64_t filter_build_rank(const FilterBuild *build);
 
 /*
- * Does the root belong to a run of this kind, which has keys and at most so many pages?
+ * Does the root belong to a run of this kind, which has keys and at most npages pages?
  * If keys are numbers, min and max are the least and the greatest one.
  */
 extern bool filter_root_fits(FilterKind kind, const uint8_t *root,
@@ -65,7 +65,7 @@ extern bool filter_root_fits(FilterKind kind, const uint8_t *root,
 extern FilterSuffix filter_root_suffix(const uint8_t *root);
 
 /*
- * Reads all pages of a run that has so many keys.  False if what they say does not fit
+ * Reads all pages of a run that has nkeys keys.  False if what they say does not fit
  * together.  Damage that leaves it possible is not noticed.
  */
 extern bool filter_check(FilterKind kind, const uint8_t *root,

@@ -42,7 +42,7 @@
 #define FEWER_ROUNDS 2
 
 /*
- * If all keys are on one page and each has so many bits, filters make few mistakes.
+ * If all keys are on one page and each has this number of bits, filters make few mistakes.
  * The trial is made with the budget then.
  */
 #define PLENTY_OF_BITS 20
@@ -326,7 +326,7 @@ best_candidate(Candidate *candidates, int n, const Candidate *apart)
 }
 
 /*
- * Do so many mistakes already tell which filter is better?  If the filters were
+ * Do these mistakes already tell which filter is better?  If the filters were
  * equally good, and all mistakes counted once, the standard deviation of the
  * difference would be at most the square root of the sum.  The difference must
  * be three times that.
@@ -339,7 +339,7 @@ is_decided(uint64_t less, uint64_t more, uint64_t enough)
 }
 
 /*
- * Asks the candidates that have not lost, at most so many rounds, until all but one have, or
+ * Asks the candidates that have not lost, at most this number of rounds, until all but one have, or
  * there were enough mistakes to take the best.  False if there were too few mistakes.
  */
 static bool
@@ -381,7 +381,7 @@ typedef struct TrialBits
 } TrialBits;
 
 /*
- * Builds the candidates' filters with so many bits and asks them, at most so many rounds.  True
+ * Builds the candidates' filters with this number of bits and asks them, at most this number of rounds.  True
  * if there were enough mistakes to decide.
  */
 static bool
@@ -407,7 +407,7 @@ try_candidates(const Trial *trial, TrialBits bits, Candidate *candidates, int n,
 	return enough;
 }
 
-/* So many pages have so many bits for each key. */
+/* The bits for each key that npages pages have. */
 static uint32_t
 bits_of_pages(const Trial *trial, uint64_t npages, uint64_t nkeys)
 {
@@ -475,7 +475,7 @@ choose_digits(const Trial *trial)
 }
 
 /*
- * Tries the candidates with so many bits, and with fewer until there are mistakes enough.
+ * Tries the candidates with this number of bits, and with fewer until there are mistakes enough.
  * True if the first ones sufficed.
  */
 static bool

@@ -4,7 +4,7 @@
  *	  How a column's values are spread over a table's blocks, from a sample.
  *
  * For rangefilter_advise(): which share of the blocks must a bitmap scan for
- * one value read, if the index distinguishes ranges of so many blocks?  This
+ * one value read, if the index distinguishes ranges of a given size?  This
  * depends on whether rows with the same value are near each other.  So whole
  * windows of consecutive blocks are read, at random places; a small table is
  * read whole.  The ranges with a value are counted in the value's own window.
@@ -178,7 +178,7 @@ count_ranges(const RfPlaced *rows, Size *first, Size end, BlockNumber range,
 }
 
 /*
- * The share of the table's blocks in ranges of so many blocks that hold a
+ * The share of the table's blocks in ranges of "range" blocks that hold a
  * value, averaged over all rows' values.
  */
 double

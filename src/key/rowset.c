@@ -8,7 +8,7 @@
  * prefix of rows' keys, and under each the next column's ranges are ranges of
  * rows' keys.  Columns behind one with ranges cannot narrow it further.
  *
- * Ranges of few numbers are taken for so many values: "IN (1, 2, 3)" arrives
+ * Ranges of few numbers are taken for their values: "IN (1, 2, 3)" arrives
  * here as the range from 1 to 3.
  *
  *-------------------------------------------------------------------------

@@ -55,7 +55,7 @@ extern void rf_insert_cleanup(Relation index, IndexInfo *index_info);
  */
 
 /*
- * This transaction has brought the index so many keys that it has opened the tail, or
+ * This transaction has brought the index enough keys to open the tail, or
  * relies on its being open.  Before the transaction commits, the index is summarized,
  * if its table can be locked and there is no transaction block; else, or if the
  * transaction fails, the background worker is asked to.
@@ -127,7 +127,7 @@ typedef struct RfScanInfo
 /* What the planner foresees of a scan, by the summary. */
 typedef struct RfForeseen
 {
-	double		keys;			/* at least so many */
+	double		keys;			/* at least */
 	double		blocks;			/* of the table */
 	double		unknown;		/* of these, of which no places tell */
 	double		ranges;			/* of places, that the others are in */

@@ -268,7 +268,7 @@ rf_pages_read(PlannerInfo *root, const IndexOptInfo *index, double pages,
 }
 
 /*
- * What core charges for one page where a bitmap has so many of the table: less,
+ * What core charges for one page where a bitmap has "pages" of the table: less,
  * the nearer they are.
  */
 static double

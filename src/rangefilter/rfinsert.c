@@ -48,13 +48,13 @@ uint64		rf_inserts = 0;
 uint64		rf_keys_written = 0;
 
 /*
- * Where so many keys in a row were neither in the delta nor in a level, only one in so many
- * is looked for there.
+ * Where RF_NEW_KEYS keys in a row were neither in the delta nor in a level, only one in
+ * RF_KEY_SAMPLE is looked for there.
  */
 #define RF_NEW_KEYS			64
 #define RF_KEY_SAMPLE		8
 
-/* One in so many keys of a page looks whether the worker should summarize. */
+/* One in RF_DUE_SAMPLE keys of a page looks whether the worker should summarize. */
 #define RF_DUE_SAMPLE		64
 
 /* A key, or NULL, on its way into the index. */
@@ -75,7 +75,7 @@ typedef struct RfNewKey
 typedef struct RfStatement
 {
 	uint32		tail_keys;		/* keys of the tail that needed something */
-	uint32		bulk_keys;		/* so many make it a bulk load; 0: not known */
+	uint32		bulk_keys;		/* that make it a bulk load; 0: not known */
 } RfStatement;
 
 /* What became of a key. */
@@ -381,7 +381,7 @@ rf_statement(IndexInfo *index_info)
 }
 
 /*
- * How many keys make a statement a bulk load?  So many that to write them to the delta
+ * How many keys make a statement a bulk load?  When to write them to the delta
  * has cost about what a summarize will, which reads a small table whole.
  */
 static uint32

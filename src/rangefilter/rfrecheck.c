@@ -25,13 +25,13 @@
 #include "storage/bufmgr.h"
 
 /*
- * At most so many blocks are looked into: one process does it before the scan
+ * The most blocks that are looked into: one process does it before the scan
  * proper begins, without reading ahead.
  */
 #define RF_BLOCK_RECHECK_MAX 256
 
 /*
- * After so many blocks the looks end, unless half of the blocks had no match.
+ * The blocks after which the looks end, unless half of them had no match.
  */
 #define RF_BLOCK_RECHECK_TRIAL 16
 
@@ -162,7 +162,7 @@ rf_block_recheck_keeps(RfBlockRecheck *recheck, BlockNumber block)
 }
 
 /*
- * For the planner: into how many of so many blocks will a scan look, if a share of
+ * For the planner: into how many of "blocks" blocks will a scan look, if a share of
  * them has a match?
  */
 double

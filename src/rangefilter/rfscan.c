@@ -34,7 +34,7 @@
 bool		rf_enable = true;
 
 /*
- * The planner looks up the places of at most so many keys of a segment: those of
+ * The most keys of a segment whose places the planner looks up: those of
  * narrow questions, in some microseconds.
  */
 #define RF_FORESEEN_KEYS 1000
@@ -54,7 +54,7 @@ typedef struct RfStretch
 	uint32		range_blocks;	/* 0: all of it is wanted */
 	uint64	   *ranges;			/* a bit each */
 	uint64		keys;			/* that are asked for and seem to be there ... */
-	uint64		all_keys;		/* ... of so many; 0: not known */
+	uint64		all_keys;		/* ... of all these; 0: not known */
 } RfStretch;
 
 /* What goes into the bitmap of a scan. */

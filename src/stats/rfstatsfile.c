@@ -100,7 +100,7 @@ key_of(Oid index)
 }
 
 /*
- * Removes entries that last changed before a time, so many at most; returns
+ * Removes entries that last changed before a time, "most" at most; returns
  * how many.
  */
 static int

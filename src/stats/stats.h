@@ -23,7 +23,7 @@ typedef struct RfCounts
 	uint64		probes;			/* so often asked */
 	uint64		skips;			/* ... and the answer was NO */
 	uint64		scans;			/* of the others some were watched ... */
-	uint64		empty;			/* ... and so many of these found no row */
+	uint64		empty;			/* ... and of these some found no row */
 
 	/* Apart from these: */
 	uint64		bitmaps;		/* bitmap scans by the index, */
@@ -31,7 +31,7 @@ typedef struct RfCounts
 	uint64		left_out;		/* ... that were not in the bitmaps */
 } RfCounts;
 
-/* At most so many indexes have counters, in shared memory or in a session. */
+/* The most indexes that have counters, in shared memory or in a session. */
 #define RF_STATS_MAX	32768
 
 /* rfstats.c */

@@ -50,7 +50,7 @@
 #define FENCE_PER_ENTRY 6
 
 /*
- * Up to so many heads are all compared, which the processor does side by side.
+ * The most heads that are all compared, which the processor does side by side.
  * The steps of a binary search wait for each other.
  */
 #define LINEAR_SEARCH 8
@@ -179,7 +179,7 @@ entry_bytes(const FenceBuild *fences, uint32_t i)
 }
 
 /*
- * How many entries from start on fit a node of so many bytes.  Sets the length
+ * How many entries from start on fit a node of "space" bytes.  Sets the length
  * of the prefix that their separators share, and the size of the node.
  */
 static uint32_t

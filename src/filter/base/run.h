@@ -93,7 +93,7 @@ typedef enum FilterDigitsKind
 	FILTER_DIGITS_LOW_BITS = 2	/* low bits, of each position as many as vary */
 } FilterDigitsKind;
 
-/* So many bytes of a key can have low bits of their own. */
+/* The bytes of a key that can have low bits of their own. */
 #define FILTER_DIGITS_POSITIONS 16
 
 typedef struct FilterDigits
@@ -141,7 +141,7 @@ typedef struct FilterRun
 extern void filter_run_free(FilterRun *run);
 
 /*
- * The pages of a budget of so many bits: as many whole ones as it has room for, or one more
+ * The pages of a budget of "bits" bits: the whole ones that it has room for, or one more
  * where that would be less than three quarters of it.  A SuRF gets whatever pages the budget
  * begins: the trie takes most of it, and what is left for suffixes decides.
  */

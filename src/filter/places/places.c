@@ -138,7 +138,7 @@ places_measure(PlacesBuild *build, uint64_t rank, uint32_t range)
 	note_range(build, range);
 }
 
-/* Bits that all entries take with masks of so many bits. */
+/* Bits that all entries take with masks of mask_bits bits. */
 static uint64_t
 entries_cost(const PlacesBuild *build, uint32_t mask_bits)
 {
@@ -174,14 +174,14 @@ places_measure_end(PlacesBuild *build, uint64_t max_entry_bits)
 		(build->mask_bits > 0 ? entries_cost(build, build->mask_bits) : 0);
 }
 
-/* Where the entries of a page with so many keys begin. */
+/* Where the entries of a page with nkeys keys begin. */
 static uint32_t
 entries_start(const PlacesBuild *build, uint64_t nkeys)
 {
 	return PLACES_HEADER + (uint32_t) ((nkeys * build->width + 7) / 8);
 }
 
-/* Bytes used of a page with so many keys, and entries of so many bits. */
+/* Bytes used of a page with nkeys keys, and entries of "bits" bits. */
 static uint64_t
 page_used(const PlacesBuild *build, uint64_t nkeys, uint64_t bits)
 {

@@ -43,7 +43,7 @@
 typedef struct PlacesBuild PlacesBuild;
 
 /*
- * Begins to build places in nranges ranges, on pages of so many bytes.
+ * Begins to build places in nranges ranges, on pages of page_size bytes.
  * Building takes two passes, as for a filter.
  */
 extern PlacesBuild *places_build_begin(uint32_t nranges, uint32_t page_size);
@@ -55,7 +55,7 @@ extern PlacesBuild *places_build_begin(uint32_t nranges, uint32_t page_size);
 extern void places_measure(PlacesBuild *build, uint64_t rank, uint32_t range);
 
 /*
- * Called between the passes.  Entries may take so many bits.  Returns the bits
+ * Called between the passes.  Entries may take max_entry_bits bits.  Returns the bits
  * that all places will take; 0 if places are of no use, since too many keys
  * may be anywhere.
  */
@@ -74,7 +74,7 @@ extern uint8_t *places_build_end(PlacesBuild *build, uint32_t *npages,
 /* Frees a build. */
 extern void places_build_free(PlacesBuild *build);
 
-/* Bits that so many keys take if each is in one range. */
+/* Bits that nkeys keys take if each is in one range. */
 extern uint64_t places_bits(uint32_t nranges, uint64_t nkeys);
 
 /* A page of places as a reader sees it. */

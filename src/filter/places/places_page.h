@@ -26,14 +26,14 @@ places_width(uint32_t nranges)
 	return bits_width(nranges);
 }
 
-/* How many ranges a bit stands for in a mask of at most so many bits. */
+/* How many ranges a bit stands for in a mask of at most "most" bits. */
 static inline uint32_t
 places_group(uint32_t nranges, uint32_t most)
 {
 	return (nranges + most - 1) / most;
 }
 
-/* The length of a mask of at most so many bits. */
+/* The length of a mask of at most "most" bits. */
 static inline uint32_t
 places_mask_bits(uint32_t nranges, uint32_t most)
 {
@@ -52,7 +52,7 @@ places_count_width(uint32_t nranges, uint32_t mask_bits)
 }
 
 /*
- * Is the entry of a key in so many ranges shorter with numbers than with a
+ * Is the entry of a key in "count" ranges shorter with numbers than with a
  * mask?
  */
 static inline bool
@@ -62,7 +62,7 @@ places_is_list(uint32_t nranges, uint32_t mask_bits, uint64_t count)
 		count * places_width(nranges) < mask_bits;
 }
 
-/* Bits of the entry of a key in so many ranges. */
+/* Bits of the entry of a key in "count" ranges. */
 static inline uint64_t
 places_entry_bits(uint32_t nranges, uint32_t mask_bits, uint64_t count)
 {

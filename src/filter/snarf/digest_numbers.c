@@ -31,7 +31,7 @@
 /* Numbers from one knot to the next: 2^KNOT_BITS. */
 #define KNOT_BITS 16
 
-/* The last so many knots of a search are loaded at once. */
+/* The knots that are loaded at once, at the end of a search. */
 #define NEAR_KNOTS 64
 
 /* A sample that is being taken. */

@@ -26,10 +26,10 @@
 #define RARE 512
 #define MOST_SYMBOLS 128
 
-/* Bits are counted in one of so many keys. */
+/* Bits are counted in one of BITS_COUNTED keys. */
 #define BITS_COUNTED 4
 
-/* Low bits are taken if they are so many eighths of other digits' bits, or fewer. */
+/* Low bits are taken if they are at most LOW_BITS_EIGHTHS eighths of other digits' bits. */
 #define LOW_BITS_EIGHTHS 6
 
 /* The rank of a byte that is not in the alphabet. */

@@ -315,7 +315,7 @@ snarf_measure(SnarfBuild *build, uint64_t key)
 	take_key(build, key);
 }
 
-/* Most fence pages behind so many content pages. */
+/* Most fence pages behind npages content pages. */
 static uint32_t
 fence_pages(const SnarfBuild *build, uint32_t npages)
 {

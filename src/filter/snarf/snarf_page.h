@@ -119,7 +119,7 @@ snarf_position(uint64_t distance, uint16_t scale)
 	return bits_mulhi(distance, factor) >> (scale & 63);
 }
 
-/* Bytes that the low bits of so many keys take. */
+/* Bytes that the low bits of ncoded keys take. */
 static BITS_INLINE uint32_t
 snarf_low_bytes(uint32_t ncoded, unsigned low)
 {

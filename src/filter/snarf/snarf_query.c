@@ -30,7 +30,7 @@
 
 /*
  * Random keys are some 30 places away from where they would be if they were
- * evenly spread.  In blocks with more low bytes than this, so many places are
+ * evenly spread.  In blocks with more low bytes than this, 30 places are
  * often more than the two nearest cache lines.
  */
 #define MANY_LOW_BYTES	512

@@ -20,7 +20,7 @@
 #include "filter/snarf/snarf_page.h"
 
 /*
- * Up to so many numbers are all compared, which the processor does side by
+ * The most numbers that are all compared, which the processor does side by
  * side.  The steps of a binary search wait for each other.
  */
 #define SNARF_LINEAR_SEARCH 16

@@ -57,7 +57,7 @@ extern bool sorted_is_root(const uint8_t *root, uint32_t root_len);
 extern uint32_t sorted_root_pages(const uint8_t *root, uint32_t root_len);
 
 /*
- * Are there so many keys, in ascending order, on the pages to which the fences lead?
+ * Are there nkeys keys, in ascending order, on the pages to which the fences lead?
  */
 extern bool sorted_check(const uint8_t *root, uint32_t root_len,
 						 FilterReader *reader, uint64_t nkeys);

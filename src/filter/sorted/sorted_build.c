@@ -92,7 +92,7 @@ common_prefix(FilterBytes a, FilterBytes b, uint32_t max)
 	return len;
 }
 
-/* Bytes of a page with so many keys, of this length in total. */
+/* Bytes of a page with n keys, of nbytes bytes in total. */
 static size_t
 page_bytes(uint32_t n, uint32_t prefix_len, bool differ, size_t nbytes)
 {

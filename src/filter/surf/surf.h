@@ -81,7 +81,7 @@ extern uint32_t surf_root_max_key(const uint8_t *root);
 /* A key's hash: the same on all machines.  Keys are cut before. */
 extern uint64_t surf_hash(FilterBytes key);
 
-/* Can all pages be opened, and do they have so many leaves, each page behind the last? */
+/* Can all pages be opened, and do they have nkeys leaves, each page behind the last? */
 extern bool surf_check(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, uint64_t nkeys);
 

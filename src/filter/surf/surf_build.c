@@ -38,7 +38,7 @@
 /* A page size that any group fits. */
 #define ENDLESS_PAGE	(UINT32_C(1) << 24)
 
-/* So many words of bytes are gathered before they are marked as seen. */
+/* The words of bytes that are gathered before they are marked as seen. */
 #define UNSEEN_WORDS	64
 
 /* A group of neighbouring keys in the sample. */
@@ -70,7 +70,7 @@ struct SurfBuild
 	uint8_t		seen_bits[2][16];	/* the same set, see surf_wide_unseen() */
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
-	uint64_t	group_stride;	/* one group in so many is in the sample */
+	uint64_t	group_stride;	/* one group in this number is in the sample */
 	uint64_t	next_group;		/* number of the next one's first key */
 	uint64_t	next_sample;	/* no key before this one is in the sample */
 	uint8_t    *sample;
@@ -195,8 +195,8 @@ sample_key(SurfBuild *build, FilterBytes key)
 }
 
 /*
- * How many new bytes has a key that shares so many bytes with the one before,
- * and with the next one?
+ * How many new bytes has a key that shares "common" bytes with the one before, and
+ * next_common bytes with the next one?
  */
 static inline uint32_t
 new_bytes(uint32_t common, uint32_t next_common)
@@ -260,7 +260,7 @@ see_byte(SurfBuild *build, uint8_t byte)
 }
 
 /*
- * Counts a key that shares so many bytes with the one before.  False if both
+ * Counts a key that shares "common" bytes with the one before.  False if both
  * are equal.
  */
 static inline bool

@@ -207,7 +207,7 @@ surf_code_open(SurfCode *code, const uint8_t *data, uint32_t len, uint32_t *used
 	return code->nbytes <= 256 && *used <= len;
 }
 
-/* Codes at least so many bits, or all there are, see surf_code.h. */
+/* Codes at least nbits bits, or all there are, see surf_code.h. */
 void
 surf_bits_extend(SurfBits *bits, uint32_t nbits)
 {

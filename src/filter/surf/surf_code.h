@@ -96,7 +96,7 @@ extern uint32_t surf_code_make_plain(uint8_t *out);
 extern bool surf_code_open(SurfCode *code, const uint8_t *data, uint32_t len,
 						   uint32_t *used);
 
-/* Codes at least so many bits of the key, or all of it. */
+/* Codes at least nbits bits of the key, or all of it. */
 extern void surf_bits_extend(SurfBits *bits, uint32_t nbits);
 
 /*

@@ -218,7 +218,7 @@ surf_batch_is_full(const SurfBatch *batch)
 }
 
 /*
- * Adds the entry of a key that shares so many bytes with the last one.  False
+ * Adds the entry of a key that shares "common" bytes with the last one.  False
  * if both are equal.
  */
 static BITS_INLINE bool

@@ -295,7 +295,7 @@ part_end(const SurfWriter *writer, uint32_t i, uint32_t n)
 }
 
 /*
- * Cuts the first n leaves into parts of at least so many leaves, if possible.
+ * Cuts the first n leaves into parts of at least "least" leaves, if possible.
  */
 static void
 choose_parts(SurfWriter *writer, uint32_t n, uint32_t base, uint32_t least)

@@ -18,7 +18,7 @@
 
 #include "filter/surf/surf_leaf.h"
 
-/* Symbols are looked up by so many bits, and are near then. */
+/* Symbols are looked up by their first FIRST_BITS bits, and are near then. */
 #define FIRST_BITS 8
 
 /* Leaves as they are decoded. */

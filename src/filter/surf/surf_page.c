@@ -393,7 +393,7 @@ run_down(const SurfPage *page, SurfBits *key, SurfWalk *walk, SurfWalk *mark,
 	uint32_t	first = walk->first;
 	uint32_t	n = walk->n;
 	uint64_t	bits = surf_bits_peek(key, depth);
-	uint32_t	nbits = 64;		/* so many of bits count */
+	uint32_t	nbits = 64;		/* of "bits" that count */
 	uint32_t	mark_bits = key->mark_bits;
 	SurfStep	step = STEP_DOWN;
 

@@ -90,7 +90,7 @@
 #define SURF_PAGE_MAGIC		0x5F
 #define SURF_PAGE_HEADER	22
 
-/* The nodes of a side with up to so many leaves are read, not jumped over. */
+/* The nodes of a side with up to SURF_SKIP_LEAVES leaves are read, not jumped over. */
 #define SURF_SKIP_LEAVES 5
 
 /* Bytes of a part's head, first leaf and start. */
@@ -167,7 +167,7 @@ typedef struct SurfSpot
 	uint32_t	depth;
 } SurfSpot;
 
-/* Opens a page of so many bytes; false if it is damaged. */
+/* Opens a page of "size" bytes; false if it is damaged. */
 extern bool surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size);
 
 /*
@@ -198,8 +198,8 @@ extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
 typedef struct SurfPath
 {
 	uint32_t	nbits;
-	uint32_t	same;			/* so many bits are those of the leaf visited
-								 * before */
+	uint32_t	same;			/* leading bits that are those of the leaf
+								 * visited before */
 	uint64_t	words[SURF_PATH_WORDS];
 	SurfLeafHash hash;
 } SurfPath;

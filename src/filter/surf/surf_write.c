@@ -21,15 +21,15 @@
 #include "filter/surf/surf_write_impl.h"
 
 /*
- * After so many leaves it is estimated for the first time how many a page will
+ * The leaves after which it is estimated for the first time how many a page will
  * take.
  */
 #define FIRST_LEAVES 1024
 
-/* A page may take more leaves than the one before: one in so many more. */
+/* A page may take more leaves than the one before: more by one in MORE_LEAVES. */
 #define MORE_LEAVES 12
 
-/* Begins a writer of pages of so many bytes. */
+/* Begins a writer of pages of page_size bytes. */
 SurfWriter *
 surf_writer_begin(uint32_t page_size, FilterSuffix kind, uint32_t max_suffix)
 {

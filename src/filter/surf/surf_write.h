@@ -17,7 +17,7 @@
 
 typedef struct SurfWriter SurfWriter;
 
-/* Begins a writer of pages of so many bytes. */
+/* Begins a writer of pages of page_size bytes. */
 extern SurfWriter *surf_writer_begin(uint32_t page_size, FilterSuffix kind,
 									 uint32_t max_suffix);
 extern void surf_writer_free(SurfWriter *writer);

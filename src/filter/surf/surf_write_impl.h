@@ -87,8 +87,7 @@ struct SurfWriter
 	uint64_t   *hashes;			/* of the leaves' keys, if needed */
 	uint32_t	nleaves;
 	uint32_t	max_leaves;		/* room in the arrays */
-	uint32_t	enough;			/* so many leaves are probably enough for a
-								 * page */
+	uint32_t	enough;			/* leaves that are probably enough for a page */
 
 	/* Their keys. */
 	uint8_t    *keys;
@@ -141,7 +140,7 @@ extern SurfSum surf_writer_sum(const SurfWriter *writer, uint32_t n,
 							   uint32_t *uppermost);
 
 /*
- * Cuts the first n leaves into parts of at least so many leaves.  All keys
+ * Cuts the first n leaves into parts of at least "least" leaves.  All keys
  * share the first base bits.  Returns what the nodes of all parts will cost.
  */
 extern SurfSum surf_writer_choose(SurfWriter *writer, uint32_t n, uint32_t base,
@@ -169,7 +168,7 @@ extern void surf_writer_emit(const SurfWriter *writer, uint64_t rank,
 							 uint8_t *page);
 
 /*
- * Bits that a page with so many leaves keeps free for parts: for what these
+ * Bits that a page with this number of leaves keeps free for parts: for what these
  * take more than nodes would.
  */
 static inline uint32_t

@@ -43,7 +43,7 @@
 #include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
-/* At most so many relations are estimated in one planning. */
+/* The most relations that are estimated in one planning. */
 #define MAX_RELS 100
 
 /*

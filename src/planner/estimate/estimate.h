@@ -24,7 +24,7 @@ extern bool rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
 extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel,
 							 List *indexes);
 
-/* At most so many clauses are estimated by one index. */
+/* The most clauses that are estimated by one index. */
 #define RF_MAX_COUNTED_CLAUSES 8
 
 /* The clauses that one index has counted. */

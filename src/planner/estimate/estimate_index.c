@@ -56,7 +56,7 @@
 /* Most common values with a smaller share of the rows are ignored. */
 #define HARDLY_ANY 0.05
 
-/* Up to so many most common values are few. */
+/* The most common values are few up to this number. */
 #define FEW_COMMON 50
 
 /* What ANALYZE says of a column. */

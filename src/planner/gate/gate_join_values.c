@@ -250,7 +250,7 @@ compare_values(const void *a, const void *b)
 }
 
 /*
- * Begins to collect values of so many rows; end_values() ends it.
+ * Begins to collect values of this number of rows; end_values() ends it.
  */
 static void
 begin_values(RfJoinSource *source, int rows, RfJoinValues *values)

@@ -220,7 +220,7 @@ add_indexes(List *indexes, const RfCond *cond)
 
 /*
  * Makes shared digests for what a condition asks, where a planning has read and cached the
- * metapages of so many leaves.  It costs a small part of these questions to indexes.
+ * metapages of FEWEST_CACHED leaves or more.  It costs a small part of these questions to indexes.
  * Otherwise sessions that ask one query each would read all metapages for ever.
  */
 void

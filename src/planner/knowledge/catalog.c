@@ -574,7 +574,7 @@ compare_asked(const void *a, const void *b)
 }
 
 /*
- * Frees entries until so many bytes are freed.  Entries of the last planning's
+ * Frees entries until "excess" bytes are freed.  Entries of the last planning's
  * tables stay: otherwise each planning would make them anew.
  */
 static void

@@ -182,7 +182,7 @@ merge_numbers(FilterNumbers *numbers, const RfIndex *index, int number)
 /*
  * Chooses numbers for a matrix, of the kind that a leaf has.  If they are coded, they
  * are spread by knots, which are palloc'd.  False if there can be no digests of them, or
- * so many strings would have the same number that digests would be of no use.
+ * if too many strings would have the same number for digests to be of use.
  */
 static bool
 choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
@@ -214,7 +214,7 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 }
 
 /*
- * Doubles the bits that buckets have for so many keys while there is room for all the index's
+ * Doubles the bits that buckets have for nkeys keys while there is room for all the index's
  * matrices: first for hashes, which strings rarely share, then for more buckets.
  */
 static void

@@ -21,7 +21,7 @@
 #define SOME_INVALS	16
 
 /*
- * The map is made smaller if at most one in so many of its places is taken.
+ * The map is made smaller if at most one in SPARSE of its places is taken.
  */
 #define SPARSE		16
 

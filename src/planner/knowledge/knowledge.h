@@ -224,7 +224,7 @@ extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 
 /* ---- invalidation.c ---- */
 
-/* So many of the last invalidations are remembered. */
+/* How many of the last invalidations are remembered. */
 #define RF_RECENT_CHANGES	64
 
 extern Oid	rf_note_change(Oid relid);

@@ -336,7 +336,7 @@ leaf_denies(const RfCond *cond, void *arg)
 	return true;
 }
 
-/* So many positions are read ahead of. */
+/* The number of positions that are read ahead. */
 #define READ_AHEAD		128
 
 /* A leaf that is read ahead of. */

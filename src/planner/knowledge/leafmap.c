@@ -374,7 +374,7 @@ rf_search_leaf(RfTable *table, RfIndex *index, Oid leaf, int position)
 }
 
 /*
- * Are so many of the partitions few?  To look one up in the catalogs costs
+ * Are n of the partitions few?  To look one up in the catalogs costs
  * about as much as ten of all.
  */
 bool

@@ -491,7 +491,7 @@ know_any_own(const RfTable *table, PartitionDesc partdesc,
 /*
  * May one of some partitions have an index of its own?  Few partitions are
  * looked at: then the answer is exact, whether the entry has these indexes or
- * not, unless so many were looked at that the entry should get them.  The
+ * not, unless enough were looked at that the entry should get them.  The
  * caller has locked the table.
  */
 bool

@@ -116,7 +116,7 @@ typedef struct RfDeltaSlot
 {
 	BlockNumber block;
 	uint32		owner;
-	uint32		nkeys;			/* at least so many: the page tells */
+	uint32		nkeys;			/* at least; the page tells how many */
 } RfDeltaSlot;
 
 /* The metapage's content; the directory of segments follows it. */
@@ -193,7 +193,7 @@ typedef struct RfSegment
 	uint64		nkeys;			/* distinct keys */
 	uint64		min;			/* RF_KEY_U64 */
 	uint64		max;
-	uint32		range_blocks;	/* places tell ranges of so many heap blocks
+	uint32		range_blocks;	/* places tell ranges of this many heap blocks
 								 * apart; 0: there are no places */
 	uint32		place_pages;	/* the run's last pages have places */
 	uint64		imprecise;		/* ranges that may hold any of the keys: a bit
@@ -203,7 +203,7 @@ typedef struct RfSegment
 	uint16		unused[2];
 } RfSegment;
 
-/* A segment has at most so many ranges, whatever their size should be. */
+/* The most ranges of a segment, whatever their size should be. */
 #define RF_MAX_RANGES (1 << 20)
 
 /* Bits in RfSegment.imprecise. */
@@ -213,7 +213,7 @@ typedef struct RfSegment
 #define RF_MAX_SEGMENT_SIZE \
 	MAXALIGN(sizeof(RfSegment) + 2 * RF_BOUND_BYTES + FILTER_MAX_ROOT)
 
-/* A probe reads at most so many pages of levels, of those that are not retired. */
+/* The most pages of levels that a probe reads, of those that are not retired. */
 #define RF_LEVEL_READS		3
 
 /* The most levels, retired ones included, and the most bytes of an entry. */

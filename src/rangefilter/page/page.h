@@ -240,7 +240,7 @@ typedef struct RfPlacing
 {
 	BlockNumber start;			/* heap blocks [start, end) ... */
 	BlockNumber end;
-	uint32		range_blocks;	/* ... in ranges of so many; 0: no places */
+	uint32		range_blocks;	/* ... in ranges of this size; 0: no places */
 	uint32		nranges;
 	bool		automatic;		/* ranges are chosen when the rows are known */
 	uint32		room;			/* bytes of the metapage that places may take */

@@ -28,7 +28,7 @@
 #include "miscadmin.h"
 #include "rangefilter/page/page.h"
 
-/* pd_lower moves by so many numbers. */
+/* The numbers by which pd_lower moves at once. */
 #define RF_NUMBER_STRIDE	16
 
 /* The most numbers that a page holds. */

@@ -27,7 +27,7 @@
 #include "rangefilter/page/page.h"
 #include "utils/memutils.h"
 
-/* A level is merged if it has at most so many keys: those merged so far, and a quarter more. */
+/* A level is merged if it has at most this number of keys, where nkeys are merged so far. */
 #define RF_SIMILAR(nkeys)	((nkeys) + (nkeys) / 4)
 
 /* Bytes that the bounds of a level take in its entry, and that an entry takes at least. */

@@ -122,7 +122,7 @@ rf_run_is_sane(const RfSegment *segment)
 }
 
 /*
- * Is an entry of the directory, of which so many bytes are left, whole?
+ * Is an entry of the directory, of which "left" bytes are left, whole?
  */
 static bool
 rf_entry_is_sane(const RfSegment *segment, uint32 left)

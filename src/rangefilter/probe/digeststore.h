@@ -82,7 +82,7 @@ extern void rf_begin_change(RfDigestMatrix *matrix);
 extern void rf_end_change(RfDigestMatrix *matrix);
 
 /*
- * Returns the number of a free matrix, and allocates so many words for it, set to 0; -1 where
+ * Returns the number of a free matrix, and allocates "words" words for it, set to 0; -1 where
  * there is no room.  The lock is held exclusively, and rf_need_digest_store() was called.
  */
 extern int	rf_allocate_matrix(Size words);

@@ -117,7 +117,7 @@ extern RfCachedMeta *rf_cached_meta_make(Relation index, RfKeyKind kind, Size *b
 /* The version on the cached metapage. */
 extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 
-/* Making a digest of so many numbers costs about as much as one question. */
+/* The numbers of which making a digest costs about as much as one question. */
 #define RF_DIGEST_KEYS_PER_QUESTION	100
 
 /*

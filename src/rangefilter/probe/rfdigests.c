@@ -36,7 +36,7 @@
 
 /*
  * Inserts find the column of an index by a hash table, the store's places.  An
- * index may use one of so many places that follow each other.
+ * index may use one of PLACES_TRIED places that follow each other.
  */
 #define PLACES_TRIED	4
 

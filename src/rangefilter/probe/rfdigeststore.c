@@ -30,7 +30,7 @@
 #include "utils/memutils.h"
 
 /*
- * A session has one own matrix at most for each so many bytes of its memory
+ * A session has at most one matrix of its own for each BYTES_PER_OWN_MATRIX of its memory
  * limit.
  */
 #define BYTES_PER_OWN_MATRIX	(64 * 1024)

@@ -35,7 +35,7 @@ rf_rows_of(const RfSegment *segment)
 
 /*
  * Sums up segments and levels.  False where they have no keys, the delta has
- * overflowed, or they cover too little of a table of so many blocks.
+ * overflowed, or they cover too little of a table of heap_blocks blocks.
  */
 static bool
 rf_sum_segments(const RfMetaData *meta, BlockNumber heap_blocks,

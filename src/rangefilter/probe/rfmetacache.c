@@ -439,7 +439,7 @@ rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int pa
 }
 
 /*
- * What a digest of so many keys, coded by a SuRF or not, costs at least, in numbers;
+ * What a digest of nkeys keys, coded by a SuRF or not, costs at least, in numbers;
  * PG_UINT64_MAX if they are too many.
  */
 static uint64

@@ -41,7 +41,7 @@ typedef struct RfPair
 /* Numbers are sorted by their bytes. */
 #define RF_NBYTES		(UCHAR_MAX + 1)
 
-/* The array begins with room for so many. */
+/* The pairs for which the array has room at first. */
 #define RF_MIN_PAIRS	4096
 
 struct RfKeys

@@ -242,7 +242,7 @@ rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
  * Decides between the passes whether places are worth their room; if not,
  * drops them.  Automatic ones must fit the metapage.  Others that do not fit
  * reduce the filter's bits for each key, but not below half of them, nor below
- * eight if there are so many.
+ * eight where there are more than eight.
  */
 static void
 rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
@@ -313,7 +313,7 @@ rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
 }
 
 /*
- * Moves a run of one page of so many bytes into its directory entry.  False if it has more
+ * Moves a run of one page of this number of bytes into its directory entry.  False if it has more
  * pages, or does not fit beside levels.
  */
 static bool

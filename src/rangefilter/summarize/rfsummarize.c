@@ -94,7 +94,7 @@ rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
  * Has so much changed that summarized blocks should be read again?
  *
  * The rows a summary was made from, plus the keys that came since, minus the
- * rows that live: so many keys may be stale, and give false positives.  One in
+ * rows that live: this number of keys may be stale, and give false positives.  One in
  * five is enough.  So is a delta with more keys than a twentieth of the
  * summarized rows, since queries have to search it.  Keys that sort otherwise
  * now cannot be used at all.

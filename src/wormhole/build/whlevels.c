@@ -420,7 +420,7 @@ write_first(Level *level, int n)
 
 /*
  * Brings prefix and size up to date after an entry has been added that shares
- * so many bytes with the one before it.  Strings are sorted, so the prefix
+ * "common" bytes with the one before it.  Strings are sorted, so the prefix
  * that the low bound shares with the last entry is shared by all between them.
  */
 static void
@@ -448,7 +448,7 @@ count_size(Level *level, int common)
 }
 
 /*
- * Called after an entry has been added that shares so many bytes with the one
+ * Called after an entry has been added that shares this number of bytes with the one
  * before it.  If the entries before it do not fit on a page any more, writes
  * those that did.
  */
@@ -485,7 +485,7 @@ check_page(Level *level, int common)
 }
 
 /*
- * Makes room for so many bytes behind those in use, and returns where it is.
+ * Makes room for len bytes behind those in use, and returns where it is.
  */
 static uint8 *
 reserve_bytes(Level *level, Size len)

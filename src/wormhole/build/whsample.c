@@ -31,11 +31,11 @@
 #include "wormhole/build/whbuild_impl.h"
 
 #define SAMPLE_BLOCKS	64		/* the most that are read, evenly spread */
-#define SAMPLE_FACTOR	16		/* at most one block in so many is read */
+#define SAMPLE_FACTOR	16		/* at most one block in this number is read */
 #define SAMPLE_ROWS		16		/* rows taken from each block */
 #define SAMPLE_KEYS		(SAMPLE_BLOCKS * SAMPLE_ROWS)
 
-/* The number may leave one pair of neighbours in so many keys equal. */
+/* The number may leave one pair of neighbours in TIES_ALLOWED keys equal. */
 #define TIES_ALLOWED	256
 
 /*

@@ -76,7 +76,7 @@ struct WhSort
 };
 
 /*
- * Begins a sort in so many kB of memory.  coordinate is tuplesort's.  The
+ * Begins a sort in "memory" kB.  coordinate is tuplesort's.  The
  * sample is the same for all processes, and must outlive the sort.
  */
 WhSort *

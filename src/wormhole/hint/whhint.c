@@ -5,9 +5,9 @@
  *	  used.
  *
  * A MetaTrieHT (whtrie.c) leads from a key to its leaf without the directory.
- * It is made from the directory's lowest level (whanchors.c) after so many
- * lookups through the directory that making it pays.  It is made anew after as
- * many lookups were led to a wrong leaf.  A leaf's bounds tell whether the key
+ * It is made from the directory's lowest level (whanchors.c) when
+ * enough lookups have gone through the directory for it to pay.  It is made anew when the same
+ * number of lookups was led to a wrong leaf.  A leaf's bounds tell whether the key
  * is on it.  If it is not, a few steps to the right or else a descent find the
  * right leaf.  If the library is preloaded, tries are in shared memory
  * (whshared.c).
@@ -27,7 +27,7 @@
 /* The most steps to the right; after these the directory is asked. */
 #define MOST_STEPS		2
 
-/* After so many lookups a backend looks for a trie of others. */
+/* The lookups after which a backend looks for a trie of others. */
 #define LOOK_AROUND	256
 
 /* Hints of dropped indexes are looked for only if there are more hints. */
@@ -242,7 +242,7 @@ note_try(WhHint *hint, bool right)
 }
 
 /*
- * Begins at a block that a hint gives for a position, and goes at most so many
+ * Begins at a block that a hint gives for a position, and goes at most most_steps
  * steps to the right to the position's leaf.  Returns the leaf pinned and
  * locked, and the steps taken; or InvalidBuffer, with nothing locked.  The
  * block may be any page: that is no error.  A writer does not get a leaf whose

@@ -178,7 +178,7 @@ wh_shared_is_current(const WhHint *hint)
 }
 
 /*
- * The lowest free place for so many bytes, or SIZE_MAX.  Only the beginning of
+ * The lowest free place for "size" bytes, or SIZE_MAX.  Only the beginning of
  * the area and the ends of tries are considered.  The lock is held.
  */
 static Size

@@ -24,7 +24,7 @@
 
 /*
  * A pin by a remembered buffer does not count as use for the buffer pool's
- * clock.  So one in so many pins uses ReadBuffer(), to keep hot pages in the
+ * clock.  So one in LONG_WAY pins uses ReadBuffer(), to keep hot pages in the
  * pool.
  */
 #define LONG_WAY	64

@@ -63,7 +63,7 @@ typedef struct WhOptions
 #define WH_DEFAULT_FILLFACTOR	90
 #define WH_DIRECTORY_FILLFACTOR	90
 
-/* One part in so many of wormhole.hint_memory is for remembered buffers. */
+/* One part in WH_BUFFERS_PART of wormhole.hint_memory is for remembered buffers. */
 #define WH_BUFFERS_PART	8
 
 /* whoptions.c */

@@ -160,7 +160,7 @@ wh_put_record(Page page, int at, const WhItem *item)
 }
 
 /*
- * Appends an item to a page.  In a dense leaf a list of TIDs becomes so many entries.
+ * Appends an item to a page.  In a dense leaf a list of TIDs becomes an entry for each.
  */
 void
 wh_append_item(Page page, const WhItem *item)

@@ -31,7 +31,7 @@
 
 /*
  * The least gaps that are spread: room for fewer entries gets none.  In a
- * dense leaf it is so many times the bytes of an entry: the more bytes move,
+ * dense leaf it is DENSE_FACTOR times the bytes of an entry: the more bytes move,
  * the more room is left.
  */
 #define LEAST_GAPS		8

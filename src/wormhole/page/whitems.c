@@ -47,7 +47,7 @@ report_items(void)
 }
 
 /*
- * Takes so many bytes from the list's space.
+ * Takes "size" bytes from the list's space.
  */
 static void *
 take_space(WhItemSet *set, int size)

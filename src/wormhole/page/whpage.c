@@ -271,7 +271,7 @@ report_entry(void)
 }
 
 /*
- * The part of an entry behind the tail of its key, which has at least so many bytes.
+ * The part of an entry behind the tail of its key, which has at least "least" bytes.
  * Raises an error if they are not within the page.
  */
 static inline const uint8 *
@@ -410,7 +410,7 @@ interpolate(WhHeader header, uint32 head)
 /*
  * The first slot in [first, last) whose head is not smaller, by heads alone.
  * Narrows the range in steps that grow with the distance from guess, then in
- * halves.  Heads are so many numbers apart.
+ * halves.  The distance between two heads is "apart" numbers.
  */
 static inline int
 search_heads(const uint32 *heads, const int apart, int guess, uint32 head,

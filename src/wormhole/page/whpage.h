@@ -152,7 +152,7 @@ typedef struct WhEntry
 } WhEntry;
 
 /*
- * Reads the TID of a record, at so many bytes.  Returns its flags.
+ * Reads the TID of a record, of len bytes.  Returns its flags.
  */
 static inline uint8
 wh_read_tid(const uint8 *at, int len, ItemPointerData *tid)
@@ -306,7 +306,7 @@ wh_item(const WhItemSet *set, int i)
 }
 
 /*
- * The most TIDs that a list with a key of so many bytes gets, 0 for none.  Like a payload
+ * The most TIDs that a list with a key of key_len bytes gets, 0 for none.  Like a payload
  * they do not make the entry larger than WH_MAX_ENTRY, so that a page can be split.
  */
 static inline int

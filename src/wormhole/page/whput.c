@@ -113,7 +113,7 @@ wh_add_slot(Page page)
 }
 
 /*
- * Moves so many slots to another place; of a dense leaf heads and records.
+ * Moves n slots to another place; of a dense leaf heads and records.
  */
 void
 wh_move_slots(Page page, int to, int from, int n)

@@ -175,7 +175,7 @@ wh_pack_item(const WhItem *item, char *to)
 }
 
 /*
- * Takes so many bytes from those before end; NULL if there are fewer, or
+ * Takes "size" bytes from those before end; NULL if there are fewer, or
  * *data is NULL.
  */
 static const char *
@@ -382,7 +382,7 @@ wh_log_split(Relation index, const WhItemSet *set, int cut, const WhKey *anchor,
 }
 
 /*
- * Notes that of an entry of a leaf so many TIDs remain.  Entries are noted in
+ * Notes that of an entry of a leaf these ntids TIDs remain.  Entries are noted in
  * their order, and each at most once.
  */
 void

@@ -55,7 +55,7 @@ typedef struct WhScanItem
 #define WH_ITEM_KILLED	0x8000	/* the row is dead to all */
 #define WhItemSlot(item)	((item)->slot & ~WH_ITEM_KILLED)
 
-/* So many bytes behind a batch's space and prefix may be read. */
+/* The bytes behind a batch's space and prefix that may be read. */
 #define WH_SLACK	32
 
 /* What was read from one leaf at once. */

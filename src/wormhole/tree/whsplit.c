@@ -32,7 +32,7 @@
 #define CUT_WINDOW	10
 
 /*
- * The last leaf is split behind its entries only if so many percent of it are
+ * The last leaf is split behind its entries only if PAYING_BOUND percent of it are
  * then free.
  */
 #define PAYING_BOUND	20

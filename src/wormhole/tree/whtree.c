@@ -20,7 +20,7 @@
 #include "utils/memutils.h"
 #include "wormhole/tree/whtree.h"
 
-/* After so many restarts of a descent the index is reported as damaged. */
+/* The restarts of a descent after which the index is reported as damaged. */
 #define MAX_RESTARTS	1000
 
 /*

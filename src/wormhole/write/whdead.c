@@ -106,7 +106,7 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Adds TIDs of an item to those that the table, which has so many blocks, is asked about.  The
+ * Adds TIDs of an item to those that the table, which has nblocks blocks, is asked about.  The
  * first of the item has this number in the leaf.  Raises an error if the table has no such block.
  */
 static void

@@ -28,7 +28,7 @@
 #include "wormhole/write/whwrite.h"
 
 /*
- * If a key has so many dead rows in a leaf, they are removed.  The record of a removal may
+ * If a key has MANY_DEAD dead rows in a leaf, they are removed.  The record of a removal may
  * have the whole page.
  */
 #define MANY_DEAD	32
@@ -53,7 +53,8 @@ typedef struct UniqueCheck
 	ItemPointerData dead[MANY_DEAD];	/* rows of one leaf that are dead to
 										 * all */
 	int			ndead;
-	BlockNumber many_dead;		/* out: the leaf, if they are so many */
+	BlockNumber many_dead;		/* out: the leaf, if they are MANY_DEAD or
+								 * more */
 } UniqueCheck;
 
 /*
