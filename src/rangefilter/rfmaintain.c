@@ -125,6 +125,10 @@ rf_trusts_session(const RfOpenIndex *open)
 		 heap_attisnull(row, Anum_pg_index_indpred, NULL));
 }
 
+/*
+ * rf_as_owner() callback: summarizes an open index as the background worker does.  Table and index are
+ * locked by rf_try_lock().
+ */
 static void
 rf_maintain_work(RfOpenIndex *open, void *arg)
 {

@@ -106,6 +106,9 @@ static RfRequest taken = {InvalidOid};
 static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
 
+/*
+ * A time, and milliseconds more.
+ */
 static TimestampTz
 after(TimestampTz time, int64 milliseconds)
 {

@@ -85,12 +85,18 @@ rf_lock_shared_stats(bool wait)
 	return wait || LWLockConditionalAcquire(shared_lock, LW_EXCLUSIVE);
 }
 
+/*
+ * Releases the lock that rf_lock_shared_stats() has taken.
+ */
 void
 rf_unlock_shared_stats(void)
 {
 	LWLockRelease(shared_lock);
 }
 
+/*
+ * The key of an index of this database in the shared hash table.
+ */
 static RfSharedKey
 key_of(Oid index)
 {

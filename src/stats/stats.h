@@ -46,6 +46,9 @@ extern void rf_stats_read(Oid index, RfCounts *counts);
 extern void rf_stats_reset(Oid index);
 extern void rf_stats_usage(int64 *entries, int64 *bytes);
 
+/*
+ * Adds one set of counts to another.
+ */
 static inline void
 rf_counts_add(RfCounts *sum, const RfCounts *more)
 {

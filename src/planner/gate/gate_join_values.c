@@ -240,6 +240,9 @@ forget_table(void *arg)
 	((RfJoinSource *) arg)->table = NULL;
 }
 
+/*
+ * qsort() comparator: RfJoinValue by hash.
+ */
 static int
 compare_values(const void *a, const void *b)
 {

@@ -169,6 +169,9 @@ compare_members(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/*
+ * bsearch() comparator: RfOwnIndex by leaf.
+ */
 static int
 compare_leaves(const void *a, const void *b)
 {
@@ -178,6 +181,9 @@ compare_leaves(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/*
+ * qsort() comparator: RfFound by leaf, then by index.
+ */
 static int
 compare_found(const void *a, const void *b)
 {

@@ -198,6 +198,9 @@ matrix_numbered(uint32 number)
 	return &rf_digest_store->matrices[(number - 1) / FILTER_DIGESTS];
 }
 
+/*
+ * The column with a number, which is not 0.
+ */
 static RfDigestColumn *
 column_numbered(uint32 number)
 {

@@ -64,6 +64,9 @@ static object_access_hook_type previous_access = NULL;
 /* Bytes of rangefilter.shared_cache_size. */
 static Size area_size;
 
+/*
+ * Where the DSA area is in shared memory.
+ */
 static void *
 area_place(void)
 {
@@ -307,6 +310,9 @@ allocate_rows(RfDigestMatrix *matrix, Size size)
 	return true;
 }
 
+/*
+ * Gives the memory of a matrix's rows back.
+ */
 static void
 free_rows(RfDigestMatrix *matrix)
 {

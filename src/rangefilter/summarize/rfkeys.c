@@ -118,6 +118,9 @@ rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few)
 	return keys;
 }
 
+/*
+ * A number as the int8 that sorts as the number does.
+ */
 static Datum
 rf_number_datum(uint64 number)
 {

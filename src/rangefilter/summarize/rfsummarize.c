@@ -398,6 +398,9 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new)
 	UnlockReleaseBuffer(buffer);
 }
 
+/*
+ * RfTupleCallback: gives a row to the sort of keys.
+ */
 static void
 rf_collect(void *arg, const RfHeapTuple *tuple)
 {

@@ -182,6 +182,9 @@ common_length(const uint8 *a, int alen, const uint8 *b, int blen)
 	return len;
 }
 
+/*
+ * The length of what two keys begin with.
+ */
 static inline int
 common_prefix(const WhKey *a, const WhKey *b)
 {

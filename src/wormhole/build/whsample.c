@@ -107,6 +107,9 @@ take_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	taking->left--;
 }
 
+/*
+ * qsort() comparator: keys of the sample.
+ */
 static int
 compare_taken(const void *a, const void *b)
 {

@@ -87,6 +87,9 @@ estimate_chunk(ParallelContext *context, Size size)
 	shm_toc_estimate_keys(&context->estimator, 1);
 }
 
+/*
+ * Takes a chunk of the shared memory, and lets workers find it by its key.
+ */
 static void *
 make_chunk(ParallelContext *context, uint64 key, Size size)
 {

@@ -65,6 +65,9 @@ static Size memory_size;
 
 #define LOCK_NAME	"wormhole"
 
+/*
+ * shmem_request_hook: requests the shared memory and the lock of hints.
+ */
 static void
 request_memory(void)
 {

@@ -52,6 +52,9 @@ first_bucket(const WhTrie *trie, uint32 hash)
 	return ((uint64) (hash * 0x9E3779B1U) * trie->nbuckets) >> 32;
 }
 
+/*
+ * The bucket behind another one; the first follows the last.
+ */
 static inline uint32
 next_bucket(const WhTrie *trie, uint32 bucket)
 {

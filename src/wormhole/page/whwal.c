@@ -67,6 +67,9 @@ wh_has_manager(void)
 	return manager_id != 0;
 }
 
+/*
+ * A stretch of a page, for a record.
+ */
 static inline RfCoreStretch
 stretch(int offset, int length)
 {

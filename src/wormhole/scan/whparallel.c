@@ -46,6 +46,9 @@ typedef struct WhParallel
 	uint8		data[BLCKSZ];	/* a bound is shorter than a page */
 } WhParallel;
 
+/*
+ * What the processes of a parallel scan share.
+ */
 static WhParallel *
 shared_state(IndexScanDesc scan)
 {

@@ -110,6 +110,9 @@ rest_len(const WhScanItem *item)
 	return item->info & WH_LEN_MASK;
 }
 
+/*
+ * The bytes of an item's key behind its head.
+ */
 static inline int
 tail_len(const WhScanItem *item)
 {

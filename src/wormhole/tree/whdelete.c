@@ -42,6 +42,9 @@ typedef struct Merge
 	uint8	   *space;			/* for both pages' bounds */
 } Merge;
 
+/*
+ * Unlocks and releases a page, if there is one.
+ */
 static void
 release(Buffer *buffer)
 {

@@ -99,6 +99,9 @@ has_key(const Search *search, const WhItemSet *set, const WhItem *item)
 		memcmp(search->key->data + set->prefix_len, item->rest, item->len) == 0;
 }
 
+/*
+ * qsort() comparator: TIDs.
+ */
 static int
 compare_tids(const void *a, const void *b)
 {
