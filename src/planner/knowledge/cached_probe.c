@@ -259,7 +259,8 @@ rf_forget_cached_metas(RfTable *table)
 /*
  * Throws away cached metapages of other tables until there is room for one
  * more, or no other table has any.  Does nothing in a planning that is nested in
- * another one, or where entries are in use: those may be other tables' matrices.
+ * another one, or where entries are in use: while an index's leaves are mapped,
+ * rf_ask_matrices() has asked the table's other matrices, and goes on to read them.
  */
 void
 rf_make_room(const RfTable *table)
