@@ -139,6 +139,7 @@ INSERT INTO t VALUES (200000, 200000, 'x');
 VACUUM t;
 SELECT rangefilter_may_contain('t_div', 5, 5);
 SELECT rangefilter_verify('t_div');
+SELECT index, "table", filter, tail_open FROM rangefilter_status('t_div');
 CREATE OR REPLACE FUNCTION fragile(id int) RETURNS int IMMUTABLE LANGUAGE sql AS
 $$ SELECT 1 / (id - 77 + 1000000) $$;
 REINDEX INDEX CONCURRENTLY t_div;

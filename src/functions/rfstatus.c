@@ -169,7 +169,24 @@ rf_status_bound(const RfCodec *codec, const RfKey *key, bool cut)
 }
 
 /*
- * Fills one row from the metapage of an open index.
+ * Fills one row with what is known of any open index, and NULLs.
+ */
+static void
+rf_status_sizes(const RfOpenIndex *open, Datum *values, bool *nulls)
+{
+	memset(nulls, true, STATUS_COLUMNS * sizeof(bool));
+	nulls[STATUS_INDEX] = nulls[STATUS_TABLE] = false;
+	nulls[STATUS_SIZE_BYTES] = nulls[STATUS_HEAP_BLOCKS] = false;
+	values[STATUS_INDEX] = ObjectIdGetDatum(RelationGetRelid(open->index));
+	values[STATUS_TABLE] = ObjectIdGetDatum(RelationGetRelid(open->heap));
+	values[STATUS_SIZE_BYTES] =
+		Int64GetDatum((int64) RelationGetNumberOfBlocks(open->index) * BLCKSZ);
+	values[STATUS_HEAP_BLOCKS] =
+		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
+}
+
+/*
+ * Adds to the row what the metapage of an open index tells.
  */
 static void
 rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
@@ -189,16 +206,6 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 		rf_delta_visit(open->index, meta, codec->kind, rf_status_delta_key, &status);
 	if (meta->flags & (RF_DELTA_NULLS | RF_DELTA_NULLS_RETIRED))
 		status.has_nulls = true;
-
-	memset(nulls, true, STATUS_COLUMNS * sizeof(bool));
-	nulls[STATUS_INDEX] = nulls[STATUS_TABLE] = false;
-	nulls[STATUS_SIZE_BYTES] = nulls[STATUS_HEAP_BLOCKS] = false;
-	values[STATUS_INDEX] = ObjectIdGetDatum(RelationGetRelid(open->index));
-	values[STATUS_TABLE] = ObjectIdGetDatum(RelationGetRelid(open->heap));
-	values[STATUS_SIZE_BYTES] =
-		Int64GetDatum((int64) RelationGetNumberOfBlocks(open->index) * BLCKSZ);
-	values[STATUS_HEAP_BLOCKS] =
-		Int64GetDatum(RelationGetNumberOfBlocks(open->heap));
 
 	/*
 	 * The other columns reveal values, or whether a value exists.  An INSERT,
@@ -254,7 +261,8 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
  * heap_blocks, which they see elsewhere, too.  Members of pg_read_all_stats
  * see all columns but keys, bits_per_key, delta_keys, min, max, has_nulls and
  * those of levels.  For an index of several columns has_nulls is NULL for
- * everybody: there a NULL is part of a key like any value.
+ * everybody: there a NULL is part of a key like any value.  Of an index that is
+ * not valid everybody sees only the four.
  */
 Datum
 rangefilter_status(PG_FUNCTION_ARGS)
@@ -275,11 +283,19 @@ rangefilter_status(PG_FUNCTION_ARGS)
 		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
 			continue;
 
-		/* Output functions must not run under a buffer lock. */
-		buffer = rf_read_meta(open.index, BUFFER_LOCK_SHARE);
-		memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
-		UnlockReleaseBuffer(buffer);
-		rf_status_row(&open, rf_page_meta(copy.data), values, nulls);
+		rf_status_sizes(&open, values, nulls);
+
+		/*
+		 * An index that is not valid may not be built.  Output functions must
+		 * not run under a buffer lock.
+		 */
+		if (open.index->rd_index->indisvalid)
+		{
+			buffer = rf_read_meta(open.index, BUFFER_LOCK_SHARE);
+			memcpy(copy.data, BufferGetPage(buffer), BLCKSZ);
+			UnlockReleaseBuffer(buffer);
+			rf_status_row(&open, rf_page_meta(copy.data), values, nulls);
+		}
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 		rf_close_index(&open, false);
 	}

@@ -99,7 +99,7 @@ filter_digests_room(const FilterDigest *buckets)
 extern void filter_digests_keep_knots(FilterDigest *buckets, uint64_t *rows);
 
 /*
- * Ranges over more buckets are not answered: it would take longer than asking
+ * Ranges over more bits are not answered: it would take longer than asking
  * the filters.
  */
 #define FILTER_DIGEST_MANY 256
@@ -215,7 +215,7 @@ filter_digests_word(const FilterDigest *buckets, uint64_t key, uint32_t hash_bit
 
 /*
  * Which of the digests side by side do not deny that there is a key in [lo,
- * hi]?  All of them if the range has too many buckets.
+ * hi]?  All of them if the range has too many bits.
  */
 static inline uint64_t
 filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,

@@ -399,6 +399,7 @@ check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
 	{
 		XLogRecPtr	lsn;
 
+		CHECK_FOR_INTERRUPTS();
 		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
 		lsn = PageGetLSN(BufferGetPage(child));
 		what = wrong_child(check, child, anchor, level);
