@@ -255,23 +255,6 @@ VACUUM counted;
 CREATE INDEX ON counted USING rangefilter (k) WHERE k > 900;
 SELECT reltuples FROM pg_class WHERE oid = 'counted'::regclass;
 
--- A type with operators of its own, for which the operator class of another one is taken.
-CREATE EXTENSION citext SCHEMA pg_catalog;
-CREATE TABLE cr_folded (p int, c citext, d citext) PARTITION BY LIST (p);
-CREATE TABLE cr_folded_1 PARTITION OF cr_folded FOR VALUES IN (1);
-CREATE TABLE cr_folded_2 PARTITION OF cr_folded FOR VALUES IN (2);
-INSERT INTO cr_folded VALUES (1, 'One'), (2, 'Two');
-CREATE INDEX ON cr_folded USING rangefilter (c COLLATE "C");
-EXPLAIN (COSTS OFF) SELECT * FROM cr_folded WHERE c = 'one';
-SELECT p FROM cr_folded WHERE c = 'one';
-SELECT rangefilter_may_contain('cr_folded_1_c_idx', 'one'::citext, 'one'::citext), rangefilter_may_contain('cr_folded_1_c_idx', 'one'::text, 'one'::text);
-CREATE INDEX ON cr_folded USING rangefilter (lower(c::text) COLLATE "C");
-SELECT rangefilter_partitions('cr_folded_lower_idx', 'one'::text, 'one'::text);
-CREATE INDEX ON cr_folded_1 USING wormhole (d COLLATE "C");
-REINDEX TABLE cr_folded_1;
-DROP TABLE cr_folded;
-DROP EXTENSION citext;
-
 DROP INDEX CONCURRENTLY t_d;
 SET client_min_messages = warning;
 DROP SCHEMA rf_create CASCADE;

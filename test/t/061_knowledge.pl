@@ -225,8 +225,8 @@ my @steps = (
 	# Bits of hashes: no sizes of the cache are set in this session.
 	[ 'strings with hashes', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h');
 		SELECT cost('SELECT FROM h WHERE k = %3$L', 50, 3); SELECT cost('SELECT FROM h WHERE k BETWEEN %3$L AND %3$L || ''0''', 50, 3)},
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 49822, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 3 bits of hashes\n111 pages, 0 plannings\n2025 pages, 0 plannings",
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 49822, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 3 bits of hashes\n111 pages, 0 plannings\n2228 pages, 0 plannings" ],
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 4 bits of hashes\n110 pages, 0 plannings\n2302 pages, 0 plannings",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 4 bits of hashes\n110 pages, 0 plannings\n2505 pages, 0 plannings" ],
 
 	# A partition has an index of its own, and changes otherwise.
 	[ 'another setting of a partition', 'w', 'ALTER TABLE t11 SET (fillfactor = 90)', '' ],

@@ -39,7 +39,7 @@
 #define FILTER_NUMBERS_CODE 520
 
 /* The most bits of a string's hash in a digest. */
-#define FILTER_DIGEST_HASH 3
+#define FILTER_DIGEST_HASH 4
 
 /*
  * How keys become numbers.  Without knots, numbers of a SuRF's keys are the first

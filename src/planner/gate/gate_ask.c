@@ -7,7 +7,7 @@
  * further check (R3 in ARCHITECTURE.md).  It stays a NO while the statement
  * runs: keys of rows that the snapshot sees do not leave a summary, and the
  * table is locked.  So a member is asked once for each question.  A question
- * stays the same while its sets of keys do (condition/kept.c).  A member is not
+ * stays the same while its values do.  A member is not
  * asked for many values if its scan is likely to cost less.
  *
  * The executor has locked the tables.  Indexes that are asked repeatedly stay

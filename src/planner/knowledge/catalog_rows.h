@@ -29,8 +29,8 @@ extern int	rf_catalog_rows(const RfCatalogOrder *order, const Oid *first,
 							Size stride, int n, RfTakeRow take, void *arg);
 
 /*
- * Collations of an index's key columns.  They point into the row of pg_index.  The columns that
- * follow indkey there are never NULL, compressed or toasted.
+ * Collations of an index's key columns.  They point into the row of pg_index, where indcollation
+ * follows indkey.  Neither is ever NULL, compressed or toasted.
  */
 static inline const oidvector *
 rf_row_collations(Form_pg_index form)

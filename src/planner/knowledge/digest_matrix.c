@@ -131,7 +131,8 @@ share_less(FilterNumbers *numbers, const FilterNumbers *others)
 
 /*
  * Chooses coded numbers for a matrix: by the code of the leaf with the most keys, behind
- * what all share, among the leaves that will be sampled.  Returns how many these are.
+ * what all share, among the leaves that will be sampled.  max_key is 0 if these cut keys at
+ * different lengths.  Returns how many leaves these are.
  */
 static int
 choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
@@ -139,6 +140,7 @@ choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 {
 	const RfLeaf *leaves = &index->leaves[number * FILTER_DIGESTS];
 	uint64		most = 0;
+	uint16		max_key = 0;
 	int			n = 0;
 
 	for (int i = 0; i < count_leaves(index, number); i += SAMPLED_EVERY)
@@ -150,6 +152,10 @@ choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 			!rf_cached_meta_numbers(leaves[i].cached, &own) || !own.coded ||
 			!rf_cached_meta_span(leaves[i].cached, &own, &span))
 			continue;
+		if (n == 0)
+			max_key = own.max_key;
+		else if (own.max_key != max_key)
+			max_key = 0;
 		if (n > 0)
 			share_less(&own, numbers);
 		if (n == 0 || span.nkeys > most)
@@ -159,6 +165,8 @@ choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 		most = Max(most, span.nkeys);
 		sampled[n++] = &leaves[i];
 	}
+	if (n > 0)
+		numbers->max_key = max_key;
 	return n;
 }
 
@@ -202,7 +210,7 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 		return true;
 	}
 	nsampled = choose_code(numbers, index, number, sampled);
-	numbers->hash_bits = FILTER_DIGEST_HASH;
+	numbers->hash_bits = numbers->max_key > 0 ? FILTER_DIGEST_HASH : 0;
 	samples = palloc((nsampled + 1) * LEAF_SAMPLE * sizeof(uint64));
 	for (int i = 0; i < nsampled; i++)
 		n += rf_cached_meta_sample(sampled[i]->cached, numbers, i, samples + n,

@@ -501,7 +501,7 @@ rf_segment_of_block(const RfMetaData *meta, BlockNumber block)
 }
 
 /*
- * The root of the run's fences, root_len bytes in the entry.
+ * The run's root, root_len bytes in the entry.
  */
 const uint8 *
 rf_segment_root(const RfSegment *segment)

@@ -44,6 +44,8 @@ typedef struct WhCheck
 	uint8	   *anchor_space;
 	uint8	   *key_space;
 	uint8	   *last_space;
+	bool		in_recovery;	/* when the check began: pages change
+								 * meanwhile */
 	int64		nentries;
 	BlockNumber nblocks;		/* when the check began */
 	uint8	   *seen;			/* a bit for each block that is linked */
@@ -350,7 +352,8 @@ check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
 }
 
 /*
- * Does the directory still have an anchor with a child?
+ * Does the directory still have this anchor, with a child?  Uses the spaces of bounds and of
+ * last keys.
  */
 static bool
 has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
@@ -362,6 +365,17 @@ has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
 	bool		found = at >= 0 && at < WhPageHeader(page)->nslots &&
 	wh_slot_child(page, &WhSlots(page)[at]) == child;
 
+	if (found)
+	{
+		WhBounds	bounds;
+		WhKey		key;
+
+		wh_page_bounds(page, &bounds, check->bounds_space);
+		key = bounds.low;
+		if (at > 0)
+			slot_position(page, at, false, check->last_space, &key);
+		found = wh_compare_keys(&key, anchor) == 0;
+	}
 	UnlockReleaseBuffer(buffer);
 	return found;
 }
@@ -403,7 +417,7 @@ check_child(WhCheck *check, const WhKey *anchor, int level, BlockNumber block)
 		child = wh_read(check->index, block, BUFFER_LOCK_SHARE);
 		lsn = PageGetLSN(BufferGetPage(child));
 		what = wrong_child(check, child, anchor, level);
-		if (what == NULL || !RecoveryInProgress() || lsn == seen)
+		if (what == NULL || !check->in_recovery || lsn == seen)
 			break;
 		UnlockReleaseBuffer(child);
 		if (!has_anchor(check, anchor, level + 1, block))
@@ -605,7 +619,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	 * On a standby snapshots may still see rows that are dead to all on the
 	 * primary.
 	 */
-	if (dead && !RecoveryInProgress())
+	if (dead && !check->in_recovery)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("index \"%s\" says that visible row (%u,%u) of table \"%s\" is dead",
@@ -643,8 +657,8 @@ check_heap(WhCheck *check)
 Datum
 wormhole_check(PG_FUNCTION_ARGS)
 {
-	WhCheck		check = {0};
-	LOCKMODE	lockmode = RecoveryInProgress() ? AccessShareLock :
+	WhCheck		check = {.in_recovery = RecoveryInProgress()};
+	LOCKMODE	lockmode = check.in_recovery ? AccessShareLock :
 	ShareUpdateExclusiveLock;
 	BlockNumber block;
 	Oid			user;
@@ -673,7 +687,7 @@ wormhole_check(PG_FUNCTION_ARGS)
 	top = wh_cache(check.index)->level;
 	for (int level = top; level >= 0; level--)
 		block = check_level(&check, block, level, level < top);
-	if (!RecoveryInProgress())
+	if (!check.in_recovery)
 		check_rest(&check);
 	if (PG_GETARG_BOOL(1))
 		check_heap(&check);
