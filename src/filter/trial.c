@@ -42,7 +42,7 @@
 #define FEWER_ROUNDS 2
 
 /*
- * If all keys are on one page and each has this number of bits, filters make few mistakes.
+ * If all keys are on one page and each has PLENTY_OF_BITS bits, filters make few mistakes.
  * The trial is made with the budget then.
  */
 #define PLENTY_OF_BITS 20
@@ -339,7 +339,7 @@ is_decided(uint64_t less, uint64_t more, uint64_t enough)
 }
 
 /*
- * Asks the candidates that have not lost, at most this number of rounds, until all but one have, or
+ * Asks the candidates that have not lost, at most nrounds rounds, until all but one have, or
  * there were enough mistakes to take the best.  False if there were too few mistakes.
  */
 static bool
@@ -381,8 +381,8 @@ typedef struct TrialBits
 } TrialBits;
 
 /*
- * Builds the candidates' filters with this number of bits and asks them, at most this number of rounds.  True
- * if there were enough mistakes to decide.
+ * Builds the candidates' filters with these bits and asks them, at most nrounds rounds.  True if there
+ * were enough mistakes to decide.
  */
 static bool
 try_candidates(const Trial *trial, TrialBits bits, Candidate *candidates, int n,
@@ -475,7 +475,7 @@ choose_digits(const Trial *trial)
 }
 
 /*
- * Tries the candidates with this number of bits, and with fewer until there are mistakes enough.
+ * Tries the candidates with "first" bits, and with fewer until there are mistakes enough.
  * True if the first ones sufficed.
  */
 static bool

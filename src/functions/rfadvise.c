@@ -58,8 +58,8 @@ enum
 #define RF_WORTH_PARTITIONS	3
 
 /*
- * Reading a part of the blocks pays up to this share, and in tables of at least this number
- * of blocks.
+ * Reading a part of the blocks pays up to this share, and in tables of at least this many
+ * blocks.
  */
 #define RF_WORTH_READ		0.25
 #define RF_WORTH_BLOCKS		64

@@ -70,7 +70,7 @@ struct SurfBuild
 	uint8_t		seen_bits[2][16];	/* the same set, see surf_wide_unseen() */
 	SurfGroup	groups[MAX_GROUPS];
 	uint32_t	ngroups;
-	uint64_t	group_stride;	/* one group in this number is in the sample */
+	uint64_t	group_stride;	/* the sample has every group_stride-th group */
 	uint64_t	next_group;		/* number of the next one's first key */
 	uint64_t	next_sample;	/* no key before this one is in the sample */
 	uint8_t    *sample;

@@ -23,7 +23,7 @@
 #define SURF_WIDE_BYTES 32
 
 /*
- * Nodes that are compared at once: arrays have room for this number on either
+ * Nodes that are compared at once: arrays have room for these on either
  * side.
  */
 #define SURF_WIDE_NODES 32

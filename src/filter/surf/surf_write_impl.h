@@ -168,7 +168,7 @@ extern void surf_writer_emit(const SurfWriter *writer, uint64_t rank,
 							 uint8_t *page);
 
 /*
- * Bits that a page with this number of leaves keeps free for parts: for what these
+ * Bits that a page with nleaves leaves keeps free for parts: for what these
  * take more than nodes would.
  */
 static inline uint32_t

@@ -56,7 +56,7 @@
 /* Most common values with a smaller share of the rows are ignored. */
 #define HARDLY_ANY 0.05
 
-/* The most common values are few up to this number. */
+/* Up to this many, the most common values are few. */
 #define FEW_COMMON 50
 
 /* What ANALYZE says of a column. */

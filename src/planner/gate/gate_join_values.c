@@ -253,7 +253,7 @@ compare_values(const void *a, const void *b)
 }
 
 /*
- * Begins to collect values of this number of rows; end_values() ends it.
+ * Begins to collect the values of "rows" rows; end_values() ends it.
  */
 static void
 begin_values(RfJoinSource *source, int rows, RfJoinValues *values)

@@ -21,7 +21,7 @@
 #include "utils/fmgroids.h"
 #include "utils/rel.h"
 
-/* Reading this number of other rows costs as much as a new scan. */
+/* Reading this many other rows costs as much as a new scan. */
 #define MANY_STRANGERS	16
 
 /* What is read: n OIDs, the first one at first, the next one stride bytes behind it. */

@@ -31,7 +31,7 @@
 /* A matrix with fewer leaves than this would waste memory. */
 #define FEWEST_LEAVES	(FILTER_DIGESTS / 2)
 
-/* One leaf in this number may have keys far from those of the others. */
+/* One leaf in OUTLIERS may have keys far from those of the others. */
 #define OUTLIERS		16
 
 /*

@@ -310,7 +310,7 @@ rf_collect_ranks(RfRunReader *reader, const RfSegment *segment,
 /*
  * Sets the bits of the segment's ranges of heap blocks that may hold keys (not
  * NULL) of the set; there is room for rf_range_count() bits in words of 64.
- * Looks up the places of the first keys, at most this number; *keys is how many
+ * Looks up the places of the first keys, at most "most" of them; *keys is how many
  * there seem to be.  False if all of its blocks may, for example because it has no
  * places; then the bits mean nothing.  Locks as rf_segment_probe().
  */

@@ -31,7 +31,7 @@
 #include "wormhole/build/whbuild_impl.h"
 
 #define SAMPLE_BLOCKS	64		/* the most that are read, evenly spread */
-#define SAMPLE_FACTOR	16		/* at most one block in this number is read */
+#define SAMPLE_FACTOR	16		/* at most one block in SAMPLE_FACTOR is read */
 #define SAMPLE_ROWS		16		/* rows taken from each block */
 #define SAMPLE_KEYS		(SAMPLE_BLOCKS * SAMPLE_ROWS)
 
