@@ -417,24 +417,25 @@ rf_join_filters_read(RfGateState *gate)
 }
 
 /*
- * The join filter that fills the run-time parameter of a condition "key = ANY
- * (param)", or NULL.
+ * Does a join filter fill the run-time parameter of this condition, "key = ANY
+ * (param)"?
  */
-static const RfGateJoinFilter *
-filter_of_condition(const RfGateState *gate, Node *clause)
+static bool
+is_of_join_filter(const RfGateState *gate, Node *clause)
 {
 	Node	   *array;
 
 	if (!IsA(clause, ScalarArrayOpExpr))
-		return NULL;
+		return false;
 	array = lsecond(((ScalarArrayOpExpr *) clause)->args);
+	if (!rf_is_runtime_param(array))
+		return false;
 	for (int i = 0; i < gate->nfilters; i++)
 	{
-		if (rf_is_runtime_param(array) &&
-			((Param *) array)->paramid == gate->filters[i].param)
-			return &gate->filters[i];
+		if (gate->filters[i].param == ((Param *) array)->paramid)
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
 /*
@@ -472,7 +473,7 @@ rf_gate_own_clauses(const RfGateState *gate, List *clauses)
 
 	foreach(cell, clauses)
 	{
-		if (filter_of_condition(gate, lfirst(cell)) == NULL)
+		if (!is_of_join_filter(gate, lfirst(cell)))
 			result = lappend(result, lfirst(cell));
 	}
 	return result;

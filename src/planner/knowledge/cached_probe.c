@@ -192,7 +192,7 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 		RfLeaf	   *leaf = rf_leaf_at(index, (first + i) % index->nleaves);
 		FilterNumbers numbers;
 
-		if (leaf->cached == NULL || !rf_may_have_column(index, leaf) ||
+		if (leaf->cached == NULL ||
 			!rf_cached_meta_numbers(leaf->cached, &numbers) || numbers.coded)
 			continue;
 		CHECK_FOR_INTERRUPTS();

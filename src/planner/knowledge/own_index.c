@@ -140,7 +140,7 @@ take_row(void *arg, int i, HeapTuple tuple)
 	Oid			am;
 	RfFound    *found;
 
-	if (!form->indisvalid || !form->indisready || !form->indislive)
+	if (!form->indisvalid)
 		return;
 	am = known_am(&search->opclasses, rf_row_opclasses(form)->values[0]);
 	if (!OidIsValid(am) || is_attached(search->table, member, form->indexrelid))
@@ -239,8 +239,7 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 	index->parent = parent;
 	index->oid = form->indexrelid;
 	index->ncolumns = form->indnkeyatts;
-	if (index->ncolumns > RF_MAX_COLUMNS)
-		return false;
+	Assert(index->ncolumns <= RF_MAX_COLUMNS);
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
