@@ -428,11 +428,10 @@ is_of_join_filter(const RfGateState *gate, Node *clause)
 	if (!IsA(clause, ScalarArrayOpExpr))
 		return false;
 	array = lsecond(((ScalarArrayOpExpr *) clause)->args);
-	if (!rf_is_runtime_param(array))
-		return false;
 	for (int i = 0; i < gate->nfilters; i++)
 	{
-		if (gate->filters[i].param == ((Param *) array)->paramid)
+		if (rf_is_runtime_param(array) &&
+			((Param *) array)->paramid == gate->filters[i].param)
 			return true;
 	}
 	return false;
