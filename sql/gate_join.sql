@@ -79,9 +79,6 @@ EXPLAIN (COSTS OFF) EXECUTE par ('k310');
 SELECT plan_of($$EXECUTE par ('k310')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT gates('EXECUTE par (''k310'')');
 SELECT gates('EXECUTE par (NULL)');
-PREPARE lists (text[]) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.id BETWEEN 110 AND 510 AND t.tx = ANY ($1);
-SELECT line FROM plan_of('EXECUTE lists (''{k150,k400}'')') line WHERE line ~ 'Skip';
-SELECT gates('EXECUTE lists (''{k150,k400}'')');
 RESET plan_cache_mode;
 -- by way of other joins
 SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');

@@ -155,10 +155,6 @@ SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
 SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
 	WHERE d.site = 7 OR EXISTS (SELECT FROM kind k JOIN fact ON fact.kind + 0 >= k.id
 		WHERE k.name = ''kind 1'' AND fact.device = d.id AND day < 2 AND n < 10)', 'hashed SubPlan');
--- at the cost that it has without gates; all of them, and once for all relations
-SELECT cost_share('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
-	WHERE d.site = 7 OR EXISTS (SELECT FROM fact WHERE fact.device = d.id AND day < 2 AND n < 10)
-		OR EXISTS (SELECT FROM fact WHERE fact.device = d.id AND day < 2 AND n < 20)');
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_memoize;
