@@ -550,6 +550,51 @@ SET enable_mergejoin = off;
 SELECT gates('SELECT x, n FROM (VALUES (NULL), (0), (NULL), (NULL), (0)) v (x), LATERAL (SELECT count(*) n FROM t WHERE k = x) c');
 RESET enable_hashjoin;
 RESET enable_mergejoin;
+--
+-- What is asked when the query comes to it: not an index that is invalid by then
+--
+INSERT INTO later SELECT 1, 8 FROM generate_series(1, 20);
+VACUUM later;
+CREATE FUNCTION scans_of_later2(command text) RETURNS bigint LANGUAGE plpgsql AS
+$$
+DECLARE
+	before bigint := pg_stat_get_xact_numscans('later2'::regclass);
+BEGIN
+	PERFORM interrupted(8, command);
+	RETURN pg_stat_get_xact_numscans('later2'::regclass) - before;
+END
+$$;
+SELECT scans_of_later2('SELECT');
+BEGIN;
+SELECT scans_of_later2($$UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'later2_k_idx'::regclass$$);
+ROLLBACK;
+SELECT scans_of_later2('SELECT');
+
+--
+-- Scans by other indexes
+--
+CREATE INDEX t_order ON t (k);
+SET enable_seqscan = off;
+-- EXPLAIN ANALYZE shows the scan of a gate of its own, started or not, and of a gate's many scans those that were started
+SELECT plan_of($$EXECUTE ord ('k550')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+SET enable_indexscan = off;
+PREPARE bitmap (int) AS SELECT * FROM t WHERE k = $1;
+SELECT plan_of('EXECUTE bitmap (250)', 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+RESET enable_indexscan;
+-- one value is asked for, also where a scan costs less than a page
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_bitmapscan = off;
+SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = d.id');
+RESET enable_bitmapscan;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_seqscan;
+DROP INDEX t_order;
+
+-- an arm that reads no table
+PREPARE constant (int) AS SELECT k, v FROM c1 WHERE k = $1 UNION ALL SELECT 1, 'one' UNION ALL SELECT k, v FROM c2 WHERE k = $1;
+SELECT gates('EXECUTE constant (250)');
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;
