@@ -592,6 +592,10 @@ RESET enable_mergejoin;
 RESET enable_seqscan;
 DROP INDEX t_order;
 
+-- arms that ask for different values
+PREPARE apart (int, int) AS SELECT k, v FROM c1 WHERE k = $1 UNION ALL SELECT k, v FROM c2 WHERE k = $2;
+SELECT gates('EXECUTE apart (150, 250)');
+SELECT gates('EXECUTE apart (250, 150)');
 -- an arm that reads no table
 PREPARE constant (int) AS SELECT k, v FROM c1 WHERE k = $1 UNION ALL SELECT 1, 'one' UNION ALL SELECT k, v FROM c2 WHERE k = $1;
 SELECT gates('EXECUTE constant (250)');
