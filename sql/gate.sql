@@ -179,6 +179,9 @@ SELECT gates('SELECT d.id, x.k FROM d, LATERAL (SELECT k FROM t WHERE k BETWEEN 
 -- rescanned without another question
 PREPARE crs (int) AS SELECT x, k FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN t ON k BETWEEN $1 AND $1 + 2;
 SELECT gates('EXECUTE crs (99)');
+-- ... after a scan that was not read to its end
+PREPARE cut (int) AS SELECT x FROM (VALUES (100), (50), (98), (98), (100), (98)) v (x) WHERE EXISTS (SELECT FROM t WHERE k BETWEEN $1 AND $1 + 2 AND n > x);
+SELECT gates('EXECUTE cut (99)');
 PREPARE jn (int) AS SELECT d.id, k FROM d JOIN t ON t.k = d.id WHERE t.k > $1;
 SELECT gates('EXECUTE jn (430)');
 RESET enable_material;
@@ -415,14 +418,23 @@ ROLLBACK;
 --
 ALTER TABLE t ENABLE ROW LEVEL SECURITY;
 CREATE POLICY even ON t USING (k % 2 = 0);
+CREATE TABLE shown (part int, k int, n int) PARTITION BY LIST (part);
+CREATE TABLE shown1 PARTITION OF shown FOR VALUES IN (1);
+CREATE TABLE shown2 PARTITION OF shown FOR VALUES IN (2);
+CREATE INDEX ON shown USING rangefilter (k);
 CREATE ROLE regress_gate;
 GRANT USAGE ON SCHEMA gate TO regress_gate;
-GRANT SELECT ON t, d TO regress_gate;
+GRANT SELECT ON t, d, shown TO regress_gate;
 SET ROLE regress_gate;
 EXPLAIN (COSTS OFF) EXECUTE eq (250);
 SELECT plan_of($$EXECUTE eq (250)$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 EXECUTE eq (250);
 EXECUTE eq (251);
+-- also where only one arm of UNION ALL hides rows
+PREPARE secret_first (int) AS SELECT k, n FROM t WHERE k = $1 AND part IN (2, 3) UNION ALL SELECT k, n FROM shown WHERE k = $1;
+PREPARE secret_last (int) AS SELECT k, n FROM shown WHERE k = $1 UNION ALL SELECT k, n FROM t WHERE k = $1 AND part IN (2, 3);
+EXPLAIN (COSTS OFF) EXECUTE secret_first (251);
+EXPLAIN (COSTS OFF) EXECUTE secret_last (251);
 RESET ROLE;
 ALTER TABLE t DISABLE ROW LEVEL SECURITY;
 
@@ -550,6 +562,54 @@ SET enable_mergejoin = off;
 SELECT gates('SELECT x, n FROM (VALUES (NULL), (0), (NULL), (NULL), (0)) v (x), LATERAL (SELECT count(*) n FROM t WHERE k = x) c');
 RESET enable_hashjoin;
 RESET enable_mergejoin;
+--
+-- What is asked when the query comes to it: not an index that is invalid by then
+--
+INSERT INTO later SELECT 1, 8 FROM generate_series(1, 20);
+VACUUM later;
+CREATE FUNCTION scans_of_later2(command text) RETURNS bigint LANGUAGE plpgsql AS
+$$
+DECLARE
+	before bigint := pg_stat_get_xact_numscans('later2'::regclass);
+BEGIN
+	PERFORM interrupted(8, command);
+	RETURN pg_stat_get_xact_numscans('later2'::regclass) - before;
+END
+$$;
+SELECT scans_of_later2('SELECT');
+BEGIN;
+SELECT scans_of_later2($$UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'later2_k_idx'::regclass$$);
+ROLLBACK;
+SELECT scans_of_later2('SELECT');
+
+--
+-- Scans by other indexes
+--
+CREATE INDEX t_order ON t (k);
+SET enable_seqscan = off;
+-- EXPLAIN ANALYZE shows the scan of a gate of its own, started or not, and of a gate's many scans those that were started
+SELECT plan_of($$EXECUTE ord ('k550')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+SET enable_indexscan = off;
+PREPARE bitmap (int) AS SELECT * FROM t WHERE k = $1;
+SELECT plan_of('EXECUTE bitmap (250)', 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+RESET enable_indexscan;
+-- one value is asked for, also where a scan costs less than a page
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_bitmapscan = off;
+SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = d.id');
+RESET enable_bitmapscan;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_seqscan;
+DROP INDEX t_order;
+
+-- arms that ask for different values
+PREPARE apart (int, int) AS SELECT k, n FROM t WHERE k = $1 UNION ALL SELECT k, part FROM t WHERE k = $2;
+SELECT gates('EXECUTE apart (150, 250)');
+-- an arm that reads no table
+PREPARE constant (int) AS SELECT k, n FROM t WHERE k = $1 UNION ALL SELECT 1, 2 UNION ALL SELECT k, part FROM t WHERE k = $1;
+SELECT gates('EXECUTE constant (250)');
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

@@ -79,6 +79,10 @@ EXPLAIN (COSTS OFF) EXECUTE par ('k310');
 SELECT plan_of($$EXECUTE par ('k310')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT gates('EXECUTE par (''k310'')');
 SELECT gates('EXECUTE par (NULL)');
+-- a list that is known otherwise
+PREPARE listed (text[]) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.id BETWEEN 110 AND 510 AND t.tx = ANY ($1);
+SELECT plan_of($$EXECUTE listed ('{k125,k325}')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+SELECT gates($$EXECUTE listed ('{k125,k325}')$$);
 RESET plan_cache_mode;
 -- by way of other joins
 SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');

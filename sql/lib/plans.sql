@@ -23,7 +23,7 @@ DECLARE
 	line text;
 BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (%s) ', options) || query LOOP
-		CONTINUE WHEN line ~ '^ *(Disabled|Replaces): ';
+		CONTINUE WHEN line ~ '^ *(Disabled|Replaces|Index Searches): ';
 		line := regexp_replace(line, '\n *["<]?Disabled[^\n]*', '', 'g');
 		line := in_old_words(line);
 		line := regexp_replace(line, 'Memory: \d+kB', 'in memory');
