@@ -50,7 +50,7 @@ rf_index_is_usable(Relation index, Oid table)
 	return index->rd_rel->relkind == RELKIND_INDEX &&
 		rf_is_rangefilter(index) &&
 		form->indrelid == table &&
-		form->indisvalid &&
+		form->indisvalid && form->indisready && form->indislive &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)) &&
 		!RELATION_IS_OTHER_TEMP(index) &&
 		(RelationIsPermanent(index) || !RecoveryInProgress());
