@@ -82,8 +82,7 @@ read_index_row(void *arg, int i, HeapTuple row)
 	const oidvector *opclasses = rf_row_opclasses(form);
 
 	leaf->leaf = form->indrelid;
-	if (!form->indisvalid || !form->indisready || !form->indislive ||
-		form->indnkeyatts != index->ncolumns)
+	if (!form->indisvalid || form->indnkeyatts != index->ncolumns)
 		return;
 	for (int column = 0; column < index->ncolumns; column++)
 	{
