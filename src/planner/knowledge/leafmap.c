@@ -207,8 +207,8 @@ find_place(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
 	RfLeafPosition *entry;
 
-	if (position < index->nleaves && index->leaves[position].leaf == leaf)
-		return &index->leaves[position];
+	if (position < index->nleaves && rf_leaf_at(index, position)->leaf == leaf)
+		return rf_leaf_at(index, position);
 	if (index->positions == NULL)
 		hash_positions(table, index);
 	entry = rf_leafmap_lookup(index->positions, leaf);

@@ -33,7 +33,6 @@
 #include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/rangefilter.h"
-#include "stats/session.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -441,7 +440,6 @@ rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 	if (search.n > 0)
 		add_kinds(&search);
 	table->own_read = true;
-	rf_session_growth++;
 	return !search.locked;
 }
 
