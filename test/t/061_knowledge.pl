@@ -35,6 +35,15 @@ CREATE TABLE alike (p int, k text COLLATE "C") PARTITION BY LIST (p);
 SELECT format('CREATE TABLE alike%1$s PARTITION OF alike FOR VALUES IN (%1$s)', i) FROM generate_series(1, 34) i \gexec
 INSERT INTO alike SELECT p, repeat('the same', 20) || md5((g * 1000 + p)::text) FROM generate_series(1, 34) p, generate_series(1, 300) g;
 CREATE INDEX alike_k ON alike USING rangefilter (k);
+CREATE TABLE half (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE half%1$s PARTITION OF half FOR VALUES IN (%1$s)', i) FROM generate_series(1, 4) i \gexec
+SELECT format('CREATE INDEX ON half%s USING rangefilter (k)', i) FROM generate_series(1, 2) i \gexec
+CREATE TABLE two (p int, a int, b int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE two%1$s PARTITION OF two FOR VALUES IN (%1$s)', i) FROM generate_series(1, 32) i \gexec
+INSERT INTO two SELECT p, 2 * abs(hashint8extended(g * 1000 + p, 4) % 1000000), 2 * abs(hashint8extended(g * 1000 + p, 5) % 1000000)
+FROM generate_series(1, 32) p, generate_series(1, 300) g;
+CREATE INDEX two_a ON two USING rangefilter (a);
+CREATE INDEX two_b ON two USING rangefilter (b);
 CREATE TABLE other (n int);
 
 -- The cost of n questions about keys that are not there: pages, and plannings besides one for each.
@@ -103,6 +112,11 @@ my @steps = (
 	[ 'least and greatest', 'r', "SELECT rangefilter_activity_reset(); SELECT cost('SELECT min(m), max(m) FROM t WHERE k = %1\$s', 10); "
 		. q{SELECT min(probes), max(probes), min(skips), max(skips) FROM rangefilter_activity WHERE "table"::text ~ '^t[0-9]'},
 		"\n101 pages, 0 plannings\n10|10|10|10" ],
+	[ 'no key, or one', 'r', "SELECT cost('SELECT FROM t WHERE k IS NULL OR k = %1\$s', 2)",
+		"202 pages, 0 plannings" ],
+	[ 'a condition that no key fulfils', 'r', "SELECT rangefilter_activity_reset(); SELECT cost('SELECT FROM t WHERE k < 1 AND k > 3', 5) IS NOT NULL; "
+		. q{SELECT sum(probes), sum(skips) FROM rangefilter_activity WHERE "table"::text ~ '^t[0-9]'},
+		"\nt\n0|0" ],
 
 	# Something else has become visible.
 	[ 'another table', 'w', 'INSERT INTO other VALUES (1)', '' ],
@@ -159,13 +173,15 @@ my @steps = (
 	# Few partitions are mapped alone.
 	[ 'few', 'n', "SELECT cost('SELECT', 1) IS NOT NULL; SELECT cost('$point AND p IN (3, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
 		"t\nt\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 3 records\nt_k: 101 places, 2 found, 2 located, 2 cached, not mapped, hashed" ],
-	[ 'few more', 'n', "SELECT cost('$point AND p IN (5, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
+	[ 'few more', 'n', "SELECT cost('$point AND p IN (1, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 4 records\nt_k: 101 places, 3 found, 3 located, 3 cached, not mapped, hashed" ],
-	[ 'few too many', 'n', "SELECT cost('$point AND p BETWEEN 20 AND 23', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
+	[ 'few too many', 'n', "SELECT cost('$point AND p IN (1, 21, 22, 23)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 3 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 7 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 6 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
 
-	# Strings.
+	# Strings.  Their digests are not made at once, as those of numbers.
+	[ 'the first question about strings', 'r', "SELECT cost('$string', 1) IS NOT NULL; SELECT rf_entry('s')",
+		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\ns_k: 40 places, 40 found, 40 located, 40 cached\ns_k matrix 0: none, 0 failed, 0 left out" ],
 	[ 'strings until there are digests', 'r', "SELECT cost('$string', 300) IS NOT NULL; SELECT rf_entry('s')",
 		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\ns_k: 40 places, 40 found, 40 located, 40 cached\ns_k matrix 0: 7680 buckets of 12783, 40 columns, 40 current, 40 certain; 3 shared bytes, 1500 knots, coded, 0 bits of hashes" ],
 	[ 'strings', 'r', "SELECT cost('$string', 50, 3)",
@@ -234,7 +250,42 @@ my @steps = (
 		"t\nentry 8" ],
 	[ 'without its own index', 'w', 'DROP INDEX t11_m', '' ],
 	[ 'other indexes', 'r', q{SELECT cost('SELECT FROM t WHERE m = %1$s', 1) IS NOT NULL; SELECT substring(e FROM '^entry \d+') FROM rf_entry('t') e WHERE e ~ '^entry'},
-		"t\nentry 9" ]);
+		"t\nentry 9" ],
+
+	# Where half of the partitions have an index of their own, only these have places.  One that the table cannot have, for
+	# it is about whole rows, is of no kind.
+	[ 'half', 'n', q{SELECT cost('SELECT FROM half WHERE k = %1$s', 1) IS NOT NULL; SELECT rf_entry('half')},
+		"t\nentry 5: valid, candidate, 1 indexes, 0 partitioned; 2 own of 4 members, needed; 4 records\nhalf1_k_idx: 2 places, 2 found, 2 located, 2 cached, hashed" ],
+	[ 'one more', 'w', q{CREATE FUNCTION whole(half1) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN ($1).k; END';
+		CREATE INDEX ON half1 USING rangefilter (whole(half1.*)); CREATE INDEX ON half3 USING rangefilter (k);
+		CREATE INDEX ON half4 USING rangefilter (p, (k + 1))}, '' ],
+	[ 'more than half', 'n', q{SELECT cost('SELECT FROM half WHERE k = %1$s', 1) IS NOT NULL; SELECT rf_entry('half')},
+		"t\nentry 6: valid, candidate, 2 indexes, 0 partitioned; 5 own of 4 members, needed; 7 records\nhalf1_k_idx: 4 places, 3 found, 3 located, 3 cached\nhalf4_p_expr_idx: 0 places, 0 found, 0 located, 0 cached, not mapped" ],
+
+	# Under AND one index is asked if it denies, under OR both.
+	[ 'two indexes', 'n', q{SELECT cost('SELECT FROM two WHERE a = %1$s %% 2000000', 60) IS NOT NULL; SELECT cost('SELECT FROM two WHERE b = %1$s %% 2000000', 60) IS NOT NULL;
+		SELECT rf_entry('two')},
+		"t\nt\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 32 cached\ntwo_a matrix 0: 7680 buckets of 261, 32 columns, 32 current, 32 certain\ntwo_b: 32 places, 32 found, 32 located, 32 cached\ntwo_b matrix 0: 7680 buckets of 261, 32 columns, 32 current, 32 certain" ],
+	[ 'one of them denies', 'n', q{SELECT rangefilter_activity_reset(); SELECT cost('SELECT FROM two WHERE a = -1 AND b = -1', 10) IS NOT NULL;
+		SELECT right(index::text, 5), sum(probes), sum(skips) FROM rangefilter_activity WHERE "table"::text ~ '^two' GROUP BY 1 ORDER BY 1},
+		"\nt\na_idx|320|320\nb_idx|0|0" ],
+	[ 'both deny', 'n', q{SELECT rangefilter_activity_reset(); SELECT cost('SELECT FROM two WHERE a = -1 OR b = -1', 10) IS NOT NULL;
+		SELECT right(index::text, 5), sum(probes), sum(skips) FROM rangefilter_activity WHERE "table"::text ~ '^two' GROUP BY 1 ORDER BY 1},
+		"\nt\na_idx|320|320\nb_idx|320|320" ],
+
+	# A guard when the session has forgotten digests and cached metapages.
+	[ 'a plan with denials', 'n', q{PREPARE two AS SELECT FROM two WHERE a = -1 OR b = -1; SELECT cost('EXECUTE two', 2)},
+		"2 pages, -1 plannings" ],
+	[ 'a row of another table', 'w', 'INSERT INTO other VALUES (1)', '' ],
+	[ 'after all was forgotten', 'n', q{SET rangefilter.cache_size = '9MB'; SELECT cost('SELECT', 1) IS NOT NULL; SELECT rf_entry('two');
+		SELECT cost('EXECUTE two', 1); SELECT cost('EXECUTE two', 1); SELECT rf_entry('two')},
+		"t\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 0 cached\ntwo_b: 32 places, 32 found, 32 located, 0 cached\n128 pages, -1 plannings\n0 pages, -1 plannings\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 0 cached, hashed\ntwo_b: 32 places, 32 found, 32 located, 0 cached, hashed" ],
+
+	# Strings that begin otherwise have other numbers: there are digests of these.
+	[ 'other strings', 'w', q{TRUNCATE h; INSERT INTO h SELECT p, 'other-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
+		SELECT rangefilter_summarize('h_k') > 0}, 't' ],
+	[ 'their digests', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h')},
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ]);
 
 for my $kind ('shared', 'own')
 {
@@ -258,7 +309,16 @@ for my $kind ('shared', 'own')
 
 	# Queries of a table that has no such index are not prepared for skipping.
 	ask($sessions{n}, 'CREATE TABLE bare (p int) PARTITION BY LIST (p); CREATE TABLE bare1 PARTITION OF bare FOR VALUES IN (1)');
-	is(ask($sessions{n}, "SELECT cost('SELECT FROM bare', 1) IS NOT NULL; SELECT rf_entry('bare')"), "t\nentry 5: valid, no candidate, 0 indexes, 0 partitioned; 0 own of 1 members, needed; 0 records", "$kind: no index");
+	is(ask($sessions{n}, "SELECT cost('SELECT FROM bare', 1) IS NOT NULL; SELECT rf_entry('bare')"), "t\nentry 8: valid, no candidate, 0 indexes, 0 partitioned; 0 own of 1 members, needed; 0 records", "$kind: no index");
+
+	# Keys have at most eight columns; a partitioned index of more is none of ours.
+	my @columns = map { "c$_" } 1 .. 9;
+	ask($sessions{n}, 'CREATE TABLE broad (p int, ' . join(', ', map { "$_ int" } @columns) . ') PARTITION BY LIST (p);'
+		  . ' CREATE TABLE broad1 PARTITION OF broad FOR VALUES IN (1);'
+		  . " CREATE INDEX broad_9 ON ONLY broad USING rangefilter (@{[ join ', ', @columns ]});"
+		  . " CREATE INDEX broad_8 ON ONLY broad USING rangefilter (@{[ join ', ', @columns[0 .. 7] ]});"
+		  . " CREATE INDEX broad1_8 ON broad1 USING rangefilter (@{[ join ', ', @columns[1 .. 8] ]})");
+	is(ask($sessions{n}, "SELECT cost('SELECT FROM broad WHERE c1 = 1', 1) IS NOT NULL; SELECT rf_entry('broad')"), "t\nentry 9: valid, candidate, 2 indexes, 1 partitioned; 1 own of 1 members, needed; 3 records\nbroad_8: 1 places, 0 found, 0 located, 0 cached\nbroad1_8: 0 places, 0 found, 0 located, 0 cached, not mapped", "$kind: many columns");
 
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)

@@ -215,7 +215,7 @@ has_partitioned_members(PartitionDesc partdesc)
 {
 	for (int i = 0; i < partdesc->nparts; i++)
 	{
-		if (!partdesc->is_leaf[i])
+		if (!rf_is_leaf(partdesc, i))
 			return true;
 	}
 	return false;
@@ -244,7 +244,7 @@ fill_table(RfTable *table, bool with_own)
 	table->npartitioned = table->nindexes;
 	table->own_needed = table->nindexes == 0 || !everywhere;
 	if (with_own || table->own_needed)
-		rf_add_own_indexes(table, partdesc);
+		complete = rf_add_own_indexes(table, partdesc) && complete;
 	table->candidate = table->nindexes > 0 || has_partitioned_members(partdesc);
 	table_close(relation, NoLock);
 	table->complete = complete;

@@ -25,6 +25,7 @@
 
 #include "access/htup.h"
 #include "key/rowkey.h"
+#include "partitioning/partdesc.h"
 #include "planner/knowledge/question.h"
 #include "utils/relcache.h"
 
@@ -146,7 +147,7 @@ typedef struct RfOwnIndex
 typedef struct RfTable
 {
 	Oid			relid;
-	bool		complete;		/* built without an error */
+	bool		complete;		/* built without an error, and no index was locked */
 	bool		valid;			/* not invalidated since */
 	uint64		built_at;		/* see rf_table_suspect */
 	uint64		serial;			/* no other entry has had it */
@@ -195,6 +196,16 @@ rf_leaf_at(const RfIndex *index, int i)
 	return &index->leaves[i];
 }
 
+/*
+ * Is partition number i not partitioned itself?
+ */
+static inline bool
+rf_is_leaf(PartitionDesc partdesc, int i)
+{
+	Assert(i < partdesc->nparts);
+	return partdesc->is_leaf[i];
+}
+
 extern void rf_init_catalog(void);
 extern RfTable *rf_find_table(Oid relid);
 extern RfTable *rf_find_table_with_own(Oid relid);
@@ -218,7 +229,7 @@ extern Node *rf_about_parent(Node *node, Oid leaf, Oid parent);
 
 extern bool rf_may_have_own(RfTable *table, PartitionDesc partdesc,
 							const Bitmapset *partitions);
-extern void rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
+extern bool rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
 extern bool rf_own_unchanged(RfTable *table);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 

@@ -40,7 +40,7 @@
 #include "utils/rel.h"
 
 /*
- * Can this open index be asked for its table?
+ * Can this open index be asked for its table?  One that is valid is also ready and live.
  */
 bool
 rf_index_is_usable(Relation index, Oid table)
@@ -50,7 +50,7 @@ rf_index_is_usable(Relation index, Oid table)
 	return index->rd_rel->relkind == RELKIND_INDEX &&
 		rf_is_rangefilter(index) &&
 		form->indrelid == table &&
-		form->indisvalid && form->indisready && form->indislive &&
+		form->indisvalid &&
 		!ReindexIsProcessingIndex(RelationGetRelid(index)) &&
 		!RELATION_IS_OTHER_TEMP(index) &&
 		(RelationIsPermanent(index) || !RecoveryInProgress());

@@ -82,8 +82,7 @@ read_index_row(void *arg, int i, HeapTuple row)
 	const oidvector *opclasses = rf_row_opclasses(form);
 
 	leaf->leaf = form->indrelid;
-	if (!form->indisvalid || !form->indisready || !form->indislive ||
-		form->indnkeyatts != index->ncolumns)
+	if (!form->indisvalid || form->indnkeyatts != index->ncolumns)
 		return;
 	for (int column = 0; column < index->ncolumns; column++)
 	{
@@ -208,8 +207,8 @@ find_place(RfTable *table, RfIndex *index, Oid leaf, int position)
 {
 	RfLeafPosition *entry;
 
-	if (position < index->nleaves && index->leaves[position].leaf == leaf)
-		return &index->leaves[position];
+	if (position < index->nleaves && rf_leaf_at(index, position)->leaf == leaf)
+		return rf_leaf_at(index, position);
 	if (index->positions == NULL)
 		hash_positions(table, index);
 	entry = rf_leafmap_lookup(index->positions, leaf);

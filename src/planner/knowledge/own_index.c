@@ -33,7 +33,6 @@
 #include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/rangefilter.h"
-#include "stats/session.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -73,6 +72,7 @@ typedef struct RfSearch
 	int			n;
 	int			size;
 	RfFound    *found;
+	bool		locked;			/* one could not be described, because it was locked */
 } RfSearch;
 
 /*
@@ -291,8 +291,9 @@ is_alike(const RfIndex *a, const RfIndex *b)
  * and its lock is not waited for.
  */
 static bool
-describe_found(Oid parent, const RfFound *found, RfIndex *index)
+describe_found(RfSearch *search, const RfFound *found, RfIndex *index)
 {
+	Oid			parent = search->table->relid;
 	Form_pg_index form = (Form_pg_index) GETSTRUCT(found->row);
 	Relation	relation;
 	bool		described = false;
@@ -301,7 +302,10 @@ describe_found(Oid parent, const RfFound *found, RfIndex *index)
 		heap_attisnull(found->row, Anum_pg_index_indpred, NULL))
 		return describe_own(parent, form, NULL, index);
 	if (!ConditionalLockRelationOid(found->own.index, AccessShareLock))
+	{
+		search->locked = true;
 		return false;
+	}
 	relation = RelationIdGetRelation(found->own.index);
 	if (relation != NULL)
 	{
@@ -346,14 +350,15 @@ hold_record(RfTable *table, Oid index)
  * leaf of each kind: a leaf's second index of the same kind is left out.
  */
 static void
-add_own(RfTable *table, int nparents, const RfFound *found, Oid *last_leaf)
+add_own(RfSearch *search, int nparents, const RfFound *found, Oid *last_leaf)
 {
+	RfTable    *table = search->table;
 	RfIndex		described;
 	RfIndex    *index = &table->indexes[nparents];
 	RfIndex    *end = &table->indexes[table->nindexes];
 	MemoryContext old;
 
-	if (!describe_found(table->relid, found, &described))
+	if (!describe_found(search, found, &described))
 		return;
 	while (index < end && !is_alike(index, &described))
 		index++;
@@ -372,16 +377,6 @@ add_own(RfTable *table, int nparents, const RfFound *found, Oid *last_leaf)
 }
 
 /*
- * Is a partition not partitioned itself?
- */
-static bool
-is_leaf(PartitionDesc partdesc, int i)
-{
-	Assert(i < partdesc->nparts);
-	return partdesc->is_leaf[i];
-}
-
-/*
  * Puts the leaves among the partitions into the entry, in the order of their
  * OIDs.
  */
@@ -393,7 +388,7 @@ list_members(RfTable *table, PartitionDesc partdesc)
 											(partdesc->nparts + 1) * sizeof(RfMember));
 	for (int i = 0; i < partdesc->nparts; i++)
 	{
-		if (!is_leaf(partdesc, i))
+		if (!rf_is_leaf(partdesc, i))
 			continue;
 		table->members[table->nmembers].leaf = partdesc->oids[i];
 		table->members[table->nmembers++].position = i;
@@ -405,8 +400,9 @@ list_members(RfTable *table, PartitionDesc partdesc)
  * Adds the kinds of indexes that were found to the entry.
  */
 static void
-add_kinds(RfTable *table, const RfSearch *search)
+add_kinds(RfSearch *search)
 {
+	RfTable    *table = search->table;
 	Oid			last_leaf[MOST_KINDS];
 	int			nparents = table->nindexes;
 	RfIndex    *indexes = MemoryContextAllocZero(table->context,
@@ -419,7 +415,7 @@ add_kinds(RfTable *table, const RfSearch *search)
 	for (int i = 0; i < search->n; i++)
 	{
 		table->own[table->nown++] = search->found[i].own;
-		add_own(table, nparents, &search->found[i], last_leaf);
+		add_own(search, nparents, &search->found[i], last_leaf);
 	}
 	for (int i = nparents; i < table->nindexes; i++)
 		list_sort(rf_index_at(table, i)->own, list_oid_cmp);
@@ -428,9 +424,9 @@ add_kinds(RfTable *table, const RfSearch *search)
 /*
  * Adds the indexes that only partitions have to a table's entry, which has
  * the partitioned indexes already, and which nobody uses yet.  The caller has
- * locked the table.
+ * locked the table.  False if one of them is missing because it was locked.
  */
-void
+bool
 rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 {
 	RfSearch	search = {.table = table};
@@ -441,9 +437,9 @@ rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 	if (OidIsValid(get_index_am_oid("rangefilter", true)))
 		search_members(&search, table->members, table->nmembers);
 	if (search.n > 0)
-		add_kinds(table, &search);
+		add_kinds(&search);
 	table->own_read = true;
-	rf_session_growth++;
+	return !search.locked;
 }
 
 /*

@@ -181,7 +181,7 @@ live_leaves(RelOptInfo *parent, PartitionDesc partdesc)
 		return leaves;
 	while ((i = bms_next_member(parent->live_parts, i)) >= 0)
 	{
-		if (!partdesc->is_leaf[i])
+		if (!rf_is_leaf(partdesc, i))
 			leaves = bms_del_member(leaves, i);
 	}
 	return leaves;
