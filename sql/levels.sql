@@ -64,4 +64,14 @@ BEGIN
 	RETURN low;
 END $$;
 SELECT rows, least_load(rows) FROM unnest('{1, 2000, 80000}'::int[]) rows;
+-- Keys of a page of the delta: each is found, and by ranges from it and to it; nothing else is.
+CREATE TABLE few (k int8) WITH (autovacuum_enabled = off);
+CREATE INDEX few_k ON few USING rangefilter (k);
+CREATE FUNCTION wrong_after(n int8) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO few VALUES (10 * n);
+	RETURN state('few_k') || ': ' || (SELECT count(*) FROM generate_series(0, 10 * n + 12) lo, generate_series(0, 12) length
+		WHERE rangefilter_may_contain('few_k', lo, lo + length) IS DISTINCT FROM EXISTS (SELECT FROM few WHERE k BETWEEN lo AND lo + length));
+END $$;
+SELECT wrong_after(n) FROM generate_series(1, 9) n;
 DROP SCHEMA rf_levels CASCADE;
