@@ -74,6 +74,16 @@ BEGIN
 		WHERE rangefilter_may_contain('few_k', lo, lo + length) IS DISTINCT FROM EXISTS (SELECT FROM few WHERE k BETWEEN lo AND lo + length));
 END $$;
 SELECT wrong_after(n) FROM generate_series(1, 9) n;
+-- ... and by sets of several ranges
+LOAD 'rangefilter';
+CREATE TABLE several (p int, k int8) PARTITION BY LIST (p);
+CREATE TABLE several1 PARTITION OF several FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE several2 PARTITION OF several FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+CREATE INDEX several_k ON several USING rangefilter (k);
+INSERT INTO several SELECT 1, 10 * g FROM generate_series(1, 5) g;
+SELECT count(*) FROM several WHERE k IN (11, 20);
+SELECT count(*) FROM several WHERE k IN (20, 21);
+SELECT count(*) FROM several WHERE k BETWEEN 11 AND 19 OR k BETWEEN 21 AND 30;
 -- Summarizes that fail leave pages of the delta retired.  With no place for a further one a key cannot be kept:
 -- then the summary denies nothing, until the next summarize.
 CREATE FUNCTION failing(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
