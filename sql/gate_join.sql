@@ -39,6 +39,7 @@ FROM generate_series(0, 39) i;
 INSERT INTO d VALUES (NULL, 'n1', NULL, NULL, NULL), (NULL, 'none', NULL, NULL, NULL);
 VACUUM ANALYZE t;
 ANALYZE d;
+CREATE TABLE kinds AS SELECT 313 AS id;
 
 --
 -- Kinds of joins
@@ -84,6 +85,9 @@ PREPARE listed (text[]) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.
 SELECT plan_of($$EXECUTE listed ('{k125,k325}')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT gates($$EXECUTE listed ('{k125,k325}')$$);
 RESET plan_cache_mode;
+-- beside a gate below a join that gives it no values
+SELECT gates('SELECT t.k, x.n FROM t JOIN d ON t.k = d.id JOIN (SELECT n, part FROM t WHERE k = (SELECT 310) OFFSET 0) x ON x.part = t.part WHERE d.name = ''n3''');
+SELECT gates('SELECT t.k, x.n FROM t JOIN d ON t.k = d.id JOIN (SELECT n, part FROM t b JOIN kinds ON b.n + b.part = kinds.id WHERE k = (SELECT 310) OFFSET 0) x ON x.part = t.part WHERE d.name = ''n3''');
 -- by way of other joins
 SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');

@@ -96,6 +96,8 @@ SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
 CREATE VIEW at_sites AS SELECT d.id FROM device d JOIN site s ON d.site = s.id WHERE s.id < 2;
 SELECT asked('SELECT count(*) FROM fact JOIN at_sites d ON fact.device = d.id');
 SELECT asked('SELECT count(*) FROM fact JOIN at_sites d ON fact.device = d.id AND n % 1000 = 7');
+-- (which core does not do for one expected row)
+SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id AND n % 1000 = 7');
 SET enable_material = off;
 SELECT asked('SELECT count(*) FROM fact JOIN at_sites d ON fact.device = d.id AND n % 1000 = 7');
 RESET enable_material;

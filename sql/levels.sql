@@ -64,4 +64,54 @@ BEGIN
 	RETURN low;
 END $$;
 SELECT rows, least_load(rows) FROM unnest('{1, 2000, 80000}'::int[]) rows;
+-- Keys of a page of the delta: each is found, and by ranges from it and to it; nothing else is.
+CREATE TABLE few (k int8) WITH (autovacuum_enabled = off);
+CREATE INDEX few_k ON few USING rangefilter (k);
+CREATE FUNCTION wrong_after(n int8) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO few VALUES (10 * n);
+	RETURN state('few_k') || ': ' || (SELECT count(*) FROM generate_series(0, 10 * n + 12) lo, generate_series(0, 12) length
+		WHERE rangefilter_may_contain('few_k', lo, lo + length) IS DISTINCT FROM EXISTS (SELECT FROM few WHERE k BETWEEN lo AND lo + length));
+END $$;
+SELECT wrong_after(n) FROM generate_series(1, 9) n;
+-- ... and by sets of several ranges
+LOAD 'rangefilter';
+CREATE TABLE several (p int, k int8) PARTITION BY LIST (p);
+CREATE TABLE several1 PARTITION OF several FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE several2 PARTITION OF several FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+CREATE INDEX several_k ON several USING rangefilter (k);
+INSERT INTO several SELECT 1, 10 * g FROM generate_series(1, 5) g;
+SELECT count(*) FROM several WHERE k IN (11, 20);
+SELECT count(*) FROM several WHERE k IN (20, 21);
+SELECT count(*) FROM several WHERE k BETWEEN 11 AND 19 OR k BETWEEN 21 AND 30;
+-- Summarizes that fail leave pages of the delta retired.  With no place for a further one a key cannot be kept:
+-- then the summary denies nothing, until the next summarize.
+CREATE FUNCTION failing(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+	IF k = 1 AND current_setting('test.fail', true) = 'yes' THEN
+		RAISE 'failed';
+	END IF;
+	RETURN k;
+END $$;
+CREATE TABLE slots (k int) WITH (autovacuum_enabled = off);
+INSERT INTO slots VALUES (1);
+CREATE INDEX slots_k ON slots USING rangefilter (failing(k));
+CREATE FUNCTION fail_after(key int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO slots VALUES (key);
+	SET LOCAL test.fail = 'yes';
+	PERFORM rangefilter_summarize('slots_k');
+	RETURN 'done';
+EXCEPTION WHEN raise_exception THEN
+	RETURN SQLERRM;
+END $$;
+CREATE FUNCTION kept(key int) RETURNS text LANGUAGE sql AS $$
+	SELECT format('%s; denies %s keys of %s', state('slots_k'), count(*) FILTER (WHERE NOT rangefilter_may_contain('slots_k', k, k)), count(*))
+	FROM generate_series(2, 20) k
+$$;
+SELECT key, fail_after(key), kept(key) FROM generate_series(2, 8) key;
+INSERT INTO slots VALUES (9);
+SELECT kept(9);
+SELECT key, fail_after(key), kept(key) FROM generate_series(10, 12) key;
+SELECT rangefilter_verify('slots_k'), rangefilter_summarize('slots_k') AS blocks, kept(0), rangefilter_verify('slots_k');
 DROP SCHEMA rf_levels CASCADE;

@@ -75,6 +75,11 @@ COMMIT;
 SELECT tail_open = :'left_open'::bool AS as_expected FROM state('t1_k_idx') UNION ALL SELECT tail_open = :'left_open'::bool FROM state('t2_k_idx');
 VACUUM t;
 
+-- A statement of few keys is no load: its end summarizes nothing.
+INSERT INTO t1 VALUES (1, 31901);
+SELECT delta_keys, tail_open FROM rangefilter_status('t1_k_idx');
+VACUUM t;
+
 -- One that fails leaves the tail open, for the next load.
 INSERT INTO t1 SELECT 1, g / (g - 33000) FROM generate_series(32001, 33000) g;
 SELECT tail_open FROM state('t1_k_idx');

@@ -136,6 +136,16 @@ foreach my $type (sort keys %keys)
 	is(ask($asks, $bulk), 61, "$type: the same, summarized, and a key after that");
 	is(ask($asks, 'SELECT found(ARRAY[new_key(7, 5000)])'), 1, "$type: that key");
 
+	# The first key after a summarize, and a NULL, are written in another way than those that are appended.
+	$node->safe_psql('postgres', 'VACUUM t');
+	is(ask($asks, 'SELECT warm()'), 0, "$type: numbers that are not there, after VACUUM");
+	is(current(), $partitions, "$type: each partition has a digest again");
+	ask($writes, 'INSERT INTO t VALUES (10, new_key(10, 11)), (11, NULL)');
+	is(current(), $partitions, "$type: digests are current after the first key and a NULL");
+	ask($writes, 'INSERT INTO t VALUES (10, new_key(10, 12)), (11, new_key(11, 12))');
+	is(current(), $partitions, "$type: and after keys behind them");
+	is(ask($asks, 'SELECT found(ARRAY[new_key(10, 11), new_key(10, 12), new_key(11, 12)])'), 3, "$type: these keys are found");
+
 	# The digest is remade, and another file has another one.
 	is(ask($asks, 'SELECT warm()'), 0, "$type: numbers that are not there");
 	ask($writes, 'BEGIN; TRUNCATE t_8; INSERT INTO t VALUES (8, new_key(8, 9)); ROLLBACK');

@@ -181,6 +181,8 @@ sub test_auto_explain
 	like($log, qr/Partitions Skipped: 19 of 20/, "$order: auto_explain logs what was skipped");
 	$node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE k = (SELECT 720)');
 	like(logged(), qr/Range Filter Gate.*Partitions Skipped: 19 of 20/s, "$order: auto_explain logs gates");
+	$node->safe_psql('postgres', 'SET auto_explain.log_analyze = off; SELECT count(*) FROM t WHERE k = (SELECT 720)');
+	like(logged(), qr/Range Filter Gate.*Partitions Skipped: 19 of 20/s, "$order: auto_explain logs gates that are not measured");
 	is($node->safe_psql('postgres', planned_again()), "0\n1", "$order: planned again for auto_explain");
 	$log = logged();
 	is(count_in($log, qr/Query Text: PREPARE q/), 2, "$order: auto_explain logs each execution of a statement that is planned again");

@@ -297,19 +297,15 @@ rf_search_number(const uint64 *numbers, int n, uint64 number)
 }
 
 /*
- * Is one of n numbers in the range?
+ * Is one of n numbers in the range?  (Both ends are set, see RfRange.)
  */
 static bool
 rf_search_numbers(const uint64 *numbers, int n, const RfRange *range)
 {
-	uint64		lo = range->lo_inf ? 0 : range->lo.num;
-	uint64		hi = range->hi_inf ? PG_UINT64_MAX : range->hi.num;
+	uint64		lo = range->lo.num;
+	uint64		hi = range->hi.num;
 	uint64		found = 0;
 
-	if (range->hi_excl && !range->hi_inf && hi-- == 0)
-		return false;
-	if (lo > hi)
-		return false;
 	if (lo == hi)
 		return rf_search_number(numbers, n, lo);
 	for (int i = 0; i < n; i++)
