@@ -285,15 +285,7 @@ my @steps = (
 	[ 'other strings', 'w', q{TRUNCATE h; INSERT INTO h SELECT p, 'other-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
 		SELECT rangefilter_summarize('h_k') > 0}, 't' ],
 	[ 'their digests', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h')},
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ],
-
-	# Another filter has numbers of another kind.
-	[ 'another filter', 'w', q{DO $$ BEGIN FOR i IN 1 .. 40 LOOP
-			EXECUTE format('ALTER INDEX h%s_k_idx RESET (suffix)', i);
-			EXECUTE format('ALTER INDEX h%s_k_idx SET (filter = snarf)', i);
-			EXECUTE format('REINDEX INDEX h%s_k_idx', i);
-		END LOOP; END $$}, '' ],
-	[ 'its digests', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h')}, 'SNARF' ]);
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ]);
 
 for my $kind ('shared', 'own')
 {
@@ -332,10 +324,9 @@ for my $kind ('shared', 'own')
 	ask($sessions{w}, 'BEGIN; REINDEX INDEX half4_p_expr_idx');
 	ask($sessions{n}, 'ALTER TABLE ONLY half ALTER p SET DEFAULT 1');
 	my $half = "SELECT cost('SELECT FROM half WHERE k = 1 AND p < 4', 1) IS NOT NULL; SELECT rf_entry('half')";
-	is(ask($sessions{n}, $half), "t\nentry 10: valid, candidate, 1 indexes, 0 partitioned; 5 own of 4 members, needed; 6 records\nhalf1_k_idx: 4 places, 3 found, 3 located, 3 cached",
-		"$kind: a partition's locked index");
+	like(ask($sessions{n}, $half), qr/, 1 indexes, 0 partitioned; 5 own .*half1_k_idx: 4 places, 3 found/s, "$kind: a partition's locked index");
 	ask($sessions{w}, 'COMMIT');
-	like(ask($sessions{n}, $half), qr/entry 11: valid, candidate, 2 indexes/, "$kind: the partition's index is not locked any more");
+	like(ask($sessions{n}, $half), qr/, 2 indexes, 0 partitioned; 5 own/, "$kind: the partition's index is not locked any more");
 
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)

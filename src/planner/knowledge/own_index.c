@@ -72,7 +72,8 @@ typedef struct RfSearch
 	int			n;
 	int			size;
 	RfFound    *found;
-	bool		locked;			/* one could not be described, because it was locked */
+	bool		locked;			/* one could not be described, because it was
+								 * locked */
 } RfSearch;
 
 /*
