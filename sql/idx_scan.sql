@@ -125,5 +125,17 @@ CALL plan_without_rights(101);
 SELECT :present = scans() - :before AS tells_nothing;
 REVOKE ALL ON SCHEMA idx_scan FROM regress_idx_scan;
 DROP ROLE regress_idx_scan;
+-- The first that the server hears of an index.
+SET track_counts = off;
+CREATE TABLE quiet (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE quiet0 PARTITION OF quiet FOR VALUES IN (0) WITH (autovacuum_enabled = off);
+CREATE TABLE quiet1 PARTITION OF quiet FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+INSERT INTO quiet VALUES (0, 0), (1, 1);
+CREATE INDEX quiet_k ON quiet USING rangefilter (k);
+SET track_counts = on;
+SELECT count(*) FROM quiet WHERE k = 5;
+:pass
+SELECT c.relname, pg_stat_get_numscans(c.oid) FROM pg_class c WHERE c.relname ~ '^quiet._k_idx$' ORDER BY 1;
+
 SET client_min_messages = warning;
 DROP SCHEMA idx_scan CASCADE;

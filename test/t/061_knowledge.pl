@@ -320,6 +320,14 @@ for my $kind ('shared', 'own')
 		  . " CREATE INDEX broad1_8 ON broad1 USING rangefilter (@{[ join ', ', @columns[1 .. 8] ]})");
 	is(ask($sessions{n}, "SELECT cost('SELECT FROM broad WHERE c1 = 1', 1) IS NOT NULL; SELECT rf_entry('broad')"), "t\nentry 9: valid, candidate, 2 indexes, 1 partitioned; 1 own of 1 members, needed; 3 records\nbroad_8: 1 places, 0 found, 0 located, 0 cached\nbroad1_8: 0 places, 0 found, 0 located, 0 cached, not mapped", "$kind: many columns");
 
+	# An index of a partition, about an expression, that somebody has locked: the same.
+	ask($sessions{w}, 'BEGIN; REINDEX INDEX half4_p_expr_idx');
+	ask($sessions{n}, 'ALTER TABLE ONLY half ALTER p SET DEFAULT 1');
+	my $half = "SELECT cost('SELECT FROM half WHERE k = 1 AND p < 4', 1) IS NOT NULL; SELECT rf_entry('half')";
+	like(ask($sessions{n}, $half), qr/, 1 indexes, 0 partitioned; 4 own .*half1_k_idx: 4 places, 3 found/s, "$kind: a partition's locked index");
+	ask($sessions{w}, 'COMMIT');
+	like(ask($sessions{n}, $half), qr/, 2 indexes, 0 partitioned; 5 own/, "$kind: the partition's index is not locked any more");
+
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)
 	{

@@ -244,7 +244,7 @@ fill_table(RfTable *table, bool with_own)
 	table->npartitioned = table->nindexes;
 	table->own_needed = table->nindexes == 0 || !everywhere;
 	if (with_own || table->own_needed)
-		complete = rf_add_own_indexes(table, partdesc) && complete;
+		rf_add_own_indexes(table, partdesc);
 	table->candidate = table->nindexes > 0 || has_partitioned_members(partdesc);
 	table_close(relation, NoLock);
 	table->complete = complete;

@@ -138,19 +138,19 @@ static int
 choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 			const RfLeaf **sampled)
 {
-	const RfLeaf *leaves = &index->leaves[number * FILTER_DIGESTS];
 	uint64		most = 0;
 	uint16		max_key = 0;
 	int			n = 0;
 
 	for (int i = 0; i < count_leaves(index, number); i += SAMPLED_EVERY)
 	{
+		const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
 		FilterNumbers own;
 		RfSpan		span;
 
-		if (leaves[i].cached == NULL ||
-			!rf_cached_meta_numbers(leaves[i].cached, &own) || !own.coded ||
-			!rf_cached_meta_span(leaves[i].cached, &own, &span))
+		if (leaf->cached == NULL ||
+			!rf_cached_meta_numbers(leaf->cached, &own) || !own.coded ||
+			!rf_cached_meta_span(leaf->cached, &own, &span))
 			continue;
 		if (n == 0)
 			max_key = own.max_key;
@@ -163,7 +163,7 @@ choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 		else
 			numbers->shared_len = own.shared_len;
 		most = Max(most, span.nkeys);
-		sampled[n++] = &leaves[i];
+		sampled[n++] = leaf;
 	}
 	if (n > 0)
 		numbers->max_key = max_key;
@@ -288,11 +288,11 @@ rf_need_matrices(RfTable *table, RfIndex *index)
 	n = (index->nleaves + FILTER_DIGESTS - FEWEST_LEAVES) / FILTER_DIGESTS;
 	index->matrices = MemoryContextAlloc(rf_metacache_context(table),
 										 offsetof(RfMatrixStates, states) +
-										 (n + 1) * sizeof(RfMatrixState) +
+										 n * sizeof(RfMatrixState) +
 										 (index->nleaves + 1) * sizeof(Oid));
 	rf_cache_used += GetMemoryChunkSpace(index->matrices);
 	index->matrices->n = n;
-	index->matrices->oids = (Oid *) &index->matrices->states[n + 1];
+	index->matrices->oids = (Oid *) &index->matrices->states[n];
 	for (int i = 0; i < index->nleaves; i++)
 		index->matrices->oids[i] = rf_leaf_at(index, i)->leaf;
 	for (int i = 0; i < n; i++)

@@ -147,8 +147,12 @@ typedef struct RfOwnIndex
 typedef struct RfTable
 {
 	Oid			relid;
+<<<<<<< HEAD
 	bool		complete;		/* built without an error, and no index was
 								 * locked */
+=======
+	bool		complete;		/* built without an error */
+>>>>>>> b1
 	bool		valid;			/* not invalidated since */
 	uint64		built_at;		/* see rf_table_suspect */
 	uint64		serial;			/* no other entry has had it */
@@ -230,7 +234,7 @@ extern Node *rf_about_parent(Node *node, Oid leaf, Oid parent);
 
 extern bool rf_may_have_own(RfTable *table, PartitionDesc partdesc,
 							const Bitmapset *partitions);
-extern bool rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
+extern void rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
 extern bool rf_own_unchanged(RfTable *table);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 

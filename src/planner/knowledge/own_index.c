@@ -72,8 +72,12 @@ typedef struct RfSearch
 	int			n;
 	int			size;
 	RfFound    *found;
+<<<<<<< HEAD
 	bool		locked;			/* one could not be described, because it was
 								 * locked */
+=======
+	bool		locked;			/* the last one was locked, and not described */
+>>>>>>> b1
 } RfSearch;
 
 /*
@@ -416,7 +420,12 @@ add_kinds(RfSearch *search)
 	for (int i = 0; i < search->n; i++)
 	{
 		table->own[table->nown++] = search->found[i].own;
+		search->locked = false;
 		add_own(search, nparents, &search->found[i], last_leaf);
+
+		/* When the lock goes, the next invalidation for the leaf shows it. */
+		if (search->locked)
+			table->nown--;
 	}
 	for (int i = nparents; i < table->nindexes; i++)
 		list_sort(rf_index_at(table, i)->own, list_oid_cmp);
@@ -425,9 +434,9 @@ add_kinds(RfSearch *search)
 /*
  * Adds the indexes that only partitions have to a table's entry, which has
  * the partitioned indexes already, and which nobody uses yet.  The caller has
- * locked the table.  False if one of them is missing because it was locked.
+ * locked the table.
  */
-bool
+void
 rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 {
 	RfSearch	search = {.table = table};
@@ -440,7 +449,6 @@ rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 	if (search.n > 0)
 		add_kinds(&search);
 	table->own_read = true;
-	return !search.locked;
 }
 
 /*
