@@ -375,7 +375,9 @@ SELECT outcome(query, 14711) = outcome(query, 14811) AS same, outcome(query, 148
 	('SELECT count(x) FROM (SELECT k, 1 / (part - 3) AS x FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = ''dV'''),
 	('SELECT count(*) FROM t WHERE part > (SELECT 1 / (count(*) - count(*)) FROM d) AND k = V'),
 	('SELECT count(*) FROM t WHERE part >= (SELECT (random() * 0)::int) AND k = V'),
-	('SELECT count(*) FROM t WHERE random() >= 0 * part AND (k = V OR k IN (-1, -2) OR k = -3 OR k = -4 OR k = -5 OR k = -6)')) v (query);
+	('SELECT count(*) FROM t WHERE random() >= 0 * part AND (k = V OR k IN (-1, -2) OR k = -3 OR k = -4 OR k = -5 OR k = -6)'),
+	('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100 + 0 * random()) WHERE k = V'),
+	('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100 + 0 * random()) JOIN d ON d.id = t.k WHERE d.name = ''dV''')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
 -- ... nor the error of a record's field that has no value, or one of another type.
 SET plan_cache_mode = force_generic_plan;

@@ -22,6 +22,7 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/clauses.h"
+#include "parser/parsetree.h"
 #include "planner/condition/parameter.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -256,9 +257,16 @@ rf_expression_is_leakproof(PlannerInfo *root, Node *node)
  * See parameter.h.
  */
 bool
-rf_restrictions_are_leakproof(PlannerInfo *root, List *restrictions)
+rf_scan_is_leakproof(PlannerInfo *root, const RelOptInfo *rel, List *restrictions)
 {
 	ListCell   *cell;
+
+	/*
+	 * Each scan that is started computes the arguments of TABLESAMPLE, and
+	 * the sampling method raises an error if they do not suit it.
+	 */
+	if (planner_rt_fetch(rel->relid, root)->tablesample != NULL)
+		return false;
 
 	foreach(cell, restrictions)
 	{

@@ -77,10 +77,10 @@ extern bool rf_cannot_fail(const PlannerInfo *root, Node *node);
 extern bool rf_expression_is_leakproof(PlannerInfo *root, Node *node);
 
 /*
- * The same of a relation's restrictions, but for those of policies, and of what the queries
- * around it may have pushed down.
+ * The same of the scan of a relation with these restrictions, but for those of policies, and of
+ * what the queries around it may have pushed down.
  */
-extern bool rf_restrictions_are_leakproof(PlannerInfo *root, List *restrictions);
+extern bool rf_scan_is_leakproof(PlannerInfo *root, const RelOptInfo *rel, List *restrictions);
 
 /* ---- kept.c ---- */
 

@@ -285,7 +285,7 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 	if (path->param_info != NULL)
 		restrictions = list_concat_copy(restrictions,
 										path->param_info->ppi_clauses);
-	info->useful = (!rf_gate_is_secured(rel) || rf_restrictions_are_leakproof(root, restrictions)) &&
+	info->useful = (!rf_gate_is_secured(rel) || rf_scan_is_leakproof(root, rel, restrictions)) &&
 		rf_gate_shape(root, rel, rf_gate_indexes(rel),
 					  rf_usable_clauses(rel, restrictions),
 					  !constants_used(root, rel), &info->shape);

@@ -573,7 +573,7 @@ are_leakproof(List *filters, const CustomScan *gate, const RfFilteredScan *scans
 		const RfGateRel *rel = scans[i].rel;
 		const Plan *plan = list_nth(gate->custom_plans, i);
 
-		if (rel != NULL && (!rf_restrictions_are_leakproof(rel->root, rel->rel->baserestrictinfo) ||
+		if (rel != NULL && (!rf_scan_is_leakproof(rel->root, rel->rel, rel->rel->baserestrictinfo) ||
 							!rf_expression_is_leakproof(rel->root, (Node *) plan->targetlist)))
 			return false;
 	}
