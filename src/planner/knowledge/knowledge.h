@@ -147,12 +147,7 @@ typedef struct RfOwnIndex
 typedef struct RfTable
 {
 	Oid			relid;
-<<<<<<< HEAD
-	bool		complete;		/* built without an error, and no index was
-								 * locked */
-=======
 	bool		complete;		/* built without an error */
->>>>>>> b1
 	bool		valid;			/* not invalidated since */
 	uint64		built_at;		/* see rf_table_suspect */
 	uint64		serial;			/* no other entry has had it */

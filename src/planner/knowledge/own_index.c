@@ -72,12 +72,7 @@ typedef struct RfSearch
 	int			n;
 	int			size;
 	RfFound    *found;
-<<<<<<< HEAD
-	bool		locked;			/* one could not be described, because it was
-								 * locked */
-=======
 	bool		locked;			/* the last one was locked, and not described */
->>>>>>> b1
 } RfSearch;
 
 /*
