@@ -239,7 +239,8 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 	index->parent = parent;
 	index->oid = form->indexrelid;
 	index->ncolumns = form->indnkeyatts;
-	Assert(index->ncolumns <= RF_MAX_COLUMNS);
+	if (index->ncolumns > RF_MAX_COLUMNS)
+		return false;
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
