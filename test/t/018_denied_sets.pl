@@ -103,30 +103,6 @@ $node->safe_psql('postgres', 'INSERT INTO t VALUES (5, 10005)');
 is(ask($reader, "SET lock_timeout = '10s'; EXECUTE q"), 1, 'while the indexes are locked');
 ask($writer, 'ROLLBACK');
 
-# Two conditions that both deny everything: one denial of each partition counts, that of the
-# first condition.
-$node->safe_psql(
-	'postgres', q{
-CREATE TABLE u (part int, a int, b int) PARTITION BY LIST (part);
-SELECT format('CREATE TABLE u%1$s PARTITION OF u FOR VALUES IN (%1$s)', i) FROM generate_series(1, 64) i \gexec
-INSERT INTO u SELECT p, 200 * k + p, 200 * k + p FROM generate_series(1, 64) p, generate_series(1, 1000) k;
-CREATE INDEX u_a ON u USING rangefilter (a);
-CREATE INDEX u_b ON u USING rangefilter (b);
-});
-my $others = columns();
-for my $column ('a', 'b')
-{
-	$node->safe_psql('postgres', join ';', map { "SELECT count(*) FROM u WHERE $column = " . (3200 * $_ + 150) } 1 .. 60);
-}
-is(columns() - $others, 128, 'digests of both columns');
-is( $node->safe_psql(
-		'postgres', q{
-SELECT rangefilter_activity_reset();
-SELECT count(*) FROM u WHERE a = -5 AND b = -5;
-SELECT sum(probes), sum(skips) FROM rangefilter_activity WHERE "table" IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = 'u'::regclass)}),
-	"\n0\n64|64",
-	'each partition is asked once and denied once');
-
 close_session($_) for $reader, $writer, $holder, $counts;
 $node->stop;
 done_testing();
