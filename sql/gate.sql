@@ -563,7 +563,7 @@ SELECT gates('SELECT x, n FROM (VALUES (NULL), (0), (NULL), (NULL), (0)) v (x), 
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 --
--- What is asked when the query comes to it: not an index that is invalid by then
+-- An index that has become invalid when the query comes to its partition is not asked
 --
 INSERT INTO later SELECT 1, 8 FROM generate_series(1, 20);
 VACUUM later;

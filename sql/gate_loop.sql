@@ -96,7 +96,7 @@ SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
 CREATE VIEW at_sites AS SELECT d.id FROM device d JOIN site s ON d.site = s.id WHERE s.id < 2;
 SELECT asked('SELECT count(*) FROM fact JOIN at_sites d ON fact.device = d.id');
 SELECT asked('SELECT count(*) FROM fact JOIN at_sites d ON fact.device = d.id AND n % 1000 = 7');
--- (which core does not do for one expected row)
+-- (core does not materialize where it expects one row)
 SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id AND n % 1000 = 7');
 SET enable_material = off;
 SELECT asked('SELECT count(*) FROM fact JOIN at_sites d ON fact.device = d.id AND n % 1000 = 7');

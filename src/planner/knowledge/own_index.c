@@ -415,13 +415,15 @@ add_kinds(RfSearch *search)
 										search->n * sizeof(RfOwnIndex));
 	for (int i = 0; i < search->n; i++)
 	{
-		table->own[table->nown++] = search->found[i].own;
 		search->locked = false;
 		add_own(search, nparents, &search->found[i], last_leaf);
 
-		/* When the lock goes, the next invalidation for the leaf shows it. */
-		if (search->locked)
-			table->nown--;
+		/*
+		 * One that is left out is found to be missing at the next
+		 * invalidation for its leaf, and the entry is made anew.
+		 */
+		if (!search->locked)
+			table->own[table->nown++] = search->found[i].own;
 	}
 	for (int i = nparents; i < table->nindexes; i++)
 		list_sort(rf_index_at(table, i)->own, list_oid_cmp);

@@ -306,6 +306,7 @@ rf_search_numbers(const uint64 *numbers, int n, const RfRange *range)
 	uint64		hi = range->hi.num;
 	uint64		found = 0;
 
+	Assert(lo <= hi && !range->hi_excl);
 	if (lo == hi)
 		return rf_search_number(numbers, n, lo);
 	for (int i = 0; i < n; i++)
