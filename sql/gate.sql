@@ -598,9 +598,21 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_bitmapscan = off;
 SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = d.id');
+RESET enable_mergejoin;
+-- the inner side of a merge join goes back to where equal keys began
+CREATE TABLE steps WITH (autovacuum_enabled = off) AS SELECT k FROM generate_series(0, 699) k;
+CREATE INDEX ON steps (k);
+INSERT INTO t SELECT part, k, n + 1000, at, tx FROM t WHERE part = 4;
+VACUUM ANALYZE steps, t;
+INSERT INTO steps SELECT 450 FROM generate_series(1, 3);
+SET enable_nestloop = off;
+SET enable_sort = off;
+SELECT plan_of($$SELECT steps.k, n FROM steps JOIN t USING (k) WHERE part = 4 AND at >= (SELECT timestamptz '2021-01-01 UTC')$$);
+SELECT gates($$SELECT steps.k, n FROM steps JOIN t USING (k) WHERE part = 4 AND at >= (SELECT timestamptz '2021-01-01 UTC')$$);
+RESET enable_sort;
+RESET enable_nestloop;
 RESET enable_bitmapscan;
 RESET enable_hashjoin;
-RESET enable_mergejoin;
 RESET enable_seqscan;
 DROP INDEX t_order;
 

@@ -164,7 +164,7 @@ SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1
 -- ... each of them, and it costs no more than without gates, whatever else is joined
 SELECT shows('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1' || condition, 'hashed SubPlan.*hashed SubPlan') AS hashed,
 	cost_share('SELECT count(*) FROM site s JOIN device d ON d.id = s.id + 1 JOIN kind k ON k.id = d.site' || condition) <= 1 AS cheap
-FROM (SELECT ' WHERE d.site = 7 OR EXISTS (SELECT FROM fact WHERE fact.device = d.id AND day < 2 AND n < 10)
+FROM (SELECT ' WHERE d.site = CASE WHEN d.id > 0 THEN 7 END OR EXISTS (SELECT FROM fact WHERE fact.device = d.id AND day < 2 AND n < 10)
 	OR EXISTS (SELECT FROM fact WHERE fact.device = d.id + 1 AND day < 2 AND n < 10)') x (condition);
 RESET enable_hashjoin;
 RESET enable_mergejoin;
