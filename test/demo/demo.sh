@@ -154,7 +154,7 @@ TEXT
 	show "SELECT count(*) AS flights, count(DISTINCT tableoid) AS partitions, count(DISTINCT tailnum) AS planes FROM flights"
 	cat <<'TEXT'
 But which flights did one plane make? The day is not known, so PostgreSQL
-must look into all 365 partitions, although this plane was here but rarely:
+must look into all 365 partitions, although this plane came only a few times:
 TEXT
 	printf '\n'
 	show "$PLANE ORDER BY day"
@@ -181,8 +181,8 @@ TEXT
 	cat <<'TEXT'
 A range filter is a very small summary of the values in one partition. It
 answers a single question: "can any value between x and y be here?" A "no" is
-always true. A "yes" may now and then be wrong, which costs a look, never a row.
-Like any index it is kept up to date on every change.
+always true. A "maybe" can be wrong: then a partition is read in vain, and no
+row is lost. Like any index it is kept up to date on every change.
 TEXT
 	printf '\n'
 	show 'CREATE INDEX flights_tailnum ON flights USING rangefilter (tailnum)'
@@ -213,9 +213,9 @@ TEXT
 		'index on flight, kB' '' "$flight_btree" "$flight_filter"
 	cat <<'TEXT'
 
-A day has about 900 flights, so even the smallest index of a partition, a few
-pages, is much for it. With partitions of 20,000 rows and more a range filter is
-a small fraction of a btree: make bench shows it.
+A day has about 900 flights: so few that the smallest range filter, a page of
+8 kB for each partition, is large for them. With partitions of 20,000 rows and
+more a range filter takes a tenth of a btree's space: make bench shows it.
 
 And it stays right while data changes:
 TEXT
