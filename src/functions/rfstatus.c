@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "access/xlog.h"
 #include "compat.h"
 #include "funcapi.h"
 #include "key/rowkey.h"
@@ -226,6 +227,7 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 	values[STATUS_ROWS] = Int64GetDatum(status.rows);
 	values[STATUS_SUMMARIZED_BLOCKS] = Int64GetDatum(meta->summarized);
 	values[STATUS_TAIL_OPEN] = BoolGetDatum((meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
+											(RecoveryInProgress() && (meta->flags & RF_STANDBY_UNKNOWN)) ||
 											rf_sorted_otherwise(meta, codec));
 	values[STATUS_GENERATION] = Int64GetDatum(meta->generation);
 	if (!may_read)
