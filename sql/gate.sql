@@ -622,6 +622,26 @@ SELECT gates('EXECUTE apart (150, 250)');
 -- an arm that reads no table
 PREPARE constant (int) AS SELECT k, n FROM t WHERE k = $1 UNION ALL SELECT 1, 2 UNION ALL SELECT k, part FROM t WHERE k = $1;
 SELECT gates('EXECUTE constant (250)');
+-- What a session knows of the table becomes useless at each question.
+CREATE TABLE many (part int, k int) PARTITION BY LIST (part);
+DO $$
+BEGIN
+	FOR p IN 0 .. 39 LOOP
+		EXECUTE format('CREATE TABLE many%s PARTITION OF many FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p);
+	END LOOP;
+END
+$$;
+INSERT INTO many SELECT p, 10 * p + k FROM generate_series(0, 39) p, generate_series(0, 9) k;
+CREATE INDEX ON many USING rangefilter (k);
+VACUUM ANALYZE many;
+CREATE FUNCTION grant_again(i int) RETURNS int LANGUAGE plpgsql AS
+$$
+BEGIN
+	GRANT SELECT ON many TO regress_gate;
+	RETURN i;
+END
+$$;
+SELECT gates('SELECT i, k FROM (SELECT grant_again(i) AS i FROM generate_series(1, 400, 10) i OFFSET 0) x, LATERAL (SELECT k FROM many WHERE k = i OFFSET 0) y');
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

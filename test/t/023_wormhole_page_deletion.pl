@@ -71,6 +71,18 @@ foreach my $kind (sort keys %keys)
 	sql('DROP TABLE t');
 }
 
+# VACUUM writes only the leaves that have dead entries.
+sql(q{CREATE EXTENSION rf_damage;
+	CREATE TABLE still (k int) WITH (autovacuum_enabled = off);
+	INSERT INTO still SELECT generate_series(1, 5000);
+	CREATE INDEX still_k ON still USING wormhole (k);
+	CREATE FUNCTION leaves() RETURNS TABLE (block bigint, page bytea) LANGUAGE sql AS
+		$$SELECT b, rf_page('still_k', b::int) FROM generate_series(1, pg_relation_size('still_k') / 8192 - 1) b$$});
+sql('DELETE FROM still WHERE k = 1; CREATE TABLE before AS SELECT * FROM leaves()');
+sql('VACUUM still');
+is(sql('SELECT count(*) FROM leaves() JOIN before USING (block) WHERE leaves.page <> before.page'), 1,
+	'of ' . sql('SELECT leaf_pages FROM wormhole_status($$still_k$$)') . ' leaves one is written');
+
 # A window of rows moves over the keys.
 sql(qq{CREATE TABLE t (key text COLLATE "C", k int);
 	CREATE INDEX t_key ON t USING wormhole (key); CREATE INDEX ON t (k);});
