@@ -10,6 +10,7 @@
 
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
 #include "compat.h"
 #include "core/core.h"
 #include "executor/executor.h"
@@ -27,6 +28,7 @@
 #include "planner/planning/planning.h"
 #include "planner/skip/skip.h"
 #include "rangefilter/page/shared.h"
+#include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
 #include "utils/guc.h"
@@ -203,7 +205,7 @@ executor_end(QueryDesc *desc)
  * object_access_hook.  An index is dropped: the transaction, which has locked it
  * exclusively, may go on to write rows that the index will not be given.  So what
  * was read from the index must not hold by its counter any more.  Or a table is about
- * to be truncated.
+ * to be truncated, or a database was created.
  */
 static void
 object_access(ObjectAccessType access, Oid class, Oid object, int column,
@@ -216,6 +218,8 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 		rf_advance_change_counter(object);
 	if (access == OAT_TRUNCATE && class == RelationRelationId)
 		wh_forbid_truncate(object);
+	if (access == OAT_POST_CREATE && class == DatabaseRelationId)
+		rf_digests_forget_database(object);
 }
 
 /*

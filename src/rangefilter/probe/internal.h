@@ -26,15 +26,7 @@ extern void rf_cached_meta_buffers(const RfCachedMeta *cached, RfFile *file);
 /* rfdigeststore.c; the setting rangefilter.shared_cache_size (kB) */
 extern int	rf_shared_cache_size;
 
-/*
- * Where sessions share digests, this many are assumed to ask as often as this
- * one.
- */
-#define RF_DIGEST_SHARERS	10
-
-extern int	rf_digests_sharers(void);
 extern Size rf_digests_memory(void);
 extern void rf_start_digests(void);
-extern void rf_init_digests(void);
 
 #endif							/* RANGEFILTER_PROBE_INTERNAL_H */

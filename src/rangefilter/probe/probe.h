@@ -252,6 +252,13 @@ extern void rf_digests_forget(Oid index, int number);
 extern void rf_digests_forget_own(void);
 
 /*
+ * Throws away the shared matrices of the database with this OID, which is just
+ * being created.  They belong to a dropped database that had the same OID.  Its
+ * files may have had the same names, if one database is a copy of the other.
+ */
+extern void rf_digests_forget_database(Oid database);
+
+/*
  * How many columns there are, and how many bytes they take: in shared matrices
  * of this database, and in the session's own.
  */

@@ -17,8 +17,6 @@
 
 #include <time.h>
 
-#include "catalog/objectaccess.h"
-#include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
@@ -58,8 +56,6 @@ uint32	   *rf_digest_places = NULL;
 
 /* Has the session's own store. */
 static MemoryContext own_context = NULL;
-
-static object_access_hook_type previous_access = NULL;
 
 /* Bytes of rangefilter.shared_cache_size. */
 static Size area_size;
@@ -161,15 +157,6 @@ bool
 rf_digests_are_shared(void)
 {
 	return rf_digest_store != NULL && rf_digest_store->lock != NULL;
-}
-
-/*
- * How many sessions a digest is of use to.
- */
-int
-rf_digests_sharers(void)
-{
-	return rf_digests_are_shared() ? RF_DIGEST_SHARERS : 1;
 }
 
 /*
@@ -487,13 +474,13 @@ rf_digests_own_usage(int64 *columns, int64 *bytes)
 }
 
 /*
- * Throws away the matrices of the database with this OID, which is just being
- * created.  They belong to a dropped database that had the same OID.  Its
- * files may have had the same names, if one database is a copy of the other.
+ * See probe.h.
  */
-static void
-forget_database(Oid database)
+void
+rf_digests_forget_database(Oid database)
 {
+	if (!rf_digests_are_shared())
+		return;
 	(void) attach_area();
 	rf_lock_digests(LW_EXCLUSIVE);
 	for (int i = 0; i < rf_digest_store->nmatrices; i++)
@@ -503,28 +490,4 @@ forget_database(Oid database)
 			rf_free_matrix(i);
 	}
 	rf_unlock_digests();
-}
-
-/*
- * object_access_hook
- */
-static void
-object_accessed(ObjectAccessType access, Oid class, Oid object, int sub,
-				void *arg)
-{
-	if (previous_access)
-		previous_access(access, class, object, sub, arg);
-	if (access == OAT_POST_CREATE && class == DatabaseRelationId &&
-		rf_digests_are_shared())
-		forget_database(object);
-}
-
-/*
- * Called once, when the server loads the library.
- */
-void
-rf_init_digests(void)
-{
-	previous_access = object_access_hook;
-	object_access_hook = object_accessed;
 }

@@ -38,6 +38,9 @@
  */
 #define RF_DIGEST_QUESTIONS			10
 
+/* Where sessions share digests, this many are assumed to ask as often as this one. */
+#define RF_DIGEST_SHARERS			10
+
 /*
  * As how many numbers a key counts: one of a SuRF, and one whose number is made of low bits, which may
  * be others in the digest.  Making a digest takes about 64 times as long for a key of a SuRF as for a
@@ -500,7 +503,7 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 	if (asked < RF_DIGEST_QUESTIONS || cached->collated)
 		return 0;
 	most = (uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
-		rf_digests_sharers();
+		(rf_digests_are_shared() ? RF_DIGEST_SHARERS : 1);
 	if (rf_digest_cost(segment->kind == FILTER_KIND_SURF, segment->nkeys) > most ||
 		!rf_cached_meta_numbers(cached, &numbers) ||
 		rf_numbers_cost(&numbers, segment->nkeys) > most ||

@@ -80,7 +80,6 @@ rf_init_shared(void)
 							NULL);
 	if (!preloaded)
 		return;
-	rf_init_digests();
 	previous_request = shmem_request_hook;
 	shmem_request_hook = request_memory;
 	previous_startup = shmem_startup_hook;
