@@ -151,7 +151,7 @@ make_part(RfKept *kept, RfKeptPart *part, const RfKeptValues *values)
 		return;
 	foreach(cell, part->clauses)
 	{
-		Node	   *clause = rf_gate_fill(lfirst(cell), values->values, values->nulls);
+		Node	   *clause = rf_gate_fill(lfirst(cell), values);
 		RfCond	   *cond;
 
 		if (clause == NULL)

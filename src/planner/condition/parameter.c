@@ -49,12 +49,12 @@ typedef struct RfParamContext
 								 * rf_cannot_fail() */
 } RfParamContext;
 
-/* Filling the run-time parameters. */
-typedef struct RfFillContext
+/* Filling the run-time parameters of a clause. */
+typedef struct RfFilling
 {
-	const Datum *values;
-	const bool *nulls;
-} RfFillContext;
+	const RfKeptValues *values;
+	bool		has_null;		/* one was filled with NULL */
+} RfFilling;
 
 /*
  * An index of a gate's shape: which keys its columns are, and rf_gate_opclasses().
@@ -631,34 +631,43 @@ rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 }
 
 /*
- * A constant in place of a run-time parameter.
+ * expression_tree_mutator() callback for a list of arguments: puts constants in the
+ * places of run-time parameters.  Other arguments are not copied.
  */
 static Node *
-fill_param(Param *param, RfFillContext *context)
+fill_argument(Node *node, void *arg)
 {
+	RfFilling  *filling = arg;
+	const Param *param = (const Param *) node;
 	int16		typlen;
 	bool		typbyval;
+	bool		isnull;
 
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, List))
+		return expression_tree_mutator(node, fill_argument, arg);
+	if (!rf_is_runtime_param(node))
+		return node;
+	isnull = filling->values->nulls[param->paramid];
+	filling->has_null |= isnull;
 	get_typlenbyval(param->paramtype, &typlen, &typbyval);
 	return (Node *) makeConst(param->paramtype, -1, param->paramcollid, typlen,
-							  context->values[param->paramid],
-							  context->nulls[param->paramid], typbyval);
+							  filling->values->values[param->paramid], isnull, typbyval);
 }
-
-static Node *fill_clause(Node *clause, RfFillContext *context);
 
 /*
  * AND or OR of filled clauses; NULL if that can never be true.
  */
 static Node *
-fill_bool_clause(BoolExpr *expr, RfFillContext *context)
+fill_bool_clause(BoolExpr *expr, const RfKeptValues *values)
 {
 	List	   *args = NIL;
 	ListCell   *cell;
 
 	foreach(cell, expr->args)
 	{
-		Node	   *arg = fill_clause(lfirst(cell), context);
+		Node	   *arg = rf_gate_fill(lfirst(cell), values);
 
 		if (arg != NULL)
 			args = lappend(args, arg);
@@ -669,86 +678,27 @@ fill_bool_clause(BoolExpr *expr, RfFillContext *context)
 }
 
 /*
- * The arguments of an operator or function with run-time parameters filled.
- * *has_null is set if one of them was filled with NULL.
+ * check_functions_in_node() callback
  */
-static List *
-fill_arguments(List *args, RfFillContext *context, bool *has_null)
+static bool
+is_strict(Oid function, void *context)
 {
-	List	   *result = NIL;
-	ListCell   *cell;
-
-	foreach(cell, args)
-	{
-		Node	   *arg = lfirst(cell);
-
-		if (rf_is_runtime_param(arg))
-		{
-			*has_null = *has_null || context->nulls[((Param *) arg)->paramid];
-			arg = fill_param((Param *) arg, context);
-		}
-		result = lappend(result, arg);
-	}
-	return result;
+	return func_strict(function);
 }
 
 /*
- * A clause with its run-time parameters filled.  NULL if it can never be true,
- * because a strict function gets a NULL.
- */
-static Node *
-fill_clause(Node *clause, RfFillContext *context)
-{
-	bool		has_null = false;
-	Oid			function;
-
-	if (is_andclause(clause) || is_orclause(clause))
-		return fill_bool_clause((BoolExpr *) clause, context);
-	switch (nodeTag(clause))
-	{
-		case T_OpExpr:
-			{
-				OpExpr	   *expr = makeNode(OpExpr);
-
-				memcpy(expr, clause, sizeof(OpExpr));
-				expr->args = fill_arguments(expr->args, context, &has_null);
-				function = has_null ? get_opcode(expr->opno) : InvalidOid;
-				clause = (Node *) expr;
-				break;
-			}
-		case T_ScalarArrayOpExpr:
-			{
-				ScalarArrayOpExpr *expr = makeNode(ScalarArrayOpExpr);
-
-				memcpy(expr, clause, sizeof(ScalarArrayOpExpr));
-				expr->args = fill_arguments(expr->args, context, &has_null);
-				function = has_null ? get_opcode(expr->opno) : InvalidOid;
-				clause = (Node *) expr;
-				break;
-			}
-		case T_FuncExpr:
-			{
-				FuncExpr   *expr = makeNode(FuncExpr);
-
-				memcpy(expr, clause, sizeof(FuncExpr));
-				expr->args = fill_arguments(expr->args, context, &has_null);
-				function = expr->funcid;
-				clause = (Node *) expr;
-				break;
-			}
-		default:
-			return clause;
-	}
-	return has_null && func_strict(function) ? NULL : clause;
-}
-
-/*
- * A clause with its run-time parameters filled; NULL if it can never be true.
+ * A clause with its run-time parameters, which are arguments of operators and functions,
+ * filled.  NULL if it can never be true, because a strict function gets a NULL.
  */
 Node *
-rf_gate_fill(Node *clause, const Datum *values, const bool *nulls)
+rf_gate_fill(Node *clause, const RfKeptValues *values)
 {
-	RfFillContext context = {values, nulls};
+	RfFilling	filling = {values, false};
+	Node	   *filled;
 
-	return fill_clause(clause, &context);
+	if (is_andclause(clause) || is_orclause(clause))
+		return fill_bool_clause((BoolExpr *) clause, values);
+	filled = expression_tree_mutator(clause, fill_argument, &filling);
+	return filling.has_null && check_functions_in_node(filled, is_strict, NULL) ?
+		NULL : filled;
 }

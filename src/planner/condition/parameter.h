@@ -50,6 +50,17 @@ typedef struct RfGateShape
 								 * as known while planning */
 } RfGateShape;
 
+/*
+ * The values of run-time parameters, by their numbers.
+ */
+typedef struct RfKeptValues
+{
+	const Datum *values;
+	const bool *nulls;
+	Bitmapset  *unknown;		/* whose values are not known: clauses with
+								 * them are left out */
+} RfKeptValues;
+
 extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 						  List *clauses, bool constants,
 						  RfGateShape *shape);
@@ -59,8 +70,7 @@ extern List *rf_gate_opclass(List *keys, List *oids);
 extern RfTable *rf_gate_table(List *opclasses);
 extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
 										   Oid opno);
-extern Node *rf_gate_fill(Node *clause, const Datum *values,
-						  const bool *nulls);
+extern Node *rf_gate_fill(Node *clause, const RfKeptValues *values);
 
 /* ---- failure.c ---- */
 
@@ -94,17 +104,6 @@ typedef enum RfKeptAnswer
 	RF_KEPT_NEVER,				/* no row satisfies them */
 	RF_KEPT_CONDITION			/* there is a condition */
 } RfKeptAnswer;
-
-/*
- * The values of run-time parameters, by their numbers.
- */
-typedef struct RfKeptValues
-{
-	const Datum *values;
-	const bool *nulls;
-	Bitmapset  *unknown;		/* whose values are not known: clauses with
-								 * them are left out */
-} RfKeptValues;
 
 typedef struct RfKept RfKept;
 
