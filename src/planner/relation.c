@@ -10,6 +10,7 @@
 #include "access/genam.h"
 #include "key/rowkey.h"
 #include "optimizer/plancat.h"
+#include "planner/condition/condition.h"
 #include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
@@ -66,11 +67,7 @@ describe_index(const IndexOptInfo *info)
 		column->attno = info->indexkeys[c];
 		if (column->attno == 0)
 		{
-			Node	   *key = lfirst(expr);
-
-			while (IsA(key, RelabelType))
-				key = (Node *) ((RelabelType *) key)->arg;
-			column->expr = copyObject(key);
+			column->expr = copyObject(rf_strip_relabel(lfirst(expr)));
 			expr = lnext(info->indexprs, expr);
 		}
 		if (column->attno < 0 ||

@@ -44,17 +44,6 @@ typedef struct RfOperator
 } RfOperator;
 
 /*
- * Drops binary-compatible casts.
- */
-static Node *
-strip_relabel(Node *node)
-{
-	while (node != NULL && IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return node;
-}
-
-/*
  * Is this something to compare with: a constant other than NULL, or a
  * run-time parameter?
  */
@@ -91,13 +80,13 @@ param_set(const RfIndexColumn *column, const RfOperator *op)
 static bool
 is_key(const RfIndexColumn *column, Index varno, Node *key, Node *operand)
 {
-	operand = strip_relabel(operand);
+	operand = rf_strip_relabel(operand);
 	if (column->attno != 0)
 		return operand != NULL && IsA(operand, Var) &&
 			((Var *) operand)->varno == varno &&
 			((Var *) operand)->varattno == column->attno &&
 			((Var *) operand)->varlevelsup == 0;
-	return equal(operand, strip_relabel(key));
+	return equal(operand, rf_strip_relabel(key));
 }
 
 /*

@@ -70,6 +70,17 @@ rf_is_runtime_param(const Node *node)
 	return IsA(node, Param) && ((const Param *) node)->paramkind == PARAM_SUBLINK;
 }
 
+/*
+ * An expression without the binary-compatible casts around it.
+ */
+static inline Node *
+rf_strip_relabel(Node *node)
+{
+	while (node != NULL && IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
 extern RfKeySet *rf_clause_set(const RfIndexColumn *column, Index varno,
 							   Node *key, Node *clause);
 extern RfKeySet *rf_pattern_set(const RfIndexColumn *column, Oid function,

@@ -33,6 +33,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/restrictinfo.h"
+#include "planner/condition/condition.h"
 #include "planner/estimate/estimate.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/planning/planning.h"
@@ -338,9 +339,7 @@ is_column(const RfIndexColumn *column, AttrNumber attno, Node *expr)
 {
 	if (expr == NULL)
 		return attno != 0 && attno == column->attno;
-	while (IsA(expr, RelabelType))
-		expr = (Node *) ((RelabelType *) expr)->arg;
-	return column->expr != NULL && equal(expr, column->expr);
+	return column->expr != NULL && equal(rf_strip_relabel(expr), column->expr);
 }
 
 /*

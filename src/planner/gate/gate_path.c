@@ -421,11 +421,9 @@ static bool
 is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
 			  EquivalenceMember *em, void *arg)
 {
-	Node	   *node = (Node *) em->em_expr;
+	Node	   *node = rf_strip_relabel((Node *) em->em_expr);
 	Node	   *key = arg;
 
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
 	if (IsA(node, Var) && IsA(key, Var))
 		return ((Var *) node)->varno == ((Var *) key)->varno &&
 			((Var *) node)->varattno == ((Var *) key)->varattno;

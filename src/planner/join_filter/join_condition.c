@@ -213,11 +213,9 @@ read_scan(RfPushdown *pushdown, Plan *plan, List *filters, RfFilteredScan *scan)
 	foreach(cell, filters)
 	{
 		RfJoinFilter *filter = lfirst(cell);
-		Node	   *expr = rf_replace_vars(filter->expr, OUTER_VAR, tlist);
 
-		while (expr != NULL && IsA(expr, RelabelType))
-			expr = (Node *) ((RelabelType *) expr)->arg;
-		scan->exprs[foreach_current_index(cell)] = expr;
+		scan->exprs[foreach_current_index(cell)] =
+			rf_strip_relabel(rf_replace_vars(filter->expr, OUTER_VAR, tlist));
 	}
 }
 

@@ -29,6 +29,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
 #include "planner/join_filter/join_filter.h"
@@ -57,17 +58,6 @@ typedef struct RfJoinKey
 } RfJoinKey;
 
 /*
- * An expression without the RelabelTypes around it.
- */
-static Node *
-strip_relabel(Node *node)
-{
-	while (IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return node;
-}
-
-/*
  * Reads one of a join's clauses; false if no gate can use it.
  */
 static bool
@@ -81,8 +71,8 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 
 	if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
 		return false;
-	compared = strip_relabel(left ? linitial(clause->args) :
-							 lsecond(clause->args));
+	compared = rf_strip_relabel(left ? linitial(clause->args) :
+								lsecond(clause->args));
 	value = left ? lsecond(clause->args) : linitial(clause->args);
 	if (!IsA(compared, Var) || ((Var *) compared)->varno != filtered->relid ||
 		((Var *) compared)->varattno <= 0 || rf_is_secured(root, filtered->relid))
