@@ -350,7 +350,7 @@ extern void rf_forget_cached_metas(RfTable *table);
 extern uint64 rf_leaf_validity(const RfLeaf *leaf, RfClock now);
 extern bool rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip);
 extern void rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
-							const RfSummaryVersion *version, uint64 number);
+							const RfSummaryVersion *version, uint64 validity);
 
 /* ---- digest_matrix.c ---- */
 
@@ -397,7 +397,7 @@ extern uint64 rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set,
 extern bool rf_may_have_column(const RfIndex *index, const RfLeaf *leaf);
 extern bool rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 extern void rf_column_checked(RfIndex *index, const RfLeaf *leaf,
-							  const RfSummaryVersion *version, uint64 number);
+							  const RfSummaryVersion *version, uint64 validity);
 extern void rf_count_denials(RfIndex *index, int number, uint64 denied);
 extern void rf_collect_denials(RfIndex *index);
 extern void rf_forget_matrices(RfIndex *index);
