@@ -59,6 +59,7 @@ typedef struct RfGateRel
 extern void rf_add_gates(PlannerInfo *root, RelOptInfo *rel,
 						 RangeTblEntry *rte);
 extern bool rf_may_have_gates(PlannerInfo *root);
+extern bool rf_is_gate_path(const Path *path);
 extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
@@ -74,7 +75,6 @@ extern double rf_opening_probability(PlannerInfo *root, RelOptInfo *rel,
 
 /* ---- gate_loop.c ---- */
 
-extern bool rf_is_gate_path(const Path *path);
 extern bool rf_is_our_bitmap(const Path *path);
 extern void rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel,
 							   RangeTblEntry *rte);
@@ -304,7 +304,7 @@ extern uint64 rf_join_filters_started(void);
 extern void rf_join_filters_link(QueryDesc *desc, uint64 before);
 extern Bitmapset *rf_join_filters_read(RfGateState *gate);
 extern Bitmapset *rf_join_filters_fill(const RfGateState *gate);
-extern List *rf_gate_own_clauses(const RfGateState *gate, List *clauses);
+extern List *rf_gate_own_clauses(const RfGateState *gate);
 
 /* ---- gate_explain.c ---- */
 

@@ -319,9 +319,9 @@ rf_gate_prepare(RfGateState *gate)
 }
 
 /*
- * Opens a member's index number i with AccessShareLock.  NULL, and no lock,
- * where there is none, the lock cannot be had without waiting, or the index
- * cannot be used.
+ * Opens a member's index number i with AccessShareLock, and takes the predicate
+ * lock on it (R5).  NULL, and no lock, where there is none, the lock cannot be had
+ * without waiting, or the index cannot be used.
  */
 static Relation
 open_index(RfGateState *gate, RfGateMember *member, int i)
@@ -336,7 +336,11 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 	if (relation != NULL &&
 		rf_index_is_usable(relation, linitial_oid(member->oids)) &&
 		rf_index_fits(rf_index_at(gate->table, i), relation))
+	{
+		if (IsolationIsSerializable())
+			PredicateLockRelation(relation, gate->css.ss.ps.state->es_snapshot);
 		return relation;
+	}
 	if (relation != NULL)
 		relation_close(relation, NoLock);
 	UnlockRelationOid(oid, AccessShareLock);
@@ -360,10 +364,6 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 
 	if (relation == NULL)
 		return RF_UNKNOWN;
-
-	/* Before anything is read (R5). */
-	if (IsolationIsSerializable())
-		PredicateLockRelation(relation, snapshot);
 	answer = looks ? rf_look_at_open(&look, relation, set, false) :
 		rf_probe(relation, set,
 				 RecoveryInProgress() || snapshot->takenDuringRecovery,
@@ -403,10 +403,6 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 		if (index->relation == NULL)
 			return RF_UNKNOWN;
 		index->counts = rf_index_counts(index->relation);
-
-		/* Before anything is read (R5). */
-		if (IsolationIsSerializable())
-			PredicateLockRelation(index->relation, snapshot);
 	}
 	*counts = index->counts;
 	pgstat_count_index_scan(index->relation);

@@ -201,7 +201,7 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyText("Filter Index",
 						rf_relation_names(asked_indexes(gate), es->verbose),
 						es);
-	clauses = rf_gate_own_clauses(gate, gate->asked.clauses);
+	clauses = rf_gate_own_clauses(gate);
 	if (clauses != NIL)
 		ExplainPropertyText("Skip Cond",
 							condition_text(gate, clauses, ancestors, es), es);

@@ -465,12 +465,12 @@ rf_join_filters_fill(const RfGateState *gate)
  * A gate's conditions without those of join filters.
  */
 List *
-rf_gate_own_clauses(const RfGateState *gate, List *clauses)
+rf_gate_own_clauses(const RfGateState *gate)
 {
 	List	   *result = NIL;
 	ListCell   *cell;
 
-	foreach(cell, clauses)
+	foreach(cell, gate->asked.clauses)
 	{
 		if (!is_of_join_filter(gate, lfirst(cell)))
 			result = lappend(result, lfirst(cell));

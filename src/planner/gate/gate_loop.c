@@ -39,16 +39,6 @@
 #define RF_LOOP_MARGIN	1000
 
 /*
- * Is this a gate's path?
- */
-bool
-rf_is_gate_path(const Path *path)
-{
-	return IsA(path, CustomPath) &&
-		((const CustomPath *) path)->methods == &rf_gate_path_methods;
-}
-
-/*
  * Is this a bitmap scan, or a part of one, that uses one of our indexes?
  */
 bool

@@ -200,6 +200,16 @@ make_gate_path(RelOptInfo *rel, Path *child)
 }
 
 /*
+ * Is this a gate's path?
+ */
+bool
+rf_is_gate_path(const Path *path)
+{
+	return IsA(path, CustomPath) &&
+		((const CustomPath *) path)->methods == &rf_gate_path_methods;
+}
+
+/*
  * Sets the cost of a gate: the questions and the expected share of the scan.
  * False where the gate does not pay.
  */
@@ -577,7 +587,7 @@ has_join_gate(RelOptInfo *rel)
 	{
 		Path	   *path = lfirst(cell);
 
-		if (IsA(path, CustomPath) && path->param_info != NULL &&
+		if (rf_is_gate_path(path) && path->param_info != NULL &&
 			!bms_equal(PATH_REQ_OUTER(path), rel->lateral_relids))
 			return true;
 	}
