@@ -14,10 +14,8 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/transam.h"
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
-#include "common/pg_prng.h"
 #include "compat.h"
 #include "core/core.h"
 #include "miscadmin.h"
@@ -32,7 +30,6 @@
 #include "planner/skip/skip.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/stats.h"
-#include "storage/lwlock.h"
 #include "utils/inval.h"
 #include "utils/snapmgr.h"
 

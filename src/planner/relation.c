@@ -9,7 +9,6 @@
 
 #include "access/genam.h"
 #include "key/rowkey.h"
-#include "optimizer/plancat.h"
 #include "planner/condition/condition.h"
 #include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"

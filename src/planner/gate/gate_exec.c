@@ -28,7 +28,6 @@
 #include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/value.h"
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
 #include "stats/stats.h"

@@ -19,7 +19,6 @@
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/value.h"
 #include "planner/condition/condition.h"
 #include "planner/gate/gate.h"
 #include "planner/skip/skip.h"

@@ -18,12 +18,10 @@
  */
 #include "postgres.h"
 
-#include "access/stratnum.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "core/core.h"
 #include "executor/executor.h"
-#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -36,9 +34,6 @@
 #include "planner/knowledge/knowledge.h"
 #include "planner/planning/planning.h"
 #include "utils/hsearch.h"
-#include "utils/lsyscache.h"
-#include "utils/selfuncs.h"
-#include "utils/syscache.h"
 
 /*
  * Asking one index in a scan that is repeated, for each question, in units of

@@ -15,7 +15,6 @@
 
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/value.h"
 #include "parser/parsetree.h"
 #include "planner/condition/condition.h"
 #include "planner/condition/parameter.h"

@@ -26,13 +26,11 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
-#include "common/hashfn.h"
 #include "core/core.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"

@@ -12,7 +12,6 @@
 #include "key/rowkey.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/plannodes.h"
 #include "optimizer/optimizer.h"
 #include "planner/knowledge/knowledge.h"
 #include "utils/builtins.h"

@@ -25,15 +25,11 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/table.h"
 #include "core/core.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/pathnode.h"
-#include "optimizer/paths.h"
-#include "optimizer/plancat.h"
 #include "partitioning/partdesc.h"
 #include "planner/activity/activity.h"
 #include "planner/condition/condition.h"
@@ -44,7 +40,6 @@
 #include "stats/stats.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "wormhole/am/wormhole.h"
 
 /*
  * The range table index of the outermost partitioned table that a partitioned

@@ -25,8 +25,6 @@
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
-#include "stats/session.h"
-#include "utils/memutils.h"
 
 /* So often columns are copied without the lock, where they change meanwhile. */
 #define COPIES_TRIED	3
