@@ -47,7 +47,8 @@ static int	counted_queries = 0;
 static TimestampTz loading_transaction = 0;
 
 /*
- * Is there a policy or a barrier in a query above this one?
+ * Is there a policy or a barrier in a query above this one?  It is not known here to which
+ * subquery of that query this one belongs, so any counts.
  */
 static bool
 is_below_barrier(PlannerInfo *root)
@@ -65,17 +66,6 @@ is_below_barrier(PlannerInfo *root)
 		}
 	}
 	return false;
-}
-
-/*
- * Is there, or may there be, a policy or a security barrier between the query
- * and a table?  It is not known here to which subquery of a query above this
- * one belongs.  So any barrier and any policy there counts.
- */
-static bool
-is_behind_barrier(PlannerInfo *root, Index rti)
-{
-	return root->simple_rte_array[rti]->securityQuals != NIL || is_below_barrier(root);
 }
 
 /*
@@ -122,18 +112,20 @@ may_read(PlannerInfo *root, RangeTblEntry *rte)
 }
 
 /*
- * Computes what rf_is_secured() returns, for a relation that is no member.  Marks the plan as depending on the
- * role where the answer does.
+ * Computes what rf_is_secured() returns, for a relation that is no member: rows are hidden
+ * by a policy on the relation, or by what stands above the query.  Marks the plan as depending
+ * on the role where the answer does.
  */
 static bool
 judge(PlannerInfo *root, Index rti)
 {
-	bool		readable = may_read(root, root->simple_rte_array[rti]);
+	RangeTblEntry *rte = root->simple_rte_array[rti];
+	bool		readable = may_read(root, rte);
 
-	if (readable && !is_behind_barrier(root, rti))
+	if (readable && rte->securityQuals == NIL && !is_below_barrier(root))
 		return false;
 	root->glob->dependsOnRole = true;
-	return !readable || !may_read_all(root->simple_rte_array[rti]->relid);
+	return !readable || !may_read_all(rte->relid);
 }
 
 /*
