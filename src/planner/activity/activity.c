@@ -43,6 +43,7 @@
 #include "planner/planning/planning.h"
 #include "stats/stats.h"
 #include "rewrite/rewriteManip.h"
+#include "utils/builtins.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
 
@@ -115,7 +116,7 @@ static const CustomScanMethods watch_methods = {
 /* What was found in one of the tables. */
 typedef struct RfWatched
 {
-	Oid			leaf;
+	Oid			leaf;			/* sorted and sought by it: must be first */
 	Oid			index;
 	int			nscans;			/* in the plan */
 	bool		started;
@@ -274,18 +275,6 @@ rf_watch_start(QueryDesc *desc, int eflags)
 }
 
 /*
- * qsort and bsearch callback.
- */
-static int
-compare_watched(const void *a, const void *b)
-{
-	Oid			x = ((const RfWatched *) a)->leaf;
-	Oid			y = ((const RfWatched *) b)->leaf;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
  * The tables to be watched, sorted.  A table that was asked about twice counts
  * as scanned twice, and so is not watched.
  */
@@ -300,7 +289,7 @@ make_tables(const RfWatch *watch, RfWatchContext *context)
 		tables[i].leaf = list_nth_oid(watch->leaves, i);
 		tables[i].index = list_nth_oid(watch->indexes, i);
 	}
-	qsort(tables, n, sizeof(RfWatched), compare_watched);
+	qsort(tables, n, sizeof(RfWatched), oid_cmp);
 	for (int i = 1; i < n; i++)
 	{
 		if (tables[i].leaf == tables[i - 1].leaf)
@@ -335,7 +324,7 @@ static bool
 note_scan(PlanState *node, void *arg)
 {
 	RfWatchContext *context = arg;
-	RfWatched	key = {0};
+	Oid			leaf;
 	RfWatched  *table = NULL;
 
 	switch (nodeTag(node))
@@ -347,10 +336,10 @@ note_scan(PlanState *node, void *arg)
 		case T_BitmapHeapScanState:
 		case T_TidScanState:
 		case T_TidRangeScanState:
-			key.leaf = exec_rt_fetch(((Scan *) node->plan)->scanrelid,
-									 context->estate)->relid;
-			table = bsearch(&key, context->tables, context->n,
-							sizeof(RfWatched), compare_watched);
+			leaf = exec_rt_fetch(((Scan *) node->plan)->scanrelid,
+								 context->estate)->relid;
+			table = bsearch(&leaf, context->tables, context->n,
+							sizeof(RfWatched), oid_cmp);
 			break;
 		default:
 			break;

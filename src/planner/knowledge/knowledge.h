@@ -132,14 +132,14 @@ typedef struct RfIndex
 /* A leaf among a table's partitions. */
 typedef struct RfMember
 {
-	Oid			leaf;
+	Oid			leaf;			/* sorted and sought by it: must be first */
 	int			position;		/* among all partitions */
 } RfMember;
 
 /* An index of a leaf that belongs to no partitioned index. */
 typedef struct RfOwnIndex
 {
-	Oid			leaf;
+	Oid			leaf;			/* sought by it: must be first */
 	Oid			index;
 } RfOwnIndex;
 

@@ -34,6 +34,7 @@
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/rangefilter.h"
 #include "storage/lmgr.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -157,28 +158,6 @@ take_row(void *arg, int i, HeapTuple tuple)
 	found->own.index = form->indexrelid;
 	found->am = am;
 	found->row = heap_copytuple(tuple);
-}
-
-/* qsort() and bsearch() callbacks. */
-static int
-compare_members(const void *a, const void *b)
-{
-	Oid			x = ((const RfMember *) a)->leaf;
-	Oid			y = ((const RfMember *) b)->leaf;
-
-	return (x > y) - (x < y);
-}
-
-/*
- * bsearch() comparator: RfOwnIndex by leaf.
- */
-static int
-compare_leaves(const void *a, const void *b)
-{
-	Oid			x = ((const RfOwnIndex *) a)->leaf;
-	Oid			y = ((const RfOwnIndex *) b)->leaf;
-
-	return (x > y) - (x < y);
 }
 
 /*
@@ -394,7 +373,7 @@ list_members(RfTable *table, PartitionDesc partdesc)
 		table->members[table->nmembers].leaf = partdesc->oids[i];
 		table->members[table->nmembers++].position = i;
 	}
-	qsort(table->members, table->nmembers, sizeof(RfMember), compare_members);
+	qsort(table->members, table->nmembers, sizeof(RfMember), oid_cmp);
 }
 
 /*
@@ -470,7 +449,7 @@ find_any_own(RfTable *table, PartitionDesc partdesc, const Bitmapset *partitions
 		members[n].leaf = partdesc->oids[i];
 		members[n++].position = i;
 	}
-	qsort(members, n, sizeof(RfMember), compare_members);
+	qsort(members, n, sizeof(RfMember), oid_cmp);
 	search_members(&search, members, n);
 	pfree(members);
 	return search.n > 0;
@@ -487,10 +466,8 @@ know_any_own(const RfTable *table, PartitionDesc partdesc,
 
 	while ((i = bms_next_member(partitions, i)) >= 0)
 	{
-		const RfOwnIndex key = {partdesc->oids[i], InvalidOid};
-
-		if (bsearch(&key, table->own, table->nown, sizeof(RfOwnIndex),
-					compare_leaves) != NULL)
+		if (bsearch(&partdesc->oids[i], table->own, table->nown, sizeof(RfOwnIndex),
+					oid_cmp) != NULL)
 			return true;
 	}
 	return false;
@@ -555,10 +532,10 @@ rf_own_unchanged(RfTable *table)
 		return false;
 	for (; seen < now; seen++)
 	{
-		RfMember	key = {rf_recent_change(seen + 1), 0};
+		Oid			changed = rf_recent_change(seen + 1);
 		const RfMember *member = table->nmembers == 0 ? NULL :
-		bsearch(&key, table->members, table->nmembers, sizeof(RfMember),
-				compare_members);
+		bsearch(&changed, table->members, table->nmembers, sizeof(RfMember),
+				oid_cmp);
 
 		if (member != NULL && !member_unchanged(table, member))
 			return false;
