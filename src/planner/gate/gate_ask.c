@@ -20,7 +20,6 @@
 #include "access/genam.h"
 #include "access/relation.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -355,7 +354,6 @@ static RfAnswer
 ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 		 RfCounts **counts)
 {
-	Snapshot	snapshot = gate->css.ss.ps.state->es_snapshot;
 	RfLook		look;
 	bool		looks = rf_gate_begin_look(gate, member, i, &look);
 	Relation	relation = open_index(gate, member, i);
@@ -365,8 +363,7 @@ ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 	if (relation == NULL)
 		return RF_UNKNOWN;
 	answer = looks ? rf_look_at_open(&look, relation, set, false) :
-		rf_probe(relation, set,
-				 RecoveryInProgress() || snapshot->takenDuringRecovery,
+		rf_probe(relation, set, gate->css.ss.ps.state->es_snapshot->takenDuringRecovery,
 				 &version, NULL);
 	*counts = rf_index_counts(relation);
 	pgstat_count_index_scan(relation);
@@ -383,9 +380,7 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
 		  const RfKeySet *set, RfCounts **counts)
 {
 	EState	   *estate = gate->css.ss.ps.state;
-	Snapshot	snapshot = estate->es_snapshot;
-	bool		in_recovery = RecoveryInProgress() ||
-	snapshot->takenDuringRecovery;
+	bool		in_recovery = estate->es_snapshot->takenDuringRecovery;
 	RfGateIndex *index;
 	RfSummaryVersion version;
 	RfLook		look;

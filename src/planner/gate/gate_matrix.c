@@ -25,7 +25,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -80,7 +79,7 @@ rf_gate_matrices_init(RfGateState *gate)
 static bool
 may_ask(const RfGateState *gate)
 {
-	return !IsolationIsSerializable() && !RecoveryInProgress() &&
+	return !IsolationIsSerializable() &&
 		!gate->css.ss.ps.state->es_snapshot->takenDuringRecovery &&
 		rf_cache_size > 0;
 }

@@ -102,7 +102,8 @@ typedef struct RfRecheck
 	const bytea **flat;			/* the sets of keys, by number */
 	RfKeySet  **sets;			/* the same, deserialized; NULL: not yet */
 	bool		trust_versions; /* a NO holds while the version is the same */
-	bool		in_recovery;
+	bool		in_recovery;	/* the snapshot was taken in recovery, which
+								 * does not begin again */
 	Snapshot	serializable;	/* not NULL: take predicate locks for it */
 	RfClock		clock;			/* read before anything is checked */
 	int			position;		/* the likely place of the next leaf in

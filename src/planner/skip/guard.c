@@ -19,7 +19,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "compat.h"
@@ -365,8 +364,7 @@ rf_guard_holds(const RfGuard *guard, Snapshot snapshot)
 		return false;
 	if (IsolationIsSerializable())
 		recheck.serializable = snapshot;
-	recheck.in_recovery = RecoveryInProgress() ||
-		snapshot->takenDuringRecovery;
+	recheck.in_recovery = snapshot->takenDuringRecovery;
 	recheck.trust_versions = state->in_recovery || !recheck.in_recovery;
 	if (!IsolationIsSerializable() && !recheck.in_recovery &&
 		rf_clock_read() == state->clock)
