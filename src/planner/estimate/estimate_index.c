@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
- * estimate_index.c What share of a relation's rows is let through by the
- * clauses that an index can answer.
+ * estimate_index.c
+ *	  What share of a relation's rows is let through by the clauses that an
+ *	  index can answer.
  *
  * The index counts keys (rfestimate.c).  The share of rows also depends on how
  * many rows each key has.  ANALYZE tells this best.

@@ -498,8 +498,8 @@ member_denies(const RfCond *cond, void *arg)
 }
 
 /*
- * Can a member be skipped?  The gate is prepared, for a cursor perhaps where nothing was shown
- * yet.  May ask indexes.
+ * Can a member be skipped?  May ask indexes.  The gate is prepared.  That may have been outside
+ * of the query below which a cursor is read on now, so would_tell() is asked here, too.
  */
 bool
 rf_gate_closed(RfGateState *gate, RfGateMember *member)

@@ -220,8 +220,8 @@ add_indexes(List *indexes, const RfCond *cond)
 
 /*
  * Makes shared digests for what a condition asks, where a planning has read and cached the
- * metapages of FEWEST_CACHED leaves or more.  It costs a small part of these questions to indexes.
- * Otherwise sessions that ask one query each would read all metapages for ever.
+ * metapages of FEWEST_CACHED leaves or more.  That takes a small part of the time that reading
+ * took.  Without it, sessions that ask one query each would always read all metapages.
  */
 void
 rf_make_first_digests(const RfCond *cond, uint32 questions)
