@@ -59,9 +59,9 @@ static RfTable *retired = NULL;
 static bool any_invalid = false;	/* of the tables */
 static uint64 entries_made = 0;
 static uint64 asked = 0;		/* times an entry was looked for */
-static uint64 plannings = 0;	/* plannings that looked for an entry */
-static bool another_planning = false;	/* has one begun since the last of
-										 * plannings? */
+static uint64 planning_began = 0;	/* "asked" when a planning last began */
+static uint64 last_began = 0;	/* and when the last one before it began that
+								 * looked for an entry */
 
 static void tell_usage(RfUsage *usage);
 
@@ -274,19 +274,6 @@ note_asked(RfTable *table)
 }
 
 /*
- * Notes that a planning has looked for an entry.
- */
-static RfTable *
-note_planned(RfTable *table)
-{
-	if (another_planning)
-		plannings++;
-	another_planning = false;
-	table->planned_at = plannings;
-	return note_asked(table);
-}
-
-/*
  * The entry of a partitioned table, made if there is no valid one.  The caller
  * has locked the table.  Never NULL.
  */
@@ -310,7 +297,7 @@ rf_find_table(Oid relid)
 	table = entry->table;
 	if (table != NULL && table->valid && table->complete &&
 		rf_own_unchanged(table))
-		return note_planned(table);
+		return note_asked(table);
 
 	retire(entry);
 	context = AllocSetContextCreate(rf_session_context(),
@@ -339,7 +326,7 @@ rf_find_table(Oid relid)
 		rf_entries_in_use = outer;
 	}
 	PG_END_TRY();
-	return note_planned(table);
+	return note_asked(table);
 }
 
 /*
@@ -572,8 +559,8 @@ compare_asked(const void *a, const void *b)
 }
 
 /*
- * Frees entries until "excess" bytes are freed.  Entries of the last planning's
- * tables stay: otherwise each planning would make them anew.
+ * Frees entries until "excess" bytes are freed.  Those that were looked for since the
+ * last planning began stay: otherwise each planning would make them anew.
  */
 static void
 free_least_asked(Size excess)
@@ -588,7 +575,7 @@ free_least_asked(Size excess)
 	hash_seq_init(&status, tables);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
-		if (entry->table != NULL && entry->table->planned_at != plannings)
+		if (entry->table != NULL && entry->table->last_asked <= last_began)
 			victims[n++] = entry->table;
 	}
 	qsort(victims, n, sizeof(RfTable *), compare_asked);
@@ -652,13 +639,15 @@ rf_trim_tables(void)
 {
 	if (tables == NULL)
 		return;
+	if (asked != planning_began)
+		last_began = planning_began;
+	planning_began = asked;
 	if (any_invalid)
 		retire_invalid();
 	if (retired != NULL)
 		free_retired();
 	keep_limit();
 	rf_shrink_inval_records();
-	another_planning = true;
 }
 
 /*

@@ -171,8 +171,6 @@ typedef struct RfTable
 	List	   *functions;		/* PlanInvalItem of functions that partitioned
 								 * indexes call */
 	uint64		last_asked;		/* number of the last look for it */
-	uint64		planned_at;		/* number of the last planning that looked for
-								 * it */
 	MemoryContext context;
 	MemoryContext metacache;	/* for cached metapages; child of context, or
 								 * NULL */
