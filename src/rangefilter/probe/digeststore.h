@@ -43,7 +43,6 @@ struct RfDigestMatrix
 typedef struct RfDigestStore
 {
 	LWLock	   *lock;			/* NULL: this is the session's own */
-	Size		size;			/* of the area behind this */
 	int			nmatrices;
 	RfMatrixKey keys[RF_DIGEST_MATRICES];
 	RfDigestMatrix matrices[FLEXIBLE_ARRAY_MEMBER];

@@ -90,7 +90,6 @@ static void
 clear_store(int nmatrices)
 {
 	rf_digest_store->lock = NULL;
-	rf_digest_store->size = 0;
 	rf_digest_store->nmatrices = nmatrices;
 	for (int i = 0; i < nmatrices; i++)
 	{
@@ -123,7 +122,6 @@ rf_start_digests(void)
 	clear_store(RF_DIGEST_MATRICES);
 	memset(rf_digest_places, 0, RF_DIGEST_PLACES * sizeof(uint32));
 	rf_digest_store->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
-	rf_digest_store->size = area_size;
 	area = dsa_create_in_place(area_place(), area_size, rf_digest_store->lock->tranche,
 							   NULL);
 	dsa_pin(area);
@@ -165,7 +163,7 @@ rf_digests_are_shared(void)
 static Size
 all_room(void)
 {
-	return rf_digests_are_shared() ? rf_digest_store->size : rf_cache_limit();
+	return rf_digests_are_shared() ? area_size : rf_cache_limit();
 }
 
 /*
