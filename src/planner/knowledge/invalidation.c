@@ -14,6 +14,7 @@
 
 #include "common/hashfn.h"
 #include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/mapmemory.h"
 #include "stats/session.h"
 #include "utils/memutils.h"
 
@@ -40,9 +41,12 @@ typedef struct RfInvalEntry
 #define SH_HASH_KEY(tb, key) murmurhash32(key)
 #define SH_EQUAL(tb, a, b) ((a) == (b))
 #define SH_SCOPE static inline
+#define SH_USE_NONDEFAULT_ALLOCATOR
 #define SH_DECLARE
 #define SH_DEFINE
 #include "lib/simplehash.h"
+
+RF_MAP_ALLOCATOR(rf_invalmap)
 
 static struct rf_invalmap_hash *invals = NULL;
 static MemoryContext invals_context = NULL; /* has the map and the slab */

@@ -33,6 +33,7 @@
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/catalog_rows.h"
 #include "planner/knowledge/knowledge.h"
+#include "planner/knowledge/mapmemory.h"
 #include "planner/knowledge/question.h"
 #include "stats/session.h"
 #include "utils/rel.h"
@@ -56,9 +57,12 @@ typedef struct RfLeafPosition
 #define SH_HASH_KEY(tb, key) murmurhash32(key)
 #define SH_EQUAL(tb, a, b) ((a) == (b))
 #define SH_SCOPE static inline
+#define SH_USE_NONDEFAULT_ALLOCATOR
 #define SH_DECLARE
 #define SH_DEFINE
 #include "lib/simplehash.h"
+
+RF_MAP_ALLOCATOR(rf_leafmap)
 
 /* Leaves of an index, in the order of their indexes' OIDs. */
 typedef struct RfLeafRows

@@ -11,3 +11,6 @@ CREATE FUNCTION rf_core_completions() RETURNS bigint LANGUAGE c AS 'MODULE_PATHN
 
 -- Has these reaches of the extension answer "unknown"; the only argument '' none.
 CREATE FUNCTION rf_core_doubt(VARIADIC reaches text[]) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
+
+-- Has requests for as many bytes fail in memory contexts of a name.
+CREATE FUNCTION rf_core_starve(context text, bytes int) RETURNS int LANGUAGE c AS 'MODULE_PATHNAME';

@@ -14,6 +14,7 @@
 #include "nodes/makefuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 PG_MODULE_MAGIC;
 
@@ -23,9 +24,26 @@ PG_FUNCTION_INFO_V1(rf_core_query);
 PG_FUNCTION_INFO_V1(rf_core_knows_records);
 PG_FUNCTION_INFO_V1(rf_core_count);
 PG_FUNCTION_INFO_V1(rf_core_doubt);
+PG_FUNCTION_INFO_V1(rf_core_starve);
 
 extern void _PG_init(void);
 extern void rf_core_watch_joins(void);
+
+/* Since 17 a memory context reports itself that there is no memory. */
+#if PG_VERSION_NUM >= 170000
+#define ALLOC_PARAMS MemoryContext context, Size size, int flags
+#define ALLOC_ARGS context, size, flags
+#define NO_MEMORY MemoryContextAllocationFailure(context, size, flags)
+#else
+#define ALLOC_PARAMS MemoryContext context, Size size
+#define ALLOC_ARGS context, size
+#define NO_MEMORY NULL
+#endif
+
+/* Of rf_core_starve(). */
+static const MemoryContextMethods *fed = NULL;
+static MemoryContextMethods starved;
+static Size starved_from = 0;
 
 #define CHECK(condition) \
 	do { \
@@ -194,6 +212,55 @@ rf_core_doubt(PG_FUNCTION_ARGS)
 		*doubts |= 1 << reach;
 	}
 	PG_RETURN_VOID();
+}
+
+/*
+ * A memory context's allocation, of which large ones fail.
+ */
+static void *
+starved_alloc(ALLOC_PARAMS)
+{
+	return size >= starved_from ? NO_MEMORY : fed->alloc(ALLOC_ARGS);
+}
+
+/*
+ * Replaces what the contexts of a name that allocate by "from" allocate by.  Returns their number.
+ */
+static int
+replace_methods(MemoryContext context, const char *name, const MemoryContextMethods *from,
+				const MemoryContextMethods *to)
+{
+	int			n = 0;
+
+	if (context->methods == from && strcmp(context->name, name) == 0)
+	{
+		context->methods = to;
+		n++;
+	}
+	for (context = context->firstchild; context != NULL; context = context->nextchild)
+		n += replace_methods(context, name, from, to);
+	return n;
+}
+
+/*
+ * Has requests of this size or more fail in memory contexts of a name; 0: none.  Returns the number
+ * of contexts.
+ */
+Datum
+rf_core_starve(PG_FUNCTION_ARGS)
+{
+	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	if (fed == NULL)
+	{
+		fed = TopMemoryContext->methods;
+		starved = *fed;
+		starved.alloc = starved_alloc;
+	}
+	starved_from = PG_GETARG_INT32(1);
+	PG_RETURN_INT32(starved_from > 0 ?
+					replace_methods(TopMemoryContext, name, fed, &starved) :
+					replace_methods(TopMemoryContext, name, &starved, fed));
 }
 
 void

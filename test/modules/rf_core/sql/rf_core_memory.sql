@@ -1,0 +1,48 @@
+-- What a session remembers is whole after an error that there is no memory for more.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS rangefilter;
+RESET client_min_messages;
+CREATE EXTENSION rf_core;
+LOAD 'rangefilter';
+CREATE SCHEMA rf_core_memory;
+SET search_path = rf_core_memory, public;
+\set VERBOSITY terse
+SELECT format('CREATE TABLE %s (part int, k int) PARTITION BY LIST (part)', t) FROM unnest('{few,many}'::text[]) t \gexec
+SELECT format('CREATE TABLE few%s PARTITION OF few FOR VALUES IN (%1$s)', p) FROM generate_series(0, 9) p \gexec
+SELECT format('CREATE TABLE many%s PARTITION OF many FOR VALUES IN (%1$s)', p) FROM generate_series(0, 199) p \gexec
+INSERT INTO few SELECT p, 10 * p FROM generate_series(0, 9) p;
+INSERT INTO many SELECT p, 10 * p FROM generate_series(0, 199) p;
+CREATE INDEX ON few USING rangefilter (k);
+CREATE INDEX ON many USING rangefilter (k);
+
+-- Invalidation records: the map cannot grow from those of few partitions to those of many.
+SELECT part FROM few WHERE k = 50;
+SELECT rf_core_starve('rangefilter tracks', 2000) > 0 AS starved;
+SELECT part FROM many WHERE k = 50;
+-- Invalidations are looked up.
+CREATE INDEX ON few USING rangefilter (part);
+SELECT part FROM few WHERE k = 50;
+TRUNCATE few7;
+INSERT INTO few7 VALUES (7, 50);
+SELECT part FROM few WHERE k = 50 ORDER BY part;
+SELECT part FROM many WHERE k = 50;
+SELECT rf_core_starve('rangefilter tracks', 0) > 0 AS fed;
+SELECT part FROM many WHERE k = 50;
+SELECT part FROM few WHERE k = 50 ORDER BY part;
+
+-- Places of partitions that are looked up by themselves.
+CREATE TABLE other (LIKE many) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE other%s PARTITION OF other FOR VALUES IN (%1$s)', p) FROM generate_series(0, 199) p \gexec
+INSERT INTO other SELECT * FROM many;
+CREATE INDEX ON other USING rangefilter (k);
+SELECT part FROM other WHERE part IN (1, 2) AND k = 20;
+SELECT rf_core_starve('rangefilter table', 1) > 0 AS starved;
+SELECT part FROM other WHERE part IN (3, 4) AND k = 30;
+SELECT part FROM other WHERE part IN (5, 6) AND k = 50;
+SELECT rf_core_starve('rangefilter table', 0) > 0 AS fed;
+SELECT part FROM other WHERE part IN (1, 2) AND k = 20;
+SELECT part FROM other WHERE part IN (3, 4) AND k = 30;
+SELECT part FROM other WHERE part IN (5, 6, 7, 8, 9) AND k BETWEEN 50 AND 90;
+
+DROP SCHEMA rf_core_memory CASCADE;
+DROP EXTENSION rf_core;
