@@ -85,33 +85,33 @@ my @steps = (
 	[ 'warm up', 'r', q{SELECT cost('SELECT', 1) IS NOT NULL}, 't' ],
 	[ 'nothing known', 'r', q{SELECT rf_entry('t')}, '' ],
 	[ 'the first question', 'r', "SELECT cost('$point', 1) IS NOT NULL; SELECT rf_entry('t')",
-		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 35 current, 35 certain",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 35 current, 35 certain",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
 	[ 'the second one', 'r', "SELECT cost('$point', 1)",
-		"4 pages, 0 plannings",
+		"2 pages, 0 plannings",
 		"101 pages, 0 plannings" ],
 	[ 'until there are digests', 'r', "SELECT cost('$point', 60) IS NOT NULL; SELECT rf_entry('t')",
-		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 64 current, 64 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 	[ 'points', 'r', "SELECT cost('$point', 50, 3)",
-		"244 pages, 0 plannings" ],
+		"144 pages, 0 plannings" ],
 	[ 'ranges', 'r', "SELECT cost('$range', 50, 4)",
-		"343 pages, 0 plannings",
-		"344 pages, 0 plannings" ],
+		"253 pages, 0 plannings",
+		"254 pages, 0 plannings" ],
 	[ 'few partitions', 'r', "SELECT cost('$point AND p IN (3, 70)', 50, 5)",
-		"84 pages, 0 plannings" ],
+		"83 pages, 0 plannings" ],
 	[ 'alternatives', 'r', "SELECT cost('$point OR k = %2\$s', 50, 6)",
-		"251 pages, 0 plannings" ],
+		"165 pages, 0 plannings" ],
 	[ 'two conditions', 'r', "SELECT cost('$point AND k <> 7 AND m = 1', 50, 7)",
-		"297 pages, 0 plannings",
-		"1828 pages, 0 plannings" ],
+		"181 pages, 0 plannings",
+		"1750 pages, 0 plannings" ],
 	[ 'no key', 'r', "SELECT cost('SELECT FROM t WHERE k IS NULL', 2)",
-		"17 pages, 0 plannings",
+		"53 pages, 0 plannings",
 		"2 pages, 0 plannings" ],
 	[ 'outside', 'r', "SELECT cost('SELECT FROM t WHERE k < -%1\$s', 20)",
 		"26 pages, 0 plannings" ],
 	[ 'least and greatest', 'r', "SELECT rangefilter_activity_reset(); SELECT cost('SELECT min(m), max(m) FROM t WHERE k = %1\$s', 10); "
 		. q{SELECT min(probes), max(probes), min(skips), max(skips) FROM rangefilter_activity WHERE "table"::text ~ '^t[0-9]'},
-		"\n101 pages, 0 plannings\n10|10|10|10" ],
+		"\n83 pages, 0 plannings\n10|10|10|10" ],
 	[ 'no key, or one', 'r', "SELECT cost('SELECT FROM t WHERE k IS NULL OR k = %1\$s', 2)",
 		"202 pages, 0 plannings" ],
 	[ 'a condition that no key fulfils', 'r', "SELECT rangefilter_activity_reset(); SELECT cost('SELECT FROM t WHERE k < 1 AND k > 3', 5) IS NOT NULL; "
@@ -121,22 +121,22 @@ my @steps = (
 	# Something else has become visible.
 	[ 'another table', 'w', 'INSERT INTO other VALUES (1)', '' ],
 	[ 'points after that', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
-		"4 pages, 0 plannings\n92 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"104 pages, 0 plannings\n92 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"3 pages, 0 plannings\n56 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 64 current, 64 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"103 pages, 0 plannings\n56 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 64 current, 64 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 
 	# A key in one partition.
 	[ 'a key', 'w', 'INSERT INTO t VALUES (5, 1)', '' ],
 	[ 'points after a key', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
-		"4 pages, 0 plannings\n93 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"107 pages, 0 plannings\n133 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"3 pages, 0 plannings\n58 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 64 current, 64 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"106 pages, 0 plannings\n96 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 	[ 'an own key', 'r', 'INSERT INTO t VALUES (6, 1)', '' ],
 	[ 'points after an own key', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
-		"103 pages, 0 plannings\n95 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"103 pages, 0 plannings\n171 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 62 columns, 62 current, 62 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"103 pages, 0 plannings\n59 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 64 current, 64 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"103 pages, 0 plannings\n135 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 62 columns, 62 current, 62 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 	[ 'many keys', 'w', 'INSERT INTO t SELECT 7, 1 - 2 * g FROM generate_series(1, 30) g; SELECT rangefilter_summarize(\'t7_k_idx\') >= 0', 't' ],
 	[ 'points after many', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 40, 9); SELECT rf_entry('t')",
-		"5 pages, 0 plannings\n217 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"113 pages, 0 plannings\n365 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 61 columns, 61 current, 61 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"4 pages, 0 plannings\n150 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"112 pages, 0 plannings\n304 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 61 columns, 61 current, 61 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 
 	# A prepared plan: its guard looks at what has changed, and only once.
 	[ 'prepare', 'r', "SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT FROM t WHERE k = 15; SELECT cost('EXECUTE q', 3)",
@@ -151,24 +151,24 @@ my @steps = (
 		"105 pages, -1 plannings\n0 pages, -3 plannings" ],
 	[ 'the key asked for', 'w', 'INSERT INTO t VALUES (9, 15)', '' ],
 	[ 'planned again', 'r', "SELECT cost('EXECUTE q', 3); SELECT rf_entry('t')",
-		"131 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"142 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 59 columns, 59 current, 59 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"131 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"142 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 59 columns, 59 current, 59 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 
 	# Another file of one index, a partition of its own.
 	[ 'another file', 'w', "REINDEX INDEX t10_k_idx", '' ],
 	[ 'points after a REINDEX', 'r', "SELECT cost('$point', 1, 8) IS NOT NULL; SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
-		"t\n128 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"t\n288 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 7680 buckets of 2605, 59 columns, 59 current, 59 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain" ],
+		"t\n93 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"t\n253 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 59 columns, 59 current, 59 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 	[ 'an index of a partition', 'w', 'CREATE INDEX t11_m ON t11 USING rangefilter (m)', '' ],
 	[ 'its question', 'r', "SELECT cost('SELECT FROM t WHERE m = %1\$s', 1) IS NOT NULL; SELECT cost('SELECT FROM t WHERE m = %1\$s', 5); SELECT rf_entry('t')",
 		"t\n495 pages, 0 plannings\nentry 3: valid, candidate, 2 indexes, 1 partitioned; 1 own of 100 members; 103 records\nt_k: 100 places, 100 found, 100 located, 0 cached\nt11_m: 1 places, 1 found, 1 located, 1 cached, hashed" ],
 	[ 'another partition', 'w', 'CREATE TABLE t101 PARTITION OF t FOR VALUES IN (101)', '' ],
 	[ 'a new entry', 'r', "SELECT cost('$point', 1, 8) IS NOT NULL; SELECT rf_entry('t')",
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 5 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 4 cached\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
 		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
 	[ 'cached', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 20, 9); SELECT rf_entry('t')",
-		"5 pages, 0 plannings\n116 pages, 0 plannings\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 60 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
-		"105 pages, 0 plannings\n1523 pages, 0 plannings\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7168 buckets of 3139, 36 columns, 36 current, 36 certain" ],
+		"4 pages, 0 plannings\n80 pages, 0 plannings\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 32 cached\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
+		"105 pages, 0 plannings\n1505 pages, 0 plannings\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 102 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 64 current, 64 certain\nt_k matrix 1: 14336 buckets of 1570, 36 columns, 36 current, 36 certain" ],
 
 	# Few partitions are mapped alone.
 	[ 'few', 'n', "SELECT cost('SELECT', 1) IS NOT NULL; SELECT cost('$point AND p IN (3, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
@@ -176,18 +176,18 @@ my @steps = (
 	[ 'few more', 'n', "SELECT cost('$point AND p IN (1, 70)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 4 records\nt_k: 101 places, 3 found, 3 located, 3 cached, not mapped, hashed" ],
 	[ 'few too many', 'n', "SELECT cost('$point AND p IN (1, 21, 22, 23)', 1, 5) IS NOT NULL; SELECT rf_entry('t')",
-		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 3 cached\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain",
+		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 3 cached\nt_k matrix 0: 15360 buckets of 1303, 64 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
 		"t\nentry 1: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 105 records\nt_k: 101 places, 101 found, 101 located, 6 cached\nt_k matrix 0: none, 0 failed, 0 left out\nt_k matrix 1: none, 0 failed, 0 left out" ],
 
 	# Strings.  Their digests are not made at once, as those of numbers.
 	[ 'the first question about strings', 'r', "SELECT cost('$string', 1) IS NOT NULL; SELECT rf_entry('s')",
 		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\ns_k: 40 places, 40 found, 40 located, 40 cached\ns_k matrix 0: none, 0 failed, 0 left out" ],
 	[ 'strings until there are digests', 'r', "SELECT cost('$string', 300) IS NOT NULL; SELECT rf_entry('s')",
-		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\ns_k: 40 places, 40 found, 40 located, 40 cached\ns_k matrix 0: 7680 buckets of 12783, 40 columns, 40 current, 40 certain; 3 shared bytes, 1500 knots, coded, 0 bits of hashes" ],
+		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\ns_k: 40 places, 40 found, 40 located, 40 cached\ns_k matrix 0: 15360 buckets of 6392, 40 columns, 40 current, 40 certain; 3 shared bytes, 1500 knots, coded, 0 bits of hashes" ],
 	[ 'strings', 'r', "SELECT cost('$string', 50, 3)",
-		"174 pages, 0 plannings" ],
+		"111 pages, 0 plannings" ],
 	[ 'ranges of strings', 'r', "SELECT cost('$strings', 50, 3)",
-		"199 pages, 0 plannings" ],
+		"136 pages, 0 plannings" ],
 	[ 'strings above', 'r', q{SELECT cost('SELECT FROM s WHERE k > ''ie''', 3)},
 		"15 pages, 0 plannings" ],
 	[ 'strings below', 'r', q{SELECT cost('SELECT FROM s WHERE k < ''ia''', 3)},
@@ -200,49 +200,49 @@ my @steps = (
 	[ 'too few are asked', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s %% 2000000 AND p <= 15', 60) IS NOT NULL; SELECT rf_entry('u')",
 		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 15 cached\nu_k matrix 0: none, 0 failed, 0 left out" ],
 	[ 'most are asked', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s %% 2000000 AND p <= 16', 60) IS NOT NULL; SELECT rf_entry('u')",
-		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 16 cached\nu_k matrix 0: 7680 buckets of 261, 16 columns, 16 current, 16 certain" ],
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 16 cached\nu_k matrix 0: 15360 buckets of 131, 16 columns, 16 current, 16 certain" ],
 	[ 'keys far from these', 'w', q{INSERT INTO u SELECT p, 1000000000 + 5000 * g FROM generate_series(1, 32) p, generate_series(1, 1200) g;
 		SELECT rangefilter_summarize('u_k') > 0}, 't' ],
 	[ 'other digests', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s', 80) IS NOT NULL; SELECT rf_entry('u'); SELECT cost('SELECT FROM u WHERE k = %1\$s', 20, 4)",
-		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain\n52 pages, 0 plannings",
-		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached, hashed\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain\n52 pages, 0 plannings" ],
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 72704 buckets of 13837, 32 columns, 32 current, 32 certain\n50 pages, 0 plannings",
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached, hashed\nu_k matrix 0: 72704 buckets of 13837, 32 columns, 32 current, 32 certain\n50 pages, 0 plannings" ],
 
 	# What gates cost: pages of indexes and tables, when the query runs.
 	[ 'a gate', 'r', q{PREPARE g (int) AS SELECT count(*) FROM t WHERE k = $1; SELECT run('EXECUTE g(%1$s)', 1, 8) IS NOT NULL; SELECT run('EXECUTE g(%1$s)', 20, 9)},
-		"t\n116 pages",
-		"t\n1523 pages" ],
+		"t\n80 pages",
+		"t\n1505 pages" ],
 	[ 'after a key of one partition', 'w', 'INSERT INTO t VALUES (12, 1)', '' ],
 	[ 'the gate after that', 'r', q{SELECT run('EXECUTE g(%1$s)', 1, 8); SELECT run('EXECUTE g(%1$s)', 20, 9)},
-		"5 pages\n116 pages",
-		"106 pages\n135 pages" ],
+		"4 pages\n80 pages",
+		"106 pages\n94 pages" ],
 	[ 'a loop over a gate', 'r', q{SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 		PREPARE j AS SELECT count(*) FROM q JOIN t USING (k); SELECT run('EXECUTE j', 1) IS NOT NULL; SELECT run('EXECUTE j', 2)},
-		"t\n328 pages",
-		"t\n350 pages" ],
+		"t\n164 pages",
+		"t\n186 pages" ],
 	[ 'in a session that knows nothing', 'n', q{SELECT run('SELECT', 1) IS NOT NULL; SET plan_cache_mode = force_generic_plan;
 		SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 		PREPARE j AS SELECT count(*) FROM q JOIN u USING (k); SELECT run('EXECUTE j', 1) IS NOT NULL; SELECT run('EXECUTE j', 1); SELECT rf_entry('u')},
-		"t\nt\n32 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 31 cached\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain",
-		"t\nt\n32 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 36352 buckets of 27674, 32 columns, 32 current, 32 certain" ],
+		"t\nt\n27 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 26 cached\nu_k matrix 0: 72704 buckets of 13837, 32 columns, 32 current, 32 certain",
+		"t\nt\n27 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 72704 buckets of 13837, 32 columns, 32 current, 32 certain" ],
 	[ 'a gate of few members', 'n', q{PREPARE f (int) AS SELECT count(*) FROM u WHERE k = $1 AND p < 5; SELECT run('EXECUTE f(%1$s)', 1, 8) IS NOT NULL; SELECT run('EXECUTE f(%1$s)', 5, 9)},
 		"t\n20 pages" ],
 	[ 'a hash join', 'r', q{SET enable_hashjoin = on; SET enable_nestloop = off; PREPARE h AS SELECT count(*) FROM q JOIN t USING (k);
 		SELECT run('EXECUTE h', 1) IS NOT NULL; SELECT run('EXECUTE h', 2)},
-		"t\n166 pages",
-		"t\n176 pages" ],
+		"t\n118 pages",
+		"t\n126 pages" ],
 
 	# No room.
 	[ 'no room', 'r', "SET rangefilter.cache_size = 0; SELECT cost('$point', 1, 8) IS NOT NULL; SELECT cost('$point', 2, 8); SELECT rf_entry('t')",
 		"t\n214 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 0 cached\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped" ],
 	[ 'little room', 'r', "SET rangefilter.cache_size = '150kB'; SELECT cost('$point', 1, 8) IS NOT NULL; SELECT cost('$point', 80, 9); SELECT rf_entry('t')",
-		"t\n453 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 93 cached\nt_k matrix 0: 7680 buckets of 2605, 63 columns, 63 current, 63 certain\nt_k matrix 1: 7680 buckets of 2604, 36 columns, 36 current, 36 certain\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped",
+		"t\n308 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 79 cached\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped",
 		"t\n8487 pages, 0 plannings\nentry 8: valid, candidate, 2 indexes, 1 partitioned; 1 own of 101 members; 103 records\nt_k: 101 places, 101 found, 101 located, 101 cached\nt_k matrix 0: none, 0 failed, 8 left out\nt_k matrix 1: none, 0 failed, 13 left out\nt11_m: 0 places, 0 found, 0 located, 0 cached, not mapped" ],
 
 	# Bits of hashes: no sizes of the cache are set in this session.
 	[ 'strings with hashes', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h');
 		SELECT cost('SELECT FROM h WHERE k = %3$L', 50, 3); SELECT cost('SELECT FROM h WHERE k BETWEEN %3$L AND %3$L || ''0''', 50, 3)},
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 4 bits of hashes\n110 pages, 0 plannings\n2302 pages, 0 plannings",
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 4 bits of hashes\n110 pages, 0 plannings\n2505 pages, 0 plannings" ],
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 30720 buckets of 49822, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 4 bits of hashes\n88 pages, 0 plannings\n2025 pages, 0 plannings",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 30720 buckets of 49822, 40 columns, 40 current, 40 certain; 3 shared bytes, 1462 knots, coded, 4 bits of hashes\n88 pages, 0 plannings\n2228 pages, 0 plannings" ],
 
 	# A partition has an index of its own, and changes otherwise.
 	[ 'another setting of a partition', 'w', 'ALTER TABLE t11 SET (fillfactor = 90)', '' ],
@@ -265,7 +265,7 @@ my @steps = (
 	# Under AND one index is asked if it denies, under OR both.
 	[ 'two indexes', 'n', q{SELECT cost('SELECT FROM two WHERE a = %1$s %% 2000000', 60) IS NOT NULL; SELECT cost('SELECT FROM two WHERE b = %1$s %% 2000000', 60) IS NOT NULL;
 		SELECT rf_entry('two')},
-		"t\nt\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 32 cached\ntwo_a matrix 0: 7680 buckets of 261, 32 columns, 32 current, 32 certain\ntwo_b: 32 places, 32 found, 32 located, 32 cached\ntwo_b matrix 0: 7680 buckets of 261, 32 columns, 32 current, 32 certain" ],
+		"t\nt\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 32 cached\ntwo_a matrix 0: 15360 buckets of 131, 32 columns, 32 current, 32 certain\ntwo_b: 32 places, 32 found, 32 located, 32 cached\ntwo_b matrix 0: 15360 buckets of 131, 32 columns, 32 current, 32 certain" ],
 	[ 'one of them denies', 'n', q{SELECT rangefilter_activity_reset(); SELECT cost('SELECT FROM two WHERE a = -1 AND b = -1', 10) IS NOT NULL;
 		SELECT right(index::text, 5), sum(probes), sum(skips) FROM rangefilter_activity WHERE "table"::text ~ '^two' GROUP BY 1 ORDER BY 1},
 		"\nt\na_idx|320|320\nb_idx|0|0" ],
@@ -285,7 +285,7 @@ my @steps = (
 	[ 'other strings', 'w', q{TRUNCATE h; INSERT INTO h SELECT p, 'other-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
 		SELECT rangefilter_summarize('h_k') > 0}, 't' ],
 	[ 'their digests', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h')},
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 99643, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ]);
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 30720 buckets of 49822, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ]);
 
 for my $kind ('shared', 'own')
 {

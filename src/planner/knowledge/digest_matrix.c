@@ -38,7 +38,7 @@
  * Matrices have up to FINER times the bits they need, or twice as many with bits of hashes,
  * if the index's matrices then take no more than half of the room that other indexes leave.
  */
-#define FINER			8
+#define FINER			16
 
 /* No digest has more bits. */
 #define MOST_BITS	(1 << 20)

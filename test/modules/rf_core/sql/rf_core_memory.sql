@@ -7,9 +7,17 @@ LOAD 'rangefilter';
 CREATE SCHEMA rf_core_memory;
 SET search_path = rf_core_memory, public;
 \set VERBOSITY terse
-SELECT format('CREATE TABLE %s (part int, k int) PARTITION BY LIST (part)', t) FROM unnest('{few,many}'::text[]) t \gexec
-SELECT format('CREATE TABLE few%s PARTITION OF few FOR VALUES IN (%1$s)', p) FROM generate_series(0, 9) p \gexec
-SELECT format('CREATE TABLE many%s PARTITION OF many FOR VALUES IN (%1$s)', p) FROM generate_series(0, 199) p \gexec
+CREATE PROCEDURE make_table(name name, partitions int) LANGUAGE plpgsql AS
+$$
+BEGIN
+	EXECUTE format('CREATE TABLE %s (part int, k int) PARTITION BY LIST (part)', name);
+	FOR p IN 0 .. partitions - 1 LOOP
+		EXECUTE format('CREATE TABLE %1$s%2$s PARTITION OF %1$s FOR VALUES IN (%2$s)', name, p);
+	END LOOP;
+END
+$$;
+CALL make_table('few', 10);
+CALL make_table('many', 200);
 INSERT INTO few SELECT p, 10 * p FROM generate_series(0, 9) p;
 INSERT INTO many SELECT p, 10 * p FROM generate_series(0, 199) p;
 CREATE INDEX ON few USING rangefilter (k);
@@ -31,8 +39,7 @@ SELECT part FROM many WHERE k = 50;
 SELECT part FROM few WHERE k = 50 ORDER BY part;
 
 -- Places of partitions that are looked up by themselves.
-CREATE TABLE other (LIKE many) PARTITION BY LIST (part);
-SELECT format('CREATE TABLE other%s PARTITION OF other FOR VALUES IN (%1$s)', p) FROM generate_series(0, 199) p \gexec
+CALL make_table('other', 200);
 INSERT INTO other SELECT * FROM many;
 CREATE INDEX ON other USING rangefilter (k);
 SELECT part FROM other WHERE part IN (1, 2) AND k = 20;
