@@ -285,6 +285,18 @@ CREATE INDEX ON nulls USING rangefilter ((b IS NULL), (a IS NOT NULL));
 SELECT skips('SELECT * FROM nulls WHERE a = 1010 AND b IS NOT NULL'), skips('SELECT * FROM nulls WHERE coalesce(b, a) = 2011'),
 	skips('SELECT * FROM nulls WHERE a = 1010');
 DROP TABLE nulls;
+-- beside indexes of other methods, older and younger ones
+CREATE TABLE mixed (part int, k int, n int) PARTITION BY LIST (part);
+CREATE TABLE mixed1 PARTITION OF mixed FOR VALUES IN (1);
+CREATE TABLE mixed2 PARTITION OF mixed FOR VALUES IN (2);
+INSERT INTO mixed SELECT p, 1000 * p + k, k FROM generate_series(1, 2) p, generate_series(1, 10) k;
+CREATE INDEX ON mixed1 USING brin (n);
+CREATE INDEX ON mixed1 USING rangefilter (k);
+CREATE INDEX ON mixed2 (k);
+SELECT skips('SELECT * FROM mixed WHERE k = 1005'), skips('SELECT * FROM mixed WHERE k = 2005'), skips('SELECT * FROM mixed WHERE n = 5');
+CREATE INDEX ON mixed2 USING rangefilter (k);
+SELECT skips('SELECT * FROM mixed WHERE k = 1005'), skips('SELECT * FROM mixed WHERE k = 2005'), skips('SELECT * FROM mixed WHERE n = 5');
+DROP TABLE mixed;
 \set ECHO none
 
 --
