@@ -15,9 +15,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/relation.h"
 #include "access/xlog.h"
-#include "catalog/index.h"
 #include "catalog/pg_class_d.h"
 #include "compat.h"
 #include "funcapi.h"
@@ -27,7 +25,6 @@
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/stats.h"
-#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 
@@ -57,32 +54,11 @@ enum
 static bool
 open_without_waiting(Oid index_oid, RfOpenIndex *open)
 {
-	Oid			heap_oid = IndexGetRelation(index_oid, true);
-
-	open->lockmode = AccessShareLock;
-	if (!OidIsValid(heap_oid) ||
-		!ConditionalLockRelationOid(heap_oid, AccessShareLock))
+	if (!rf_try_open_index(index_oid, AccessShareLock, false, open))
 		return false;
-	open->heap = try_relation_open(heap_oid, NoLock);
-	if (open->heap == NULL)
-	{
-		UnlockRelationOid(heap_oid, AccessShareLock);
-		return false;
-	}
-	open->index = NULL;
-	if (ConditionalLockRelationOid(index_oid, AccessShareLock))
-	{
-		open->index = try_relation_open(index_oid, NoLock);
-		if (open->index != NULL &&
-			open->index->rd_rel->relkind == RELKIND_INDEX &&
-			open->index->rd_index->indrelid == heap_oid &&
-			rf_is_rangefilter(open->index))
-			return true;
-		if (open->index != NULL)
-			relation_close(open->index, NoLock);
-		UnlockRelationOid(index_oid, AccessShareLock);
-	}
-	relation_close(open->heap, AccessShareLock);
+	if (open->index->rd_rel->relkind == RELKIND_INDEX && rf_is_rangefilter(open->index))
+		return true;
+	rf_close_index(open, false);
 	return false;
 }
 
@@ -184,8 +160,7 @@ rangefilter_index_activity(PG_FUNCTION_ARGS)
 			show_maintenance(&open, values, nulls);
 			show_counts(oid, values, nulls);
 		}
-		relation_close(open.index, AccessShareLock);
-		relation_close(open.heap, AccessShareLock);
+		rf_close_index(&open, false);
 	}
 	else if (all_stats)
 		show_counts(oid, values, nulls);

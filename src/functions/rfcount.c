@@ -144,7 +144,7 @@ rf_count_leaf(FunctionCallInfo fcinfo, Oid leaf, uint64 *count)
 	RfKeySet   *set;
 	bool		known = false;
 
-	if (!rf_try_open_index(leaf, AccessShareLock, &open))
+	if (!rf_try_open_index(leaf, AccessShareLock, true, &open))
 		return true;
 	set = rf_argument_set(fcinfo, open.index);
 	if (set != NULL && open.index->rd_index->indisvalid)

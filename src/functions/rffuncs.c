@@ -10,10 +10,8 @@
  */
 #include "postgres.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
-#include "access/table.h"
 #include "access/xlog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
@@ -47,33 +45,6 @@ PG_FUNCTION_INFO_V1(rangefilter_summarize);
 PG_FUNCTION_INFO_V1(rangefilter_verify);
 
 /*
- * Opens a table and then its index, both in the given mode.  False where they
- * do not exist, or not any more: partitions may be dropped while we go through
- * the others.
- */
-bool
-rf_try_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
-{
-	Oid			heap_oid = IndexGetRelation(index_oid, true);
-
-	open->lockmode = lockmode;
-	if (!OidIsValid(heap_oid))
-		return false;
-	open->heap = try_table_open(heap_oid, lockmode);
-	if (open->heap == NULL)
-		return false;
-
-	/* The index may be gone, and its OID given anew, before we locked. */
-	if (IndexGetRelation(index_oid, true) != heap_oid)
-	{
-		table_close(open->heap, lockmode);
-		return false;
-	}
-	open->index = index_open(index_oid, lockmode);
-	return true;
-}
-
-/*
  * Raises the error for an object that is no rangefilter index, or was one and
  * was dropped while we waited for the lock.
  */
@@ -99,7 +70,7 @@ rf_report_other(Oid oid)
 static void
 rf_open_index(Oid index_oid, LOCKMODE lockmode, RfOpenIndex *open)
 {
-	if (!rf_try_open_index(index_oid, lockmode, open) ||
+	if (!rf_try_open_index(index_oid, lockmode, true, open) ||
 		!rf_is_rangefilter(open->index))
 		rf_report_other(index_oid);
 	if (RELATION_IS_OTHER_TEMP(open->index))
@@ -271,7 +242,7 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 	RfSummaryVersion version;
 	bool		result = true;
 
-	if (!rf_try_open_index(leaf, AccessShareLock, &open))
+	if (!rf_try_open_index(leaf, AccessShareLock, true, &open))
 		return false;
 	*heap_oid = RelationGetRelid(open.heap);
 	set = rf_argument_set(fcinfo, open.index);
@@ -412,7 +383,7 @@ rangefilter_summarize(PG_FUNCTION_ARGS)
 
 		CHECK_FOR_INTERRUPTS();
 		rf_require_owner(lfirst_oid(cell));
-		if (!rf_try_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, &open))
+		if (!rf_try_open_index(lfirst_oid(cell), ShareUpdateExclusiveLock, true, &open))
 			continue;
 		if (report)
 			rf_progress_index(open.heap, open.index,
@@ -533,7 +504,7 @@ rangefilter_verify(PG_FUNCTION_ARGS)
 	{
 		RfOpenIndex open;
 
-		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
+		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, true, &open))
 			continue;
 		if (!open.index->rd_index->indisvalid)
 			ereport(ERROR,

@@ -13,8 +13,6 @@
 #include "rangefilter/rangefilter.h"
 #include "storage/lockdefs.h"
 
-extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode,
-							  RfOpenIndex *open);
 extern List *rf_inheritors(Oid oid);
 extern List *rf_leaf_indexes(Oid index_oid);
 extern bool rf_may_read_keys(RfOpenIndex *open);

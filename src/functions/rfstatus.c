@@ -282,7 +282,7 @@ rangefilter_status(PG_FUNCTION_ARGS)
 		Buffer		buffer;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, &open))
+		if (!rf_try_open_index(lfirst_oid(cell), AccessShareLock, true, &open))
 			continue;
 
 		rf_status_sizes(&open, values, nulls);

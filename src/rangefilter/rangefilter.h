@@ -81,6 +81,13 @@ typedef struct RfOpenIndex
 } RfOpenIndex;
 
 /*
+ * Opens a table and then its index, which may be of any kind.  False where they do not
+ * exist, not any more or not yet, or, unless wait is set, where a lock is not free.
+ */
+extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode, bool wait,
+							  RfOpenIndex *open);
+
+/*
  * Closes both; the locks are kept until the transaction ends where keep_lock.
  */
 extern void rf_close_index(RfOpenIndex *open, bool keep_lock);

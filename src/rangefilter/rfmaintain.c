@@ -10,6 +10,7 @@
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/relation.h"
 #include "access/table.h"
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
@@ -23,6 +24,46 @@
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+
+/*
+ * Opens a relation with a lock; NULL where there is none, or, unless wait is set, where the
+ * lock is not free.
+ */
+static Relation
+rf_try_open(Oid oid, LOCKMODE lockmode, bool wait)
+{
+	Relation	relation;
+
+	if (wait)
+		return try_relation_open(oid, lockmode);
+	if (!ConditionalLockRelationOid(oid, lockmode))
+		return NULL;
+	relation = try_relation_open(oid, NoLock);
+	if (relation == NULL)
+		UnlockRelationOid(oid, lockmode);
+	return relation;
+}
+
+/*
+ * See rangefilter.h.
+ */
+bool
+rf_try_open_index(Oid index_oid, LOCKMODE lockmode, bool wait, RfOpenIndex *open)
+{
+	Oid			heap_oid = IndexGetRelation(index_oid, true);
+
+	open->lockmode = lockmode;
+	open->heap = OidIsValid(heap_oid) ? rf_try_open(heap_oid, lockmode, wait) : NULL;
+	if (open->heap == NULL)
+		return false;
+
+	/* The index may be gone, and its OID given anew, before we locked. */
+	open->index = IndexGetRelation(index_oid, true) == heap_oid ?
+		rf_try_open(index_oid, lockmode, wait) : NULL;
+	if (open->index == NULL)
+		relation_close(open->heap, lockmode);
+	return open->index != NULL;
+}
 
 /*
  * Closes both; the locks are kept until the transaction ends where keep_lock.
@@ -56,38 +97,6 @@ rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
 	work(open, arg);
 	AtEOXact_GUC(false, nestlevel);
 	SetUserIdAndSecContext(userid, sec_context);
-}
-
-/*
- * Locks a table and its index, without waiting, and opens both.  False where that
- * would take waiting, or there is no such index, or not yet: the transaction that
- * makes it may be under way.
- */
-static bool
-rf_try_lock(Oid index_oid, RfOpenIndex *open)
-{
-	Oid			heap_oid = IndexGetRelation(index_oid, true);
-
-	open->lockmode = ShareUpdateExclusiveLock;
-	if (!OidIsValid(heap_oid) ||
-		!ConditionalLockRelationOid(heap_oid, open->lockmode))
-		return false;
-	open->heap = try_table_open(heap_oid, NoLock);
-	if (open->heap == NULL)
-	{
-		UnlockRelationOid(heap_oid, open->lockmode);
-		return false;
-	}
-
-	/* The index may be gone, and its OID given anew, before we locked. */
-	if (IndexGetRelation(index_oid, true) != heap_oid ||
-		!ConditionalLockRelationOid(index_oid, open->lockmode))
-	{
-		table_close(open->heap, open->lockmode);
-		return false;
-	}
-	open->index = index_open(index_oid, NoLock);
-	return true;
 }
 
 /*
@@ -127,7 +136,7 @@ rf_trusts_session(const RfOpenIndex *open)
 
 /*
  * rf_as_owner() callback: summarizes an open index as the background worker does.  Table and index are
- * locked by rf_try_lock().
+ * locked with ShareUpdateExclusiveLock.
  */
 static void
 rf_maintain_work(RfOpenIndex *open, void *arg)
@@ -144,7 +153,7 @@ rf_maintain(Oid index_oid, bool user_session, void (*report) (Relation index))
 {
 	RfOpenIndex open;
 
-	if (!rf_try_lock(index_oid, &open))
+	if (!rf_try_open_index(index_oid, ShareUpdateExclusiveLock, false, &open))
 		return false;
 	if (user_session &&
 		(!rf_trusts_session(&open) || rf_core_is_moved(open.heap, open.index)))
