@@ -153,7 +153,7 @@ extern void rf_init_page(Page page, RfPageKind kind, uint64 identity,
 extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
 extern bool rf_block_exists(RfFile *file, BlockNumber block);
-extern Buffer rf_pin_block(RfFile *file, BlockNumber block);
+extern Buffer rf_lock_block(RfFile *file, BlockNumber block, int lockmode);
 
 /* Begins to read the metapage of an index that is locked, if it is not in shared buffers. */
 extern void rf_prefetch_meta(const RfRelFile *locator);

@@ -365,12 +365,9 @@ rf_delta_probe(RfFile *file, const RfMetaData *meta, int first_slot,
 		Buffer		buffer;
 		Page		page;
 
-		if (!rf_block_exists(file, slot->block))
-			return RF_UNKNOWN;
-		buffer = rf_pin_block(file, slot->block);
+		buffer = rf_lock_block(file, slot->block, BUFFER_LOCK_SHARE);
 		if (!BufferIsValid(buffer))
 			return RF_UNKNOWN;
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buffer);
 		if (version != NULL && i == meta->ndelta - 1)
 			*version = rf_version_with(meta, page);
@@ -391,19 +388,15 @@ bool
 rf_meta_version(RfFile *file, const RfMetaData *meta, RfSummaryVersion *version)
 {
 	Buffer		buffer;
-	BlockNumber block;
 
 	version->identity = meta->identity;
 	version->changes = meta->changes;
 	if (meta->ndelta == 0)
 		return true;
-	block = rf_delta_slot(meta, meta->ndelta - 1)->block;
-	if (!rf_block_exists(file, block))
-		return false;
-	buffer = rf_pin_block(file, block);
+	buffer = rf_lock_block(file, rf_delta_slot(meta, meta->ndelta - 1)->block,
+						   BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buffer))
 		return false;
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	*version = rf_version_with(meta, BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
 	return true;
@@ -420,12 +413,9 @@ rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 {
 	Buffer		buffer;
 
-	if (!rf_block_exists(file, slot->block))
-		return false;
-	buffer = rf_pin_block(file, slot->block);
+	buffer = rf_lock_block(file, slot->block, BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buffer))
 		return false;
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
 	if (!rf_delta_page_ok(copy, kind, meta, slot))
@@ -445,12 +435,9 @@ rf_delta_count_page(RfFile *file, const RfMetaData *meta,
 	uint64		nkeys = slot->nkeys;
 	Buffer		buffer;
 
-	if (!rf_block_exists(file, slot->block))
-		return nkeys;
-	buffer = rf_pin_block(file, slot->block);
+	buffer = rf_lock_block(file, slot->block, BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(buffer))
 		return nkeys;
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (rf_delta_page_ok(BufferGetPage(buffer), kind, meta, slot))
 		nkeys = keys_of_page(BufferGetPage(buffer), kind);
 	UnlockReleaseBuffer(buffer);
@@ -642,11 +629,9 @@ rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
 	{
 		RfDeltaSlot *slot = &meta->delta[meta->ndelta - 1];
 
-		if (!rf_block_exists(rf_file(index), slot->block))
-			rf_delta_damaged(index, slot);
-		buffers[0] = ReadBuffer(index, slot->block);
-		LockBuffer(buffers[0], BUFFER_LOCK_EXCLUSIVE);
-		if (!rf_delta_page_ok(BufferGetPage(buffers[0]), kind, meta, slot))
+		buffers[0] = rf_lock_block(rf_file(index), slot->block, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(buffers[0]) ||
+			!rf_delta_page_ok(BufferGetPage(buffers[0]), kind, meta, slot))
 			rf_delta_damaged(index, slot);
 		slot->nkeys = keys_of_page(BufferGetPage(buffers[0]), kind);
 		if (rf_delta_has_room(BufferGetPage(buffers[0]), kind, key))
@@ -682,13 +667,11 @@ rf_delta_lock_room(Relation index, const RfMetaData *meta, RfKeyKind kind,
 	Page		page;
 
 	if (meta->ndelta <= meta->nretired || !RelationNeedsWAL(index) ||
-		!rf_core_knows_stretches() ||
-		!rf_block_exists(rf_file(index), slot->block))
+		!rf_core_knows_stretches())
 		return InvalidBuffer;
-	buffer = rf_pin_block(rf_file(index), slot->block);
+	buffer = rf_lock_block(rf_file(index), slot->block, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
 		return InvalidBuffer;
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
 	if (rf_delta_page_ok(page, kind, meta, slot) &&
 		rf_delta_has_room(page, kind, key))

@@ -118,7 +118,7 @@ rf_read_by_locator(const RfFile *file, BlockNumber block)
  * in.  InvalidBuffer if the block is not there and the index is neither open nor
  * locked, or if its file is too short.
  */
-Buffer
+static Buffer
 rf_pin_block(RfFile *file, BlockNumber block)
 {
 	Buffer	   *recent = &file->buffers[block % RF_RECENT_PAGES];
@@ -133,6 +133,21 @@ rf_pin_block(RfFile *file, BlockNumber block)
 				InvalidBuffer;
 	}
 	return *recent;
+}
+
+/*
+ * Pins and locks a block that the metapage, or a copy of it, names.  InvalidBuffer if there
+ * is no such block, or rf_pin_block() does not find it.
+ */
+Buffer
+rf_lock_block(RfFile *file, BlockNumber block, int lockmode)
+{
+	Buffer		buffer = rf_block_exists(file, block) ? rf_pin_block(file, block) :
+	InvalidBuffer;
+
+	if (BufferIsValid(buffer))
+		LockBuffer(buffer, lockmode);
+	return buffer;
 }
 
 /*
@@ -188,12 +203,9 @@ rf_lock_run_page(RfRunReader *reader, BlockNumber block)
 {
 	Page		page;
 
-	if (!rf_block_exists(reader->file, block))
-		return NULL;
-	reader->buffer = rf_pin_block(reader->file, block);
+	reader->buffer = rf_lock_block(reader->file, block, BUFFER_LOCK_SHARE);
 	if (!BufferIsValid(reader->buffer))
 		return NULL;
-	LockBuffer(reader->buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(reader->buffer);
 	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
 		return NULL;
