@@ -464,21 +464,11 @@ rf_is_open(Relation index, Buffer buffer, BlockNumber heap_block,
 static void
 rf_need_spare(Relation index, Buffer buffer)
 {
-	GenericXLogState *state;
-	RfMetaData *meta;
-	Buffer		spare;
-
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	rf_check_meta(index, buffer);
 	if (!rf_delta_has_spare(rf_page_meta(BufferGetPage(buffer))))
-	{
-		state = GenericXLogStart(index);
-		meta = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0));
-		spare = rf_delta_reserve(index, state, meta);
-		GenericXLogFinish(state);
-		UnlockReleaseBuffer(spare);
-	}
+		rf_delta_reserve(index, buffer);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	rf_check_meta(index, buffer);

@@ -201,8 +201,7 @@ extern bool rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 extern void rf_delta_drop_pages(RfMetaData *meta, int first, int n);
 extern bool rf_delta_is_full(const RfMetaData *meta);
 extern bool rf_delta_has_spare(const RfMetaData *meta);
-extern Buffer rf_delta_reserve(Relation index, GenericXLogState *state,
-							   RfMetaData *meta);
+extern void rf_delta_reserve(Relation index, Buffer meta_buffer);
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
 						 Buffer *buffers);

@@ -563,21 +563,17 @@ rf_delta_has_spare(const RfMetaData *meta)
 }
 
 /*
- * Makes sure that the delta has a page in use or a spare block.  meta is the
- * image of the exclusively locked metapage registered in state.  Returns the
- * new block's buffer, locked and registered, or InvalidBuffer where none was
- * needed; the caller releases it after GenericXLogFinish().
+ * Gives the delta, which has neither a page in use nor a spare block, a spare block.  The
+ * caller has locked the metapage exclusively.
  */
-Buffer
-rf_delta_reserve(Relation index, GenericXLogState *state, RfMetaData *meta)
+void
+rf_delta_reserve(Relation index, Buffer meta_buffer)
 {
-	BlockNumber block;
-	Buffer		buffer;
+	GenericXLogState *state = GenericXLogStart(index);
+	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
+	BlockNumber block = rf_extend(index, 1);
+	Buffer		buffer = ReadBuffer(index, block);
 
-	if (rf_delta_has_spare(meta))
-		return InvalidBuffer;
-	block = rf_extend(index, 1);
-	buffer = ReadBuffer(index, block);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 
 	/* Nobody reads a spare block.  Logged, it is there after a crash, too. */
@@ -585,7 +581,8 @@ rf_delta_reserve(Relation index, GenericXLogState *state, RfMetaData *meta)
 										   GENERIC_XLOG_FULL_IMAGE),
 				 RF_PAGE_DELTA, meta->identity, 0);
 	meta->spare[meta->nspare++] = block;
-	return buffer;
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
 }
 
 /*
