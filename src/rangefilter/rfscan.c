@@ -216,8 +216,7 @@ rf_find_in_segment(RfFound *found, Relation index, const RfMetaData *meta,
 				   BlockNumber end)
 {
 	RfStretch  *stretch;
-	RfAnswer	answer = rf_segment_probe(rf_file(index), meta, segment,
-										  set->kind, set);
+	RfAnswer	answer = rf_segment_probe(rf_file(index), meta, segment, set);
 
 	if (answer == RF_NO)
 		return;
@@ -247,7 +246,7 @@ rf_find_in_levels(Relation index, const RfMetaData *meta, const RfKeySet *set,
 		RfAnswer	answer = RF_NO;
 
 		if (level->start < *from)
-			answer = rf_segment_probe(rf_file(index), meta, level, set->kind, set);
+			answer = rf_segment_probe(rf_file(index), meta, level, set);
 		if (answer == RF_UNKNOWN)
 			return false;
 		if (answer == RF_YES)
@@ -271,7 +270,7 @@ rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
 
 	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED |
 						RF_NOT_HEAP)) ||
-		(set->nulls && rf_has_nulls(meta)))
+		(set->nulls && rf_any_nulls(meta, rf_first_segment(meta))))
 		return false;
 	answer = rf_delta_probe(rf_file(index), meta, 0, set, NULL);
 	if (answer == RF_UNKNOWN || (answer == RF_YES && meta->nretired > 0))

@@ -130,7 +130,6 @@ extern void rf_init_meta_page(Page page, const RfCodec *codec, uint32 flags);
 extern void rf_set_directory(Page page, uint32 len);
 extern Size rf_bare_meta_size(const RfMetaData *meta);
 extern uint32 rf_copy_bare_segments(RfSegment *to, const RfMetaData *from);
-extern bool rf_has_nulls(const RfMetaData *meta);
 extern bool rf_any_nulls(const RfMetaData *meta, const RfSegment *segment);
 
 /* rfpage.c */
@@ -215,11 +214,8 @@ extern void rf_put_entry(Page page, const RfSegment *entry);
 extern bool rf_merge_delta(Relation index, bool wait);
 
 /* rfsegment.c */
-extern RfAnswer rf_segment_ask(const RfSegment *segment, RfKeyKind kind,
-							   const RfKeySet *set, FilterReader *reader);
 extern RfAnswer rf_segment_probe(RfFile *file, const RfMetaData *meta,
-								 const RfSegment *segment, RfKeyKind kind,
-								 const RfKeySet *set);
+								 const RfSegment *segment, const RfKeySet *set);
 extern RfAnswer rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 									 const RfSegment *segment,
 									 RfKeyKind kind, const RfKey *key);

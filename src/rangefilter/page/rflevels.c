@@ -63,7 +63,7 @@ typedef struct RfMerge
 	const RfMetaData *meta;		/* in the copy */
 	int			npages;			/* full pages of the delta, the first in use */
 	int			nlevels;		/* in use, the oldest first */
-	const RfSegment *levels[RF_DIRECTORY_SIZE / sizeof(RfSegment)];
+	const RfSegment *levels[RF_MAX_LEVELS];
 	int			first;			/* levels from here on are merged */
 } RfMerge;
 

@@ -665,7 +665,7 @@ rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
 }
 
 /*
- * Is there a NULL among the keys?  The segments are those of the metapage.
+ * Is there a NULL among the keys?  segment is where the directory is.
  */
 bool
 rf_any_nulls(const RfMetaData *meta, const RfSegment *segment)
@@ -679,13 +679,4 @@ rf_any_nulls(const RfMetaData *meta, const RfSegment *segment)
 		segment = rf_next_segment(segment);
 	}
 	return false;
-}
-
-/*
- * The same for a metapage.
- */
-bool
-rf_has_nulls(const RfMetaData *meta)
-{
-	return rf_any_nulls(meta, rf_first_segment(meta));
 }

@@ -123,39 +123,25 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
- * May the segment, whose run the reader reads, hold a key (not NULL) of the
- * set?
- */
-RfAnswer
-rf_segment_ask(const RfSegment *segment, RfKeyKind kind, const RfKeySet *set,
-			   FilterReader *reader)
-{
-	RfAnswer	answer = RF_NO;
-
-	if (segment->nkeys == 0)
-		return RF_NO;
-	for (int i = 0; i < set->nranges && answer == RF_NO; i++)
-	{
-		if (!rf_outside_bounds(segment, kind, &set->ranges[i]))
-			answer = rf_query_filter(segment, kind, &set->ranges[i], reader);
-	}
-	return answer;
-}
-
-/*
- * The same for a segment of an index.  The caller holds a lock on the
+ * May a segment hold a key (not NULL) of the set?  The caller holds a lock on the
  * metapage; run pages are locked and released one at a time.
  */
 RfAnswer
 rf_segment_probe(RfFile *file, const RfMetaData *meta,
-				 const RfSegment *segment, RfKeyKind kind,
-				 const RfKeySet *set)
+				 const RfSegment *segment, const RfKeySet *set)
 {
 	RfRunReader reader;
-	RfAnswer	answer;
+	RfAnswer	answer = RF_NO;
 
+	if (segment->nkeys == 0)
+		return RF_NO;
 	rf_run_reader_begin(&reader, file, meta, segment);
-	answer = rf_segment_ask(segment, kind, set, &reader.reader);
+	for (int i = 0; i < set->nranges && answer == RF_NO; i++)
+	{
+		if (!rf_outside_bounds(segment, set->kind, &set->ranges[i]))
+			answer = rf_query_filter(segment, set->kind, &set->ranges[i],
+									 &reader.reader);
+	}
 	rf_run_reader_end(&reader);
 	return answer;
 }
@@ -171,7 +157,7 @@ rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 	RfRange		range = {.lo = *key,.hi = *key};
 	RfKeySet	set = {.kind = kind,.nranges = 1,.ranges = &range};
 
-	return rf_segment_probe(file, meta, segment, kind, &set);
+	return rf_segment_probe(file, meta, segment, &set);
 }
 
 /*

@@ -95,7 +95,7 @@ rf_probe_state(RfFile *file, const RfMetaData *meta,
 	answer = rf_go_on(file, rf_delta_probe(file, meta, 0, set, version));
 	for (int i = 0; i < meta->nsegments + meta->nlevels && answer == RF_NO; i++)
 	{
-		answer = rf_go_on(file, rf_segment_probe(file, meta, segment, set->kind, set));
+		answer = rf_go_on(file, rf_segment_probe(file, meta, segment, set));
 		segment = rf_next_segment(segment);
 	}
 	return answer;
