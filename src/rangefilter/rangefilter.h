@@ -126,8 +126,7 @@ extern double rf_block_recheck_foresee(const RfBlockRecheck *recheck, double blo
 /* rfscan.c */
 typedef struct RfScanInfo
 {
-	BlockNumber heap_blocks;
-	BlockNumber known_blocks;	/* of these, in segments with places */
+	BlockNumber known_blocks;	/* of the table, in segments with places */
 	double		nranges;		/* of these segments */
 } RfScanInfo;
 
@@ -147,8 +146,7 @@ extern void rf_foresee_scan(Relation index, const RfKeySet *set,
 							RfForeseen *foreseen);
 extern bool rf_scan_visits(Relation index, const RfKeySet *set,
 						   BlockNumber block);
-extern void rf_scan_info(Relation index, BlockNumber heap_blocks,
-						 RfScanInfo *info);
+extern void rf_scan_info(Relation index, RfScanInfo *info);
 extern IndexScanDesc rf_beginscan(Relation index, int nkeys, int norderbys);
 extern void rf_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
 					  ScanKey orderbys, int norderbys);

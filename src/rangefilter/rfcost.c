@@ -78,18 +78,18 @@ rf_correlation(PlannerInfo *root, const IndexOptInfo *index)
  * correlation weights both, as core does for ordered scans.
  */
 static void
-rf_foresee_rows(const RfScanInfo *info, double rows, double selectivity,
-				double correlation, RfForeseen *foreseen)
+rf_foresee_rows(const RfScanInfo *info, double heap_blocks, double rows,
+				double selectivity, double correlation, RfForeseen *foreseen)
 {
-	double		known = Min((double) info->known_blocks / info->heap_blocks, 1);
+	double		known = Min(info->known_blocks / heap_blocks, 1);
 	double		scattered = 1 - pow(1 - 1 / info->nranges, rows);
 	double		together = Min(selectivity + 1 / info->nranges, 1);
 	double		share = scattered +
 	correlation * correlation * (Min(together, scattered) - scattered);
 
 	foreseen->ranges = known * share * info->nranges;
-	foreseen->unknown = (1 - known) * info->heap_blocks;
-	foreseen->blocks = known * share * info->heap_blocks + foreseen->unknown;
+	foreseen->unknown = (1 - known) * heap_blocks;
+	foreseen->blocks = known * share * heap_blocks + foreseen->unknown;
 	foreseen->jumps = 1 + foreseen->ranges * (1 - share);
 }
 
@@ -201,18 +201,19 @@ rf_foresee(PlannerInfo *root, const IndexPath *path, Relation index,
 		   const RfScanInfo *info, double rows, double selectivity,
 		   double correlation, RfForeseen *foreseen)
 {
+	BlockNumber heap_blocks = path->indexinfo->rel->pages;
 	RfKeySet   *set;
 
 	memset(foreseen, 0, sizeof(RfForeseen));
 	if (!rf_known_set(root, path, index, &set))
-		rf_foresee_rows(info, rows, selectivity, correlation, foreseen);
+		rf_foresee_rows(info, heap_blocks, rows, selectivity, correlation, foreseen);
 	else if (set == NULL)
 	{
-		foreseen->blocks = info->heap_blocks;
+		foreseen->blocks = heap_blocks;
 		foreseen->jumps = 1;
 	}
 	else if (!rf_keyset_is_empty(set))
-		rf_foresee_scan(index, set, info->heap_blocks, correlation, foreseen);
+		rf_foresee_scan(index, set, heap_blocks, correlation, foreseen);
 }
 
 /*
@@ -375,8 +376,8 @@ rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 	scratch = AllocSetContextCreate(CurrentMemoryContext, "rangefilter cost",
 									ALLOCSET_SMALL_SIZES);
 	relation = relation_open(index->indexoid, NoLock);
-	rf_scan_info(relation, index->rel->pages, &info);
-	if (info.nranges > 0 && info.known_blocks > 0 && info.heap_blocks > 0)
+	rf_scan_info(relation, &info);
+	if (info.known_blocks > 0 && index->rel->pages > 0)
 	{
 		*correlation = rf_correlation(root, index);
 		*selectivity = clauselist_selectivity(root,

@@ -286,7 +286,9 @@ rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
 
 /*
  * Finds the blocks that may hold keys of the set, by the metapage, which the
- * caller has share-locked.  False if all may.
+ * caller has share-locked.  False if all may.  Finds none behind the table's end, where
+ * segments have some after VACUUM has truncated it: under SERIALIZABLE the executor reads
+ * whatever block it is told.
  */
 static bool
 rf_find_blocks(RfFound *found, Relation index, const RfMetaData *meta,
@@ -425,17 +427,7 @@ rf_make_bitmap(RfBitmap *result, IndexScanDesc scan, Relation heap)
 		rf_block_recheck_begin(&result->recheck, index, heap, set);
 	}
 	for (int i = 0; i < found.n; i++)
-	{
-		RfStretch  *stretch = &found.stretches[i];
-
-		/*
-		 * VACUUM may have truncated the table since.  Under SERIALIZABLE the
-		 * executor reads whatever block it is told.
-		 */
-		stretch->end = Min(stretch->end, heap_blocks);
-		if (stretch->start < stretch->end)
-			rf_add_found(result, stretch);
-	}
+		rf_add_found(result, &found.stretches[i]);
 	if (rf_enable)
 		rf_count_bitmap(index, heap_blocks, result->candidates);
 }
@@ -474,16 +466,10 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 bool
 rf_scan_visits(Relation index, const RfKeySet *set, BlockNumber block)
 {
-	Buffer		buffer = rf_try_read_meta(index);
 	RfFound		found = {.most = PG_UINT64_MAX};
-	bool		visits;
+	bool		visits = false;
 
-	if (!BufferIsValid(buffer))
-		return true;
-	visits = !rf_find_blocks(&found, index,
-							 rf_page_meta(BufferGetPage(buffer)), set, false,
-							 block + 1);
-	UnlockReleaseBuffer(buffer);
+	rf_find(&found, index, set, false, block + 1);
 	for (int i = 0; i < found.n && !visits; i++)
 	{
 		const RfStretch *stretch = &found.stretches[i];
@@ -504,14 +490,13 @@ rf_scan_visits(Relation index, const RfKeySet *set, BlockNumber block)
  * distinguish.  Takes and releases a share lock on the metapage.
  */
 void
-rf_scan_info(Relation index, BlockNumber heap_blocks, RfScanInfo *info)
+rf_scan_info(Relation index, RfScanInfo *info)
 {
 	Buffer		buffer = rf_try_read_meta(index);
 	const RfMetaData *meta;
 	const RfSegment *segment;
 
 	memset(info, 0, sizeof(RfScanInfo));
-	info->heap_blocks = heap_blocks;
 	if (!BufferIsValid(buffer))
 		return;
 	meta = rf_page_meta(BufferGetPage(buffer));
@@ -598,13 +583,7 @@ rf_foresee_scan(Relation index, const RfKeySet *set, BlockNumber heap_blocks,
 	else
 		rf_find(&found, index, set, RecoveryInProgress(), heap_blocks);
 	for (int i = 0; i < found.n; i++)
-	{
-		RfStretch  *stretch = &found.stretches[i];
-
-		stretch->end = Min(stretch->end, heap_blocks);
-		if (stretch->start < stretch->end)
-			rf_foresee_stretch(foreseen, stretch, correlation);
-	}
+		rf_foresee_stretch(foreseen, &found.stretches[i], correlation);
 }
 
 /*
@@ -615,6 +594,6 @@ rf_has_places(Relation index)
 {
 	RfScanInfo	info;
 
-	rf_scan_info(index, 0, &info);
+	rf_scan_info(index, &info);
 	return info.known_blocks > 0;
 }
