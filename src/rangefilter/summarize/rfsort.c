@@ -216,14 +216,13 @@ rf_try_filters(RfKeySort *sort, FilterOptions *options)
  * open, chooses it.
  */
 static void
-rf_choose_filter(RfKeySort *sort, const RfOptions *options, uint32 root_max,
-				 FilterOptions *filter)
+rf_choose_filter(RfKeySort *sort, const RfOptions *options, FilterOptions *filter)
 {
 	memset(filter, 0, sizeof(FilterOptions));
 	filter->bits_per_key = options->bits_per_key;
 	filter->suffix = options->suffix;
 	filter->page_size = RF_PAGE_CONTENT;
-	filter->root_max = root_max;
+	filter->root_max = FILTER_MAX_ROOT;
 	filter->nrows = sort->nrows;
 	filter->shared.data = sort->shared;
 	filter->shared.len = sort->shared_len;
@@ -445,8 +444,8 @@ rf_sort_build_entry(RfKeySort *sort, const RfOptions *options,
  * run_block.  Frees the sort, but not what building in vain has left.
  */
 RfSegment *
-rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
-			   bool report_progress, FilterRun *run)
+rf_sort_finish(RfKeySort *sort, Relation index, bool report_progress,
+			   FilterRun *run)
 {
 	const RfOptions *options = rf_index_options(index);
 	FilterOptions filter;
@@ -460,7 +459,7 @@ rf_sort_finish(RfKeySort *sort, Relation index, uint32 root_max,
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
-	rf_choose_filter(sort, options, root_max, &filter);
+	rf_choose_filter(sort, options, &filter);
 	segment = rf_sort_build_entry(sort, options, &filter, run);
 	if (segment == NULL)
 		segment = rf_sort_build(sort, options, &filter, run);

@@ -43,7 +43,6 @@ typedef struct RfWork
 	BlockNumber start;			/* heap blocks [start, end) */
 	BlockNumber end;
 	BlockNumber tail_blocks;	/* of these, never summarized before */
-	uint32		root_max;
 	uint32		owner;
 	uint64		identity;
 	bool		missed_dead;	/* see RfHeapScan */
@@ -285,7 +284,6 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 		work->end - meta->summarized : 0;
 	work->identity = meta->identity;
 	work->owner = meta->next_owner;
-	work->root_max = FILTER_MAX_ROOT;
 
 	state = GenericXLogStart(index);
 	meta = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0));
@@ -436,8 +434,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	rf_scan_heap(&scan);
 	work->missed_dead = scan.missed_dead;
 	work->unordered = scan.unordered;
-	segment = rf_sort_finish(scan.arg, index, work->root_max,
-							 scan.report_progress, &run);
+	segment = rf_sort_finish(scan.arg, index, scan.report_progress, &run);
 	segment->owner = work->owner;
 	(void) rf_lock_runs(index, true);
 	if (run.npages > 0)

@@ -58,8 +58,7 @@ typedef struct RfKeySort RfKeySort;
 extern RfKeySort *rf_sort_begin(RfKeyKind kind, const RfPlacing *placing);
 extern void rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple);
 extern RfSegment *rf_sort_finish(RfKeySort *sort, Relation index,
-								 uint32 root_max, bool report_progress,
-								 FilterRun *run);
+								 bool report_progress, FilterRun *run);
 
 /* rfsummarize.c */
 typedef enum RfSummarizeMode
