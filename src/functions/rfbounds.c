@@ -247,34 +247,30 @@ rf_put_field(Relation index, RfBoundRow *row, int i, StringInfo prefix)
 }
 
 /*
- * The encoding of a bound that is a row.
+ * Errors out if a bound has more fields than the index has columns.
  */
-static StringInfo
-rf_bound_prefix(Relation index, RfBoundRow *row)
+static void
+rf_check_fields(Relation index, const RfBoundRow *row)
 {
-	StringInfo	prefix = makeStringInfo();
+	int			ncolumns = rf_index_codec(index)->row->ncolumns;
 
-	if (row->nfields > rf_index_codec(index)->row->ncolumns)
+	if (row->nfields > ncolumns)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("bound has %d fields, but index \"%s\" has %d key columns",
-						row->nfields, RelationGetRelationName(index),
-						rf_index_codec(index)->row->ncolumns)));
-	for (int i = 0; i < row->nfields; i++)
-		rf_put_field(index, row, i, prefix);
-	return prefix;
+						row->nfields, RelationGetRelationName(index), ncolumns)));
 }
 
 /*
- * Do keys sort as rows do, in all columns in which rows between the bounds
- * differ?  Columns in which both bounds are the same need no order.
+ * Encodes two bounds that are rows.  False where keys do not sort as rows do in a column
+ * in which rows between the bounds differ.  (One in which both bounds are the same needs no
+ * order.)
  */
 static bool
-rf_rows_ordered(Relation index, RfBoundRow *lo, RfBoundRow *hi)
+rf_put_rows(Relation index, RfBoundRow *lo, StringInfo lo_prefix, RfBoundRow *hi,
+			StringInfo hi_prefix)
 {
 	const RfRowFormat *format = rf_index_codec(index)->row;
-	StringInfo	lo_prefix = makeStringInfo();
-	StringInfo	hi_prefix = makeStringInfo();
 
 	for (int i = 0; i < Max(lo->nfields, hi->nfields); i++)
 	{
@@ -282,7 +278,8 @@ rf_rows_ordered(Relation index, RfBoundRow *lo, RfBoundRow *hi)
 			rf_put_field(index, lo, i, lo_prefix);
 		if (i < hi->nfields)
 			rf_put_field(index, hi, i, hi_prefix);
-		if ((lo_prefix->len != hi_prefix->len ||
+		if (i < Max(lo->nfields, hi->nfields) &&
+			(lo_prefix->len != hi_prefix->len ||
 			 memcmp(lo_prefix->data, hi_prefix->data, lo_prefix->len) != 0) &&
 			!rf_codec_ordered(format->columns[i].codec,
 							  index->rd_indcollation[i]))
@@ -301,25 +298,24 @@ rf_rows_set(FunctionCallInfo fcinfo, Relation index)
 	RfKeySet   *set;
 	RfBoundRow *lo = palloc0(sizeof(RfBoundRow));
 	RfBoundRow *hi = palloc0(sizeof(RfBoundRow));
-	RfRange		range = {.lo_inf = true,.hi_inf = true};
+	StringInfo	lo_prefix = makeStringInfo();
+	StringInfo	hi_prefix = makeStringInfo();
+	RfRange		range;
 	RfRange		end;
-	StringInfo	prefix;
 
 	if (!PG_ARGISNULL(1))
 		rf_take_row(PG_GETARG_DATUM(1), lo);
 	if (!PG_ARGISNULL(2))
 		rf_take_row(PG_GETARG_DATUM(2), hi);
-	prefix = rf_bound_prefix(index, lo);
-	rf_row_prefix_range(codec->row, prefix->data, prefix->len, &end);
-	range.lo = end.lo;
-	range.lo_inf = end.lo_inf;
-	prefix = rf_bound_prefix(index, hi);
-	rf_row_prefix_range(codec->row, prefix->data, prefix->len, &end);
+	rf_check_fields(index, lo);
+	rf_check_fields(index, hi);
+	if (!rf_put_rows(index, lo, lo_prefix, hi, hi_prefix))
+		return NULL;
+	rf_row_prefix_range(codec->row, lo_prefix->data, lo_prefix->len, &range);
+	rf_row_prefix_range(codec->row, hi_prefix->data, hi_prefix->len, &end);
 	range.hi = end.hi;
 	range.hi_inf = end.hi_inf;
 	range.hi_excl = end.hi_excl;
-	if (!rf_rows_ordered(index, lo, hi))
-		return NULL;
 
 	/*
 	 * As with other bounds, rows with NULL in the first column do not count.
