@@ -184,16 +184,26 @@ forget_old(TimestampTz now)
 }
 
 /*
- * The entry of an index of this database, made if there is none; NULL where there
- * is no room.  The lock is held exclusively.
+ * Makes of an entry a new request, to be taken after the delay.
+ */
+static void
+begin_request(Entry *entry, TimestampTz now)
+{
+	entry->at = after(now, rf_autosummarize_delay);
+	entry->tries = 0;
+	entry->resting = false;
+}
+
+/*
+ * The entry of an index of this database; if there is none, a new request, to be taken after
+ * the delay.  NULL where there is no room.  The lock is held exclusively.
  */
 static Entry *
-need_entry(Oid index, TimestampTz now, bool *found)
+need_entry(Oid index, TimestampTz now)
 {
 	EntryKey	key = {MyDatabaseId, index};
 	Entry	   *entry = hash_search(entries, &key, HASH_FIND, NULL);
 
-	*found = entry != NULL;
 	if (entry != NULL)
 		return entry;
 	if (hash_get_num_entries(entries) >= REQUESTS)
@@ -202,11 +212,7 @@ need_entry(Oid index, TimestampTz now, bool *found)
 		return NULL;
 	entry = hash_search(entries, &key, HASH_ENTER_NULL, NULL);
 	if (entry != NULL)
-	{
-		entry->at = now;
-		entry->tries = 0;
-		entry->resting = false;
-	}
+		begin_request(entry, now);
 	return entry;
 }
 
@@ -217,16 +223,12 @@ need_entry(Oid index, TimestampTz now, bool *found)
 static bool
 add_request(Oid index, TimestampTz now)
 {
-	bool		found;
-	Entry	   *entry = need_entry(index, now, &found);
+	Entry	   *entry = need_entry(index, now);
 
 	if (entry == NULL || (entry->resting && now < entry->at))
 		return false;
-	if (!found || entry->resting)
-		entry->at = after(now, rf_autosummarize_delay);
 	if (entry->resting)
-		entry->tries = 0;
-	entry->resting = false;
+		begin_request(entry, now);
 	return true;
 }
 
@@ -469,10 +471,9 @@ rf_request_put_back(const RfRequest *request)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Entry	   *entry;
-	bool		found;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	entry = need_entry(request->index, now, &found);
+	entry = need_entry(request->index, now);
 	if (entry != NULL)
 	{
 		entry->at = after(now, rf_autosummarize_delay);
@@ -490,10 +491,9 @@ rf_request_rest(const RfRequest *request)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	Entry	   *entry;
-	bool		found;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	entry = need_entry(request->index, now, &found);
+	entry = need_entry(request->index, now);
 	if (entry != NULL)
 	{
 		entry->at = after(now, REST);
