@@ -54,15 +54,6 @@ rf_take_delta_key(void *arg, RfKeyKind kind, const RfKey *key)
 }
 
 /*
- * qsort_arg callback.
- */
-static int
-rf_compare_keys(const void *a, const void *b, void *kind)
-{
-	return rf_key_compare(*(const RfKeyKind *) kind, a, b);
-}
-
-/*
  * Does one of the segments and levels answer YES for a key?
  */
 static bool
@@ -93,7 +84,7 @@ rf_count_delta(Relation index, const RfMetaData *meta, const RfKeySet *set)
 	rf_delta_visit(index, meta, kind, rf_take_delta_key, &delta);
 	if (delta.n == 0)
 		return 0;
-	qsort_arg(delta.keys, delta.n, sizeof(RfKey), rf_compare_keys, &kind);
+	qsort_arg(delta.keys, delta.n, sizeof(RfKey), rf_key_sort_compare, &kind);
 	for (int i = 0; i < delta.n; i++)
 	{
 		if (i > 0 && rf_key_compare(kind, &delta.keys[i - 1], &delta.keys[i]) == 0)

@@ -119,15 +119,6 @@ read_blocks(Relation table, AttrNumber attno, RfCollect *collect, int most,
 }
 
 /*
- * qsort_arg callback.
- */
-static int
-compare_keys(const void *a, const void *b, void *kind)
-{
-	return rf_key_compare(*(const RfKeyKind *) kind, a, b);
-}
-
-/*
  * Sorts a partition's keys, and estimates how many distinct ones there are
  * (Haas and Stokes, as ANALYZE does).
  */
@@ -137,7 +128,7 @@ count_distinct(const RfSample *sample, RfPartSample *part)
 	RfKeyKind	kind = sample->codec->kind;
 	int			once = 0;
 
-	qsort_arg(part->keys, part->n, sizeof(RfKey), compare_keys, &kind);
+	qsort_arg(part->keys, part->n, sizeof(RfKey), rf_key_sort_compare, &kind);
 	for (int i = 0, next; i < part->n; i = next)
 	{
 		for (next = i + 1; next < part->n; next++)
@@ -272,9 +263,8 @@ typedef struct RfTagged
 static int
 compare_tagged(const void *a, const void *b, void *kind)
 {
-	return rf_key_compare(*(const RfKeyKind *) kind,
-						  ((const RfTagged *) a)->key,
-						  ((const RfTagged *) b)->key);
+	return rf_key_sort_compare(((const RfTagged *) a)->key,
+							   ((const RfTagged *) b)->key, kind);
 }
 
 /*

@@ -66,6 +66,15 @@ rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b)
 }
 
 /*
+ * See keyset.h.
+ */
+int
+rf_key_sort_compare(const void *a, const void *b, void *kind)
+{
+	return rf_key_compare(*(const RfKeyKind *) kind, a, b);
+}
+
+/*
  * Allocates a set with room for some ranges, holding none yet.
  */
 static RfKeySet *

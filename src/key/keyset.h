@@ -62,6 +62,9 @@ extern PGDLLEXPORT uint64 rf_keysets_made(void);
 
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
 
+/* qsort_arg() comparator: RfKey, of the RfKeyKind that the argument points to. */
+extern int	rf_key_sort_compare(const void *a, const void *b, void *kind);
+
 /*
  * All results are palloc'd in the current context; byte keys are not copied.
  * rf_keyset_ranges() takes ranges in any order and sorts the array in place.
