@@ -88,9 +88,8 @@ typedef enum RfOutcome
 } RfOutcome;
 
 /*
- * Is the heap block one whose summary stays as it is?  Not so for blocks in
- * an announced range: their segments are about to be replaced by one that
- * may not hold the key.
+ * The segment of a heap block, or NULL: that of a block in an announced range is about to be
+ * replaced by one that may not hold the key.
  */
 static const RfSegment *
 rf_lasting_segment(const RfMetaData *meta, BlockNumber heap_block)
@@ -368,8 +367,8 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 }
 
 /*
- * What the statement has brought so far.  Counted for what has an IndexInfo that
- * lasts; else all is new.
+ * What the statement has brought so far.  Some callers of aminsert make an IndexInfo for
+ * each row; then each row counts as a statement.
  */
 static RfStatement *
 rf_statement(IndexInfo *index_info)
@@ -569,7 +568,6 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	const RfCodec *codec = rf_index_codec(index);
 	RfStatement *statement = rf_statement(index_info);
 	Buffer		buffer;
-	bool		not_heap;
 
 	rf_inserts++;
 	new.heap_block = ItemPointerGetBlockNumber(tid);
@@ -580,9 +578,15 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 
 	buffer = rf_read_meta_fields(index);
-	not_heap = rf_page_meta(BufferGetPage(buffer))->flags & RF_NOT_HEAP;
-	new.is_due = !not_heap && rf_is_open(index, buffer, new.heap_block, statement);
-	if (!not_heap && !new.is_due)
+	if (rf_page_meta(BufferGetPage(buffer))->flags & RF_NOT_HEAP)
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	else if (rf_is_open(index, buffer, new.heap_block, statement))
+	{
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		rf_count_tail_key(index, statement);
+		new.is_due = true;
+	}
+	else
 	{
 		/* Encoding bytes takes memory and may detoast: not under a lock. */
 		new.kind = codec->kind;
@@ -592,12 +596,6 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		if (codec->kind == RF_KEY_BYTES)
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		rf_insert_key(index, buffer, statement, &new);
-	}
-	else
-	{
-		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-		if (!not_heap)
-			rf_count_tail_key(index, statement);
 	}
 	ReleaseBuffer(buffer);
 	if (!rf_is_load(statement))
