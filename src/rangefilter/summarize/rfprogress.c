@@ -46,25 +46,21 @@ rf_progress_index(Relation heap, Relation index, int ndone)
 		PROGRESS_CREATEIDX_ACCESS_METHOD_OID,
 		PROGRESS_CREATEIDX_PHASE,
 		PROGRESS_CREATEIDX_SUBPHASE,
-		PROGRESS_CREATEIDX_PARTITIONS_DONE,
-		PROGRESS_SCAN_BLOCKS_TOTAL,
-		PROGRESS_SCAN_BLOCKS_DONE
+		PROGRESS_CREATEIDX_PARTITIONS_TOTAL,
+		PROGRESS_CREATEIDX_PARTITIONS_DONE
 	};
 	const int64 values[] = {
 		RelationGetRelid(index),
 		index->rd_rel->relam,
 		PROGRESS_CREATEIDX_PHASE_BUILD,
 		RF_PHASE_SCAN,
-		ndone,
-		0,
-		0
+		MyBEEntry->st_progress_param[PROGRESS_CREATEIDX_PARTITIONS_TOTAL],
+		ndone
 	};
-	int64		nindexes = MyBEEntry->st_progress_param[PROGRESS_CREATEIDX_PARTITIONS_TOTAL];
 
-	/* Only starting a command sets the table. */
+	/* Only starting a command sets the table.  It sets all numbers to 0. */
 	pgstat_progress_start_command(PROGRESS_COMMAND_CREATE_INDEX,
 								  RelationGetRelid(heap));
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_PARTITIONS_TOTAL, nindexes);
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
 
@@ -74,13 +70,8 @@ rf_progress_index(Relation heap, Relation index, int ndone)
 void
 rf_progress_check(Oid index, int ndone)
 {
-	const int	params[] = {
-		PROGRESS_CREATEIDX_INDEX_OID,
-		PROGRESS_CREATEIDX_PARTITIONS_DONE
-	};
-	const int64 values[] = {index, ndone};
-
-	pgstat_progress_update_multi_param(lengthof(params), params, values);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_INDEX_OID, index);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_PARTITIONS_DONE, ndone);
 }
 
 /*
