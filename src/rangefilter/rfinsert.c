@@ -241,18 +241,18 @@ rf_note_loss(RfMetaData *meta, bool in_tail)
 }
 
 /*
- * Adds the key to the delta, on the metapage's image.  Pages are registered as
+ * Adds the key to the delta, on the metapage's image.  A page is registered as
  * rf_delta_add() says.
  */
 static RfOutcome
 rf_add_key(Relation index, GenericXLogState *state, RfMetaData *meta,
-		   const RfNewKey *new, Buffer *buffers)
+		   const RfNewKey *new, Buffer *buffer)
 {
 	int			ndelta = meta->ndelta;
 
 	if (new->isnull)
 		meta->flags |= RF_DELTA_NULLS;
-	else if (!rf_delta_add(index, state, meta, new->kind, &new->key, buffers))
+	else if (!rf_delta_add(index, state, meta, new->kind, &new->key, buffer))
 		return RF_NO_ROOM;
 
 	/* InvalidBlockNumber, "none", is the highest block number. */
@@ -331,7 +331,7 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	GenericXLogState *state = GenericXLogStart(index);
 	RfMetaData *meta = rf_page_meta(GenericXLogRegisterBuffer(state, meta_buffer, 0));
 	bool		in_tail = new->heap_block >= rf_tail_start(meta);
-	Buffer		buffers[2] = {InvalidBuffer, InvalidBuffer};
+	Buffer		buffer = InvalidBuffer;
 	RfOutcome	outcome = RF_IS_COVERED;
 	RfSummaryVersion before;
 	RfSummaryVersion after;
@@ -341,7 +341,7 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 		(in_tail && !new->isnull && new->bulk))
 		rf_note_loss(meta, in_tail);
 	else
-		outcome = rf_add_key(index, state, meta, new, buffers);
+		outcome = rf_add_key(index, state, meta, new, &buffer);
 	if (outcome == RF_NO_ROOM && new->last_resort)
 	{
 		rf_note_loss(meta, in_tail);
@@ -354,9 +354,8 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 		rf_move_version(index, meta);
 		GenericXLogFinish(state);
 	}
-	for (int i = 0; i < 2; i++)
-		if (BufferIsValid(buffers[i]))
-			UnlockReleaseBuffer(buffers[i]);
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
 	if (outcome == RF_NO_ROOM)
 		return outcome;
 	if (known && rf_meta_version(rf_file(index), written, &after))

@@ -203,7 +203,7 @@ extern bool rf_delta_has_spare(const RfMetaData *meta);
 extern void rf_delta_reserve(Relation index, Buffer meta_buffer);
 extern bool rf_delta_add(Relation index, GenericXLogState *state,
 						 RfMetaData *meta, RfKeyKind kind, const RfKey *key,
-						 Buffer *buffers);
+						 Buffer *buffer);
 extern Buffer rf_delta_lock_room(Relation index, const RfMetaData *meta,
 								 RfKeyKind kind, const RfKey *key);
 extern int	rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key);

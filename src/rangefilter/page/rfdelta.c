@@ -501,7 +501,7 @@ rf_delta_has_block(const RfMetaData *meta, BlockNumber block)
 
 /*
  * Takes a block off the list of spare ones, or extends the file.  A damaged
- * list may name blocks that we have locked; those are passed over.
+ * list may name the metapage, or pages of the delta; those are passed over.
  */
 static BlockNumber
 rf_delta_new_block(Relation index, RfMetaData *meta)
@@ -610,38 +610,38 @@ rf_delta_damaged(Relation index, const RfDeltaSlot *slot)
 
 /*
  * Adds a key to the delta in use.  meta is the image of the exclusively
- * locked metapage registered in state.  One more page is registered, and another one may
- * be locked; their locked buffers are returned in buffers[2] (InvalidBuffer: unused),
- * for the caller to release after GenericXLogFinish().  False when the delta
- * has no more pages.  A damaged delta page is an error.
+ * locked metapage registered in state.  Registers the page with the key, and sets *buffer,
+ * which is locked, for the caller to release after GenericXLogFinish().  False when the
+ * delta can have no further page.  A damaged delta page is an error.
  */
 bool
 rf_delta_add(Relation index, GenericXLogState *state, RfMetaData *meta,
-			 RfKeyKind kind, const RfKey *key, Buffer *buffers)
+			 RfKeyKind kind, const RfKey *key, Buffer *buffer)
 {
 	Page		page;
 
-	buffers[0] = buffers[1] = InvalidBuffer;
 	if (meta->ndelta > meta->nretired)
 	{
 		RfDeltaSlot *slot = &meta->delta[meta->ndelta - 1];
 
-		buffers[0] = rf_lock_block(rf_file(index), slot->block, BUFFER_LOCK_EXCLUSIVE);
-		if (!BufferIsValid(buffers[0]) ||
-			!rf_delta_page_ok(BufferGetPage(buffers[0]), kind, meta, slot))
+		*buffer = rf_lock_block(rf_file(index), slot->block, BUFFER_LOCK_EXCLUSIVE);
+		if (!BufferIsValid(*buffer) ||
+			!rf_delta_page_ok(BufferGetPage(*buffer), kind, meta, slot))
 			rf_delta_damaged(index, slot);
-		slot->nkeys = keys_of_page(BufferGetPage(buffers[0]), kind);
-		if (rf_delta_has_room(BufferGetPage(buffers[0]), kind, key))
+		slot->nkeys = keys_of_page(BufferGetPage(*buffer), kind);
+		if (rf_delta_has_room(BufferGetPage(*buffer), kind, key))
 		{
-			page = GenericXLogRegisterBuffer(state, buffers[0], 0);
+			page = GenericXLogRegisterBuffer(state, *buffer, 0);
 			rf_delta_append_image(page, kind, key);
 			slot->nkeys++;
 			return true;
 		}
+		UnlockReleaseBuffer(*buffer);
 	}
+	*buffer = InvalidBuffer;
 	if (rf_delta_is_full(meta))
 		return false;
-	buffers[1] = rf_delta_new_page(index, state, meta, &page);
+	*buffer = rf_delta_new_page(index, state, meta, &page);
 	if (!rf_delta_has_room(page, kind, key))
 		elog(ERROR, "key of %u bytes does not fit an empty delta page", key->len);
 	rf_delta_append_image(page, kind, key);
