@@ -34,9 +34,7 @@ extern void rf_check_definition(Relation heap, Relation index,
  */
 extern bool rf_has_places(Relation index);
 
-/* amcostestimate of rangefilter: tells the planner that an index is ours. */
-struct PlannerInfo;
-struct IndexPath;
+/* amcostestimate.  By it the planner part knows that an index is ours. */
 extern void rf_costestimate(struct PlannerInfo *root, struct IndexPath *path,
 							double loop_count, double *startup_cost,
 							double *total_cost, double *selectivity,

@@ -5,7 +5,7 @@
  *
  * The executor takes each row through visibility, deforming and the condition,
  * although few rows in a range of blocks may match.  Comparing their encoded
- * keys in a loop takes less than half as long.  So blocks without any matching
+ * keys in a loop takes less time.  So blocks without any matching
  * row version are left out of the bitmap.
  *
  * A version that the scan's snapshot sees was on its block before the snapshot

@@ -35,7 +35,7 @@ bool		rf_enable = true;
 
 /*
  * The most keys of a segment whose places the planner looks up: those of
- * narrow questions, in some microseconds.
+ * narrow questions, which take little time.
  */
 #define RF_FORESEEN_KEYS 1000
 

@@ -3,8 +3,8 @@
  * rfstats.c
  *	  This backend's counters of what indexes are asked.
  *
- * Counting must cost next to nothing, since a thousand partitions are asked in
- * half a millisecond.  So counting touches nothing shared.  An entry of the
+ * Counting must cost next to nothing, since planning may ask thousands of partitions.
+ * So counting touches nothing shared.  An entry of the
  * table here stays until the transaction ends, so that callers can keep a
  * pointer to it.  The planner counts in its entries of partitions (RfLeaf);
  * these counts are collected before they are passed on.

@@ -4,7 +4,7 @@
  *	  Sorting keys, with or without the heap blocks of their rows.
  *
  * Numbers are collected in an array, together with their blocks, and sorted by
- * their bytes, which takes a quarter of the time of comparing them.  Numbers for which
+ * their bytes, which is faster than comparing them.  Numbers for which
  * maintenance_work_mem does not suffice, and byte strings, go through core's tuplesort,
  * which spills to disk: as rows of a key and its block, or of a key alone.  A key is an int8
  * (with the sign bit flipped) or a bytea.  (A tuplesort of datums would do for keys alone,
