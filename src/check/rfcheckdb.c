@@ -119,8 +119,8 @@ rf_problem(ErrorData *error)
 	bool		damage = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED ||
 	error->sqlerrcode == ERRCODE_DATA_CORRUPTED;
 
-	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED ||
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+	/* A cancel is one of them. */
+	if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
 		ReThrowError(error);
 	return psprintf("%s%s%s%s", damage ? "" : "not checked: ", error->message,
 					error->detail != NULL ? ": " : "",

@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "filter/snarf/leading.h"
 #include "key/codec.h"
 #include "nodes/pg_list.h"
 #include "storage/block.h"
@@ -38,7 +39,7 @@ typedef struct RfSample
 	RfPartSample *parts;
 	int			nsampled;		/* of them read */
 	double		rows;			/* of those read */
-	uint8		shared[256];	/* all byte keys begin so */
+	uint8		shared[LEADING_MAX_SHARED]; /* all byte keys begin so */
 	uint32		shared_len;
 	double		length;			/* of byte keys, on the average */
 } RfSample;

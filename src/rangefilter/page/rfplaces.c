@@ -175,16 +175,23 @@ rf_range_count(const RfSegment *segment)
 }
 
 /*
+ * How many ranges does each of a segment's bits of imprecise ranges stand for?
+ */
+static uint32
+rf_imprecise_group(const RfSegment *segment)
+{
+	return (rf_range_count(segment) + RF_IMPRECISE_BITS - 1) / RF_IMPRECISE_BITS;
+}
+
+/*
  * The bit among a segment's imprecise ranges that stands for the range of a heap block.
  */
 uint64
 rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block)
 {
 	uint32		range = (heap_block - segment->start) / segment->range_blocks;
-	uint32		group = (rf_range_count(segment) + RF_IMPRECISE_BITS - 1) /
-	RF_IMPRECISE_BITS;
 
-	return UINT64CONST(1) << (range / group);
+	return UINT64CONST(1) << (range / rf_imprecise_group(segment));
 }
 
 /*
@@ -193,10 +200,8 @@ rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block)
 uint32
 rf_imprecise_count(const RfSegment *segment)
 {
-	uint32		group = (rf_range_count(segment) + RF_IMPRECISE_BITS - 1) /
-	RF_IMPRECISE_BITS;
-
-	return Min(bits_count(segment->imprecise) * group, rf_range_count(segment));
+	return Min(bits_count(segment->imprecise) * rf_imprecise_group(segment),
+			   rf_range_count(segment));
 }
 
 /*
@@ -206,7 +211,7 @@ static void
 rf_add_imprecise(const RfSegment *segment, uint64 *ranges)
 {
 	uint32		nranges = rf_range_count(segment);
-	uint32		group = (nranges + RF_IMPRECISE_BITS - 1) / RF_IMPRECISE_BITS;
+	uint32		group = rf_imprecise_group(segment);
 
 	for (uint32 range = 0; range < nranges; range++)
 		if (segment->imprecise >> (range / group) & 1)
