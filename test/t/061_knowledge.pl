@@ -285,7 +285,12 @@ my @steps = (
 	[ 'other strings', 'w', q{TRUNCATE h; INSERT INTO h SELECT p, 'other-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
 		SELECT rangefilter_summarize('h_k') > 0}, 't' ],
 	[ 'their digests', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h')},
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 30720 buckets of 49822, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ]);
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 30720 buckets of 49822, 40 columns, 40 current, 40 certain; 6 shared bytes, 1462 knots, coded, 4 bits of hashes" ],
+
+	# Two indexes of the same operator class: a gate asks the digests of the second one.
+	[ 'a gate of the second of two', 'r', q{SELECT cost('SELECT FROM two WHERE a = %1$s %% 2000000', 60) IS NOT NULL; SELECT cost('SELECT FROM two WHERE b = %1$s %% 2000000', 60) IS NOT NULL;
+		SELECT count(*) >= 20 FROM (SELECT b FROM two WHERE p = 7 LIMIT 20) x, LATERAL (SELECT FROM two WHERE b = x.b OFFSET 0) y},
+		"t\nt\nt" ]);
 
 for my $kind ('shared', 'own')
 {
