@@ -289,8 +289,10 @@ my @steps = (
 
 	# Two indexes of the same operator class: a gate asks the digests of the second one.
 	[ 'a gate of the second of two', 'r', q{SELECT cost('SELECT FROM two WHERE a = %1$s %% 2000000', 60) IS NOT NULL; SELECT cost('SELECT FROM two WHERE b = %1$s %% 2000000', 60) IS NOT NULL;
-		SELECT count(*) >= 20 FROM (SELECT b FROM two WHERE p = 7 LIMIT 20) x, LATERAL (SELECT FROM two WHERE b = x.b OFFSET 0) y},
-		"t\nt\nt" ]);
+		SELECT count(*) >= 20 FROM (SELECT b FROM two WHERE p = 7 LIMIT 20) x, LATERAL (SELECT FROM two WHERE b = x.b OFFSET 0) y;
+		SELECT run('SELECT FROM (SELECT b FROM two WHERE p = 7 LIMIT 20) x, LATERAL (SELECT FROM two WHERE b = x.b OFFSET 0) y', 1)},
+		"t\nt\nt\n122 pages",
+		"t\nt\nt\n203 pages" ]);
 
 for my $kind ('shared', 'own')
 {
