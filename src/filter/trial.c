@@ -11,10 +11,8 @@
 
 #include <string.h>
 
-#include "filter/base/bits.h"
-#include "filter/snarf/leading.h"
 #include "filter/base/port.h"
-#include "filter/surf/surf.h"
+#include "filter/snarf/leading_numbers.h"
 #include "filter/trial.h"
 
 #define MAX_SAMPLE (TRIAL_GROUPS * TRIAL_GROUP_KEYS)
@@ -179,47 +177,14 @@ is_added(uint32_t i)
 
 /* Gives a build half of the keys, in one of the passes. */
 static void
-give_surf(const Trial *trial, SurfBuild *build,
-		  void (*give) (SurfBuild *build, FilterBytes key))
+give_keys(const Trial *trial, FilterBuild *build,
+		  void (*give) (FilterBuild *build, FilterBytes key))
 {
 	uint32_t	i;
 
 	for (i = 0; i < trial->nkeys; i++)
 		if (is_added(i))
 			give(build, sample_key(trial, i));
-}
-
-static void
-give_leading(const Trial *trial, LeadingBuild *build,
-			 void (*give) (LeadingBuild *build, FilterBytes key))
-{
-	uint32_t	i;
-
-	for (i = 0; i < trial->nkeys; i++)
-		if (is_added(i))
-			give(build, sample_key(trial, i));
-}
-
-static void
-build_surf(const Trial *trial, const FilterOptions *options, FilterRun *run)
-{
-	SurfBuild  *build = surf_build_begin(options);
-
-	give_surf(trial, build, surf_measure);
-	surf_measure_end(build);
-	give_surf(trial, build, surf_add);
-	surf_build_end(build, run);
-}
-
-static void
-build_leading(const Trial *trial, const FilterOptions *options, FilterRun *run)
-{
-	LeadingBuild *build = leading_build_begin(options);
-
-	give_leading(trial, build, leading_measure);
-	leading_measure_end(build);
-	give_leading(trial, build, leading_add);
-	leading_build_end(build, run);
 }
 
 /*
@@ -293,16 +258,20 @@ static void
 build_candidate(const Trial *trial, uint32_t nadded, uint32_t bits, Candidate *candidate)
 {
 	FilterOptions options = trial->options;
+	FilterBuild *build;
 
+	options.surf = !candidate->choice.leading;
+	options.leading = candidate->choice.leading;
 	options.bits_per_key = bits;
 	options.page_size = candidate->page_size = (nadded * bits + 63) / 64 * 8;
 	options.root_max = FILTER_MAX_ROOT;
 	options.nrows = nadded;
 	options.suffix = candidate->choice.suffix;
-	if (candidate->choice.leading)
-		build_leading(trial, &options, &candidate->run);
-	else
-		build_surf(trial, &options, &candidate->run);
+	build = filter_build_begin(&options);
+	give_keys(trial, build, filter_measure_bytes);
+	filter_measure_end(build);
+	give_keys(trial, build, filter_add_bytes);
+	filter_build_end(build, &candidate->run);
 	candidate->mistakes = 0;
 }
 

@@ -20,7 +20,7 @@
  *			uint8	low bits: of 16 positions the high bits, then of each how many low ones
  *			bytes	root of the SNARF
  *
- * filter.c and trial.c build and ask; digest.c reads what was built.
+ * filter.c builds and asks; digest.c reads what was built.
  *
  *-------------------------------------------------------------------------
  */

@@ -25,7 +25,7 @@
  * Without damage, FILTER_YES for a point [k, k] implies FILTER_YES for every
  * range that holds k: hashes only turn answers for points into FILTER_NO.
  *
- * filter.c and trial.c are the only callers; others use filter.h.
+ * filter.c and the digests (snarf/) are the only callers; others use filter.h.
  *
  *-------------------------------------------------------------------------
  */
