@@ -192,7 +192,7 @@ check_order(const SurfCode *code, FilterBytes a, FilterBytes b)
 	int			order = filter_bytes_compare(a, b);
 	int			codes;
 
-	surf_bits_begin(&a_bits, code, a, surf_common_prefix(a, b));
+	surf_bits_begin(&a_bits, code, a, filter_common_prefix(a, b));
 	surf_bits_begin(&b_bits, code, b, 0);
 	surf_bits_extend(&a_bits, unit_random_below(200));
 	surf_bits_begin_like(&like, &a_bits, b);
@@ -341,7 +341,7 @@ check_coder(const SurfCode *code, FilterBytes *keys, uint32_t n)
 		common = batch.keys[batch.n].common;
 		if (i > 0)
 		{
-			CHECK(common == surf_common_prefix(keys[i - 1], key), "%u bytes", common);
+			CHECK(common == filter_common_prefix(keys[i - 1], key), "%u bytes", common);
 			surf_coder_compare(&coder, &batch, &batch.keys[batch.n]);
 		}
 		CHECK(filter_bytes_compare(surf_batch_key(&batch, batch.n), key) == 0,

@@ -83,11 +83,10 @@ typedef struct FenceNode
 {
 	const uint8_t *heads;
 	const uint8_t *ends;
-	const uint8_t *prefix;
+	FilterBytes prefix;			/* that all separators share */
 	const uint8_t *suffixes;
 	uint32_t	suffixes_len;
 	uint32_t	nseparators;
-	uint32_t	prefix_len;
 	uint32_t	limit;
 	uint32_t	level;
 	uint32_t	first_child;
@@ -119,18 +118,6 @@ fence_build_begin(uint32_t page_size, uint32_t root_max)
 	return fences;
 }
 
-/* Length of the longest common prefix of two byte strings. */
-static uint32_t
-common_prefix(FilterBytes a, FilterBytes b)
-{
-	uint32_t	max = a.len < b.len ? a.len : b.len;
-	uint32_t	len = 0;
-
-	while (len < max && a.data[len] == b.data[len])
-		len++;
-	return len;
-}
-
 /* Adds a page, see fence.h. */
 void
 fence_add_page(FenceBuild *fences, FilterBytes prev_last, FilterBytes first)
@@ -141,7 +128,7 @@ fence_add_page(FenceBuild *fences, FilterBytes prev_last, FilterBytes first)
 	if (fences->nentries > 0)
 	{
 		/* The shortest prefix of first that is above prev_last. */
-		len = common_prefix(prev_last, first) + 1;
+		len = filter_common_prefix(prev_last, first) + 1;
 		if (len > first.len)
 			filter_fail("pages of a run are not in order");
 		if (len > fences->limit)
@@ -199,7 +186,7 @@ node_fill(const FenceBuild *fences, uint32_t start, uint32_t space,
 
 		if (n > 1)
 		{
-			new_prefix = common_prefix(entry_bytes(fences, start + 1), last);
+			new_prefix = filter_common_prefix(entry_bytes(fences, start + 1), last);
 			if (new_prefix > prefix)
 				new_prefix = prefix;
 		}
@@ -373,18 +360,18 @@ node_open(FenceNode *node, const uint8_t *data, uint32_t len)
 		return false;
 	node->nseparators = n - 1;
 	node->level = data[1];
-	node->prefix_len = bits_load16(data + 4);
+	node->prefix.len = bits_load16(data + 4);
 	node->limit = bits_load16(data + 6);
 	node->first_child = bits_load32(data + 8);
 
 	used = FENCE_HEADER + FENCE_PER_ENTRY * node->nseparators +
-		node->prefix_len;
+		node->prefix.len;
 	if (used > len)
 		return false;
 	node->heads = data + FENCE_HEADER;
 	node->ends = node->heads + 4 * node->nseparators;
-	node->prefix = node->ends + 2 * node->nseparators;
-	node->suffixes = node->prefix + node->prefix_len;
+	node->prefix.data = node->ends + 2 * node->nseparators;
+	node->suffixes = node->prefix.data + node->prefix.len;
 	node->suffixes_len = len - used;
 	return true;
 }
@@ -411,21 +398,15 @@ node_suffix(const FenceNode *node, uint32_t i, FilterBytes *suffix)
 static inline int
 prefix_compare(const FenceNode *node, const FilterBytes *key, FilterBytes *rest)
 {
-	uint32_t	len = node->prefix_len;
+	int			order = node->prefix.len == 0 ? 0 :
+	filter_prefix_compare(*key, node->prefix);
 
-	if (len > 0)
+	if (order == 0)
 	{
-		uint32_t	common = key->len < len ? key->len : len;
-		int			order = common > 0 ? memcmp(key->data, node->prefix, common) : 0;
-
-		if (order != 0)
-			return order;
-		if (key->len < len)
-			return -1;
+		rest->data = key->data + node->prefix.len;
+		rest->len = key->len - node->prefix.len;
 	}
-	rest->data = key->data + len;
-	rest->len = key->len - len;
-	return 0;
+	return order;
 }
 
 /* How many of the n heads are below head. */
@@ -459,7 +440,7 @@ is_cut_prefix(const FenceNode *node, uint32_t i, FilterBytes rest)
 
 	if (!node_suffix(node, i, &suffix))
 		return false;
-	return node->prefix_len + suffix.len > node->limit &&
+	return node->prefix.len + suffix.len > node->limit &&
 		suffix.len <= rest.len &&
 		memcmp(suffix.data, rest.data, suffix.len) == 0;
 }
@@ -661,7 +642,7 @@ node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
 				   uint32_t *child, FencePosition *position)
 {
 	uint32_t	n = node->nseparators;
-	uint32_t	prefix_bits = 8 * node->prefix_len;
+	uint32_t	prefix_bits = 8 * node->prefix.len;
 	uint64_t	prefix;
 	uint64_t	lo_prefix;
 	uint64_t	hi_prefix;
@@ -677,7 +658,7 @@ node_search_number(const FenceNode *node, uint64_t lo, uint64_t hi,
 		return false;
 
 	/* The load ends where the prefix ends, and begins within the node. */
-	prefix = __builtin_bswap64(bits_load64(node->prefix + node->prefix_len - 8)) &
+	prefix = __builtin_bswap64(bits_load64(node->suffixes - 8)) &
 		bits_mask(prefix_bits);
 	lo_prefix = leading_bits(lo, prefix_bits);
 	hi_prefix = leading_bits(hi, prefix_bits);

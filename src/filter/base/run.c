@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "filter/base/bits.h"
 #include "filter/base/port.h"
 #include "filter/base/run.h"
 
@@ -74,4 +75,40 @@ filter_bytes_compare(FilterBytes a, FilterBytes b)
 	if (order != 0)
 		return order;
 	return (a.len > b.len) - (a.len < b.len);
+}
+
+/*
+ * See run.h.  The bytes behind the last whole word are loaded together with
+ * bytes that were compared already: comparing them one by one would take a
+ * mispredicted branch.
+ */
+uint32_t
+filter_common_prefix(FilterBytes a, FilterBytes b)
+{
+	uint32_t	max = a.len < b.len ? a.len : b.len;
+	uint32_t	len = 0;
+	uint64_t	differing;
+
+	while (len + 8 <= max)
+	{
+		differing = bits_load64(a.data + len) ^ bits_load64(b.data + len);
+		if (differing != 0)
+			return len + bits_lowest(differing) / 8;
+		len += 8;
+	}
+	if (max >= 8)
+	{
+		differing = bits_load64(a.data + max - 8) ^ bits_load64(b.data + max - 8);
+		return differing == 0 ? max : max - 8 + bits_lowest(differing) / 8;
+	}
+	if (max >= 4)
+	{
+		differing = bits_load32(a.data) ^ bits_load32(b.data);
+		differing |= (uint64_t) (bits_load32(a.data + max - 4) ^
+								 bits_load32(b.data + max - 4)) << 8 * (max - 4);
+		return differing == 0 ? max : bits_lowest(differing) / 8;
+	}
+	while (len < max && a.data[len] == b.data[len])
+		len++;
+	return len;
 }

@@ -17,6 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "filter/base/bits.h"
 
 /* The longest key, in bytes; the codecs cut longer ones. */
 #define FILTER_MAX_KEY 1000
@@ -171,5 +174,23 @@ extern void filter_memory_reader_init(FilterMemoryReader *reader,
 
 /* memcmp order with shorter first: < 0, 0, > 0. */
 extern int	filter_bytes_compare(FilterBytes a, FilterBytes b);
+
+/* Length of the longest common prefix of two byte strings. */
+extern uint32_t filter_common_prefix(FilterBytes a, FilterBytes b);
+
+/*
+ * Compares a string with those that begin with a prefix: < 0 if it is below all of
+ * them, > 0 if above, 0 if it is among them.
+ */
+static BITS_INLINE int
+filter_prefix_compare(FilterBytes key, FilterBytes prefix)
+{
+	uint32_t	common = key.len < prefix.len ? key.len : prefix.len;
+	int			order = common > 0 ? memcmp(key.data, prefix.data, common) : 0;
+
+	if (order != 0)
+		return order;
+	return key.len < prefix.len ? -1 : 0;
+}
 
 #endif							/* RANGEFILTER_RUN_H */

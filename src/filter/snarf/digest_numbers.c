@@ -153,8 +153,10 @@ merge_position(FilterDigits *digits, uint32_t digit, const FilterNumbers *a,
 bool
 filter_numbers_merge(FilterNumbers *numbers, const FilterNumbers *others)
 {
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+	FilterBytes others_shared = {others->shared, others->shared_len};
 	FilterDigits digits;
-	uint32_t	shared_len = 0;
+	uint32_t	shared_len;
 	uint32_t	nbits = 0;
 	uint32_t	i;
 
@@ -164,9 +166,7 @@ filter_numbers_merge(FilterNumbers *numbers, const FilterNumbers *others)
 		return false;
 	if (filter_numbers_same(numbers, others))
 		return true;
-	while (shared_len < numbers->shared_len && shared_len < others->shared_len &&
-		   numbers->shared[shared_len] == others->shared[shared_len])
-		shared_len++;
+	shared_len = filter_common_prefix(shared, others_shared);
 	memset(&digits, 0, sizeof(digits));
 	digits.kind = FILTER_DIGITS_LOW_BITS;
 	for (i = 0; i < FILTER_DIGITS_POSITIONS; i++)
@@ -254,19 +254,18 @@ spread(const FilterNumbers *numbers, uint64_t number)
 static uint64_t
 number_of(const FilterNumbers *numbers, FilterBytes key, bool above)
 {
-	uint32_t	shared_len = numbers->shared_len;
-	uint32_t	common = key.len < shared_len ? key.len : shared_len;
-	int			order = common > 0 ? memcmp(key.data, numbers->shared, common) : 0;
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+	int			order = filter_prefix_compare(key, shared);
 	uint64_t	number;
 
-	if (order == 0 && key.len < shared_len)
-		order = above ? 1 : -1;
+	if (order < 0 && above && filter_prefix_compare(shared, key) == 0)
+		order = 1;
 	if (order != 0)
 		number = order < 0 ? 0 : UINT64_MAX;
 	else
 	{
-		key.data += shared_len;
-		key.len -= shared_len;
+		key.data += shared.len;
+		key.len -= shared.len;
 		number = code_number(numbers, key, above);
 	}
 	return spread(numbers, number);

@@ -66,7 +66,7 @@ leading_build_begin(const FilterOptions *options)
 static BITS_INLINE uint64_t
 number_of_key(const LeadingBuild *build, FilterBytes key)
 {
-	if (leading_side(&build->numbers, key) != 0)
+	if (filter_prefix_compare(key, build->numbers.shared) != 0)
 		filter_fail("keys do not share what they were said to");
 	return leading_number(&build->numbers, key, false);
 }
@@ -226,13 +226,13 @@ number_range(const FilterByteRange *range, const LeadingNumbers *numbers,
 	result->hi = UINT64_MAX;
 	if (!range->lo_unbounded)
 	{
-		if (leading_side(numbers, range->lo) > 0)
+		if (filter_prefix_compare(range->lo, numbers->shared) > 0)
 			return false;
 		result->lo = leading_number(numbers, range->lo, false);
 	}
 	if (!range->hi_unbounded)
 	{
-		side = leading_side(numbers, range->hi);
+		side = filter_prefix_compare(range->hi, numbers->shared);
 		if (side < 0)
 			return false;
 		result->hi = leading_number(numbers, range->hi, false);

@@ -337,26 +337,14 @@ behind_shared(FilterBytes key, const LeadingNumbers *numbers)
 }
 
 /* See leading_numbers.h. */
-int
-leading_side(const LeadingNumbers *numbers, FilterBytes key)
-{
-	FilterBytes shared = numbers->shared;
-	uint32_t	common = key.len < shared.len ? key.len : shared.len;
-	int			order = common > 0 ? memcmp(key.data, shared.data, common) : 0;
-
-	return order != 0 ? order : key.len < shared.len ? -1 : 0;
-}
-
-/* See leading_numbers.h. */
 uint64_t
 leading_number(const LeadingNumbers *numbers, FilterBytes key, bool above)
 {
-	int			side = leading_side(numbers, key);
+	int			side = filter_prefix_compare(key, numbers->shared);
 	FilterBytes rest;
 
 	/* Some strings that begin with it have what is shared. */
-	if (above && side < 0 && key.len < numbers->shared.len &&
-		memcmp(key.data, numbers->shared.data, key.len) == 0)
+	if (above && side < 0 && filter_prefix_compare(numbers->shared, key) == 0)
 		return UINT64_MAX;
 	if (side != 0)
 		return side < 0 ? 0 : UINT64_MAX;

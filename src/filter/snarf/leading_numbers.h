@@ -69,12 +69,6 @@ extern bool leading_numbers_init(LeadingNumbers *numbers, FilterBytes shared,
 								 const FilterDigits *digits);
 
 /*
- * Compares a string with those that begin with the shared prefix: 0 if it is among them, < 0
- * below, > 0 above them.
- */
-extern int	leading_side(const LeadingNumbers *numbers, FilterBytes key);
-
-/*
  * The number of any byte string: 0 for those below all that begin with the shared prefix,
  * UINT64_MAX for those above.  Never decreases as strings increase.  With above, the greatest
  * number of strings that begin with it.

@@ -78,17 +78,17 @@ page_open(SortedPage *page, const uint8_t *data, uint32_t page_size)
 		data[0] != SORTED_PAGE_MAGIC || data[1] > 1)
 		return false;
 	page->n = bits_load16(data + 2);
-	page->prefix_len = bits_load16(data + 4);
+	page->prefix.len = bits_load16(data + 4);
 	page->rest_len = bits_load16(data + 6);
 	page->rank = bits_load64(data + 8);
-	page->prefix = data + SORTED_PAGE_HEADER;
-	page->ends = data[1] ? page->prefix + page->prefix_len : NULL;
-	used = SORTED_PAGE_HEADER + page->prefix_len +
+	page->prefix.data = data + SORTED_PAGE_HEADER;
+	page->ends = data[1] ? page->prefix.data + page->prefix.len : NULL;
+	used = SORTED_PAGE_HEADER + page->prefix.len +
 		(size_t) page->n * (data[1] ? 2 : page->rest_len);
-	if (page->n == 0 || page->prefix_len + page->rest_len > FILTER_MAX_KEY ||
+	if (page->n == 0 || page->prefix.len + page->rest_len > FILTER_MAX_KEY ||
 		used > page_size)
 		return false;
-	page->rests = page->prefix + page->prefix_len + (data[1] ? 2 * page->n : 0);
+	page->rests = page->prefix.data + page->prefix.len + (data[1] ? 2 * page->n : 0);
 	page->rests_len = page_size - (uint32_t) (page->rests - data);
 	return true;
 }
@@ -111,7 +111,7 @@ page_rest(const SortedPage *page, uint32_t i, FilterBytes *rest)
 	start = i == 0 ? 0 : bits_load16(page->ends + 2 * (i - 1));
 	end = bits_load16(page->ends + 2 * i);
 	if (start > end || end > page->rests_len ||
-		page->prefix_len + (end - start) > FILTER_MAX_KEY)
+		page->prefix.len + (end - start) > FILTER_MAX_KEY)
 		return false;
 	rest->data = page->rests + start;
 	rest->len = end - start;
@@ -190,20 +190,17 @@ static bool
 page_position(const SortedPage *page, FilterBytes key, bool or_equal,
 			  uint32_t *position)
 {
-	uint32_t	common = key.len < page->prefix_len ? key.len : page->prefix_len;
-	int			order = common > 0 ? memcmp(key.data, page->prefix, common) : 0;
+	int			order = filter_prefix_compare(key, page->prefix);
 	uint32_t	low = 0;
 	uint32_t	high = page->n;
 
-	if (order == 0 && key.len < page->prefix_len)
-		order = -1;
 	if (order != 0)
 	{
 		*position = order < 0 ? 0 : page->n;
 		return true;
 	}
-	key.data += common;
-	key.len -= common;
+	key.data += page->prefix.len;
+	key.len -= page->prefix.len;
 	if (has_numbers(page) && key.len == page->rest_len)
 	{
 		uint64_t	number = 0;
@@ -235,18 +232,16 @@ page_position(const SortedPage *page, FilterBytes key, bool or_equal,
 static bool
 key_order(const SortedPage *page, uint32_t i, FilterBytes key, int *order)
 {
-	uint32_t	common = key.len < page->prefix_len ? key.len : page->prefix_len;
+	int			prefix_order = filter_prefix_compare(key, page->prefix);
 	FilterBytes rest;
 
-	*order = common > 0 ? memcmp(page->prefix, key.data, common) : 0;
-	if (*order == 0 && key.len < page->prefix_len)
-		*order = 1;
-	if (*order != 0)
+	*order = prefix_order < 0 ? 1 : -1;
+	if (prefix_order != 0)
 		return true;
 	if (!page_rest(page, i, &rest))
 		return false;
-	key.data += common;
-	key.len -= common;
+	key.data += page->prefix.len;
+	key.len -= page->prefix.len;
 	*order = filter_bytes_compare(rest, key);
 	return true;
 }
@@ -434,31 +429,32 @@ sorted_cursor_next(SortedCursor *cursor, FilterBytes *key)
 			return FILTER_NO;
 		if (!read_page(&root, cursor->reader, cursor->next_page++, page))
 			return FILTER_UNKNOWN;
-		memcpy(cursor->key, page->prefix, page->prefix_len);
+		memcpy(cursor->key, page->prefix.data, page->prefix.len);
 		cursor->next = 0;
 	}
 	if (!page_rest(page, cursor->next++, &rest))
 		return FILTER_UNKNOWN;
-	memcpy(cursor->key + page->prefix_len, rest.data, rest.len);
+	memcpy(cursor->key + page->prefix.len, rest.data, rest.len);
 	key->data = cursor->key;
-	key->len = page->prefix_len + rest.len;
+	key->len = page->prefix.len + rest.len;
 	return FILTER_YES;
 }
 
 /*
  * Does the range of a page's keys lead to it by the fences, and do they ascend?
- * previous is the last key of the page before, and becomes that of this one.
+ * previous is the last key of the page before, and becomes that of this one; *rank
+ * counts the keys.
  */
 static bool
 check_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
-		   uint64_t rank, FilterBytes *previous, uint8_t *space)
+		   uint64_t *rank, FilterBytes *previous, uint8_t *space)
 {
 	SortedPage	page;
 	FencePosition at;
 	FilterBytes first;
 	uint8_t		first_space[FILTER_MAX_KEY];
 
-	if (!read_page(root, reader, pageno, &page) || page.rank != rank)
+	if (!read_page(root, reader, pageno, &page) || page.rank != *rank)
 		return false;
 	first.data = first_space;
 	first.len = 0;
@@ -468,13 +464,13 @@ check_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
 		int			order;
 
 		if (!page_rest(&page, i, &rest) ||
-			((rank > 0 || i > 0) &&
+			((*rank > 0 || i > 0) &&
 			 (!key_order(&page, i, *previous, &order) || order <= 0)))
 			return false;
-		memcpy(space, page.prefix, page.prefix_len);
-		memcpy(space + page.prefix_len, rest.data, rest.len);
+		memcpy(space, page.prefix.data, page.prefix.len);
+		memcpy(space + page.prefix.len, rest.data, rest.len);
 		previous->data = space;
-		previous->len = page.prefix_len + rest.len;
+		previous->len = page.prefix.len + rest.len;
 		if (i == 0)
 		{
 			memcpy(first_space, space, previous->len);
@@ -492,6 +488,7 @@ check_page(const SortedRoot *root, FilterReader *reader, uint32_t pageno,
 			  (at.page < pageno && at.range_crosses)))
 			return false;
 	}
+	*rank += page.n;
 	return true;
 }
 
@@ -509,12 +506,8 @@ sorted_check(const uint8_t *root_data, uint32_t root_len,
 		return false;
 	for (uint32_t i = 0; i < root.npages; i++)
 	{
-		SortedPage	page;
-
-		if (!check_page(&root, reader, i, rank, &previous, space) ||
-			!read_page(&root, reader, i, &page))
+		if (!check_page(&root, reader, i, &rank, &previous, space))
 			return false;
-		rank += page.n;
 	}
 	return rank == nkeys;
 }

@@ -83,12 +83,11 @@ extern bool sorted_ranks(const uint8_t *root, uint32_t root_len,
 /* A content page opened; everything points into it. */
 typedef struct SortedPage
 {
-	const uint8_t *prefix;
+	FilterBytes prefix;
 	const uint8_t *ends;		/* NULL: all rests are rest_len long */
 	const uint8_t *rests;
 	uint32_t	rests_len;
 	uint32_t	n;
-	uint32_t	prefix_len;
 	uint32_t	rest_len;
 	uint64_t	rank;			/* of the first key */
 } SortedPage;

@@ -77,21 +77,6 @@ build_key(const SortedBuild *build, uint32_t i)
 	return key;
 }
 
-/* Length of the longest common prefix of two byte strings, up to max. */
-static uint32_t
-common_prefix(FilterBytes a, FilterBytes b, uint32_t max)
-{
-	uint32_t	len = 0;
-
-	if (max > a.len)
-		max = a.len;
-	if (max > b.len)
-		max = b.len;
-	while (len < max && a.data[len] == b.data[len])
-		len++;
-	return len;
-}
-
 /* Bytes of a page with n keys, of nbytes bytes in total. */
 static size_t
 page_bytes(uint32_t n, uint32_t prefix_len, bool differ, size_t nbytes)
@@ -202,8 +187,9 @@ sorted_add(SortedBuild *build, FilterBytes key)
 		if (order > 0)
 			filter_fail("keys of a sorted run are not in order");
 		first = build_key(build, 0);
-		prefix_len = common_prefix(first, key, build->prefix_len);
 		differ = build->differ || key.len != first.len;
+		first.len = build->prefix_len;
+		prefix_len = filter_common_prefix(first, key);
 		if (build->n < UINT16_MAX &&
 			page_bytes(build->n + 1, prefix_len, differ,
 					   build->nbytes + key.len) <= build->page_size)

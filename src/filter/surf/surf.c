@@ -90,18 +90,12 @@ read_page(const SurfRoot *root, FilterReader *reader, uint32_t pageno,
 static int
 strip_prefix(const SurfPage *page, FilterBytes *key)
 {
-	uint32_t	prefix_len = page->prefix.len;
-	uint32_t	common = key->len < prefix_len ? key->len : prefix_len;
-	int			order = 0;
+	int			order = filter_prefix_compare(*key, page->prefix);
 
-	if (common > 0)
-		order = memcmp(key->data, page->prefix.data, common);
-	if (order == 0 && key->len < prefix_len)
-		order = -1;
 	if (order == 0)
 	{
-		key->data += prefix_len;
-		key->len -= prefix_len;
+		key->data += page->prefix.len;
+		key->len -= page->prefix.len;
 	}
 	return order;
 }
@@ -172,7 +166,7 @@ page_bounds(const SurfRoot *root, const SurfPage *page, const FilterBytes *lo,
 		uint32_t	mark = UINT32_MAX;
 
 		if (hi_order == 0)
-			mark = surf_common_prefix(lo_key, hi_key);
+			mark = filter_common_prefix(lo_key, hi_key);
 		surf_bits_begin(&lo_bits, &root->code, lo_key, mark);
 		if (!surf_page_find(page, root->kind, &lo_bits, NULL, &walk, &spot))
 			return false;

@@ -392,7 +392,7 @@ weigh_group(SurfBuild *build, const SurfGroup *group, uint64_t *weights)
 	for (i = 1; i < group->nkeys; i++)
 	{
 		FilterBytes next = next_sample_key(build, &offset);
-		uint32_t	next_common = surf_common_prefix(key, next);
+		uint32_t	next_common = filter_common_prefix(key, next);
 		uint32_t	from = i == 1 ? next_common : common;
 		uint32_t	to = common > next_common ? common : next_common;
 		uint32_t	j;

@@ -109,9 +109,6 @@ extern void surf_bits_begin_like(SurfBits *bits, const SurfBits *other,
 /* Are all bits from pos on zero?  The whole key is coded for this. */
 extern bool surf_bits_are_zero(SurfBits *bits, uint32_t pos);
 
-/* Length of the longest common prefix of two byte strings. */
-extern uint32_t surf_common_prefix(FilterBytes a, FilterBytes b);
-
 /* The code of the end of a key: zeros. */
 static BITS_INLINE SurfSymbol
 surf_code_end(const SurfCode *code)
