@@ -262,7 +262,7 @@ check_coded(const SurfCoder *coder, FilterBytes key, uint32_t common,
 			const uint8_t *coded, const uint8_t *end)
 {
 	static SurfBits bits;
-	uint32_t	from = surf_coder_start(coder, common);
+	uint32_t	from = coder->starts[common];
 	uint32_t	i;
 
 	surf_bits_begin(&bits, &coder->code, key, common);

@@ -3,7 +3,7 @@
  * digest.c
  *	  Making digests of runs; digest.h describes them.
  *
- * Of a SNARF: A block codes positions, which its model (snarf_position) computes from
+ * Of a SNARF: a block codes positions, which its model (snarf_position) computes from
  * numbers.  Position p stands for numbers at distances from p * 2^(e + 11) / c
  * up to less than (p + 1) * 2^(e + 11) / c, where e is the scale's exponent
  * and c = 1024 + its mantissa.  So the buckets of a position are found by a

@@ -458,8 +458,8 @@ snarf_build_end(SnarfBuild *build, FilterRun *run)
 	run->root = filter_alloc(run->root_len);
 	bits_store32(run->root, SNARF_ROOT_MAGIC);
 	bits_store32(run->root + 4, build->npages);
-	bits_store64(run->root + 8, build->min);
-	bits_store64(run->root + 16, build->last);
+	bits_store64(run->root + SNARF_ROOT_MIN, build->min);
+	bits_store64(run->root + SNARF_ROOT_MAX, build->last);
 	if (build->usual_pages > build->npages / 2)
 	{
 		bits_store16(run->root + 24, (uint16_t) build->block_bytes);

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * snarf_count.c
- *	  Counting about how many keys of a SNARF run are in a range.
+ *	  Counting about how many keys of a SNARF run are in a range; checking all
+ *	  pages of a run.
  *
  * Each page stores how many keys are in the pages before, each block how many
  * it has.  So only the pages of the range's two ends are read, and keys are

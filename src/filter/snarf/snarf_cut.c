@@ -121,7 +121,7 @@ cut_range(Cutting *cutting, uint32_t from, uint32_t to)
 
 /*
  * Cuts n <= SNARF_BLOCK_KEYS ascending distinct keys into blocks.  All but the
- * last have at least min_keys.  Returns the number of blocks and sets their
+ * last have at least min_keys >= 1.  Returns the number of blocks and sets their
  * ends.  If more keys follow and there are several blocks, the last one is
  * left out, since it may go on.
  */
@@ -129,12 +129,8 @@ uint32_t
 snarf_cut(const uint64_t *keys, uint32_t n, bool more, uint32_t min_keys,
 		  uint16_t *ends)
 {
-	Cutting		cutting;
+	Cutting		cutting = {keys, min_keys, ends, 0};
 
-	cutting.keys = keys;
-	cutting.min_keys = min_keys > 0 ? min_keys : 1;
-	cutting.ends = ends;
-	cutting.nends = 0;
 	cut_range(&cutting, 0, n);
 	if (more && cutting.nends > 1)
 		cutting.nends--;

@@ -72,7 +72,7 @@
 #define SNARF_ROOT_MAGIC	0x33464e53	/* "SNF3" */
 #define SNARF_ROOT_HEADER	28
 #define SNARF_ROOT_MIN		8	/* where the least key is */
-#define SNARF_ROOT_MAX		16
+#define SNARF_ROOT_MAX		16	/* and the greatest one */
 #define SNARF_PAGE_MAGIC	0x5333
 
 #define SNARF_TRAILER		21

@@ -73,8 +73,8 @@ snarf_open_root(SnarfRoot *root, const uint8_t *data, uint32_t len,
 		reader->page_size < SNARF_TRAILER)
 		return false;
 	root->npages = bits_load32(data + 4);
-	root->min = bits_load64(data + 8);
-	root->max = bits_load64(data + 16);
+	root->min = bits_load64(data + SNARF_ROOT_MIN);
+	root->max = bits_load64(data + SNARF_ROOT_MAX);
 	root->block_bytes = bits_load16(data + 24);
 	root->low_bytes = bits_load16(data + 26);
 	root->fences = data + SNARF_ROOT_HEADER;

@@ -12,12 +12,12 @@
  * first three bits of all suffixes are real ones, whatever the kind.  Suffixes
  * of the kind "none" (their SuRF-Base) have only these.
  *
- * Options.  bits_per_key is a budget for content and fence pages together:
- * floor(bits_per_key * keys / 8 / page_size) pages, and one at least.  The
- * room that the trie leaves on these pages goes into suffixes, evenly.  If the
- * trie alone needs more, the run takes as many pages as the trie and has no
- * suffixes.  If suffixes are as long as they are of use (as the keys, as a
- * hash, or three bits), a run takes fewer pages than the budget allows.
+ * Options.  bits_per_key is a budget for content and fence pages together, see
+ * filter_budget_pages_surf().  The room that the trie leaves on these pages
+ * goes into suffixes, evenly.  If the trie alone needs more, the run takes as
+ * many pages as the trie and has no suffixes.  If suffixes are as long as they
+ * are of use (as the keys, as a hash, or three bits), a run takes fewer pages
+ * than the budget allows.
  *
  * Keys are cut to a quarter of a page, or FILTER_MAX_KEY, or what fences can
  * tell apart, whichever is least.  The bounds of queries are cut likewise.

@@ -263,13 +263,6 @@ surf_batch_key(const SurfBatch *batch, uint32_t i)
 	return key;
 }
 
-/* Where symbol i begins in the code of the last key. */
-static BITS_INLINE uint32_t
-surf_coder_start(const SurfCoder *coder, uint32_t i)
-{
-	return coder->starts[i];
-}
-
 /*
  * Sets how many bits a key of a batch shares with the one before, which the
  * coder has coded last.
@@ -286,7 +279,7 @@ surf_coder_compare(const SurfCoder *coder, const SurfBatch *batch,
 	before &= -(uint64_t) (common < key[-1].len);
 	if (common == key->len || symbol <= (before | SURF_SYMBOL_LEN))
 		filter_fail("keys are not in ascending order, or not those measured");
-	key->shared = (uint16_t) (surf_coder_start(coder, common) + 63 -
+	key->shared = (uint16_t) (coder->starts[common] + 63 -
 							  bits_log2(symbol ^ before));
 }
 

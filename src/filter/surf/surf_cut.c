@@ -287,13 +287,6 @@ begin_part(SurfWriter *writer, uint32_t base, uint32_t first)
 	}
 }
 
-/* The leaf behind part i, if the page has the first n leaves. */
-static BITS_INLINE uint32_t
-part_end(const SurfWriter *writer, uint32_t i, uint32_t n)
-{
-	return i + 1 < writer->nparts ? writer->parts[i + 1].first : n;
-}
-
 /*
  * Cuts the first n leaves into parts of at least "least" leaves, if possible.
  */

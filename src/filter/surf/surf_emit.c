@@ -253,7 +253,7 @@ put_nodes(const SurfWriter *writer, uint8_t *page)
 	for (i = 0; i < writer->nparts; i++)
 	{
 		const SurfPart *part = &writer->parts[i];
-		uint32_t	end = i + 1 < writer->nparts ? part[1].first : layout->nleaves;
+		uint32_t	end = part_end(writer, i, layout->nleaves);
 		uint32_t	root = writer->children[end][0];
 
 		if (layout->nparts > 0)
@@ -488,12 +488,8 @@ put_suffixes(const SurfWriter *writer, uint8_t *page)
 	if (layout->suffix_bits == 0 && layout->nlonger == 0)
 		return;
 	for (i = 0; i < writer->nparts; i++)
-	{
-		const SurfPart *part = &writer->parts[i];
-
-		put_part_suffixes(writer, &sink, part, i + 1 < writer->nparts ?
-						  part[1].first : layout->nleaves);
-	}
+		put_part_suffixes(writer, &sink, &writer->parts[i],
+						  part_end(writer, i, layout->nleaves));
 }
 
 /* Writes all but the header, on processors with the instructions of BITS_TARGET. */

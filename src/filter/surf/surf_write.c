@@ -179,7 +179,7 @@ code_keys(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 		uint32_t	j;
 
 		surf_coder_compare(coder, batch, key);
-		*record++ = 8 * (uint32_t) (to - records) - surf_coder_start(coder, common);
+		*record++ = 8 * (uint32_t) (to - records) - coder->starts[common];
 		to = surf_coder_code(coder, batch->bytes + key->offset, len, common, to);
 		for (j = 8; j < zeros; j += 8)
 			bits_store64(to + j, 0);

@@ -177,6 +177,13 @@ surf_parts_reserve(uint32_t nleaves)
 	return nleaves / 4;
 }
 
+/* The leaf behind part i, if the page has the first n leaves. */
+static BITS_INLINE uint32_t
+part_end(const SurfWriter *writer, uint32_t i, uint32_t n)
+{
+	return i + 1 < writer->nparts ? writer->parts[i + 1].first : n;
+}
+
 /* The key of leaf i. */
 static BITS_INLINE FilterBytes
 leaf_key(const SurfWriter *writer, uint32_t i)
