@@ -18,8 +18,6 @@
 #include "access/xloginsert.h"
 #include "compat.h"
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
-#include "port/pg_bswap.h"
 #include "storage/smgr.h"
 #include "wormhole/build/whbuild_impl.h"
 
@@ -158,40 +156,6 @@ entry_key(Level *level, int at, WhKey *key)
 }
 
 /*
- * The length of the prefix that two strings share.
- */
-static inline int
-common_length(const uint8 *a, int alen, const uint8 *b, int blen)
-{
-	int			most = Min(alen, blen);
-	int			len = 0;
-
-	while (len + (int) sizeof(uint64) <= most)
-	{
-		uint64		left;
-		uint64		right;
-
-		memcpy(&left, a + len, sizeof(left));
-		memcpy(&right, b + len, sizeof(right));
-		if (left != right)
-			return len + (63 - pg_leftmost_one_pos64(pg_ntoh64(left ^ right))) / 8;
-		len += sizeof(uint64);
-	}
-	while (len < most && a[len] == b[len])
-		len++;
-	return len;
-}
-
-/*
- * The length of what two keys begin with.
- */
-static inline int
-common_prefix(const WhKey *a, const WhKey *b)
-{
-	return common_length(a->data, a->len, b->data, b->len);
-}
-
-/*
  * The bounds of a page of the first n gathered entries; there must be more.
  * In leaves the high bound is the shortest string that separates entry n - 1
  * from entry n.
@@ -200,7 +164,6 @@ static void
 page_bounds(Level *level, int n, WhBounds *bounds)
 {
 	WhKey		before;
-	int			common;
 
 	bounds->low = level->low;
 	bounds->rightmost = false;
@@ -208,11 +171,7 @@ page_bounds(Level *level, int n, WhBounds *bounds)
 	if (level->number > 0)
 		return;
 	entry_key(level, n - 1, &before);
-	common = common_prefix(&before, &bounds->high);
-	if (common == before.len && common == bounds->high.len)
-		return;
-	bounds->high.len = Min(common + 1, bounds->high.len);
-	bounds->high.has_tid = false;
+	wh_shorten_anchor(&before, &bounds->high);
 }
 
 /*
@@ -316,8 +275,7 @@ begin_dense(Level *level, int n, WhDenseForm *dense)
 static int
 page_size(Level *level, int n, const WhBounds *bounds)
 {
-	int			prefix = bounds->rightmost ? 0 :
-	common_prefix(&bounds->low, &bounds->high);
+	int			prefix = wh_bounds_prefix(bounds);
 	WhDenseForm dense;
 
 	begin_dense(level, n, &dense);
@@ -435,7 +393,7 @@ count_size(Level *level, int common)
 	if (level->size < 0)
 	{
 		entry_key(level, n, &last);
-		level->prefix = common_prefix(&level->low, &last);
+		level->prefix = wh_common_prefix(&level->low, &last);
 		level->size = entries_size(level, n, level->prefix);
 		begin_dense(level, n, &level->dense);
 		return;
@@ -544,7 +502,7 @@ common_with_last(Level *level, const uint8 *key, int len)
 
 	if (level->n == 0)
 		return 0;
-	return common_length(level->bytes + last->key_off, last->key_len, key, len);
+	return wh_common_length(level->bytes + last->key_off, last->key_len, key, len);
 }
 
 /*

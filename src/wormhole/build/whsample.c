@@ -148,20 +148,6 @@ take_sample(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * The length of the prefix that two keys share.
- */
-static int
-common_length(const WhKey *a, const WhKey *b)
-{
-	int			most = Min(a->len, b->len);
-	int			len = 0;
-
-	while (len < most && a->data[len] == b->data[len])
-		len++;
-	return len;
-}
-
-/*
  * Do the BYTES_FEW bytes behind the shared ones tell keys apart?
  */
 static bool
@@ -171,7 +157,7 @@ told_apart(const Taking *taking, int shared)
 
 	for (int i = 1; i < taking->n; i++)
 	{
-		if (common_length(&taking->keys[i - 1], &taking->keys[i]) >=
+		if (wh_common_prefix(&taking->keys[i - 1], &taking->keys[i]) >=
 			shared + BYTES_FEW)
 			ties++;
 	}
@@ -213,14 +199,14 @@ make_sample(const WhKey *keys, int n)
 	sample->size = size;
 	sample->n = n;
 	sample->head_bytes = n < FEW_CLASSES ? BYTES_FEW : BYTES_MANY;
-	sample->shared = n > 0 ? common_length(&keys[0], &keys[n - 1]) : 0;
+	sample->shared = n > 0 ? wh_common_prefix(&keys[0], &keys[n - 1]) : 0;
 	for (int i = 0; i < n; i++)
 	{
 		Divider    *divider = &sample->dividers[i];
 
 		divider->off = off;
 		divider->len = keys[i].len;
-		divider->prefix = i > 0 ? common_length(&keys[i - 1], &keys[i]) : 0;
+		divider->prefix = i > 0 ? wh_common_prefix(&keys[i - 1], &keys[i]) : 0;
 		memcpy((char *) sample + off, keys[i].data, keys[i].len);
 		divider->number = first_bytes((uint8 *) sample + off + sample->shared,
 									  keys[i].len - sample->shared);
@@ -245,7 +231,7 @@ wh_sample_take(Relation heap, Relation index, IndexInfo *index_info)
 
 	take_sample(heap, index, index_info, taking);
 	shared = taking->n > 0 ?
-		common_length(&taking->keys[0], &taking->keys[taking->n - 1]) : 0;
+		wh_common_prefix(&taking->keys[0], &taking->keys[taking->n - 1]) : 0;
 	if (taking->n > 2 && told_apart(taking, shared))
 	{
 		taking->keys[1] = taking->keys[taking->n - 1];

@@ -67,18 +67,12 @@ next_bucket(const WhTrie *trie, uint32 bucket)
 static int
 shared_length(const WhAnchors *anchors, int i)
 {
-	const WhAnchor *a;
-	const WhAnchor *b;
-	int			len = 0;
+	const uint8 *bytes = (const uint8 *) anchors->bytes.data;
+	const WhAnchor *anchor = &anchors->anchors[i];
 
-	if (i == 0)
-		return 0;
-	a = &anchors->anchors[i - 1];
-	b = &anchors->anchors[i];
-	while (len < Min(a->len, b->len) &&
-		   anchors->bytes.data[a->off + len] == anchors->bytes.data[b->off + len])
-		len++;
-	return len;
+	return i == 0 ? 0 :
+		wh_common_length(bytes + anchor[-1].off, anchor[-1].len,
+						 bytes + anchor->off, anchor->len);
 }
 
 /*

@@ -19,7 +19,6 @@
  */
 #include "postgres.h"
 
-#include "port/pg_bswap.h"
 #include "wormhole/page/whpage.h"
 
 /* The rest of a key behind the prefix of a page. */
@@ -79,6 +78,21 @@ wh_compare_keys(const WhKey *a, const WhKey *b)
 		return cmp;
 	return compare_optional_tids(a->has_tid ? &a->tid : NULL,
 								 b->has_tid ? &b->tid : NULL);
+}
+
+/*
+ * Makes the key of an entry the shortest string that separates it from the entry
+ * before.  If only their TIDs differ, it stays as it is.
+ */
+void
+wh_shorten_anchor(const WhKey *before, WhKey *anchor)
+{
+	int			common = wh_common_prefix(before, anchor);
+
+	if (common == before->len && common == anchor->len)
+		return;
+	anchor->len = Min(common + 1, anchor->len);
+	anchor->has_tid = false;
 }
 
 /*
@@ -656,15 +670,7 @@ put_bound(uint8 *to, const WhKey *key, int prefix)
 int
 wh_bounds_prefix(const WhBounds *bounds)
 {
-	int			most;
-	int			len = 0;
-
-	if (bounds->rightmost)
-		return 0;
-	most = Min(bounds->low.len, bounds->high.len);
-	while (len < most && bounds->low.data[len] == bounds->high.data[len])
-		len++;
-	return len;
+	return bounds->rightmost ? 0 : wh_common_prefix(&bounds->low, &bounds->high);
 }
 
 /*

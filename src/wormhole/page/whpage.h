@@ -20,6 +20,7 @@
 #include "postgres.h"
 
 #include "access/generic_xlog.h"
+#include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 #include "storage/buf.h"
 #include "storage/bufpage.h"
@@ -256,6 +257,37 @@ typedef struct WhKey
 	ItemPointerData tid;
 } WhKey;
 
+/*
+ * The length of the prefix that two strings share; the same for keys.
+ */
+static inline int
+wh_common_length(const uint8 *a, int alen, const uint8 *b, int blen)
+{
+	int			most = Min(alen, blen);
+	int			len = 0;
+
+	while (len + (int) sizeof(uint64) <= most)
+	{
+		uint64		left;
+		uint64		right;
+
+		memcpy(&left, a + len, sizeof(left));
+		memcpy(&right, b + len, sizeof(right));
+		if (left != right)
+			return len + (63 - pg_leftmost_one_pos64(pg_ntoh64(left ^ right))) / 8;
+		len += sizeof(uint64);
+	}
+	while (len < most && a[len] == b[len])
+		len++;
+	return len;
+}
+
+static inline int
+wh_common_prefix(const WhKey *a, const WhKey *b)
+{
+	return wh_common_length(a->data, a->len, b->data, b->len);
+}
+
 /* An entry taken off a page or to be put on one. */
 typedef struct WhItem
 {
@@ -405,6 +437,7 @@ extern int	wh_slot_key(Page page, const WhSlot *slot, uint8 *key);
 extern void wh_page_bounds(Page page, WhBounds *bounds, uint8 *space);
 extern int	wh_bounds_prefix(const WhBounds *bounds);
 extern int	wh_compare_keys(const WhKey *a, const WhKey *b);
+extern void wh_shorten_anchor(const WhKey *before, WhKey *anchor);
 
 /* Bytes that the two bounds of a page need, prefixes included. */
 #define WH_BOUNDS_SPACE		(2 * BLCKSZ)

@@ -62,20 +62,12 @@ static void
 find_anchor(Split *split, int cut, WhKey *anchor)
 {
 	WhKey		before;
-	int			common = 0;
 
 	wh_items_key(split->set, cut, anchor, split->key_space + KEY_SPACE);
 	if (!split->leaf)
 		return;
 	wh_items_key(split->set, cut - 1, &before, split->key_space);
-	if (before.len == anchor->len &&
-		memcmp(before.data, anchor->data, anchor->len) == 0)
-		return;
-	while (common < Min(before.len, anchor->len) &&
-		   before.data[common] == anchor->data[common])
-		common++;
-	anchor->len = Min(common + 1, anchor->len);
-	anchor->has_tid = false;
+	wh_shorten_anchor(&before, anchor);
 }
 
 /*
@@ -136,13 +128,9 @@ cut_behind_all(Split *split)
 	const WhKey *low = &split->whole.low;
 	WhKey		bound;
 	uint8	   *bytes = split->key_space;
-	int			common = 0;
 
 	wh_items_key(split->set, split->set->n - 1, &bound, bytes);
-	while (common < Min(low->len, bound.len) &&
-		   low->data[common] == bytes[common])
-		common++;
-	bound.len = common - 1;
+	bound.len = wh_common_prefix(low, &bound) - 1;
 	while (bound.len > 0 && bytes[bound.len - 1] == 0xFF)
 		bound.len--;
 	if (bound.len <= 0)
