@@ -286,7 +286,6 @@ check_anchor(WhCheck *check, Buffer left, Buffer buffer,
 	int			level = WhPageHeader(BufferGetPage(buffer))->level;
 	Buffer		parent;
 	Page		page;
-	WhSlot	   *slot;
 	WhKey		anchor;
 	int			at;
 	bool		found;
@@ -298,29 +297,24 @@ check_anchor(WhCheck *check, Buffer left, Buffer buffer,
 						BUFFER_LOCK_SHARE);
 	page = BufferGetPage(parent);
 	at = wh_page_child_slot(page, &bounds->low, WH_AT);
-	found = at >= 0 && at < WhPageHeader(page)->nslots;
-	if (found)
+	slot_position(page, at, false, check->key_space, &anchor);
+	if (at == 0)
 	{
-		slot = &WhSlots(page)[at];
-		slot_position(page, at, false, check->key_space, &anchor);
-		if (at == 0)
-		{
-			WhBounds	parent_bounds;
+		WhBounds	parent_bounds;
 
-			wh_page_bounds(page, &parent_bounds, check->anchor_space);
-			anchor = parent_bounds.low;
-		}
-		found = wh_slot_child(page, slot) == BufferGetBlockNumber(buffer) &&
-			wh_compare_keys(&anchor, &bounds->low) == 0;
+		wh_page_bounds(page, &parent_bounds, check->anchor_space);
+		anchor = parent_bounds.low;
 	}
+	found = wh_slot_child(page, &WhSlots(page)[at]) == BufferGetBlockNumber(buffer) &&
+		wh_compare_keys(&anchor, &bounds->low) == 0;
 	UnlockReleaseBuffer(parent);
 	if (!found)
 		fault(check, buffer, "The directory does not lead to the page.");
 }
 
 /*
- * Checks a page, and that it begins at expected, the high bound of its left
- * neighbour.  Both pages are locked.
+ * Checks a page, whose header is known to be sound, and that it begins at expected,
+ * the high bound of its left neighbour.  Both pages are locked.
  */
 static void
 check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
@@ -328,24 +322,15 @@ check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
 {
 	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
 
-	if (header->level != level ||
-		(header->flags & (WH_DELETED | WH_META)) ||
+	if (!wh_is_on_level(BufferGetPage(buffer), level) ||
 		header->identity != wh_cache(check->index)->identity)
 		fault(check, buffer, "The page is linked, but not one of its level.");
 	if (header->prev != (BufferIsValid(left) ? BufferGetBlockNumber(left) :
 						 InvalidBlockNumber))
 		fault(check, buffer, "The link to the left is wrong.");
-	if (header->slots_off > BLCKSZ ||
-		WH_BOUNDS_OFF + header->prefix_len + header->low_len +
-		header->high_len > header->slots_off)
-		fault(check, buffer, "The bounds are malformed.");
 	wh_page_bounds(BufferGetPage(buffer), bounds, check->bounds_space);
 	if (wh_compare_keys(&bounds->low, expected) != 0)
 		fault(check, buffer, "The page does not begin where the one to its left ends.");
-	if (bounds->rightmost != (header->next == InvalidBlockNumber))
-		fault(check, buffer, "The link to the right is wrong.");
-	if (level > 0 && header->nslots == 0)
-		fault(check, buffer, "A directory page is empty.");
 	check_entries(check, buffer, bounds);
 	if (has_parent)
 		check_anchor(check, left, buffer, bounds);
@@ -362,8 +347,7 @@ has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
 									BUFFER_LOCK_SHARE);
 	Page		page = BufferGetPage(buffer);
 	int			at = wh_page_child_slot(page, anchor, WH_AT);
-	bool		found = at >= 0 && at < WhPageHeader(page)->nslots &&
-	wh_slot_child(page, &WhSlots(page)[at]) == child;
+	bool		found = wh_slot_child(page, &WhSlots(page)[at]) == child;
 
 	if (found)
 	{
@@ -386,11 +370,9 @@ has_anchor(WhCheck *check, const WhKey *anchor, int level, BlockNumber child)
 static const char *
 wrong_child(WhCheck *check, Buffer child, const WhKey *anchor, int level)
 {
-	WhHeader	header = WhPageHeader(BufferGetPage(child));
 	WhBounds	bounds;
 
-	if (header->level != level ||
-		(header->flags & (WH_DELETED | WH_META)))
+	if (!wh_is_on_level(BufferGetPage(child), level))
 		return "The directory leads to it wrongly.";
 	wh_page_bounds(BufferGetPage(child), &bounds, check->bounds_space);
 	return wh_compare_keys(&bounds.low, anchor) == 0 ? NULL :
@@ -446,7 +428,7 @@ check_children(WhCheck *check, BlockNumber block, int level)
 	UnlockReleaseBuffer(buffer);
 
 	/* On a standby pages may leave the level meanwhile. */
-	if (header->level != level || (header->flags & (WH_DELETED | WH_META)))
+	if (!wh_is_on_level(copy.data, level))
 		return InvalidBlockNumber;
 	wh_page_bounds(copy.data, &bounds, check->anchor_space);
 	for (int i = 0; i < header->nslots; i++)

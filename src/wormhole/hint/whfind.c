@@ -41,10 +41,9 @@ bool
 wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key)
 {
 	Page		page = BufferGetPage(buffer);
-	WhHeader	header = WhPageHeader(page);
 
-	return header->level == 0 && !(header->flags & (WH_DELETED | WH_META)) &&
-		header->identity == wh_cache(index)->identity &&
+	return wh_is_on_level(page, 0) &&
+		WhPageHeader(page)->identity == wh_cache(index)->identity &&
 		wh_page_side(page, key, WH_AT) == 0;
 }
 

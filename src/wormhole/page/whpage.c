@@ -540,7 +540,7 @@ wh_page_search(Page page, const WhKey *key)
  * The slot of the child to follow to a position on this directory page.  It is
  * the last slot whose anchor is at or before the position; under WH_BEFORE,
  * before it.  The first slot has no anchor: its child begins where the page
- * does.
+ * does.  So there always is one: wh_header_is_sound() wants a slot.
  */
 int
 wh_page_child_slot(Page page, const WhKey *key, WhSide side)

@@ -360,6 +360,16 @@ wh_tid_is_possible(const ItemPointerData *tid)
 		ItemPointerGetBlockNumberNoCheck(tid) != InvalidBlockNumber;
 }
 
+/*
+ * Is a page in the list of the pages of this level?
+ */
+static inline bool
+wh_is_on_level(Page page, int level)
+{
+	return WhPageHeader(page)->level == level &&
+		!(WhPageHeader(page)->flags & (WH_META | WH_DELETED));
+}
+
 /* The bounds of a page to be written. */
 typedef struct WhBounds
 {

@@ -74,8 +74,8 @@ is_mergeable(const Merge *merge, Page page)
 {
 	WhHeader	header = WhPageHeader(page);
 
-	return !(header->flags & (WH_META | WH_DELETED | WH_INCOMPLETE_SPLIT)) &&
-		header->level == merge->level &&
+	return wh_is_on_level(page, merge->level) &&
+		!(header->flags & WH_INCOMPLETE_SPLIT) &&
 		header->nslots == (merge->level > 0 ? 1 : 0);
 }
 
@@ -100,8 +100,8 @@ lock_pages(Merge *merge)
 	UnlockReleaseBuffer(buffer);
 	merge->left = wh_read(index, prev, BUFFER_LOCK_EXCLUSIVE);
 	left = WhPageHeader(BufferGetPage(merge->left));
-	if ((left->flags & (WH_META | WH_DELETED | WH_INCOMPLETE_SPLIT)) ||
-		left->level != merge->level || left->next != merge->block)
+	if (!wh_is_on_level(BufferGetPage(merge->left), merge->level) ||
+		(left->flags & WH_INCOMPLETE_SPLIT) || left->next != merge->block)
 	{
 		release_all(merge);
 		return false;
@@ -187,8 +187,7 @@ lock_parent(Merge *merge)
 							   merge->level + 1, BUFFER_LOCK_EXCLUSIVE);
 	parent = BufferGetPage(merge->parent);
 	merge->slot = wh_page_child_slot(parent, &merge->bounds.low, WH_AT);
-	if (merge->slot < 0 ||
-		wh_slot_child(parent, &WhSlots(parent)[merge->slot]) != merge->block)
+	if (wh_slot_child(parent, &WhSlots(parent)[merge->slot]) != merge->block)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
 				 errmsg("the directory of index \"%s\" does not lead to block %u",

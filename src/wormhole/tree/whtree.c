@@ -58,8 +58,7 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 		BlockNumber next = header->next;
 		int			where;
 
-		if ((header->flags & (WH_DELETED | WH_META)) ||
-			header->level != level ||
+		if (!wh_is_on_level(page, level) ||
 			header->identity != wh_cache(index)->identity)
 			break;
 		where = wh_page_side(page, key, side);
@@ -104,7 +103,6 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 		int			mode = at == level ? lockmode : BUFFER_LOCK_SHARE;
 		Buffer		buffer = wh_read_level(index, block, at, mode);
 		Page		page;
-		int			slot;
 
 		if (!BufferIsValid(buffer))
 			return InvalidBuffer;
@@ -122,10 +120,7 @@ try_descend(Relation index, const WhKey *key, WhSide side, int level,
 		if (buffer == InvalidBuffer || at == level)
 			return buffer;
 		page = BufferGetPage(buffer);
-		slot = wh_page_child_slot(page, key, side);
-		if (slot < 0)
-			wh_report_damage(index, BufferGetBlockNumber(buffer));
-		block = wh_slot_child(page, &WhSlots(page)[slot]);
+		block = wh_slot_child(page, &WhSlots(page)[wh_page_child_slot(page, key, side)]);
 		UnlockReleaseBuffer(buffer);
 		at--;
 	}

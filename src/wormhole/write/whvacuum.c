@@ -186,7 +186,7 @@ vacuum_leaf(WhVacuum *vacuum, BlockNumber block)
 	next = header->next;
 
 	/* Damaged links may lead anywhere, also back. */
-	if (header->level > 0 || (header->flags & (WH_META | WH_DELETED)) ||
+	if (!wh_is_on_level(BufferGetPage(buffer), 0) ||
 		(block < vacuum->nblocks && (vacuum->seen[block / 8] & (1 << block % 8))))
 		wh_report_damage(index, block);
 	clean_leaf(vacuum, buffer);
