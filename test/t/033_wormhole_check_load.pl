@@ -1,5 +1,6 @@
 # wormhole_check() takes its locks in the order in which inserts, and redo on a
 # standby, take theirs: nobody waits for ever while leaves and directory pages split.
+# It lets go of them when an interrupt waits, and goes on where it was.
 
 use strict;
 use warnings;
@@ -8,6 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use RangeFilter;
 use Test::More;
+use Time::HiRes qw(time);
 
 my $seed = seed();
 my $node = new_server('check_load', init => { allows_streaming => 1 },
@@ -28,10 +30,13 @@ $standby->start;
 
 my $insert = "\\set k random(1000, 2000000)\nINSERT INTO w SELECT key(:k + i) FROM generate_series(1, 20) i;\n";
 my $check = "SELECT wormhole_check('w_s');\n";
+my $interrupt = "SELECT count(pg_log_backend_memory_contexts(pid)) FROM pg_stat_activity\n" .
+	"WHERE query LIKE 'SELECT wormhole_check%';\n\\sleep 20 ms\n";
 my @loads = (
 	start_scripts($node, 6, $seed, { insert => [ 1, $insert ] }),
 	start_scripts($node, 6, $seed, { check => [ 1, $check ] }),
-	start_scripts($standby, 6, $seed, { check => [ 1, $check ] }));
+	start_scripts($standby, 6, $seed, { check => [ 1, $check ] }),
+	map { start_scripts($_, 6, $seed, { interrupt => [ 1, $interrupt ] }) } $node, $standby);
 
 my $hangs = 0;
 foreach my $load (@loads)
@@ -59,5 +64,30 @@ is($node->safe_psql('postgres', q{SELECT wormhole_check('w_s', true) - count(*) 
 $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', q{SELECT wormhole_check('w_s', true) - count(*) FROM w}), 0, 'the one of the standby, too');
 $standby->stop;
+
+# A timeout ends the walk through the leaves, which is nearly all of the work, in the middle.
+sub seconds
+{
+	my ($settings, $expected) = @_;
+	my $least = 1000;
+
+	for (1 .. 5)
+	{
+		my $start = time();
+		my ($result, $out, $err) = $node->psql('postgres', "$settings SELECT wormhole_check('big_k')");
+
+		$least = time() - $start if time() - $start < $least;
+		like($err, $expected, $settings || 'no timeout') if $_ == 1;
+	}
+	return $least;
+}
+$node->safe_psql('postgres', q{
+CREATE TABLE big AS SELECT k FROM generate_series(1, 3000000) k;
+CREATE INDEX big_k ON big USING wormhole (k) WITH (fillfactor = 50);
+});
+my $whole = seconds('', qr/^$/);
+my $timeout = int($whole * 1000 / 3);
+my $cut = seconds("SET statement_timeout = '$timeout ms';", qr/statement timeout/);
+cmp_ok($cut, '<', $whole * 2 / 3, 'a timeout ends a check soon');
 $node->stop;
 done_testing();

@@ -318,9 +318,10 @@ check_anchor(WhCheck *check, Buffer left, Buffer buffer,
  */
 static void
 check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
-		   bool has_parent, const WhKey *expected, WhBounds *bounds)
+		   bool has_parent, const WhKey *expected)
 {
 	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
+	WhBounds	bounds;
 
 	if (!wh_is_on_level(BufferGetPage(buffer), level) ||
 		header->identity != wh_cache(check->index)->identity)
@@ -328,12 +329,12 @@ check_page(WhCheck *check, Buffer left, Buffer buffer, int level,
 	if (header->prev != (BufferIsValid(left) ? BufferGetBlockNumber(left) :
 						 InvalidBlockNumber))
 		fault(check, buffer, "The link to the left is wrong.");
-	wh_page_bounds(BufferGetPage(buffer), bounds, check->bounds_space);
-	if (wh_compare_keys(&bounds->low, expected) != 0)
+	wh_page_bounds(BufferGetPage(buffer), &bounds, check->bounds_space);
+	if (wh_compare_keys(&bounds.low, expected) != 0)
 		fault(check, buffer, "The page does not begin where the one to its left ends.");
-	check_entries(check, buffer, bounds);
+	check_entries(check, buffer, &bounds);
 	if (has_parent)
-		check_anchor(check, left, buffer, bounds);
+		check_anchor(check, left, buffer, &bounds);
 }
 
 /*
@@ -446,14 +447,32 @@ check_children(WhCheck *check, BlockNumber block, int level)
 }
 
 /*
+ * Serves interrupts, which are held off while a page is locked: unlocks this one for it.
+ * It may be split meanwhile.  False if it may have become another page, as in recovery.
+ */
+static bool
+serve_interrupts(WhCheck *check, Buffer buffer)
+{
+	XLogRecPtr	lsn = PageGetLSN(BufferGetPage(buffer));
+
+	if (!INTERRUPTS_PENDING_CONDITION())
+		return true;
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	CHECK_FOR_INTERRUPTS();
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	return !check->in_recovery || PageGetLSN(BufferGetPage(buffer)) == lsn;
+}
+
+/*
  * Checks a level that begins with the given block; returns the first block of
  * the level below.
  */
 static BlockNumber
 check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 {
+	const WhKey begin = {.data = (const uint8 *) ""};
 	uint8	   *expected_space = palloc(2 * BLCKSZ);
-	WhKey		expected = {.data = (const uint8 *) ""};
+	WhKey		expected = begin;
 	Buffer		left = InvalidBuffer;
 	BlockNumber first = block;
 	BlockNumber below = InvalidBlockNumber;
@@ -467,10 +486,24 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 		Page		page = BufferGetPage(buffer);
 		WhBounds	bounds;
 
-		CHECK_FOR_INTERRUPTS();
 		if (block < check->nblocks)
 			check->seen[block / 8] |= 1 << block % 8;
-		check_page(check, left, buffer, level, has_parent, &expected, &bounds);
+		check_page(check, left, buffer, level, has_parent, &expected);
+		if (level > 0 && !BufferIsValid(left))
+			below = wh_slot_child(page, WhSlots(page));
+		if (BufferIsValid(left))
+			UnlockReleaseBuffer(left);
+		left = buffer;
+		if (!serve_interrupts(check, left))
+		{
+			UnlockReleaseBuffer(left);
+			left = InvalidBuffer;
+			expected = begin;
+			block = first;
+			check->nentries = 0;
+			continue;
+		}
+		wh_page_bounds(page, &bounds, check->bounds_space);
 		if (!bounds.rightmost)
 		{
 			expected = bounds.high;
@@ -478,11 +511,6 @@ check_level(WhCheck *check, BlockNumber block, int level, bool has_parent)
 			expected.data = expected_space;
 		}
 		block = WhPageHeader(page)->next;
-		if (level > 0 && !BufferIsValid(left))
-			below = wh_slot_child(page, WhSlots(page));
-		if (BufferIsValid(left))
-			UnlockReleaseBuffer(left);
-		left = buffer;
 	}
 	UnlockReleaseBuffer(left);
 	for (block = first; level > 0 && block != InvalidBlockNumber;)

@@ -106,27 +106,20 @@ wh_read_anchors(Relation index, Size limit, WhAnchors *anchors)
 	for (;;)
 	{
 		Page		page = BufferGetPage(buffer);
-		WhHeader	header = WhPageHeader(page);
-		BlockNumber next = header->next;
+		BlockNumber block = BufferGetBlockNumber(buffer);
+		BlockNumber next = WhPageHeader(page)->next;
 		bool		fits = append_anchors(anchors, limit, page, space);
-		Buffer		after = InvalidBuffer;
 
-		/*
-		 * The next page is locked before this one is released, so it cannot
-		 * become another page.
-		 */
-		if (fits && next != InvalidBlockNumber)
-			after = wh_read_right(index, buffer, BUFFER_LOCK_SHARE);
 		UnlockReleaseBuffer(buffer);
-		if (!fits)
-			return false;
-		if (next == InvalidBlockNumber)
-			return true;
+		if (!fits || next == InvalidBlockNumber)
+			return fits;
 		CHECK_FOR_INTERRUPTS();
-		buffer = after;
-		header = WhPageHeader(BufferGetPage(buffer));
-		if (header->level != 1 || (header->flags & (WH_DELETED | WH_META)) ||
-			header->identity != wh_cache(index)->identity)
+
+		/* It may have become another page. */
+		buffer = wh_read(index, next, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buffer);
+		if (!wh_is_on_level(page, 1) || WhPageHeader(page)->prev != block ||
+			WhPageHeader(page)->identity != wh_cache(index)->identity)
 		{
 			UnlockReleaseBuffer(buffer);
 			return false;

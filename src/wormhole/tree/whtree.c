@@ -68,13 +68,13 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 			return InvalidBuffer;
 		if (where == 0)
 			return buffer;
-		CHECK_FOR_INTERRUPTS();
 
 		/* Damaged links may lead in a circle. */
 		if (steps > wh_cache(index)->nblocks &&
 			steps > RelationGetNumberOfBlocks(index))
 			wh_report_damage(index, BufferGetBlockNumber(buffer));
 		UnlockReleaseBuffer(buffer);
+		CHECK_FOR_INTERRUPTS();
 		buffer = wh_read_level(index, next, level, lockmode);
 		if (!BufferIsValid(buffer))
 			return InvalidBuffer;
