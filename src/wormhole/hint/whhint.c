@@ -242,7 +242,7 @@ note_try(WhHint *hint, bool right)
 }
 
 /*
- * Begins at a block that a hint gives for a position, and goes at most most_steps
+ * Begins at a block that a hint gives for a position, and goes at most MOST_STEPS
  * steps to the right to the position's leaf.  Returns the leaf pinned and
  * locked, and the steps taken; or InvalidBuffer, with nothing locked.  The
  * block may be any page: that is no error.  A writer does not get a leaf whose
@@ -250,11 +250,11 @@ note_try(WhHint *hint, bool right)
  */
 static Buffer
 walk_right(Relation index, BlockNumber block, const WhKey *key,
-		   WhSide side, int lockmode, int most_steps, int *steps)
+		   WhSide side, int lockmode, int *steps)
 {
 	WhCache    *cache = wh_cache(index);
 
-	for (*steps = 0; *steps <= most_steps; (*steps)++)
+	for (*steps = 0; *steps <= MOST_STEPS; (*steps)++)
 	{
 		Buffer		buffer;
 		WhHeader	header;
@@ -265,8 +265,8 @@ walk_right(Relation index, BlockNumber block, const WhKey *key,
 		buffer = wh_pin(index, block);
 		LockBuffer(buffer, lockmode);
 		header = WhPageHeader(BufferGetPage(buffer));
-		if (header->identity == cache->identity && header->level == 0 &&
-			!(header->flags & (WH_DELETED | WH_META)) &&
+		if (header->identity == cache->identity &&
+			wh_is_on_level(BufferGetPage(buffer), 0) &&
 			(lockmode == BUFFER_LOCK_SHARE ||
 			 !(header->flags & WH_INCOMPLETE_SPLIT)))
 		{
@@ -306,8 +306,7 @@ wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 	if (block == InvalidBlockNumber)
 		return InvalidBuffer;
 	hint->used = ++hint_clock;
-	buffer = walk_right(index, block, key, side, lockmode, MOST_STEPS,
-						&steps);
+	buffer = walk_right(index, block, key, side, lockmode, &steps);
 	note_try(hint, BufferIsValid(buffer) && steps == 0);
 	return buffer;
 }

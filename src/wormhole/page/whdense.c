@@ -28,8 +28,8 @@
  * The bytes that each of these TIDs takes in a record; 0 if one has no place there.  The
  * TIDs need not be aligned.
  */
-int
-wh_dense_tid_len(const ItemPointerData *tids, int ntids)
+static int
+dense_tid_len(const ItemPointerData *tids, int ntids)
 {
 	int			len = WH_SHORT_TID;
 
@@ -70,7 +70,7 @@ wh_dense_add(WhDenseForm *form, int key_len, const ItemPointerData *tids,
 	if (form->tid_len == 0)
 		return;
 	if (form->key_len < 0 || form->key_len == key_len)
-		tid_len = wh_dense_tid_len(tids, ntids);
+		tid_len = dense_tid_len(tids, ntids);
 	form->key_len = key_len;
 	form->tid_len = tid_len == 0 ? 0 : Max(form->tid_len, tid_len);
 	form->ntids += ntids;
@@ -123,7 +123,7 @@ wh_make_dense(Page page, int key_len, int tid_len)
 bool
 wh_suits_dense(Page page, const WhItem *item)
 {
-	int			tid_len = wh_dense_tid_len(item->tids, item->ntids);
+	int			tid_len = dense_tid_len(item->tids, item->ntids);
 
 	return item->len == WhDenseKeyLen(page) && item->flags == 0 &&
 		item->ntids == 1 && tid_len > 0 && tid_len <= WhDenseTidLen(page);

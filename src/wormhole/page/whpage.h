@@ -467,7 +467,6 @@ extern void wh_dense_begin(WhDenseForm *form);
 extern void wh_dense_add(WhDenseForm *form, int key_len,
 						 const ItemPointerData *tids, int ntids);
 extern int	wh_dense_end(WhDenseForm *form, int prefix, int size);
-extern int	wh_dense_tid_len(const ItemPointerData *tids, int ntids);
 extern void wh_make_dense(Page page, int key_len, int tid_len);
 extern bool wh_suits_dense(Page page, const WhItem *item);
 extern void wh_put_record(Page page, int at, const WhItem *item);

@@ -165,8 +165,8 @@ insert_by_core(Relation index, Buffer child, Buffer buffer, int at,
  * key behind the page's prefix, and what follows it on a page.  to has room
  * for a page.  Returns their number.
  */
-int
-wh_pack_item(const WhItem *item, char *to)
+static int
+pack_item(const WhItem *item, char *to)
 {
 	uint16		info = item->len | item->flags;
 	int			head = Min(item->len, WH_HEAD);
@@ -269,7 +269,7 @@ insert_by_record(Relation index, Buffer child, Buffer buffer, int at,
 	const uint8 flags[WH_NBLOCKS] = {0};
 	WhInsertRecord record = {at};
 	char		packed[BLCKSZ];
-	int			size = wh_pack_item(item, packed);
+	int			size = pack_item(item, packed);
 
 	START_CRIT_SECTION();
 	if (BufferIsValid(child))
@@ -341,7 +341,7 @@ register_left(const WhItemSet *set, int cut, const WhKey *anchor,
 							sizeof(anchor->tid));
 	if (record->at < cut)
 		XLogRegisterBufData(WH_BLOCK_PAGE, packed,
-							wh_pack_item(&set->items[record->at], packed));
+							pack_item(&set->items[record->at], packed));
 }
 
 /*

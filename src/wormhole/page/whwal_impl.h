@@ -32,7 +32,7 @@
 
 #define WH_NBLOCKS			4
 
-/* An item follows (see wh_pack_item()). */
+/* An item follows (see pack_item() in whwal.c). */
 typedef struct WhInsertRecord
 {
 	uint16		at;				/* slot */
@@ -56,7 +56,6 @@ typedef struct WhRemoveRecord
 } WhRemoveRecord;
 
 /* whwal.c */
-extern int	wh_pack_item(const WhItem *item, char *to);
 extern const char *wh_unpack_item(const char *data, const char *end, int level,
 								  WhItem *item);
 

@@ -117,7 +117,6 @@ comparison_set(Relation index, ScanKey key, Datum value, bool *recheck)
 	if (set != NULL)
 		return set;
 	*recheck = true;
-	set = NULL;
 	if (codec->type == DATEOID || codec->type == TIMESTAMPOID ||
 		codec->type == TIMESTAMPTZOID)
 		set = widened_set(codec, key->sk_collation, key->sk_strategy, type,

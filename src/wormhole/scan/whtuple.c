@@ -102,7 +102,7 @@ wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len)
 }
 
 /*
- * The lengths of an item's key behind the prefix, and behind the head.
+ * The bytes of an item's key behind the prefix.
  */
 static inline int
 rest_len(const WhScanItem *item)

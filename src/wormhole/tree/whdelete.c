@@ -132,19 +132,9 @@ lock_pages(Merge *merge)
 static void
 only_entry(const Merge *merge, int prefix, WhItem *item)
 {
-	const WhKey *low = &merge->bounds.low;
 	Page		page = BufferGetPage(merge->page);
 
-	memset(item, 0, sizeof(*item));
-	item->rest = low->data + prefix;
-	item->len = low->len - prefix;
-	item->child = wh_slot_child(page, WhSlots(page));
-	if (low->has_tid)
-	{
-		item->flags = WH_ANCHOR_TID;
-		item->ntids = 1;
-		item->tids = &low->tid;
-	}
+	wh_anchor_item(&merge->bounds.low, prefix, wh_slot_child(page, WhSlots(page)), item);
 }
 
 /*

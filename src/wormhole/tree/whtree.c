@@ -28,8 +28,8 @@
  * locked exclusively.  If there was a split to complete, the buffer is
  * released and true returned.
  */
-static bool
-finish_split(Relation index, Buffer buffer)
+bool
+wh_finish_split(Relation index, Buffer buffer)
 {
 	WhHeader	header = WhPageHeader(BufferGetPage(buffer));
 
@@ -64,7 +64,7 @@ wh_move_right(Relation index, Buffer buffer, const WhKey *key, WhSide side,
 		where = wh_page_side(page, key, side);
 		if (where < 0 || (where > 0 && next == InvalidBlockNumber))
 			break;
-		if (lockmode == BUFFER_LOCK_EXCLUSIVE && finish_split(index, buffer))
+		if (lockmode == BUFFER_LOCK_EXCLUSIVE && wh_finish_split(index, buffer))
 			return InvalidBuffer;
 		if (where == 0)
 			return buffer;
@@ -162,6 +162,25 @@ wh_descend(Relation index, const WhKey *key, WhSide side, int level,
 }
 
 /*
+ * Fills in a directory's item: an anchor, without the prefix of its page, and the block that
+ * it leads to.  The item refers to the anchor.
+ */
+void
+wh_anchor_item(const WhKey *anchor, int prefix, BlockNumber child, WhItem *item)
+{
+	memset(item, 0, sizeof(*item));
+	item->rest = anchor->data + prefix;
+	item->len = anchor->len - prefix;
+	item->child = child;
+	if (anchor->has_tid)
+	{
+		item->flags = WH_ANCHOR_TID;
+		item->ntids = 1;
+		item->tids = &anchor->tid;
+	}
+}
+
+/*
  * Puts a new root above the old one, which has been split into left and right,
  * in one WAL record.  left, right and meta are locked exclusively, and stay
  * locked.
@@ -195,31 +214,31 @@ make_root(Relation index, Buffer meta, Buffer left, Buffer right,
 }
 
 /*
- * Inserts an anchor into its directory page, which is locked exclusively and
- * is released.  The same WAL record marks the split below, whose left half is
- * child, as complete.
+ * Inserts an anchor, which leads to the block right, into its directory page, which is
+ * locked exclusively and is released.  The same WAL record marks the split below, whose
+ * left half is child, as complete.
  */
 static void
 insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
-			  WhItem *anchor)
+			  BlockNumber right)
 {
 	Page		page = BufferGetPage(buffer);
 	int			at = wh_page_search(page, key);
+	WhItem		anchor;
 	WhItemSet	set;
 
 	/* The first entry has no anchor, so the search may return 0. */
 	at = Max(at, 1);
-	anchor->rest = key->data + WhPageHeader(page)->prefix_len;
-	anchor->len = key->len - WhPageHeader(page)->prefix_len;
-	if (wh_page_space(page) >= wh_item_size(anchor) + (int) sizeof(WhSlot))
+	wh_anchor_item(key, WhPageHeader(page)->prefix_len, right, &anchor);
+	if (wh_page_space(page) >= wh_bytes_needed(page, &anchor))
 	{
-		wh_log_insert(index, child, buffer, at, anchor);
+		wh_log_insert(index, child, buffer, at, &anchor);
 		UnlockReleaseBuffer(buffer);
 		return;
 	}
 	wh_items_begin(&set);
 	wh_items_load(&set, page);
-	wh_items_insert(&set, at, anchor);
+	wh_items_insert(&set, at, &anchor);
 	(void) wh_split(index, buffer, &set, child);
 	wh_items_end(&set);
 }
@@ -239,17 +258,7 @@ wh_add_anchor(Relation index, Buffer left, Buffer right)
 	Buffer		meta;
 
 	wh_page_bounds(BufferGetPage(right), &bounds, space);
-	memset(&anchor, 0, sizeof(anchor));
-	anchor.rest = bounds.low.data;
-	anchor.len = bounds.low.len;
-	anchor.child = BufferGetBlockNumber(right);
-	if (bounds.low.has_tid)
-	{
-		anchor.flags = WH_ANCHOR_TID;
-		anchor.ntids = 1;
-		anchor.tids = &bounds.low.tid;
-	}
-
+	wh_anchor_item(&bounds.low, 0, BufferGetBlockNumber(right), &anchor);
 	meta = wh_read(index, WH_META_BLKNO, BUFFER_LOCK_EXCLUSIVE);
 	if (WhPageMeta(BufferGetPage(meta))->root == BufferGetBlockNumber(left))
 	{
@@ -263,7 +272,7 @@ wh_add_anchor(Relation index, Buffer left, Buffer right)
 		insert_anchor(index,
 					  wh_descend(index, &bounds.low, WH_AT, level + 1,
 								 BUFFER_LOCK_EXCLUSIVE),
-					  left, &bounds.low, &anchor);
+					  left, &bounds.low, anchor.child);
 	}
 	UnlockReleaseBuffer(right);
 	UnlockReleaseBuffer(left);

@@ -21,6 +21,9 @@ extern Buffer wh_descend(Relation index, const WhKey *key, WhSide side,
 						 int level, int lockmode);
 extern Buffer wh_move_right(Relation index, Buffer buffer, const WhKey *key,
 							WhSide side, int level, int lockmode);
+extern bool wh_finish_split(Relation index, Buffer buffer);
+extern void wh_anchor_item(const WhKey *anchor, int prefix, BlockNumber child,
+						   WhItem *item);
 extern void wh_add_anchor(Relation index, Buffer left, Buffer right);
 
 /* whsplit.c */

@@ -242,12 +242,8 @@ step_to_tid(Relation index, Buffer buffer, const WhKey *key)
 		if (wh_page_side(page, key, WH_AT) == 0)
 			return buffer;
 		next = wh_read_right(index, buffer, BUFFER_LOCK_EXCLUSIVE);
-		if (WhPageHeader(BufferGetPage(next))->flags & WH_INCOMPLETE_SPLIT)
-		{
-			wh_add_anchor(index, next,
-						  wh_read_right(index, next, BUFFER_LOCK_EXCLUSIVE));
+		if (wh_finish_split(index, next))
 			continue;
-		}
 		UnlockReleaseBuffer(buffer);
 		buffer = next;
 	}
