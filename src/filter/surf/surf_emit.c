@@ -14,7 +14,6 @@
 
 #include <string.h>
 
-#include "filter/base/port.h"
 #include "filter/surf/surf_write_impl.h"
 
 /* Bits that put_bits() takes at a time. */

@@ -17,7 +17,6 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "miscadmin.h"
 #include "stats/session.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"

@@ -14,7 +14,6 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "pgstat.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/wait_event.h"

@@ -17,7 +17,6 @@
 
 #include "access/generic_xlog.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 #include "wormhole/tree/whtree.h"
 
 /* The restarts of a descent after which the index is reported as damaged. */

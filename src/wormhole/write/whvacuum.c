@@ -18,7 +18,6 @@
 
 #include "access/genam.h"
 #include "commands/vacuum.h"
-#include "miscadmin.h"
 #include "storage/indexfsm.h"
 #include "storage/lmgr.h"
 #include "compat.h"
