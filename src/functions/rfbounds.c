@@ -278,6 +278,8 @@ rf_put_rows(Relation index, RfBoundRow *lo, StringInfo lo_prefix, RfBoundRow *hi
 			rf_put_field(index, lo, i, lo_prefix);
 		if (i < hi->nfields)
 			rf_put_field(index, hi, i, hi_prefix);
+
+		/* Both rows may end before this field now, see rf_put_field(). */
 		if (i < Max(lo->nfields, hi->nfields) &&
 			(lo_prefix->len != hi_prefix->len ||
 			 memcmp(lo_prefix->data, hi_prefix->data, lo_prefix->len) != 0) &&

@@ -121,12 +121,10 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 static void
 share_less(FilterNumbers *numbers, const FilterNumbers *others)
 {
-	int			len = 0;
+	FilterBytes shared = {numbers->shared, numbers->shared_len};
+	FilterBytes others_shared = {others->shared, others->shared_len};
 
-	while (len < numbers->shared_len && len < others->shared_len &&
-		   numbers->shared[len] == others->shared[len])
-		len++;
-	numbers->shared_len = len;
+	numbers->shared_len = filter_common_prefix(shared, others_shared);
 }
 
 /*

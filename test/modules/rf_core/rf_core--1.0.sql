@@ -13,4 +13,4 @@ CREATE FUNCTION rf_core_completions() RETURNS bigint LANGUAGE c AS 'MODULE_PATHN
 CREATE FUNCTION rf_core_doubt(VARIADIC reaches text[]) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
 
 -- Has requests for as many bytes fail in memory contexts of a name.
-CREATE FUNCTION rf_core_starve(context text, bytes int) RETURNS int LANGUAGE c AS 'MODULE_PATHNAME';
+CREATE FUNCTION rf_core_refuse_memory(context text, bytes int) RETURNS int LANGUAGE c AS 'MODULE_PATHNAME';

@@ -24,7 +24,7 @@ PG_FUNCTION_INFO_V1(rf_core_query);
 PG_FUNCTION_INFO_V1(rf_core_knows_records);
 PG_FUNCTION_INFO_V1(rf_core_count);
 PG_FUNCTION_INFO_V1(rf_core_doubt);
-PG_FUNCTION_INFO_V1(rf_core_starve);
+PG_FUNCTION_INFO_V1(rf_core_refuse_memory);
 
 extern void _PG_init(void);
 extern void rf_core_watch_joins(void);
@@ -40,10 +40,10 @@ extern void rf_core_watch_joins(void);
 #define NO_MEMORY NULL
 #endif
 
-/* Of rf_core_starve(). */
-static const MemoryContextMethods *fed = NULL;
-static MemoryContextMethods starved;
-static Size starved_from = 0;
+/* Of rf_core_refuse_memory(). */
+static const MemoryContextMethods *usual = NULL;
+static MemoryContextMethods refusing;
+static Size refused_from = 0;
 
 #define CHECK(condition) \
 	do { \
@@ -218,9 +218,9 @@ rf_core_doubt(PG_FUNCTION_ARGS)
  * A memory context's allocation, of which large ones fail.
  */
 static void *
-starved_alloc(ALLOC_PARAMS)
+refusing_alloc(ALLOC_PARAMS)
 {
-	return size >= starved_from ? NO_MEMORY : fed->alloc(ALLOC_ARGS);
+	return size >= refused_from ? NO_MEMORY : usual->alloc(ALLOC_ARGS);
 }
 
 /*
@@ -247,20 +247,20 @@ replace_methods(MemoryContext context, const char *name, const MemoryContextMeth
  * of contexts.
  */
 Datum
-rf_core_starve(PG_FUNCTION_ARGS)
+rf_core_refuse_memory(PG_FUNCTION_ARGS)
 {
 	char	   *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
 
-	if (fed == NULL)
+	if (usual == NULL)
 	{
-		fed = TopMemoryContext->methods;
-		starved = *fed;
-		starved.alloc = starved_alloc;
+		usual = TopMemoryContext->methods;
+		refusing = *usual;
+		refusing.alloc = refusing_alloc;
 	}
-	starved_from = PG_GETARG_INT32(1);
-	PG_RETURN_INT32(starved_from > 0 ?
-					replace_methods(TopMemoryContext, name, fed, &starved) :
-					replace_methods(TopMemoryContext, name, &starved, fed));
+	refused_from = PG_GETARG_INT32(1);
+	PG_RETURN_INT32(refused_from > 0 ?
+					replace_methods(TopMemoryContext, name, usual, &refusing) :
+					replace_methods(TopMemoryContext, name, &refusing, usual));
 }
 
 void

@@ -25,7 +25,7 @@ CREATE INDEX ON many USING rangefilter (k);
 
 -- Invalidation records: the map cannot grow from those of few partitions to those of many.
 SELECT part FROM few WHERE k = 50;
-SELECT rf_core_starve('rangefilter tracks', 2000) > 0 AS starved;
+SELECT rf_core_refuse_memory('rangefilter tracks', 2000) > 0 AS refused;
 SELECT part FROM many WHERE k = 50;
 -- Invalidations are looked up.
 CREATE INDEX ON few USING rangefilter (part);
@@ -34,7 +34,7 @@ TRUNCATE few7;
 INSERT INTO few7 VALUES (7, 50);
 SELECT part FROM few WHERE k = 50 ORDER BY part;
 SELECT part FROM many WHERE k = 50;
-SELECT rf_core_starve('rangefilter tracks', 0) > 0 AS fed;
+SELECT rf_core_refuse_memory('rangefilter tracks', 0) > 0 AS allowed;
 SELECT part FROM many WHERE k = 50;
 SELECT part FROM few WHERE k = 50 ORDER BY part;
 
@@ -43,10 +43,10 @@ CALL make_table('other', 200);
 INSERT INTO other SELECT * FROM many;
 CREATE INDEX ON other USING rangefilter (k);
 SELECT part FROM other WHERE part IN (1, 2) AND k = 20;
-SELECT rf_core_starve('rangefilter table', 1) > 0 AS starved;
+SELECT rf_core_refuse_memory('rangefilter table', 1) > 0 AS refused;
 SELECT part FROM other WHERE part IN (3, 4) AND k = 30;
 SELECT part FROM other WHERE part IN (5, 6) AND k = 50;
-SELECT rf_core_starve('rangefilter table', 0) > 0 AS fed;
+SELECT rf_core_refuse_memory('rangefilter table', 0) > 0 AS allowed;
 SELECT part FROM other WHERE part IN (1, 2) AND k = 20;
 SELECT part FROM other WHERE part IN (3, 4) AND k = 30;
 SELECT part FROM other WHERE part IN (5, 6, 7, 8, 9) AND k BETWEEN 50 AND 90;
