@@ -18,22 +18,17 @@
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
-#include "common/controldata_utils.h"
 #include "compat.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "port/pg_crc32c.h"
+#include "stats/keptfile.h"
 #include "stats/stats.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/hsearch.h"
 
-#define RF_STATS_FILE	PGSTAT_STAT_PERMANENT_DIRECTORY "/rangefilter.stat"
-#define RF_STATS_MAGIC	0x52465302
+#define RF_STATS_FILE	RF_KEPT_DIRECTORY "rangefilter.stat"
+#define RF_STATS_MAGIC	0x52465303
 
 typedef struct RfSharedKey
 {
@@ -48,15 +43,6 @@ typedef struct RfSharedCounts
 	RfCounts	counts;
 	TimestampTz changed;
 } RfSharedCounts;
-
-/* The header of the file.  The entries follow. */
-typedef struct RfStatsHeader
-{
-	uint32		magic;
-	uint32		server;			/* PG_VERSION_NUM of who wrote it */
-	uint32		nentries;
-	pg_crc32c	crc;			/* of the entries */
-} RfStatsHeader;
 
 static HTAB *shared_counts = NULL;
 static LWLock *shared_lock = NULL;
@@ -214,84 +200,37 @@ rf_reset_shared_counts(Oid index)
 }
 
 /*
- * Reads the file's header and entries.  False where the file is not one of
- * ours, of this server version, or is damaged.
- */
-static bool
-read_entries(FILE *file, RfSharedCounts **entries, uint32 *nentries)
-{
-	RfStatsHeader header;
-	pg_crc32c	crc;
-	Size		size;
-
-	if (fread(&header, sizeof(header), 1, file) != 1 ||
-		header.magic != RF_STATS_MAGIC || header.server != PG_VERSION_NUM ||
-		header.nentries > RF_STATS_MAX)
-		return false;
-	size = header.nentries * sizeof(RfSharedCounts);
-	*entries = palloc(size + 1);
-	*nentries = header.nentries;
-	if (fread(*entries, 1, size + 1, file) != size)
-		return false;
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, *entries, size);
-	FIN_CRC32C(crc);
-	return EQ_CRC32C(crc, header.crc);
-}
-
-/*
  * Fills the table from the file, if there is one, and removes the file.
  */
 static void
 read_file(void)
 {
-	FILE	   *file = AllocateFile(RF_STATS_FILE, PG_BINARY_R);
-	RfSharedCounts *entries = NULL;
-	uint32		n = 0;
+	FILE	   *file = rf_open_kept(RF_STATS_FILE, RF_STATS_MAGIC,
+									"The counters of rangefilter_activity begin at zero.");
+	RfSharedCounts read;
 
 	if (file == NULL)
-	{
-		if (errno != ENOENT)
-			ereport(LOG,
-					(errcode_for_file_access(),
-					 errmsg("could not read file \"%s\": %m", RF_STATS_FILE)));
 		return;
-	}
-	if (!read_entries(file, &entries, &n))
+	while (fread(&read, sizeof(read), 1, file) == 1)
 	{
-		ereport(LOG,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("ignoring invalid data in file \"%s\"", RF_STATS_FILE),
-				 errdetail("The counters of rangefilter_activity begin at zero.")));
-		n = 0;
-	}
-	for (uint32 i = 0; i < n; i++)
-	{
-		RfSharedCounts *entry = hash_search(shared_counts, &entries[i].key,
+		RfSharedCounts *entry = hash_search(shared_counts, &read.key,
 											HASH_ENTER_NULL, NULL);
 
 		if (entry != NULL)
-			*entry = entries[i];
+			*entry = read;
 	}
-	if (entries != NULL)
-		pfree(entries);
-	FreeFile(file);
-	unlink(RF_STATS_FILE);
+	rf_close_kept(RF_STATS_FILE, file);
 }
 
 /*
- * Writes all entries behind the header, and then the header.
+ * Writes all entries.
  */
 static bool
 write_entries(FILE *file)
 {
-	RfStatsHeader header = {.magic = RF_STATS_MAGIC,.server = PG_VERSION_NUM};
 	HASH_SEQ_STATUS status;
 	RfSharedCounts *entry;
 
-	if (fseek(file, sizeof(header), SEEK_SET) != 0)
-		return false;
-	INIT_CRC32C(header.crc);
 	hash_seq_init(&status, shared_counts);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
@@ -300,27 +239,8 @@ write_entries(FILE *file)
 			hash_seq_term(&status);
 			return false;
 		}
-		COMP_CRC32C(header.crc, entry, sizeof(RfSharedCounts));
-		header.nentries++;
 	}
-	FIN_CRC32C(header.crc);
-	return fseek(file, 0, SEEK_SET) == 0 &&
-		fwrite(&header, sizeof(header), 1, file) == 1;
-}
-
-/*
- * Was the server shut down properly, so that it need not recover at the next
- * start?  The postmaster's exit code does not tell: an immediate shutdown
- * counts as success, and may have interrupted a change of the table.
- */
-static bool
-shut_down_properly(void)
-{
-	bool		crc_ok;
-	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
-
-	return crc_ok && (control->state == DB_SHUTDOWNED ||
-					  control->state == DB_SHUTDOWNED_IN_RECOVERY);
+	return true;
 }
 
 /*
@@ -329,25 +249,8 @@ shut_down_properly(void)
 static void
 write_file(int code, Datum arg)
 {
-	FILE	   *file;
-	bool		written;
-
-	if (code != 0 || shared_counts == NULL || !shut_down_properly())
-		return;
-	file = AllocateFile(RF_STATS_FILE ".tmp", PG_BINARY_W);
-	written = file != NULL && write_entries(file);
-	if (file != NULL && FreeFile(file) != 0)
-		written = false;
-	if (!written)
-	{
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not write file \"%s\": %m",
-						RF_STATS_FILE ".tmp")));
-		unlink(RF_STATS_FILE ".tmp");
-		return;
-	}
-	(void) durable_rename(RF_STATS_FILE ".tmp", RF_STATS_FILE, LOG);
+	if (code == 0 && shared_counts != NULL && rf_shut_down_properly() != NULL)
+		rf_write_kept(RF_STATS_FILE, RF_STATS_MAGIC, write_entries);
 }
 
 /*

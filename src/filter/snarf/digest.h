@@ -98,6 +98,13 @@ filter_digests_room(const FilterDigest *buckets)
 /* Copies the knots to where there is room for them behind rows. */
 extern void filter_digests_keep_knots(FilterDigest *buckets, uint64_t *rows);
 
+/* Finds the knots that were copied, if rows are elsewhere now. */
+static inline void
+filter_digests_find_knots(FilterDigest *buckets, const uint64_t *rows)
+{
+	buckets->numbers.knots = rows + filter_digests_words(buckets->nbits);
+}
+
 /*
  * Ranges over more bits are not answered: it would take longer than asking
  * the filters.

@@ -29,13 +29,12 @@
 #include "utils/rel.h"
 
 /*
- * The counter of an index of this database.
+ * The counter of an index.
  */
 static inline pg_atomic_uint64 *
-rf_change_counter(Oid index)
+rf_change_counter(Oid database, Oid index)
 {
-	return &rf_shared->counters[(murmurhash32(index) ^ MyDatabaseId) %
-								RF_CHANGE_COUNTERS];
+	return &rf_shared->counters[(murmurhash32(index) ^ database) % RF_CHANGE_COUNTERS];
 }
 
 /*
@@ -47,7 +46,7 @@ rf_advance_change_counter(Oid index)
 {
 	if (rf_shared == NULL)
 		return;
-	(void) pg_atomic_fetch_add_u64(rf_change_counter(index), 1);
+	(void) pg_atomic_fetch_add_u64(rf_change_counter(MyDatabaseId, index), 1);
 
 	/* After it: see rf_read_moves(). */
 	(void) pg_atomic_fetch_add_u64(&rf_shared->moves, 1);
@@ -78,11 +77,20 @@ rf_read_change_counter(Oid index)
 
 	if (rf_shared == NULL || RecoveryInProgress())
 		return 0;
-	counter = pg_atomic_read_u64(rf_change_counter(index));
+	counter = pg_atomic_read_u64(rf_change_counter(MyDatabaseId, index));
 
 	/* What the caller reads now it must not have read already. */
 	pg_read_barrier();
 	return counter;
+}
+
+/*
+ * See shared.h.
+ */
+uint64
+rf_last_change_counter(Oid database, Oid index)
+{
+	return pg_atomic_read_u64(rf_change_counter(database, index));
 }
 
 /*

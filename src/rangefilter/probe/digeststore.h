@@ -8,6 +8,8 @@
 #ifndef RANGEFILTER_DIGESTSTORE_H
 #define RANGEFILTER_DIGESTSTORE_H
 
+#include "access/xlog.h"
+#include "miscadmin.h"
 #include "rangefilter/probe/internal.h"
 #include "storage/lwlock.h"
 #include "utils/dsa.h"
@@ -17,10 +19,12 @@
 
 /*
  * A matrix belongs to 64 leaves of a partitioned index: those from 64 * number
- * on.
+ * on.  It belongs to a timeline, too: replay advances no change counter, and a server that has
+ * replayed WAL of another one has a new timeline afterwards.
  */
 typedef struct RfMatrixKey
 {
+	TimeLineID	timeline;
 	Oid			database;
 	Oid			index;			/* partitioned; InvalidOid: the matrix is free */
 	int			number;
@@ -64,6 +68,14 @@ extern uint32 *rf_digest_places;
  */
 extern bool rf_need_digest_store(void);
 
+/* Has the matrix's key this database, and this timeline?  No matrix has in recovery. */
+static inline bool
+rf_is_key_of_here(const RfMatrixKey *key)
+{
+	return key->database == MyDatabaseId && !RecoveryInProgress() &&
+		key->timeline == GetWALInsertionTimeLine();
+}
+
 extern void rf_lock_digests(LWLockMode mode);
 extern void rf_unlock_digests(void);
 
@@ -86,11 +98,24 @@ extern void rf_end_change(RfDigestMatrix *matrix);
  */
 extern int	rf_allocate_matrix(Size words);
 
+/*
+ * Allocates memory for a matrix's bits in the shared area, set to 0.  False where there is no
+ * room.  The lock is held exclusively, or nobody else is there yet.
+ */
+extern bool rf_allocate_shared_rows(dsa_area * area, RfDigestMatrix *matrix, Size size);
+
+/* Makes a column of a shared matrix known to inserts.  The lock is held likewise. */
+extern void rf_publish_column(const RfDigestMatrix *matrix, int number);
+
 /* Throws a matrix away.  The lock is held exclusively. */
 extern void rf_free_matrix(int i);
 
 /* Bytes of a matrix's bits. */
 extern Size rf_matrix_size(const RfDigestMatrix *matrix);
+
+/* rfdigestfile.c */
+extern void rf_load_digests(dsa_area * area);
+extern void rf_save_digests(int code, Datum arg);
 
 /* The clock by which matrices are in use. */
 extern uint64 rf_this_second(void);

@@ -68,6 +68,7 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		filter_digests_keep_knots(&matrix->buckets, matrix->rows);
 		matrix->used = 0;
 		memset(matrix->columns, 0, sizeof(matrix->columns));
+		rf_digest_store->keys[i].timeline = GetWALInsertionTimeLine();
 		rf_digest_store->keys[i].database = MyDatabaseId;
 		rf_digest_store->keys[i].index = index;
 		rf_digest_store->keys[i].number = number;
@@ -85,7 +86,7 @@ is_matrix_of(const RfDigestMatrix *matrix, Oid index, int number)
 {
 	const RfMatrixKey *key = &rf_digest_store->keys[matrix - rf_digest_store->matrices];
 
-	return key->index == index && key->number == number && key->database == MyDatabaseId;
+	return key->index == index && key->number == number && rf_is_key_of_here(key);
 }
 
 /*
@@ -262,6 +263,17 @@ place_of(Oid index, const RfRelFile *locator)
 }
 
 /*
+ * See digeststore.h.
+ */
+void
+rf_publish_column(const RfDigestMatrix *matrix, int number)
+{
+	const RfDigestColumn *column = &matrix->columns[number];
+
+	*place_of(column->index, &column->locator) = column_number(matrix, number);
+}
+
+/*
  * May the index have a column?  Taking no lock, this may miss one that is being put:
  * that has an older version than its index by now, and nobody takes it for current.
  */
@@ -328,7 +340,7 @@ rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 		matrix->used |= UINT64CONST(1) << number;
 		matrix->columns[number] = *column;
 		if (rf_digests_are_shared())
-			*place_of(column->index, &column->locator) = column_number(matrix, number);
+			rf_publish_column(matrix, number);
 		rf_end_change(matrix);
 		view->writes = pg_atomic_read_u64(&matrix->writes);
 		view->columns[number] = *column;
@@ -350,7 +362,7 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 	for (int i = 0; i < rf_digest_store->nmatrices; i++)
 	{
 		if (!OidIsValid(rf_digest_store->keys[i].index) ||
-			rf_digest_store->keys[i].database != MyDatabaseId)
+			!rf_is_key_of_here(&rf_digest_store->keys[i]))
 			continue;
 		*bytes += rf_matrix_size(&rf_digest_store->matrices[i]);
 		for (int j = 0; j < FILTER_DIGESTS; j++)

@@ -8,6 +8,8 @@
  * has asked for some time.  A session that still reads there finds "writes"
  * changed: see rfdigests.c.
  *
+ * What is shared outlives a proper stop of the server: see rfdigestfile.c.
+ *
  * A session's own store works the same way, but has no lock.  Its memory counts
  * towards rangefilter.cache_size.
  *
@@ -17,7 +19,6 @@
 
 #include <time.h>
 
-#include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
 #include "stats/session.h"
@@ -126,6 +127,11 @@ rf_start_digests(void)
 							   NULL);
 	dsa_pin(area);
 	dsa_set_size_limit(area, area_size);
+	if (!IsUnderPostmaster)
+	{
+		rf_load_digests(area);
+		on_shmem_exit(rf_save_digests, (Datum) 0);
+	}
 	dsa_detach(area);
 }
 
@@ -194,8 +200,9 @@ rf_find_matrix(Oid index, int number)
 {
 	for (int i = 0; i < rf_digest_store->nmatrices; i++)
 	{
-		if (rf_digest_store->keys[i].index == index && rf_digest_store->keys[i].number == number &&
-			rf_digest_store->keys[i].database == MyDatabaseId)
+		const RfMatrixKey *key = &rf_digest_store->keys[i];
+
+		if (key->index == index && key->number == number && rf_is_key_of_here(key))
 			return &rf_digest_store->matrices[i];
 	}
 	return NULL;
@@ -267,6 +274,21 @@ rf_need_digest_store(void)
 }
 
 /*
+ * See digeststore.h.
+ */
+bool
+rf_allocate_shared_rows(dsa_area * area, RfDigestMatrix *matrix, Size size)
+{
+	matrix->memory = dsa_allocate_extended(area, size,
+										   DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM |
+										   DSA_ALLOC_ZERO);
+	if (!DsaPointerIsValid(matrix->memory))
+		return false;
+	matrix->rows = dsa_get_address(area, matrix->memory);
+	return true;
+}
+
+/*
  * Allocates memory for the bits of a matrix, set to 0.  False where there is
  * no room.  The lock is held exclusively.
  */
@@ -274,15 +296,7 @@ static bool
 allocate_rows(RfDigestMatrix *matrix, Size size)
 {
 	if (rf_digests_are_shared())
-	{
-		matrix->memory = dsa_allocate_extended(attach_area(), size,
-											   DSA_ALLOC_HUGE |
-											   DSA_ALLOC_NO_OOM | DSA_ALLOC_ZERO);
-		if (!DsaPointerIsValid(matrix->memory))
-			return false;
-		matrix->rows = dsa_get_address(attach_area(), matrix->memory);
-		return true;
-	}
+		return rf_allocate_shared_rows(attach_area(), matrix, size);
 	if (is_too_much(size))
 		return false;
 	matrix->rows = MemoryContextAllocExtended(own_context, size,
