@@ -1,5 +1,5 @@
-# suites.sh: one function per test suite.  Each runs the tests named in its
-# arguments (none: all there are), and counts every test with count_passed or
+# suites.sh: one function per test suite.  Each begins jobs that run the tests named
+# in its arguments (none: all there are), and count every test with count_passed or
 # count_failed; a suite that cannot run at all returns non-zero.
 #
 # SEED_USED is what the random tests begin with.
@@ -63,8 +63,8 @@ count_lines()
 }
 
 # Runs a function beside others, as many at a time as there are processors, in a
-# shell of its own.  What it prints comes when it ends; its counts are added by
-# finish_jobs, which is to be called in the same suite.
+# shell of its own.  $1 is a name for it.  What it prints comes when it ends; its
+# counts are added by finish_jobs.
 job()
 {
 	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
@@ -76,11 +76,12 @@ job()
 
 run_job()
 {
-	local file=$1
-	shift
+	local file=$1 name=$2 started=$SECONDS
+	shift 2
 
 	PASSED=0 FAILED=0 FAILURES=()
-	"$@" >"$file.log" 2>&1 || count_failed "$2: could not run" >>"$file.log"
+	"$@" >"$file.log" 2>&1 || count_failed "$name: could not run" >>"$file.log"
+	printf '%s: %s passed, %s failed, %s s\n\n' "$name" "$PASSED" "$FAILED" $((SECONDS - started)) >>"$file.log"
 	cat "$file.log"
 	printf '%s\n' "$PASSED" "$FAILED" "${FAILURES[@]}" >"$file.counts"
 }
@@ -184,7 +185,14 @@ build_suite()
 	return 0
 }
 
+# By make, on all processors: nothing runs beside it.
 unit_suite()
+{
+	job unit run_unit
+	wait
+}
+
+run_unit()
 {
 	local status=0
 
@@ -246,12 +254,11 @@ regress_suite()
 
 	all=$(names_in "$RF_SRC/sql" sql) || return 1
 	all=$(pick "$all" "$@") || return 1
-	job run_preloaded regress session '' "$all"
+	job regress run_preloaded regress session '' "$all"
 	tests=$(printf '%s\n' "$all" | grep -vxE "$NOT_PLANNING") || true
-	[ -z "$tests" ] || job run_preloaded neighbour shared rangefilter,rf_neighbour "$tests"
+	[ -z "$tests" ] || job regress/neighbour run_preloaded neighbour shared rangefilter,rf_neighbour "$tests"
 	tests=$(printf '%s\n' "$all" | grep -xE "$BELOW_NEIGHBOUR") || true
-	[ -z "$tests" ] || job run_preloaded neighbour_first session rf_neighbour,rangefilter "$tests"
-	finish_jobs
+	[ -z "$tests" ] || job regress/neighbour_first run_preloaded neighbour_first session rf_neighbour,rangefilter "$tests"
 }
 
 # Regression tests $4 on a server called $1 that loads the libraries $3; $2 is the kind
@@ -279,9 +286,8 @@ isolation_suite()
 
 	tests=$(names_in "$RF_SRC/test/isolation/specs" spec) || return 1
 	tests=$(pick "$tests" "$@") || return 1
-	job run_isolation isolation '' "$tests"
-	job run_isolation isolation_preloaded rangefilter "$tests"
-	finish_jobs
+	job isolation run_isolation isolation '' "$tests"
+	job isolation/preloaded run_isolation isolation_preloaded rangefilter "$tests"
 }
 
 # Isolation tests $3 on a server called $1 that preloads $2.
@@ -300,10 +306,17 @@ run_isolation()
 # Test modules have sql/ and expected/ of their own, if they want.
 modules_suite()
 {
-	local module name tests all
+	local all
 
 	all=$(cd "$RF_SRC/test/modules" 2>/dev/null && ls) || { rf_say "no test modules"; return 0; }
 	all=$(pick "$all" "$@") || return 1
+	job modules run_modules "$all"
+}
+
+run_modules()
+{
+	local all=$1 module name tests
+
 	rf_start_server modules "${TEST_SETTINGS[@]}"
 	for name in $all; do
 		module=$RF_SRC/test/modules/$name
@@ -319,12 +332,19 @@ modules_suite()
 # library in every session.
 pgtap_suite()
 {
-	local tests test status
+	local tests
 
 	tests=$(names_in "$RF_SRC/test/pgtap" sql) || return 1
 	tests=$(pick "$tests" "$@") || return 1
 	[ -e "$RF_PG$("$PG_CONFIG" --sharedir)/extension/pgtap.control" ] ||
 		{ rf_say "this PostgreSQL has no pgTAP: install it from https://pgtap.org"; return 1; }
+	job pgtap run_pgtap "$tests"
+}
+
+run_pgtap()
+{
+	local tests=$1 test status
+
 	rf_start_server pgtap "${TEST_SETTINGS[@]}"
 	for test in $tests; do
 		status=0
@@ -353,16 +373,15 @@ tap_suite()
 	rf_run mkdir -p "$RF_TMP/tap/ports"
 	! printf '%s\n' "$tests" | grep -qxE "$WITH_OTHERS" || rf_add_neighbours
 	for test in $tests; do
-		job run_tap "$test"
+		job "tap/$test" run_tap "$test"
 	done
-	finish_jobs
 }
 
 # The directory of ports keeps tests that run at a time from choosing the same one.
 # TAP_TIMEOUT is how many seconds a test may take.
 run_tap()
 {
-	local test=$1 directory=$RF_TMP/tap/$1 modules=$RF_PGXS/src/test/perl status=0 started=$SECONDS
+	local test=$1 directory=$RF_TMP/tap/$1 modules=$RF_PGXS/src/test/perl status=0
 
 	rf_run mkdir -p "$directory"
 	rf_run env -u PGHOST -u PGUSER -u PGDATABASE PGPORT=65432 SEED="$SEED_USED" \
@@ -373,7 +392,6 @@ run_tap()
 		-I "$modules" -I "$RF_SRC/test/t" \
 		"$RF_SRC/test/t/$test.pl" >"$directory.log" 2>&1 || status=$?
 	cat "$directory.log"
-	rf_say "tap/$test took $((SECONDS - started)) s"
 	count_lines "tap/$test" "$directory.log" "$status"
 	[ "$status" = 0 ] ||
 		find "$directory" -path '*/log/*' \( -name '*.log' -o -name 'regress_log_*' \) -exec tail -n 25 {} +
@@ -382,9 +400,14 @@ run_tap()
 # Random data, DML and queries: with skipping and without it, the same answer.
 oracle_suite()
 {
+	[ -x "$RF_SRC/test/oracle/run" ] || { rf_say "no oracle test"; return 1; }
+	job oracle run_oracle
+}
+
+run_oracle()
+{
 	local status=0 seed=$SEED_USED preload=session
 
-	[ -x "$RF_SRC/test/oracle/run" ] || { rf_say "no oracle test"; return 1; }
 	[ $((seed % 2)) = 0 ] || preload=shared
 	rf_start_server oracle "${preload}_preload_libraries=rangefilter" \
 		max_prepared_transactions=10
@@ -430,5 +453,5 @@ stress_suite()
 	local seed=$SEED_USED preload=session
 
 	[ $((seed % 2)) = 0 ] || preload=shared
-	run_stress stress "$preload" "$seed" "${STRESS_SECONDS:-15}"
+	job stress run_stress stress "$preload" "$seed" "${STRESS_SECONDS:-15}"
 }

@@ -116,7 +116,7 @@ for my $round (1, 2)
 	value(q{INSERT INTO t SELECT 2 * (2000000 + g), 'n' || g FROM generate_series(1, 150) g});
 	value('CHECKPOINT') if $round == 2;
 	crash();
-	eval { $_->{run}->finish } for $holder, $merger;
+	eval { close_session($_) } for $holder, $merger;
 	is(value($sound), 't|t|f|f', "round $round: after the crash");
 	is(value(q{SELECT rangefilter_may_contain('t_s', 'n7', 'n7'), rangefilter_may_contain('t_k', 4000014, 4000014)}),
 		't|t', "round $round: what others put in is there");
