@@ -66,9 +66,16 @@ SELECT levels, level_keys, delta_keys, rangefilter_verify('spare_k') FROM rangef
 CREATE TABLE strings (s text COLLATE "C") WITH (autovacuum_enabled = off);
 CREATE INDEX strings_s ON strings USING rangefilter (s);
 INSERT INTO strings SELECT repeat('s', 900) || g FROM generate_series(1, 5) g;
-SELECT rf_damage('strings_s', 1, 42, '\x0001');
+SELECT rf_damage('strings_s', 1, 40, '\x0001');
 INSERT INTO strings SELECT repeat('s', 900) || g FROM generate_series(6, 60) g;
 SELECT levels, delta_keys, tail_open, rangefilter_may_contain('strings_s', 's'::text, 's') FROM rangefilter_status('strings_s');
+-- One that is said to be longer than keys are.
+CREATE TABLE longer (s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX longer_s ON longer USING rangefilter (s);
+INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(1, 5) g;
+SELECT rf_damage('longer_s', 1, 8192 - 2 * (2 + 901), '\x4d04');
+INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(6, 20) g;
+SELECT levels, delta_keys FROM rangefilter_status('longer_s');
 -- A rangefilter index vouches for no uniqueness.
 SELECT rf_insert('spare_k', 0, '(0,1)');
 INSERT INTO spare SELECT -g FROM generate_series(1, 1000) g;
