@@ -312,9 +312,12 @@ CREATE INDEX o_kp ON o USING rangefilter (k, p);
 CREATE INDEX o_s ON o USING rangefilter (s);
 SELECT (SELECT count(*) FROM o WHERE k < U&'\0FB2\3042') = k AS k, (SELECT count(*) FROM o WHERE s > U&'\+011366') = s AS s FROM o_before;
 SELECT 'built', plan($$SELECT * FROM o WHERE k BETWEEN 'x' AND 'y'$$);
+-- Behind another key in the delta, to which keys are appended.
+INSERT INTO o VALUES (2, 'b', 'b');
+INSERT INTO o VALUES (2, 'bb', 'bb');
 INSERT INTO o VALUES (2, U&'\0FB2\+016FF0\0F80\+01D165', 'x');
 SELECT 'inserted', plan($$SELECT * FROM o WHERE k BETWEEN 'x' AND 'y'$$);
-SELECT (SELECT count(*) FROM o WHERE k < U&'\0FB2\3042') = k + 1 AS k FROM o_before;
+SELECT (SELECT count(*) FROM o WHERE k < U&'\0FB2\3042') = k + 3 AS k FROM o_before;
 SELECT rangefilter_may_contain('o0_k_idx', 'x', 'x'), rangefilter_may_contain('o1_k_idx', 'x', 'x'),
 	rangefilter_may_contain('o1_k_idx', U&'\0FB2\+016FF0\0F80\+01D165', NULL), rangefilter_may_contain('o1_k_p_idx', row(U&'\0FB2\+016FF0\0F80\+01D165', 1), NULL),
 	rangefilter_may_contain('o0_k_p_idx', row('x', 1), row('x', 2)), rangefilter_verify('o0_k_idx');

@@ -70,10 +70,13 @@ CREATE INDEX few_k ON few USING rangefilter (k);
 CREATE FUNCTION wrong_after(n int8) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO few VALUES (10 * n);
-	RETURN state('few_k') || ': ' || (SELECT count(*) FROM generate_series(0, 10 * n + 12) lo, generate_series(0, 12) length
+	RETURN state('few_k') || ': ' || (SELECT count(*) FROM generate_series(-1, 10 * n + 12) i, CAST(CASE i WHEN -1 THEN -9223372036854775808 ELSE i END AS int8) lo, generate_series(0, 12) length
 		WHERE rangefilter_may_contain('few_k', lo, lo + length) IS DISTINCT FROM EXISTS (SELECT FROM few WHERE k BETWEEN lo AND lo + length));
 END $$;
 SELECT wrong_after(n) FROM generate_series(1, 9) n;
+-- One that comes again in the same block is not written again.
+INSERT INTO few VALUES (90);
+SELECT state('few_k');
 -- ... and by sets of several ranges
 LOAD 'rangefilter';
 CREATE TABLE several (p int, k int8) PARTITION BY LIST (p);
@@ -84,6 +87,14 @@ INSERT INTO several SELECT 1, 10 * g FROM generate_series(1, 5) g;
 SELECT count(*) FROM several WHERE k IN (11, 20);
 SELECT count(*) FROM several WHERE k IN (20, 21);
 SELECT count(*) FROM several WHERE k BETWEEN 11 AND 19 OR k BETWEEN 21 AND 30;
+CREATE FUNCTION skipped(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.**."Partitions Skipped"');
+END $$;
+SELECT skipped('SELECT * FROM several WHERE p = 1 AND k IN (-9223372036854775808, 21)');
 -- Summarizes that fail leave pages of the delta retired.  With no place for a further one a key cannot be kept:
 -- then the summary denies nothing, until the next summarize.
 CREATE FUNCTION failing(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
@@ -114,4 +125,37 @@ INSERT INTO slots VALUES (9);
 SELECT kept(9);
 SELECT key, fail_after(key), kept(key) FROM generate_series(10, 12) key;
 SELECT rangefilter_verify('slots_k'), rangefilter_summarize('slots_k') AS blocks, kept(0), rangefilter_verify('slots_k');
+-- ... several keys of a page that is retired, and more in the next one
+CREATE TABLE retired (k int) WITH (autovacuum_enabled = off);
+INSERT INTO retired VALUES (1);
+CREATE INDEX retired_k ON retired USING rangefilter (failing(k));
+INSERT INTO retired SELECT generate_series(2, 6);
+BEGIN;
+SET LOCAL test.fail = 'yes';
+SELECT rangefilter_summarize('retired_k');
+ROLLBACK;
+INSERT INTO retired SELECT generate_series(7, 8);
+SELECT state('retired_k'), rangefilter_verify('retired_k');
+-- ... levels, until there is no place for another one; keys of all lengths up to the greatest
+CREATE FUNCTION failing(s text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
+BEGIN
+	IF s = 'a' AND current_setting('test.fail', true) = 'yes' THEN
+		RAISE 'failed';
+	END IF;
+	RETURN s;
+END $$;
+CREATE TABLE many (s text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO many VALUES ('a');
+CREATE INDEX many_s ON many USING rangefilter (failing(s));
+CREATE FUNCTION retire_level(n int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO many SELECT rpad(format('%s %s ', i, n), 980 + i, 'z') FROM generate_series(1, 25) i;
+	SET LOCAL test.fail = 'yes';
+	PERFORM rangefilter_summarize('many_s');
+	RETURN 'done';
+EXCEPTION WHEN raise_exception THEN
+	RETURN state('many_s');
+END $$;
+SELECT n, retire_level(n) FROM generate_series(1, 8) n;
+SELECT rangefilter_verify('many_s'), rangefilter_summarize('many_s') >= 0 AS summarized, state('many_s');
 DROP SCHEMA rf_levels CASCADE;

@@ -301,3 +301,11 @@ SELECT amproc.opfname, amproc.n = bt.n AS complete
 SELECT opcname, amvalidate(c.oid) FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod
 	WHERE amname = 'wormhole' AND NOT amvalidate(c.oid);
 DROP TABLE wh, wh_look, wh_dml, wh_unique, wh_double, wh_bad;
+
+-- A key of another length in a leaf whose keys have one length: it is written anew, not split.
+CREATE TABLE wh_lengths (k text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO wh_lengths SELECT lpad(g::text, 10, '0') FROM generate_series(1, 200) g;
+CREATE INDEX wh_lengths_k ON wh_lengths USING wormhole (k);
+INSERT INTO wh_lengths VALUES ('longer than the others');
+SELECT leaf_pages, wormhole_check('wh_lengths_k', true) FROM wormhole_status('wh_lengths_k');
+DROP TABLE wh_lengths;

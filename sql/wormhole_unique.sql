@@ -147,3 +147,65 @@ ROLLBACK;
 SELECT count(*), count(DISTINCT b) FROM wu_exclude;
 SELECT wormhole_check('wu_later', true) >= 1003 AS later, wormhole_check('wu_now', true) >= 1003 AS now;
 DROP TABLE wu_exclude;
+
+-- A key that is deleted and inserted again and again, where no scan marks its dead rows: the unique check has them
+-- removed when there are many, long before the leaf is full.
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+SET client_min_messages = warning;
+CREATE TABLE wu_again (k int) WITH (autovacuum_enabled = off);
+INSERT INTO wu_again SELECT generate_series(1, 10);
+CREATE UNIQUE INDEX wu_again_k ON wu_again USING wormhole (k);
+CREATE PROCEDURE wu_until_fewer(INOUT n int) LANGUAGE plpgsql AS $$
+DECLARE
+	before int := 0;
+	now int;
+BEGIN
+	FOR i IN 1 .. 400 LOOP
+		DELETE FROM wu_again WHERE k = 5;
+		INSERT INTO wu_again VALUES (5);
+		COMMIT;
+		now := (SELECT rows FROM wormhole_status('wu_again_k'));
+		n := i;
+		EXIT WHEN now < before;
+		before := now;
+	END LOOP;
+END $$;
+DO $$
+DECLARE
+	n int;
+BEGIN
+	CALL wu_until_fewer(n);
+	ASSERT n BETWEEN 33 AND 200, n;
+END $$;
+DROP PROCEDURE wu_until_fewer;
+DROP TABLE wu_again;
+-- A row of the key is found behind leaves of dead ones.
+CREATE TABLE wu_long (k text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE UNIQUE INDEX wu_long_k ON wu_long USING wormhole (k) WITH (deduplicate = off);
+DO $$
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		DELETE FROM wu_long;
+		INSERT INTO wu_long VALUES (repeat('x', 700));
+	END LOOP;
+END $$;
+SELECT leaf_pages > 1 AS leaves FROM wormhole_status('wu_long_k');
+\set VERBOSITY terse
+INSERT INTO wu_long VALUES (repeat('x', 700));
+DROP TABLE wu_long;
+
+-- The check reads no leaves behind the key.
+CREATE TABLE wu_pages (k int) WITH (autovacuum_enabled = off);
+INSERT INTO wu_pages SELECT 2 * g FROM generate_series(1, 30000) g;
+CREATE UNIQUE INDEX wu_pages_k ON wu_pages USING wormhole (k);
+CREATE FUNCTION wu_pages_read(k int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE format('EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) INSERT INTO wu_pages VALUES (%s)', k) INTO plan;
+	RETURN (plan #>> '{0,Plan,Shared Hit Blocks}')::int + (plan #>> '{0,Plan,Shared Read Blocks}')::int;
+END $$;
+SELECT leaf_pages > 30 AS leaves, wu_pages_read(1001) < 20 AS first, wu_pages_read(1003) < 20 AS again FROM wormhole_status('wu_pages_k');
+DROP FUNCTION wu_pages_read;
+DROP TABLE wu_pages;

@@ -36,7 +36,7 @@ src/rangefilter/page/rfdelta.c src/rangefilter/page/rflevels.c src/wormhole/tree
 src/wormhole/write/*.c"
 
 # TAP tests that take a few seconds and reach what the others do not.
-TAP_TESTS='002_standby|005_damage|016_digest_store|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|026_wormhole_damage|030_digests_inserts|034_worker|035_levels|036_insert_appends|040_neighbours|057_append_while_asked|058_gate_digests|061_knowledge'
+TAP_TESTS='002_standby|005_damage|016_digest_store|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|026_wormhole_damage|030_digests_inserts|034_worker|035_levels|036_insert_appends|040_neighbours|057_append_while_asked|058_gate_digests|061_knowledge|065_wormhole_vacuum_waits'
 
 MUTANTS=${MUTANTS:-20}
 MUTANTS_TESTS=${MUTANTS_TESTS:-.*}

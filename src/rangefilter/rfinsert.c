@@ -139,8 +139,8 @@ rf_delta_covers(Relation index, const RfMetaData *meta, const RfNewKey *new)
 	RfRange		range = {.lo = new->key,.hi = new->key};
 	RfKeySet	set = {.kind = new->kind,.nranges = 1,.ranges = &range};
 
-	if (meta->delta_min_block == InvalidBlockNumber ||
-		new->heap_block < meta->delta_min_block)
+	/* InvalidBlockNumber, "none", is the highest block number. */
+	if (new->heap_block < meta->delta_min_block)
 		return false;
 	if (new->isnull)
 		return (meta->flags & RF_DELTA_NULLS) != 0;

@@ -150,6 +150,47 @@ is($node->safe_psql('postgres', q{SELECT v FROM u WHERE k = 30; SELECT sum(v), c
 	"2000\n40000|400\nt\nt", '... and new ones theirs');
 ok($node->psql('postgres', 'INSERT INTO u VALUES (30, 0)') != 0, 'the key is unique');
 
+# In a full leaf versions are looked for in the blocks of the table that have most rows of keys with
+# several: here 8 rows with newer versions, or 8 of a list, among 200 others.
+$node->safe_psql('postgres', q{
+CREATE FUNCTION key(k int) RETURNS text LANGUAGE sql AS $$SELECT lpad(k::text, 24, 'k')$$;
+CREATE PROCEDURE fill(list bool) LANGUAGE plpgsql AS $$
+BEGIN
+	DROP TABLE IF EXISTS f;
+	CREATE TABLE f (k text COLLATE "C", v int, pad text);
+	ALTER TABLE f ALTER pad SET STORAGE plain;
+	CREATE INDEX f_k ON f USING wormhole (k);
+	CREATE INDEX f_v ON f (v);
+	INSERT INTO f SELECT key(1000 + g) FROM generate_series(1, 100) g;
+	-- 13 rows a block
+	INSERT INTO f SELECT key(9999), 0, repeat('x', 8000);
+	INSERT INTO f SELECT key(CASE WHEN list AND g <= 14 THEN 500 ELSE g END), 0, repeat('x', 520) FROM generate_series(1, 42) g;
+	-- a list of the first ones
+	REINDEX INDEX f_k;
+END $$;
+CREATE PROCEDURE fill_up(INOUT n int) LANGUAGE plpgsql AS $$
+BEGIN
+	WHILE (SELECT leaf_pages FROM wormhole_status('f_k')) = 1 LOOP
+		INSERT INTO f VALUES (key(600 + n));
+		n := n + 1;
+	END LOOP;
+END $$;});
+my $no_index = 'SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off;';
+foreach my $case (
+	[ 'versions', 8, 'UPDATE f SET v = 1 WHERE k BETWEEN key(17) AND key(24)' ],
+	[ 'rows of a list', 0, 'DELETE FROM f WHERE ctid IN (SELECT ctid FROM f WHERE k = key(500) LIMIT 8)' ])
+{
+	my ($name, $added, $make_dead) = @$case;
+	my $list = $added ? 'false' : 'true';
+	my $most = $node->safe_psql('postgres', "CALL fill($list); CALL fill_up(0)") - 1;
+
+	$node->safe_psql('postgres', "CALL fill($list); INSERT INTO f SELECT key(600 + g), 0, repeat('x', 520) FROM generate_series(1, $most - $added) g");
+	$node->safe_psql('postgres', "$no_index $make_dead");
+	is($node->safe_psql('postgres', q{SELECT leaf_pages, rows FROM wormhole_status('f_k')}), '1|' . (143 + $most), "$name: a full leaf");
+	$node->safe_psql('postgres', "$no_index UPDATE f SET v = 1 WHERE k = key(40)");
+	is($node->safe_psql('postgres', q{SELECT leaf_pages, rows FROM wormhole_status('f_k')}), '1|' . (136 + $most), '... those that are dead make room');
+}
+
 # The standby has the marks as of each page's last record, but trusts none.
 $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', 'SELECT count(*), sum(k), sum(v) FROM d WHERE k > 0'),

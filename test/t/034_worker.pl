@@ -122,10 +122,16 @@ $node->safe_psql('postgres', 'SET rangefilter.autosummarize = worker; INSERT INT
 is_closed('t_k', 'a load that leaves it to the worker');
 
 # What was asked for first is done first; so the others were left alone.
+$node->safe_psql('postgres', q{CREATE TABLE switched_off (p int, k int);
+CREATE INDEX switched_off_i ON switched_off USING rangefilter (k);
+SET rangefilter.autosummarize = off;
+INSERT INTO switched_off SELECT 1, k FROM generate_series(1, 5000) k;
+INSERT INTO switched_off VALUES (1, 5001)});
 load('left_alone');
 load('t');
 is_closed('t_k', 'summarized again');
 is(is_open('left_alone_i'), 't', 'not an index with autosummarize = off');
+is(is_open('switched_off_i'), 't', '... nor one whose session has it off');
 $node->safe_psql('postgres', 'ALTER INDEX left_alone_i SET (autosummarize = on)');
 load('left_alone');
 is_closed('left_alone_i', 'but when it is switched on, with the next insert');

@@ -44,7 +44,7 @@ numbers_of_page(Page page)
 {
 	const uint64 *numbers = (const uint64 *) RfPageGetContent(page);
 	int			n = (((PageHeader) page)->pd_lower - RF_PAGE_HEADER) / sizeof(uint64);
-	int			sure = n > 0 ? (n - 1) / RF_NUMBER_STRIDE * RF_NUMBER_STRIDE : 0;
+	int			sure = Max(n - 1, 0) / RF_NUMBER_STRIDE * RF_NUMBER_STRIDE;
 
 	while (n > sure && numbers[n - 1] == 0)
 		n--;

@@ -128,8 +128,8 @@ rf_source_next(RfSource *source)
 	source->ended = source->next == source->nkeys;
 	if (source->ended)
 		return true;
-	if (!rf_delta_key(source->page.data, source->kind, source->next++, &key))
-		return false;
+	/* rf_delta_sort_copy() has found that all keys can be read. */
+	(void) rf_delta_key(source->page.data, source->kind, source->next++, &key);
 	if (source->kind == RF_KEY_U64)
 	{
 		source->number = pg_hton64(key.num);
@@ -267,8 +267,7 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (source->key.len > FILTER_MAX_KEY ||
-			(!first && rf_compare_heads_first(source->head, source->key,
-											  max_head, max) < 0))
+			rf_compare_heads_first(source->head, source->key, max_head, max) < 0)
 			return NULL;
 		if (first)
 			rf_note_bound(level, kind, source->key, true);

@@ -110,7 +110,7 @@ cut_at_percentage(const WhItemSet *set, int percentage)
 		if (sum * 100 >= total * percentage)
 			break;
 	}
-	return Max(1, Min(cut, set->n - 1));
+	return Max(1, cut);
 }
 
 /*
@@ -195,7 +195,7 @@ spread_half(const Split *split, Page page)
 	int			n = WhPageHeader(page)->nslots;
 	int			used = BLCKSZ - ((PageHeader) page)->pd_upper;
 
-	if (split->leaf && !split->ascending && n > 0 && !wh_has_manager())
+	if (split->leaf && !split->ascending && !wh_has_manager())
 		(void) wh_leaf_spread(page, used / n);
 }
 

@@ -111,17 +111,19 @@ compare_tids(const void *a, const void *b)
 /*
  * Adds TIDs of an item to those that the table, which has nblocks blocks, is asked about.  The
  * first of the item has this number in the leaf.  Raises an error if the table has no such block.
+ * Returns whether asking is worthwhile for this item's sake.
  */
-static void
+static bool
 ask_about_item(const Search *search, const WhItemSet *set, int i, int number,
 			   BlockNumber nblocks, TM_IndexDeleteOp *op)
 {
 	const WhItem *item = wh_item(set, i);
 	bool		all = search->versions || (item->flags & WH_DEAD);
-	bool		promising = search->versions && has_versions(set, i);
+	bool		promising = !search->versions || has_versions(set, i);
+	bool		found = false;
 
 	if (!all && !has_key(search, set, item))
-		return;
+		return false;
 	for (int t = 0; t < item->ntids; t++, number++)
 	{
 		ItemPointerData tid;
@@ -138,7 +140,9 @@ ask_about_item(const Search *search, const WhItemSet *set, int i, int number,
 		status->knowndeletable = !search->versions;
 		status->promising = promising;
 		status->freespace = sizeof(tid) + (t == 0 ? item->len : 0);
+		found = promising;
 	}
+	return found;
 }
 
 /*
@@ -157,7 +161,8 @@ find_dead(const Search *search, const WhItemSet *set, bool *dead)
 	/* Access methods other than heap may count in another way. */
 	BlockNumber nblocks = search->heap->rd_rel->relam == HEAP_TABLE_AM_OID ?
 	RelationGetNumberOfBlocks(search->heap) : InvalidBlockNumber;
-	bool		worthwhile = !search->versions;
+	bool		worthwhile = false;
+	bool		found = false;
 	int			number = 0;
 
 	op.bottomup = search->versions;
@@ -165,19 +170,17 @@ find_dead(const Search *search, const WhItemSet *set, bool *dead)
 	op.deltids = palloc(WH_MAX_TIDS * sizeof(TM_IndexDelete));
 	op.status = status;
 	for (int i = 0; i < set->n; number += wh_item(set, i)->ntids, i++)
-	{
-		ask_about_item(search, set, i, number, nblocks, &op);
-		worthwhile |= status[number].promising;
-	}
-	if (op.ndeltids > 0 && worthwhile)
+		worthwhile |= ask_about_item(search, set, i, number, nblocks, &op);
+	if (worthwhile)
 		log_conflict(search->index, block, table_index_delete_tuples(search->heap, &op));
-	else
-		op.ndeltids = 0;
 	for (int i = 0; i < number; i++)
-		dead[i] = op.ndeltids > 0 && status[i].knowndeletable;
+	{
+		dead[i] = status[i].knowndeletable;
+		found |= dead[i];
+	}
 	pfree(op.deltids);
 	pfree(status);
-	return op.ndeltids > 0;
+	return found;
 }
 
 /*

@@ -19,3 +19,106 @@ SELECT rf_insert('once_k', 300, ctid, :no_error) AS new, rf_insert('once_k', 5, 
 FROM once WHERE k = 7;
 SELECT wormhole_check('once_k');
 SELECT rf_insert('once_k', 5, ctid, :existing) FROM once WHERE k = 5;
+
+-- Is a key that is not there denied while bytes of the delta's page are others?
+SET rangefilter.autosummarize = off;
+CREATE TABLE delta (k int8, s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX delta_k ON delta USING rangefilter (k);
+CREATE INDEX delta_s ON delta USING rangefilter (s);
+INSERT INTO delta SELECT g, 'key ' || g FROM generate_series(1, 50) g;
+CREATE FUNCTION denied(index regclass, at int, bytes bytea) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	before bytea := substr(rf_page(index, 1), at + 1, length(bytes));
+	may bool;
+BEGIN
+	PERFORM rf_damage(index, 1, at, bytes);
+	may := CASE WHEN index = 'delta_k'::regclass THEN rangefilter_may_contain(index, 0, 0)
+		ELSE rangefilter_may_contain(index, 'no'::text, 'no') END;
+	PERFORM rf_damage(index, 1, at, before);
+	RETURN NOT may;
+END $$;
+SELECT index, what, denied(index, at, bytes) FROM (VALUES
+	('delta_k'::regclass, 'nothing', 0, ''::bytea),
+	('delta_k', 'the end within a stride', 12, '\x3002'),
+	('delta_k', 'a stride less', 12, '\xa801'),
+	('delta_k', 'pd_upper', 14, '\xf81f'),
+	('delta_s', 'nothing', 0, ''),
+	('delta_s', 'the end within an offset', 12, '\x8d00'),
+	('delta_s', 'an offset less', 12, '\x8a00'),
+	('delta_s', 'an offset before the keys', 40, '\x8800'),
+	('delta_s', 'an offset at the end', 40, '\xff1f'),
+	('delta_s', 'a length behind the end', 8185, '\xff')) x (index, what, at, bytes);
+-- The page is not there: what is told of the index, and an insert.
+SELECT rf_damage('delta_k', 0, 112, '\xffff0000');
+SELECT delta_keys, min, max, rangefilter_may_contain('delta_k', 0, 0) FROM rangefilter_status('delta_k');
+INSERT INTO delta VALUES (100, 'key');
+-- The list of spare blocks names a page in use, which is passed over.
+CREATE TABLE spare (k int8) WITH (autovacuum_enabled = off);
+CREATE INDEX spare_k ON spare USING rangefilter (k);
+CREATE PROCEDURE trickle(low int, high int) LANGUAGE plpgsql AS
+	'BEGIN FOR i IN low .. high LOOP INSERT INTO spare SELECT 100 * i + g FROM generate_series(1, 100) g; END LOOP; END';
+CALL trickle(1, 11);
+SELECT get_byte(rf_page('spare_k', 0), 100) AS spares, get_byte(rf_page('spare_k', 0), 112) AS used;
+SELECT rf_damage('spare_k', 0, 208, substr(rf_page('spare_k', 0), 113, 4));
+CALL trickle(12, 22);
+SELECT levels, level_keys, delta_keys, rangefilter_verify('spare_k') FROM rangefilter_status('spare_k');
+-- A string that cannot be read: its page is not merged when it is full, and some pages more are filled.
+CREATE TABLE strings (s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX strings_s ON strings USING rangefilter (s);
+INSERT INTO strings SELECT repeat('s', 900) || g FROM generate_series(1, 5) g;
+SELECT rf_damage('strings_s', 1, 40, '\x0001');
+INSERT INTO strings SELECT repeat('s', 900) || g FROM generate_series(6, 60) g;
+SELECT levels, delta_keys, tail_open, rangefilter_may_contain('strings_s', 's'::text, 's') FROM rangefilter_status('strings_s');
+-- One that is said to be longer than keys are.
+CREATE TABLE longer (s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX longer_s ON longer USING rangefilter (s);
+INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(1, 5) g;
+SELECT rf_damage('longer_s', 1, 8192 - 2 * (2 + 901), '\x4d04');
+INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(6, 20) g;
+SELECT levels, delta_keys FROM rangefilter_status('longer_s');
+-- A rangefilter index vouches for no uniqueness.
+SELECT rf_insert('spare_k', 0, '(0,1)');
+INSERT INTO spare SELECT -g FROM generate_series(1, 1000) g;
+SELECT tail_open, rf_insert('spare_k', 0, format('(%s,1)', pg_relation_size('spare') / 8192 - 1)::tid) FROM rangefilter_status('spare_k');
+
+-- A split that an error has cut short, whose halves become empty: VACUUM leaves them, since the
+-- directory does not lead to the right one.
+CREATE TABLE halves (k int8) WITH (autovacuum_enabled = off);
+INSERT INTO halves SELECT 1000000::int8 * g FROM generate_series(1, 1000) g;
+CREATE INDEX halves_k ON halves USING wormhole (k) WITH (fillfactor = 10);
+CREATE FUNCTION leaves() RETURNS text LANGUAGE sql AS $$
+	SELECT format('%s leaves, %s free, %s split by half; %s keys', leaf_pages, free_pages,
+		(SELECT count(*) FROM generate_series(1, pg_relation_size('halves_k') / 8192 - 1) b WHERE get_byte(rf_page('halves_k', b::int), 58) & 6 = 4),
+		wormhole_check('halves_k', true)) FROM wormhole_status('halves_k')
+$$;
+SET wormhole.enable_hint = off;
+INSERT INTO halves SELECT 500500000 + g FROM generate_series(1, 4000) g WHERE g <> 10 OR rf_damage('halves_k', 0, 62, '\x0000') IS NULL;
+SELECT rf_damage('halves_k', 0, 62, '\x96ff');
+DELETE FROM halves WHERE k BETWEEN 300000000 AND 700000000;
+VACUUM (INDEX_CLEANUP ON) halves;
+SELECT leaves();
+-- An insert completes the split, and they can go.
+INSERT INTO halves VALUES (500500000);
+DELETE FROM halves WHERE k = 500500000;
+VACUUM (INDEX_CLEANUP ON) halves;
+SELECT leaves();
+
+-- The rows of a list are dead, and marked so.  A row between them is not.
+CREATE TABLE lists (k int8, v int) WITH (autovacuum_enabled = off);
+INSERT INTO lists SELECT g % 2, g FROM generate_series(1, 200) g;
+CREATE INDEX lists_k ON lists USING wormhole (k);
+DELETE FROM lists WHERE k = 1;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT count(v) FROM lists WHERE k = 1;
+SELECT rf_insert('lists_k', 1, '(0,100)');
+SELECT count(v) FROM lists WHERE k = 1;
+-- An entry for a row behind the end of the table, in a leaf that is full when a row changes.
+RESET enable_seqscan;
+CREATE TABLE beyond (k int8, v int) WITH (autovacuum_enabled = off);
+INSERT INTO beyond SELECT g, 0 FROM generate_series(1, 50) g;
+CREATE INDEX beyond_k ON beyond USING wormhole (k);
+CREATE INDEX beyond_v ON beyond (v);
+SELECT count(rf_insert('beyond_k', 1000 + g, '(0,1)')) FROM generate_series(1, 600) g;
+SELECT rf_insert('beyond_k', 25, '(1,1)');
+DO 'BEGIN FOR i IN 1 .. 100 LOOP UPDATE beyond SET v = v + 1 WHERE k = 1; END LOOP; END';
