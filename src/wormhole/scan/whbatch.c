@@ -33,11 +33,12 @@ void
 wh_batch_init(WhBatch *batch)
 {
 	uint8	   *space = palloc(WH_MAX_TIDS * sizeof(WhScanItem) +
-							   4 * (BLCKSZ + WH_SLACK));
+							   WH_BATCH_SPACE + WH_SLACK +
+							   3 * (BLCKSZ + WH_SLACK));
 
 	batch->items = (WhScanItem *) space;
 	batch->space = space + WH_MAX_TIDS * sizeof(WhScanItem);
-	batch->prefix = batch->space + BLCKSZ + WH_SLACK;
+	batch->prefix = batch->space + WH_BATCH_SPACE + WH_SLACK;
 	batch->lo_space = batch->prefix + BLCKSZ + WH_SLACK;
 	batch->hi_space = batch->lo_space + BLCKSZ + WH_SLACK;
 	batch->buffer = InvalidBuffer;
@@ -146,25 +147,26 @@ page_is_damaged(Relation index, Buffer buffer)
 }
 
 /*
- * Copies an entry to the batch's space; of a list of TIDs only the key.
- * Returns its place there, or -1 if the entries of a damaged page do not fit.
+ * Copies an item's entry to the batch's space; of a list of TIDs only the key.
+ * Returns false if the entries of a damaged page do not fit.
  */
-static int
-copy_entry(WhBatch *batch, Page page, const WhSlot *slot)
+static bool
+copy_entry(WhBatch *batch, Page page, WhScanItem *item)
 {
-	int			off = batch->used;
-	int			size = WhTailLen(slot);
+	WhSlot		slot = {item->head, item->off, item->info};
+	int			size = WhTailLen(&slot);
 	int			payload_len;
 
-	if (wh_slot_payload(page, slot, &payload_len) != NULL)
+	if (wh_slot_payload(page, &slot, &payload_len) != NULL)
 		size += sizeof(ItemPointerData) + sizeof(uint16) + payload_len;
-	if (off + size > BLCKSZ)
-		return -1;
-	if (size > 0 && slot->off + size > BLCKSZ)
-		return -1;
-	wh_copy_short(batch->space + off, (uint8 *) page + slot->off, size);
+	if (batch->used + size > BLCKSZ ||
+		(size > 0 && item->off + size > BLCKSZ))
+		return false;
+	wh_copy_short(batch->space + batch->used, (uint8 *) page + item->off,
+				  size);
+	item->off = batch->used;
 	batch->used += size;
-	return off;
+	return true;
 }
 
 /*
@@ -177,6 +179,37 @@ copy_all_entries(WhBatch *batch, Page page)
 	batch->used = BLCKSZ;
 	memcpy(batch->space + batch->first, (uint8 *) page + batch->first,
 		   BLCKSZ - batch->first);
+}
+
+/*
+ * Copies what tuples of the batch's items will be made of from the locked leaf
+ * that they are in.  Returns false if that is damaged.
+ */
+static bool
+keep_values(const WhShortWay *way, WhBatch *batch, Page page)
+{
+	WhScanItem *items = batch->items;
+	int			n = batch->nitems;
+
+	batch->prefix_len = WhPageHeader(page)->prefix_len;
+	memcpy(batch->prefix, (uint8 *) page + WH_BOUNDS_OFF, batch->prefix_len);
+	if (n == 0 || (way->kind == WH_SHORT_NUMBER &&
+				   wh_keep_numbers(&way->columns[0], batch, page)))
+		return true;
+	if ((items[n - 1].slot - items[0].slot + 1) * BULK_PART >
+		WhPageHeader(page)->nslots)
+	{
+		copy_all_entries(batch, page);
+		return true;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		if (i > 0 && items[i].slot == items[i - 1].slot)
+			items[i].off = items[i - 1].off;
+		else if (!copy_entry(batch, page, &items[i]))
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -219,7 +252,7 @@ check_tid(IndexScanDesc scan, Buffer buffer, const ItemPointerData *tid,
  * batch has room for.
  */
 static void
-add_records(IndexScanDesc scan, Buffer buffer, int at, int end, bool bulk)
+add_records(IndexScanDesc scan, Buffer buffer, int at, int end)
 {
 	WhScan		so = (WhScan) scan->opaque;
 	WhBatch    *batch = &so->batch;
@@ -232,7 +265,6 @@ add_records(IndexScanDesc scan, Buffer buffer, int at, int end, bool bulk)
 	uint8		leave_out = WH_RECORD_GAP |
 	(scan->ignore_killed_tuples ? WH_RECORD_DEAD : 0);
 	bool		filtered = so->conditions.nfilters > 0;
-	bool		single = so->keep_values && !bulk;
 	WhScanItem *item = batch->items;
 	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
 	uint32		before = 0;
@@ -253,15 +285,13 @@ add_records(IndexScanDesc scan, Buffer buffer, int at, int end, bool bulk)
 		before = item->head;
 		if (unlikely(flags & leave_out))
 			continue;
-		if (filtered || single)
+		if (filtered)
 		{
 			WhEntry		entry;
 
 			wh_entry(page, at, &entry);
-			if (filtered && !passes_filters(scan, page, &entry.slot))
+			if (!passes_filters(scan, page, &entry.slot))
 				continue;
-			if (single)
-				item->off = copy_entry(batch, page, &entry.slot);
 		}
 		check_tid(scan, buffer, &item->tid, &heap_nblocks);
 		item++;
@@ -281,24 +311,19 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 	Page		page = BufferGetPage(buffer);
 	uint16		leave_out = WH_GAP | (scan->ignore_killed_tuples ? WH_DEAD : 0);
 	bool		filtered = so->conditions.nfilters > 0;
-	bool		bulk = so->keep_values &&
-	(end - at) * BULK_PART > WhPageHeader(page)->nslots;
 	WhScanItem *item = batch->items;
 	WhScanItem *last = item + WH_MAX_TIDS;
 	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
 
-	if (bulk)
-		copy_all_entries(batch, page);
 	if (WhIsDense(page))
 	{
-		add_records(scan, buffer, at, end, bulk);
+		add_records(scan, buffer, at, end);
 		return;
 	}
 	for (; at < end; at++)
 	{
 		const WhSlot *slot = &WhSlots(page)[at];
 		const ItemPointerData *tids;
-		int			off = slot->off;
 		int			len;
 		int			n;
 
@@ -308,12 +333,10 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 			continue;
 		if (filtered && !passes_filters(scan, page, slot))
 			continue;
-		if (so->keep_values && !bulk)
-			off = copy_entry(batch, page, slot);
-		else if (bulk)
+		if (so->keep_values)
 			(void) wh_slot_payload(page, slot, &len);
 		n = wh_slot_tids(page, slot, &tids);
-		if (off < 0 || n > last - item)
+		if (n > last - item)
 			page_is_damaged(scan->indexRelation, buffer);
 		for (; n > 0; n--, tids++, item++)
 		{
@@ -322,7 +345,7 @@ add_entries(IndexScanDesc scan, Buffer buffer, int at, int end)
 			item->slot = at;
 			item->head = slot->head;
 			item->info = slot->info;
-			item->off = off;
+			item->off = slot->off;
 		}
 	}
 	batch->nitems = item - batch->items;
@@ -367,10 +390,10 @@ wh_batch_fill(IndexScanDesc scan, Buffer buffer)
 	batch->nkilled = 0;
 	batch->first = 0;
 	batch->used = 0;
-	if (so->keep_values)
-		wh_keep_prefix(batch, (uint8 *) page + WH_BOUNDS_OFF,
-					   header->prefix_len);
+	batch->has_numbers = false;
 	add_entries(scan, buffer, at, end);
+	if (so->keep_values && !keep_values(&so->way, batch, page))
+		page_is_damaged(scan->indexRelation, buffer);
 	batch->valid = true;
 	if (so->keep_pin && batch->nitems > 0)
 	{

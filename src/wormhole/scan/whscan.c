@@ -46,6 +46,9 @@ wh_beginscan(Relation index, int nkeys, int norderbys)
 	so->bounds_space = palloc(WH_BOUNDS_SPACE);
 	so->tuple = palloc(BLCKSZ + WH_SLACK);
 	wh_short_way(index, &so->way);
+	if (so->way.kind == WH_SHORT_NUMBER)
+		wh_finish_tuple(so->tuple, sizeof(IndexTupleData) +
+						so->way.columns[0].attlen, 0);
 	initStringInfo(&so->simple_lo);
 	initStringInfo(&so->simple_hi);
 	so->range_context = AllocSetContextCreate(CurrentMemoryContext,
@@ -480,7 +483,9 @@ wh_gettuple(IndexScanDesc scan, ScanDirection direction)
 	item = &so->batch.items[so->batch.current];
 	scan->xs_heaptid = item->tid;
 	scan->xs_recheck = so->conditions.recheck;
-	if (so->keep_values)
+	if (so->batch.has_numbers)
+		wh_form_number(scan, so->batch.current);
+	else if (so->keep_values)
 		wh_form_tuple(scan, item);
 	return true;
 }

@@ -38,8 +38,9 @@ typedef struct WhConditions
 } WhConditions;
 
 /*
- * A row of an entry.  If values are wanted, off is the place of the entry's
- * copy in the batch's space; the head is not in the copy.
+ * A row of an entry.  off is the entry's place on the page or, if values are
+ * wanted and are not numbers, that of its copy in the batch's space; the head
+ * is not in the copy.
  */
 typedef struct WhScanItem
 {
@@ -58,6 +59,9 @@ typedef struct WhScanItem
 /* The bytes behind a batch's space and prefix that may be read. */
 #define WH_SLACK	32
 
+/* Room for a page's entries, or a number for each of its TIDs. */
+#define WH_BATCH_SPACE	Max(BLCKSZ, WH_MAX_TIDS * sizeof(uint64))
+
 /* What was read from one leaf at once. */
 typedef struct WhBatch
 {
@@ -75,11 +79,11 @@ typedef struct WhBatch
 	int			nitems;
 	int			nkilled;
 	int			current;
+	bool		has_numbers;	/* space has the items' values, of eight bytes
+								 * each, as in a tuple */
 	int			first;			/* [first, used) of space is in use */
 	int			used;
 	int			prefix_len;
-	uint64		prefix_number;	/* its bytes from the second on, 8 at most, as
-								 * a number */
 	uint8	   *prefix;
 	uint8	   *lo_space;
 	uint8	   *hi_space;
@@ -105,11 +109,14 @@ typedef struct WhShortColumn
 	const RfCodec *codec;
 
 	/*
-	 * Numbers: the least one, its bytes in the key, and its form in the
+	 * Numbers: the least one, its bytes in the key, a mask of these, whether
+	 * the value is the number with another sign bit, and its form in the
 	 * tuple.
 	 */
 	uint64		first;
 	int			width;
+	uint64		mask;
+	bool		is_signed;
 	int			attlen;
 	char		attalign;
 } WhShortColumn;
@@ -149,6 +156,29 @@ typedef struct WhScanData
 
 typedef WhScanData *WhScan;
 
+/*
+ * Writes the header of an index tuple without nulls.
+ */
+static inline void
+wh_finish_tuple(IndexTuple tuple, Size size, uint16 flags)
+{
+	ItemPointerSetInvalid(&tuple->t_tid);
+	tuple->t_info = MAXALIGN(size) | flags;
+}
+
+/*
+ * As wh_form_tuple(), for an item of a batch with numbers.
+ */
+static inline void
+wh_form_number(IndexScanDesc scan, int number)
+{
+	WhScan		so = (WhScan) scan->opaque;
+
+	memcpy(so->tuple + 1, so->batch.space + number * sizeof(uint64),
+		   sizeof(uint64));
+	scan->xs_itup = so->tuple;
+}
+
 /* whcond.c */
 extern void wh_conditions(Relation index, ScanKey keys, int nkeys,
 						  WhConditions *result);
@@ -168,7 +198,8 @@ extern void wh_copy_position(WhKey *to, const WhKey *from, uint8 *space);
 
 /* whtuple.c */
 extern void wh_short_way(Relation index, WhShortWay *way);
-extern void wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len);
+extern bool wh_keep_numbers(const WhShortColumn *column, WhBatch *batch,
+							Page page);
 extern void wh_form_tuple(IndexScanDesc scan, const WhScanItem *item);
 
 /* whparallel.c */

@@ -5,11 +5,13 @@
  *	  entry.
  *
  * This is done for each row returned.  So numbers, uuids and strings have
- * short ways.  The key's parts (the prefix of the page, the head in the slot,
- * the tail) are copied straight to the value's place in the tuple.  All tuples
- * use one buffer.  For several columns the key is put together first.  Nothing
- * is allocated.  Anything else (nulls, values that the key does not give back)
- * is decoded into values, and core makes the tuple.
+ * short ways.  Numbers are made for the whole batch, while the leaf is locked,
+ * and only have to be copied to the tuple.  Of uuids and strings the key's
+ * parts (the prefix of the page, the head in the slot, the tail) are copied
+ * straight to the value's place in the tuple.  All tuples use one buffer.  For
+ * several columns the key is put together first.  Nothing is allocated.
+ * Anything else (nulls, values that the key does not give back, numbers in a
+ * batch with nulls) is decoded into values, and core makes the tuple.
  *
  * Short parts are copied with a few bytes too many, which the next part
  * overwrites.  So the compiler knows the length, and the copy is one or two
@@ -56,6 +58,10 @@ short_column(const RfRowColumn *column, Form_pg_attribute attribute,
 			while (result->width < (int) sizeof(uint64) &&
 				   (entry->last - entry->first) >> (8 * result->width) != 0)
 				result->width++;
+			result->mask = ~UINT64CONST(0) >> (64 - 8 * result->width);
+			result->is_signed = column->codec->plain == rf_encode_int2 ||
+				column->codec->plain == rf_encode_int4 ||
+				column->codec->plain == rf_encode_int8;
 			result->attlen = attribute->attlen;
 			result->attalign = attribute->attalign;
 			return column->codec->kind == RF_KEY_U64 && attribute->attbyval &&
@@ -89,19 +95,6 @@ wh_short_way(Relation index, WhShortWay *way)
 }
 
 /*
- * Keeps the prefix of a batch's page, with which all its keys begin.
- */
-void
-wh_keep_prefix(WhBatch *batch, const uint8 *prefix, int len)
-{
-	batch->prefix_len = len;
-	memcpy(batch->prefix, prefix, len);
-	batch->prefix_number = 0;
-	for (int i = 1; i < len && i <= (int) sizeof(uint64); i++)
-		batch->prefix_number = batch->prefix_number << 8 | prefix[i];
-}
-
-/*
  * The bytes of an item's key behind the prefix.
  */
 static inline int
@@ -130,35 +123,14 @@ has_value(const WhBatch *batch, const WhScanItem *item)
 }
 
 /*
- * Writes the header of an index tuple without nulls.
+ * The value of a number that is more than its key with another sign bit.
  */
-static inline void
-finish_tuple(IndexTuple tuple, Size size, uint16 flags)
+static pg_noinline Datum
+decode_number(const RfCodec *codec, uint64 number)
 {
-	ItemPointerSetInvalid(&tuple->t_tid);
-	tuple->t_info = MAXALIGN(size) | flags;
-}
+	RfKey		key = {.num = number};
 
-/*
- * The key's bytes behind its mark as a number.  There may be other bytes above
- * them, which the caller removes.
- */
-static inline uint64
-rest_number(const WhBatch *batch, const WhScanItem *item)
-{
-	int			len = rest_len(item);
-	int			tail = tail_len(item);
-	uint64		bytes;
-
-	if (len < WH_HEAD)
-		return len == 0 ? batch->prefix_number :
-			batch->prefix_number << (8 * len) |
-			item->head >> (8 * (WH_HEAD - len));
-	if (tail == 0)
-		return batch->prefix_number << 32 | item->head;
-	memcpy(&bytes, batch->space + item->off, sizeof(bytes));
-	return (batch->prefix_number << 32 | item->head) << (8 * tail) |
-		pg_ntoh64(bytes) >> (64 - 8 * tail);
+	return wh_decode_value(codec, &key);
 }
 
 /*
@@ -167,31 +139,63 @@ rest_number(const WhBatch *batch, const WhScanItem *item)
 static inline Datum
 number_value(const WhShortColumn *column, uint64 number)
 {
-	RfKey		key = {.num = number};
-
 	if (column->flip != 0)
-		key.num = ~key.num;
-	if (column->width < (int) sizeof(uint64))
-		key.num &= (UINT64CONST(1) << (8 * column->width)) - 1;
-	key.num += column->first;
-	return wh_decode_value(column->codec, &key);
+		number = ~number;
+	number = (number & column->mask) + column->first;
+	if (likely(column->is_signed))
+		return (Datum) (number ^ RF_SIGN_BIT);
+	return decode_number(column->codec, number);
 }
 
 /*
- * Makes the tuple of a number.  False for a null.
+ * A number with the bytes that are in the prefix, behind the mark.
  */
-static inline bool
-form_number(const WhShortColumn *column, const WhBatch *batch,
-			const WhScanItem *item, IndexTuple tuple)
+static inline uint64
+prefix_number(const WhShortColumn *column, const WhBatch *batch)
 {
-	Datum		value;
+	uint64		number = 0;
 
-	if (batch->prefix_len + rest_len(item) != 1 + column->width ||
-		!has_value(batch, item))
-		return false;
-	value = number_value(column, rest_number(batch, item));
-	store_att_byval((char *) (tuple + 1), value, column->attlen);
-	finish_tuple(tuple, sizeof(IndexTupleData) + column->attlen, 0);
+	for (int i = 1; i < batch->prefix_len && i <= column->width; i++)
+		number |= (uint64) batch->prefix[i] << (8 * (column->width - i));
+	return number;
+}
+
+/*
+ * Puts the numbers of a batch's items into its space, in the form they have in
+ * a tuple.  False if one is null; the space is then not in use.  The leaf is
+ * locked, and items have the places of their entries on it.  All keys of
+ * numbers are of one length, so their parts are at the same places.
+ */
+bool
+wh_keep_numbers(const WhShortColumn *way, WhBatch *batch, Page page)
+{
+	const WhShortColumn column = *way;	/* stores cannot change the copy */
+	const int	len = 1 + column.width - batch->prefix_len;
+	const int	tail = Max(len - WH_HEAD, 0);
+	const int	padding = Max(WH_HEAD - len, 0);
+	const uint64 mask = (UINT64CONST(1) << (8 * tail)) - 1;
+	const uint64 prefix = prefix_number(&column, batch);
+	const WhScanItem *end = batch->items + batch->nitems;
+	uint64	   *value = (uint64 *) batch->space;
+
+	for (const WhScanItem *item = batch->items; item < end; item++, value++)
+	{
+		uint64		head;
+		uint64		bytes;
+
+		if ((item->info & (WH_LEN_MASK | WH_PAYLOAD)) != len ||
+			!has_value(batch, item))
+			return false;
+		head = (uint64) item->head >> (8 * padding);
+
+		/* The tail is the end of these bytes, and the header is before it. */
+		memcpy(&bytes, (char *) page + item->off + tail - sizeof(bytes),
+			   sizeof(bytes));
+		bytes = prefix | head << (8 * tail) | (pg_ntoh64(bytes) & mask);
+		store_att_byval(value, number_value(&column, bytes), column.attlen);
+	}
+	batch->has_numbers = true;
+	batch->used = batch->nitems * sizeof(*value);
 	return true;
 }
 
@@ -212,7 +216,7 @@ form_uuid(const WhBatch *batch, const WhScanItem *item, IndexTuple tuple)
 	memcpy(key + batch->prefix_len, &head, WH_HEAD);
 	memcpy(key + batch->prefix_len + WH_HEAD, batch->space + item->off,
 		   UUID_LEN);
-	finish_tuple(tuple, sizeof(IndexTupleData) + UUID_LEN, 0);
+	wh_finish_tuple(tuple, sizeof(IndexTupleData) + UUID_LEN, 0);
 	return true;
 }
 
@@ -243,7 +247,7 @@ form_string(const WhBatch *batch, const WhScanItem *item, IndexTuple tuple)
 		SET_VARSIZE_SHORT(value, n + header);
 	else
 		SET_VARSIZE(value, n + header);
-	finish_tuple(tuple, sizeof(IndexTupleData) + header + n, INDEX_VAR_MASK);
+	wh_finish_tuple(tuple, sizeof(IndexTupleData) + header + n, INDEX_VAR_MASK);
 	return true;
 }
 
@@ -352,7 +356,7 @@ form_columns(const WhShortWay *way, const uint8 *key, int len,
 			flags = INDEX_VAR_MASK;
 		}
 	}
-	finish_tuple(tuple, sizeof(IndexTupleData) + size, flags);
+	wh_finish_tuple(tuple, sizeof(IndexTupleData) + size, flags);
 	return in == end;
 }
 
@@ -373,41 +377,20 @@ put_together(const WhBatch *batch, const WhScanItem *item, uint8 *key)
 }
 
 /*
- * Makes the index tuple of an item of the scan's batch: scan->xs_itup, valid
- * until the next one is made.
+ * Makes the index tuple of an item in a way that suits all columns; payload is
+ * NULL or the item's, of payload_len bytes.
  */
-void
-wh_form_tuple(IndexScanDesc scan, const WhScanItem *item)
+static pg_noinline void
+form_any(IndexScanDesc scan, const WhScanItem *item, const uint8 *payload,
+		 int payload_len)
 {
 	WhScan		so = (WhScan) scan->opaque;
-	WhBatch    *batch = &so->batch;
 	Relation	index = scan->indexRelation;
-	bool		done = false;
-	int			len;
+	int			len = put_together(&so->batch, item, so->bounds_space);
 	MemoryContext old;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	const uint8 *payload = NULL;
-	uint16		payload_len = 0;
 
-	scan->xs_itup = so->tuple;
-	if (item->info & WH_PAYLOAD)
-	{
-		payload = batch->space + item->off + tail_len(item) +
-			sizeof(ItemPointerData);
-		memcpy(&payload_len, payload, sizeof(payload_len));
-		payload += sizeof(payload_len);
-	}
-	else if (so->way.kind == WH_SHORT_NUMBER)
-		done = form_number(&so->way.columns[0], batch, item, so->tuple);
-	else if (so->way.kind == WH_SHORT_UUID)
-		done = form_uuid(batch, item, so->tuple);
-	else if (so->way.kind == WH_SHORT_STRING)
-		done = form_string(batch, item, so->tuple);
-	if (done)
-		return;
-
-	len = put_together(batch, item, so->bounds_space);
 	if (so->way.kind == WH_SHORT_COLUMNS && payload == NULL &&
 		form_columns(&so->way, so->bounds_space, len, so->tuple))
 		return;
@@ -417,4 +400,44 @@ wh_form_tuple(IndexScanDesc scan, const WhScanItem *item)
 			  isnull);
 	scan->xs_itup = index_form_tuple(RelationGetDescr(index), values, isnull);
 	MemoryContextSwitchTo(old);
+}
+
+/*
+ * The same for an item with a payload.
+ */
+static pg_noinline void
+form_with_payload(IndexScanDesc scan, const WhScanItem *item)
+{
+	const WhBatch *batch = &((WhScan) scan->opaque)->batch;
+	const uint8 *payload = batch->space + item->off + tail_len(item) +
+	sizeof(ItemPointerData);
+	uint16		len;
+
+	memcpy(&len, payload, sizeof(len));
+	form_any(scan, item, payload + sizeof(len), len);
+}
+
+/*
+ * Makes the index tuple of an item of the scan's batch, which has no numbers:
+ * scan->xs_itup, valid until the next one is made.
+ */
+void
+wh_form_tuple(IndexScanDesc scan, const WhScanItem *item)
+{
+	WhScan		so = (WhScan) scan->opaque;
+	const WhBatch *batch = &so->batch;
+	bool		done = false;
+
+	scan->xs_itup = so->tuple;
+	if (item->info & WH_PAYLOAD)
+	{
+		form_with_payload(scan, item);
+		return;
+	}
+	if (so->way.kind == WH_SHORT_UUID)
+		done = form_uuid(batch, item, so->tuple);
+	else if (so->way.kind == WH_SHORT_STRING)
+		done = form_string(batch, item, so->tuple);
+	if (!done)
+		form_any(scan, item, NULL, 0);
 }
