@@ -335,6 +335,34 @@ for my $kind ('shared', 'own')
 	ask($sessions{w}, 'COMMIT');
 	like(ask($sessions{n}, $half), qr/, 2 indexes, 0 partitioned; 5 own/, "$kind: the partition's index is not locked any more");
 
+	# A gate's first partition may have no index.  The digests of the others are asked nevertheless.
+	ask($sessions{n}, q{CREATE TABLE late (p int, k int) PARTITION BY LIST (p);
+		DO $$ BEGIN FOR i IN 1 .. 40 LOOP
+			EXECUTE format('CREATE TABLE late%1$s PARTITION OF late FOR VALUES IN (%1$s)', i);
+			EXECUTE format('INSERT INTO late SELECT %s, 2 * abs(hashint8extended(g * 1000 + %1$s, 6) %% 10000000) FROM generate_series(1, 300) g', i);
+			IF i > 1 THEN EXECUTE format('CREATE INDEX ON late%s USING rangefilter (k)', i); END IF;
+		END LOOP; END $$;
+		ANALYZE late;
+		PREPARE late_point (int) AS SELECT count(*) FROM late WHERE k = $1;
+		SET enable_nestloop = off;
+		PREPARE late_join AS SELECT count(*) FROM (SELECT k FROM q LIMIT 2) x JOIN late USING (k)});
+	for (['late_point(%1$s)', "t\n11 pages"], ['late_join', "t\n45 pages"])
+	{
+		my ($query, $expected) = @$_;
+		my $got = ask($sessions{n}, "SELECT run('EXECUTE $query', 40) IS NOT NULL; SELECT run('EXECUTE $query', 5, 3)");
+		s/\d+ pages/pages/ for $node->pg_version < 16 ? () : ($got, $expected);
+		is($got, $expected, "$kind: $query beside a partition without an index");
+	}
+
+	# Where entries are in use, and in a planning that is nested in another one, nothing is forgotten to make room.
+	ask($sessions{n}, q{CREATE FUNCTION nested() RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN EXECUTE ''SELECT rf_room(false)''; RETURN 1; END'});
+	for (['rf_room(true)', 3], ['nested()', 3], ['rf_room(false)', 0])
+	{
+		my ($call, $cached) = @$_;
+		like(ask($sessions{n}, "$half; SELECT $call IS NULL; SELECT rf_entry('half')"),
+			qr/^t\n.*[ft]\nentry[^\n]*\nhalf1_k_idx: [^\n]* $cached cached/s, "$kind: room by $call");
+	}
+
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)
 	{
