@@ -382,6 +382,11 @@ SELECT outcome(query, 14711) = outcome(query, 14811) AS same, outcome(query, 148
 	('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100 + 0 * random()) WHERE k = V'),
 	('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100 + 0 * random()) JOIN d ON d.id = t.k WHERE d.name = ''dV''')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
+-- (A parameter of the query tells nothing, above a scan.)
+SET plan_cache_mode = force_generic_plan; SET enable_nestloop = off; SET enable_mergejoin = off;
+PREPARE above (int) AS SELECT count(*) FROM (SELECT k, part FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = 'd14711' AND s.part > $1;
+SELECT explained('EXECUTE above (0)', 'COSTS OFF') ~ 'Skip Hash Cond' AS asked;
+RESET plan_cache_mode; RESET enable_nestloop; RESET enable_mergejoin;
 -- ... nor the error of a record's field that has no value, or one of another type.
 SET plan_cache_mode = force_generic_plan;
 SELECT by_field(14711, 'int') = by_field(14811, 'int') AS same, by_field(14711, 'none') = by_field(14811, 'none') AS same,
@@ -508,7 +513,7 @@ CREATE VIEW joined_inner_cte WITH (security_barrier) AS
 CREATE VIEW joined_sublink WITH (security_barrier) AS
 	SELECT shown.k FROM shown JOIN (SELECT (SELECT max(k) FROM secret) AS k OFFSET 0) s ON s.k = shown.k AND shown.part > 5 + s.k * 0;
 CREATE VIEW compared WITH (security_barrier) AS SELECT k FROM shown WHERE k = (SELECT max(k) FROM secret) AND part > 5;
-CREATE VIEW seen WITH (security_barrier) AS SELECT k FROM shown WHERE k = (SELECT 500);
+CREATE VIEW seen WITH (security_barrier) AS WITH x AS MATERIALIZED (SELECT 500 AS k) SELECT k FROM shown WHERE k = (SELECT x.k FROM x);
 CREATE TABLE guarded (id int, k int, v int);
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE POLICY guard ON guarded USING (EXISTS (SELECT FROM shown WHERE shown.k = guarded.k AND shown.k + 0 > 5000 * guarded.v));
