@@ -97,6 +97,8 @@ SELECT gates('SELECT t.k, x.n FROM t JOIN d ON t.k = d.id JOIN (SELECT n, part F
 SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON a.n = b.k JOIN d ON d.id = b.k WHERE d.name = ''n4''');
+SELECT gates('SELECT x.k, d.id FROM (SELECT * FROM t WHERE EXISTS (SELECT FROM d e WHERE e.id = t.n) OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.k, d.id FROM (SELECT * FROM t WHERE NOT EXISTS (SELECT FROM d e WHERE e.id = t.n + 1) OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 
 -- beside a function that is called while the plan is started, and starts another one
 CREATE FUNCTION asking(i int) RETURNS int STABLE LANGUAGE plpgsql AS

@@ -367,6 +367,14 @@ for my $kind ('shared', 'own')
 			qr/^t\n.*[ft]\nentry[^\n]*\nhalf1_k_idx: [^\n]* $cached cached/s, "$kind: room by $call");
 	}
 
+	# Nor is an entry freed that a planning uses in which others are nested.
+	ask($sessions{n}, q{SET rangefilter.cache_size = '64kB';
+		CREATE FUNCTION others() RETURNS int STABLE LANGUAGE plpgsql AS $$
+		BEGIN EXECUTE 'SELECT FROM t WHERE k = 1'; EXECUTE 'SELECT FROM u WHERE k = 1'; EXECUTE 'SELECT FROM two WHERE a = 1'; RETURN 4; END $$});
+	my ($entry) = ask($sessions{n}, $half) =~ /(entry \d+):/;
+	like(ask($sessions{n}, "EXPLAIN SELECT FROM half WHERE k = 1 AND k + 0 < others(); SELECT rf_entry('half')"), qr/$entry:/, "$kind: an entry in use");
+	ask($sessions{n}, "SET rangefilter.cache_size = '9MB'");
+
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)
 	{
