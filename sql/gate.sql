@@ -223,6 +223,7 @@ PREPARE par2 (int) AS SELECT count(*), sum(n) FROM t WHERE k > $1;
 EXPLAIN (COSTS OFF) EXECUTE par2 (550);
 SELECT gates('EXECUTE par2 (550)') LIKE '%skipped %' AS counted;
 SET parallel_leader_participation = off;
+SELECT count(*) AS counts FROM plan_of($$EXECUTE par2 (550)$$, 'ANALYZE, COSTS OFF, TIMING OFF') line WHERE line ~ 'Partitions Skipped';
 SELECT answer('EXECUTE par2 (550)');
 RESET parallel_leader_participation;
 RESET enable_parallel_append;
@@ -529,8 +530,15 @@ SELECT gates('EXECUTE division (10)');
 SELECT gates('SELECT x, c FROM (VALUES (0), (10)) v (x), LATERAL (SELECT count(*) c FROM t WHERE (x <> 0 AND k = 1000 / x) OR k = 305) c');
 -- ... and those that are: they cannot fail, or fail always
 PREPARE conversion (int, smallint) AS SELECT k FROM t WHERE ($1 <> 0 AND k = $1) OR (n > 0 AND k = $2::int) OR (n > 0 AND k = ANY (ARRAY[$1, 1000]))
-	OR (n > 0 AND at < now() - interval '1000 years');
+	OR (n > 0 AND at < now() - interval '1000 years') OR (n > 0 AND at < localtimestamp(3) - interval '1000 years');
 SELECT gates('EXECUTE conversion (105, 405::smallint)');
+SET enable_hashjoin = off;
+SELECT gates('SELECT t.k FROM (VALUES (105), (205)) v (x) JOIN t ON (n > 0 AND k = x) OR k = 305');
+RESET enable_hashjoin;
+-- ... but arrays may fail, by an element or by their dimensions
+PREPARE elements (int) AS SELECT k FROM t WHERE ($1 <> 0 AND k = ANY (ARRAY[1000 / $1, 5])) OR k = 305;
+PREPARE dimensions (int[], int[]) AS SELECT k FROM t WHERE (n < -1000 AND k = ANY (ARRAY[$1, $2])) OR k = 305;
+SELECT gates('EXECUTE elements (0)'), gates($$EXECUTE dimensions ('{1}', '{1,2}')$$);
 -- ... a subquery that has not run, and a setting
 CREATE TABLE two AS SELECT generate_series(1, 2) AS id;
 SELECT gates('SELECT k FROM t WHERE (n < 0 AND k = (SELECT id FROM two)) OR k = 305');

@@ -69,6 +69,9 @@ SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id + 100 WHERE d.name = 
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.n / 10 = d.id / 10 WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k + 0 = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id + (random() * 0)::int WHERE d.name = ''n3''');
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = CASE WHEN d.id > 0 THEN d.id END WHERE d.name = ''n3''');
+-- ... of values that are not known any more when the table is complete
+SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id + (SELECT min(id) FROM d) WHERE d.name = ''n3''');
 -- several keys, of one join and of two; with what is known otherwise
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id AND t.tx = d.tx WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id JOIN d e ON t.tx = e.tx WHERE d.id > 120 AND e.id < 260');
@@ -80,6 +83,8 @@ EXPLAIN (COSTS OFF) EXECUTE par ('k310');
 SELECT plan_of($$EXECUTE par ('k310')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 SELECT gates('EXECUTE par (''k310'')');
 SELECT gates('EXECUTE par (NULL)');
+PREPARE shifted (int) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id + $1 WHERE d.name = 'n3';
+SELECT gates('EXECUTE shifted (100)');
 -- a list that is known otherwise
 PREPARE listed (text[]) AS SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.id BETWEEN 110 AND 510 AND t.tx = ANY ($1);
 SELECT plan_of($$EXECUTE listed ('{k125,k325}')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
@@ -92,6 +97,8 @@ SELECT gates('SELECT t.k, x.n FROM t JOIN d ON t.k = d.id JOIN (SELECT n, part F
 SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON a.n = b.k JOIN d ON d.id = b.k WHERE d.name = ''n4''');
+SELECT gates('SELECT x.k, d.id FROM (SELECT * FROM t WHERE EXISTS (SELECT FROM d e WHERE e.id = t.n) OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.k, d.id FROM (SELECT * FROM t WHERE NOT EXISTS (SELECT FROM d e WHERE e.id = t.n + 1) OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 
 -- beside a function that is called while the plan is started, and starts another one
 CREATE FUNCTION asking(i int) RETURNS int STABLE LANGUAGE plpgsql AS

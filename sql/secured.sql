@@ -372,13 +372,21 @@ SELECT outcome(query, 14711) = outcome(query, 14811) AS same, outcome(query, 148
 	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND 1 / (t.part - 3) IS NOT NULL'),
 	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND (ARRAY[ARRAY[1], CASE t.part WHEN 3 THEN ARRAY[1, 2] ELSE ARRAY[1] END])[1][1] IS NOT NULL'),
 	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND GREATEST(CASE t.part WHEN 3 THEN ROW(1) END, CASE t.part WHEN 3 THEN ROW(''x''::text) END) IS NULL'),
+	('SELECT count(*) FROM t JOIN d ON d.id = t.k WHERE d.name = ''dV'' AND ARRAY[ARRAY[1], CASE t.part WHEN 3 THEN ARRAY[1, 2] ELSE ARRAY[1] END] IS NOT NULL'),
 	('SELECT count(x) FROM (SELECT k, 1 / (part - 3) AS x FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = ''dV'''),
+	('SELECT count(*) FROM (SELECT k, part FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = ''dV'' AND 1 / (s.part - 3) IS NOT NULL'),
+	('SELECT count(*) FROM (SELECT k, part FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = ''dV'' AND s.part > (SELECT 1 / (count(*) - count(*)) FROM d)'),
 	('SELECT count(*) FROM t WHERE part > (SELECT 1 / (count(*) - count(*)) FROM d) AND k = V'),
 	('SELECT count(*) FROM t WHERE part >= (SELECT (random() * 0)::int) AND k = V'),
 	('SELECT count(*) FROM t WHERE random() >= 0 * part AND (k = V OR k IN (-1, -2) OR k = -3 OR k = -4 OR k = -5 OR k = -6)'),
 	('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100 + 0 * random()) WHERE k = V'),
 	('SELECT count(*) FROM t TABLESAMPLE BERNOULLI (100 + 0 * random()) JOIN d ON d.id = t.k WHERE d.name = ''dV''')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
+-- (A parameter of the query tells nothing, above a scan.)
+SET plan_cache_mode = force_generic_plan; SET enable_nestloop = off; SET enable_mergejoin = off;
+PREPARE above (int) AS SELECT count(*) FROM (SELECT k, part FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = 'd14711' AND s.part > $1;
+SELECT explained('EXECUTE above (0)', 'COSTS OFF') ~ 'Skip Hash Cond' AS asked;
+RESET plan_cache_mode; RESET enable_nestloop; RESET enable_mergejoin;
 -- ... nor the error of a record's field that has no value, or one of another type.
 SET plan_cache_mode = force_generic_plan;
 SELECT by_field(14711, 'int') = by_field(14811, 'int') AS same, by_field(14711, 'none') = by_field(14811, 'none') AS same,
@@ -422,7 +430,8 @@ SELECT outcome(query, 14711) = outcome(query, 14811) AS same, query FROM (VALUES
 	('SELECT count(*) FROM barrier WHERE part > (SELECT 1 / (count(*) - count(*)) FROM d) AND k = V'),
 	('SELECT count(*) FROM barrier WHERE part > noticed() AND k = V'),
 	('SELECT count(*) FROM barrier b WHERE part > (SELECT count(*) FROM d WHERE random() > 2) AND k = V'),
-	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k WHERE d.name = ''dV'' AND b.part > noticed()')) v (query);
+	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k WHERE d.name = ''dV'' AND b.part > noticed()'),
+	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k AND b.part > noticed() WHERE d.name = ''dV''')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
 -- What is open to the user is skipped as ever, beside what is not and in a
 -- subquery of it.
@@ -498,14 +507,17 @@ CREATE VIEW joined WITH (security_barrier) AS SELECT shown.k FROM shown JOIN sec
 CREATE VIEW joined_subquery WITH (security_barrier) AS
 	SELECT shown.k FROM shown JOIN (SELECT k, v FROM secret OFFSET 0) s ON s.k = shown.k AND s.v < shown.part;
 CREATE VIEW joined_cte WITH (security_barrier) AS
-	WITH s AS MATERIALIZED (SELECT k, v FROM secret) SELECT shown.k FROM shown JOIN s ON s.k = shown.k AND s.v < shown.part;
+	WITH s AS MATERIALIZED (SELECT k, v FROM secret LIMIT 10) SELECT shown.k FROM shown JOIN s ON s.k = shown.k AND s.v < shown.part;
+CREATE VIEW joined_inner_cte WITH (security_barrier) AS
+	SELECT shown.k FROM shown JOIN (WITH s AS MATERIALIZED (SELECT k, v FROM secret LIMIT 10) SELECT * FROM s OFFSET 0) s ON s.k = shown.k AND s.v < shown.part;
 CREATE VIEW joined_sublink WITH (security_barrier) AS
 	SELECT shown.k FROM shown JOIN (SELECT (SELECT max(k) FROM secret) AS k OFFSET 0) s ON s.k = shown.k AND shown.part > 5 + s.k * 0;
 CREATE VIEW compared WITH (security_barrier) AS SELECT k FROM shown WHERE k = (SELECT max(k) FROM secret) AND part > 5;
+CREATE VIEW seen WITH (security_barrier) AS WITH x AS MATERIALIZED (SELECT 500 AS k) SELECT k FROM shown WHERE k = (SELECT x.k FROM x);
 CREATE TABLE guarded (id int, k int, v int);
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE POLICY guard ON guarded USING (EXISTS (SELECT FROM shown WHERE shown.k = guarded.k AND shown.k + 0 > 5000 * guarded.v));
-GRANT SELECT ON shown, joined, joined_subquery, joined_cte, joined_sublink, compared, guarded TO regress_rf_viewer;
+GRANT SELECT ON shown, joined, joined_subquery, joined_cte, joined_inner_cte, joined_sublink, compared, seen, guarded TO regress_rf_viewer;
 VACUUM ANALYZE shown;
 SET enable_nestloop = off; SET enable_mergejoin = off;
 CREATE FUNCTION with_secret(query text, value int) RETURNS text LANGUAGE plpgsql SECURITY INVOKER AS $$
@@ -522,9 +534,16 @@ BEGIN
 	RETURN plan;
 END $$;
 SELECT query, with_secret(query, 1500) = with_secret(query, 2500) AS same
-FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM joined_subquery'), ('SELECT * FROM joined_cte'), ('SELECT * FROM joined_sublink'), ('SELECT * FROM compared'),
+FROM (VALUES ('SELECT * FROM joined'), ('SELECT * FROM joined_subquery'), ('SELECT * FROM joined_cte'), ('SELECT * FROM joined_inner_cte'), ('SELECT * FROM joined_sublink'), ('SELECT * FROM compared'),
 	('SELECT * FROM guarded')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
+SELECT with_secret('SELECT * FROM seen', 500) ~ 'Partitions Skipped: 2 of 3' AS told;
+-- Who may read the columns of a query is told of them.
+REVOKE SELECT ON shown FROM regress_rf_viewer;
+GRANT SELECT (k) ON shown TO regress_rf_viewer;
+SET ROLE regress_rf_viewer;
+SELECT skipped('SELECT k FROM shown WHERE k = 500'), skipped('SELECT count(*) FROM shown WHERE k = 500');
+RESET ROLE;
 
 DROP SCHEMA secured, secured_inner CASCADE;
 DROP ROLE regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;

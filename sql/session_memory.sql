@@ -65,6 +65,13 @@ SELECT used() < :before + 50000 AS bounded, entries('tables') AS tables;
 CALL make_ask_drop(1, 300, 'rangefilter');
 SELECT used() < :before + 50000 AS bounded, entries('tables') AS tables, entries('tracks') AS tracks;
 
+-- Tables without an index, which are remembered as such, have a limit, too.
+DO $$ BEGIN FOR i IN 1 .. 100 LOOP CALL make('bare' || i, 1, NULL); COMMIT; END LOOP; END $$;
+SET rangefilter.cache_size = '64kB';
+DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE 'SELECT count(*) FROM bare' || i; END LOOP; END $$;
+SELECT entries('tables') BETWEEN 2 AND 60 AS tables;
+DO $$ BEGIN FOR i IN 1 .. 100 LOOP EXECUTE 'DROP TABLE bare' || i; COMMIT; END LOOP; END $$;
+
 -- The function tells of all there is.
 SET rangefilter.cache_size = '8MB';
 CALL make('live', 8, 'rangefilter');

@@ -540,6 +540,12 @@ FROM (VALUES ('n <@ ''[5,10]''::numrange'), ('n <@ ''[5,10)''::numrange'), ('n <
 	('tx LIKE ANY (''{a%,%5}'')'), ('tx LIKE ANY (''{%5,b%}'')'), ('tx LIKE ANY (''{a%,NULL}'')'),
 	('nm LIKE ''b5'''), ('nm LIKE ''a5'''), ('nm LIKE ''c5'''),
 	('tx LIKE ''ab  %'''), ('tx LIKE ''ab '''), ('tx::bpchar LIKE ''ab  %'''), ('tx::bpchar = ''ab''')) c (clause);
+-- Of an operator without a commutator nothing is known.
+INSERT INTO edge VALUES (1, 15, '%', 'x');
+SELECT skips('SELECT * FROM edge WHERE tx > ''!'' AND ''b5'' LIKE tx');
+-- The same table twice, with conditions that are alike, but not the same
+SELECT skips('SELECT * FROM edge a JOIN edge b ON b.n = a.n + 10 WHERE (a.n = 10 OR a.tx = ''a1'') AND (b.n = 20 OR b.tx = ''b1'')');
+SELECT skips('SELECT * FROM edge a JOIN edge b ON b.n = a.n + 10 WHERE (a.n = 10 OR a.tx = ''a1'') AND b.n = 20 AND b.tx = ''b0''');
 DROP TABLE edge;
 
 DROP SCHEMA skipping CASCADE;

@@ -10,8 +10,7 @@
 #
 # Environment, with defaults:
 #	MUTANTS=20					so many changes, chosen at random
-#	MUTANTS_FILES=				the sources; all of plan-time skipping, levels and wormhole's writes
-#								if not set
+#	MUTANTS_FILES=				the sources; all of the planner part, levels and wormhole's writes if not set
 #	MUTANTS_LIST=				a file with lines of mutate.pl: these instead
 #	MUTANTS_MAP=				a file for what is measured first: written if it is not there; for the
 #								same sources and tests only.  (MAP.noticed beside it has which test has
@@ -31,12 +30,11 @@
 # shellcheck source=lib/suites.sh
 . "$RF_ROOT/test/lib/suites.sh"
 
-FILES_DEFAULT="src/planner/skip/*.c src/planner/gate/*.c src/planner/knowledge/*.c src/rangefilter/rfinsert.c
-src/rangefilter/page/rfdelta.c src/rangefilter/page/rflevels.c src/wormhole/tree/whsplit.c src/wormhole/tree/whdelete.c
-src/wormhole/write/*.c"
+FILES_DEFAULT="src/planner/*.c src/planner/*/*.c src/rangefilter/rfinsert.c src/rangefilter/page/rfdelta.c
+src/rangefilter/page/rflevels.c src/wormhole/tree/whsplit.c src/wormhole/tree/whdelete.c src/wormhole/write/*.c"
 
 # TAP tests that take a few seconds and reach what the others do not.
-TAP_TESTS='002_standby|005_damage|016_digest_store|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|026_wormhole_damage|030_digests_inserts|034_worker|035_levels|036_insert_appends|040_neighbours|057_append_while_asked|058_gate_digests|061_knowledge|065_wormhole_vacuum_waits'
+TAP_TESTS='002_standby|005_damage|008_activity|009_secured_explain|016_digest_store|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|026_wormhole_damage|030_digests_inserts|034_worker|035_levels|036_insert_appends|040_neighbours|057_append_while_asked|058_gate_digests|061_knowledge|065_wormhole_vacuum_waits'
 
 MUTANTS=${MUTANTS:-20}
 MUTANTS_TESTS=${MUTANTS_TESTS:-.*}

@@ -48,6 +48,7 @@ rf_core_drop_members(RelOptInfo *parent, RelOptInfo *first_rel, int first,
 void
 rf_core_clear_bits(Bitmapset *set, int n, uint64 bits)
 {
+	Assert(n >= 0 && n < set->nwords);
 	set->words[n] &= ~bits;
 }
 
@@ -57,6 +58,7 @@ rf_core_clear_bits(Bitmapset *set, int n, uint64 bits)
 uint64
 rf_core_bits(const Bitmapset *set, int n)
 {
+	Assert(n >= 0 && n < set->nwords);
 	return set->words[n];
 }
 

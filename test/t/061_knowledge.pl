@@ -272,6 +272,9 @@ my @steps = (
 	[ 'both deny', 'n', q{SELECT rangefilter_activity_reset(); SELECT cost('SELECT FROM two WHERE a = -1 OR b = -1', 10) IS NOT NULL;
 		SELECT right(index::text, 5), sum(probes), sum(skips) FROM rangefilter_activity WHERE "table"::text ~ '^two' GROUP BY 1 ORDER BY 1},
 		"\nt\na_idx|320|320\nb_idx|320|320" ],
+	[ 'both deny, for the least and the greatest', 'n', q{SELECT rangefilter_activity_reset(); SELECT cost('SELECT min(p), max(p) FROM two WHERE a = -1 OR b = -1', 10) IS NOT NULL;
+		SELECT right(index::text, 5), sum(probes), sum(skips) FROM rangefilter_activity WHERE "table"::text ~ '^two' GROUP BY 1 ORDER BY 1},
+		"\nt\na_idx|320|320\nb_idx|320|320" ],
 
 	# A guard when the session has forgotten digests and cached metapages.
 	[ 'a plan with denials', 'n', q{PREPARE two AS SELECT FROM two WHERE a = -1 OR b = -1; SELECT cost('EXECUTE two', 2)},
@@ -335,6 +338,43 @@ for my $kind ('shared', 'own')
 	ask($sessions{w}, 'COMMIT');
 	like(ask($sessions{n}, $half), qr/, 2 indexes, 0 partitioned; 5 own/, "$kind: the partition's index is not locked any more");
 
+	# A gate's first partitions may lack an index.  The digests of the others are asked nevertheless.
+	ask($sessions{n}, q{CREATE TABLE late (p int, k int, l int DEFAULT 0) PARTITION BY LIST (p);
+		DO $$ BEGIN FOR i IN 1 .. 40 LOOP
+			EXECUTE format('CREATE TABLE late%1$s PARTITION OF late FOR VALUES IN (%1$s)', i);
+			EXECUTE format('INSERT INTO late SELECT %s, 2 * abs(hashint8extended(g * 1000 + %1$s, 6) %% 10000000) FROM generate_series(1, 300) g', i);
+			IF i > 1 THEN EXECUTE format('CREATE INDEX ON late%s USING rangefilter (l)', i); END IF;
+			IF i > 2 THEN EXECUTE format('CREATE INDEX ON late%s USING rangefilter (k)', i); END IF;
+		END LOOP; END $$;
+		ANALYZE late;
+		SET enable_nestloop = off;
+		PREPARE late_point (int) AS SELECT count(*) FROM late WHERE k = $1;
+		PREPARE late_join AS SELECT count(*) FROM (SELECT k FROM q LIMIT 2) x JOIN late USING (k) WHERE l = (SELECT 0)});
+	for (['late_point(%1$s)', "t\n21 pages"], ['late_join', "t\n85 pages"])
+	{
+		my ($query, $expected) = @$_;
+		my $got = ask($sessions{n}, "SELECT run('EXECUTE $query', 40) IS NOT NULL; SELECT run('EXECUTE $query', 5, 3)");
+		s/\d+ pages/pages/ for $node->pg_version < 16 ? () : ($got, $expected);
+		is($got, $expected, "$kind: $query beside partitions without an index");
+	}
+
+	# Where entries are in use, and in a planning that is nested in another one, nothing is forgotten to make room.
+	ask($sessions{n}, q{CREATE FUNCTION nested() RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN EXECUTE ''SELECT rf_room(false)''; RETURN 1; END'});
+	for (['rf_room(true)', 3], ['nested()', 3], ['rf_room(false)', 0])
+	{
+		my ($call, $cached) = @$_;
+		like(ask($sessions{n}, "$half; SELECT $call IS NULL; SELECT rf_entry('half')"),
+			qr/^t\n.*[ft]\nentry[^\n]*\nhalf1_k_idx: [^\n]* $cached cached/s, "$kind: room by $call");
+	}
+
+	# Nor is an entry freed that a planning uses in which others are nested.
+	ask($sessions{n}, q{SET rangefilter.cache_size = '64kB';
+		CREATE FUNCTION others() RETURNS int STABLE LANGUAGE plpgsql AS $$
+		BEGIN EXECUTE 'SELECT FROM t WHERE k = 1'; EXECUTE 'SELECT FROM u WHERE k = 1'; EXECUTE 'SELECT FROM two WHERE a = 1'; RETURN 4; END $$});
+	my ($entry) = ask($sessions{n}, $half) =~ /(entry \d+):/;
+	like(ask($sessions{n}, "EXPLAIN SELECT FROM half WHERE k = 1 AND k + 0 < others(); SELECT rf_entry('half')"), qr/$entry:/, "$kind: an entry in use");
+	ask($sessions{n}, "SET rangefilter.cache_size = '9MB'");
+
 	# A partitioned index that somebody has locked is not waited for, but looked for again.  (From PostgreSQL 16 on core waits for it.)
 	if ($node->pg_version < 16)
 	{
@@ -344,6 +384,10 @@ for my $kind ('shared', 'own')
 		ask($sessions{w}, 'ROLLBACK');
 		like(ask($sessions{n}, "SELECT cost('SELECT FROM u WHERE k = 1', 1) IS NOT NULL; SELECT rf_entry('u')"), qr/1 partitioned/, "$kind: the index is not locked any more");
 	}
+
+	# Indexes of partitions that the session has not read have no digests.
+	ask($sessions{n}, q{DO $$ BEGIN FOR i IN 1 .. 32 LOOP EXECUTE format('CREATE INDEX ON u%s USING rangefilter ((p + 0))', i); END LOOP; END $$});
+	is(ask($sessions{w}, q{SET plan_cache_mode = force_generic_plan; PREPARE u (int) AS SELECT count(*) FROM u WHERE p + 0 = $1; EXECUTE u (99)}), '0', "$kind: indexes of partitions alone");
 	close_session($_) for values %sessions;
 	$node->stop;
 }

@@ -103,7 +103,7 @@ collation_fits(const RfIndexColumn *column, int strategy, Oid collation)
 
 /*
  * Finds the meaning of an operator for the index; the key is on its left.
- * False if the operator is only stable, or says nothing about the index.
+ * False if there is no operator, or it is only stable, or says nothing about the index.
  */
 static bool
 resolve_operator(const RfIndexColumn *column, Oid opno, Oid collation,
@@ -111,15 +111,13 @@ resolve_operator(const RfIndexColumn *column, Oid opno, Oid collation,
 {
 	Oid			lefttype;
 
-	if (!OidIsValid(opno))
-		return false;
 	result->opno = opno;
 	result->collation = collation;
 	result->function = get_opcode(opno);
-	if (func_volatile(result->function) != PROVOLATILE_IMMUTABLE)
-		return false;
-
 	result->strategy = InvalidStrategy;
+	if (!OidIsValid(result->function) ||
+		func_volatile(result->function) != PROVOLATILE_IMMUTABLE)
+		return false;
 	if (!op_in_opfamily(opno, column->opfamily))
 		return true;
 	get_op_opfamily_properties(opno, column->opfamily, false,

@@ -63,14 +63,11 @@ varies(Node *node, void *context)
 	{
 		case T_SQLValueFunction:
 			return ((SQLValueFunction *) node)->op > SVFOP_LOCALTIMESTAMP_N;
-		case T_ArrayExpr:
-			if (((ArrayExpr *) node)->multidims)
-				return true;
-			break;
 		case T_List:
 		case T_Const:
 		case T_FuncExpr:
 		case T_OpExpr:
+		case T_ArrayExpr:
 		case T_RelabelType:
 		case T_CoerceViaIO:
 			break;

@@ -449,7 +449,9 @@ is_dear(const RfGateState *gate, const RfGateMember *member,
 
 	if (!(gate->repeated || gate->nfilters > 0) || set->nranges <= 1)
 		return false;
-	if (IsA(plan, Result) && plan->lefttree != NULL)
+
+	/* A member with an index is a scan, or a Result above one. */
+	if (IsA(plan, Result))
 		plan = plan->lefttree;
 	return set->nranges *
 		rf_ask_value_cost(nodeTag(plan), gate->repeated) > plan->total_cost;

@@ -298,8 +298,7 @@ note_found(RfGateState *gate, bool found)
 }
 
 /*
- * ExecCustomScan.  A gate above a single scan can run in both directions,
- * others only forward.
+ * ExecCustomScan.  Gates run only forward: no cursor that is declared by name has any.
  */
 static TupleTableSlot *
 exec_gate(CustomScanState *node)
@@ -322,6 +321,8 @@ exec_gate(CustomScanState *node)
 				note_found(gate, !TupIsNull(slot));
 			if (!TupIsNull(slot))
 				return slot;
+
+			/* The scan may be restored to a position that was marked. */
 			if (gate->nmembers == 1)
 				break;
 		}

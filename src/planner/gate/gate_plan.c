@@ -16,7 +16,6 @@
 #include "postgres.h"
 
 #include "compat.h"
-#include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -26,7 +25,6 @@
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
 #include "planner/planning/planning.h"
-#include "utils/lsyscache.h"
 
 /* Places in custom_private. */
 typedef enum RfGatePlace
@@ -92,22 +90,6 @@ rf_gate_read(const CustomScan *gate, RfGateQuestion *asked)
 }
 
 /*
- * Can a table's scan run backward?  Core looks up its index in pg_class, where
- * an index is not that another extension supposes for EXPLAIN.
- */
-static bool
-scans_backward(Plan *scan)
-{
-	if (IsA(scan, IndexScan) &&
-		get_rel_relkind(((IndexScan *) scan)->indexid) == '\0')
-		return false;
-	if (IsA(scan, IndexOnlyScan) &&
-		get_rel_relkind(((IndexOnlyScan *) scan)->indexid) == '\0')
-		return false;
-	return ExecSupportsBackwardScan(scan);
-}
-
-/*
  * A copy of a scan's target list that describes its rows to core, without the
  * expressions that read no column: an arm of UNION ALL may return a parameter that its
  * gate asks for, too.  In a gate's values core would replace what is in the list by
@@ -152,8 +134,6 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	gate->scan.plan.targetlist = tlist;
 	gate->scan.scanrelid = 0;
 	gate->flags = path->flags;
-	if (scans_backward(child))
-		gate->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	gate->custom_plans = plans;
 	gate->custom_scan_tlist = describe_scan(child->targetlist);
 	gate->custom_exprs = copyObject(shape.values);

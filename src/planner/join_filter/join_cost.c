@@ -58,7 +58,7 @@ typedef struct RfJoinKey
 } RfJoinKey;
 
 /*
- * Reads one of a join's clauses; false if no gate can use it.
+ * Reads one of a hash join's clauses; false if no gate can use it.
  */
 static bool
 read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
@@ -69,8 +69,6 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 	Node	   *compared;
 	Node	   *value;
 
-	if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
-		return false;
 	compared = rf_strip_relabel(left ? linitial(clause->args) :
 								lsecond(clause->args));
 	value = left ? lsecond(clause->args) : linitial(clause->args);

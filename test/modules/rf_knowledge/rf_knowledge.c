@@ -28,10 +28,12 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(rf_entry);
 PG_FUNCTION_INFO_V1(rf_pages);
 PG_FUNCTION_INFO_V1(rf_plannings);
+PG_FUNCTION_INFO_V1(rf_room);
 
 void		_PG_init(void);
 
 typedef RfTable *(*KnownTableFunction) (Oid relid);
+typedef void (*MakeRoomFunction) (const RfTable *table);
 
 static planner_hook_type next_planner = NULL;
 static int64 plannings = 0;
@@ -189,4 +191,27 @@ Datum
 rf_plannings(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT64(plannings);
+}
+
+/*
+ * rf_room(in_use bool)
+ */
+Datum
+rf_room(PG_FUNCTION_ARGS)
+{
+	MakeRoomFunction make_room = (MakeRoomFunction)
+	load_external_function("$libdir/rangefilter", "rf_make_room", true, NULL);
+	bool	   *in_use = (bool *)
+	load_external_function("$libdir/rangefilter", "rf_entries_in_use", true, NULL);
+	int		   *size = (int *)
+	load_external_function("$libdir/rangefilter", "rf_cache_size", true, NULL);
+	bool		outer_in_use = *in_use;
+	int			outer_size = *size;
+
+	*in_use = PG_GETARG_BOOL(0);
+	*size = 0;
+	make_room(NULL);
+	*in_use = outer_in_use;
+	*size = outer_size;
+	PG_RETURN_VOID();
 }
