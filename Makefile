@@ -46,6 +46,10 @@ SOURCES = $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 OBJS = $(SOURCES:.c=.o)
 DEPENDENCIES = $(SOURCES:.c=.d)
 
+# What one build has written about keys, another one may not read (rfdigestfile.c).
+ALL_SOURCES = $(sort $(SOURCES) $(wildcard src/*.h src/*/*.h src/*/*/*.h))
+SOURCES_SUM = $(shell cat $(ALL_SOURCES) | cksum | cut -d ' ' -f 1)
+
 # -MMD writes each object's header dependencies beside it.
 PG_CPPFLAGS = -I$(srcdir)/src -MMD -MP
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
@@ -101,6 +105,9 @@ endif
 else
 include $(PGXS)
 -include $(wildcard $(DEPENDENCIES))
+
+src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: $(ALL_SOURCES)
+src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: CPPFLAGS += -DRF_SOURCES_SUM=$(SOURCES_SUM)
 
 # These are "echo ... && pg_regress ...".
 pg_regress_installcheck := export PGOPTIONS="$$PGOPTIONS $(REGRESS_SETTINGS)" && $(pg_regress_installcheck)

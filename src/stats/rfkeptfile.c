@@ -131,7 +131,7 @@ void
 rf_write_kept(const char *path, uint32 magic, bool (*write_content) (FILE *file))
 {
 	char	   *unfinished = psprintf("%s.tmp", path);
-	FILE	   *file = AllocateFile(unfinished, "w+b");
+	FILE	   *file = AllocateFile(unfinished, PG_BINARY_W "+");
 	bool		written = file != NULL && write_all(file, magic, write_content);
 
 	if (file != NULL && FreeFile(file) != 0)

@@ -8,7 +8,7 @@
 #ifndef RANGEFILTER_DIGESTSTORE_H
 #define RANGEFILTER_DIGESTSTORE_H
 
-#include "access/xlog.h"
+#include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "rangefilter/probe/internal.h"
 #include "storage/lwlock.h"
@@ -19,15 +19,14 @@
 
 /*
  * A matrix belongs to 64 leaves of a partitioned index: those from 64 * number
- * on.  It belongs to a timeline, too: replay advances no change counter, and a server that has
- * replayed WAL of another one has a new timeline afterwards.
+ * on.
  */
 typedef struct RfMatrixKey
 {
-	TimeLineID	timeline;
 	Oid			database;
 	Oid			index;			/* partitioned; InvalidOid: the matrix is free */
 	int			number;
+	bool		loaded;			/* from the file of the last shutdown */
 } RfMatrixKey;
 
 struct RfDigestMatrix
@@ -68,12 +67,22 @@ extern uint32 *rf_digest_places;
  */
 extern bool rf_need_digest_store(void);
 
-/* Has the matrix's key this database, and this timeline?  No matrix has in recovery. */
+/*
+ * May the matrix with this key be asked?  Replay advances no change counter.  So one that was
+ * loaded may be asked only if the server has replayed nothing since then.
+ */
 static inline bool
-rf_is_key_of_here(const RfMatrixKey *key)
+rf_matrix_counts(const RfMatrixKey *key)
 {
-	return key->database == MyDatabaseId && !RecoveryInProgress() &&
-		key->timeline == GetWALInsertionTimeLine();
+	return OidIsValid(key->index) &&
+		(!key->loaded || XLogRecPtrIsInvalid(GetXLogReplayRecPtr(NULL)));
+}
+
+/* Is it of this database, too? */
+static inline bool
+rf_matrix_is_ours(const RfMatrixKey *key)
+{
+	return key->database == MyDatabaseId && rf_matrix_counts(key);
 }
 
 extern void rf_lock_digests(LWLockMode mode);

@@ -7,14 +7,14 @@
  * pg_stat, which is read and removed at the next start.  So the first queries
  * after it need not read each partition's index from disk.
  *
- * A digest is true as long as its index has not changed.  While the server is
- * down nothing changes, and whatever has changed since is told by the control file: a server
- * that ran meanwhile has written another checkpoint at its end.  So a file is
- * used only if the last checkpoint is the shutdown at which the file was written, of
- * this database system.  How keys become bits is up to the library, so it must be of the
- * same build.  If the server starts by replaying WAL that follows
- * (as a standby, or to a point in time), it has another timeline when it
- * no longer does; no session asks matrices of the timeline before (RfMatrixKey).
+ * A digest is true as long as its index has not changed.  Nothing changes while the server is
+ * down.  A server that ran meanwhile has written another checkpoint at its end.  So a
+ * file is used only if the last checkpoint is the shutdown at which the file was
+ * written, of this database system.  If the server starts by replaying WAL
+ * nevertheless, matrices that were loaded do not count (rf_matrix_counts).
+ *
+ * How keys become bits is up to the code.  So the library must be made of the same
+ * sources: the Makefile sums them up.
  *
  * Columns that were outdated by the end are left out.  The others become current by
  * the counters with which the server starts.
@@ -23,15 +23,11 @@
  */
 #include "postgres.h"
 
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
 #include "stats/keptfile.h"
 
 #define DIGEST_FILE	RF_KEPT_DIRECTORY "rangefilter.digests"
-
 #define DIGEST_MAGIC	0x52464401
 
 /* What the file begins with.  Keys, matrices and their rows follow. */
@@ -39,40 +35,25 @@ typedef struct DigestFileStart
 {
 	uint64		system;			/* database system */
 	XLogRecPtr	checkpoint;		/* of the shutdown */
-	int64		library_size;	/* the file of the library that made digests, */
-	int64		library_time;	/* and when it was written */
+	int64		time;			/* of the checkpoint */
+	uint64		sources;		/* sum of the library's */
 } DigestFileStart;
-
-/* The file of this library, as of the start of the server; st_size is 0 if not known. */
-static struct stat library;
-
-/*
- * Looks at the file of this library.  At the end of the server it may be another one.
- */
-static void
-find_library(void)
-{
-	Dl_info		info;
-
-	if (dladdr(&rf_digest_store, &info) == 0 || stat(info.dli_fname, &library) != 0)
-		library.st_size = 0;
-}
 
 /*
  * What a file that is written at this shutdown, or was at the last one, begins with.  False
- * if the server was not shut down properly, or in recovery, or if the library is not known.
+ * if the server was not shut down properly, or in recovery.
  */
 static bool
 make_start(DigestFileStart *start)
 {
 	const ControlFileData *control = rf_shut_down_properly();
 
-	if (control == NULL || control->state != DB_SHUTDOWNED || library.st_size == 0)
+	if (control == NULL || control->state != DB_SHUTDOWNED)
 		return false;
 	start->system = control->system_identifier;
 	start->checkpoint = control->checkPoint;
-	start->library_size = library.st_size;
-	start->library_time = library.st_mtime;
+	start->time = control->checkPointCopy.time;
+	start->sources = RF_SOURCES_SUM;
 	return true;
 }
 
@@ -102,6 +83,11 @@ load_matrix(FILE *file, dsa_area * area, int i)
 		matrix->columns[j].validity = RF_FIRST_CHANGE;
 		rf_publish_column(matrix, j);
 	}
+
+	/* The clock may have been ahead. */
+	pg_atomic_write_u64(&matrix->used_at,
+						Min(pg_atomic_read_u64(&matrix->used_at), rf_this_second()));
+	key.loaded = true;
 	rf_digest_store->keys[i] = key;
 	return true;
 }
@@ -118,7 +104,6 @@ rf_load_digests(dsa_area * area)
 	DigestFileStart now;
 	DigestFileStart then;
 
-	find_library();
 	if (file == NULL)
 		return;
 	if (make_start(&now) && fread(&then, sizeof(then), 1, file) == 1 &&
@@ -131,12 +116,12 @@ rf_load_digests(dsa_area * area)
 }
 
 /*
- * Writes a matrix, without columns that are outdated.
+ * Takes outdated columns out of a matrix.  False if none is left.
  */
 static bool
-save_matrix(FILE *file, const RfMatrixKey *key, RfDigestMatrix *matrix)
+has_columns(const RfMatrixKey *key, RfDigestMatrix *matrix)
 {
-	Size		size = rf_matrix_size(matrix);
+	bool		found = false;
 
 	for (int j = 0; j < FILTER_DIGESTS; j++)
 	{
@@ -144,14 +129,26 @@ save_matrix(FILE *file, const RfMatrixKey *key, RfDigestMatrix *matrix)
 
 		if (column->validity != rf_last_change_counter(key->database, column->index))
 			column->index = InvalidOid;
+		found = found || OidIsValid(column->index);
 	}
+	return found;
+}
+
+/*
+ * Writes what load_matrix() reads.
+ */
+static bool
+save_matrix(FILE *file, const RfMatrixKey *key, const RfDigestMatrix *matrix)
+{
+	Size		size = rf_matrix_size(matrix);
+
 	return fwrite(key, sizeof(*key), 1, file) == 1 &&
 		fwrite(matrix, sizeof(*matrix), 1, file) == 1 &&
 		fwrite(matrix->rows, 1, size, file) == size;
 }
 
 /*
- * Writes all matrices.
+ * Writes all matrices that count.
  */
 static bool
 save_matrices(FILE *file)
@@ -163,9 +160,10 @@ save_matrices(FILE *file)
 	for (int i = 0; i < rf_digest_store->nmatrices; i++)
 	{
 		const RfMatrixKey *key = &rf_digest_store->keys[i];
+		RfDigestMatrix *matrix = &rf_digest_store->matrices[i];
 
-		if (OidIsValid(key->index) &&
-			!save_matrix(file, key, &rf_digest_store->matrices[i]))
+		if (rf_matrix_counts(key) && has_columns(key, matrix) &&
+			!save_matrix(file, key, matrix))
 			return false;
 	}
 	return true;

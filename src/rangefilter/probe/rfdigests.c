@@ -68,10 +68,10 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		filter_digests_keep_knots(&matrix->buckets, matrix->rows);
 		matrix->used = 0;
 		memset(matrix->columns, 0, sizeof(matrix->columns));
-		rf_digest_store->keys[i].timeline = GetWALInsertionTimeLine();
 		rf_digest_store->keys[i].database = MyDatabaseId;
 		rf_digest_store->keys[i].index = index;
 		rf_digest_store->keys[i].number = number;
+		rf_digest_store->keys[i].loaded = false;
 		pg_atomic_write_u64(&matrix->used_at, rf_this_second());
 		rf_end_change(matrix);
 	}
@@ -86,7 +86,7 @@ is_matrix_of(const RfDigestMatrix *matrix, Oid index, int number)
 {
 	const RfMatrixKey *key = &rf_digest_store->keys[matrix - rf_digest_store->matrices];
 
-	return key->index == index && key->number == number && rf_is_key_of_here(key);
+	return key->index == index && key->number == number && rf_matrix_is_ours(key);
 }
 
 /*
@@ -361,8 +361,7 @@ rf_digests_usage(int64 *columns, int64 *bytes)
 	rf_lock_digests(LW_SHARED);
 	for (int i = 0; i < rf_digest_store->nmatrices; i++)
 	{
-		if (!OidIsValid(rf_digest_store->keys[i].index) ||
-			!rf_is_key_of_here(&rf_digest_store->keys[i]))
+		if (!rf_matrix_is_ours(&rf_digest_store->keys[i]))
 			continue;
 		*bytes += rf_matrix_size(&rf_digest_store->matrices[i]);
 		for (int j = 0; j < FILTER_DIGESTS; j++)

@@ -202,7 +202,7 @@ rf_find_matrix(Oid index, int number)
 	{
 		const RfMatrixKey *key = &rf_digest_store->keys[i];
 
-		if (key->index == index && key->number == number && rf_is_key_of_here(key))
+		if (key->index == index && key->number == number && rf_matrix_is_ours(key))
 			return &rf_digest_store->matrices[i];
 	}
 	return NULL;
