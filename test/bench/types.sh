@@ -76,21 +76,39 @@ write_questions()
 		sed -e 's/WHERE (\(\w\)) = ROW(\(.*\));/WHERE \1 = \2;/' >"$RF_TMP/questions_$1"
 }
 
-# Of kind $1: planning in ms, the same for the questions that leave one partition, and the whole
-# query, medians of $2 rounds after $3 others; and how many partitions are left.
-measure()
+# A session that asks of all kinds in turns, $1 rounds after $2 others; statements begin with $3.  Each
+# kind is announced, with 1 if the round counts.
+in_turns()
 {
-	local i rounds=$2 warm=$3
+	local i kind
 
-	for ((i = 0; i < warm + rounds; i++)); do sed 's/^/EXPLAIN (SUMMARY) /' "$RF_TMP/questions_$1"; done | rf_psql |
-		awk '/Partitions Skipped:/ { left = $5 - $3 } /^Planning Time:/ { print $3, left; left = "" }' |
-		tail -n $((rounds * VALUES)) >"$RF_TMP/plannings"
-	printf '%s|%s|%s|%s\n' "$(cut -d ' ' -f 1 "$RF_TMP/plannings" | rf_median)" \
-		"$(sed -n 's/ 1$//p' "$RF_TMP/plannings" | rf_median)" \
-		"$(for ((i = 0; i < 1 + rounds; i++)); do cat "$RF_TMP/questions_$1"; done |
-			rf_time_script | tail -n $((rounds * VALUES)) | rf_median)" \
-		"$(sed 's/^/EXPLAIN /' "$RF_TMP/questions_$1" | rf_psql |
-			awk -v n="$PARTITIONS" '/Partitions Skipped:/ { left += n - $3; m++ } END { if (m) printf("%.1f", left / m) }')"
+	for ((i = 0; i < $1 + $2; i++)); do
+		for kind in "${KINDS[@]}"; do
+			printf '\\echo kind %s %d\n' "$kind" $((i >= $2))
+			sed "s/^/$3/" "$RF_TMP/questions_$kind"
+		done
+	done
+}
+
+# The same machine does all kinds, so that its moods are in all figures: of plannings "kind ms left", of
+# queries "kind ms".
+ask()
+{
+	in_turns "$1" "$2" 'EXPLAIN (SUMMARY) ' | rf_psql |
+		awk '/^kind/ { kind = $2; counts = $3 } /Partitions Skipped:/ { left = $5 - $3 }
+			/^Planning Time:/ { if (counts) print kind, $3, left; left = "" }' >"$RF_TMP/plannings"
+	{ printf '\\timing on\n'; in_turns "$1" 1 ''; } | rf_psql |
+		awk '/^kind/ { kind = $2; counts = $3 } /^Time:/ && counts { print kind, $2 }' >"$RF_TMP/queries"
+}
+
+# Of kind $1: planning in ms, the same for the questions that leave one partition, and the whole
+# query, medians; and how many partitions are left.
+figures()
+{
+	printf '%s|%s|%s|%s\n' "$(awk -v kind="$1" '$1 == kind { print $2 }' "$RF_TMP/plannings" | rf_median)" \
+		"$(awk -v kind="$1" '$1 == kind && $3 == 1 { print $2 }' "$RF_TMP/plannings" | rf_median)" \
+		"$(awk -v kind="$1" '$1 == kind { print $2 }' "$RF_TMP/queries" | rf_median)" \
+		"$(awk -v kind="$1" '$1 == kind && $3 != "" { left += $3; n++ } END { if (n) printf("%.1f", left / n) }' "$RF_TMP/plannings")"
 }
 
 report()
@@ -104,7 +122,8 @@ Written by \`make bench-types\` on $(date -u +%Y-%m-%d), revision $(rf_revision)
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
   shared_preload_libraries, rangefilter.shared_cache_size = 512MB: room for the digests of all seven indexes at once
-- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, medians of $ROUNDS rounds after
+- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, one session asks of all
+  kinds in turns (rangefilter.cache_size = 64MB), medians of $ROUNDS rounds after
   $WARM that fill the caches, for btrees of one after one, literals in the query. Left: partitions that are not skipped, mean.
   One left: of the questions that leave one partition. Each further one has the planner compare the scans by all its indexes.
 
@@ -127,18 +146,22 @@ main()
 	local kind
 
 	rf_prepare_bench
-	rf_start_server types shared_preload_libraries=rangefilter rangefilter.shared_cache_size=512MB shared_buffers=2GB max_wal_size=4GB \
+	rf_start_server types shared_preload_libraries=rangefilter rangefilter.shared_cache_size=512MB rangefilter.cache_size=64MB shared_buffers=2GB max_wal_size=4GB \
 		max_locks_per_transaction=1024 autovacuum=off jit=off
 	rf_psql -c 'CREATE EXTENSION rangefilter'
 	make_table
 	make_indexes btree
 	for kind in "${KINDS[@]}"; do
 		write_questions "$kind"
-		measure "$kind" 1 1 >"$RF_TMP/btree_$kind"
+	done
+	ask 1 1
+	for kind in "${KINDS[@]}"; do
+		figures "$kind" >"$RF_TMP/btree_$kind"
 	done
 	make_indexes rangefilter
+	ask "$ROUNDS" "$WARM"
 	for kind in "${KINDS[@]}"; do
-		measure "$kind" "$ROUNDS" "$WARM" >"$RF_TMP/both_$kind"
+		figures "$kind" >"$RF_TMP/both_$kind"
 	done
 	report >"$RF_TMP/section"
 	rf_finish_bench types "$PARTITIONS $ROWS $VALUES $ROUNDS $WARM" "1000 5000 40 10 30"
