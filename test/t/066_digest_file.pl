@@ -77,9 +77,10 @@ my @there = map { my $p = 7 * $_; ("k = abs(hashint8extended($_, $p)) / 2 * 2", 
 
 is($node->safe_psql('postgres', 'SELECT warm()'), 0, 'numbers and words that are not there');
 
-# A key that is added to a digest, and so many that a digest is outdated.
+# Keys that are added to a digest, one by a prepared transaction, and so many that a digest is outdated.
 $node->safe_psql('postgres', q{
 INSERT INTO t VALUES (3, 33, 'thirty-three');
+BEGIN; INSERT INTO t VALUES (6, 31, 'thirty-one'); PREPARE TRANSACTION 'kept';
 INSERT INTO t SELECT 9, abs(hashint8extended(n, 9000)) / 2 * 2, md5(n || ' 9000') FROM generate_series(1, 20000) n;
 });
 my $digests = digests();
@@ -93,7 +94,8 @@ $node->start;
 ok(!-e $file, 'the start removes it');
 is(digests(), $digests, 'digests are there as before');
 my $kept = buffers('k = 35');
-finds('restarted', @there, 'k = 33', "s = 'thirty-three'", (map { ("k = abs(hashint8extended($_, 9000)) / 2 * 2", "s = md5('$_ 9000')") } 19993 .. 20000), 'k = 35', "s BETWEEN 'a' AND 'a1'");
+$node->safe_psql('postgres', "COMMIT PREPARED 'kept'");
+finds('restarted', @there, 'k = 33', "s = 'thirty-three'", 'k = 31', "s = 'thirty-one'", (map { ("k = abs(hashint8extended($_, 9000)) / 2 * 2", "s = md5('$_ 9000')") } 19993 .. 20000), 'k = 35', "s BETWEEN 'a' AND 'a1'");
 
 $node->stop('immediate');
 ok(!-e $file, 'an immediate stop leaves no file');

@@ -449,9 +449,7 @@ is_dear(const RfGateState *gate, const RfGateMember *member,
 
 	if (!(gate->repeated || gate->nfilters > 0) || set->nranges <= 1)
 		return false;
-
-	/* A member with an index is a scan, or a Result above one. */
-	if (IsA(plan, Result))
+	if (IsA(plan, Result) && plan->lefttree != NULL)
 		plan = plan->lefttree;
 	return set->nranges *
 		rf_ask_value_cost(nodeTag(plan), gate->repeated) > plan->total_cost;

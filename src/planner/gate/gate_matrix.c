@@ -90,7 +90,9 @@ may_ask(const RfGateState *gate)
 static bool
 has_same_keys(const RfIndex *a, const RfIndex *b)
 {
-	for (int i = 0; i < Max(a->ncolumns, b->ncolumns); i++)
+	if (a->ncolumns != b->ncolumns)
+		return false;
+	for (int i = 0; i < a->ncolumns; i++)
 	{
 		if (a->columns[i].opfamily != b->columns[i].opfamily ||
 			a->columns[i].opcintype != b->columns[i].opcintype ||

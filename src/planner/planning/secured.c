@@ -80,8 +80,8 @@ may_read_all(Oid table)
 }
 
 /*
- * Will the query be allowed to read the columns of a table that it reads?  A query that reads none
- * has no condition on the table either.
+ * Will the query be allowed to read the columns of a table that it reads?  One that reads none, as
+ * count(*) under a policy, needs the right to read any of them, as in core.
  */
 static bool
 may_read(PlannerInfo *root, RangeTblEntry *rte)
@@ -97,6 +97,9 @@ may_read(PlannerInfo *root, RangeTblEntry *rte)
 		user = GetUserId();
 	if (pg_class_aclcheck(rte->relid, user, ACL_SELECT) == ACLCHECK_OK)
 		return true;
+	if (columns == NULL)
+		return pg_attribute_aclcheck_all(rte->relid, user, ACL_SELECT,
+										 ACLMASK_ANY) == ACLCHECK_OK;
 	while ((i = bms_next_member(columns, i)) >= 0)
 	{
 		AttrNumber	attno = i + FirstLowInvalidHeapAttributeNumber;

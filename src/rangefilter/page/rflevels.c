@@ -128,8 +128,8 @@ rf_source_next(RfSource *source)
 	source->ended = source->next == source->nkeys;
 	if (source->ended)
 		return true;
-	/* rf_delta_sort_copy() has found that all keys can be read. */
-	(void) rf_delta_key(source->page.data, source->kind, source->next++, &key);
+	if (!rf_delta_key(source->page.data, source->kind, source->next++, &key))
+		return false;
 	if (source->kind == RF_KEY_U64)
 	{
 		source->number = pg_hton64(key.num);

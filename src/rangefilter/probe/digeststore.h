@@ -72,7 +72,7 @@ extern bool rf_need_digest_store(void);
  * loaded may be asked only if the server has replayed nothing since then.
  */
 static inline bool
-rf_matrix_counts(const RfMatrixKey *key)
+rf_matrix_is_valid(const RfMatrixKey *key)
 {
 	return OidIsValid(key->index) &&
 		(!key->loaded || XLogRecPtrIsInvalid(GetXLogReplayRecPtr(NULL)));
@@ -82,7 +82,7 @@ rf_matrix_counts(const RfMatrixKey *key)
 static inline bool
 rf_matrix_is_ours(const RfMatrixKey *key)
 {
-	return key->database == MyDatabaseId && rf_matrix_counts(key);
+	return key->database == MyDatabaseId && rf_matrix_is_valid(key);
 }
 
 extern void rf_lock_digests(LWLockMode mode);

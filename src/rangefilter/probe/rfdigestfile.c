@@ -11,7 +11,7 @@
  * down.  A server that ran meanwhile has written another checkpoint at its end.  So a
  * file is used only if the last checkpoint is the shutdown at which the file was
  * written, of this database system.  If the server starts by replaying WAL
- * nevertheless, matrices that were loaded do not count (rf_matrix_counts).
+ * nevertheless, matrices that were loaded are not asked (rf_matrix_is_valid).
  *
  * How keys become bits is up to the code.  So the library must be made of the same
  * sources: the Makefile sums them up.
@@ -148,7 +148,7 @@ save_matrix(FILE *file, const RfMatrixKey *key, const RfDigestMatrix *matrix)
 }
 
 /*
- * Writes all matrices that count.
+ * Writes all matrices that may be asked.
  */
 static bool
 save_matrices(FILE *file)
@@ -162,7 +162,7 @@ save_matrices(FILE *file)
 		const RfMatrixKey *key = &rf_digest_store->keys[i];
 		RfDigestMatrix *matrix = &rf_digest_store->matrices[i];
 
-		if (rf_matrix_counts(key) && has_columns(key, matrix) &&
+		if (rf_matrix_is_valid(key) && has_columns(key, matrix) &&
 			!save_matrix(file, key, matrix))
 			return false;
 	}

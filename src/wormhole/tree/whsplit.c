@@ -195,7 +195,11 @@ spread_half(const Split *split, Page page)
 	int			n = WhPageHeader(page)->nslots;
 	int			used = BLCKSZ - ((PageHeader) page)->pd_upper;
 
-	if (split->leaf && !split->ascending && !wh_has_manager())
+	/*
+	 * Of keys in ascending order the right half may have no entry:
+	 * cut_behind_all().
+	 */
+	if (split->leaf && !split->ascending && n > 0 && !wh_has_manager())
 		(void) wh_leaf_spread(page, used / n);
 }
 
