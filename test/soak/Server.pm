@@ -207,7 +207,7 @@ sub complaints
 		  # What DDL does to others, or core says of itself.
 		  && !/WARNING:  57P02: terminating connection/
 		  && !/XX000: (could not open relation with OID|tuple concurrently (updated|deleted)|cache lookup failed for (relation|index|attribute))/
-		  && !/index "\w+" has wrong|there is (already a|no) transaction in progress|worker took too long|old_snapshot|oldest xmin is far|cannot reindex invalid index|skipping (vacuum|analyze|reindex)|can only be used in transaction|bogus free space|unexpected directory entry/
+		  && !/index "\w+" has wrong|there is (already a|no) transaction in progress|worker took too long|worker started without a worker entry|old_snapshot|oldest xmin is far|cannot reindex invalid index|skipping (vacuum|analyze|reindex)|can only be used in transaction|bogus free space|unexpected directory entry/
 	} @lines;
 }
 

@@ -4,7 +4,8 @@
  *	  The call of the planner that is under way.
  *
  *	  planning.c	which planning is ours; marks in plans
- *	  secured.c		tables of which plans must not tell; what is shown of queries
+ *	  secured.c		tables of which plans must not tell
+ *	  shown.c		queries of which EXPLAIN shows what they read
  *	  inert.c		nodes that a plan carries along and nobody runs; what nodes say
  *
  *-------------------------------------------------------------------------
@@ -79,6 +80,9 @@ extern void rf_mark_plan(PlannerInfo *root);
 extern bool rf_is_secured(PlannerInfo *root, Index rti);
 extern bool rf_has_hidden_values(PlannerInfo *root);
 extern List *rf_external_params(RfPlanning *planning);
+
+/* ---- shown.c ---- */
+
 extern void rf_note_load(void);
 extern void rf_note_starting(QueryDesc *desc);
 extern void rf_note_started(QueryDesc *desc);
