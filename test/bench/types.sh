@@ -2,8 +2,8 @@
 #
 # types.sh: questions to columns of several types.
 #
-# A table in partitions by day, whose other columns are random, so that every partition spans
-# all their values; with btrees, and with rangefilter and btrees.  Asks for values that are in one
+# Tables in partitions by day, each with one column or two whose values are random, so that every partition
+# spans them all; with a btree, and with rangefilter and a btree.  Asks for values that are in one
 # partition.  Writes its section of test/bench/RESULTS.md when run at full size.
 #
 # Environment, with defaults:
@@ -24,35 +24,44 @@ VALUES=${TYPES_VALUES:-40}
 ROUNDS=${TYPES_ROUNDS:-10}
 WARM=${TYPES_WARM:-30}
 
-# A condition's kind: the columns of its index.
-declare -A COLUMNS=([bigint]=i [uuid]=u [hexadecimal]=h [words]=w [more]=x [two]='a, b' [tenant]='t, n')
-KINDS=(bigint uuid hexadecimal two tenant words more)
+# A kind of condition: the columns of its index, their definitions, and their values for number n.
+KINDS=(bigints uuids hexadecimal two tenants words more)
+declare -A COLUMNS=([bigints]=i [uuids]=u [hexadecimal]=h [words]=w [more]=w [two]='a, b' [tenants]='t, n')
+declare -A DEFINITIONS=([bigints]='i bigint' [uuids]='u uuid' [hexadecimal]='h text' [words]='w text' [more]='w text'
+	[two]='a int, b int' [tenants]='t int, n bigint')
+declare -A VALUES_OF=([bigints]='hashint8extended(n, 1)' [uuids]="md5('u' || n)::uuid" [hexadecimal]='md5(n::text)'
+	[words]='three_words(n)' [more]='three_words(n)' [two]='abs(hashint8extended(n, 5)) % 100000, abs(hashint8extended(n, 6)) % 100000'
+	[tenants]='abs(hashint8extended(n, 7)) % 1000, n')
 # Options of its rangefilter index.
 declare -A OPTIONS=([more]='WITH (bits_per_key = 18)')
-declare -A NAMES=([bigint]='bigint' [uuid]='uuid' [hexadecimal]='text, 32 hexadecimal digits'
+declare -A NAMES=([bigints]='bigint' [uuids]='uuid' [hexadecimal]='text, 32 hexadecimal digits'
 	[words]='text, three of 1,000 words and a number'
 	[more]='the same with bits_per_key = 18' [two]='two int columns'
-	[tenant]='one of 1,000 tenants, and an ascending bigint')
+	[tenants]='one of 1,000 tenants, and an ascending bigint')
 
-make_table()
+# Makes the tables, each named as its kind.
+make_tables()
 {
-	rf_psql -v partitions="$PARTITIONS" -v rows="$ROWS" <<'SQL'
-CREATE TABLE events (day int, i bigint, u uuid, h text, w text, x text, a int, b int, t int, n bigint) PARTITION BY RANGE (day);
-SELECT format('CREATE TABLE events_%1$s PARTITION OF events FOR VALUES FROM (%1$s) TO (%2$s)', day, day + 1)
-FROM generate_series(0, :partitions - 1) day
-\gexec
+	local kind
+
+	rf_psql <<'SQL'
 CREATE FUNCTION word(bigint, bigint) RETURNS text IMMUTABLE RETURN
 	translate(left(md5((abs(hashint8extended($1, $2)) % 1000)::text), 7), '0123456789', 'aeioulnrst');
-INSERT INTO events
-SELECT n / :rows, hashint8extended(n, 1), md5('u' || n)::uuid, md5(n::text), w, w,
-	abs(hashint8extended(n, 5)) % 100000, abs(hashint8extended(n, 6)) % 100000,
-	abs(hashint8extended(n, 7)) % 1000, n
-FROM generate_series(0, :partitions::bigint * :rows - 1) n,
-	LATERAL (SELECT word(n, 2) || ' ' || word(n, 3) || ' ' || word(n, 4) || ' ' || n % 100 AS w) x;
+CREATE FUNCTION three_words(bigint) RETURNS text IMMUTABLE RETURN
+	word($1, 2) || ' ' || word($1, 3) || ' ' || word($1, 4) || ' ' || $1 % 100;
 SQL
+	for kind in "${KINDS[@]}"; do
+		rf_psql -v kind="$kind" -v partitions="$PARTITIONS" -v rows="$ROWS" -v definition="${DEFINITIONS[$kind]}" -v values="${VALUES_OF[$kind]}" <<'SQL'
+CREATE TABLE :kind (day int, :definition) PARTITION BY RANGE (day);
+SELECT format('CREATE TABLE %1$s_%2$s PARTITION OF %1$s FOR VALUES FROM (%2$s) TO (%3$s)', :'kind', day, day + 1)
+FROM generate_series(0, :partitions - 1) day
+\gexec
+INSERT INTO :kind SELECT n / :rows, :values FROM generate_series(0, :partitions::bigint * :rows - 1) n;
+SQL
+	done
 }
 
-# Puts indexes of method $1 onto the table.
+# Puts indexes of method $1 onto the tables.
 make_indexes()
 {
 	local kind options
@@ -60,9 +69,9 @@ make_indexes()
 	for kind in "${KINDS[@]}"; do
 		options=
 		[ "$1" = btree ] || options=${OPTIONS[$kind]:-}
-		rf_psql -c "CREATE INDEX events_$1_$kind ON events USING $1 (${COLUMNS[$kind]}) $options"
+		rf_psql -c "CREATE INDEX ${kind}_$1 ON $kind USING $1 (${COLUMNS[$kind]}) $options" -c "VACUUM (FREEZE, ANALYZE) $kind"
 	done
-	rf_psql -c 'VACUUM (FREEZE, ANALYZE) events' -c CHECKPOINT
+	rf_psql -c CHECKPOINT
 }
 
 # Writes what asks for the values of kind $1.
@@ -70,9 +79,9 @@ write_questions()
 {
 	local columns=${COLUMNS[$1]}
 
-	rf_psql -c "SELECT format('SELECT count(*) FROM events WHERE ($columns) = ROW(%s);', v)
+	rf_psql -c "SELECT format('SELECT count(*) FROM $1 WHERE ($columns) = ROW(%s);', v)
 		FROM (SELECT concat_ws(', ', $(sed 's/\(\w\)/quote_nullable(\1)/g' <<<"$columns")) v
-			FROM events WHERE day % ($PARTITIONS / $VALUES) = 0 AND random() < 20.0 / $ROWS LIMIT $VALUES) v" |
+			FROM $1 WHERE day % ($PARTITIONS / $VALUES) = 0 AND random() < 20.0 / $ROWS LIMIT $VALUES) v" |
 		sed -e 's/WHERE (\(\w\)) = ROW(\(.*\));/WHERE \1 = \2;/' >"$RF_TMP/questions_$1"
 }
 
@@ -121,16 +130,16 @@ report()
 Written by \`make bench-types\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
-  shared_preload_libraries, rangefilter.shared_cache_size = 512MB: room for the digests of all seven indexes at once
-- $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, one session asks of all
+  shared_preload_libraries, rangefilter.shared_cache_size = 512MB: room for the digests of all seven tables' indexes at once
+- Seven tables of $PARTITIONS partitions x $ROWS rows; \`=\` for $VALUES values of which each is in one partition or few; ms, one session asks of all
   kinds in turns (rangefilter.cache_size = 64MB), medians of $ROUNDS rounds after
   $WARM that fill the caches, for btrees of one after one, literals in the query. Left: partitions that are not skipped, mean.
-  One left: of the questions that leave one partition. Each further one has the planner compare the scans by all its indexes.
+  One left: of the questions that leave one partition. For each further one the planner opens a table with its two indexes and compares scans.
 
 | | planning: btree | rangefilter and btree | to bigint's | one left | to bigint's | query: btree | rangefilter and btree | ratio | left |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 TEXT
-	IFS='|' read -r -a bigint <"$RF_TMP/both_bigint"
+	IFS='|' read -r -a bigint <"$RF_TMP/both_bigints"
 	for kind in "${KINDS[@]}"; do
 		IFS='|' read -r -a btree <"$RF_TMP/btree_$kind"
 		IFS='|' read -r -a both <"$RF_TMP/both_$kind"
@@ -149,7 +158,7 @@ main()
 	rf_start_server types shared_preload_libraries=rangefilter rangefilter.shared_cache_size=512MB rangefilter.cache_size=64MB shared_buffers=2GB max_wal_size=4GB \
 		max_locks_per_transaction=1024 autovacuum=off jit=off
 	rf_psql -c 'CREATE EXTENSION rangefilter'
-	make_table
+	make_tables
 	make_indexes btree
 	for kind in "${KINDS[@]}"; do
 		write_questions "$kind"
