@@ -238,7 +238,7 @@ SELECT E'\nThe choices that are not good and not core''s own, times in ms:\n\n| 
 SELECT format('| %s.%s, %s, %s%s | %s | %s | %s | %s | %s |', tab, col, width, setting, CASE WHEN beside THEN ', beside a btree' END,
 	chosen, round(ms::numeric, 3), best, round(best_ms::numeric, 3), to_char(ratio, 'FM99990.00'))
 FROM cases WHERE ratio > 1.3 AND core_ratio <= 1.3 ORDER BY setting DESC, beside, number;
-SELECT format(E'\n**%1$s of %2$s within 1.3 of the best**; not counting core''s own misses %3$s of %2$s.', count(*) FILTER (WHERE ratio <= 1.3), count(*),
+SELECT format(E'\n**%1$s of %2$s within 1.3 of the best**; without core''s own misses %1$s of %3$s.', count(*) FILTER (WHERE ratio <= 1.3), count(*),
 	count(*) FILTER (WHERE ratio <= 1.3 OR core_ratio <= 1.3)) FROM cases;
 SQL
 }
