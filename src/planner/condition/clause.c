@@ -301,14 +301,14 @@ boolean_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause)
 }
 
 /*
- * The keys of starts_with(key, pattern).
+ * The keys of a call of a function that compares with a pattern, as starts_with(key, pattern).
  */
 static RfKeySet *
 func_expr_set(const RfIndexColumn *column, Index varno, Node *key, FuncExpr *expr)
 {
 	Node	   *pattern;
 
-	if (expr->funcid != F_STARTS_WITH || list_length(expr->args) != 2)
+	if (list_length(expr->args) != 2)
 		return NULL;
 	pattern = lsecond(expr->args);
 	if (!is_value(pattern) ||
