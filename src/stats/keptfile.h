@@ -26,14 +26,12 @@
 extern const ControlFileData *rf_shut_down_properly(void);
 
 /*
- * Opens the file that rf_write_kept() wrote, to be read on, and closed with rf_close_kept().
- * Its content is what was written.  NULL where there is none, or where it is not one of this server
- * version with this magic, or is damaged; then a message says what that means (detail).
+ * Opens the file that rf_write_kept() wrote, to be read on, and closed with FreeFile(); and
+ * removes it, whether it could be read or not: what it says is true only at this start.  Its content
+ * is what was written.  NULL where there is none, or where it is not one of this server version
+ * with this magic, or is damaged; then a message says what that means (detail).
  */
 extern FILE *rf_open_kept(const char *path, uint32 magic, const char *detail);
-
-/* Closes the file and removes it: what it says is true only at this start. */
-extern void rf_close_kept(const char *path, FILE *file);
 
 /*
  * Writes a file: write_content writes what rf_open_kept() shall find, and returns false if that

@@ -72,41 +72,31 @@ is_valid(FILE *file, uint32 magic)
 }
 
 /*
- * See keptfile.h.
+ * See keptfile.h.  The file goes before it is read.  So if reading it should ever end the
+ * postmaster, for lack of memory perhaps, the next start does not meet it.
  */
 FILE *
 rf_open_kept(const char *path, uint32 magic, const char *detail)
 {
 	FILE	   *file = AllocateFile(path, PG_BINARY_R);
 
-	if (file == NULL)
-	{
-		if (errno != ENOENT)
-			ereport(LOG,
-					(errcode_for_file_access(),
-					 errmsg("could not read file \"%s\": %m", path)));
+	if (file == NULL && errno == ENOENT)
 		return NULL;
-	}
-	if (!is_valid(file, magic))
+	if (file == NULL)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not read file \"%s\": %m", path)));
+	unlink(path);
+	if (file != NULL && !is_valid(file, magic))
 	{
 		ereport(LOG,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("ignoring invalid data in file \"%s\"", path),
 				 errdetail_internal("%s", detail)));
-		rf_close_kept(path, file);
-		return NULL;
+		FreeFile(file);
+		file = NULL;
 	}
 	return file;
-}
-
-/*
- * See keptfile.h.
- */
-void
-rf_close_kept(const char *path, FILE *file)
-{
-	FreeFile(file);
-	unlink(path);
 }
 
 /*

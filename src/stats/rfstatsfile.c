@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 #include "stats/keptfile.h"
 #include "stats/stats.h"
+#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
@@ -219,7 +220,7 @@ read_file(void)
 		if (entry != NULL)
 			*entry = read;
 	}
-	rf_close_kept(RF_STATS_FILE, file);
+	FreeFile(file);
 }
 
 /*

@@ -170,6 +170,18 @@ foreach my $change ([ 'hash bits of a bucket', -1, 0 ], [ 'database system', 12 
 	like(slurp_file($node->logfile, $log), qr/ignoring invalid data in file "pg_stat\/rangefilter.digests"\n.*DETAIL:  Digests/, "... which is told: $what");
 }
 
+# A file that the server cannot read does not stay, in the way of the next one.
+$node->safe_psql('postgres', 'SELECT warm()') if digests() == 0;
+$node->stop;
+chmod 0, $file;
+my $log = -s $node->logfile;
+$node->start;
+ok(!-e $file, 'a file that cannot be read is removed');
+like(slurp_file($node->logfile, $log), qr/could not read file "pg_stat\/rangefilter.digests"/, '... which is told');
+$node->safe_psql('postgres', 'SELECT warm()');
+$node->restart;
+cmp_ok(digests(), '>', 120, 'so the next one can be written');
+
 # A process that is killed has shared memory made anew.
 $node->safe_psql('postgres', 'SELECT warm()') if digests() == 0;
 $node->restart;

@@ -26,6 +26,7 @@
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
 #include "stats/keptfile.h"
+#include "storage/fd.h"
 
 #define DIGEST_FILE	RF_KEPT_DIRECTORY "rangefilter.digests"
 #define DIGEST_MAGIC	0x52464401
@@ -112,7 +113,7 @@ rf_load_digests(dsa_area * area)
 		for (int i = 0; i < rf_digest_store->nmatrices && load_matrix(file, area, i); i++)
 			;
 	}
-	rf_close_kept(DIGEST_FILE, file);
+	FreeFile(file);
 }
 
 /*
