@@ -54,6 +54,13 @@ SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = (SELECT max(o.id) FROM d o
 CREATE FUNCTION key_of(t) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1.k; END';
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON key_of(t) = d.id WHERE d.name = ''n1''');
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.tableoid = (d.id + ''t1''::regclass::int - 100)::oid WHERE d.id = 100');
+-- values for the inner side of a join below are not asked for on its outer side
+CREATE TABLE shifted AS SELECT (v + 350) % 700 AS k, v AS n FROM generate_series(0, 699) v;
+ANALYZE shifted;
+SET join_collapse_limit = 1;
+EXPLAIN (COSTS OFF) SELECT t.k, s.k AS other FROM (t JOIN shifted s ON t.n = s.n) JOIN d ON s.k = d.id WHERE d.name = 'n1';
+SELECT gates('SELECT t.k, s.k AS other FROM (t JOIN shifted s ON t.n = s.n) JOIN d ON s.k = d.id WHERE d.name = ''n1''');
+RESET join_collapse_limit;
 -- no value but NULL, none at all
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''none''');
 SELECT gates('SELECT t.*, d.id FROM t JOIN d ON t.k = d.id WHERE d.name = ''nobody''');
