@@ -268,9 +268,10 @@ is($node->psql('postgres', 'DROP DATABASE gone'), 0, 'a database with a worker i
 
 ask($locker, 'SELECT pg_advisory_lock(1)');
 keep_waiting($locker);
-kill 'KILL', $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'rangefilter worker'});
+my $killed = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'rangefilter worker'});
+kill 'KILL', $killed;
 close_session($locker);
-ok(wait_for_recovery($node, 'SELECT true'), 'the server recovers when the worker is killed');
+ok(wait_for_recovery($node, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $killed)"), 'the server recovers when the worker is killed');
 is($node->safe_psql('postgres', q{SELECT rangefilter_verify('waits_i') = count(*) FROM waits}), 't', 'verified');
 load('waits');
 is_closed('waits_i', 'summarized after all');

@@ -187,8 +187,9 @@ $node->safe_psql('postgres', 'SELECT warm()') if digests() == 0;
 $node->restart;
 cmp_ok(digests(), '>', 0, 'digests of before the restart');
 my $killed = open_session($node);
-kill 'KILL', ask($killed, 'SELECT pg_backend_pid()');
-wait_for_recovery($node, 'SELECT true');
+my $pid = ask($killed, 'SELECT pg_backend_pid()');
+kill 'KILL', $pid;
+wait_for_recovery($node, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)");
 is(digests(), 0, 'none after a crash');
 finds('after a crash', @there);
 
