@@ -211,6 +211,8 @@ INSERT INTO queries (query) VALUES
 	('WITH RECURSIVE c AS (SELECT day, dev FROM ev WHERE dev = 305 UNION SELECT c.day + 1, c.dev FROM c WHERE c.day < 50) SELECT * FROM c'),
 	('SELECT dev FROM ev WHERE dev = 305 UNION ALL SELECT dev FROM ev WHERE dev = 5 UNION ALL SELECT id FROM dim WHERE id = 3'),
 	('SELECT dev FROM ev WHERE dev = 305 EXCEPT SELECT dev FROM ev WHERE dev = 5'),
+	('SELECT part, i FROM t WHERE i = 5 AND s = 305 UNION ALL SELECT part, i FROM t WHERE i = 5 OR s = 305'),
+	('SELECT part, i FROM t WHERE i > 150 AND s < 450 AND n < 20 UNION ALL SELECT part, i FROM t WHERE i > 150 AND s < 450'),
 	('SELECT * FROM (SELECT dev FROM ev UNION ALL SELECT id FROM dim) s WHERE dev = 305'),
 	('SELECT * FROM (SELECT day, dev FROM ev OFFSET 0) s WHERE dev = 305'),
 	('SELECT * FROM (SELECT dev, count(*) FROM ev GROUP BY dev) s WHERE dev = 305'),
