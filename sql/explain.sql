@@ -57,7 +57,6 @@ SELECT plan_of($$SELECT min(day) FROM ev WHERE dev = 205$$);
 SELECT plan_of($$SELECT * FROM ev WHERE (dev = 205 AND day < (SELECT 5)) OR dev = 105$$);
 SELECT plan_of($$SELECT min(dev), max(dev) FROM ev WHERE dev < 205$$);
 SELECT plan_of($$SELECT min(dev), max(day) FROM ev WHERE dev < 205$$);
-SELECT plan_of($$SELECT min(dev) FROM ev WHERE dev = 5$$);
 SELECT plan_of($$SELECT min(agg_target) FROM (SELECT dev AS agg_target FROM ev WHERE dev = 205 OFFSET 0) s$$);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
