@@ -115,6 +115,14 @@ SET rangefilter.estimate_rows = on;
 -- The planner takes a clause from a join clause with OR while it has not come to
 -- the restrictions: nothing is counted then
 SELECT * FROM estimate('twig JOIN m3 ON twig.k = m3.k WHERE twig.k > 10 AND (twig.k < 20 OR m3.k < 30)');
+-- With extended statistics it does not begin with the first clause: the same
+CREATE STATISTICS old_stats ON (a % 5), (a % 7) FROM old;
+ANALYZE old;
+UPDATE old SET a = a + 100000;
+VACUUM old;
+SELECT * FROM estimate('old WHERE a BETWEEN 200001 AND 205000');
+DROP STATISTICS old_stats;
+SELECT * FROM estimate('old WHERE a BETWEEN 200001 AND 205000');
 
 -- Conditions under OR: core's
 SELECT * FROM estimate('t WHERE id < 100 OR k = 1000');
