@@ -317,7 +317,7 @@ INSERT INTO o VALUES (2, 'b', 'b');
 INSERT INTO o VALUES (2, 'bb', 'bb');
 INSERT INTO o VALUES (2, U&'\0FB2\+016FF0\0F80\+01D165', 'x');
 SELECT 'inserted', plan($$SELECT * FROM o WHERE k BETWEEN 'x' AND 'y'$$);
-SELECT (SELECT count(*) FROM o WHERE k < U&'\0FB2\3042') = k + 3 AS k FROM o_before;
+SELECT (SELECT count(*) FROM o WHERE k < U&'\0FB2\3042') = count(*) FILTER (WHERE k < U&'\0FB2\3042') AS k FROM o;
 SELECT rangefilter_may_contain('o0_k_idx', 'x', 'x'), rangefilter_may_contain('o1_k_idx', 'x', 'x'),
 	rangefilter_may_contain('o1_k_idx', U&'\0FB2\+016FF0\0F80\+01D165', NULL), rangefilter_may_contain('o1_k_p_idx', row(U&'\0FB2\+016FF0\0F80\+01D165', 1), NULL),
 	rangefilter_may_contain('o0_k_p_idx', row('x', 1), row('x', 2)), rangefilter_verify('o0_k_idx');
@@ -332,7 +332,7 @@ CREATE TABLE og1 PARTITION OF og FOR VALUES IN (1);
 CREATE TABLE og2 PARTITION OF og FOR VALUES IN (2);
 INSERT INTO og VALUES (1, U&'\03B1\0345\1DF7'), (2, 'zz');
 CREATE INDEX og_k ON og USING rangefilter (k);
-SELECT p FROM og WHERE k > U&'\03B1\0345' ORDER BY p;
+SELECT (SELECT count(*) FROM og WHERE k > U&'\03B1\0345') = count(*) FILTER (WHERE k > U&'\03B1\0345') AS k FROM og;
 SELECT 'mark', plan($$SELECT * FROM og WHERE k BETWEEN 'x' AND 'y'$$);
 INSERT INTO o VALUES (0, 'q', 'q');
 DELETE FROM o WHERE p IN (0, 2) AND k <> 'q';

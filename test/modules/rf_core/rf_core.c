@@ -15,6 +15,9 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#if PG_VERSION_NUM >= 170000
+#include "utils/memutils_internal.h"
+#endif
 
 PG_MODULE_MAGIC;
 
