@@ -7,6 +7,7 @@
  * allocates it.  If there is no memory, the error leaves a table that has the
  * old array and looks behind its end.  Core's tables go with the query that failed.
  * Tables that are kept use this allocator, which gives a table its old size back.
+ * (Newer versions note the size afterwards.)
  *
  *-------------------------------------------------------------------------
  */
@@ -32,7 +33,7 @@ rf_map_lacks_memory(MemoryContext context, Size size)
 /*
  * Defines the allocator of the tables with this prefix, whose file defines
  * SH_USE_NONDEFAULT_ALLOCATOR.  private_data is the size of the array that a
- * table has.
+ * table has, in elements.
  */
 #define RF_MAP_ALLOCATOR(prefix) \
 static inline void * \
@@ -52,7 +53,7 @@ prefix##_allocate(prefix##_hash *map, Size size) \
 		} \
 		rf_map_lacks_memory(map->ctx, size); \
 	} \
-	map->private_data = (void *) (uintptr_t) map->size; \
+	map->private_data = (void *) (uintptr_t) (size / sizeof(*map->data)); \
 	return array; \
 } \
 \
