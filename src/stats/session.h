@@ -11,7 +11,7 @@
 #include "postgres.h"
 
 /* rangefilter.cache_size (kB) */
-extern int	rf_cache_size;
+extern PGDLLEXPORT int rf_cache_size;
 
 /*
  * Bytes in use for cached metapages and digests, which can be dropped at any

@@ -341,7 +341,7 @@ extern RfAnswer rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond
 extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
 extern void rf_allow_digests(int64 questions);
 extern void rf_make_first_digests(const RfCond *cond, uint32 questions);
-extern void rf_make_room(const RfTable *table);
+extern PGDLLEXPORT void rf_make_room(const RfTable *table);
 extern MemoryContext rf_metacache_context(RfTable *table);
 extern void rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref);
 extern void rf_forget_cached_metas(RfTable *table);

@@ -66,7 +66,7 @@ typedef struct RfPlanning
 extern RfPlanning *rf_planning;
 extern bool rf_suppress_skips;
 extern bool rf_suppress_cached_probes;
-extern bool rf_entries_in_use;
+extern PGDLLEXPORT bool rf_entries_in_use;
 
 extern bool rf_is_ours(PlannerInfo *root);
 extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
