@@ -60,6 +60,12 @@ SELECT 'whole', plan(format('SELECT * FROM w WHERE k LIKE %L', k)) FROM w WHERE 
 CREATE INDEX w_c ON w USING rangefilter (k COLLATE "C");
 SELECT 'LIKE', plan($$SELECT * FROM w WHERE k LIKE 'bA%'$$);
 SELECT count(*), min(p), max(p) FROM w WHERE k LIKE 'bA%';
+SELECT 'blind LIKE', plan($$SELECT * FROM w WHERE k LIKE 'bA%' COLLATE rf_blind$$);
+CREATE INDEX w_blind ON w USING rangefilter (n COLLATE rf_blind);
+DROP INDEX w_n;
+SELECT 'LIKE', plan($$SELECT * FROM w WHERE n LIKE 'n31%'$$);
+SELECT 'whole', plan($$SELECT * FROM w WHERE n LIKE 'n3123'$$);
+SELECT p, n FROM w WHERE n LIKE 'n3123';
 -- Sort keys that are cut, and several columns
 CREATE TABLE m (p int, a text COLLATE rf_icu, b int, c varchar COLLATE rf_blind) PARTITION BY LIST (p);
 CREATE TABLE m1 PARTITION OF m FOR VALUES IN (1);

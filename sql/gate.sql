@@ -117,6 +117,8 @@ SELECT gates('SELECT k FROM t WHERE at = timestamp ''2020-12-31''');
 SELECT gates('SELECT k FROM t WHERE at > timestamp ''infinity''');
 SELECT gates('SELECT k FROM t WHERE at < ''5874897-12-31''::date');
 DELETE FROM t WHERE tx = 'new';
+-- not with a value of the same row
+SELECT gates('SELECT k FROM t WHERE at = timestamp ''2020-01-01'' + k * interval ''1 day'' AND n % 100 = 7');
 -- local times and instants: bounds lie far enough outward in every time zone
 CREATE TABLE z (part int, ts timestamp, d date) PARTITION BY LIST (part);
 SELECT format('CREATE TABLE z%s PARTITION OF z FOR VALUES IN (%s)', p, p)
@@ -173,6 +175,10 @@ SELECT gates('SELECT d.*, x.* FROM d, LATERAL (SELECT k FROM t WHERE t.k > d.id 
 SELECT gates('SELECT d.*, (SELECT count(*) FROM t WHERE t.k > d.id) FROM d');
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON b.k = a.k + 100 WHERE a.k BETWEEN 110 AND 112');
 SELECT gates('SELECT d.*, k FROM (SELECT id FROM d UNION ALL SELECT NULL UNION ALL SELECT 5) d LEFT JOIN t ON t.k = d.id');
+-- the value is that of an expression
+SELECT gates('SELECT d.*, k FROM d JOIN t ON t.k = CASE WHEN d.id < 300 THEN d.id + 1 ELSE d.id END');
+-- a scan that needs one relation, for what it returns, and asks for values of two
+SELECT gates('SELECT a.id, b.id, s.* FROM d a JOIN d b ON a.name < b.name LEFT JOIN LATERAL (SELECT k, a.name AS x FROM t) s ON s.k = b.id AND s.k >= a.id');
 -- a hashed subplan in the scans depends on the outer side
 SELECT gates('SELECT d.id, x.k FROM d, LATERAL (SELECT k FROM t WHERE k BETWEEN d.id AND d.id + 150
 	AND (n IN (SELECT d2.id FROM d d2 WHERE d2.id > d.id + 50 OFFSET 0) OR n < -1) OFFSET 0) x');

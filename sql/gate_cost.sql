@@ -92,6 +92,13 @@ FROM unnest('{"dim ON device_id = id WHERE id < 5",
 	"generate_series(1, 5) id ON device_id = id",
 	"generate_series(1, 20000) id ON device_id = id",
 	"(SELECT DISTINCT id FROM dim WHERE id < 5) d ON device_id = id"}'::text[]) join_to;
+-- few values, of as many rows as are read from a hash table, and of more
+SET enable_hashagg = off;
+SET enable_sort = off;
+SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT model_id FROM fact WHERE day < 10)');
+SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT model_id FROM fact WHERE day < 11)');
+RESET enable_hashagg;
+RESET enable_sort;
 -- joins that keep the rows of fact
 SELECT share('SELECT * FROM fact LEFT JOIN (SELECT * FROM dim WHERE id < 5) d ON device_id = id');
 SELECT share('SELECT * FROM fact WHERE NOT EXISTS (SELECT FROM dim WHERE device_id = id AND id < 5)');

@@ -71,6 +71,21 @@ EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) SELECT FROM elsewhere e, L
 SELECT count(*) FROM elsewhere e, LATERAL (SELECT FROM t WHERE k = - e.a OFFSET 0) x;
 :pass
 SELECT bool_and(scans > 0) FROM grown WHERE index <> 't0_l';
+-- Of two conditions that must be true the one on fewer values is asked first; then its NO is enough.
+CREATE TABLE pair (part int, a int, b int) PARTITION BY LIST (part);
+CREATE TABLE pair0 PARTITION OF pair FOR VALUES IN (0) WITH (autovacuum_enabled = off);
+CREATE TABLE pair1 PARTITION OF pair FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+INSERT INTO pair SELECT g % 2, g, g FROM generate_series(1, 100) g;
+CREATE INDEX pair_a ON pair USING rangefilter (a);
+CREATE INDEX pair_b ON pair USING rangefilter (b);
+PREPARE two (int[], int[]) AS SELECT count(*) FROM pair WHERE a = ANY ($1) AND b = ANY ($2);
+EXECUTE two ('{1,2,51,52}', '{5}');
+:pass
+SELECT index, probes FROM asked WHERE index ~ '^pair' ORDER BY 1;
+EXECUTE two ('{1,2,51,52}', '{-1}');
+:pass
+SELECT index, probes FROM asked WHERE index ~ '^pair' ORDER BY 1;
+DROP TABLE pair;
 -- Nobody counts what is gone, or what nobody wants counted.
 CALL forget();
 BEGIN;

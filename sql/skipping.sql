@@ -542,7 +542,8 @@ FROM (VALUES ('n <@ ''[5,10]''::numrange'), ('n <@ ''[5,10)''::numrange'), ('n <
 	('n <@ ANY (''{"[1,5)","[20,20]"}''::numrange[])'),
 	('tx LIKE ANY (''{a%,%5}'')'), ('tx LIKE ANY (''{%5,b%}'')'), ('tx LIKE ANY (''{a%,NULL}'')'),
 	('nm LIKE ''b5'''), ('nm LIKE ''a5'''), ('nm LIKE ''c5'''),
-	('tx LIKE ''ab  %'''), ('tx LIKE ''ab '''), ('tx::bpchar LIKE ''ab  %'''), ('tx::bpchar = ''ab''')) c (clause);
+	('tx LIKE ''ab  %'''), ('tx LIKE ''ab '''), ('tx::bpchar LIKE ''ab  %'''), ('tx::bpchar = ''ab'''),
+	('starts_with(upper(tx), ''A'')'), ('textlike(upper(tx), ''A%'')')) c (clause);
 -- Of an operator without a commutator nothing is known.
 INSERT INTO edge VALUES (1, 15, '%', 'x');
 SELECT skips('SELECT * FROM edge WHERE tx > ''!'' AND ''b5'' LIKE tx');

@@ -126,7 +126,7 @@ rf_gate_column(const RfTable *table, int key, Oid opno)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
-		const RfIndex *index = &table->indexes[i];
+		const RfIndex *index = rf_index_at(table, i);
 
 		for (int c = 0; c < index->ncolumns; c++)
 		{

@@ -58,36 +58,41 @@ string_set(const RfIndexColumn *column, StringInfo bytes)
 }
 
 /*
- * Does the string operator apply to the index's strings, and do both
- * collations equate strings by their bytes?
+ * The type of an index's keys that a function compares with a pattern; InvalidOid for
+ * other functions.
  */
-static bool
-pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
+static Oid
+pattern_type(Oid function)
 {
 	switch (function)
 	{
 		case F_TEXTLIKE:
 		case F_STARTS_WITH:
-			if (column->codec->type != TEXTOID)
-				return false;
-			break;
+			return TEXTOID;
 		case F_BPCHARLIKE:
-			if (column->codec->type != BPCHAROID)
-				return false;
-			break;
+			return BPCHAROID;
 		case F_NAMELIKE:
-			if (column->codec->type != NAMEOID)
-				return false;
-			break;
+			return NAMEOID;
 		case F_BYTEALIKE:
-			return column->codec->type == BYTEAOID;
+			return BYTEAOID;
 		default:
-			return false;
+			return InvalidOid;
 	}
-	return OidIsValid(collation) &&
-		get_collation_isdeterministic(collation) &&
-		OidIsValid(column->collation) &&
-		get_collation_isdeterministic(column->collation);
+}
+
+/*
+ * Does the string operator apply to the index's strings, and does its collation equate
+ * strings by their bytes?  Equal bytes have equal keys under every collation of the index.
+ */
+static bool
+pattern_fits(const RfIndexColumn *column, Oid function, Oid collation)
+{
+	Oid			type = column->codec->type;
+
+	if (type != pattern_type(function))
+		return false;
+	return type == BYTEAOID ||
+		(OidIsValid(collation) && get_collation_isdeterministic(collation));
 }
 
 /*

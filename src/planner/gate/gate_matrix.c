@@ -85,43 +85,32 @@ may_ask(const RfGateState *gate)
 }
 
 /*
- * Have two indexes the same keys?
- */
-static bool
-has_same_keys(const RfIndex *a, const RfIndex *b)
-{
-	if (a->ncolumns != b->ncolumns)
-		return false;
-	for (int i = 0; i < a->ncolumns; i++)
-	{
-		if (a->columns[i].opfamily != b->columns[i].opfamily ||
-			a->columns[i].opcintype != b->columns[i].opcintype ||
-			a->columns[i].collation != b->columns[i].collation)
-			return false;
-	}
-	return true;
-}
-
-/*
  * The entry's index to which the gate's index number j belongs, by the first member that has
  * it; NULL if there is none.
  */
 static RfIndex *
 find_index(const RfGateState *gate, RfTable *table, int j)
 {
+	const RfIndex *asked = rf_index_at(gate->table, j);
+
 	for (int i = 0; i < gate->nmembers; i++)
 	{
 		List	   *oids = rf_gate_member(gate, i)->oids;
+		Oid			oid = oids != NIL ? list_nth_oid(oids, j + 1) : InvalidOid;
 
-		if (oids == NIL || !OidIsValid(list_nth_oid(oids, j + 1)))
+		if (!OidIsValid(oid))
 			continue;
 		for (int k = 0; k < table->nindexes; k++)
 		{
 			RfIndex    *index = rf_index_at(table, k);
-			const RfLeaf *leaf = has_same_keys(index, rf_index_at(gate->table, j)) ?
-			rf_find_leaf(table, index, linitial_oid(oids), i) : NULL;
+			const RfLeaf *leaf;
 
-			if (leaf != NULL && leaf->index == list_nth_oid(oids, j + 1))
+			/* Of an index with other keys the leaves need not be mapped. */
+			if (index->ncolumns != asked->ncolumns ||
+				index->columns[0].opfamily != asked->columns[0].opfamily)
+				continue;
+			leaf = rf_find_leaf(table, index, linitial_oid(oids), i);
+			if (leaf != NULL && leaf->index == oid)
 				return index;
 		}
 		return NULL;
@@ -141,8 +130,7 @@ is_at_place(const RfGateState *gate, const List *oids, int place)
 
 		if (index != NULL &&
 			(place >= index->nleaves ||
-			 index->leaves[place].leaf != linitial_oid(oids) ||
-			 index->leaves[place].index != list_nth_oid(oids, j + 1)))
+			 rf_leaf_at(index, place)->index != list_nth_oid(oids, j + 1)))
 			return false;
 	}
 	return true;

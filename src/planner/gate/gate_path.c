@@ -504,9 +504,7 @@ useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
 										  rinfo);
 			RfGateShape shape;
 
-			if (bms_is_empty(outer) ||
-				bms_overlap(outer, rel->lateral_referencers) ||
-				!rf_gate_shape(root, rel, list_make1(index),
+			if (!rf_gate_shape(root, rel, list_make1(index),
 							   rf_usable_clauses(rel, clauses), false,
 							   &shape) ||
 				!bms_overlap(pull_varnos(root, (Node *) shape.values),

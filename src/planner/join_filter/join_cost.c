@@ -165,7 +165,7 @@ is_parent(PlannerInfo *root, const RelOptInfo *rel)
  * conditions later.
  */
 static Path *
-filtered_path(PlannerInfo *root, const HashPath *hash)
+filtered_path(const HashPath *hash)
 {
 	const JoinPath *join = &hash->jpath;
 	Path	   *filtered = join->outerjoinpath;
@@ -173,8 +173,7 @@ filtered_path(PlannerInfo *root, const HashPath *hash)
 	if (RF_IS_DISABLED(&join->path) || join->path.parallel_aware ||
 		!RF_DROPS_OUTER(join->jointype) || hash->num_batches != 1)
 		return NULL;
-	return is_parent(root, filtered->parent) &&
-		join->innerjoinpath->rows <= RF_JOIN_MAX_ROWS ? filtered : NULL;
+	return join->innerjoinpath->rows <= RF_JOIN_MAX_ROWS ? filtered : NULL;
 }
 
 /*
@@ -245,7 +244,7 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 			join->jpath.jointype != jointype ||
 			join->jpath.outerjoinpath->parent != outer ||
 			join->jpath.innerjoinpath->parent != inner ||
-			(filtered = filtered_path(root, join)) == NULL ||
+			(filtered = filtered_path(join)) == NULL ||
 			(saved = saved_cost(root, join, filtered)) <= 0)
 			continue;
 		result = lappend(result, cheaper_copy(join, saved));
