@@ -117,6 +117,10 @@ SELECT gates('SELECT k FROM t WHERE at = timestamp ''2020-12-31''');
 SELECT gates('SELECT k FROM t WHERE at > timestamp ''infinity''');
 SELECT gates('SELECT k FROM t WHERE at < ''5874897-12-31''::date');
 DELETE FROM t WHERE tx = 'new';
+-- by an operator with one argument
+CREATE FUNCTION is_past(timestamptz) RETURNS boolean STABLE STRICT LANGUAGE plpgsql AS $$ BEGIN RETURN $1 < now(); END $$;
+CREATE OPERATOR !!! (FUNCTION = is_past, RIGHTARG = timestamptz);
+SELECT gates('SELECT k FROM t WHERE !!! at AND k > 690');
 -- not with a value of the same row
 SELECT gates('SELECT k FROM t WHERE at = timestamp ''2020-01-01'' + k * interval ''1 day'' AND n % 100 = 7');
 -- local times and instants: bounds lie far enough outward in every time zone
@@ -615,6 +619,16 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_bitmapscan = off;
 SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = d.id');
+-- a question for several values takes as long as a scan by an index of any kind
+SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = ANY (ARRAY[d.id, d.id + 3, d.id + 6, d.id + 9])');
+SET enable_indexonlyscan = off;
+SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = ANY (ARRAY[d.id, d.id + 3, d.id + 6, d.id + 9])');
+SET enable_indexscan = off;
+SET enable_bitmapscan = on;
+SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = ANY (ARRAY[d.id, d.id + 3, d.id + 6, d.id + 9])');
+RESET enable_indexonlyscan;
+RESET enable_indexscan;
+SET enable_bitmapscan = off;
 RESET enable_mergejoin;
 -- the inner side of a merge join goes back to where equal keys began
 CREATE TABLE steps WITH (autovacuum_enabled = off) AS SELECT k FROM generate_series(0, 699) k;

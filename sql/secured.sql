@@ -431,7 +431,9 @@ SELECT outcome(query, 14711) = outcome(query, 14811) AS same, query FROM (VALUES
 	('SELECT count(*) FROM barrier WHERE part > noticed() AND k = V'),
 	('SELECT count(*) FROM barrier b WHERE part > (SELECT count(*) FROM d WHERE random() > 2) AND k = V'),
 	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k WHERE d.name = ''dV'' AND b.part > noticed()'),
-	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k AND b.part > noticed() WHERE d.name = ''dV''')) v (query);
+	('SELECT count(*) FROM barrier b JOIN d ON d.id = b.k AND b.part > noticed() WHERE d.name = ''dV'''),
+	('SELECT count(*) FROM (barrier b JOIN d ON d.id = b.k AND b.part > noticed()) JOIN d x ON x.id = d.id WHERE d.name = ''dV'''),
+	('SELECT count(*) FROM d x JOIN (barrier b JOIN d ON d.id = b.k AND b.part > noticed()) ON x.id = d.id WHERE d.name = ''dV''')) v (query);
 RESET enable_nestloop; RESET enable_mergejoin;
 -- What is open to the user is skipped as ever, beside what is not and in a
 -- subquery of it.

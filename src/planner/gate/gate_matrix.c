@@ -130,6 +130,7 @@ is_at_place(const RfGateState *gate, const List *oids, int place)
 
 		if (index != NULL &&
 			(place >= index->nleaves ||
+			 rf_leaf_at(index, place)->leaf != linitial_oid(oids) ||
 			 rf_leaf_at(index, place)->index != list_nth_oid(oids, j + 1)))
 			return false;
 	}
