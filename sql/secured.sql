@@ -194,6 +194,11 @@ SELECT format('CREATE TABLE o%s PARTITION OF o FOR VALUES IN (%1$s) WITH (autova
 INSERT INTO o SELECT g / 1000 + 1, g FROM generate_series(0, 2999) g;
 CREATE INDEX o_k ON o USING rangefilter (k);
 VACUUM o;
+-- One that is partitioned as t is, and joined with it partition by partition.
+CREATE TABLE alike (part int, id int) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE alike%s PARTITION OF alike FOR VALUES IN (%1$s) WITH (autovacuum_enabled = off)', p) FROM generate_series(1, 4) p \gexec
+INSERT INTO alike SELECT part, id FROM t WHERE id % 1000 < 2;
+ANALYZE alike;
 -- What joins get their values from.
 CREATE TABLE d (id int, name text);
 INSERT INTO d SELECT g, 'd' || g FROM generate_series(14700, 15100) g;
@@ -349,6 +354,14 @@ RESET enable_partitionwise_aggregate;
 SELECT n FROM queries WHERE query !~ 'UPDATE|DELETE|WITH' AND NOT same_rows(query);
 SELECT count(*), min(k), max(k) FROM t WHERE k BETWEEN 14600 AND 14711;
 SELECT scanned('SELECT count(*) FROM t WHERE k = 14698');
+-- They are kept where partitions are joined one by one.
+SET enable_partitionwise_join = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT count(*) AS gates FROM regexp_matches(explained('SELECT * FROM alike JOIN t USING (part, id) WHERE k = 14698', 'COSTS OFF'), 'Gate', 'g');
+RESET enable_partitionwise_join;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
 -- But not where somebody looks at what calls a function.
 SELECT scanned('SELECT called(14698)');
 SELECT query, options, buffers(format(query, 14711), options) = buffers(format(query, 14811), options) AS same FROM (VALUES

@@ -130,9 +130,10 @@ rf_gate_column(const RfTable *table, int key, Oid opno)
 
 		for (int c = 0; c < index->ncolumns; c++)
 		{
-			if (index->columns[c].attno == key + 1 &&
-				op_in_opfamily(opno, index->columns[c].opfamily))
-				return &index->columns[c];
+			const RfIndexColumn *column = rf_column_at(index, c);
+
+			if (column->attno == key + 1 && op_in_opfamily(opno, column->opfamily))
+				return column;
 		}
 	}
 	return NULL;

@@ -187,6 +187,13 @@ rf_index_at(const RfTable *table, int i)
 	return &table->indexes[i];
 }
 
+static inline const RfIndexColumn *
+rf_column_at(const RfIndex *index, int i)
+{
+	Assert(i >= 0 && i < index->ncolumns);
+	return &index->columns[i];
+}
+
 static inline RfLeaf *
 rf_leaf_at(const RfIndex *index, int i)
 {
