@@ -60,6 +60,14 @@ SELECT chosen('SELECT count(*) FROM fact JOIN dim ON fact.device_id + 0 = dim.id
 SET parallel_setup_cost = 0;
 RESET parallel_tuple_cost;
 SELECT chosen('SELECT count(*) FROM fact JOIN dim ON fact.device_id = dim.id WHERE dim.id BETWEEN 100 AND 104');
+-- nor by a hash table that workers share, which gives gates no values
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 4;
+SET cpu_operator_cost = 0.0001;
+SELECT chosen('SELECT count(*) FROM fact JOIN dim ON fact.device_id = dim.id WHERE dim.id BETWEEN 100 AND 104');
+RESET min_parallel_table_scan_size;
+RESET max_parallel_workers_per_gather;
+RESET cpu_operator_cost;
 RESET parallel_setup_cost;
 RESET enable_nestloop;
 
