@@ -540,6 +540,8 @@ SELECT gates('EXECUTE either (100, ''k305'')');
 PREPARE division (int) AS SELECT k FROM t WHERE ($1 <> 0 AND k = 1000 / $1) OR k = 305;
 SELECT gates('EXECUTE division (0)');
 SELECT gates('EXECUTE division (10)');
+PREPARE root (float8) AS SELECT k FROM t WHERE (n < -1000 AND k = int4(sqrt($1))) OR k = 305;
+SELECT gates('EXECUTE root (-1)');
 SELECT gates('SELECT x, c FROM (VALUES (0), (10)) v (x), LATERAL (SELECT count(*) c FROM t WHERE (x <> 0 AND k = 1000 / x) OR k = 305) c');
 -- ... and those that are: they cannot fail, or fail always
 PREPARE conversion (int, smallint) AS SELECT k FROM t WHERE ($1 <> 0 AND k = $1) OR (n > 0 AND k = $2::int) OR (n > 0 AND k = ANY (ARRAY[$1, 1000]))

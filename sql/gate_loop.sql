@@ -137,6 +137,7 @@ INSERT INTO shift SELECT d, n, n FROM generate_series(0, 1) d, generate_series(0
 ANALYZE event, shift;
 SET enable_partitionwise_join = on;
 SELECT asked('SELECT count(*) FROM event e JOIN fact ON e.day = fact.day AND e.device = fact.device WHERE e.a = 7 AND e.b = 7 AND fact.day < 2');
+SELECT asked('SELECT count(*) FROM fact JOIN event e ON e.day = fact.day AND e.device = fact.device WHERE e.a = 7 AND e.b = 7 AND fact.day < 2');
 -- (of which PostgreSQL 19 plans one with another join)
 SELECT asked('SELECT count(*) FROM event e JOIN shift s ON e.day = s.day AND e.a = s.a AND e.b = s.b
 	JOIN fact ON e.day = fact.day AND e.device = fact.device WHERE s.a < 20 AND e.b < 20 AND fact.day < 2') ~ '^(hash table of 1 scans(, )?)+$';

@@ -160,7 +160,7 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 		return;
 	if (previous.join_pathlist)
 		previous.join_pathlist(root, joinrel, outer, inner, jointype, extra);
-	rf_cheapen_joins(root, joinrel, outer, inner, jointype);
+	rf_cheapen_joins(root, joinrel, outer, jointype);
 	rf_add_loops(root, joinrel, outer, inner, jointype, extra);
 }
 

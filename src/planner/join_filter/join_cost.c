@@ -225,12 +225,12 @@ cheaper_copy(const HashPath *join, Cost saved)
 }
 
 /*
- * Cheaper copies of those hash joins among some paths that join these two
- * relations.
+ * Cheaper copies of those hash joins among some paths of a join that have this
+ * outer relation.  The inner one is then the other one.
  */
 static List *
 cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
-			  const RelOptInfo *inner, JoinType jointype)
+			  JoinType jointype)
 {
 	List	   *result = NIL;
 	ListCell   *cell;
@@ -244,7 +244,6 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
 		if (!IsA(join, HashPath) ||
 			join->jpath.jointype != jointype ||
 			join->jpath.outerjoinpath->parent != outer ||
-			join->jpath.innerjoinpath->parent != inner ||
 			(filtered = filtered_path(join)) == NULL ||
 			(saved = saved_cost(root, join, filtered)) <= 0)
 			continue;
@@ -260,7 +259,7 @@ cheaper_paths(PlannerInfo *root, List *paths, const RelOptInfo *outer,
  */
 void
 rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
-				 RelOptInfo *inner, JoinType jointype)
+				 JoinType jointype)
 {
 	List	   *paths;
 	List	   *partial_paths;
@@ -272,9 +271,9 @@ rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 	/* Joins with one side made unique are inner joins. */
 	if (jointype == JOIN_UNIQUE_INNER || jointype == JOIN_UNIQUE_OUTER)
 		jointype = JOIN_INNER;
-	paths = cheaper_paths(root, joinrel->pathlist, outer, inner, jointype);
+	paths = cheaper_paths(root, joinrel->pathlist, outer, jointype);
 	partial_paths = cheaper_paths(root, joinrel->partial_pathlist, outer,
-								  inner, jointype);
+								  jointype);
 
 	/* The cheaper copies displace the paths that they were made from. */
 	foreach(cell, paths)

@@ -48,8 +48,7 @@ typedef struct RfPushdown
 /* ---- join_cost.c ---- */
 
 extern void rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel,
-							 RelOptInfo *outer, RelOptInfo *inner,
-							 JoinType jointype);
+							 RelOptInfo *outer, JoinType jointype);
 
 /* ---- join_pushdown.c, join_condition.c ---- */
 
