@@ -126,6 +126,7 @@ SELECT gates('SELECT part, (SELECT sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.
 -- is not that of its rows, gets all of them
 --
 SELECT gates('SELECT x.*, d.id FROM (SELECT k, n FROM t WHERE n > 5 OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('SELECT x.*, d.id FROM (SELECT k, n FROM t WHERE n > 5 OFFSET 0) x JOIN d ON x::text = ''('' || d.id || '','' || d.id || '')''');
 SELECT gates('SELECT x.*, d.id FROM (SELECT n, k FROM t ORDER BY n, k LIMIT 800) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.*, d.id FROM (SELECT k, count(*) FROM t GROUP BY k) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.*, d.id FROM (SELECT k, row_number() OVER (ORDER BY k) FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');

@@ -73,6 +73,9 @@ CREATE VIEW at_site AS SELECT d.id FROM device d JOIN site s ON d.site = s.id WH
 
 -- Rows of one table: a loop
 SELECT asked('SELECT count(*) FROM fact JOIN device d ON fact.device = d.id WHERE d.id = 77 OR d.id = 78');
+SELECT asked('SELECT count(*) FROM fact WHERE device IN (SELECT site + 27 FROM device WHERE site >= 49)');
+SELECT asked('SELECT count(*) FROM device d WHERE d.id IN (77, 78) AND EXISTS (SELECT FROM fact WHERE fact.device = d.id AND n <> 0)');
+SELECT asked('SELECT count(*) FROM device d WHERE d.id IN (77, 78) AND NOT EXISTS (SELECT FROM fact WHERE fact.device = d.id AND n <> 0)');
 -- Of a join, one row is expected and 150 come: the hash join
 SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
 SELECT asked('SELECT count(*) FROM at_site d LEFT JOIN fact ON fact.device = d.id');
