@@ -120,6 +120,13 @@ CREATE TABLE unknown2 PARTITION OF unknown FOR VALUES IN (2) WITH (autovacuum_en
 INSERT INTO unknown SELECT 1 + n % 2, n FROM generate_series(1, 20000) n;
 CREATE INDEX ON unknown USING rangefilter (device_id);
 SELECT share('SELECT * FROM unknown JOIN dim ON device_id = id WHERE id = 3 OR name = ''x''');
+-- of which it knows only the partitions, and all but one partition
+ANALYZE unknown1, unknown2;
+SELECT share('SELECT * FROM unknown JOIN dim ON device_id = id WHERE id = 3 OR name = ''x''');
+ANALYZE unknown;
+CREATE TABLE unknown3 PARTITION OF unknown FOR VALUES IN (3) WITH (autovacuum_enabled = off);
+INSERT INTO unknown SELECT 3, n FROM generate_series(1, 20000) n;
+SELECT share('SELECT * FROM unknown JOIN dim ON device_id = id WHERE id = 3 OR name = ''x''');
 -- in cursors there are no gates
 SET cursor_tuple_fraction = 1;
 EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT count(*) FROM fact JOIN dim ON fact.device_id = dim.id WHERE dim.site = -2 AND day < 2;
