@@ -194,6 +194,36 @@ SELECT leaf_pages > 1 AS leaves FROM wormhole_status('wu_long_k');
 \set VERBOSITY terse
 INSERT INTO wu_long VALUES (repeat('x', 700));
 DROP TABLE wu_long;
+-- Dead rows of a key are many in its first leaf, and few in the second: those in the first one are removed.
+CREATE TABLE wu_two (k int) WITH (autovacuum_enabled = off);
+CREATE FUNCTION wu_leaves(n int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	TRUNCATE wu_two;
+	DROP INDEX IF EXISTS wu_two_k;
+	INSERT INTO wu_two SELECT 5 FROM generate_series(1, n);
+	DELETE FROM wu_two;
+	CREATE UNIQUE INDEX wu_two_k ON wu_two USING wormhole (k) WITH (deduplicate = off);
+	RETURN (SELECT leaf_pages FROM wormhole_status('wu_two_k'));
+END $$;
+DO $$
+DECLARE
+	low int = 100;
+	high int = 2000;
+BEGIN
+	WHILE low < high LOOP
+		IF wu_leaves((low + high) / 2) > 1 THEN
+			high := (low + high) / 2;
+		ELSE
+			low := (low + high) / 2 + 1;
+		END IF;
+	END LOOP;
+	ASSERT wu_leaves(low) = 2;
+END $$;
+SELECT rows AS dead FROM wormhole_status('wu_two_k') \gset
+INSERT INTO wu_two VALUES (5);
+SELECT leaf_pages AS leaves, :dead + 1 - rows AS removed FROM wormhole_status('wu_two_k');
+DROP FUNCTION wu_leaves;
+DROP TABLE wu_two;
 
 -- The check reads no leaves behind the key.
 CREATE TABLE wu_pages (k int) WITH (autovacuum_enabled = off);

@@ -76,6 +76,10 @@ INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(1, 5) g;
 SELECT rf_damage('longer_s', 1, 8192 - 2 * (2 + 901), '\x4d04');
 INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(6, 20) g;
 SELECT levels, delta_keys FROM rangefilter_status('longer_s');
+-- The same page is not there at all: no other one is merged without it, and none of its rows is lost.
+SELECT rf_damage('longer_s', 0, 112, '\xffff0000');
+INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(21, 40) g;
+SELECT levels, rangefilter_may_contain('longer_s', repeat('s', 900) || 1, repeat('s', 900) || 1) FROM rangefilter_status('longer_s');
 -- A rangefilter index vouches for no uniqueness.
 SELECT rf_insert('spare_k', 0, '(0,1)');
 INSERT INTO spare SELECT -g FROM generate_series(1, 1000) g;
