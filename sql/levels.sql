@@ -158,4 +158,23 @@ EXCEPTION WHEN raise_exception THEN
 END $$;
 SELECT n, retire_level(n) FROM generate_series(1, 8) n;
 SELECT rangefilter_verify('many_s'), rangefilter_summarize('many_s') >= 0 AS summarized, state('many_s');
+
+-- A number that goes behind others takes a record of WAL that is no longer than needed.
+CREATE TABLE wal (k int8) WITH (autovacuum_enabled = off);
+CREATE FUNCTION least_wal(first int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	least int;
+	plan jsonb;
+BEGIN
+	FOR k IN first .. first + 9 LOOP
+		EXECUTE format('EXPLAIN (ANALYZE, WAL, COSTS OFF, TIMING OFF, FORMAT JSON) INSERT INTO wal VALUES (%s)', k) INTO plan;
+		least := least((plan #>> '{0,Plan,WAL Bytes}')::int, least);
+	END LOOP;
+	RETURN least;
+END $$;
+INSERT INTO wal VALUES (1);
+SELECT least_wal(2) AS without \gset
+CREATE INDEX wal_k ON wal USING rangefilter (k);
+INSERT INTO wal VALUES (12);
+SELECT least_wal(13) - :without AS bytes, state('wal_k');
 DROP SCHEMA rf_levels CASCADE;
