@@ -104,17 +104,14 @@ check_row(UniqueCheck *check, ItemPointerData tid, Buffer first, Buffer other,
 	}
 	check->wait_for = TransactionIdIsValid(dirty.xmin) ? dirty.xmin :
 		dirty.xmax;
-	if (TransactionIdIsValid(check->wait_for))
-	{
-		check->token = dirty.speculativeToken;
-		return true;
-	}
+	check->token = dirty.speculativeToken;
 
 	/*
-	 * The other row is committed.  But CREATE INDEX CONCURRENTLY may insert a
-	 * row that is dead by now, and that is no duplicate.
+	 * Otherwise the other row is committed.  But CREATE INDEX CONCURRENTLY
+	 * may insert a row that is dead by now, and that is no duplicate.
 	 */
-	if (!table_index_fetch_tuple_check(check->heap, &self, SnapshotSelf, NULL))
+	if (TransactionIdIsValid(check->wait_for) ||
+		!table_index_fetch_tuple_check(check->heap, &self, SnapshotSelf, NULL))
 		return true;
 
 	/*
