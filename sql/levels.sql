@@ -159,6 +159,25 @@ END $$;
 SELECT n, retire_level(n) FROM generate_series(1, 8) n;
 SELECT rangefilter_verify('many_s'), rangefilter_summarize('many_s') >= 0 AS summarized, state('many_s');
 
+-- Strings that begin alike for long: few pages make a level with inner ones.  Levels become one where a question would
+-- read more than three of their pages.
+CREATE TABLE alike (s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE INDEX alike_s ON alike USING rangefilter (s);
+DO $$
+DECLARE
+	now int;
+	before int := 0;
+BEGIN
+	FOR i IN 1 .. 330 LOOP
+		INSERT INTO alike VALUES (repeat('a', 200) || repeat(md5(i::text), 24));
+		now := (SELECT levels FROM rangefilter_status('alike_s'));
+		IF now < before THEN
+			RAISE NOTICE '%: %', i, state('alike_s');
+		END IF;
+		before := now;
+	END LOOP;
+END $$;
+
 -- A number that goes behind others takes a record of WAL that is no longer than needed.
 CREATE TABLE wal (k int8) WITH (autovacuum_enabled = off);
 CREATE FUNCTION least_wal(first int) RETURNS int LANGUAGE plpgsql AS $$

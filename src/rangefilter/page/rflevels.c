@@ -409,16 +409,14 @@ void
 rf_put_entry(Page page, const RfSegment *entry)
 {
 	RfMetaData *meta = rf_page_meta(page);
-	uint32		used;
 
 	if (meta->directory_len + entry->length > RF_DIRECTORY_SIZE)
 		rf_drop_places(page);
-	used = meta->directory_len + entry->length;
-	if (used > RF_DIRECTORY_SIZE)
+	if (meta->directory_len + entry->length > RF_DIRECTORY_SIZE)
 		elog(ERROR, "entry of %u bytes does not fit the directory", entry->length);
 	memcpy((char *) rf_first_segment(meta) + meta->directory_len, entry,
 		   entry->length);
-	rf_set_directory(page, used);
+	rf_set_directory(page, meta->directory_len + entry->length);
 }
 
 /*
