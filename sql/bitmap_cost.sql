@@ -114,6 +114,7 @@ RESET enable_seqscan;
 RESET ROLE;
 -- Nor may the first plan of a session, in the middle of which the library is loaded.  One
 -- for the owner, one for the user.
+ALTER DATABASE :"DBNAME" SET session_preload_libraries = plpgsql;
 \c -
 SET search_path = bitmap_cost;
 SET enable_seqscan = off;
@@ -124,6 +125,7 @@ SET enable_seqscan = off;
 SET ROLE bitmap_cost_user;
 SELECT scan('SELECT v FROM hidden WHERE bursts = 5000');
 RESET ROLE;
+ALTER DATABASE :"DBNAME" RESET session_preload_libraries;
 
 SET client_min_messages = warning;
 DROP SCHEMA bitmap_cost CASCADE;

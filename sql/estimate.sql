@@ -56,6 +56,10 @@ SELECT n, condition, e.* FROM conditions, estimate('t WHERE ' || condition) e OR
 ANALYZE t;
 SELECT n, condition, e.* FROM conditions, estimate('t WHERE ' || condition) e ORDER BY n;
 
+-- What is in a range is estimated by core, up to 16
+SELECT estimated = by_core OR current_setting('server_version_num')::int >= 170000 AS left_to_core
+FROM estimate('t WHERE p > 0 AND id <@ int4range(100, 1000)');
+
 -- Old statistics: the values are others by now
 CREATE TABLE old (a int) WITH (autovacuum_enabled = off);
 INSERT INTO old SELECT g FROM generate_series(1, 10000) g;
@@ -102,6 +106,21 @@ CREATE INDEX twig_k ON twig USING rangefilter (k);
 VACUUM twig;
 SELECT * FROM estimate('tree WHERE k BETWEEN 1 AND 1000');
 SELECT * FROM estimate('(SELECT k FROM twig UNION ALL SELECT k FROM m3) u WHERE k BETWEEN 901 AND 1000');
+
+-- A planning counts for at most 100 relations, of which those without an index are none
+CREATE TABLE bare (k int) WITH (autovacuum_enabled = off);
+DO $$
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		EXECUTE format('CREATE TABLE bare%s () INHERITS (bare) WITH (autovacuum_enabled = off)', i);
+	END LOOP;
+END
+$$;
+CREATE TABLE indexed () INHERITS (bare) WITH (autovacuum_enabled = off);
+INSERT INTO indexed SELECT generate_series(1, 5000);
+CREATE INDEX ON indexed USING rangefilter (k);
+VACUUM indexed;
+SELECT estimated > by_core AS counted FROM estimate('bare WHERE k BETWEEN 1 AND 1000');
 
 -- A join chosen by what a new partition holds
 CREATE TABLE dim (k int PRIMARY KEY, name text) WITH (autovacuum_enabled = off);

@@ -306,6 +306,12 @@ SELECT gates('SELECT * FROM p WHERE k = 150');
 CREATE INDEX ON c3 USING rangefilter (k);
 SELECT gates('SELECT * FROM p WHERE k = 150');
 SELECT gates('SELECT * FROM ONLY p WHERE k = 50');
+-- A prepared plan of theirs, too, follows rangefilter.enable.
+PREPARE inherited (int) AS SELECT * FROM p WHERE k = $1;
+SELECT plan_of('EXECUTE inherited (150)');
+SET rangefilter.enable = off;
+SELECT plan_of('EXECUTE inherited (150)');
+RESET rangefilter.enable;
 -- Of many indexes a few are named.
 CREATE TABLE c4 () INHERITS (p);
 CREATE TABLE c5 () INHERITS (p);

@@ -100,6 +100,16 @@ SELECT count(*) FROM t WHERE k = -1;
 :pass
 SELECT scans, probes, count(*) FROM grown GROUP BY 1, 2;
 SET track_counts = on;
+-- Keys are counted for an estimate: one scan, none where the index cannot count the condition.
+CREATE TABLE pair (a int, b int) WITH (autovacuum_enabled = off);
+INSERT INTO pair SELECT g, g FROM generate_series(1, 1000) g;
+CREATE INDEX pair_a_b ON pair USING rangefilter (a, b);
+EXPLAIN SELECT FROM pair WHERE a = 2000 \g /dev/null
+:pass
+SELECT pg_stat_get_numscans('pair_a_b'::regclass);
+EXPLAIN SELECT FROM pair WHERE b = 2000 \g /dev/null
+:pass
+SELECT pg_stat_get_numscans('pair_a_b'::regclass);
 -- An index of a temporary table, which is not found by its file.
 CREATE TEMP TABLE m (part int, a int) PARTITION BY LIST (part);
 CREATE TEMP TABLE m0 PARTITION OF m FOR VALUES IN (0);

@@ -26,6 +26,7 @@
  */
 #include "postgres.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "access/htup_details.h"
@@ -252,8 +253,13 @@ estimate_by_index(RfCountRel *counted, const RfRelIndex *index,
 	}
 	for (int i = 0; i < found.n; i++)
 	{
+		double		selec = found.selec[i];
+
+		/* The planner takes exactly this for "not known". */
+		if (selec == DEFAULT_INEQ_SEL)
+			selec += DBL_EPSILON;
 		if (found.clauses[i] != current)
-			found.clauses[i]->norm_selec = found.selec[i];
+			found.clauses[i]->norm_selec = selec;
 	}
 }
 

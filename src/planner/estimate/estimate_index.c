@@ -22,8 +22,6 @@
  */
 #include "postgres.h"
 
-#include <float.h>
-
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
@@ -91,20 +89,17 @@ is_prefix_pattern(Const *pattern)
 {
 	text	   *value;
 	char	   *bytes;
+	char	   *percent;
 	int			len;
 
-	if (pattern->constisnull)
-		return false;
+	/* Of NULL core has made the clause NULL. */
+	Assert(!pattern->constisnull);
 	value = DatumGetTextPP(pattern->constvalue);
 	bytes = VARDATA_ANY(value);
 	len = VARSIZE_ANY_EXHDR(value);
-	for (int i = 0; i < len; i++)
-	{
-		if (bytes[i] == '_' || bytes[i] == '\\' ||
-			(bytes[i] == '%' && i < len - 1))
-			return false;
-	}
-	return true;
+	percent = memchr(bytes, '%', len);
+	return (percent == NULL || percent == bytes + len - 1) &&
+		memchr(bytes, '_', len) == NULL && memchr(bytes, '\\', len) == NULL;
 }
 
 /*
@@ -446,15 +441,7 @@ rf_count_clauses(PlannerInfo *root, RelOptInfo *rel, const RfRelIndex *index,
 	if (!known)
 		return false;
 	read_stats(planner_rt_fetch(rel->relid, root)->relid, index, &stats);
-	if (index->ncolumns > 1 || index->predicate != NIL ?
-		!estimate_product(rel, index, &counting, &shares, &stats, counted) :
-		!estimate_column(&counting, &shares, &stats, counted))
-		return false;
-	for (int i = 0; i < counted->n; i++)
-	{
-		/* The planner takes exactly this for "not known". */
-		if (counted->selec[i] == DEFAULT_INEQ_SEL)
-			counted->selec[i] += DBL_EPSILON;
-	}
-	return true;
+	return index->ncolumns > 1 || index->predicate != NIL ?
+		estimate_product(rel, index, &counting, &shares, &stats, counted) :
+		estimate_column(&counting, &shares, &stats, counted);
 }

@@ -15,6 +15,7 @@
 #include "optimizer/optimizer.h"
 #include "planner/knowledge/knowledge.h"
 #include "utils/builtins.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -260,8 +261,7 @@ rf_stored_alike(const RfIndex *index, HeapTuple row)
 
 		if ((ours == NULL) != (theirs == NULL) ||
 			(ours != NULL &&
-			 (VARSIZE_ANY_EXHDR(ours) != VARSIZE_ANY_EXHDR(theirs) ||
-			  memcmp(VARDATA_ANY(ours), VARDATA_ANY(theirs), VARSIZE_ANY_EXHDR(ours)) != 0)))
+			 !datum_image_eq(PointerGetDatum(ours), PointerGetDatum(theirs), false, -1)))
 			return false;
 	}
 	return true;

@@ -163,8 +163,7 @@ choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
 		most = Max(most, span.nkeys);
 		sampled[n++] = leaf;
 	}
-	if (n > 0)
-		numbers->max_key = max_key;
+	numbers->max_key = max_key;
 	return n;
 }
 
