@@ -156,6 +156,13 @@ CREATE OPERATOR CLASS pg_lsn_ops DEFAULT FOR TYPE pg_lsn USING rangefilter AS
 CREATE INDEX ON odd USING rangefilter (l);
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'pg_lsn_ops'
 	AND opcmethod = (SELECT oid FROM pg_am WHERE amname = 'rangefilter');
+-- A partitioned index of it that no partition has skips nothing.
+CREATE TABLE lsns (part int, l pg_lsn) PARTITION BY LIST (part);
+CREATE TABLE lsns1 PARTITION OF lsns FOR VALUES IN (1);
+CREATE INDEX lsns_l ON lsns USING rangefilter (l);
+CREATE INDEX lsns_l ON ONLY lsns USING rangefilter (l);
+EXPLAIN (COSTS OFF) SELECT * FROM lsns WHERE l = '0/1';
+DROP TABLE lsns;
 DROP OPERATOR FAMILY pg_lsn_ops USING rangefilter;
 -- One with a strategy that there is not.
 CREATE OPERATOR CLASS six_ops FOR TYPE int4 USING rangefilter AS OPERATOR 6 <>;

@@ -210,7 +210,7 @@ seen_before(List *expansions, RfExpansion *expansion)
 		RfExpansion *other = lfirst(cell);
 
 		if (other == expansion)
-			return false;
+			break;
 		if (other->root == expansion->root && other->top_rti == expansion->top_rti)
 			return true;
 	}
