@@ -290,6 +290,9 @@ my @steps = (
 		SELECT cost('EXECUTE two', 1); SELECT cost('EXECUTE two', 1); SELECT rf_entry('two')},
 		"t\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 0 cached\ntwo_b: 32 places, 32 found, 32 located, 0 cached\n128 pages, -1 plannings\n0 pages, -1 plannings\nentry 7: valid, candidate, 2 indexes, 2 partitioned; own not read, 0 sought; 66 records\ntwo_a: 32 places, 32 found, 32 located, 0 cached, hashed\ntwo_b: 32 places, 32 found, 32 located, 0 cached, hashed" ],
 
+	[ 'when all indexes are opened', 'n', "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT cost('EXECUTE two', 1); COMMIT",
+		"128 pages, -1 plannings" ],
+
 	# Strings that begin otherwise have other numbers: there are digests of these.
 	[ 'other strings', 'w', q{TRUNCATE h; INSERT INTO h SELECT p, 'other-' || md5((g * 1000 + p)::text) FROM generate_series(1, 40) p, generate_series(1, 300) g;
 		SELECT rangefilter_summarize('h_k') > 0}, 't' ],
