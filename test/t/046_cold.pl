@@ -103,6 +103,24 @@ foreach my $server ($node, $standby)
 	}
 }
 
+# The pages that the first question of a server looks at while it is planned.
+sub first_pages
+{
+	my ($depth) = @_;
+
+	$node->stop;
+	unlink $node->data_dir . '/pg_stat/rangefilter.digests';
+	$node->append_conf('postgresql.conf', "effective_io_concurrency = $depth");
+	$node->start;
+	my $plan = $node->safe_psql('postgres', "LOAD 'rangefilter';\nEXPLAIN (BUFFERS, FORMAT JSON) SELECT * FROM t WHERE a = -1");
+	my ($planning) = $plan =~ /"Planning": \{(.*?)\}/s;
+	my ($hit, $read) = map { $planning =~ /"Shared $_ Blocks": (\d+)/ } qw(Hit Read);
+
+	return $hit + $read;
+}
+
+cmp_ok(first_pages(16) - first_pages(0), '>', 100, 'indexes are asked once more to read ahead');
+
 $standby->stop;
 $node->stop;
 done_testing();
