@@ -186,6 +186,10 @@ INSERT INTO rows_conditions VALUES
 	(17, 'tenant = 40 AND day = 4010 AND n = 10'), (18, 'tenant = 40 AND n > 400'), (19, 'tenant > 38 AND day > 3950'),
 	(20, 'tenant = 40 AND day > 4009 AND s > ''s7'''), (21, 'tenant = 41 AND day > 4000'), (22, 'day > 4000');
 SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || condition) e ORDER BY n;
+-- an index on one column does not overrule it
+CREATE INDEX rows_day ON rows USING rangefilter (day);
+SELECT * FROM estimate('rows WHERE s > '''' AND tenant = 40 AND day >= 4025');
+DROP INDEX rows_day;
 ANALYZE rows;
 SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || condition) e ORDER BY n;
 -- keys that repeat are ANALYZE's business

@@ -58,6 +58,7 @@ SELECT plan_of($$SELECT * FROM ev WHERE (dev = 205 AND day < (SELECT 5)) OR dev 
 SELECT plan_of($$SELECT min(dev), max(dev) FROM ev WHERE dev < 205$$);
 SELECT plan_of($$SELECT min(dev), max(day) FROM ev WHERE dev < 205$$);
 SELECT plan_of($$SELECT min(agg_target) FROM (SELECT dev AS agg_target FROM ev WHERE dev = 205 OFFSET 0) s$$);
+SELECT plan_of($$SELECT * FROM ev, (SELECT dev AS agg_target FROM ev WHERE dev = 205 OFFSET 0) s WHERE ev.dev = 105$$);
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP INDEX ev_day_btree, ev_dev_btree;

@@ -400,9 +400,9 @@ ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
 		return view->rows[filter_digests_word(&view->buckets,
 											  rf_key_number(numbers, &range->lo),
 											  rf_key_hash_bits(numbers, &range->lo))];
-	if (kind == RF_KEY_U64 || !range->lo_inf)
+	if (!range->lo_inf)
 		lo = rf_key_number(numbers, &range->lo);
-	if (kind == RF_KEY_U64 || !range->hi_inf)
+	if (!range->hi_inf)
 		hi = rf_key_number(numbers, &range->hi);
 	return filter_digests_ask(&view->buckets, view->rows, lo, hi);
 }
