@@ -285,6 +285,21 @@ CREATE INDEX ON nulls USING rangefilter ((b IS NULL), (a IS NOT NULL));
 SELECT skips('SELECT * FROM nulls WHERE a = 1010 AND b IS NOT NULL'), skips('SELECT * FROM nulls WHERE coalesce(b, a) = 2011'),
 	skips('SELECT * FROM nulls WHERE a = 1010');
 DROP TABLE nulls;
+-- A prepared plan relies on the index of a partition that is dropped then, and the session knows of it.
+CREATE TABLE gone (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE gone1 PARTITION OF gone FOR VALUES IN (1);
+CREATE TABLE gone2 PARTITION OF gone FOR VALUES IN (2);
+INSERT INTO gone SELECT p, 10 * p + k FROM generate_series(1, 2) p, generate_series(1, 5) k;
+CREATE INDEX ON gone1 USING rangefilter (k);
+CREATE INDEX gone2_k ON gone2 USING rangefilter (k);
+PREPARE gone AS SELECT * FROM gone WHERE k = 11;
+EXPLAIN (COSTS OFF) EXECUTE gone;
+DROP INDEX gone2_k;
+SELECT * FROM gone WHERE k = 12;
+EXECUTE gone;
+EXPLAIN (COSTS OFF) EXECUTE gone;
+DEALLOCATE gone;
+DROP TABLE gone;
 -- beside indexes of other methods, older and younger ones
 CREATE TABLE mixed (part int, k int, n int) PARTITION BY LIST (part);
 CREATE TABLE mixed1 PARTITION OF mixed FOR VALUES IN (1);

@@ -47,6 +47,7 @@ rf_is_ours(PlannerInfo *root)
 Index
 rf_outermost_relation(PlannerInfo *root, Index rti)
 {
+	Assert(rti < (Index) root->simple_rel_array_size);
 	for (;;)
 	{
 		AppendRelInfo *appinfo = root->append_rel_array ?
