@@ -187,7 +187,12 @@ add_index(RfTable *table, Oid oid, bool *everywhere)
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return false;
-	relation = relation_open(oid, NoLock);
+	relation = try_relation_open(oid, NoLock);
+	if (relation == NULL)
+	{
+		UnlockRelationOid(oid, AccessShareLock);
+		return false;
+	}
 	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		rf_is_rangefilter(relation))
 	{

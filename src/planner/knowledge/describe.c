@@ -296,7 +296,6 @@ is_same_stored(const RfIndex *index, Relation leaf_index)
 bool
 rf_child_fits(const RfIndex *index, Relation leaf_index)
 {
-	Assert(IndexRelationGetNumberOfKeyAttributes(leaf_index) == index->ncolumns);
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||

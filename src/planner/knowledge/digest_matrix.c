@@ -197,11 +197,9 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 	uint64	   *samples;
 	int			nsampled;
 	uint32		n = 0;
-	bool		known PG_USED_FOR_ASSERTS_ONLY =
-	rf_cached_meta_numbers(leaf->cached, numbers);
 
-	/* Otherwise no digest of the leaf would be due. */
-	Assert(known);
+	if (!rf_cached_meta_numbers(leaf->cached, numbers))
+		return false;
 	if (!numbers->coded)
 	{
 		if (numbers->of_bytes)

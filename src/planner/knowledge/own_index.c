@@ -212,13 +212,14 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 {
 	List	   *predicate = NIL;
 	List	   *exprs = relation != NULL ? RelationGetIndexExpressions(relation) : NIL;
-	const RfCodec *codecs[RF_MAX_COLUMNS] = {NULL};
+	const RfCodec *codecs[RF_MAX_COLUMNS];
 
 	memset(index, 0, sizeof(*index));
 	index->parent = parent;
 	index->oid = form->indexrelid;
 	index->ncolumns = form->indnkeyatts;
-	Assert(index->ncolumns <= RF_MAX_COLUMNS);
+	if (index->ncolumns > RF_MAX_COLUMNS)
+		return false;
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
@@ -559,6 +560,8 @@ rf_index_fits(const RfIndex *index, Relation leaf_index)
 {
 	RfIndex		described;
 
+	if (IndexRelationGetNumberOfKeyAttributes(leaf_index) != index->ncolumns)
+		return false;
 	if (index->own == NIL)
 		return rf_child_fits(index, leaf_index);
 	return describe_own(index->parent, leaf_index->rd_index, leaf_index,
