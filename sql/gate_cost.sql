@@ -127,6 +127,14 @@ ANALYZE unknown;
 CREATE TABLE unknown3 PARTITION OF unknown FOR VALUES IN (3) WITH (autovacuum_enabled = off);
 INSERT INTO unknown SELECT 3, n FROM generate_series(1, 20000) n;
 SELECT share('SELECT * FROM unknown JOIN dim ON device_id = id WHERE id = 3 OR name = ''x''');
+-- What a scan with a gate costs, where each partition has all values: by one condition, one on several values, and two
+CREATE INDEX ON fact USING rangefilter (model_id);
+SET plan_cache_mode = force_generic_plan;
+PREPARE equal (int) AS SELECT * FROM fact WHERE model_id = $1;
+PREPARE any_of (int[]) AS SELECT * FROM fact WHERE model_id = ANY ($1);
+PREPARE below (int, int) AS SELECT * FROM fact WHERE model_id = $1 AND model_id < $2;
+SELECT query, share(query) FROM unnest('{EXECUTE equal (1),EXECUTE any_of (NULL),"EXECUTE below (1, 2)"}'::text[]) query;
+RESET plan_cache_mode;
 -- in cursors there are no gates
 SET cursor_tuple_fraction = 1;
 EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT count(*) FROM fact JOIN dim ON fact.device_id = dim.id WHERE dim.site = -2 AND day < 2;

@@ -132,6 +132,7 @@ SELECT gates('SELECT x.*, d.id FROM (SELECT k, count(*) FROM t GROUP BY k) x JOI
 SELECT gates('SELECT x.*, d.id FROM (SELECT k, row_number() OVER (ORDER BY k) FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.*, d.id FROM (SELECT DISTINCT k FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('WITH x AS MATERIALIZED (SELECT k FROM t) SELECT x.*, d.id FROM x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+SELECT gates('WITH x AS MATERIALIZED (SELECT id FROM d WHERE name = ''n3'') SELECT t.* FROM t JOIN x ON t.k = x.id');
 SELECT gates('SELECT x.*, d.id FROM (SELECT k FROM t LIMIT 800) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 -- constants, other columns and expressions in place of the key
 SELECT gates('SELECT x.* FROM (SELECT k, tx FROM t WHERE part < 3 UNION ALL SELECT n, tx FROM t WHERE part > 2 UNION ALL SELECT 300, tx FROM t WHERE n = 5) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
@@ -211,6 +212,8 @@ INSERT INTO l SELECT 2000 + i % 500, repeat('x', 100) FROM generate_series(1, 30
 VACUUM ANALYZE b;
 ANALYZE l;
 SELECT gates('SELECT b.k, l.* FROM b JOIN l ON b.k = l.id');
+-- not the column for the values of an expression of it
+SELECT gates('SELECT count(*) FROM b JOIN l ON b.k + 1000 = l.id');
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
 EXPLAIN (COSTS OFF) SELECT b.k, l.* FROM b JOIN l ON b.k = l.id;

@@ -251,13 +251,13 @@ make_join_filters(RfPushdown *pushdown, HashJoin *join)
 		return NIL;
 	foreach(cell, join->hashclauses)
 	{
-		OpExpr	   *clause = lfirst(cell);
+		OpExpr	   *clause = lfirst_node(OpExpr, cell);
 		int			key = foreach_current_index(cell);
 		Node	   *inner = list_nth(hash->hashkeys, key);
 		Oid			array = get_array_type(exprType(inner));
 		RfJoinFilter *filter;
 
-		if (!IsA(clause, OpExpr) || !OidIsValid(array) ||
+		if (!OidIsValid(array) ||
 			contain_volatile_functions(inner) || contain_subplans(inner) ||
 			has_exec_param(inner, NULL))
 			continue;
