@@ -274,6 +274,10 @@ CREATE INDEX ON u USING rangefilter (a, b);
 SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
 SELECT gates('SELECT u.* FROM u JOIN e ON u.a = e.a + 40');
 SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b + 3000');
+-- an index of both columns is better than that of one
+CREATE INDEX u_a ON u USING rangefilter (a);
+SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
+DROP INDEX u_a;
 CREATE INDEX ON u USING rangefilter (b);
 SELECT gates('SELECT u.* FROM u JOIN e ON u.b = e.b');
 
