@@ -661,6 +661,18 @@ SELECT gates('EXECUTE apart (150, 250)');
 -- an arm that reads no table
 PREPARE constant (int) AS SELECT k, n FROM t WHERE k = $1 UNION ALL SELECT 1, 2 UNION ALL SELECT k, part FROM t WHERE k = $1;
 SELECT gates('EXECUTE constant (250)');
+-- Partitions of which one has another index: the others are read whole in a nested loop.
+CREATE TABLE mixed (part int, k int, j int) PARTITION BY LIST (part);
+CREATE TABLE mixed1 PARTITION OF mixed FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE mixed2 PARTITION OF mixed FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+INSERT INTO mixed SELECT 1, i, i FROM generate_series(1, 20000) i;
+INSERT INTO mixed SELECT 2, i, i FROM generate_series(50, 59) i;
+CREATE INDEX ON mixed USING rangefilter (k);
+CREATE INDEX ON mixed1 (j);
+VACUUM ANALYZE mixed;
+PREPARE mix (int) AS SELECT d.id, k FROM d JOIN mixed ON j = d.id WHERE k >= $1 AND d.name = 'n1';
+SELECT plan_of('EXECUTE mix (1)');
+SELECT gates('EXECUTE mix (1)');
 -- What a session knows of the table becomes useless at each question.
 CREATE TABLE many (part int, k int) PARTITION BY LIST (part);
 DO $$
