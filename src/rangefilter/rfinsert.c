@@ -573,7 +573,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	if (rf_was_open(index, heap, new.heap_block) && statement->bulk_keys > 0)
 	{
 		rf_count_tail_key(index, statement);
-		return false;
+		return false;			/* there is nothing to write */
 	}
 
 	buffer = rf_read_meta_fields(index);
