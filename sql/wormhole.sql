@@ -233,6 +233,12 @@ SELECT wormhole_check('wh_long_t', true);
 TRUNCATE wh_long;
 INSERT INTO wh_long VALUES (repeat('a', 100)), (repeat('z', 100)), (repeat('k', 2670) || 1), (repeat('k', 2670) || 3), (repeat('k', 2670) || 2);
 SELECT wormhole_check('wh_long_t', true);
+-- ... where the cut that is tried last is behind all keys but one
+DROP INDEX wh_long_t;
+TRUNCATE wh_long;
+CREATE INDEX wh_long_t ON wh_long USING wormhole (t) WITH (fillfactor = 50);
+INSERT INTO wh_long VALUES (repeat('a', 100)), (repeat('z', 100)), (repeat('k', 2670) || 1), (repeat('k', 2670) || 3), (repeat('k', 2670) || 2);
+SELECT wormhole_check('wh_long_t', true);
 
 -- Of timetz what shares a key with other values: such rows would be in no order, and not unique.
 CREATE TABLE wh_zones (t timetz);
