@@ -382,6 +382,12 @@ for my $kind ('shared', 'own')
 		is($got, $expected, "$kind: $query beside partitions without an index");
 	}
 
+	# A prepared plan relies on digests of the partitions' own indexes, the first of which is dropped then.
+	is(ask($sessions{n}, q{SELECT cost('SELECT FROM late WHERE k = %1$s', 60) IS NOT NULL;
+			PREPARE late_denied AS SELECT count(*) FROM late WHERE k = 77; EXECUTE late_denied}), "t\n0", "$kind: denied by the digests of partitions' own indexes");
+	ask($sessions{w}, 'DROP INDEX late3_k_idx');
+	is(ask($sessions{n}, 'SELECT count(*) FROM late WHERE k = 79; EXECUTE late_denied'), "0\n0", "$kind: one of these is dropped");
+
 	# Where entries are in use, and in a planning that is nested in another one, nothing is forgotten to make room.
 	ask($sessions{n}, q{CREATE FUNCTION nested() RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN EXECUTE ''SELECT rf_room(false)''; RETURN 1; END'});
 	for (['rf_room(true)', 3], ['nested()', 3], ['rf_room(false)', 0])
