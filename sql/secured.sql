@@ -565,7 +565,9 @@ ALTER TABLE shown ENABLE ROW LEVEL SECURITY;
 CREATE VIEW uncounted AS SELECT 1 AS one FROM shown;
 ALTER VIEW uncounted OWNER TO regress_rf_viewer;
 GRANT DELETE ON shown TO regress_rf_viewer;
-SELECT skipped('SELECT count(*) FROM uncounted'), skipped('DELETE FROM uncounted');
+SELECT skipped('SELECT count(*) FROM uncounted');
+REVOKE SELECT (k) ON shown FROM regress_rf_viewer;
+SELECT skipped('DELETE FROM uncounted');
 
 DROP SCHEMA secured, secured_inner CASCADE;
 DROP ROLE regress_rf_owner, regress_rf_reader, regress_rf_bypass, regress_rf_viewer;
