@@ -148,6 +148,17 @@ SELECT scans() AS before \gset
 CALL plan_without_rights(101);
 :pass
 SELECT :present = scans() - :before AS tells_nothing;
+-- ... also if other columns may be read
+GRANT SELECT (part) ON u TO regress_idx_scan;
+SELECT scans() AS before \gset
+CALL plan_without_rights(200);
+:pass
+SELECT scans() - :before AS present \gset
+SELECT scans() AS before \gset
+CALL plan_without_rights(201);
+:pass
+SELECT :present = scans() - :before AS tells_nothing;
+REVOKE ALL ON u FROM regress_idx_scan;
 REVOKE ALL ON SCHEMA idx_scan FROM regress_idx_scan;
 DROP ROLE regress_idx_scan;
 -- The first that the server hears of an index.
