@@ -105,6 +105,7 @@ rf_core_refresh_snapshot(QueryDesc *desc)
 	TransactionId *xip = copy_xids(fresh->xip, fresh->xcnt);
 	TransactionId *subxip = copy_xids(fresh->subxip, fresh->subxcnt);
 
+	Assert(own->active_count == 1);
 	UnregisterSnapshot(own);
 	*own = *fresh;
 	own->xip = xip;

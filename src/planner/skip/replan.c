@@ -97,7 +97,6 @@ plan_again(QueryDesc *desc, const RfGuard *guard, int eflags,
 									   planner : make_plan);
 		RfGuard		new_guard;
 
-		Assert(!fresh || desc->snapshot->active_count == 1);
 		if (fresh)
 			rf_core_refresh_snapshot(desc);
 		if (!rf_find_guard(stmt, &new_guard) ||
