@@ -237,7 +237,7 @@ notice()
 			return
 		fi
 		status=0
-		run_test "$BY" $((seconds * 4 + 60)) >"$RF_TMP/log" 2>&1 || status=$?
+		run_test "$BY" $((seconds * 4 + 20)) >"$RF_TMP/log" 2>&1 || status=$?
 		if [ "$status" != 0 ]; then
 			printf '%s\t%s\n' "$file" "$BY" >>"$NOTICED"
 			if [ "$status" = 124 ] || grep -q 'exit status 124$' "$RF_TMP/log"; then
