@@ -13,7 +13,9 @@
  */
 #include "postgres.h"
 
+#include "catalog/namespace.h"
 #include "catalog/partition.h"
+#include "catalog/pg_proc.h"
 #include "commands/explain.h"
 #include "compat.h"
 #include "executor/executor.h"
@@ -35,6 +37,23 @@ typedef struct RfShowContext
 } RfShowContext;
 
 /*
+ * A value that is converted for its parameter (make_zone_comparison()) is shown with the operator
+ * of the same name for the value's own type.
+ */
+static void
+restore_operator(OpExpr *expr)
+{
+	Oid			shown;
+
+	if (list_length(expr->args) != 2)
+		return;
+	shown = OpernameGetOprid(list_make2(makeString("pg_catalog"), makeString(get_opname(expr->opno))),
+							 exprType(linitial(expr->args)), exprType(lsecond(expr->args)));
+	if (OidIsValid(shown) && op_volatile(shown) == PROVOLATILE_STABLE)
+		expr->opno = shown;
+}
+
+/*
  * Replaces run-time parameters by the values, and Vars by the keys they stand
  * for.
  */
@@ -42,6 +61,7 @@ static Node *
 restore_clause(Node *node, void *arg)
 {
 	RfShowContext *context = arg;
+	Node	   *restored;
 
 	if (node == NULL)
 		return NULL;
@@ -56,7 +76,10 @@ restore_clause(Node *node, void *arg)
 		ChangeVarNodes(key, 1, context->rti, 0);
 		return key;
 	}
-	return expression_tree_mutator(node, restore_clause, arg);
+	restored = expression_tree_mutator(node, restore_clause, arg);
+	if (IsA(restored, OpExpr))
+		restore_operator((OpExpr *) restored);
+	return restored;
 }
 
 /*
