@@ -618,6 +618,10 @@ CREATE INDEX t_order ON t (k);
 SET enable_seqscan = off;
 -- EXPLAIN ANALYZE shows the scan of a gate of its own, started or not, and of a gate's many scans those that were started
 SELECT plan_of($$EXECUTE ord ('k550')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+-- a scan by TID has a gate, too
+PREPARE by_tid (int) AS SELECT k FROM t WHERE k = $1 AND ctid = '(0,1)';
+EXPLAIN (COSTS OFF) EXECUTE by_tid (200);
+SELECT gates('EXECUTE by_tid (200)');
 SET enable_indexscan = off;
 PREPARE bitmap (int) AS SELECT * FROM t WHERE k = $1;
 SELECT plan_of('EXECUTE bitmap (250)', 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');

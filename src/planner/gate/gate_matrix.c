@@ -335,7 +335,7 @@ compares_expressions(const RfIndex *index)
 		return false;
 	for (int i = 0; i < index->ncolumns; i++)
 	{
-		if (index->columns[i].expr != NULL)
+		if (rf_column_at(index, i)->expr != NULL)
 			return true;
 	}
 	return index->predicate != NIL;
@@ -353,7 +353,7 @@ rf_gate_begin_look(RfGateState *gate, const RfGateMember *member, int i, RfLook 
 	RfTable    *table;
 	RfIndex    *index;
 
-	if (matrices == NULL || matrices->nwords == 0 || !may_ask(gate))
+	if (matrices == NULL || matrices->nwords == 0)
 		return false;
 	place = matrices->places[member - gate->members];
 	table = rf_known_table(matrices->relid);

@@ -119,7 +119,6 @@ static double
 remaining_cost(PlannerInfo *root, const Path *filtered, List *scans,
 			   const RfJoinKey *keys, int nkeys)
 {
-	Index		table = filtered->parent->relid;
 	Cost		start = filtered->parallel_workers > 0 ?
 	RF_WORKER_START_COST * cpu_operator_cost : 0;
 	Cost		all = 0;
@@ -133,14 +132,10 @@ remaining_cost(PlannerInfo *root, const Path *filtered, List *scans,
 		double		open = 1;
 		double		values = 0;
 
-		if (member->reloptkind == RELOPT_OTHER_MEMBER_REL &&
-			rf_outermost_relation(root, member->relid) == table)
+		for (int i = 0; i < nkeys; i++)
 		{
-			for (int i = 0; i < nkeys; i++)
-			{
-				open = Min(open, probability(root, member, &keys[i]));
-				values += keys[i].values;
-			}
+			open = Min(open, probability(root, member, &keys[i]));
+			values += keys[i].values;
 		}
 		all += scan->total_cost;
 		remains += Min(scan->total_cost, start + open * scan->total_cost +
