@@ -72,8 +72,7 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 	compared = rf_strip_relabel(left ? linitial(clause->args) :
 								lsecond(clause->args));
 	value = left ? lsecond(clause->args) : linitial(clause->args);
-	if (!IsA(compared, Var) || ((Var *) compared)->varattno <= 0 ||
-		rf_is_secured(root, filtered->relid))
+	if (!IsA(compared, Var) || rf_is_secured(root, filtered->relid))
 		return false;
 	Assert(((Var *) compared)->varno == filtered->relid);
 	key->column = (Var *) compared;
