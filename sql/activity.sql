@@ -111,6 +111,11 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET plan_cache_mode;
 
+-- A table that a query names twice, with the same condition, is asked once.
+SELECT rangefilter_activity_reset();
+SELECT count(*) FROM t a, t b WHERE a.k = 5 AND b.k = 5;
+SELECT index, probes, skips FROM activity WHERE index::text LIKE '%k_idx';
+
 -- Nothing is watched where the setting says so; asking is counted.
 SELECT rangefilter_activity_reset();
 SET rangefilter.activity_sample_rate = 0;

@@ -179,6 +179,11 @@ SELECT gates('SELECT d.*, x.* FROM d, LATERAL (SELECT k FROM t WHERE t.k > d.id 
 SELECT gates('SELECT d.*, (SELECT count(*) FROM t WHERE t.k > d.id) FROM d');
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON b.k = a.k + 100 WHERE a.k BETWEEN 110 AND 112');
 SELECT gates('SELECT d.*, k FROM (SELECT id FROM d UNION ALL SELECT NULL UNION ALL SELECT 5) d LEFT JOIN t ON t.k = d.id');
+-- beside a list, which is longer than what is asked for
+SELECT gates(format('SELECT d.*, k FROM d JOIN t ON t.k = d.id WHERE t.k >= 0 AND t.tx = ANY (%L)', array_agg('k' || to_char(g, 'FM000'))))
+FROM generate_series(0, 690, 2) g;
+-- of a sample
+SELECT gates('SELECT d.*, k FROM d JOIN t TABLESAMPLE BERNOULLI (0) ON t.k = d.id');
 -- the value is that of an expression
 SELECT gates('SELECT d.*, k FROM d JOIN t ON t.k = CASE WHEN d.id < 300 THEN d.id + 1 ELSE d.id END');
 -- a scan that needs one relation, for what it returns, and asks for values of two
@@ -432,6 +437,18 @@ FETCH f;
 DELETE FROM t WHERE CURRENT OF f RETURNING k;
 ROLLBACK;
 
+-- a cursor that is on no row is an error, also if a rule has a condition that no row satisfies
+CREATE TABLE flagged (k int, done bool);
+CREATE TABLE flagged1 () INHERITS (flagged);
+INSERT INTO flagged1 VALUES (1, true);
+CREATE INDEX ON flagged USING rangefilter (done);
+CREATE INDEX ON flagged1 USING rangefilter (done);
+CREATE RULE undone AS ON UPDATE TO flagged WHERE old.done DO INSTEAD NOTHING;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM flagged;
+UPDATE flagged SET k = 2 WHERE CURRENT OF c;
+ROLLBACK;
+
 --
 -- Where rows are hidden from the user, EXPLAIN tells nothing, and with ANALYZE
 -- nothing is skipped
@@ -618,6 +635,10 @@ CREATE INDEX t_order ON t (k);
 SET enable_seqscan = off;
 -- EXPLAIN ANALYZE shows the scan of a gate of its own, started or not, and of a gate's many scans those that were started
 SELECT plan_of($$EXECUTE ord ('k550')$$, 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+-- a scan by TID has a gate, too
+PREPARE by_tid (int) AS SELECT k FROM t WHERE k = $1 AND ctid = '(0,1)';
+EXPLAIN (COSTS OFF) EXECUTE by_tid (200);
+SELECT gates('EXECUTE by_tid (200)');
 SET enable_indexscan = off;
 PREPARE bitmap (int) AS SELECT * FROM t WHERE k = $1;
 SELECT plan_of('EXECUTE bitmap (250)', 'COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
@@ -630,6 +651,7 @@ SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = d.id');
 -- a question for several values takes as long as a scan by an index of any kind
 SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = ANY (ARRAY[d.id, d.id + 3, d.id + 6, d.id + 9])');
 SET enable_indexonlyscan = off;
+SELECT gates('SELECT d.id, x.k FROM d, LATERAL (SELECT k FROM t WHERE k = ANY (ARRAY[d.id, d.id + 3, d.id + 6, d.id + 9]) AND now() > ''2000-01-01'' OFFSET 0) x');
 SELECT gates('SELECT d.id, k FROM d JOIN t ON t.k = ANY (ARRAY[d.id, d.id + 3, d.id + 6, d.id + 9])');
 SET enable_indexscan = off;
 SET enable_bitmapscan = on;
@@ -673,6 +695,15 @@ VACUUM ANALYZE mixed;
 PREPARE mix (int) AS SELECT d.id, k FROM d JOIN mixed ON j = d.id WHERE k >= $1 AND d.name = 'n1';
 SELECT plan_of('EXECUTE mix (1)');
 SELECT gates('EXECUTE mix (1)');
+-- Partitions that are hardly worth asking are asked once nevertheless.
+CREATE TABLE tiny (part int, k int) PARTITION BY LIST (part);
+CREATE TABLE tiny1 PARTITION OF tiny FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE tiny2 PARTITION OF tiny FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+INSERT INTO tiny VALUES (1, 1), (2, 1);
+CREATE INDEX ON tiny USING rangefilter (k);
+VACUUM ANALYZE tiny;
+PREPARE tiny (int) AS SELECT * FROM tiny WHERE k = $1;
+SELECT gates('EXECUTE tiny (2)');
 -- What a session knows of the table becomes useless at each question.
 CREATE TABLE many (part int, k int) PARTITION BY LIST (part);
 DO $$
@@ -693,6 +724,16 @@ BEGIN
 END
 $$;
 SELECT gates('SELECT i, k FROM (SELECT grant_again(i) AS i FROM generate_series(1, 400, 10) i OFFSET 0) x, LATERAL (SELECT k FROM many WHERE k = i OFFSET 0) y');
+-- ... or while a partition is read, and is made again before the next one is asked
+CREATE FUNCTION grant_and_look(i int) RETURNS int LANGUAGE plpgsql AS
+$$
+BEGIN
+	GRANT SELECT ON many TO regress_gate;
+	PERFORM FROM many WHERE k = -1;
+	RETURN i;
+END
+$$;
+SELECT gates('SELECT i, k FROM generate_series(5, 305, 100) i, LATERAL (SELECT k FROM many WHERE k >= i AND k < i + 30 AND grant_and_look(k) > 0 OFFSET 0) y');
 SET client_min_messages = error;
 DROP OWNED BY regress_gate;
 DROP ROLE regress_gate;

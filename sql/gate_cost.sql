@@ -100,6 +100,12 @@ FROM unnest('{"dim ON device_id = id WHERE id < 5",
 	"generate_series(1, 5) id ON device_id = id",
 	"generate_series(1, 20000) id ON device_id = id",
 	"(SELECT DISTINCT id FROM dim WHERE id < 5) d ON device_id = id"}'::text[]) join_to;
+-- of UNION ALL this is not known
+SELECT share('SELECT * FROM (SELECT day, device_id FROM fact UNION ALL SELECT day, device_id FROM fact) f JOIN dim ON device_id = id WHERE id < 5');
+-- a partial index is not asked for the values of a join
+CREATE INDEX fact_partial ON fact USING rangefilter (day) WHERE v > 0;
+SELECT share('SELECT * FROM fact JOIN dim ON day = id WHERE id < 5');
+DROP INDEX fact_partial;
 -- few values, of as many rows as are read from a hash table, and of more
 SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT model_id FROM fact WHERE day < 11)');
 SET enable_hashagg = off;

@@ -103,6 +103,14 @@ SELECT gates('SELECT t.k, x.n FROM t JOIN d ON t.k = d.id JOIN (SELECT n, part F
 -- by way of other joins
 SELECT gates('SELECT t.*, d.id, e.id FROM (t LEFT JOIN d e ON t.n = e.id) JOIN d ON t.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
+-- ... a nested loop among them, which fills columns with NULLs where its inner side finds no row
+CREATE INDEX t_coalesce ON t USING rangefilter ((coalesce(k, 75)));
+SET enable_material = off;
+EXPLAIN (COSTS OFF) SELECT t.*, d.id FROM (kinds LEFT JOIN t ON t.n BETWEEN kinds.id AND kinds.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = 'n0';
+SELECT gates('SELECT t.*, d.id FROM (kinds LEFT JOIN t ON t.n BETWEEN kinds.id AND kinds.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
+RESET enable_material;
+SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
+DROP INDEX t_coalesce;
 SELECT gates('SELECT a.k, b.k FROM t a JOIN t b ON a.n = b.k JOIN d ON d.id = b.k WHERE d.name = ''n4''');
 SELECT gates('SELECT x.k, d.id FROM (SELECT * FROM t WHERE EXISTS (SELECT FROM d e WHERE e.id = t.n) OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.k, d.id FROM (SELECT * FROM t WHERE NOT EXISTS (SELECT FROM d e WHERE e.id = t.n + 1) OFFSET 0) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
@@ -133,6 +141,9 @@ SELECT gates('SELECT x.*, d.id FROM (SELECT k, row_number() OVER (ORDER BY k) FR
 SELECT gates('SELECT x.*, d.id FROM (SELECT DISTINCT k FROM t) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('WITH x AS MATERIALIZED (SELECT k FROM t) SELECT x.*, d.id FROM x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('WITH x AS MATERIALIZED (SELECT id FROM d WHERE name = ''n3'') SELECT t.* FROM t JOIN x ON t.k = x.id');
+-- ... also where the query has other subplans
+SELECT gates('WITH x AS MATERIALIZED (SELECT id FROM d WHERE name = ''n3'') SELECT t.k, (SELECT count(*) FROM kinds WHERE kinds.id > t.k) FROM t JOIN x ON t.k = x.id');
+SELECT gates('WITH x AS MATERIALIZED (SELECT id FROM d WHERE name = ''n3'') SELECT t.k, (SELECT count(*) FROM x) FROM t JOIN x ON t.k = x.id');
 SELECT gates('SELECT x.*, d.id FROM (SELECT k FROM t LIMIT 800) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 -- constants, other columns and expressions in place of the key
 SELECT gates('SELECT x.* FROM (SELECT k, tx FROM t WHERE part < 3 UNION ALL SELECT n, tx FROM t WHERE part > 2 UNION ALL SELECT 300, tx FROM t WHERE n = 5) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
@@ -150,6 +161,10 @@ PREPARE lower (int) AS SELECT x.* FROM (SELECT k a, k b FROM twice UNION ALL SEL
 SET plan_cache_mode = force_generic_plan;
 SELECT gates('EXECUTE lower (340)'), gates('EXECUTE lower (100)');
 RESET plan_cache_mode;
+-- ... of which one arm's index is asked again and again
+SET enable_memoize = off;
+SELECT gates('SELECT g, y.* FROM generate_series(350, 700, 350) g, LATERAL (SELECT x.* FROM (SELECT k a, k b, k c FROM twice UNION ALL SELECT k, n, k FROM apart) x JOIN d ON x.a = d.id JOIN d e ON x.b = e.id WHERE d.name = ''n3'' AND e.name = ''n0'' AND x.c < g OFFSET 0) y');
+RESET enable_memoize;
 -- the index of another arm is on the same type, but sorts it otherwise
 CREATE TABLE negative AS SELECT k - 650 AS k FROM t;
 CREATE INDEX ON negative USING rangefilter (k oid_ops);
@@ -168,6 +183,9 @@ CREATE INDEX ON partly USING rangefilter (k) WHERE k < 300;
 ANALYZE whole, partly;
 SELECT gates('SELECT x.* FROM (SELECT k FROM whole UNION ALL SELECT k FROM partly) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.* FROM (SELECT k FROM partly UNION ALL SELECT k FROM whole) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+-- what arms read that is no column of theirs
+SELECT count(*) > 0 AS shown
+FROM plan_of($$SELECT x.* FROM (SELECT k, tableoid FROM whole UNION ALL SELECT k, tableoid FROM partly) x JOIN d ON x.k = d.id WHERE d.name = 'n3'$$, 'COSTS OFF, VERBOSE');
 -- an arm without the condition that no row of the others satisfies
 PREPARE arms (text) AS SELECT x.* FROM (SELECT k FROM t WHERE tx = $1 UNION ALL SELECT k FROM whole UNION ALL SELECT k FROM t WHERE tx = $1) x JOIN d ON x.k = d.id WHERE d.name = 'n3';
 SET plan_cache_mode = force_generic_plan;
@@ -269,6 +287,36 @@ SET plan_cache_mode = force_generic_plan;
 SELECT plan_of('EXECUTE old (1)');
 SELECT gates('EXECUTE old (1)');
 SELECT gates('EXECUTE old (60)');
+RESET plan_cache_mode;
+-- ... but not of one that it does not ask, the only one of forty with this index
+CREATE TABLE many (part int, a int, b int) PARTITION BY LIST (part);
+DO $$
+BEGIN
+	FOR p IN 0 .. 39 LOOP
+		EXECUTE format('CREATE TABLE many%s PARTITION OF many FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p);
+		EXECUTE format('CREATE INDEX ON many%s USING rangefilter (%I)', p, CASE p WHEN 0 THEN 'b' ELSE 'a' END);
+	END LOOP;
+END
+$$;
+INSERT INTO many SELECT p, 10 * p + i, 10 * p + i FROM generate_series(0, 39) p, generate_series(0, 9) i;
+VACUUM ANALYZE many;
+PREPARE other (int) AS SELECT many.* FROM many JOIN e ON many.b = e.b WHERE many.a = $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT gates('EXECUTE other (111)');
+RESET plan_cache_mode;
+-- a single one, beside members of which other indexes are asked
+CREATE TABLE single (part int, a int, b int) PARTITION BY LIST (part);
+SELECT format('CREATE TABLE single%s PARTITION OF single FOR VALUES IN (%s)', p, p)
+FROM generate_series(1, 3) p \gexec
+INSERT INTO single SELECT p, a, a + 100 * p FROM generate_series(1, 3) p, generate_series(1, 50) a, generate_series(1, 5);
+CREATE INDEX ON single1 USING rangefilter (a);
+CREATE INDEX ON single2 USING rangefilter (b);
+CREATE INDEX ON single3 USING rangefilter (b);
+VACUUM ANALYZE single;
+PREPARE single (int) AS SELECT single.* FROM single JOIN e ON single.b = e.a + 200 WHERE single.a >= $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT plan_of('EXECUTE single (1)');
+SELECT gates('EXECUTE single (1)');
 RESET plan_cache_mode;
 CREATE INDEX ON u USING rangefilter (a, b);
 SELECT gates('SELECT u.* FROM u JOIN e USING (a, b)');
@@ -427,6 +475,11 @@ SELECT gates('SELECT * FROM t JOIN (SELECT id FROM few OFFSET 0) x ON t.k = x.id
 SELECT same_calls('SELECT * FROM t JOIN (SELECT id, nextval(''calls'') FROM few OFFSET 0) x ON t.k = x.id WHERE t.n + t.part < 0');
 SELECT same_calls('WITH x AS MATERIALIZED (SELECT id, nextval(''calls'') FROM few) SELECT * FROM t JOIN x ON t.k = x.id WHERE t.n + t.part < 0');
 SELECT same_calls('SELECT * FROM t JOIN (SELECT nextval(''calls'') + few.id AS id FROM few OFFSET 0) x ON t.k = x.id WHERE t.n + t.part < 0');
+-- ... whose rows are not locked, either
+BEGIN;
+SELECT count(*) FROM t JOIN (SELECT id FROM few FOR UPDATE) x ON t.k = x.id WHERE t.n + t.part < 0;
+SELECT xmax <> 0 AS locked FROM few;
+ROLLBACK;
 
 --
 -- Where rows are hidden from the user, EXPLAIN tells nothing, and with ANALYZE

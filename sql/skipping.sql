@@ -550,6 +550,8 @@ SELECT skips('SELECT * FROM edge WHERE tx > ''!'' AND ''b5'' LIKE tx');
 -- The same table twice, with conditions that are alike, but not the same
 SELECT skips('SELECT * FROM edge a JOIN edge b ON b.n = a.n + 10 WHERE (a.n = 10 OR a.tx = ''a1'') AND (b.n = 20 OR b.tx = ''b1'')');
 SELECT skips('SELECT * FROM edge a JOIN edge b ON b.n = a.n + 10 WHERE (a.n = 10 OR a.tx = ''a1'') AND b.n = 20 AND b.tx = ''b0''');
+INSERT INTO edge VALUES (2, 25, 'x', 'y');
+SELECT skips('SELECT a.n, b.n AS other FROM edge a JOIN edge b ON b.n = a.n + 10 WHERE a.nm = ''x'' AND b.tx = ''x''');
 DROP TABLE edge;
 
 DROP SCHEMA skipping CASCADE;

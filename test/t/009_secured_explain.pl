@@ -110,6 +110,9 @@ foreach my $name (grep { $_ ne 'parallel' } sort keys %queries)
 		"$name: somebody is told");
 }
 
+# ... also how many partitions were skipped, if nothing is measured.
+like(plans($queries{generic}, 4711, ''), qr/Partitions Skipped: 2 of 3/, 'what was skipped is told');
+
 # A function's query that loads the library in the middle of another query, whose buffers may
 # be shown: until the transaction ends all is read.
 $node->safe_psql('postgres', q{

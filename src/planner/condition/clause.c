@@ -199,7 +199,7 @@ any_element_set(const RfIndexColumn *column, const RfOperator *op, ArrayType *ar
 	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
 	deconstruct_array(array, type, typlen, typbyval, typalign,
 					  &values, &nulls, &n);
-	size = n + 1;
+	size = n;
 	ranges = palloc_extended(size * sizeof(RfRange), MCXT_ALLOC_HUGE);
 	for (int i = 0; i < n; i++)
 	{

@@ -222,7 +222,7 @@ static RfCond *
 row_probe(RfMatchContext *context, RfCond *first, List *conds, RfRowMemo *memo)
 {
 	RfIndex    *index = first->index;
-	RfKeySet   *sets[RF_MAX_COLUMNS] = {NULL};
+	RfKeySet   *sets[1 + RF_MAX_COLUMNS] = {NULL};	/* ends with NULL */
 	RfKeySet   *set;
 	RfRowColumns columns;
 	int			n = 0;
@@ -236,7 +236,7 @@ row_probe(RfMatchContext *context, RfCond *first, List *conds, RfRowMemo *memo)
 			cond->column != RF_WHOLE_KEY)
 			sets[cond->column] = cond->set;
 	}
-	while (n < index->ncolumns && sets[n] != NULL)
+	while (sets[n] != NULL)
 		n++;
 	if (memo != NULL)
 	{
@@ -569,7 +569,7 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 	ListCell   *other;
 
 	memset(match, 0, sizeof(*match));
-	if (table->nindexes == 0 || clauses == NIL)
+	if (clauses == NIL)
 		return false;
 	context = rf_begin_match(clauses, varno, table);
 	foreach(cell, clauses)

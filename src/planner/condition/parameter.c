@@ -147,6 +147,7 @@ rf_gate_key(const RfRelIndex *index, int column)
 {
 	const RfIndexColumn *key = &index->columns[column];
 
+	Assert(column >= 0 && column < index->ncolumns);
 	if (key->expr != NULL)
 		return key->expr;
 	return (Node *) makeVar(index->varno, key->attno, key->opcintype, -1,

@@ -136,7 +136,7 @@ rf_pattern_set(const RfIndexColumn *column, Oid function, Oid collation,
 }
 
 /*
- * The keys on one side of a bound of a range.
+ * The keys on one side of a bound of a range.  All types of bounds have an order.
  */
 static RfKeySet *
 bound_set(const RfIndexColumn *column, Oid type, const RangeBound *bound)
@@ -167,8 +167,6 @@ rf_within_range_set(const RfIndexColumn *column, Oid type, Datum value)
 	RangeBound	upper;
 	bool		empty;
 	Oid			element;
-	RfKeySet   *above;
-	RfKeySet   *below;
 
 	switch (type)
 	{
@@ -190,9 +188,6 @@ rf_within_range_set(const RfIndexColumn *column, Oid type, Datum value)
 					  &lower, &upper, &empty);
 	if (empty)
 		return rf_keyset_empty(column->codec->kind);
-	above = bound_set(column, element, &lower);
-	below = bound_set(column, element, &upper);
-	if (above == NULL || below == NULL)
-		return NULL;
-	return rf_keyset_intersect(above, below);
+	return rf_keyset_intersect(bound_set(column, element, &lower),
+							   bound_set(column, element, &upper));
 }

@@ -74,8 +74,11 @@ init_members(RfGateState *gate, CustomScan *plan)
 	gate->members = palloc0(gate->nmembers * sizeof(RfGateMember));
 	for (int i = 0; i < gate->nmembers; i++)
 	{
+		List	   *oids = list_nth(gate->asked.members, i);
+
+		Assert(oids == NIL || list_length(oids) == 1 + list_length(gate->asked.opclasses));
 		rf_gate_member(gate, i)->plan = list_nth(plan->custom_plans, i);
-		rf_gate_member(gate, i)->oids = list_nth(gate->asked.members, i);
+		rf_gate_member(gate, i)->oids = oids;
 	}
 }
 

@@ -335,7 +335,7 @@ compares_expressions(const RfIndex *index)
 		return false;
 	for (int i = 0; i < index->ncolumns; i++)
 	{
-		if (index->columns[i].expr != NULL)
+		if (rf_column_at(index, i)->expr != NULL)
 			return true;
 	}
 	return index->predicate != NIL;
@@ -352,8 +352,9 @@ rf_gate_begin_look(RfGateState *gate, const RfGateMember *member, int i, RfLook 
 	int			place;
 	RfTable    *table;
 	RfIndex    *index;
+	RfLeaf	   *leaf;
 
-	if (matrices == NULL || matrices->nwords == 0 || !may_ask(gate))
+	if (matrices == NULL || matrices->nwords == 0)
 		return false;
 	place = matrices->places[member - gate->members];
 	table = rf_known_table(matrices->relid);
@@ -362,6 +363,9 @@ rf_gate_begin_look(RfGateState *gate, const RfGateMember *member, int i, RfLook 
 	index = matrices->indexes[i];
 	if (index == NULL || compares_expressions(index))
 		return false;
-	rf_begin_look(look, table, index, &index->leaves[place], rf_clock_read());
+	Assert(rf_index_at(table, index - table->indexes) == index);
+	leaf = rf_leaf_at(index, place);
+	Assert(leaf->index == list_nth_oid(member->oids, i + 1));
+	rf_begin_look(look, table, index, leaf, rf_clock_read());
 	return true;
 }

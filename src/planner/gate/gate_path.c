@@ -242,19 +242,8 @@ charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
 static bool
 is_scan(const Path *path)
 {
-	switch (path->pathtype)
-	{
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			return !IsA(path, CustomPath);
-		default:
-			return false;
-	}
+	return IsA(path, Path) || IsA(path, IndexPath) || IsA(path, BitmapHeapPath) ||
+		IsA(path, TidPath) || IsA(path, TidRangePath);
 }
 
 /* What gates can ask under a parameterization. */

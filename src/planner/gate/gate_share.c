@@ -111,7 +111,7 @@ rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key)
 	double		members;
 	double		all;
 
-	if (!IsA(key, Var) || ((Var *) key)->varattno <= 0)
+	if (!IsA(key, Var))
 		return RF_DEFAULT_SHARE;
 	attno = ((Var *) key)->varattno;
 	members = distinct_values(root->simple_rte_array[rel->relid]->relid,

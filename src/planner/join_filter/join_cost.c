@@ -72,8 +72,7 @@ read_clause(PlannerInfo *root, const RestrictInfo *rinfo,
 	compared = rf_strip_relabel(left ? linitial(clause->args) :
 								lsecond(clause->args));
 	value = left ? lsecond(clause->args) : linitial(clause->args);
-	if (!IsA(compared, Var) || ((Var *) compared)->varattno <= 0 ||
-		rf_is_secured(root, filtered->relid))
+	if (!IsA(compared, Var) || rf_is_secured(root, filtered->relid))
 		return false;
 	Assert(((Var *) compared)->varno == filtered->relid);
 	key->column = (Var *) compared;
@@ -119,7 +118,6 @@ static double
 remaining_cost(PlannerInfo *root, const Path *filtered, List *scans,
 			   const RfJoinKey *keys, int nkeys)
 {
-	Index		table = filtered->parent->relid;
 	Cost		start = filtered->parallel_workers > 0 ?
 	RF_WORKER_START_COST * cpu_operator_cost : 0;
 	Cost		all = 0;
@@ -133,14 +131,10 @@ remaining_cost(PlannerInfo *root, const Path *filtered, List *scans,
 		double		open = 1;
 		double		values = 0;
 
-		if (member->reloptkind == RELOPT_OTHER_MEMBER_REL &&
-			rf_outermost_relation(root, member->relid) == table)
+		for (int i = 0; i < nkeys; i++)
 		{
-			for (int i = 0; i < nkeys; i++)
-			{
-				open = Min(open, probability(root, member, &keys[i]));
-				values += keys[i].values;
-			}
+			open = Min(open, probability(root, member, &keys[i]));
+			values += keys[i].values;
 		}
 		all += scan->total_cost;
 		remains += Min(scan->total_cost, start + open * scan->total_cost +

@@ -234,8 +234,8 @@ runs_volatile(RfPushdown *pushdown, Plan *plan)
  * The join filters of a hash join, for its outer side.  None if the planner
  * expects more rows than are worth reading, or if the inner side calls volatile
  * functions: core does not read it where the outer side is empty.  The hash key is computed again
- * from the rows in the table, so it must not be volatile, or contain subplans
- * or parameters of the plan.
+ * from the rows in the table, so it must not contain subplans or parameters of the plan.  Core makes
+ * no hash key of what is volatile.
  */
 static List *
 make_join_filters(RfPushdown *pushdown, HashJoin *join)
@@ -258,8 +258,7 @@ make_join_filters(RfPushdown *pushdown, HashJoin *join)
 		RfJoinFilter *filter;
 
 		if (!OidIsValid(array) ||
-			contain_volatile_functions(inner) || contain_subplans(inner) ||
-			has_exec_param(inner, NULL))
+			contain_subplans(inner) || has_exec_param(inner, NULL))
 			continue;
 		filter = palloc0(sizeof(RfJoinFilter));
 		filter->join = join->join.plan.plan_node_id;
