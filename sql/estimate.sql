@@ -205,6 +205,12 @@ SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || conditi
 -- an index on one column does not overrule it
 CREATE INDEX rows_day ON rows USING rangefilter (day);
 SELECT * FROM estimate('rows WHERE s > '''' AND tenant = 40 AND day >= 4025');
+-- ... also if it was made first
+BEGIN;
+DROP INDEX rows_all;
+CREATE INDEX rows_all ON rows USING rangefilter (tenant, day, n) WITH (bits_per_key = 30);
+SELECT * FROM estimate('rows WHERE s > '''' AND tenant = 40 AND day >= 4025');
+ROLLBACK;
 DROP INDEX rows_day;
 ANALYZE rows;
 SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || condition) e ORDER BY n;
