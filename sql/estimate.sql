@@ -40,7 +40,7 @@ INSERT INTO conditions VALUES
 	(1, 'id = 5'), (2, 'id = -5'), (3, 'id BETWEEN 100 AND 119'), (4, 'id > 19000'), (5, '19000 > id'),
 	(6, 'id >= 1000 AND id < 18000'), (7, 'id IN (1, 2, 3)'), (8, 'id IN (1, 2, -3, NULL)'),
 	(9, 'id > 18000::bigint AND id < 18500.5'), (10, 'p = 1 AND id < 100'), (11, 'id < 100 AND p = 1'),
-	(12, 'id > 100 AND id < 1000 AND id < 200'), (13, 'length(s) > 0 AND id < 100'),
+	(12, 'id > 100 AND id < 1000 AND id < 200'), (13, 'length(s) > 0 AND id < 100'), (14, 'id = ANY (''{}'') AND k = 7'),
 	(20, 'k = 7'), (21, 'k = 1000'), (22, 'k IN (1, 2, 3)'), (23, 'k < 50'), (24, 'k BETWEEN 10 AND 10'),
 	(25, 'k = 7 AND id < 10000'), (26, 'id < 10000 AND k = 7'),
 	(30, 's LIKE ''h0007/%'''), (31, 's ^@ ''h00'''), (32, 's = ''h0007/7'''), (33, 's >= ''h0900'''), (34, 's LIKE ''h0%'''),

@@ -345,7 +345,7 @@ for my $kind ('shared', 'own')
 	ask($sessions{n}, 'CREATE TABLE bare (p int) PARTITION BY LIST (p); CREATE TABLE bare1 PARTITION OF bare FOR VALUES IN (1)');
 	is(ask($sessions{n}, "SELECT cost('SELECT FROM bare', 1) IS NOT NULL; SELECT rf_entry('bare')"), "t\nentry 8: valid, no candidate, 0 indexes, 0 partitioned; 0 own of 1 members, needed; 0 records", "$kind: no index");
 	# Nor are those of other tables, also in subqueries: changing the setting does not have them planned anew.
-	like(ask($sessions{n}, q{PREPARE plain AS SELECT (SELECT count(*) FROM other); SELECT cost('EXECUTE plain', 2);
+	like(ask($sessions{n}, q{PREPARE plain AS SELECT (SELECT count(*) FROM (SELECT n FROM other OFFSET 0) x); SELECT cost('EXECUTE plain', 2);
 			SET rangefilter.enable = off; RESET rangefilter.enable; SELECT cost('EXECUTE plain', 1)}), qr/, -1 plannings\n.*, -1 plannings$/, "$kind: a plan that does not depend on the setting");
 
 	# Keys have at most eight columns; a partitioned index of more is none of ours.
