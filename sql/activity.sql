@@ -89,6 +89,13 @@ EXECUTE kept;
 SELECT * FROM activity WHERE index = 't2_k_idx'::regclass;
 DEALLOCATE kept;
 SELECT rangefilter_activity_reset('t_k');
+-- EXPLAIN runs nothing: the plan is watched when it runs.
+PREPARE kept AS SELECT count(*) FROM t WHERE k = 160;
+EXPLAIN EXECUTE kept \g /dev/null
+EXECUTE kept;
+SELECT * FROM activity WHERE index = 't2_k_idx'::regclass;
+DEALLOCATE kept;
+SELECT rangefilter_activity_reset('t_k');
 
 -- Values that are known only when the query runs.
 PREPARE later(int) AS SELECT count(*) FROM t WHERE k = $1;

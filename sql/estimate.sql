@@ -40,7 +40,7 @@ INSERT INTO conditions VALUES
 	(1, 'id = 5'), (2, 'id = -5'), (3, 'id BETWEEN 100 AND 119'), (4, 'id > 19000'), (5, '19000 > id'),
 	(6, 'id >= 1000 AND id < 18000'), (7, 'id IN (1, 2, 3)'), (8, 'id IN (1, 2, -3, NULL)'),
 	(9, 'id > 18000::bigint AND id < 18500.5'), (10, 'p = 1 AND id < 100'), (11, 'id < 100 AND p = 1'),
-	(12, 'id > 100 AND id < 1000 AND id < 200'),
+	(12, 'id > 100 AND id < 1000 AND id < 200'), (13, 'length(s) > 0 AND id < 100'), (14, 'id = ANY (''{}'') AND k = 7'),
 	(20, 'k = 7'), (21, 'k = 1000'), (22, 'k IN (1, 2, 3)'), (23, 'k < 50'), (24, 'k BETWEEN 10 AND 10'),
 	(25, 'k = 7 AND id < 10000'), (26, 'id < 10000 AND k = 7'),
 	(30, 's LIKE ''h0007/%'''), (31, 's ^@ ''h00'''), (32, 's = ''h0007/7'''), (33, 's >= ''h0900'''), (34, 's LIKE ''h0%'''),
@@ -134,6 +134,7 @@ SET rangefilter.estimate_rows = on;
 -- The planner takes a clause from a join clause with OR while it has not come to
 -- the restrictions: nothing is counted then
 SELECT * FROM estimate('twig JOIN m3 ON twig.k = m3.k WHERE twig.k > 10 AND (twig.k < 20 OR m3.k < 30)');
+SELECT * FROM estimate('twig JOIN m3 ON twig.k > m3.k WHERE twig.k BETWEEN 1 AND 10');
 -- With extended statistics it does not begin with the first clause: the same
 CREATE STATISTICS old_stats ON (a % 5), (a % 7) FROM old;
 ANALYZE old;
@@ -145,6 +146,7 @@ SELECT * FROM estimate('old WHERE a BETWEEN 200001 AND 205000');
 
 -- Conditions under OR: core's
 SELECT * FROM estimate('t WHERE id < 100 OR k = 1000');
+SELECT * FROM estimate('twig WHERE k < 100 OR k > 4950');
 
 -- The columns of a subquery that is planned by itself, among more relations than
 -- it has; inside it is counted
@@ -171,6 +173,20 @@ CREATE INDEX expr_btree ON expr ((id + 7));
 SELECT * FROM estimate('expr WHERE id + 7 = -100');
 DROP INDEX expr_btree;
 
+-- ANALYZE knows more where other keys than the most common ones repeat (u), and where most keys are among
+-- these (v), but not of a few that it found and others that do not repeat (s)
+CREATE TABLE uneven (u int, v int, s text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO uneven SELECT CASE WHEN g < 1500 THEN 0 WHEN g < 2500 THEN g / 10 - 149 ELSE g - 2399 END,
+	CASE WHEN g < 2200 THEN g / 220 WHEN g < 2996 THEN 10 + (g - 2200) / 199 ELSE g END,
+	CASE WHEN g < 1500 THEN 'common' ELSE 's' || g END FROM generate_series(0, 2999) g;
+CREATE INDEX uneven_u ON uneven USING rangefilter (u);
+CREATE INDEX uneven_v ON uneven USING rangefilter (v);
+CREATE INDEX uneven_s ON uneven USING rangefilter (s);
+ALTER TABLE uneven ALTER u SET STATISTICS 10, ALTER v SET STATISTICS 10;
+VACUUM ANALYZE uneven;
+SELECT condition, estimated = by_core AS left_to_core, rows FROM unnest('{u > 100,v > 13}'::text[]) condition, estimate('uneven WHERE ' || condition) e;
+SELECT condition, e.* FROM unnest('{s = ''common'',s <= ''common'',s < ''s2''}'::text[]) condition, estimate('uneven WHERE ' || condition) e;
+
 -- Several columns: tenants of different sizes, each in days of its own
 CREATE TABLE rows (tenant int, day int, n int, s text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO rows SELECT tenant, tenant * 100 + g % 50, g, 's' || g FROM generate_series(1, 40) tenant, generate_series(1, tenant * 20) g;
@@ -189,6 +205,12 @@ SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || conditi
 -- an index on one column does not overrule it
 CREATE INDEX rows_day ON rows USING rangefilter (day);
 SELECT * FROM estimate('rows WHERE s > '''' AND tenant = 40 AND day >= 4025');
+-- ... also if it was made first
+BEGIN;
+DROP INDEX rows_all;
+CREATE INDEX rows_all ON rows USING rangefilter (tenant, day, n) WITH (bits_per_key = 30);
+SELECT * FROM estimate('rows WHERE s > '''' AND tenant = 40 AND day >= 4025');
+ROLLBACK;
 DROP INDEX rows_day;
 ANALYZE rows;
 SELECT n, condition, e.* FROM rows_conditions, estimate('rows WHERE ' || condition) e ORDER BY n;
@@ -197,6 +219,8 @@ CREATE INDEX rows_two ON rows USING rangefilter (tenant, day);
 DROP INDEX rows_all;
 SELECT * FROM estimate('rows WHERE tenant = 40 AND day = 4010');
 SELECT * FROM estimate('rows WHERE tenant = 40 AND day = 3910');
+SELECT * FROM estimate('rows WHERE tenant = 40 AND day BETWEEN 3900 AND 3949');
+SELECT * FROM estimate('rows WHERE tenant = 40');
 
 -- Partial indexes: what they hold depends on the predicate
 CREATE TABLE part (id int, k int, status text COLLATE "C", email text COLLATE "C") WITH (autovacuum_enabled = off);

@@ -48,6 +48,7 @@ SELECT plan_of($$SELECT * FROM ev WHERE day > 1 AND dev = 305$$);
 -- subqueries, alternatives of which one is taken, MIN and MAX
 SELECT plan_of($$SELECT (SELECT count(*) FROM ev WHERE dev = 205) FROM ev1 WHERE dev IN (SELECT dev - 100 FROM ev WHERE dev = 205)$$);
 SELECT plan_of($$SELECT * FROM ev1 WHERE EXISTS (SELECT FROM ev WHERE dev = 205 AND ev.day = ev1.day) OR dev = 1$$);
+SELECT plan_of($$SELECT count(*) FROM ev1 WHERE EXISTS (SELECT FROM ev WHERE dev = 205)$$);
 SELECT plan_of($$SELECT min(day) FROM ev WHERE dev = 205$$);
 CREATE INDEX ev_day_btree ON ev (day);
 CREATE INDEX ev_dev_btree ON ev (dev);

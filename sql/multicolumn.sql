@@ -181,6 +181,14 @@ SELECT split_part(gates(format($$SELECT sum(n) FROM (VALUES (9, 'z%%'), (9, '%%9
 	LATERAL (SELECT count(*) AS n FROM m WHERE %s OFFSET 0) m$$, condition)), ' by ', 1)
 FROM unnest('{m.a = v.a OR m.b LIKE v.p,m.a = v.a OR (m.b LIKE v.p AND m.b > ''a''),(m.a = v.a AND m.b LIKE v.p) OR m.b LIKE v.p}'::text[]) condition;
 DROP TABLE m;
+-- The most columns that an index can have
+CREATE TABLE m (part int, a int, b int, c int, d int, e int, f int, g int, h int) PARTITION BY LIST (part);
+CREATE TABLE m0 PARTITION OF m FOR VALUES IN (0);
+CREATE TABLE m1 PARTITION OF m FOR VALUES IN (1);
+INSERT INTO m SELECT p, p, 1, 2, 3, 4, 5, 6, n FROM generate_series(0, 1) p, generate_series(1, 20) n;
+CREATE INDEX ON m USING rangefilter (a, b, c, d, e, f, g, h);
+SELECT split_part(gates('SELECT count(*) FROM m WHERE a = (SELECT 1)'), ' by ', 1);
+DROP TABLE m;
 DEALLOCATE ALL;
 
 --

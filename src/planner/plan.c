@@ -133,16 +133,6 @@ may_gate(int cursor_options)
 }
 
 /*
- * Could the result of planning this depend on rangefilter indexes?
- */
-static bool
-is_candidate(Query *parse)
-{
-	return parse->commandType != CMD_UTILITY && IsNormalProcessingMode() &&
-		holds_candidate((Node *) parse, NULL);
-}
-
-/*
  * Fills in the fields that skip.c and guard.c need.
  */
 static void
@@ -209,7 +199,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 
 	if (planning.outer == NULL && !rf_entries_in_use)
 		rf_trim_tables();
-	candidate = is_candidate(parse);
+	candidate = holds_candidate((Node *) parse, NULL);
 	if (candidate && may_skip(parse, cursor_options))
 		begin_skipping(&planning, cursor_options);
 

@@ -27,7 +27,6 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "access/table.h"
 #include "catalog/partition.h"
 #include "compat.h"
@@ -269,9 +268,19 @@ rf_watch_start(QueryDesc *desc, int eflags)
 {
 	RfWatch		watch;
 
-	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) && !IsParallelWorker() &&
+	if (!(eflags & EXEC_FLAG_EXPLAIN_ONLY) &&
 		find_watch(desc->plannedstmt, &watch))
 		desc->instrument_options |= INSTRUMENT_ROWS;
+}
+
+/*
+ * One of the tables to be watched.
+ */
+static RfWatched *
+watched_table(const RfWatchContext *context, int i)
+{
+	Assert(i < context->n);
+	return &context->tables[i];
 }
 
 /*
@@ -282,21 +291,25 @@ static void
 make_tables(const RfWatch *watch, RfWatchContext *context)
 {
 	int			n = list_length(watch->leaves);
-	RfWatched  *tables = palloc0(n * sizeof(RfWatched));
 
+	context->tables = palloc0(n * sizeof(RfWatched));
+	context->n = n;
 	for (int i = 0; i < n; i++)
 	{
-		tables[i].leaf = list_nth_oid(watch->leaves, i);
-		tables[i].index = list_nth_oid(watch->indexes, i);
+		RfWatched  *table = watched_table(context, i);
+
+		table->leaf = list_nth_oid(watch->leaves, i);
+		table->index = list_nth_oid(watch->indexes, i);
 	}
-	qsort(tables, n, sizeof(RfWatched), oid_cmp);
+	qsort(context->tables, n, sizeof(RfWatched), oid_cmp);
 	for (int i = 1; i < n; i++)
 	{
-		if (tables[i].leaf == tables[i - 1].leaf)
-			tables[i].nscans = tables[i - 1].nscans = 1;
+		RfWatched  *table = watched_table(context, i);
+		RfWatched  *before = watched_table(context, i - 1);
+
+		if (table->leaf == before->leaf)
+			table->nscans = before->nscans = 1;
 	}
-	context->tables = tables;
-	context->n = n;
 }
 
 /*
@@ -369,7 +382,7 @@ count_scans(QueryDesc *desc, const RfWatch *watch)
 	note_scan(desc->planstate, &context);
 	for (int i = 0; i < context.n; i++)
 	{
-		RfWatched  *table = &context.tables[i];
+		RfWatched  *table = watched_table(&context, i);
 		RfCounts   *counts;
 
 		if (table->nscans != 1 || !table->started || table->dependent)

@@ -227,8 +227,8 @@ plan_counting(const RfCounted *counted, const RfCodec *codec,
 }
 
 /*
- * Reads ANALYZE's statistics of an index's first column; the keys are in the
- * current context.  Statistics of an expression are those of the index's
+ * Reads ANALYZE's statistics of an index's first column; they stay in the
+ * current context, since the keys' bytes may be those of the values.  Statistics of an expression are those of the index's
  * column.
  */
 static void
@@ -253,19 +253,12 @@ read_stats(Oid relid, const RfRelIndex *index, RfColumnStats *stats)
 	{
 		stats->ncommon = Min(slot.nvalues, slot.nnumbers);
 		stats->keys = palloc((stats->ncommon + 1) * sizeof(RfKey));
-		stats->shares = palloc((stats->ncommon + 1) * sizeof(float4));
+		stats->shares = slot.numbers;
 		for (int i = 0; i < stats->ncommon; i++)
 		{
-			RfKey		key = rf_encode(column->codec, slot.values[i]);
-
-			/* The key's bytes may be the value's, which will be freed. */
-			if (column->codec->kind == RF_KEY_BYTES)
-				key.data = memcpy(palloc(key.len + 1), key.data, key.len);
-			stats->keys[i] = key;
-			stats->shares[i] = slot.numbers[i];
+			stats->keys[i] = rf_encode(column->codec, slot.values[i]);
 			stats->common_share += slot.numbers[i];
 		}
-		free_attstatsslot(&slot);
 	}
 	ReleaseSysCache(tuple);
 }

@@ -80,6 +80,13 @@ SELECT levels, delta_keys FROM rangefilter_status('longer_s');
 SELECT rf_damage('longer_s', 0, 112, '\xffff0000');
 INSERT INTO longer SELECT repeat('s', 900) || g FROM generate_series(21, 40) g;
 SELECT levels, rangefilter_may_contain('longer_s', repeat('s', 900) || 1, repeat('s', 900) || 1) FROM rangefilter_status('longer_s');
+-- Where the delta has not room for all keys (RF_DELTA_OVERFLOW), others are not written to it in vain.
+CREATE TABLE missing (k int8) WITH (autovacuum_enabled = off);
+INSERT INTO missing SELECT generate_series(1, 100);
+CREATE INDEX missing_k ON missing USING rangefilter (k);
+SELECT rf_damage('missing_k', 0, 68, '\x04');
+INSERT INTO missing VALUES (1000);
+SELECT delta_keys, rangefilter_may_contain('missing_k', 1000, 1000), rangefilter_may_contain('missing_k', 2000, 2000) FROM rangefilter_status('missing_k');
 -- A rangefilter index vouches for no uniqueness.
 SELECT rf_insert('spare_k', 0, '(0,1)');
 INSERT INTO spare SELECT -g FROM generate_series(1, 1000) g;
