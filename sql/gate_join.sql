@@ -409,6 +409,10 @@ SET max_parallel_workers_per_gather = 2;
 SET enable_parallel_hash = off;
 SELECT answer('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''') NOT LIKE '%skipped 0 of%' AS counted;
+-- each of two workers counts its own
+SET parallel_leader_participation = off;
+SELECT substring(gates('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''') FROM 'of (.*)')::int <= 16 AS counted_once;
+RESET parallel_leader_participation;
 SET enable_parallel_append = off;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = 'n3';
 SELECT gates('SELECT count(*), sum(t.n) FROM t JOIN d ON t.k = d.id WHERE d.name = ''n3''') NOT LIKE '%skipped 0 of%' AS counted;

@@ -541,7 +541,7 @@ rf_begin_match(List *clauses, Index varno, RfTable *table)
 	context->keys = palloc0((table->nindexes + 1) * RF_MAX_COLUMNS * sizeof(Node *));
 	context->used = palloc((table->nindexes + 1) * sizeof(int));
 	context->usable = palloc(table->nindexes + 1);
-	memset(context->usable, -1, table->nindexes + 1);
+	memset(context->usable, -1, table->nindexes);
 	return context;
 }
 

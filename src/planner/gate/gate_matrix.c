@@ -239,10 +239,9 @@ make_digests(RfIndex *index, int number, uint64 leaves, uint32 n, RfClock now)
 {
 	for (; leaves != 0; leaves &= leaves - 1)
 	{
-		int			place = number * RF_CORE_WORD + pg_rightmost_one_pos64(leaves);
-		RfLeaf	   *leaf = place < index->nleaves ? &index->leaves[place] : NULL;
+		RfLeaf	   *leaf = rf_leaf_at(index, number * RF_CORE_WORD + pg_rightmost_one_pos64(leaves));
 
-		if (leaf == NULL || leaf->cached == NULL || !rf_may_have_column(index, leaf))
+		if (leaf->cached == NULL || !rf_may_have_column(index, leaf))
 			continue;
 		rf_cached_meta_asked(leaf->cached, n);
 		if (!rf_digest_is_due(index, leaf))
