@@ -183,6 +183,8 @@ CREATE INDEX ON partly USING rangefilter (k) WHERE k < 300;
 ANALYZE whole, partly;
 SELECT gates('SELECT x.* FROM (SELECT k FROM whole UNION ALL SELECT k FROM partly) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
 SELECT gates('SELECT x.* FROM (SELECT k FROM partly UNION ALL SELECT k FROM whole) x JOIN d ON x.k = d.id WHERE d.name = ''n3''');
+-- ... whose table is not named
+SELECT line FROM plan_of($$SELECT x.k FROM (SELECT k FROM whole UNION ALL SELECT k FROM partly) x JOIN d ON x.k = d.id WHERE d.name = 'n3'$$) line WHERE line ~ 'Table:';
 -- what arms read that is no column of theirs
 SELECT count(*) > 0 AS shown
 FROM plan_of($$SELECT x.* FROM (SELECT k, tableoid FROM whole UNION ALL SELECT k, tableoid FROM partly) x JOIN d ON x.k = d.id WHERE d.name = 'n3'$$, 'COSTS OFF, VERBOSE');

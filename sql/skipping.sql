@@ -324,6 +324,11 @@ SET ROLE regress_rf_user;
 EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE note LIKE 'x%';
 EXPLAIN (COSTS OFF) SELECT * FROM ev WHERE note = 'x';
 RESET ROLE;
+-- (also for who may see all)
+CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM ev WHERE day >= 0;
+SELECT condition, (SELECT count(*) FROM plan_of('UPDATE barrier SET note = NULL WHERE ' || condition) line WHERE line ~ 'Skipped') AS skipped
+FROM unnest('{note LIKE ''x%'',note = ''x''}'::text[]) condition;
+DROP VIEW barrier;
 DROP POLICY pol ON ev;
 ALTER TABLE ev DISABLE ROW LEVEL SECURITY;
 DROP INDEX ev_note;
