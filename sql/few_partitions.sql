@@ -128,6 +128,13 @@ SELECT known('SELECT * FROM t WHERE part = 20 AND a = 2005'), known('SELECT * FR
 SELECT known('SELECT * FROM t WHERE part = 20 AND a = -2005'), known('SELECT * FROM t WHERE part = 20 AND b = -2010');
 SELECT known('SELECT * FROM t WHERE part = 20 AND (a = -2005 OR b = -2005)');
 SELECT known('SELECT * FROM t WHERE part IN (19, 20) AND a = 2005 AND b = -2005');
+-- A prepared plan relies on what one of the two said.
+PREPARE ab AS SELECT * FROM t WHERE part IN (19, 20) AND a = 2050 AND b = -2051;
+EXECUTE ab;
+INSERT INTO t VALUES (20, 2050, -2051, 2050);
+EXECUTE ab;
+DELETE FROM t WHERE a = 2050;
+DEALLOCATE ab;
 
 --
 -- An index that some partitions do not have

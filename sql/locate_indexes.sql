@@ -42,6 +42,13 @@ SELECT skips('SELECT * FROM sparse WHERE k BETWEEN 3050 AND 4001');
 SELECT part, k FROM sparse WHERE k IN (1001, 12050) ORDER BY k;
 -- The planner itself opens the first partition and those that are scanned.
 SELECT opened('sparse\_%\_k\_idx') <= 6 AS few;
+-- The same for an expression and a condition.
+CREATE INDEX sparse_e ON sparse USING rangefilter ((k + 1)) WHERE note IS NULL;
+\c -
+LOAD 'rangefilter';
+SELECT skips('SELECT * FROM sparse WHERE k + 1 = 5002 AND note IS NULL');
+SELECT opened('sparse\_%\_expr\_idx') <= 6 AS few;
+DROP INDEX sparse_e;
 
 -- What was found so is remembered: the second time only filters are read, one
 -- page each, no metapages; where sessions share digests, not these either.

@@ -45,6 +45,21 @@ FROM generate_series(1, 32) p, generate_series(1, 300) g;
 CREATE INDEX two_a ON two USING rangefilter (a);
 CREATE INDEX two_b ON two USING rangefilter (b);
 CREATE TABLE other (n int);
+-- Too few partitions for digests.
+CREATE TABLE small (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE small%1$s PARTITION OF small FOR VALUES IN (%1$s)', i) FROM generate_series(1, 20) i \gexec
+INSERT INTO small SELECT p, 2 * abs(hashint8extended(g * 1000 + p, 7) % 1000000) FROM generate_series(1, 20) p, generate_series(1, 20) g;
+CREATE INDEX small_k ON small USING rangefilter (k);
+-- The keys of the first four partitions span much less than those of the others.
+CREATE TABLE narrow (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE narrow%1$s PARTITION OF narrow FOR VALUES IN (%1$s)', i) FROM generate_series(1, 36) i \gexec
+INSERT INTO narrow SELECT p, 2 * abs(hashint8extended(g * 1000 + p, 8) % CASE WHEN p <= 4 THEN 1000 ELSE 1000000 END)
+FROM generate_series(1, 36) p, generate_series(1, 300) g;
+CREATE INDEX narrow_k ON narrow USING rangefilter (k);
+CREATE TABLE b (p int, k text COLLATE "C") PARTITION BY LIST (p);
+SELECT format('CREATE TABLE b%1$s PARTITION OF b FOR VALUES IN (%1$s)', i) FROM generate_series(1, 36) i \gexec
+INSERT INTO b SELECT p, 'id-' || md5((g * 1000 + p)::text) FROM generate_series(1, 36) p, generate_series(1, 300) g;
+CREATE INDEX b_k ON b USING rangefilter (k);
 
 -- The cost of n questions about keys that are not there: pages, and plannings besides one for each.
 CREATE FUNCTION cost(query text, n int, seed int DEFAULT 2) RETURNS text LANGUAGE plpgsql AS $$
@@ -138,6 +153,12 @@ my @steps = (
 		"4 pages, 0 plannings\n150 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached\nt_k matrix 0: 15360 buckets of 1303, 63 columns, 63 current, 63 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain",
 		"112 pages, 0 plannings\n304 pages, 0 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; 0 own of 100 members; 101 records\nt_k: 100 places, 100 found, 100 located, 100 cached, hashed\nt_k matrix 0: 15360 buckets of 1303, 61 columns, 61 current, 61 certain\nt_k matrix 1: 15360 buckets of 1302, 36 columns, 36 current, 36 certain" ],
 
+	# A change of another table.
+	[ 'a setting of another table', 'w', 'ALTER TABLE other SET (fillfactor = 90)', '' ],
+	[ 'points after that setting', 'r', "SELECT cost('$point', 1, 8); SELECT cost('$point', 1, 8)",
+		"4 pages, 0 plannings\n4 pages, 0 plannings",
+		"110 pages, 0 plannings\n8 pages, 0 plannings" ],
+
 	# A prepared plan: its guard looks at what has changed, and only once.
 	[ 'prepare', 'r', "SET plan_cache_mode = force_generic_plan; PREPARE q AS SELECT FROM t WHERE k = 15; SELECT cost('EXECUTE q', 3)",
 		"4 pages, -2 plannings" ],
@@ -205,6 +226,8 @@ my @steps = (
 	# Most partitions must be known before there are digests, and other keys need other ones.
 	[ 'too few are asked', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s %% 2000000 AND p <= 15', 60) IS NOT NULL; SELECT rf_entry('u')",
 		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 15 cached\nu_k matrix 0: none, 0 failed, 0 left out" ],
+	[ 'one is new', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s %% 2000000 AND p <= 16', 1) IS NOT NULL; SELECT rf_entry('u')",
+		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 16 cached\nu_k matrix 0: none, 0 failed, 0 left out" ],
 	[ 'most are asked', 'r', "SELECT cost('SELECT FROM u WHERE k = %1\$s %% 2000000 AND p <= 16', 60) IS NOT NULL; SELECT rf_entry('u')",
 		"t\nentry 7: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 16 cached\nu_k matrix 0: 15360 buckets of 131, 16 columns, 16 current, 16 certain" ],
 	[ 'keys far from these', 'w', q{INSERT INTO u SELECT p, 1000000000 + 5000 * g FROM generate_series(1, 32) p, generate_series(1, 1200) g;
@@ -319,7 +342,40 @@ my @steps = (
 		SELECT count(*) >= 20 FROM (SELECT b FROM two WHERE p = 7 LIMIT 20) x, LATERAL (SELECT FROM two WHERE b = x.b OFFSET 0) y;
 		SELECT run('SELECT FROM (SELECT b FROM two WHERE p = 7 LIMIT 20) x, LATERAL (SELECT FROM two WHERE b = x.b OFFSET 0) y', 1)},
 		"t\nt\nt\n122 pages",
-		"t\nt\nt\n203 pages" ]);
+		"t\nt\nt\n203 pages" ],
+
+	# A plan that relies on digests: none of the indexes is looked at, except for predicate locks.
+	[ 'a plan by digests', 'x', "PREPARE digests AS SELECT FROM t WHERE k = 79; SELECT cost('EXECUTE digests', 2) IS NOT NULL",
+		't' ],
+	[ 'a further row of another table', 'w', 'INSERT INTO other VALUES (1)', '' ],
+	[ 'the plan by digests is checked', 'x', "SELECT cost('EXECUTE digests', 1)",
+		"0 pages, -1 plannings",
+		"106 pages, -1 plannings" ],
+	[ 'under SERIALIZABLE', 'x', q{BEGIN ISOLATION LEVEL SERIALIZABLE; EXECUTE digests;
+		SELECT count(DISTINCT relation) FROM pg_locks WHERE mode = 'SIReadLock' AND pid = pg_backend_pid() AND relation::regclass::text ~ '^t\d+_k_idx'; COMMIT},
+		'101' ],
+	# Where there are too few partitions for digests, none are made, and none for a question that they do not answer.
+	[ 'too few for digests', 'x', "SELECT cost('SELECT FROM small WHERE k = %1\$s', 1) IS NOT NULL; SELECT rf_entry('small')",
+		"t\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 21 records\nsmall_k: 20 places, 20 found, 20 located, 20 cached" ],
+	[ 'a plan without digests', 'x', "PREPARE small AS SELECT FROM small WHERE k = 79; SELECT cost('EXECUTE small', 2)",
+		"1 pages, -1 plannings" ],
+	[ 'still a row of another table', 'w', 'INSERT INTO other VALUES (1)', '' ],
+	[ 'it is checked in order', 'x', "SELECT cost('EXECUTE small', 1); SELECT rf_entry('small')",
+		"0 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 21 records\nsmall_k: 20 places, 20 found, 20 located, 20 cached",
+		"20 pages, -1 plannings\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 21 records\nsmall_k: 20 places, 20 found, 20 located, 20 cached" ],
+	[ 'a first question that digests do not answer', 'x', "SELECT cost('SELECT FROM b WHERE k IS NULL AND p <= 34', 1) IS NOT NULL; SELECT rf_entry('b')",
+		"t\nentry 3: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nb_k: 36 places, 36 found, 36 located, 34 cached" ],
+	# Strings, some of which the session does not know.
+	[ 'strings of some partitions', 'x', "SELECT cost('SELECT FROM b WHERE k = %3\$L AND p <= 34', 60) IS NOT NULL; SELECT rf_entry('b')",
+		"t\nentry 3: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nb_k: 36 places, 36 found, 36 located, 34 cached\nb_k matrix 0: 15360 buckets of 1200628105913440, 34 columns, 34 current, 34 certain; 3 shared bytes, 0 knots, 0 bits of hashes" ],
+	# A session gives up where four partitions can have no digests.
+	[ 'partitions that can have no digests', 'x', "SELECT cost('SELECT FROM narrow WHERE k = %1\$s', 1) IS NOT NULL; SELECT rf_entry('narrow')",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nnarrow_k: 36 places, 36 found, 36 located, 36 cached\nnarrow_k matrix 0: 14336 buckets of 140, 0 columns, 0 current, 0 certain",
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nnarrow_k: 36 places, 36 found, 36 located, 36 cached\nnarrow_k matrix 0: none, 0 failed, 0 left out" ],
+	# A partition whose filter is of another kind has no part in the sample, and no digest.
+	[ 'another filter', 'w', 'ALTER INDEX v1_k_idx RESET (filter); REINDEX INDEX v1_k_idx', '' ],
+	[ 'some of the sample', 'x', "SELECT cost('SELECT FROM v WHERE k = %3\$L AND p IN (1, 5, 9, " . join(', ', grep { $_ % 4 != 1 } 1 .. 40) . ")', 120) IS NOT NULL; SELECT rf_entry('v')",
+		"t\nentry 5: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nv_k: 40 places, 40 found, 40 located, 33 cached\nv_k matrix 0: 15360 buckets of 1272, 32 columns, 32 current, 32 certain; 3 shared bytes, 300 knots, coded, 0 bits of hashes" ]);
 
 for my $kind ('shared', 'own')
 {
@@ -328,7 +384,7 @@ for my $kind ('shared', 'own')
 		  . ($kind eq 'own' ? "shared_preload_libraries = ''\nsession_preload_libraries = 'rangefilter'\n" : ''));
 
 	$node->safe_psql('postgres', $schema);
-	my %sessions = map { $_ => open_session($node) } 'r', 'w', 'n';
+	my %sessions = map { $_ => open_session($node) } 'r', 'w', 'n', 'x';
 	for my $step (@steps)
 	{
 		my ($name, $session, $sql, $expected, $without) = @$step;
@@ -385,8 +441,8 @@ for my $kind ('shared', 'own')
 	# A prepared plan relies on digests of the partitions' own indexes, the first of which is dropped then.
 	is(ask($sessions{n}, q{SELECT cost('SELECT FROM late WHERE k = %1$s', 60) IS NOT NULL;
 			PREPARE late_denied AS SELECT count(*) FROM late WHERE k = 77; EXECUTE late_denied}), "t\n0", "$kind: denied by the digests of partitions' own indexes");
-	ask($sessions{w}, 'DROP INDEX late3_k_idx');
-	is(ask($sessions{n}, 'SELECT count(*) FROM late WHERE k = 79; EXECUTE late_denied'), "0\n0", "$kind: one of these is dropped");
+	ask($sessions{w}, 'DROP INDEX late3_k_idx; INSERT INTO late VALUES (3, 77)');
+	is(ask($sessions{n}, 'SELECT count(*) FROM late WHERE k = 79; EXECUTE late_denied'), "0\n1", "$kind: one of these is dropped");
 
 	# Where entries are in use, and in a planning that is nested in another one, nothing is forgotten to make room.
 	ask($sessions{n}, q{CREATE FUNCTION nested() RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN EXECUTE ''SELECT rf_room(false)''; RETURN 1; END'});
@@ -418,7 +474,25 @@ for my $kind ('shared', 'own')
 	# Indexes of partitions that the session has not read have no digests.
 	ask($sessions{n}, q{DO $$ BEGIN FOR i IN 1 .. 32 LOOP EXECUTE format('CREATE INDEX ON u%s USING rangefilter ((p + 0))', i); END LOOP; END $$});
 	is(ask($sessions{w}, q{SET plan_cache_mode = force_generic_plan; PREPARE u (int) AS SELECT count(*) FROM u WHERE p + 0 = $1; EXECUTE u (99)}), '0', "$kind: indexes of partitions alone");
+
+	# A gate makes room for what it reads, in place of what the session knows of other tables.
+	if ($kind eq 'shared')
+	{
+		my $full = open_session($node);
+		ask($full, q{SET plan_cache_mode = force_generic_plan; PREPARE narrow (int) AS SELECT count(*) FROM narrow WHERE k = $1; SELECT run('EXECUTE narrow(%1$s)', 1);
+			SELECT cost('SELECT FROM t WHERE k IS NULL', 1);
+			SELECT set_config('rangefilter.cache_size', sum(bytes) / 1024 - 25 || 'kB', false) FROM rangefilter_session_cache() WHERE what NOT LIKE 'wormhole%';
+			SELECT cost('SELECT FROM t WHERE k IS NULL', 1)});
+		is(ask($full, q{SELECT bool_or(e ~ ' [1-9]\d* cached') FROM rf_entry('t') e; SELECT run('EXECUTE narrow(%1$s)', 1) IS NOT NULL;
+				SELECT bool_or(e ~ ' [1-9]\d* cached') FROM rf_entry('narrow') e}), "t\nt\nt", "$kind: room that a gate makes");
+		close_session($full);
+	}
 	close_session($_) for values %sessions;
+
+	# Where pages are read from disk, indexes of partitions that are left out are not locked for longer than the question.
+	$node->restart;
+	is($node->safe_psql('postgres', q{BEGIN; SELECT count(*) FROM t WHERE k IS NULL;
+			SELECT count(*) < 10 FROM pg_locks WHERE pid = pg_backend_pid() AND relation::regclass::text ~ '^t\d+_k_idx'; COMMIT}), "0\nt", "$kind: pages on disk");
 	$node->stop;
 }
 done_testing();

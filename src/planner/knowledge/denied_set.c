@@ -96,6 +96,16 @@ rf_ask_matrices(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 }
 
 /*
+ * The leaves that the matrix with this number has denied.
+ */
+static inline uint64
+denied_at(const RfCond *cond, int number)
+{
+	Assert(number >= 0 && number < cond->index->matrices->n);
+	return cond->denied[number];
+}
+
+/*
  * For which of these leaves do the matrices with this number deny a condition?
  */
 uint64
@@ -106,7 +116,7 @@ rf_find_denied(const RfCond *cond, int number, uint64 leaves)
 
 	if (cond->kind == RF_COND_PROBE)
 		return cond->denied != NULL && number < cond->index->matrices->n ?
-			cond->denied[number] & leaves : 0;
+			denied_at(cond, number) & leaves : 0;
 	foreach(cell, cond->args)
 	{
 		if (cond->kind == RF_COND_AND)

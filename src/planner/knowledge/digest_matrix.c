@@ -103,6 +103,7 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 
 	for (int i = 0; i < n; i++)
 	{
+		Assert(i < FILTER_DIGESTS);
 		mins[i] = spans[i].min;
 		maxs[i] = spans[i].max;
 	}

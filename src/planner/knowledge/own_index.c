@@ -218,8 +218,7 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 	index->parent = parent;
 	index->oid = form->indexrelid;
 	index->ncolumns = form->indnkeyatts;
-	if (index->ncolumns > RF_MAX_COLUMNS)
-		return false;
+	Assert(index->ncolumns <= RF_MAX_COLUMNS);	/* else it cannot be built */
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
