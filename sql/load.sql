@@ -78,6 +78,11 @@ VACUUM t;
 -- A statement of few keys is no load: its end summarizes nothing.
 INSERT INTO t1 VALUES (1, 31901);
 SELECT delta_keys, tail_open FROM rangefilter_status('t1_k_idx');
+-- Nor does that of many of these, even if it is time to: that is a worker's business.
+CREATE TABLE trickle (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX trickle_k ON trickle USING rangefilter (k);
+DO 'BEGIN FOR i IN 1 .. 300 LOOP INSERT INTO trickle VALUES (i); END LOOP; END';
+SELECT tail_open, rows, delta FROM state('trickle_k');
 VACUUM t;
 
 -- One that fails leaves the tail open, for the next load.

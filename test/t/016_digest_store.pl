@@ -93,6 +93,8 @@ is(ask($asks, "SELECT warm('t2')"), 0, 'of another table');
 is(used(), '128|' . ($group + $small), 'two tables');
 is(ask($asks, "SELECT warm('t3')"), 0, 'of a third one');
 is(used(), '192|' . ($group + 2 * $small), 'three tables');
+$node->safe_psql('postgres', 'ALTER DATABASE postgres CONNECTION LIMIT 100');
+is(used(), '192|' . ($group + 2 * $small), 'also when the database has another setting');
 
 # While others are in use, none goes; the session has digests of its own.
 is(ask($asks, "SELECT warm('t1') + warm('t2') + warm('t4') + warm('t3')"), 0, 'a fourth table');
