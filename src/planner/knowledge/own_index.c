@@ -212,7 +212,7 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 {
 	List	   *predicate = NIL;
 	List	   *exprs = relation != NULL ? RelationGetIndexExpressions(relation) : NIL;
-	const RfCodec *codecs[RF_MAX_COLUMNS];
+	const RfCodec *codecs[RF_MAX_COLUMNS] = {NULL};
 
 	memset(index, 0, sizeof(*index));
 	index->parent = parent;
