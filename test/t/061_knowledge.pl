@@ -452,6 +452,11 @@ for my $kind ('shared', 'own')
 	ask($sessions{w}, 'DROP INDEX late3_k_idx; INSERT INTO late VALUES (3, 77)');
 	is(ask($sessions{n}, 'SELECT count(*) FROM late WHERE k = 79; EXECUTE late_denied'), "0\n1", "$kind: one of these is dropped");
 
+	# Such a plan, when the digests are forgotten, and the OID of an index is that of one on another column.
+	is(ask($sessions{n}, q{PREPARE late_reused AS SELECT count(*) FROM late WHERE k = 81; EXECUTE late_reused; SET rangefilter.cache_size = '10MB'}), '0', "$kind: denied once more");
+	ask($sessions{w}, "UPDATE pg_index SET indkey = '1' WHERE indexrelid = 'late4_k_idx'::regclass; REINDEX INDEX late4_k_idx; INSERT INTO late VALUES (4, 81)");
+	is(ask($sessions{n}, 'SELECT 1; EXECUTE late_reused'), "1\n1", "$kind: an OID that is used again");
+
 	# Where entries are in use, and in a planning that is nested in another one, nothing is forgotten to make room.
 	ask($sessions{n}, q{CREATE FUNCTION nested() RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN EXECUTE ''SELECT rf_room(false)''; RETURN 1; END'});
 	for (['rf_room(true)', 3], ['nested()', 3], ['rf_room(false)', 0])
