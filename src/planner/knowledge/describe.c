@@ -291,11 +291,13 @@ is_same_stored(const RfIndex *index, Relation leaf_index)
 
 /*
  * Are a leaf's keys, of as many columns as a partitioned index has, made from the same
- * types under the same collations, and of the same expressions?
+ * columns and types under the same collations, and of the same expressions?
  */
 bool
 rf_child_fits(const RfIndex *index, Relation leaf_index)
 {
+	Form_pg_index form = leaf_index->rd_index;
+
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||
@@ -305,7 +307,14 @@ rf_child_fits(const RfIndex *index, Relation leaf_index)
 	}
 
 	/* A gate has described the leaf's own index, and names no parent. */
-	return !OidIsValid(index->parent) ||
-		rf_stored_alike(index, leaf_index->rd_indextuple) ||
+	if (!OidIsValid(index->parent))
+		return true;
+	for (int i = 0; i < index->ncolumns; i++)
+	{
+		if (rf_parent_attno(index->parent, form->indrelid, form->indkey.values[i]) !=
+			index->columns[i].attno)
+			return false;
+	}
+	return rf_stored_alike(index, leaf_index->rd_indextuple) ||
 		is_same_stored(index, leaf_index);
 }
