@@ -106,7 +106,7 @@ SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d
 -- ... a nested loop among them, which fills columns with NULLs where its inner side finds no row
 CREATE INDEX t_coalesce ON t USING rangefilter ((coalesce(k, 75)));
 SET enable_material = off;
-EXPLAIN (COSTS OFF) SELECT t.*, d.id FROM (kinds LEFT JOIN t ON t.n BETWEEN kinds.id AND kinds.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = 'n0';
+SELECT plan_of('SELECT t.*, d.id FROM (kinds LEFT JOIN t ON t.n BETWEEN kinds.id AND kinds.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
 SELECT gates('SELECT t.*, d.id FROM (kinds LEFT JOIN t ON t.n BETWEEN kinds.id AND kinds.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
 RESET enable_material;
 SELECT gates('SELECT t.*, d.id, e.id FROM (d e LEFT JOIN t ON t.n = e.id) JOIN d ON coalesce(t.k, 75) = d.id WHERE d.name = ''n0''');
