@@ -227,9 +227,9 @@ plan_counting(const RfCounted *counted, const RfCodec *codec,
 }
 
 /*
- * Reads ANALYZE's statistics of an index's first column; they stay in the
- * current context, since the keys' bytes may be those of the values.  Statistics of an expression are those of the index's
- * column.
+ * Reads ANALYZE's statistics of an index's first column.  They stay in the
+ * current context, since the keys' bytes may be those of the values.
+ * Statistics of an expression are those of the index's column.
  */
 static void
 read_stats(Oid relid, const RfRelIndex *index, RfColumnStats *stats)

@@ -43,12 +43,15 @@ typedef struct RfShowContext
 static void
 restore_operator(OpExpr *expr)
 {
+	Oid			left;
+	Oid			right;
 	Oid			shown;
 
-	if (list_length(expr->args) != 2)
+	op_input_types(expr->opno, &left, &right);
+	if (list_length(expr->args) != 2 || exprType(lsecond(expr->args)) == right)
 		return;
 	shown = OpernameGetOprid(list_make2(makeString("pg_catalog"), makeString(get_opname(expr->opno))),
-							 exprType(linitial(expr->args)), exprType(lsecond(expr->args)));
+							 left, exprType(lsecond(expr->args)));
 	if (OidIsValid(shown) && op_volatile(shown) == PROVOLATILE_STABLE)
 		expr->opno = shown;
 }
