@@ -114,6 +114,17 @@ SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');
 -- values from further up, which core asks that index for
 SELECT asked('SELECT count(*) FROM at_site d LEFT JOIN (kind k JOIN fact ON fact.kind = k.id AND k.name = ''kind 1'') ON fact.device = d.id');
 DROP INDEX fact_device;
+-- Bitmaps of several of our indexes are none that core has without us: a loop for rows of a table, and not for those of a subquery
+CREATE TABLE paged (day int, a int, b int, pad text) PARTITION BY LIST (day);
+SELECT format('CREATE TABLE paged%s PARTITION OF paged FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', d, d)
+FROM generate_series(0, 3) d \gexec
+INSERT INTO paged SELECT d, d * 50 + n / 20, d * 50 + n / 20, repeat('x', 500) FROM generate_series(0, 3) d, generate_series(0, 999) n;
+CREATE INDEX ON paged USING rangefilter (a) WITH (pages_per_range = 2);
+CREATE INDEX ON paged USING rangefilter (b) WITH (pages_per_range = 2);
+VACUUM ANALYZE paged;
+SELECT shows('SELECT count(*) FROM paged JOIN device d ON paged.a = d.id AND paged.b = d.id + 0 WHERE d.site = 3', 'Range Filter Gate.*BitmapAnd');
+SELECT shows('SELECT count(*) FROM paged JOIN (SELECT id FROM device WHERE site = 3 OFFSET 0) d ON paged.a = d.id AND paged.b = d.id + 0', 'BitmapAnd');
+DROP TABLE paged;
 -- GEQO throws join relations away
 SET geqo_threshold = 2;
 SELECT asked('SELECT count(*) FROM fact JOIN at_site d ON fact.device = d.id');

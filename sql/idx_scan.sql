@@ -85,6 +85,13 @@ SELECT index, probes FROM asked WHERE index ~ '^pair' ORDER BY 1;
 EXECUTE two ('{1,2,51,52}', '{-1}');
 :pass
 SELECT index, probes FROM asked WHERE index ~ '^pair' ORDER BY 1;
+-- Of conditions with OR the values of all arms count, of an arm the fewest.
+CREATE INDEX pair_sum ON pair USING rangefilter ((a + b));
+PREPARE arms (int[], int[], int[]) AS SELECT count(*) FROM pair
+	WHERE (a = ANY ($1) AND b = ANY ($1) OR a = ANY ($2) AND b = ANY ($2)) AND a + b = ANY ($3);
+EXECUTE arms ('{1,11,21}', '{31,41,51}', '{-1,-3,-5,-7}');
+:pass
+SELECT index, probes FROM asked WHERE index ~ '^pair' ORDER BY 1;
 DROP TABLE pair;
 -- Nobody counts what is gone, or what nobody wants counted.
 CALL forget();

@@ -37,6 +37,17 @@ SELECT format('CREATE INDEX ON o%s USING rangefilter (m)', i) FROM generate_seri
 SELECT format('CREATE INDEX ON o%s USING rangefilter (k)', i) FROM generate_series(1, 70) i \\gexec
 INSERT INTO o SELECT p, g * 100 + p, g * 100 + p FROM generate_series(1, 70) p, generate_series(1, 500) g;
 VACUUM ANALYZE o;
+
+-- Two indexes are alike; partition 5 has them in the other order.
+CREATE TABLE a (p int, k int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE a%1\$s PARTITION OF a FOR VALUES IN (%1\$s)', i) FROM generate_series(1, 40) i \\gexec
+INSERT INTO a SELECT p, g * 100 + p FROM generate_series(1, 40) p, generate_series(1, 500) g;
+CREATE INDEX a_first ON a USING rangefilter (k);
+CREATE INDEX a_second ON a USING rangefilter (k);
+REINDEX INDEX CONCURRENTLY a5_k_idx;
+VACUUM ANALYZE a;
+
+CREATE FUNCTION touch() RETURNS int LANGUAGE plpgsql AS \$\$BEGIN GRANT SELECT ON t TO PUBLIC; RETURN 0; END\$\$;
 };
 
 my $join = 'SELECT count(*) FROM q JOIN t USING (k)';
@@ -130,6 +141,22 @@ for my $kind ('shared', 'own')
 	like(ask($reader, "EXPLAIN (COSTS OFF) $two"), qr/Filter Index: o1_\w+, o1_\w+, o3_/, "$kind: a gate over two indexes of some partitions");
 	is(ask($reader, $two), 60, "$kind: rows of partition 3");
 	is(ask($reader, "SELECT count(*) FROM o WHERE k = 101 * $_"), 1, "$kind: a row of partition $_") for 1 .. 5;
+
+	# Nor for that of an index that is like it.
+	ask($reader, 'UPDATE q SET k = k + 2');
+	like(ask($reader, 'EXPLAIN (COSTS OFF) SELECT count(*) FROM q JOIN a USING (k)'), qr/Filter Index: a_\w+, a_\w+\n/, "$kind: a gate over two indexes that are alike");
+	is(ask($reader, 'SELECT count(*) FROM q JOIN a USING (k)'), 60, "$kind: rows of partition 5");
+
+	# A query that changes the table at each row looks at it anew a few times, then asks each index.
+	for my $changes ($kind eq 'shared' ? (10, 40) : ())
+	{
+		ask($reader, "PREPARE c$changes AS SELECT count(*) FROM (SELECT k + touch() AS k FROM q LIMIT $changes) q JOIN t USING (k); EXPLAIN EXECUTE c$changes");
+		ask($reader, 'BEGIN');
+		is(ask($reader, "EXECUTE c$changes"), 0, "$kind: no rows, while the table changes $changes times");
+		$locks = locked($reader, 'AccessShareLock');
+		ask($reader, 'ROLLBACK');
+		ok($changes < 16 ? $locks < 50 : $locks == $partitions, "$kind: $locks indexes are locked");
+	}
 
 	# While a gate is at its first member, all that the session knows of the table and its
 	# indexes becomes invalid.  It finds out when it looks at the next index, and plans a query.

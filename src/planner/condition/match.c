@@ -490,22 +490,23 @@ rf_usable_clauses(RelOptInfo *rel, List *restrictions)
 }
 
 /*
- * Flattens the sets of keys, for comparing and for keeping them in a plan.  False if
- * one is too large for that.
+ * Flattens the sets of keys, for comparing and for keeping them in a plan.  For one that is too
+ * large for that stands the set of all keys.
  */
-static bool
+static void
 flatten(RfCond *cond)
 {
 	ListCell   *cell;
 
-	if (cond->kind == RF_COND_PROBE)
-		cond->flat = rf_keyset_serialize(cond->set);
-	foreach(cell, cond->args)
+	if (cond->kind == RF_COND_PROBE &&
+		(cond->flat = rf_keyset_serialize(cond->set)) == NULL)
 	{
-		if (!flatten(lfirst(cell)))
-			return false;
+		cond->set = rf_keyset_union(rf_keyset_nulls(cond->set->kind),
+									rf_keyset_not_null(cond->set->kind));
+		cond->flat = rf_keyset_serialize(cond->set);
 	}
-	return cond->kind != RF_COND_PROBE || cond->flat != NULL;
+	foreach(cell, cond->args)
+		flatten(lfirst(cell));
 }
 
 /*
@@ -613,8 +614,7 @@ rf_clause_known(Node *clause, Index varno, RfTable *table)
 
 /*
  * The same as rf_match_clauses() for a relation's restrictions; the sets of keys are serialized.
- * Indexes that only partitions have are matched if with_own is set.  False also for a set that
- * is too large for a plan.
+ * Indexes that only partitions have are matched if with_own is set.
  */
 bool
 rf_match(RelOptInfo *rel, RfTable *table, bool with_own, RfMatch *match)
@@ -631,10 +631,8 @@ rf_match(RelOptInfo *rel, RfTable *table, bool with_own, RfMatch *match)
 	if (!rf_match_clauses(rf_usable_clauses(rel, rel->baserestrictinfo),
 						  rel->relid, &matched, match))
 		return false;
-	if (flatten(match->cond))
-		return true;
-	memset(match, 0, sizeof(*match));
-	return false;
+	flatten(match->cond);
+	return true;
 }
 
 /*

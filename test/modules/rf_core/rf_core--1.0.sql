@@ -14,3 +14,6 @@ CREATE FUNCTION rf_core_doubt(VARIADIC reaches text[]) RETURNS void LANGUAGE c A
 
 -- Has requests for as many bytes fail in memory contexts of a name.
 CREATE FUNCTION rf_core_refuse_memory(context text, bytes int) RETURNS int LANGUAGE c AS 'MODULE_PATHNAME';
+
+-- Starts a query without a snapshot.  Returns how many tables its plan has then.
+CREATE FUNCTION rf_core_start(query text) RETURNS int LANGUAGE c AS 'MODULE_PATHNAME';

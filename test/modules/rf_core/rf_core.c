@@ -10,11 +10,15 @@
 #include "catalog/pg_type_d.h"
 #include "common/pg_prng.h"
 #include "core/core.h"
+#include "executor/executor.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
+#include "utils/snapmgr.h"
 #if PG_VERSION_NUM >= 170000
 #include "utils/memutils_internal.h"
 #endif
@@ -28,6 +32,7 @@ PG_FUNCTION_INFO_V1(rf_core_knows_records);
 PG_FUNCTION_INFO_V1(rf_core_count);
 PG_FUNCTION_INFO_V1(rf_core_doubt);
 PG_FUNCTION_INFO_V1(rf_core_refuse_memory);
+PG_FUNCTION_INFO_V1(rf_core_start);
 
 extern void _PG_init(void);
 extern void rf_core_watch_joins(void);
@@ -264,6 +269,34 @@ rf_core_refuse_memory(PG_FUNCTION_ARGS)
 	PG_RETURN_INT32(refused_from > 0 ?
 					replace_methods(TopMemoryContext, name, usual, &refusing) :
 					replace_methods(TopMemoryContext, name, &refusing, usual));
+}
+
+/*
+ * Starts a query without a snapshot, as for EXPLAIN.  Returns how many tables its plan has then.
+ */
+Datum
+rf_core_start(PG_FUNCTION_ARGS)
+{
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	SPIPlanPtr	plan;
+	CachedPlan *cached;
+	QueryDesc  *desc;
+	int			tables = 0;
+	ListCell   *cell;
+
+	SPI_connect();
+	plan = SPI_prepare(query, 0, NULL);
+	cached = SPI_plan_get_cached_plan(plan);
+	desc = CreateQueryDesc(linitial_node(PlannedStmt, cached->stmt_list), query, InvalidSnapshot,
+						   InvalidSnapshot, None_Receiver, NULL, NULL, 0);
+	ExecutorStart(desc, EXEC_FLAG_EXPLAIN_ONLY);
+	foreach(cell, desc->plannedstmt->rtable)
+		tables += lfirst_node(RangeTblEntry, cell)->rtekind == RTE_RELATION;
+	ExecutorEnd(desc);
+	FreeQueryDesc(desc);
+	ReleaseCachedPlan(cached, NULL);
+	SPI_finish();
+	PG_RETURN_INT32(tables);
 }
 
 void

@@ -18,6 +18,9 @@
  *	rf_neighbour.own_memory		plans in a context that is gone afterwards
  *	rf_neighbour.keep_plans		returns the plan made for the same string earlier
  *	rf_neighbour.plan_twice		plans a copy of the query first
+ *	rf_neighbour.custom_scans	members have a scan that needs values of all other
+ *								relations, and costs too much to be chosen
+ *	rf_neighbour.instrument		queries are instrumented
  *
  * A planner hook is inside that of a module which is loaded later.
  *
@@ -28,7 +31,10 @@
 #include <limits.h>
 
 #include "compat.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
 #include "fmgr.h"
+#include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 #include "optimizer/pathnode.h"
@@ -57,6 +63,8 @@ static int	keep_indexes = -1;
 static bool own_memory = false;
 static bool keep_plans = false;
 static bool plan_twice = false;
+static bool custom_scans = false;
+static bool instrument = false;
 
 static List *kept_plans = NIL;	/* KeptPlan, in TopMemoryContext */
 
@@ -65,6 +73,7 @@ static RfRelationHook next_relation_info = NULL;
 static set_rel_pathlist_hook_type next_rel_pathlist = NULL;
 static set_join_pathlist_hook_type next_join_pathlist = NULL;
 static get_relation_stats_hook_type next_relation_stats = NULL;
+static ExecutorStart_hook_type next_executor_start = NULL;
 
 /*
  * Overwrites and frees something of a size.
@@ -287,6 +296,43 @@ restrict_indexes(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
+ * PlanCustomPath
+ */
+static Plan *
+plan_scan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+		  List *clauses, List *plans)
+{
+	elog(ERROR, "the neighbour's scan was chosen");
+}
+
+static const CustomPathMethods scan_methods = {
+	.CustomName = "rf_neighbour",
+	.PlanCustomPath = plan_scan
+};
+
+/*
+ * Adds a scan of a member that needs values of all other relations.
+ */
+static void
+add_scan(PlannerInfo *root, RelOptInfo *rel)
+{
+	Relids		outer = bms_difference(root->all_baserels, rel->top_parent_relids);
+	CustomPath *scan = makeNode(CustomPath);
+	Path	   *path = &scan->path;
+
+	if (bms_is_empty(outer))
+		return;
+	path->pathtype = T_CustomScan;
+	path->parent = rel;
+	path->pathtarget = rel->reltarget;
+	path->param_info = get_baserel_parampathinfo(root, rel, outer);
+	path->rows = path->param_info->ppi_rows;
+	path->startup_cost = path->total_cost = 1e12;
+	scan->methods = &scan_methods;
+	rel->pathlist = lappend(rel->pathlist, scan);
+}
+
+/*
  * set_rel_pathlist_hook
  */
 static void
@@ -297,6 +343,9 @@ rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	if (keep_indexes >= 0 && rte->rtekind == RTE_RELATION && !rte->inh &&
 		rte->tablesample == NULL && !IS_DUMMY_REL(rel))
 		restrict_indexes(root, rel);
+	if (custom_scans && rel->reloptkind == RELOPT_OTHER_MEMBER_REL &&
+		!IS_DUMMY_REL(rel))
+		add_scan(root, rel);
 	replace_paths(&rel->pathlist);
 	replace_paths(&rel->partial_pathlist);
 	replace_restrictions(rel);
@@ -431,6 +480,20 @@ plan(RF_PLANNER_PARAMS)
 }
 
 /*
+ * ExecutorStart_hook
+ */
+static void
+executor_start(QueryDesc *desc, int eflags)
+{
+	if (instrument)
+		desc->instrument_options |= INSTRUMENT_ROWS;
+	if (next_executor_start)
+		next_executor_start(desc, eflags);
+	else
+		standard_ExecutorStart(desc, eflags);
+}
+
+/*
  * Module load function
  */
 void
@@ -452,6 +515,14 @@ _PG_init(void)
 							 "Plans a copy of the query first.",
 							 NULL, &plan_twice, false, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("rf_neighbour.custom_scans",
+							 "Adds scans that are not chosen.",
+							 NULL, &custom_scans, false, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("rf_neighbour.instrument",
+							 "Instruments all queries.",
+							 NULL, &instrument, false, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("rf_neighbour");
 
 	next_planner = planner_hook;
@@ -464,4 +535,6 @@ _PG_init(void)
 	set_join_pathlist_hook = join_pathlist;
 	next_relation_stats = get_relation_stats_hook;
 	get_relation_stats_hook = relation_stats;
+	next_executor_start = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start;
 }

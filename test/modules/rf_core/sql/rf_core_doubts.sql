@@ -119,5 +119,7 @@ INSERT INTO t SELECT 5, 3003 + g FROM generate_series(1, 3) g;
 SELECT delta_keys FROM rangefilter_status('t5_k_idx');
 SELECT skipped('SELECT count(*), min(part) FROM t WHERE k BETWEEN 3001 AND 3009');
 SELECT skips();
+-- A query that is started without a snapshot leaves nothing out.
+SELECT rf_core_start('SELECT FROM t WHERE k = 105');
 DROP TABLE t, d, w, u;
 DROP EXTENSION rf_core;

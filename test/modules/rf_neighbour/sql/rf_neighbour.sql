@@ -118,6 +118,23 @@ SET rf_neighbour.plan_twice = on;
 SELECT wrong();
 SELECT count(*) FILTER (WHERE filters(query)) > 5 AS with_filters FROM question;
 RESET rf_neighbour.plan_twice;
+-- its scans are not taken for gates
+SET rf_neighbour.keep_indexes = 0;
+SET rf_neighbour.custom_scans = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT filters(query) FROM question WHERE id = 3;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET rf_neighbour.custom_scans;
+-- what it has counted is shown by EXPLAIN ANALYZE only
+SET rf_neighbour.instrument = on;
+SET plan_cache_mode = force_generic_plan;
+PREPARE p (int) AS SELECT count(*) FROM t WHERE k + 1 = $1;
+EXPLAIN (COSTS off) EXECUTE p (3072);
+RESET plan_cache_mode;
+RESET rf_neighbour.instrument;
+RESET rf_neighbour.keep_indexes;
 -- what it keeps has none
 SET rf_neighbour.keep_plans = on;
 SELECT count(*) FROM t WHERE k = 3033;
