@@ -123,18 +123,18 @@ judge(PlannerInfo *root, Index rti)
 /*
  * Does the query hide rows of a table, or may it?  For a member, the answer is
  * that for its table.  To be called while the query is planned.  Keeps the
- * answer for the last table, since its members ask one after the other.
+ * answer for the last table of ours, since its members ask one after the other.
  */
 bool
 rf_is_secured(PlannerInfo *root, Index rti)
 {
 	rti = rf_outermost_relation(root, rti);
-	if (rf_planning == NULL || !rf_is_ours(root))
+	if (rf_planning == NULL)
 		return judge(root, rti);
 	if (rf_planning->judged_root != root || rf_planning->judged_rti != rti)
 	{
 		rf_planning->secured = judge(root, rti);
-		rf_planning->judged_root = root;
+		rf_planning->judged_root = rf_is_ours(root) ? root : NULL;
 		rf_planning->judged_rti = rti;
 	}
 	return rf_planning->secured;
@@ -155,8 +155,7 @@ entry_reads_hidden(PlannerInfo *root, Query *query, Index rti)
 	if (rte->rtekind == RTE_SUBQUERY)
 		return rte->subquery != NULL && reads_hidden(NULL, rte->subquery);
 	return rte->rtekind == RTE_RELATION &&
-		(root == NULL || root->simple_rte_array == NULL ||
-		 rti >= (Index) root->simple_rel_array_size ||
+		(root == NULL || rti >= (Index) root->simple_rel_array_size ||
 		 rf_outermost_relation(root, rti) == rti) &&
 		!may_read_all(rte->relid);
 }
