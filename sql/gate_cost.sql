@@ -114,6 +114,26 @@ SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT model_id FROM fact W
 SELECT share('SELECT * FROM fact WHERE device_id IN (SELECT model_id FROM fact WHERE day < 11)');
 RESET enable_hashagg;
 RESET enable_sort;
+-- as many values as are asked for, and one more
+CREATE TABLE wide (day int, k int) PARTITION BY LIST (day);
+CREATE TABLE wide1 PARTITION OF wide FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE wide2 PARTITION OF wide FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+INSERT INTO wide SELECT 1, 0 FROM generate_series(1, 20000);
+INSERT INTO wide SELECT 2, n FROM generate_series(1, 20000) n;
+CREATE INDEX ON wide USING rangefilter (k);
+CREATE TABLE many (id int) WITH (autovacuum_enabled = off);
+INSERT INTO many SELECT generate_series(1, 1000);
+VACUUM ANALYZE wide, many;
+SELECT share('SELECT * FROM wide JOIN many ON k = id') < 1 AS cheaper;
+INSERT INTO many VALUES (1001);
+VACUUM ANALYZE many;
+SELECT share('SELECT * FROM wide JOIN many ON k = id') < 1 AS cheaper;
+-- where scans cost nothing, nothing is saved
+SET seq_page_cost = 0;
+SET cpu_tuple_cost = 0;
+SELECT share('SELECT * FROM fact JOIN dim ON device_id = id WHERE id < 5');
+RESET seq_page_cost;
+RESET cpu_tuple_cost;
 -- joins that keep the rows of fact
 SELECT share('SELECT * FROM fact LEFT JOIN (SELECT * FROM dim WHERE id < 5) d ON device_id = id');
 SELECT share('SELECT * FROM fact WHERE NOT EXISTS (SELECT FROM dim WHERE device_id = id AND id < 5)');

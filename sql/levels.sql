@@ -196,4 +196,8 @@ SELECT least_wal(2) AS without \gset
 CREATE INDEX wal_k ON wal USING rangefilter (k);
 INSERT INTO wal VALUES (12);
 SELECT least_wal(13) - :without AS bytes, state('wal_k');
+-- Of an unlogged table there is none.
+ALTER TABLE wal SET UNLOGGED;
+INSERT INTO wal VALUES (23);
+SELECT least_wal(24) AS bytes, state('wal_k');
 DROP SCHEMA rf_levels CASCADE;

@@ -239,6 +239,17 @@ SELECT query, skips(query) FROM queries WHERE query ~ 'BETWEEN|MATERIALIZED|LATE
 -- debug_parallel_query since PostgreSQL 16
 SELECT set_config(name, 'on', false) AS forced FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT query, skips(query) FROM queries WHERE query ~ 'BETWEEN|MATERIALIZED|LATERAL' ORDER BY id;
+-- What a worker plans, for a function, skips nothing: nobody would check that when it is run again.
+CREATE FUNCTION skipped_by_worker() RETURNS text LANGUAGE plpgsql PARALLEL SAFE AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT * FROM ev WHERE dev = 305' INTO plan;
+	RETURN coalesce(jsonb_path_query_first(plan, 'strict $.**."Partitions Skipped"')::text, 'nothing');
+END
+$$;
+SELECT skipped_by_worker();
 SELECT set_config(name, 'off', false) AS forced FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 RESET max_parallel_workers_per_gather;
 RESET min_parallel_table_scan_size;

@@ -191,6 +191,16 @@ rf_inserted_before(Relation index, const RfMetaData *meta, const RfNewKey *new)
 }
 
 /*
+ * Has the key no place among those of the summary?  It has no order, or that of another
+ * version of its collation.
+ */
+static bool
+rf_has_no_place(Relation index, const RfMetaData *meta, const RfNewKey *new)
+{
+	return new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index));
+}
+
+/*
  * What is to be written for this key?  The caller holds a lock on the
  * metapage.
  */
@@ -201,7 +211,7 @@ rf_cover(Relation index, const RfMetaData *meta, const RfNewKey *new)
 		return RF_COVERED;
 	if ((meta->flags & RF_DELTA_OVERFLOW) || meta->collators == RF_UNORDERED)
 		return RF_COVERED;
-	if (new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)))
+	if (rf_has_no_place(index, meta, new))
 		return RF_MISSING;
 	if (rf_inserted_before(index, meta, new))
 		return RF_COVERED;
@@ -272,14 +282,16 @@ rf_may_request(Relation index)
 }
 
 /*
- * Something was written for a key, and moved the version: shared digests get the key.
- * The caller has the locks that rf_digests_add() wants.
+ * Something was written for a key, and moved the version: shared digests get the key, and
+ * the next planning does not ask cached metapages, which lack it.  The caller has the locks
+ * that rf_digests_add() wants.
  */
 static void
-rf_add_to_digests(Relation index, const RfMetaData *meta,
-				  const RfSummaryVersion *before, const RfSummaryVersion *after,
-				  const RfNewKey *new)
+rf_note_written(Relation index, const RfMetaData *meta,
+				const RfSummaryVersion *before, const RfSummaryVersion *after,
+				const RfNewKey *new)
 {
+	rf_keys_written++;
 	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0)
 		rf_digests_add(index, before, after,
 					   new->isnull ? NULL : &new->key);
@@ -302,7 +314,7 @@ rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
 
 	if (new->isnull || new->heap_block < meta->delta_min_block ||
 		(new->bulk && new->heap_block >= rf_tail_start(meta)) ||
-		new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)))
+		rf_has_no_place(index, meta, new))
 		return false;
 	buffer = rf_delta_lock_room(index, meta, new->kind, &new->key);
 	if (!BufferIsValid(buffer))
@@ -311,9 +323,8 @@ rf_append_key(Relation index, const RfMetaData *meta, RfNewKey *new)
 	rf_advance_change_counter(RelationGetRelid(index));
 	nkeys = rf_delta_put(buffer, new->kind, &new->key);
 	after = rf_version_with(meta, BufferGetPage(buffer));
-	rf_add_to_digests(index, meta, &before, &after, new);
+	rf_note_written(index, meta, &before, &after, new);
 	UnlockReleaseBuffer(buffer);
-	rf_keys_written++;
 	new->is_due = nkeys % RF_DUE_SAMPLE == 0 && rf_may_request(index) &&
 		rf_summarize_is_due(index, meta);
 	return true;
@@ -337,7 +348,7 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	RfSummaryVersion after;
 	bool		known = rf_meta_version(rf_file(index), meta, &before);
 
-	if (new->key.unordered || rf_sorted_otherwise(meta, rf_index_codec(index)) ||
+	if (rf_has_no_place(index, meta, new) ||
 		(in_tail && !new->isnull && new->bulk))
 		rf_note_loss(meta, in_tail);
 	else
@@ -359,8 +370,7 @@ rf_write_key(Relation index, Buffer meta_buffer, RfNewKey *new)
 	if (outcome == RF_NO_ROOM)
 		return outcome;
 	if (known && rf_meta_version(rf_file(index), written, &after))
-		rf_add_to_digests(index, written, &before, &after, new);
-	rf_keys_written++;
+		rf_note_written(index, written, &before, &after, new);
 	new->is_due = rf_may_request(index) && rf_summarize_is_due(index, written);
 	return outcome;
 }

@@ -91,6 +91,7 @@ foreach my $strategy ('wal_log', 'file_copy')
 {
 	$node->safe_psql('postgres', "CREATE DATABASE copy TEMPLATE original STRATEGY $strategy");
 	is($node->safe_psql('d', 'SELECT warm(); SELECT indexes > 60 FROM rangefilter_shared_cache()'), "58\nt", "$strategy: digests are made");
+	is($node->safe_psql('d', 'ALTER DATABASE d CONNECTION LIMIT 50; SELECT indexes > 60 FROM rangefilter_shared_cache()'), "t", "$strategy: which another setting leaves");
 	is($node->safe_psql('copy', 'SELECT warm(); SELECT count(*) FROM t WHERE k = 5085'), "58\n0", "$strategy: a copy");
 	is($node->safe_psql('copy', 'INSERT INTO t VALUES (2, 5085), (3, 5085); SELECT count(*) FROM t WHERE k = 5085'), 2, "$strategy: which gets rows");
 	$node->safe_psql('postgres', 'DROP DATABASE d');

@@ -408,8 +408,7 @@ remove_old(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 	Page		page = BufferGetPage(buffer);
 	bool		removed = wh_remove_dead(index, heap, buffer);
 
-	if (!version ||
-		(removed && wh_leaf_has_room(page, wh_page_search(page, key), item)))
+	if (!version || wh_leaf_has_room(page, wh_page_search(page, key), item))
 		return removed;
 	return wh_remove_versions(index, heap, buffer) || removed;
 }

@@ -99,13 +99,10 @@ static void
 count_blocks(WhVacuum *vacuum)
 {
 	Relation	index = vacuum->info->index;
-	bool		need_lock = !RELATION_IS_LOCAL(index);
 
-	if (need_lock)
-		LockRelationForExtension(index, ExclusiveLock);
+	LockRelationForExtension(index, ExclusiveLock);
 	vacuum->nblocks = RelationGetNumberOfBlocks(index);
-	if (need_lock)
-		UnlockRelationForExtension(index, ExclusiveLock);
+	UnlockRelationForExtension(index, ExclusiveLock);
 	vacuum->seen = MemoryContextAllocExtended(CurrentMemoryContext,
 											  vacuum->nblocks / 8 + 1,
 											  MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);

@@ -52,6 +52,15 @@ SELECT index, what, denied(index, at, bytes) FROM (VALUES
 SELECT rf_damage('delta_k', 0, 112, '\xffff0000');
 SELECT delta_keys, min, max, rangefilter_may_contain('delta_k', 0, 0) FROM rangefilter_status('delta_k');
 INSERT INTO delta VALUES (100, 'key');
+-- Of one of two partitions such a page is not there: it is read, whatever is asked.
+CREATE TABLE parts (p int, k int8) PARTITION BY LIST (p);
+CREATE TABLE parts1 PARTITION OF parts FOR VALUES IN (1) WITH (autovacuum_enabled = off);
+CREATE TABLE parts2 PARTITION OF parts FOR VALUES IN (2) WITH (autovacuum_enabled = off);
+CREATE INDEX parts_k ON parts USING rangefilter (k);
+INSERT INTO parts VALUES (1, 1), (2, 2);
+SELECT rf_damage('parts2_k_idx', 0, 112, '\xffff0000');
+EXPLAIN (COSTS OFF) SELECT * FROM parts WHERE k = 3;
+EXPLAIN (COSTS OFF) SELECT * FROM parts WHERE k IS NULL;
 -- The list of spare blocks names a page in use, which is passed over.
 CREATE TABLE spare (k int8) WITH (autovacuum_enabled = off);
 CREATE INDEX spare_k ON spare USING rangefilter (k);
@@ -113,6 +122,17 @@ INSERT INTO halves VALUES (500500000);
 DELETE FROM halves WHERE k = 500500000;
 VACUUM (INDEX_CLEANUP ON) halves;
 SELECT leaves();
+-- The halves of a leaf that is split by a key in its middle have gaps among their entries.
+CREATE TABLE gaps (k int8) WITH (autovacuum_enabled = off);
+INSERT INTO gaps SELECT 10 * g FROM generate_series(1, 2000) g;
+CREATE INDEX gaps_k ON gaps USING wormhole (k) WITH (fillfactor = 100);
+CREATE FUNCTION slots() RETURNS int8 LANGUAGE sql AS $$
+	SELECT sum(get_byte(p, 56) + 256 * get_byte(p, 57))
+	FROM generate_series(1, pg_relation_size('gaps_k') / 8192 - 1) b, rf_page('gaps_k', b::int) p
+$$;
+SELECT slots() AS before, leaf_pages AS leaves FROM wormhole_status('gaps_k') \gset
+INSERT INTO gaps VALUES (1005);
+SELECT leaf_pages - :leaves AS leaves, slots() - :before > 50 AS gaps FROM wormhole_status('gaps_k');
 
 -- The rows of a list are dead, and marked so.  A row between them is not.
 CREATE TABLE lists (k int8, v int) WITH (autovacuum_enabled = off);
@@ -124,6 +144,17 @@ SET enable_bitmapscan = off;
 SELECT count(v) FROM lists WHERE k = 1;
 SELECT rf_insert('lists_k', 1, '(0,100)');
 SELECT count(v) FROM lists WHERE k = 1;
+-- Of some lists VACUUM leaves one row: its entry takes no more room than one that is made anew.
+CREATE TABLE rest (k text COLLATE "C", n int) WITH (autovacuum_enabled = off);
+INSERT INTO rest SELECT repeat('k', 10 + g / 3), g % 3 FROM generate_series(0, 59) g;
+CREATE INDEX rest_k ON rest USING wormhole (k);
+DELETE FROM rest WHERE n > 0 AND length(k) < 20;
+VACUUM (INDEX_CLEANUP ON) rest;
+CREATE FUNCTION upper() RETURNS int LANGUAGE sql AS
+	$$SELECT get_byte(p, 14) + 256 * get_byte(p, 15) FROM rf_page('rest_k', 1) p$$;
+SELECT upper() AS before \gset
+REINDEX INDEX rest_k;
+SELECT wormhole_check('rest_k'), upper() - :before AS less;
 -- An entry for a row behind the end of the table, in a leaf that is full when a row changes.
 RESET enable_seqscan;
 CREATE TABLE beyond (k int8, v int) WITH (autovacuum_enabled = off);
