@@ -146,24 +146,28 @@ LOAD 'rangefilter';
 SELECT skips('SELECT * FROM parts WHERE k = 3');
 UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'parts_2_k'::regclass;
 SELECT skips('SELECT * FROM parts WHERE k = 3');
--- A partition's index that is not as the table's, as if its OID had been used again: one of fewer columns, and one of another type.
-CREATE TABLE strange (part int, a int, b int, c int, d date, t timestamp) PARTITION BY LIST (part);
+-- A partition's index that is not as the table's, as if its OID had been used again: one of fewer columns, and two of another type.
+CREATE TABLE strange (part int, a int, b int, c int, d date, t timestamp, n bigint) PARTITION BY LIST (part);
 CREATE TABLE strange1 PARTITION OF strange FOR VALUES IN (1);
 CREATE TABLE strange2 PARTITION OF strange FOR VALUES IN (2);
-INSERT INTO strange SELECT p, k, k, k, date '2026-01-01' + k, date '2026-01-01' + k
+INSERT INTO strange SELECT p, k, k, k, date '2026-01-01' + k, date '2026-01-01' + k, -k
 FROM generate_series(1, 2) p, generate_series(1, 500) k;
-INSERT INTO strange VALUES (1, 1777, 1778, 1779, '2026-01-02', '2040-01-02');
+INSERT INTO strange VALUES (1, 1777, 1778, 1779, '2026-01-02', '2040-01-02', -1777);
 CREATE INDEX ON strange USING rangefilter (a, b, c);
 CREATE INDEX ON strange USING rangefilter (t);
+CREATE INDEX ON strange USING rangefilter (n);
 UPDATE pg_index SET indnkeyatts = 2, indkey = '3 4 4' WHERE indexrelid = 'strange1_a_b_c_idx'::regclass;
 UPDATE pg_index SET indkey = '5', indclass = (SELECT o.oid::text::oidvector FROM pg_opclass o JOIN pg_am m ON m.oid = opcmethod
 	WHERE amname = 'rangefilter' AND opcname = 'date_ops') WHERE indexrelid = 'strange1_t_idx'::regclass;
+UPDATE pg_index SET indclass = (SELECT o.oid::text::oidvector FROM pg_opclass o JOIN pg_am m ON m.oid = opcmethod
+	WHERE amname = 'rangefilter' AND opcname = 'float8_ops') WHERE indexrelid = 'strange1_n_idx'::regclass;
 REINDEX TABLE strange1;
 \c -
 LOAD 'rangefilter';
 SELECT skips('SELECT * FROM strange WHERE a = 1777 AND b = 1778 AND c = 1779');
 SELECT b FROM strange WHERE a = 1777 AND b = 1778 AND c = 1779;
 SELECT b FROM strange WHERE t = '2040-01-02';
+SELECT b FROM strange WHERE n = -1777;
 DROP TABLE sparse, parts, strange;
 DO $$
 BEGIN

@@ -177,5 +177,23 @@ CALL ask_all();
 CALL ask_all();
 SELECT entries('tables') AS tables, entries('copies') < 40 * 4 AS fewer_copies;
 
+-- What is read of the partitions' indexes counts, also if a later query needs it than the one that met the table.
+DO $$
+BEGIN
+	FOR i IN 1 .. 20 LOOP
+		CALL make('only' || i, 8, NULL);
+		EXECUTE format('CREATE INDEX ON ONLY only%s USING rangefilter (k)', i);
+		COMMIT;
+	END LOOP;
+END $$;
+\c -
+LOAD 'rangefilter';
+SET search_path = rf_session, public;
+DO $$ BEGIN FOR i IN 1 .. 20 LOOP EXECUTE 'SELECT count(*) FROM only' || i; END LOOP; END $$;
+SELECT entries('tables') AS tables, used() / 1024 + 1 || 'kB' AS room \gset
+SET rangefilter.cache_size = :'room';
+DO $$ BEGIN FOR i IN 1 .. 20 LOOP EXECUTE format('SELECT count(*) FROM only%s WHERE k IS NULL', i); END LOOP; END $$;
+SELECT entries('tables') < :tables AS fewer_tables;
+
 SET client_min_messages = warning;
 DROP SCHEMA rf_session CASCADE;

@@ -277,6 +277,10 @@ my @steps = (
 	[ 'another setting of a partition', 'w', 'ALTER TABLE t11 SET (fillfactor = 90)', '' ],
 	[ 'the same indexes', 'r', q{SELECT cost('SELECT FROM t WHERE m = %1$s', 1) IS NOT NULL; SELECT substring(e FROM '^entry \d+') FROM rf_entry('t') e WHERE e ~ '^entry'},
 		"t\nentry 8" ],
+	# (The last change that the session hears of is that of the partition, and the one before is another table's.)
+	[ 'once more a setting of another table', 'w', 'ALTER TABLE other SET (fillfactor = 80)', '' ],
+	[ 'the same indexes again', 'r', q{SELECT cost('SELECT FROM t WHERE m = %1$s', 1) IS NOT NULL; SELECT substring(e FROM '^entry \d+') FROM rf_entry('t') e WHERE e ~ '^entry'},
+		"t\nentry 8" ],
 	[ 'without its own index', 'w', 'DROP INDEX t11_m', '' ],
 	[ 'other indexes', 'r', q{SELECT cost('SELECT FROM t WHERE m = %1$s', 1) IS NOT NULL; SELECT substring(e FROM '^entry \d+') FROM rf_entry('t') e WHERE e ~ '^entry'},
 		"t\nentry 9" ],
@@ -421,6 +425,10 @@ for my $kind ('shared', 'own')
 	ask($sessions{w}, 'COMMIT');
 	like(ask($sessions{n}, $half), qr/, 2 indexes, 0 partitioned; 5 own/, "$kind: the partition's index is not locked any more");
 
+	# Between the indexes of this table's partitions there will be many others.
+	ask($sessions{w}, 'CREATE TABLE far (p int, k int) PARTITION BY LIST (p); CREATE TABLE far1 PARTITION OF far FOR VALUES IN (1);'
+		  . ' CREATE INDEX ON far1 USING rangefilter (k)');
+
 	# A gate's first partitions may lack an index.  The digests of the others are asked nevertheless.
 	ask($sessions{n}, q{CREATE TABLE late (p int, k int, l int DEFAULT 0) PARTITION BY LIST (p);
 		DO $$ BEGIN FOR i IN 1 .. 40 LOOP
@@ -511,16 +519,48 @@ for my $kind ('shared', 'own')
 	s/\d+ pages/pages/g for $node->pg_version < 16 ? () : ($got, $expected);
 	is($got, $expected, "$kind: the guard of an index that has not changed");
 
+	# Rows of the catalogs between those of the partitions are not all read.
+	ask($sessions{w}, 'CREATE TABLE far2 PARTITION OF far FOR VALUES IN (2); CREATE INDEX ON far USING rangefilter (k)');
+	my ($first, $last) = ask($sessions{n}, q{BEGIN; SELECT pg_stat_get_xact_tuples_returned('pg_index_indexrelid_index'::regclass);
+		SELECT count(*) FROM far WHERE k = 1; SELECT pg_stat_get_xact_tuples_returned('pg_index_indexrelid_index'::regclass); COMMIT}) =~ /^(\d+)\n0\n(\d+)$/;
+	cmp_ok($last - $first, '<', 60, "$kind: indexes that are far from each other");
+
+	# Digests of partitions that have one key each, and of strings where those of a small partition begin otherwise.
+	ask($sessions{w}, q{CREATE TABLE one (p int, k int) PARTITION BY LIST (p); CREATE TABLE odd (p int, k text COLLATE "C") PARTITION BY LIST (p);
+		DO $$ BEGIN FOR i IN 1 .. 32 LOOP
+			EXECUTE format('CREATE TABLE one%1$s PARTITION OF one FOR VALUES IN (%1$s)', i);
+			EXECUTE format('CREATE TABLE odd%1$s PARTITION OF odd FOR VALUES IN (%1$s)', i);
+		END LOOP; END $$;
+		INSERT INTO one SELECT p, 8 FROM generate_series(1, 32) p;
+		INSERT INTO odd SELECT p, CASE WHEN p = 2 THEN 'other-' ELSE 'id-' END || md5((g * 1000 + p)::text)
+		FROM generate_series(1, 32) p, generate_series(1, 300) g WHERE p <> 2 OR g <= 60;
+		CREATE INDEX ON one USING rangefilter (k); CREATE INDEX ON odd USING rangefilter (k) WITH (filter = surf)});
+	is(ask($sessions{n}, q{SELECT cost('SELECT FROM one WHERE k = %1$s', 60) IS NOT NULL; SELECT e FROM rf_entry('one') e WHERE e ~ 'matrix'}),
+		"t\none_k_idx matrix 0: 1024 buckets of 1, 32 columns, 32 current, 32 certain", "$kind: one key each") if $kind eq 'shared';
+	is(ask($sessions{n}, q{SELECT cost('SELECT FROM odd WHERE k = %3$L', 300) IS NOT NULL; SELECT e FROM rf_entry('odd') e WHERE e ~ 'matrix'}),
+		"t\nodd_k_idx matrix 0: 14336 buckets of 5482, 31 columns, 31 current, 31 certain; 3 shared bytes, 1200 knots, coded, 0 bits of hashes", "$kind: other strings in one partition");
+
+	# A session's own digests are less exact where there is less room.
+	if ($kind eq 'own')
+	{
+		my $tight = open_session($node);
+
+		is(ask($tight, "SET rangefilter.cache_size = '350kB'; SELECT cost('$point', 80) IS NOT NULL; SELECT e FROM rf_entry('t') e WHERE e ~ 'matrix'"),
+			"t\nt_k matrix 0: 7680 buckets of 2605, 64 columns, 64 current, 64 certain\nt_k matrix 1: 7168 buckets of 3139, 36 columns, 36 current, 36 certain", "$kind: little room for digests");
+		close_session($tight);
+	}
+
 	# A gate makes room for what it reads, in place of what the session knows of other tables.
 	if ($kind eq 'shared')
 	{
 		my $full = open_session($node);
 		ask($full, q{SET plan_cache_mode = force_generic_plan; PREPARE narrow (int) AS SELECT count(*) FROM narrow WHERE k = $1; SELECT run('EXECUTE narrow(%1$s)', 1);
 			SELECT cost('SELECT FROM t WHERE k IS NULL', 1);
-			SELECT set_config('rangefilter.cache_size', sum(bytes) / 1024 - 25 || 'kB', false) FROM rangefilter_session_cache() WHERE what NOT LIKE 'wormhole%';
-			SELECT cost('SELECT FROM t WHERE k IS NULL', 1)});
-		is(ask($full, q{SELECT bool_or(e ~ ' [1-9]\d* cached') FROM rf_entry('t') e; SELECT run('EXECUTE narrow(%1$s)', 1) IS NOT NULL;
-				SELECT bool_or(e ~ ' [1-9]\d* cached') FROM rf_entry('narrow') e}), "t\nt\nt", "$kind: room that a gate makes");
+			SELECT set_config('rangefilter.cache_size', sum(bytes) / 1024 - 45 || 'kB', false) FROM rangefilter_session_cache() WHERE what NOT LIKE 'wormhole%';
+			SELECT cost('SELECT FROM t WHERE k IS NULL', 1); SELECT cost('SELECT FROM t WHERE k IS NULL', 1)});
+		# (No query is planned between what the session knows of the table and the gate: that would make room, too.)
+		is(ask($full, q{SELECT cost('SELECT FROM t WHERE k IS NULL', 1) IS NOT NULL; EXECUTE narrow(77);
+				SELECT bool_or(e ~ ' \d\d cached') FROM rf_entry('narrow') e}), "t\n0\nt", "$kind: room that a gate makes");
 		close_session($full);
 	}
 	close_session($_) for values %sessions;

@@ -366,10 +366,11 @@ rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
 
 	if (tried_rel != NULL)
 	{
-		if (rel != tried_rel || !is_column(tried_column, attno, expr))
-			return false;
-		supply(vardata, &tried);
-		return true;
+		bool		is_tried = rel == tried_rel && is_column(tried_column, attno, expr);
+
+		if (is_tried)
+			supply(vardata, &tried);
+		return is_tried;
 	}
 	if (rf_planning == NULL || rf_planning->estimates == NIL || rel == NULL)
 		return false;

@@ -25,7 +25,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
-#include "catalog/index.h"
 #include "catalog/pg_statistic.h"
 #include "key/rowkey.h"
 #include "nodes/nodeFuncs.h"
@@ -421,8 +420,6 @@ rf_count_clauses(PlannerInfo *root, RelOptInfo *rel, const RfRelIndex *index,
 	bool		known;
 
 	find_clauses(rel, index, done, counted);
-	if (counted->n == 0 || ReindexIsProcessingIndex(index->oid))
-		return false;
 	relation = index_open(index->oid, NoLock);
 	plan_counting(counted, rf_index_codec(relation), &counting);
 	known = counting.ncolumns > 0 && !RELATION_IS_OTHER_TEMP(relation) &&

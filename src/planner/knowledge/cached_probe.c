@@ -213,7 +213,7 @@ add_indexes(List *indexes, const RfCond *cond)
 
 	foreach(cell, cond->args)
 		indexes = add_indexes(indexes, lfirst(cell));
-	if (cond->kind == RF_COND_PROBE && cond->index != NULL)
+	if (cond->kind == RF_COND_PROBE)
 		indexes = list_append_unique_ptr(indexes, cond->index);
 	return indexes;
 }

@@ -178,7 +178,8 @@ rf_init_catalog(void)
 /*
  * Adds an index to the entry if it is a partitioned rangefilter index, and
  * clears *everywhere if some partition has no index that belongs to it.  Does
- * not wait for a lock on the index; false if it would have to.
+ * not wait for a lock on the index; false if it would have to.  (Nobody drops an
+ * index whose table is locked.)
  */
 static bool
 add_index(RfTable *table, Oid oid, bool *everywhere)
@@ -187,12 +188,7 @@ add_index(RfTable *table, Oid oid, bool *everywhere)
 
 	if (!ConditionalLockRelationOid(oid, AccessShareLock))
 		return false;
-	relation = try_relation_open(oid, NoLock);
-	if (relation == NULL)
-	{
-		UnlockRelationOid(oid, AccessShareLock);
-		return false;
-	}
+	relation = relation_open(oid, NoLock);
 	if (relation->rd_rel->relkind == RELKIND_PARTITIONED_INDEX &&
 		rf_is_rangefilter(relation))
 	{

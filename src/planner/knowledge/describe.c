@@ -300,8 +300,7 @@ rf_child_fits(const RfIndex *index, Relation leaf_index)
 
 	for (int i = 0; i < index->ncolumns; i++)
 	{
-		if (leaf_index->rd_opfamily[i] != index->columns[i].opfamily ||
-			leaf_index->rd_opcintype[i] != index->columns[i].opcintype ||
+		if (leaf_index->rd_opcintype[i] != index->columns[i].opcintype ||
 			leaf_index->rd_indcollation[i] != index->columns[i].collation)
 			return false;
 	}

@@ -89,6 +89,16 @@ read_spans(const RfIndex *index, int number, const FilterNumbers *numbers,
 }
 
 /*
+ * Span number i of those that read_spans() has filled in.
+ */
+static inline const RfSpan *
+span_at(const RfSpan *spans, int n, int i)
+{
+	Assert(i >= 0 && i < n);
+	return &spans[i];
+}
+
+/*
  * Sets the buckets' span to that of all leaves, but at most an eighth beyond
  * the span of most of them.
  */
@@ -103,9 +113,8 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		Assert(i < FILTER_DIGESTS);
-		mins[i] = spans[i].min;
-		maxs[i] = spans[i].max;
+		mins[i] = span_at(spans, n, i)->min;
+		maxs[i] = span_at(spans, n, i)->max;
 	}
 	qsort(mins, n, sizeof(uint64), bits_compare64);
 	qsort(maxs, n, sizeof(uint64), bits_compare64);
@@ -198,9 +207,10 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 	uint64	   *samples;
 	int			nsampled;
 	uint32		n = 0;
+	bool		known PG_USED_FOR_ASSERTS_ONLY;
 
-	if (!rf_cached_meta_numbers(leaf->cached, numbers))
-		return false;
+	known = rf_cached_meta_numbers(leaf->cached, numbers);
+	Assert(known);
 	if (!numbers->coded)
 	{
 		if (numbers->of_bytes)
@@ -260,13 +270,13 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number,
 		return;
 	n = read_spans(index, number, &buckets->numbers, spans);
 	for (int i = 0; i < n; i++)
-		nkeys += spans[i].nkeys;
+		nkeys += span_at(spans, n, i)->nkeys;
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
 	use_room(buckets, nkeys / n, room, index->nleaves);
 	choose_span(buckets, spans, n);
 	for (int i = 0; i < n; i++)
-		fit += rf_span_fits(&spans[i], buckets);
+		fit += rf_span_fits(span_at(spans, n, i), buckets);
 	if (fit < n - n / 4)
 		buckets->nbits = 0;
 }
@@ -478,21 +488,21 @@ is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 }
 
 /*
- * Makes a matrix for a digest of a leaf's index, if there is none.  False if
- * there can be none.
+ * Makes a matrix for a digest of a leaf's index, if there is none and there can
+ * be one.
  */
-static bool
+static void
 need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 {
 	RfMatrixState *matrix = rf_matrix_at(index, number);
 	FilterDigest buckets;
 
 	if (look_at_matrix(index, number, now) && !is_outdated(index, number, leaf))
-		return true;
+		return;
 	if (matrix->tries_left_out > 0)
 	{
 		matrix->tries_left_out--;
-		return false;
+		return;
 	}
 	choose_buckets(&buckets, index, number, leaf);
 	if (buckets.nbits == 0)
@@ -502,16 +512,14 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 			matrix->tries_left_out = TRIES_LEFT_OUT << matrix->failed;
 			matrix->failed = Min(matrix->failed + 1, MOST_FAILED);
 		}
-		return false;
+		return;
 	}
 	matrix->failed = 0;
 	rf_digests_make(index->oid, number, &buckets, &matrix->view);
-	if (look_at_matrix(index, number, now))
-		return true;
 
-	/* There is no room, which may change soon. */
-	matrix->tries_left_out = TRIES_LEFT_OUT;
-	return false;
+	/* There may be no room, which may change soon. */
+	if (!look_at_matrix(index, number, now))
+		matrix->tries_left_out = TRIES_LEFT_OUT;
 }
 
 /*
@@ -526,17 +534,15 @@ rf_put_digest(RfIndex *index, RfLeaf *leaf, RfClock now)
 	RfMatrixState *matrix = matrix_of(index, leaf, &column);
 	FilterDigest digest;
 	RfDigestColumn what;
+	bool		exists;
 
-	if (!need_matrix(index, matrix - index->matrices->states, leaf, now))
-	{
-		(void) rf_cached_meta_digest(leaf->cached, &leaf->locator, NULL, NULL);
-		return false;
-	}
-	if ((matrix->current >> column & 1) != 0)
-		return true;
-	if (!rf_cached_meta_digest(leaf->cached, &leaf->locator, &matrix->view.buckets,
+	need_matrix(index, matrix - index->matrices->states, leaf, now);
+	exists = (matrix->current >> column & 1) != 0;
+	if (exists ||
+		!rf_cached_meta_digest(leaf->cached, &leaf->locator,
+							   matrix->view.matrix != NULL ? &matrix->view.buckets : NULL,
 							   &digest))
-		return false;
+		return exists;
 	memset(&what, 0, sizeof(what));
 	what.index = leaf->index;
 	what.locator = leaf->locator;

@@ -198,7 +198,6 @@ rf_hold_inval_record(RfTable *table, Oid index)
 	inval = entry != NULL ? entry->inval : make_inval_record(index);
 	table->invals = lappend(table->invals, inval);
 	inval->users++;
-	rf_session_growth++;
 	MemoryContextSwitchTo(old);
 	return inval;
 }

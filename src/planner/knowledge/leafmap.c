@@ -200,7 +200,6 @@ make_places(RfTable *table, RfIndex *index, PartitionDesc partdesc)
 	index->nleaves = partdesc->nparts;
 	for (int i = 0; i < partdesc->nparts; i++)
 		rf_leaf_at(index, i)->leaf = partdesc->oids[i];
-	rf_session_growth++;
 }
 
 /*
@@ -241,6 +240,7 @@ read_indexes(RfTable *table, const RfIndex *index, const List *oids)
 		read[i].located_at = rf_changes();
 	}
 	read_leaves(index, read, n);
+	rf_session_growth++;
 	return read;
 }
 
@@ -278,7 +278,6 @@ make_few_places(RfTable *table, RfIndex *index, const RfLeaf *read, int n)
 										   (n + 1) * sizeof(RfLeaf));
 	memcpy(index->leaves, read, n * sizeof(RfLeaf));
 	index->nleaves = n;
-	rf_session_growth++;
 }
 
 /*

@@ -212,14 +212,15 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 {
 	List	   *predicate = NIL;
 	List	   *exprs = relation != NULL ? RelationGetIndexExpressions(relation) : NIL;
-	const RfCodec *codecs[RF_MAX_COLUMNS];
+	const RfCodec *codecs[RF_MAX_COLUMNS] = {NULL};
 
 	memset(index, 0, sizeof(*index));
 	index->parent = parent;
 	index->oid = form->indexrelid;
 	index->ncolumns = form->indnkeyatts;
-	if (index->ncolumns > RF_MAX_COLUMNS)
-		return false;
+
+	/* None with more can be built. */
+	Assert(index->ncolumns <= RF_MAX_COLUMNS);
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
@@ -313,19 +314,6 @@ add_kind(RfTable *table, const RfIndex *described)
 }
 
 /*
- * Has the entry told of changes of an index from the search on: those that came
- * before there was a record count as if they had been for this index.
- */
-static void
-hold_record(RfTable *table, Oid index)
-{
-	RfInvalRecord *inval = rf_hold_inval_record(table, index);
-
-	if (rf_changes() != table->own_seen)
-		inval->changed_at = rf_changes();
-}
-
-/*
  * Adds an index that was found to those of its kind.  last_leaf has the last
  * leaf of each kind: a leaf's second index of the same kind is left out.
  */
@@ -351,7 +339,9 @@ add_own(RfSearch *search, int nparents, const RfFound *found, Oid *last_leaf)
 	if (index == end)
 		index = add_kind(table, &described);
 	index->own = lappend_oid(index->own, found->own.index);
-	hold_record(table, found->own.index);
+
+	/* Changes before there was a record may have been of this index. */
+	rf_hold_inval_record(table, found->own.index)->changed_at = rf_changes();
 	last_leaf[index - table->indexes - nparents] = found->own.leaf;
 	MemoryContextSwitchTo(old);
 }
