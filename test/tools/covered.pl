@@ -33,6 +33,8 @@ sub read_gcov
 	my %wanted = map { $_ => {} } @files;
 	my ($lines, $executed);
 
+	# Others append rows to the same map: each is written at once.
+	local $| = 1;
 	while (my $row = <STDIN>)
 	{
 		my ($count, $number, $text) = $row =~ /^ *([^:]+): *(\d+):(.*)/ or next;
