@@ -168,7 +168,21 @@ SELECT skips('SELECT * FROM strange WHERE a = 1777 AND b = 1778 AND c = 1779');
 SELECT b FROM strange WHERE a = 1777 AND b = 1778 AND c = 1779;
 SELECT b FROM strange WHERE t = '2040-01-02';
 SELECT b FROM strange WHERE n = -1777;
-DROP TABLE sparse, parts, strange;
+-- A partition's own index of more columns than an index may have is not asked.
+CREATE TABLE broad (part int, a int, b int) PARTITION BY LIST (part);
+CREATE TABLE broad1 PARTITION OF broad FOR VALUES IN (1);
+CREATE TABLE broad2 PARTITION OF broad FOR VALUES IN (2);
+INSERT INTO broad SELECT p, k, k FROM generate_series(1, 2) p, generate_series(1, 100) k;
+CREATE INDEX broad1_a ON broad1 (a, b, part, a, b, part, a, b, part);
+CREATE INDEX broad2_a ON broad2 USING rangefilter (a);
+UPDATE pg_index SET indclass = (SELECT string_agg(o.oid::text, ' ')::oidvector FROM pg_opclass o JOIN pg_am m ON m.oid = opcmethod, generate_series(1, 9)
+	WHERE amname = 'rangefilter' AND opcname = 'int4_ops') WHERE indexrelid = 'broad1_a'::regclass;
+\c -
+LOAD 'rangefilter';
+SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off;
+SELECT skips('SELECT * FROM broad WHERE a = 300');
+SELECT count(*) FROM broad WHERE a = 77;
+DROP TABLE sparse, parts, strange, broad;
 DO $$
 BEGIN
 	FOR i IN 1..12 LOOP

@@ -490,8 +490,8 @@ rf_usable_clauses(RelOptInfo *rel, List *restrictions)
 }
 
 /*
- * Flattens the sets of keys, for comparing and for keeping them in a plan.  For one that is too
- * large for that stands the set of all keys.
+ * Flattens the sets of keys, for comparing and for keeping them in a plan.  A set that is too
+ * large for a plan is replaced by that of all keys: that skips less, and loses nothing.
  */
 static void
 flatten(RfCond *cond)

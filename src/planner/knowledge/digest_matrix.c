@@ -207,10 +207,9 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 	uint64	   *samples;
 	int			nsampled;
 	uint32		n = 0;
-	bool		known PG_USED_FOR_ASSERTS_ONLY;
 
-	known = rf_cached_meta_numbers(leaf->cached, numbers);
-	Assert(known);
+	if (!rf_cached_meta_numbers(leaf->cached, numbers))
+		return false;
 	if (!numbers->coded)
 	{
 		if (numbers->of_bytes)

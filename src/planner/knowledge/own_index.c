@@ -212,15 +212,14 @@ describe_own(Oid parent, Form_pg_index form, Relation relation, RfIndex *index)
 {
 	List	   *predicate = NIL;
 	List	   *exprs = relation != NULL ? RelationGetIndexExpressions(relation) : NIL;
-	const RfCodec *codecs[RF_MAX_COLUMNS] = {NULL};
+	const RfCodec *codecs[RF_MAX_COLUMNS];
 
 	memset(index, 0, sizeof(*index));
 	index->parent = parent;
 	index->oid = form->indexrelid;
 	index->ncolumns = form->indnkeyatts;
-
-	/* None with more can be built. */
-	Assert(index->ncolumns <= RF_MAX_COLUMNS);
+	if (index->ncolumns > RF_MAX_COLUMNS)
+		return false;
 	for (int i = 0; i < index->ncolumns; i++)
 	{
 		RfIndexColumn *column = &index->columns[i];
