@@ -49,7 +49,7 @@
 	CACHELINEALIGN(offsetof(RfDigestStore, matrices) + \
 				   (nmatrices) * sizeof(RfDigestMatrix))
 
-int			rf_shared_cache_size = 65536;
+int			rf_shared_cache_size = 131072;
 
 RfDigestStore *rf_digest_store = NULL;
 

@@ -70,7 +70,7 @@ rf_init_shared(void)
 							"remember them by themselves. Without effect unless the library is in "
 							"shared_preload_libraries.",
 							&rf_shared_cache_size,
-							65536,
+							131072,
 							0,
 							MAX_KILOBYTES,
 							preloaded ? PGC_POSTMASTER : PGC_SIGHUP,
