@@ -183,6 +183,20 @@ index_bytes()
 	rf_psql -c "SELECT coalesce(sum(pg_indexes_size(relid)), 0) FROM pg_partition_tree('$1')"
 }
 
+# A connection's first query $2, and what core alone needs for the same with the partition key.
+measure_connections()
+{
+	local variant=$1 pruned="$2 AND day = $FIRST_DAY" ms
+
+	mapfile -t ms < <(rf_time_connections "$CONNECTIONS" "$2" "$pruned" \
+		"SET rangefilter.enable = off; $pruned")
+	FIGURE[connect:$variant]=${ms[0]}
+	FIGURE[floor:$variant]=${ms[1]}
+	FIGURE[core:$variant]=${ms[2]}
+	FIGURE[above:$variant]=$(rf_ratio "${ms[0]}" "${ms[2]}")
+	FIGURE[floorabove:$variant]=$(rf_ratio "${ms[1]}" "${ms[2]}")
+}
+
 measure_variant()
 {
 	local variant=$1 method query="SELECT * FROM bench WHERE id = $FIRST_ID"
@@ -201,8 +215,7 @@ measure_variant()
 	case $variant in
 		btree | rangefilter | both) measure_loop "$variant" ;;
 	esac
-	FIGURE[connect:$variant]=$(rf_time_connection "$query" "$CONNECTIONS")
-	FIGURE[floor:$variant]=$(rf_time_connection "$query AND day = $FIRST_DAY" "$CONNECTIONS")
+	measure_connections "$variant" "$query"
 	FIGURE[locks:$variant]=$(rf_psql -c BEGIN -c "EXPLAIN $query" \
 		-c 'SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()' -c COMMIT | tail -n 1)
 	FIGURE[memory:$variant]=$(rf_psql -c "EXPLAIN $query" \
@@ -317,6 +330,9 @@ report()
 	line planloop 'planning this nested loop, ms'
 	line connect 'first query of a connection, ms'
 	line floor 'the same with the partition key, ms'
+	line core 'the same with the partition key, rangefilter.enable = off, ms'
+	line above 'first query, relative to that'
+	line floorabove 'first query with the partition key, relative to that'
 	line locks 'locks held after planning it'
 	line memory "memory of a session that has planned it, MB"
 	line size 'size of the index, MB'
@@ -347,7 +363,7 @@ Written by \`make bench\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
   the library in shared_preload_libraries, other settings as they come
 - Random 64-bit ids in partitions by day: every partition spans the whole range
 - Times of queries: median of the seconds of $REPEAT pgbench runs of $RUN_SECONDS s with one client, $SAMPLES
-  different ids. First query: median of $CONNECTIONS connections; COPY: median of $LOADS loads
+  different ids. First query: medians of $CONNECTIONS connections that take turns; COPY: median of $LOADS loads
   in turns (larger tables: $(((LOADS + 1) / 2)))
 TEXT
 }

@@ -30,14 +30,21 @@ rf_time_query()
 	done | rf_time_script | tail -n +3 | rf_median
 }
 
-# The median over $2 connections of the first statement in each.
-rf_time_connection()
+# For each of the scripts $2, $3 and so on the median over $1 connections of its last
+# statement, one a line. The scripts take turns: a machine may be faster a minute later.
+rf_time_connections()
 {
-	local i
+	local n=$1 i script
 
-	for ((i = 0; i < $2; i++)); do
-		printf '%s;\n' "$1" | rf_time_script
-	done | rf_median
+	shift
+	for ((i = 0; i < n; i++)); do
+		for script in "$@"; do
+			printf '%s;\n' "$script" | rf_time_script | tail -n 1
+		done
+	done >"$RF_TMP/connections"
+	for ((i = 0; i < $#; i++)); do
+		awk -v i="$i" -v n="$#" '(NR - 1) % n == i' "$RF_TMP/connections" | rf_median
+	done
 }
 
 # printf's %.*f that leaves out decimals nobody reads: three digits or so.

@@ -29,12 +29,13 @@
 #include "utils/rel.h"
 
 /*
- * The counter of an index.
+ * The counter of an index.  Indexes that were created one after the other have counters side
+ * by side, so a thousand of them are in a few pages of memory.
  */
 static inline pg_atomic_uint64 *
 rf_change_counter(Oid database, Oid index)
 {
-	return &rf_shared->counters[(murmurhash32(index) ^ database) % RF_CHANGE_COUNTERS];
+	return &rf_shared->counters[(index + murmurhash32(database)) % RF_CHANGE_COUNTERS];
 }
 
 /*
