@@ -183,7 +183,8 @@ index_bytes()
 	rf_psql -c "SELECT coalesce(sum(pg_indexes_size(relid)), 0) FROM pg_partition_tree('$1')"
 }
 
-# A connection's first query $2, and what core alone needs for the same with the partition key.
+# A connection's first query $2; the same with the partition key; and what core alone needs for
+# that, where it has an index for it.
 measure_connections()
 {
 	local variant=$1 pruned="$2 AND day = $FIRST_DAY" ms
@@ -192,9 +193,12 @@ measure_connections()
 		"SET rangefilter.enable = off; $pruned")
 	FIGURE[connect:$variant]=${ms[0]}
 	FIGURE[floor:$variant]=${ms[1]}
-	FIGURE[core:$variant]=${ms[2]}
-	FIGURE[above:$variant]=$(rf_ratio "${ms[0]}" "${ms[2]}")
-	FIGURE[floorabove:$variant]=$(rf_ratio "${ms[1]}" "${ms[2]}")
+	FIGURE[without:$variant]=$(rf_ratio "${ms[0]}" "${ms[1]}")
+	FIGURE[core:$variant]=0 FIGURE[above:$variant]=0
+	[ "$variant" = rangefilter ] || {
+		FIGURE[core:$variant]=${ms[2]}
+		FIGURE[above:$variant]=$(rf_ratio "${ms[1]}" "${ms[2]}")
+	}
 }
 
 measure_variant()
@@ -330,9 +334,9 @@ report()
 	line planloop 'planning this nested loop, ms'
 	line connect 'first query of a connection, ms'
 	line floor 'the same with the partition key, ms'
-	line core 'the same with the partition key, rangefilter.enable = off, ms'
-	line above 'first query, relative to that'
-	line floorabove 'first query with the partition key, relative to that'
+	line without 'first query, times that with the partition key'
+	line core 'first query with the partition key, rangefilter.enable = off, ms'
+	line above 'first query with the partition key, times that'
 	line locks 'locks held after planning it'
 	line memory "memory of a session that has planned it, MB"
 	line size 'size of the index, MB'

@@ -16,7 +16,7 @@
 #include "rangefilter/page/layout.h"
 #include "utils/relcache.h"
 
-/* 512 kB: some thousand partitions hardly ever meet. */
+/* 512 kB: some thousand partitions do not meet, or hardly ever those of several databases. */
 #define RF_CHANGE_COUNTERS	65536
 
 /* What change counters begin with at the start of the server. */
