@@ -20,7 +20,7 @@ $node->safe_psql(
 CREATE TABLE t (p int, k bigint, s text COLLATE "C") PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t%1$s PARTITION OF t FOR VALUES IN (%1$s)', i) FROM generate_series(1, 70) i \gexec
 INSERT INTO t SELECT p, abs(hashint8extended(n, p)) / 2 * 2, md5(n || ' ' || p) || substr(md5(p::text), 1, n % 9)
-FROM generate_series(1, 70) p, generate_series(1, 1000) n;
+FROM generate_series(1, 70) p, generate_series(1, 1500) n;
 CREATE INDEX t_k ON t USING rangefilter (k);
 CREATE INDEX t_s ON t USING rangefilter (s) WITH (filter = surf, suffix = mixed);
 CREATE FUNCTION warm() RETURNS int LANGUAGE plpgsql AS $$
@@ -28,7 +28,7 @@ DECLARE
 	n int;
 	found int = 0;
 BEGIN
-	FOR i IN 1 .. 60 LOOP
+	FOR i IN 1 .. 200 LOOP
 		EXECUTE format('SELECT count(*) FROM t WHERE k = %s', abs(hashint8extended(i, 100)) / 2 * 2 + 1) INTO n;
 		found := found + n;
 		EXECUTE format('SELECT count(*) FROM t WHERE s = %L', md5(i || ' 100')) INTO n;

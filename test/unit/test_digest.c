@@ -17,15 +17,32 @@ try_digest(const FilterRun *run, FilterReader *reader, FilterDigest *digest)
 
 /* Its bits are to be freed. */
 static FilterDigest
-make_digest(Numbers *numbers, uint32_t nbits)
+make_digest(Numbers *numbers, uint32_t nbits, uint8_t split)
 {
-	FilterDigest digest = {.nbits = nbits};
+	FilterDigest digest = {.nbits = nbits,.nbuckets = nbits / 2,.split = split};
 
 	filter_digest_set_buckets(&digest, numbers->keys[0],
 							  numbers->keys[numbers->n - 1]);
 	digest.bits = malloc(filter_digest_size(nbits));
 	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
 	return digest;
+}
+
+static bool
+has_bit(const FilterDigest *digest, uint64_t bit)
+{
+	return (digest->bits[bit / 64] >> bit % 64 & 1) != 0;
+}
+
+/* Does a digest that stands alone deny, by its parts, that there is a key from one to another? */
+static bool
+parts_deny(const FilterDigest *digest, uint64_t part, uint64_t last)
+{
+	if (digest->split == 0 || last - part >= FILTER_DIGEST_FEW_PARTS)
+		return false;
+	while (part <= last && !has_bit(digest, filter_digests_part_word(digest, part)))
+		part++;
+	return part > last;
 }
 
 /* Does a digest that stands alone deny that there is a key in [lo, hi]? */
@@ -39,10 +56,14 @@ digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
 	if (lo > digest->max || hi < digest->min || lo > hi)
 		return true;
 	first = lo > digest->min ? (lo - digest->min) / digest->width : 0;
-	if (lo == hi)
-		return (digest->bits[first / 64] >> first % 64 & 1) == 0;
 	last = ((hi < digest->max ? hi : digest->max) - digest->min) /
 		digest->width;
+	if (lo >= digest->min && hi <= digest->max && parts_deny(digest, first, last))
+		return true;
+	first >>= digest->split;
+	last >>= digest->split;
+	if (first == last)
+		return !has_bit(digest, first);
 	word = digest->bits[first / 64] >> first % 64 << first % 64;
 	for (first /= 64; first < last / 64; word = digest->bits[++first])
 	{
@@ -52,38 +73,55 @@ digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
 	return word << (63 - last % 64) == 0;
 }
 
+/* Half of the digests have parts. */
+static uint8_t
+random_split(uint32_t nbits)
+{
+	return nbits < 4 || unit_random_below(2) == 0 ? 0 :
+		(uint8_t) (1 + unit_random_below(FILTER_DIGEST_SPLIT));
+}
+
 /* Buckets that spans more than the keys do, by chance a little or much. */
 static FilterDigest
 make_buckets(const Numbers *numbers, uint32_t nbits)
 {
-	FilterDigest buckets = {.nbits = nbits};
+	FilterDigest buckets = {.nbits = nbits,.split = random_split(nbits)};
 	uint64_t	min = numbers->keys[0];
 	uint64_t	below = random_magnitude();
 	uint64_t	above = random_magnitude();
 
+	buckets.nbuckets = nbits / 2 - nbits / 4 * unit_random_below(2);
 	filter_digest_set_buckets(&buckets, min - (below < min ? below : min),
 							  add_capped(numbers->keys[numbers->n - 1], above));
 	return buckets;
 }
 
-/* Bits that are not set stand for buckets the filter denies. */
+/* If the digest denies a part, or a bucket, the filter denies it. */
+static void
+check_denied(Numbers *numbers, const FilterDigest *digest, uint64_t part, uint64_t nparts)
+{
+	uint64_t	lo = digest->min + part * digest->width;
+	uint64_t	hi = digest->max - lo < nparts * digest->width ? digest->max :
+	lo + nparts * digest->width - 1;
+
+	if (digest_denies(digest, lo, hi))
+		CHECK(ask(numbers, lo, hi) == FILTER_NO,
+			  "%" PRIu64 " to %" PRIu64 " of %u bits", lo, hi,
+			  digest->nbits);
+}
+
+/* Bits that are not set stand for buckets, or parts of them, that the filter denies. */
 static void
 check_buckets(Numbers *numbers, const FilterDigest *digest)
 {
 	uint64_t	last = (digest->max - digest->min) / digest->width;
 	uint64_t	i;
 
-	CHECK(last < digest->nbits, "bits");
-	for (i = 0; i <= last; i++)
-	{
-		uint64_t	lo = digest->min + i * digest->width;
-		uint64_t	hi = i < last ? lo + digest->width - 1 : digest->max;
-
-		if (digest_denies(digest, lo, hi))
-			CHECK(ask(numbers, lo, hi) == FILTER_NO,
-				  "%" PRIu64 " to %" PRIu64 " of %u bits", lo, hi,
-				  digest->nbits);
-	}
+	CHECK(last >> digest->split < digest->nbuckets, "bits");
+	for (i = 0; i <= last >> digest->split; i++)
+		check_denied(numbers, digest, i << digest->split, UINT64_C(1) << digest->split);
+	for (i = 0; i < 1000 && digest->split > 0; i++)
+		check_denied(numbers, digest, unit_random_below(last + 1), 1 + unit_random_below(6));
 }
 
 /* What is asked for at random, points and ranges, near keys and anywhere. */
@@ -134,7 +172,7 @@ test_denials(void)
 
 				for (nbits = 2; nbits <= 8 * sizes[j]; nbits = 3 * nbits + 1)
 				{
-					FilterDigest digest = make_digest(&numbers, nbits);
+					FilterDigest digest = make_digest(&numbers, nbits, random_split(nbits));
 
 					check_buckets(&numbers, &digest);
 					check_random(&numbers, &digest);
@@ -176,7 +214,7 @@ check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
 	}
 	filter_digest_put(rows, digest, column, false);
 	for (; i > 20; i--)
-		rows[filter_digests_word(digest, keys[i - 1], 0)] |= UINT64_C(1) << column;
+		filter_digests_add(digest, rows, column, keys[i - 1], 0);
 	for (i = 0; i < 40; i++)
 	{
 		uint64_t	hi = add_capped(keys[i], unit_random_below(3 * digest->width));
@@ -303,13 +341,11 @@ test_narrow_buckets(void)
 	free_numbers(&numbers);
 }
 
-/* A digest is of use: with three bits a key it denies most of what is asked. */
+/* A digest of some bits denies from so many to so many of 10,000 random points. */
 static void
-test_share_denied(void)
+check_share(Numbers *numbers, uint32_t nbits, uint8_t split, int least, int most)
 {
-	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
-										SERVER_PAGE, SERVER_ROOT);
-	FilterDigest digest = make_digest(&numbers, 60000);
+	FilterDigest digest = make_digest(numbers, nbits, split);
 	int			denied = 0;
 	int			i;
 
@@ -319,9 +355,80 @@ test_share_denied(void)
 
 		denied += digest_denies(&digest, key, key);
 	}
-	CHECK(denied > 6900 && denied < 7400, "%d of 10000", denied);
+	CHECK(denied > least && denied < most, "%d of 10000", denied);
 	free(digest.bits);
+}
+
+/*
+ * A digest is of use: with three bits a key it denies most of what is asked, and with twelve, half
+ * of them for parts, nearly all.
+ */
+static void
+test_share_denied(void)
+{
+	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
+										SERVER_PAGE, SERVER_ROOT);
+
+	check_share(&numbers, 60000, 0, 6900, 7400);
+	check_share(&numbers, 240000, 0, 9100, 9300);
+	check_share(&numbers, 240000, FILTER_DIGEST_SPLIT, 9600, 9750);
 	free_numbers(&numbers);
+}
+
+/*
+ * If more parts are to be marked than there are bits, all bits of parts are set, and buckets deny
+ * as much as they do without parts.
+ */
+static void
+test_too_many_parts(void)
+{
+	Numbers		numbers = build_numbers(make_keys(UNIFORM, 6000), 6000, 14,
+										SERVER_PAGE, SERVER_ROOT);
+	FilterDigest digest = make_digest(&numbers, 6000, FILTER_DIGEST_SPLIT);
+	FilterDigest buckets = make_digest(&numbers, 3000, 0);
+	uint64_t	i;
+	int			other = 0;
+
+	CHECK(digest.split == FILTER_DIGEST_SPLIT, "parts");
+	for (i = 3000; i < 6000; i++)
+		CHECK(has_bit(&digest, i), "bit %" PRIu64, i);
+
+	/* Their borders differ a little, by rounding. */
+	for (i = 0; i < 3000; i++)
+		other += has_bit(&digest, i) != has_bit(&buckets, i);
+	CHECK(other < 30, "%d of 3000 buckets", other);
+	free(digest.bits);
+	free(buckets.bits);
+	free_numbers(&numbers);
+}
+
+/* Keys in parts: their own parts and buckets are not denied, others in the same buckets are. */
+static void
+test_parts(void)
+{
+	FilterDigest buckets = {.nbits = 2000,.nbuckets = 1000,.split = FILTER_DIGEST_SPLIT};
+	uint64_t   *rows = calloc(2001, sizeof(uint64_t));
+
+	filter_digest_set_buckets(&buckets, 1000, 1000 + 511999);
+	CHECK(buckets.split == FILTER_DIGEST_SPLIT && buckets.width == 16, "parts of %" PRIu64, buckets.width);
+	filter_digests_add(&buckets, rows, 9, 1000 + 16 * 100, 0);
+	CHECK(filter_digests_ask(&buckets, rows, 2600, 2600) == 512, "key");
+	CHECK(filter_digests_ask(&buckets, rows, 2615, 2615) == 512, "its part");
+	CHECK(filter_digests_ask(&buckets, rows, 2599, 2599) == 0, "the part before");
+	CHECK(filter_digests_ask(&buckets, rows, 2616, 2616 + 4 * 16 - 1) == 0, "four parts behind");
+	CHECK(filter_digests_ask(&buckets, rows, 2616, 2616 + 4 * 16) == 512, "five parts behind");
+	CHECK(filter_digests_ask(&buckets, rows, 2552, 2615) == 512, "with three parts before");
+	CHECK(filter_digests_ask(&buckets, rows, 2616, UINT64_MAX) == UINT64_MAX, "too long");
+	filter_digests_add(&buckets, rows, 1, 0, 0);
+	CHECK(filter_digests_ask(&buckets, rows, 0, 1000) == 2, "outside");
+	CHECK(filter_digests_ask(&buckets, rows, 1000, 1000) == 0, "not outside");
+	free(rows);
+
+	/* Where parts would be too narrow there are fewer, or none. */
+	filter_digest_set_buckets(&buckets, 0, 255999);
+	CHECK(buckets.split == FILTER_DIGEST_SPLIT - 1 && buckets.nbuckets == 1000, "fewer parts");
+	filter_digest_set_buckets(&buckets, 0, 7999);
+	CHECK(buckets.split == 0 && buckets.nbuckets == 2000, "no parts");
 }
 
 /* No digest where pages are missing or of another kind. */
@@ -331,12 +438,15 @@ test_refused(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
 										SERVER_PAGE, SERVER_ROOT);
 	FilterReader *reader = &numbers.reader.reader;
-	FilterDigest digest = make_digest(&numbers, 1000);
+	FilterDigest digest = make_digest(&numbers, 1000, 0);
 	FilterRun	run = numbers.run;
 
-	digest.nbits = 1;
+	digest.nbuckets = 1;
 	CHECK(!try_digest(&run, reader, &digest), "bits");
-	digest.nbits = 1000;
+	digest.nbuckets = 1000;
+	digest.split = 1;
+	CHECK(!try_digest(&run, reader, &digest), "bits of parts");
+	digest.split = 0;
 	run.kind = FILTER_KIND_SURF;
 	CHECK(!try_digest(&run, reader, &digest), "kind");
 	run = numbers.run;
@@ -359,7 +469,7 @@ test_damage(void)
 	{
 		uint64_t   *keys = make_keys(unit_random_below(DISTRIBUTIONS), 3000);
 		Numbers		numbers = build_numbers(keys, 3000, 14, 1024, SERVER_ROOT);
-		FilterDigest digest = make_digest(&numbers, 5000);
+		FilterDigest digest = make_digest(&numbers, 5000, random_split(5000));
 		int			j;
 
 		for (j = 0; j < 10; j++)
@@ -385,6 +495,8 @@ main(void)
 	RUN(test_rows);
 	RUN(test_narrow_buckets);
 	RUN(test_share_denied);
+	RUN(test_too_many_parts);
+	RUN(test_parts);
 	RUN(test_refused);
 	RUN(test_damage);
 	return unit_end();

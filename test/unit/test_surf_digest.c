@@ -82,6 +82,7 @@ begin_digest(Digested *digested, Strings *strings, Strings *numbers_of)
 		max = filter_number(&digest->numbers,
 							strings->keys[strings->n - 1 - unit_random_below(2) * strings->n / 5]);
 	digest->nbits = 64 * (1 + (uint32_t) unit_random_below(strings->n / 2 + 4));
+	digest->nbuckets = digest->nbits >> (1 + unit_random_below(3));
 	filter_digest_set_buckets(digest, min, max < min ? min : max);
 	digest->bits = malloc(filter_digest_size(digest->nbits));
 	CHECK(make_digest(strings, digest), "made");
@@ -107,8 +108,8 @@ denies(const Digested *digested, const FilterByteRange *range)
 	filter_number(numbers, range->hi);
 
 	if (is_point(range))
-		return (digested->rows[filter_digests_word(&digested->digest, lo,
-												   filter_hash_bits(numbers, range->lo))] & 1) == 0;
+		return (filter_digests_ask_key(&digested->digest, digested->rows, lo,
+									   filter_hash_bits(numbers, range->lo)) & 1) == 0;
 	return (filter_digests_ask(&digested->digest, digested->rows, lo, hi) & 1) == 0;
 }
 
@@ -197,8 +198,8 @@ check_digest(Digested *digested, Strings *strings, KeyKind kind)
 		check_denial(digested, strings, &prefix);
 		if (unit_random_below(4) == 0)
 		{
-			digested->rows[filter_digests_word(&digested->digest, filter_number(numbers, a),
-											   filter_hash_bits(numbers, a))] |= 1;
+			filter_digests_add(&digested->digest, digested->rows, 0, filter_number(numbers, a),
+							   filter_hash_bits(numbers, a));
 			CHECK(!denies(digested, &point), "added: %u bytes", a.len);
 			CHECK(!denies(digested, &prefix), "added, by its prefix: %u bytes", a.len);
 		}
@@ -389,8 +390,8 @@ test_share_denied(void)
 		{"prefix", 1, FILTER_SUFFIX_REAL, 1300},
 		{"words", 2, FILTER_SUFFIX_REAL, 4500},
 		{"rows", 3, FILTER_SUFFIX_REAL, 2000},
-		{"words, with hashes", 2, FILTER_SUFFIX_MIXED, 1500},
-		{"rows, with hashes", 3, FILTER_SUFFIX_HASH, 1100},
+		{"words, with hashes", 2, FILTER_SUFFIX_MIXED, 1000},
+		{"rows, with hashes", 3, FILTER_SUFFIX_HASH, 450},
 	};
 	size_t		c;
 
@@ -398,7 +399,7 @@ test_share_denied(void)
 	{
 		int			sort = cases[c].sort;
 		FilterOptions options = make_options(cases[c].suffix, 14, PAGE_SIZE, 2500);
-		Digested	digested = {.digest = {.nbits = 24000}};
+		Digested	digested = {.digest = {.nbits = 24000,.nbuckets = 3000}};
 		FilterNumbers *numbers = &digested.digest.numbers;
 		Strings		runs[2];
 		uint32_t	n;
@@ -464,16 +465,17 @@ test_refused(void)
 	CHECK(filter_numbers_of(&digest.numbers, strings.run.kind, strings.run.root,
 							strings.run.root_len) && make_digest(&strings, &digest), "its own");
 	digest.numbers.hash_bits = FILTER_DIGEST_HASH;
+	digest.nbuckets = 125;
 	filter_digest_set_buckets(&digest, 0, UINT64_MAX);
 	CHECK(make_digest(&strings, &digest), "hashes of what is not cut otherwise");
 	digest.numbers.max_key--;
 	CHECK(!make_digest(&strings, &digest), "hashes of what is cut otherwise");
-	digest.numbers.hash_bits = 0;
+	digest.numbers.hash_bits = digest.split = 0;
 	filter_digest_set_buckets(&digest, 0, UINT64_MAX);
 	CHECK(make_digest(&strings, &digest), "no hashes");
-	digest.nbits = 1;
+	digest.nbuckets = 1;
 	CHECK(!make_digest(&strings, &digest), "bits");
-	digest.nbits = 1000;
+	digest.nbuckets = 1000;
 	strings.reader.reader.npages--;
 	CHECK(!make_digest(&strings, &digest), "pages");
 	strings.run.root_len = 8;

@@ -29,7 +29,7 @@
 #include "filter/snarf/snarf_view.h"
 #include "filter/surf/surf.h"
 
-#define FRACTION 40
+#define FRACTION 34
 
 /*
  * Positions with more bits would be rounded too far: their low bits are
@@ -37,9 +37,9 @@
  */
 #define POSITION_BITS	32
 
-/* All buckets times 2^FRACTION; three times that still fits 64 bits. */
+/* All parts of buckets times 2^FRACTION; three times that still fits 64 bits. */
 #define MAX_BITS		(1U << 20)
-#define MAX_STEP		((uint64_t) MAX_BITS << FRACTION)
+#define MAX_STEP		((uint64_t) MAX_BITS << FILTER_DIGEST_SPLIT << FRACTION)
 
 /* How numbers of a run become those of a digest. */
 typedef struct Translation
@@ -61,30 +61,68 @@ typedef struct BlockDigest
 	uint16_t	scale;
 	bool		exact;			/* positions are distances */
 	uint64_t	begin;			/* of the block, less the digest's min */
-	uint64_t	last;			/* bucket of the last key it may have */
-	uint64_t	start;			/* where begin is, in buckets times 2^FRACTION */
+	uint64_t	last;			/* part of the last key it may have */
+	uint64_t	start;			/* where begin is, in parts times 2^FRACTION */
 	uint64_t	step;			/* the length of a position, in the same unit */
 	unsigned	dropped;		/* low bits of positions that are dropped */
 } BlockDigest;
 
 static inline void
-mark(FilterDigest *digest, uint64_t interval)
+set_bit(FilterDigest *digest, uint64_t bit)
 {
-	digest->bits[interval / 64] |= UINT64_C(1) << interval % 64;
+	digest->bits[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/* Sets the bits of a part of a bucket; or one of a bucket, where these have no parts. */
+static inline void
+mark(FilterDigest *digest, uint64_t part)
+{
+	set_bit(digest, part >> digest->split);
+	if (digest->split > 0)
+		set_bit(digest, filter_digests_part_word(digest, part));
 }
 
 /*
- * Marks buckets, but none behind the last one of the block, and at least one.
+ * May this many parts be marked?  If that would be more in all than the digest has bits, the
+ * bits of parts would be of no use.  Then all of them are set, and only those of buckets are left to
+ * be set.
+ */
+static bool
+may_mark(FilterDigest *digest, uint64_t nparts)
+{
+	if (digest->split == 0)
+		return true;
+
+	/* One stays, as the sign that not all bits were set. */
+	if (nparts < digest->parts_left)
+	{
+		digest->parts_left -= (uint32_t) nparts;
+		return true;
+	}
+	for (uint32_t i = digest->nbuckets; i < digest->nbits && digest->parts_left > 0; i++)
+		set_bit(digest, i);
+	digest->parts_left = 0;
+	return false;
+}
+
+/*
+ * Marks parts, but none behind the last one of the block, and at least one.
  */
 static inline void
 mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 {
+	FilterDigest *digest = at->digest;
+
 	if (last > at->last)
 		last = at->last;
 	if (first > last)
 		first = last;
-	for (; first <= last; first++)
-		mark(at->digest, first);
+	if (may_mark(digest, last - first + 1))
+		for (; first <= last; first++)
+			mark(digest, first);
+	else
+		for (first >>= digest->split; first <= last >> digest->split; first++)
+			set_bit(digest, first);
 }
 
 /*
@@ -95,6 +133,8 @@ static void
 mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last, uint32_t hash,
 			 uint32_t last_hash)
 {
+	uint64_t	nparts;
+
 	if (first < digest->min || last > digest->max)
 		digest->outside = true;
 	if (first < digest->min)
@@ -103,11 +143,14 @@ mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last, uint32_t hash,
 		last = digest->max;
 	if (first > last)
 		return;
-	last = filter_digests_first(digest, last);
-	for (first = filter_digests_first(digest, first); first <= last;
-		 first += 1 << digest->numbers.hash_bits)
+	first = (first - digest->min) / digest->width;
+	last = (last - digest->min) / digest->width;
+	nparts = (last - first + 1) * (last_hash - hash + 1);
+	if (!may_mark(digest, nparts))
+		last_hash = hash;
+	for (; first <= last; first++)
 		for (uint32_t i = hash; i <= last_hash; i++)
-			mark(digest, first + i);
+			mark(digest, (first << digest->numbers.hash_bits) + i);
 }
 
 /*
@@ -292,19 +335,19 @@ static bool
 digest_block(BlockDigest *at, const SnarfPageView *view, const SnarfBlockView *block)
 {
 	const FilterDigest *digest = at->digest;
-	uint64_t	bucket;
+	uint64_t	part;
 
 	if (at->first < digest->min || at->first > at->limit || at->limit > digest->max)
 		return false;
 	at->begin = at->first - digest->min;
 	at->last = (at->limit - digest->min) / digest->width;
-	bucket = at->begin / digest->width;
-	mark(at->digest, bucket);
+	part = at->begin / digest->width;
+	mark(at->digest, part);
 	if (block->code == SNARF_CODE_RUN)
 	{
 		if (block->scale < at->limit - at->first)
 			at->limit = at->first + block->scale;
-		mark_all(at, bucket, (at->limit - digest->min) / digest->width);
+		mark_all(at, part, (at->limit - digest->min) / digest->width);
 		return true;
 	}
 	return digest_positions(at, view, block);
@@ -432,10 +475,12 @@ filter_digest_make(FilterDigest *digest, FilterKind kind, const uint8_t *root,
 
 	if (!filter_numbers_of(&numbers, kind, root, root_len) ||
 		!filter_numbers_suit(&numbers, &digest->numbers) ||
-		filter_digest_buckets(digest) < 2 || digest->nbits > MAX_BITS)
+		digest->nbuckets < 2 || digest->nbits > MAX_BITS ||
+		digest->nbuckets + (digest->split > 0) > digest->nbits)
 		return false;
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));
 	digest->outside = false;
+	digest->parts_left = digest->nbits;
 	if (numbers.coded)
 		return digest_surf(digest, root, root_len, reader);
 	if (numbers.of_bytes)
@@ -472,5 +517,5 @@ filter_digest_add(FilterDigest *digest, uint64_t key, uint32_t hash_bits)
 	if (key < digest->min || key > digest->max)
 		digest->outside = true;
 	else
-		mark(digest, filter_digests_first(digest, key) | hash_bits);
+		mark(digest, filter_digests_part(digest, key, hash_bits));
 }

@@ -16,9 +16,12 @@
  * So a bit is set for every number to which the filter says YES, not only for
  * its keys.
  *
- * Where SuRFs keep bits of their keys' hashes, a bucket has a bit for each value of the
- * first hash_bits bits of the hash.  A question about a point looks at one of these bits, a
- * question about a range looks at all of them.
+ * Buckets may have 2^split parts.  Then only the first nbuckets bits are for the buckets, and the
+ * others are a Bloom filter with one hash function, whose elements are the parts.  A bucket of
+ * numbers is cut into parts of one width.  Where SuRFs keep bits of their keys' hashes, the parts of
+ * a bucket are for the values of the first hash_bits bits of the hash.  A question about a point, or
+ * about a few parts of numbers, looks at the bits of these, too.  So a point that is not in the
+ * filter is denied if its bucket is, or its part.
  *
  * 64 digests with the same buckets can be kept side by side: an array has one
  * word for each bit, and each digest has its own bit in each word.  Then all
@@ -39,7 +42,7 @@
 #define FILTER_NUMBERS_CODE 520
 
 /* The most bits of a string's hash in a digest. */
-#define FILTER_DIGEST_HASH 4
+#define FILTER_DIGEST_HASH 8
 
 /*
  * How keys become numbers.  Without knots, numbers of a SuRF's keys are the first
@@ -56,7 +59,7 @@ typedef struct FilterNumbers
 								 * bits */
 	uint8_t		code[FILTER_NUMBERS_CODE];	/* its table */
 	uint16_t	max_key;		/* bytes of a key that are hashed */
-	uint8_t		hash_bits;		/* of the hash, that buckets tell apart */
+	uint8_t		hash_bits;		/* of the hash, that parts tell apart */
 	uint32_t	nknots;
 	const uint64_t *knots;		/* memory of the caller */
 } FilterNumbers;
@@ -66,11 +69,20 @@ typedef struct FilterDigest
 	FilterNumbers numbers;
 	uint64_t	min;			/* the buckets begin here */
 	uint64_t	max;			/* the last number in the buckets */
-	uint64_t	width;			/* of a bucket */
+	uint64_t	width;			/* of a part of a bucket; where parts are by
+								 * hashes, of a bucket */
 	uint64_t   *bits;			/* memory of the caller */
-	uint32_t	nbits;			/* 2^hash_bits for each bucket */
+	uint32_t	nbits;			/* of buckets, then of parts */
+	uint32_t	nbuckets;
+	uint8_t		split;			/* a bucket has 2^split parts; 0: no bits for
+								 * parts */
 	bool		outside;		/* there are keys below min or above max */
+	uint32_t	parts_left;		/* to be marked at most, while it is made */
 } FilterDigest;
+
+/* The most parts of a bucket, 2^FILTER_DIGEST_SPLIT, and the narrowest one. */
+#define FILTER_DIGEST_SPLIT		5
+#define FILTER_DIGEST_NARROWEST	8
 
 /* The bytes that the bits take. */
 static inline size_t
@@ -106,10 +118,13 @@ filter_digests_find_knots(FilterDigest *buckets, const uint64_t *rows)
 }
 
 /*
- * Ranges over more bits are not answered: it would take longer than asking
+ * Ranges over more buckets are not answered: it would take longer than asking
  * the filters.
  */
 #define FILTER_DIGEST_MANY 256
+
+/* In ranges over more parts than this only buckets are looked at. */
+#define FILTER_DIGEST_FEW_PARTS 4
 
 /*
  * Sets *numbers to those that a run of numbers, or of byte strings, is made of.  Those
@@ -162,29 +177,41 @@ extern void filter_numbers_set_knots(FilterNumbers *numbers, uint64_t *samples,
 									 uint32_t n, uint32_t nknots);
 
 /*
- * The first bits of a string's hash that buckets tell apart; 0 where they have none.
+ * The first bits of a string's hash that parts tell apart; 0 where they have none.
  */
 extern uint32_t filter_hash_bits(const FilterNumbers *numbers, FilterBytes key);
 
-static inline uint32_t
-filter_digest_buckets(const FilterDigest *digest)
+/* How many times width the buckets span. */
+static inline uint64_t
+filter_digest_widths(const FilterDigest *digest)
 {
-	return digest->nbits >> digest->numbers.hash_bits;
+	return (uint64_t) digest->nbuckets << (digest->split - digest->numbers.hash_bits);
 }
 
-/* Sets the span of a digest, and the width of its buckets. */
+/*
+ * Sets the span of a digest, and the width of its buckets or their parts.  Lowers split if parts
+ * of numbers would be too narrow: rounding their width up would waste buckets.  Parts by hashes
+ * are as many as the bits of these tell.  Without parts all bits are for buckets.
+ */
 static inline void
 filter_digest_set_buckets(FilterDigest *digest, uint64_t min, uint64_t max)
 {
+	if (digest->numbers.hash_bits > 0)
+		digest->split = digest->numbers.hash_bits;
+	while (digest->split > digest->numbers.hash_bits &&
+		   (max - min) / filter_digest_widths(digest) < FILTER_DIGEST_NARROWEST)
+		digest->split--;
+	if (digest->split == 0)
+		digest->nbuckets = digest->nbits;
 	digest->min = min;
 	digest->max = max;
-	digest->width = (max - min) / filter_digest_buckets(digest) + 1;
+	digest->width = (max - min) / filter_digest_widths(digest) + 1;
 }
 
 /*
  * Makes the digest of a run in *digest, whose numbers and buckets are set, and which
  * has room for bits.  False if there are fewer than two buckets or more than 2^20
- * bits, the run has keys outside the buckets or is made of other numbers, or pages
+ * bits, or none for parts that there are, the run has keys outside the buckets or is made of other numbers, or pages
  * cannot be read or are damaged.
  */
 extern bool filter_digest_make(FilterDigest *digest, FilterKind kind,
@@ -201,28 +228,89 @@ extern void filter_digest_add(FilterDigest *digest, uint64_t key, uint32_t hash_
 extern void filter_digest_put(uint64_t *rows, const FilterDigest *digest,
 							  unsigned column, bool clean);
 
-/* The number of the first word that has bits for a number inside the buckets. */
+/* The part, of those of all buckets, that a key with a number inside these is in. */
 static inline uint64_t
-filter_digests_first(const FilterDigest *buckets, uint64_t number)
+filter_digests_part(const FilterDigest *buckets, uint64_t number, uint32_t hash_bits)
 {
-	return (number - buckets->min) / buckets->width << buckets->numbers.hash_bits;
+	return (number - buckets->min) / buckets->width << buckets->numbers.hash_bits | hash_bits;
+}
+
+/* The number of the word that has the bits for a part. */
+static inline size_t
+filter_digests_part_word(const FilterDigest *buckets, uint64_t part)
+{
+	uint32_t	hash = part * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+
+	return buckets->nbuckets +
+		((uint64_t) hash * (buckets->nbits - buckets->nbuckets) >> 32);
+}
+
+/* The number of the word that has the bits for the bucket of a number inside. */
+static inline uint64_t
+filter_digests_bucket(const FilterDigest *buckets, uint64_t number)
+{
+	return filter_digests_part(buckets, number, 0) >> buckets->split;
+}
+
+/* Adds a key, that the filter does not have, to one of the digests side by side. */
+static inline void
+filter_digests_add(const FilterDigest *buckets, uint64_t *rows, unsigned column,
+				   uint64_t number, uint32_t hash_bits)
+{
+	uint64_t	bit = UINT64_C(1) << column;
+
+	if (number < buckets->min || number > buckets->max)
+	{
+		rows[buckets->nbits] |= bit;
+		return;
+	}
+	rows[filter_digests_bucket(buckets, number)] |= bit;
+	if (buckets->split > 0)
+		rows[filter_digests_part_word(buckets,
+									  filter_digests_part(buckets, number, hash_bits))] |= bit;
 }
 
 /*
- * The number of the word that has the bits for a key.  Those of the digests that do not deny
- * that there is this key are set in it.
+ * Which of the digests side by side do not deny that there is a key with this number and bits of
+ * its hash?
  */
-static inline size_t
-filter_digests_word(const FilterDigest *buckets, uint64_t key, uint32_t hash_bits)
+static inline uint64_t
+filter_digests_ask_key(const FilterDigest *buckets, const uint64_t *rows,
+					   uint64_t number, uint32_t hash_bits)
 {
-	if (key < buckets->min || key > buckets->max)
-		return buckets->nbits;
-	return filter_digests_first(buckets, key) | hash_bits;
+	uint64_t	maybe;
+
+	if (number < buckets->min || number > buckets->max)
+		return rows[buckets->nbits];
+	maybe = rows[filter_digests_bucket(buckets, number)];
+	if (buckets->split > 0)
+		maybe &= rows[filter_digests_part_word(buckets,
+											   filter_digests_part(buckets, number, hash_bits))];
+	return maybe;
+}
+
+/*
+ * Which of the digests do not deny, by bits of parts of numbers, that there is a key in [lo, hi],
+ * which is inside the buckets?
+ */
+static inline uint64_t
+filter_digests_ask_parts(const FilterDigest *buckets, const uint64_t *rows,
+						 uint64_t lo, uint64_t hi)
+{
+	uint64_t	part = filter_digests_part(buckets, lo, 0);
+	uint64_t	last = filter_digests_part(buckets, hi, 0);
+	uint64_t	maybe = 0;
+
+	if (last - part >= FILTER_DIGEST_FEW_PARTS)
+		return UINT64_MAX;
+	for (; part <= last; part++)
+		maybe |= rows[filter_digests_part_word(buckets, part)];
+	return maybe;
 }
 
 /*
  * Which of the digests side by side do not deny that there is a key in [lo,
- * hi]?  All of them if the range has too many bits.
+ * hi]?  All of them if the range has too many buckets.
  */
 static inline uint64_t
 filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,
@@ -231,20 +319,22 @@ filter_digests_ask(const FilterDigest *buckets, const uint64_t *rows,
 	uint64_t	first;
 	uint64_t	last;
 	uint64_t	maybe = 0;
+	bool		within = lo >= buckets->min && hi <= buckets->max;
 
 	if (lo > hi)
 		return 0;
-	if (lo < buckets->min || hi > buckets->max)
+	if (!within)
 		maybe = rows[buckets->nbits];
 	if (lo > buckets->max || hi < buckets->min)
 		return maybe;
-	first = lo > buckets->min ? filter_digests_first(buckets, lo) : 0;
-	last = filter_digests_first(buckets, hi < buckets->max ? hi : buckets->max) +
-		(1 << buckets->numbers.hash_bits) - 1;
+	first = lo > buckets->min ? filter_digests_bucket(buckets, lo) : 0;
+	last = filter_digests_bucket(buckets, hi < buckets->max ? hi : buckets->max);
 	if (last - first >= FILTER_DIGEST_MANY)
 		return UINT64_MAX;
 	for (; first <= last; first++)
 		maybe |= rows[first];
+	if (buckets->split > 0 && buckets->numbers.hash_bits == 0 && within)
+		maybe &= filter_digests_ask_parts(buckets, rows, lo, hi);
 	return maybe;
 }
 

@@ -35,10 +35,14 @@
 #define OUTLIERS		16
 
 /*
- * Matrices have up to FINER times the bits they need, or twice as many with bits of hashes,
- * if the index's matrices then take no more than half of the room that other indexes leave.
+ * Matrices have up to FINER times the bits they need if the index's matrices then take no more
+ * than half of the room that other indexes leave.
  */
 #define FINER			16
+
+/* One bit of so many is for buckets, where these have parts. */
+#define OF_NUMBERS		2
+#define OF_STRINGS		8
 
 /* No digest has more bits. */
 #define MOST_BITS	(1 << 20)
@@ -229,25 +233,29 @@ choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
 }
 
 /*
- * Doubles the bits that buckets have for nkeys keys while there is room for all the index's
- * matrices: first for hashes, which strings rarely share, then for more buckets.
+ * Doubles the bits of a digest of nkeys keys while there is room for all the index's matrices:
+ * first for parts of buckets, then for more buckets, too.  Without room there are no parts.  A
+ * string covers several buckets, and each with its part; so strings have more bits for parts.
  */
 static void
 use_room(FilterDigest *buckets, uint64 nkeys, Size room, int nleaves)
 {
-	uint8		hash_bits = buckets->numbers.hash_bits;
+	uint32		least = rf_digest_bits(nkeys);
+	int			share = buckets->numbers.hash_bits > 0 ? OF_STRINGS : OF_NUMBERS;
 
-	buckets->nbits = rf_digest_bits(nkeys);
-	buckets->numbers.hash_bits = 0;
-	for (int finer = hash_bits > 0 ? 2 * FINER : FINER; finer > 1; finer /= 2)
+	buckets->nbits = buckets->nbuckets = least;
+	while (buckets->nbits < FINER * least &&
+		   2 * filter_digest_size(buckets->nbits) * nleaves <= room / 2 &&
+		   2 * buckets->nbits <= MOST_BITS)
 	{
-		if (2 * filter_digest_size(buckets->nbits) * nleaves > room / 2 ||
-			2 * buckets->nbits > MOST_BITS)
-			return;
 		buckets->nbits *= 2;
-		if (buckets->numbers.hash_bits < hash_bits)
-			buckets->numbers.hash_bits++;
+		if (buckets->nbits > share * buckets->nbuckets)
+			buckets->nbuckets *= 2;
 	}
+	if (buckets->nbits == least)
+		buckets->numbers.hash_bits = 0;
+	else if (!buckets->numbers.of_bytes)
+		buckets->split = FILTER_DIGEST_SPLIT;
 }
 
 /*
@@ -405,9 +413,9 @@ ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
 
 	if (numbers->hash_bits > 0 && !range->lo_inf && !range->hi_inf && !range->hi_excl &&
 		rf_key_compare(kind, &range->lo, &range->hi) == 0)
-		return view->rows[filter_digests_word(&view->buckets,
-											  rf_key_number(numbers, &range->lo),
-											  rf_key_hash_bits(numbers, &range->lo))];
+		return filter_digests_ask_key(&view->buckets, view->rows,
+									  rf_key_number(numbers, &range->lo),
+									  rf_key_hash_bits(numbers, &range->lo));
 	if (!range->lo_inf)
 		lo = rf_key_number(numbers, &range->lo);
 	if (!range->hi_inf)

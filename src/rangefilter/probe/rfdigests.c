@@ -312,10 +312,9 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 		/* Nothing until the number is even again may raise an error. */
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
-			matrix->rows[filter_digests_word(&matrix->buckets,
-											 rf_key_number(&matrix->buckets.numbers, key),
-											 rf_key_hash_bits(&matrix->buckets.numbers, key))] |=
-				UINT64CONST(1) << (number - 1) % FILTER_DIGESTS;
+			filter_digests_add(&matrix->buckets, matrix->rows, (number - 1) % FILTER_DIGESTS,
+							   rf_key_number(&matrix->buckets.numbers, key),
+							   rf_key_hash_bits(&matrix->buckets.numbers, key));
 		column->version = *after;
 		column->validity = rf_read_change_counter(oid);
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);

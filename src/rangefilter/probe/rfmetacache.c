@@ -521,7 +521,7 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 {
 	return span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
-		rf_digest_bits(span->nkeys) <= 2 * filter_digest_buckets(buckets);
+		rf_digest_bits(span->nkeys) <= 2 * buckets->nbuckets;
 }
 
 /*

@@ -120,7 +120,8 @@ static void
 show_matrix(const RfIndex *index, int number, StringInfo line)
 {
 	const RfMatrixState *matrix = &index->matrices->states[number];
-	const FilterNumbers *numbers = &matrix->view.buckets.numbers;
+	const FilterDigest *buckets = &matrix->view.buckets;
+	const FilterNumbers *numbers = &buckets->numbers;
 	int			columns = 0;
 
 	appendStringInfo(line, "%s matrix %d: ", get_rel_name(index->oid), number);
@@ -132,8 +133,10 @@ show_matrix(const RfIndex *index, int number, StringInfo line)
 		for (int i = 0; i < FILTER_DIGESTS; i++)
 			columns += number * FILTER_DIGESTS + i < index->nleaves &&
 				OidIsValid(matrix->view.columns[i].index);
+		if (buckets->split > 0)
+			appendStringInfo(line, "%u bits, 2^%u parts each of ", buckets->nbits, buckets->split);
 		appendStringInfo(line, "%u buckets of " UINT64_FORMAT ", %d columns, %d current, %d certain",
-						 matrix->view.buckets.nbits, matrix->view.buckets.width, columns,
+						 buckets->nbuckets, buckets->width, columns,
 						 pg_popcount64(matrix->current), pg_popcount64(matrix->certain));
 		if (numbers->of_bytes)
 			appendStringInfo(line, "; %u shared bytes, %u knots%s, %u bits of hashes",
