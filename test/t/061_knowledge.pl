@@ -331,7 +331,7 @@ my @steps = (
 			EXECUTE format('ALTER INDEX h%s_k_idx RESET (filter, suffix)', i); EXECUTE format('REINDEX INDEX h%s_k_idx', i);
 		END LOOP; END $$}, '' ],
 	[ 'digests of these', 'n', q{SELECT cost('SELECT FROM h WHERE k = %3$L', 300) IS NOT NULL; SELECT rf_entry('h')},
-		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 buckets of 1200628105913440, 40 columns, 40 current, 40 certain; 6 shared bytes, 0 knots, 0 bits of hashes" ],
+		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 41 records\nh_k: 40 places, 40 found, 40 located, 40 cached\nh_k matrix 0: 15360 bits, 2^5 parts each of 7680 buckets of 75039256619590, 40 columns, 40 current, 40 certain; 6 shared bytes, 0 knots, 0 bits of hashes" ],
 
 	# Those of strings are made by a sample of every fourth partition.  Where none of these is known, there are none.
 	[ 'more strings', 'w', q{CREATE TABLE v (p int, k text COLLATE "C") PARTITION BY LIST (p);
@@ -371,7 +371,7 @@ my @steps = (
 		"t\nentry 3: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nb_k: 36 places, 36 found, 36 located, 34 cached" ],
 	# Strings, some of which the session does not know.
 	[ 'strings of some partitions', 'x', "SELECT cost('SELECT FROM b WHERE k = %3\$L AND p <= 34', 60) IS NOT NULL; SELECT rf_entry('b')",
-		"t\nentry 3: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nb_k: 36 places, 36 found, 36 located, 34 cached\nb_k matrix 0: 15360 buckets of 1200628105913440, 34 columns, 34 current, 34 certain; 3 shared bytes, 0 knots, 0 bits of hashes" ],
+		"t\nentry 3: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nb_k: 36 places, 36 found, 36 located, 34 cached\nb_k matrix 0: 15360 bits, 2^5 parts each of 7680 buckets of 75039256619590, 34 columns, 34 current, 34 certain; 3 shared bytes, 0 knots, 0 bits of hashes" ],
 	# A session gives up where four partitions can have no digests.
 	[ 'partitions that can have no digests', 'x', "SELECT cost('SELECT FROM narrow WHERE k = %1\$s', 1) IS NOT NULL; SELECT rf_entry('narrow')",
 		"t\nentry 4: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 37 records\nnarrow_k: 36 places, 36 found, 36 located, 36 cached\nnarrow_k matrix 0: 14336 bits, 2^5 parts each of 7168 buckets of 9, 0 columns, 0 current, 0 certain",

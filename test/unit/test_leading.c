@@ -202,6 +202,8 @@ make_rows(Strings *strings, FilterDigest *digest, uint64_t **rows)
 	bool		made;
 
 	digest->nbits = 64 * (1 + (uint32_t) unit_random_below(strings->n / 4 + 4));
+	digest->nbuckets = digest->nbits / 2;
+	digest->split = (uint8_t) unit_random_below(FILTER_DIGEST_SPLIT + 1);
 	filter_digest_set_buckets(digest, first > 0 || unit_random_below(2) == 0 ?
 							  filter_number(&digest->numbers, strings->keys[first]) : 0,
 							  unit_random_below(2) == 0 ? UINT64_MAX :

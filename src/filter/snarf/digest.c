@@ -146,11 +146,19 @@ mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last, uint32_t hash,
 	first = (first - digest->min) / digest->width;
 	last = (last - digest->min) / digest->width;
 	nparts = (last - first + 1) * (last_hash - hash + 1);
-	if (!may_mark(digest, nparts))
-		last_hash = hash;
-	for (; first <= last; first++)
-		for (uint32_t i = hash; i <= last_hash; i++)
-			mark(digest, (first << digest->numbers.hash_bits) + i);
+	if (may_mark(digest, nparts))
+	{
+		for (; first <= last; first++)
+			for (uint32_t i = hash; i <= last_hash; i++)
+				mark(digest, (first << digest->numbers.hash_bits) + i);
+	}
+	else
+	{
+		unsigned	shift = digest->split - digest->numbers.hash_bits;
+
+		for (first >>= shift; first <= last >> shift; first++)
+			set_bit(digest, first);
+	}
 }
 
 /*

@@ -254,7 +254,7 @@ use_room(FilterDigest *buckets, uint64 nkeys, Size room, int nleaves)
 	}
 	if (buckets->nbits == least)
 		buckets->numbers.hash_bits = 0;
-	else if (!buckets->numbers.of_bytes)
+	else if (!buckets->numbers.coded)
 		buckets->split = FILTER_DIGEST_SPLIT;
 }
 
