@@ -191,6 +191,7 @@ measure_connections()
 
 	mapfile -t ms < <(rf_time_connections "$CONNECTIONS" "$2" "$pruned" \
 		"SET rangefilter.enable = off; $pruned")
+	[ "${#ms[@]}" = 3 ] || rf_die 'a first query could not be measured'
 	FIGURE[connect:$variant]=${ms[0]}
 	FIGURE[floor:$variant]=${ms[1]}
 	FIGURE[without:$variant]=$(rf_ratio "${ms[0]}" "${ms[1]}")

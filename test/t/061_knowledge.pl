@@ -250,9 +250,10 @@ my @steps = (
 		"t\n30 pages" ],
 	[ 'in a session that knows nothing', 'n', q{SELECT run('SELECT', 1) IS NOT NULL; SET plan_cache_mode = force_generic_plan;
 		SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
-		PREPARE j AS SELECT count(*) FROM q JOIN u USING (k); SELECT run('EXECUTE j', 1) IS NOT NULL; SELECT run('EXECUTE j', 1); SELECT rf_entry('u')},
-		"t\nt\n1 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 0 cached\nu_k matrix 0: 72704 bits, 2^5 parts each of 36352 buckets of 865, 32 columns, 32 current, 32 certain",
-		"t\nt\n1 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 72704 bits, 2^5 parts each of 36352 buckets of 865, 32 columns, 32 current, 32 certain" ],
+		PREPARE j AS SELECT count(*) FROM (SELECT generate_series(1, 2000001, 100000) k OFFSET 0) q JOIN u USING (k);
+		SELECT run('EXECUTE j', 1) IS NOT NULL; SELECT run('EXECUTE j', 1); SELECT rf_entry('u')},
+		"t\nt\n76 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 30 cached\nu_k matrix 0: 72704 bits, 2^5 parts each of 36352 buckets of 865, 32 columns, 32 current, 32 certain",
+		"t\nt\n128 pages\nentry 2: valid, candidate, 1 indexes, 1 partitioned; own not read, 0 sought; 33 records\nu_k: 32 places, 32 found, 32 located, 32 cached\nu_k matrix 0: 72704 bits, 2^5 parts each of 36352 buckets of 865, 32 columns, 32 current, 32 certain" ],
 	[ 'a gate of few members', 'n', q{PREPARE f (int) AS SELECT count(*) FROM u WHERE k = $1 AND p < 5; SELECT run('EXECUTE f(%1$s)', 1, 8) IS NOT NULL; SELECT run('EXECUTE f(%1$s)', 5, 9)},
 		"t\n20 pages" ],
 	[ 'a hash join', 'r', q{SET enable_hashjoin = on; SET enable_nestloop = off; PREPARE h AS SELECT count(*) FROM q JOIN t USING (k);

@@ -83,16 +83,13 @@ mark(FilterDigest *digest, uint64_t part)
 }
 
 /*
- * May this many parts be marked?  If that would be more in all than the digest has bits, the
- * bits of parts would be of no use.  Then all of them are set, and only those of buckets are left to
- * be set.
+ * Reserves parts that are to be marked.  False if that makes more in all than the digest has bits:
+ * then the bits of parts are of no use, all of them are set, and only those of buckets are left to be
+ * set.
  */
 static bool
-may_mark(FilterDigest *digest, uint64_t nparts)
+reserve_parts(FilterDigest *digest, uint64_t nparts)
 {
-	if (digest->split == 0)
-		return true;
-
 	/* One stays, as the sign that not all bits were set. */
 	if (nparts < digest->parts_left)
 	{
@@ -103,6 +100,14 @@ may_mark(FilterDigest *digest, uint64_t nparts)
 		set_bit(digest, i);
 	digest->parts_left = 0;
 	return false;
+}
+
+/* Sets the bits of buckets, without their parts. */
+static void
+mark_buckets(FilterDigest *digest, uint64_t first, uint64_t last)
+{
+	for (; first <= last; first++)
+		set_bit(digest, first);
 }
 
 /*
@@ -117,24 +122,21 @@ mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 		last = at->last;
 	if (first > last)
 		first = last;
-	if (may_mark(digest, last - first + 1))
+	if (!reserve_parts(digest, last - first + 1))
+		mark_buckets(digest, first >> digest->split, last >> digest->split);
+	else
 		for (; first <= last; first++)
 			mark(digest, first);
-	else
-		for (first >>= digest->split; first <= last >> digest->split; first++)
-			set_bit(digest, first);
 }
 
 /*
- * Marks the buckets of numbers of the digest, of which some may be outside, with bits of a
+ * Marks the parts of numbers of the digest, of which some may be outside, and of bits of a
  * hash from hash to last_hash.
  */
 static void
 mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last, uint32_t hash,
 			 uint32_t last_hash)
 {
-	uint64_t	nparts;
-
 	if (first < digest->min || last > digest->max)
 		digest->outside = true;
 	if (first < digest->min)
@@ -145,20 +147,16 @@ mark_numbers(FilterDigest *digest, uint64_t first, uint64_t last, uint32_t hash,
 		return;
 	first = (first - digest->min) / digest->width;
 	last = (last - digest->min) / digest->width;
-	nparts = (last - first + 1) * (last_hash - hash + 1);
-	if (may_mark(digest, nparts))
-	{
-		for (; first <= last; first++)
-			for (uint32_t i = hash; i <= last_hash; i++)
-				mark(digest, (first << digest->numbers.hash_bits) + i);
-	}
-	else
+	if (!reserve_parts(digest, (last - first + 1) * (last_hash - hash + 1)))
 	{
 		unsigned	shift = digest->split - digest->numbers.hash_bits;
 
-		for (first >>= shift; first <= last >> shift; first++)
-			set_bit(digest, first);
+		mark_buckets(digest, first >> shift, last >> shift);
+		return;
 	}
+	for (; first <= last; first++)
+		for (uint32_t i = hash; i <= last_hash; i++)
+			mark(digest, (first << digest->numbers.hash_bits) + i);
 }
 
 /*

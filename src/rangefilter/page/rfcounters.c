@@ -30,7 +30,8 @@
 
 /*
  * The counter of an index.  Indexes that were created one after the other have counters side
- * by side, so a thousand of them are in a few pages of memory.
+ * by side, so a thousand of them are in a few pages of memory.  That writers of several indexes
+ * change the same line of the processor's cache costs little: all change "moves", too.
  */
 static inline pg_atomic_uint64 *
 rf_change_counter(Oid database, Oid index)
