@@ -78,8 +78,8 @@ static inline void
 mark(FilterDigest *digest, uint64_t part)
 {
 	set_bit(digest, part >> digest->split);
-	if (digest->split > 0)
-		set_bit(digest, filter_digests_part_word(digest, part));
+	for (int i = 0; i < FILTER_DIGEST_HASHES && digest->split > 0; i++)
+		set_bit(digest, filter_digests_part_word(digest, part, i));
 }
 
 /*

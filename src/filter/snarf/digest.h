@@ -17,7 +17,7 @@
  * its keys.
  *
  * Buckets may have 2^split parts.  Then only the first nbuckets bits are for the buckets, and the
- * others are a Bloom filter with one hash function, whose elements are the parts.  A bucket of
+ * others are a Bloom filter with two hash functions, whose elements are the parts.  A bucket of
  * numbers is cut into parts of one width.  Where SuRFs keep bits of their keys' hashes, the parts of
  * a bucket are for the values of the first hash_bits bits of the hash.  A question about a point, or
  * about a few parts of numbers, looks at the bits of these, too.  So a point that is not in the
@@ -235,14 +235,30 @@ filter_digests_part(const FilterDigest *buckets, uint64_t number, uint32_t hash_
 	return (number - buckets->min) / buckets->width << buckets->numbers.hash_bits | hash_bits;
 }
 
-/* The number of the word that has the bits for a part. */
+/* The hash functions of parts: multiplications by these, of which the upper bits count. */
+#define FILTER_DIGEST_HASHES	2
+#define FILTER_DIGEST_FACTOR(i) \
+	((i) == 0 ? UINT64_C(0x9E3779B97F4A7C15) : UINT64_C(0xD6E8FEB86659FD93))
+
+/* The number of the word that has the bits for a part by hash function i. */
 static inline size_t
-filter_digests_part_word(const FilterDigest *buckets, uint64_t part)
+filter_digests_part_word(const FilterDigest *buckets, uint64_t part, int i)
 {
-	uint32_t	hash = part * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+	uint32_t	hash = part * FILTER_DIGEST_FACTOR(i) >> 32;
 
 	return buckets->nbuckets +
 		((uint64_t) hash * (buckets->nbits - buckets->nbuckets) >> 32);
+}
+
+/* Which of the digests side by side have a part? */
+static inline uint64_t
+filter_digests_ask_part(const FilterDigest *buckets, const uint64_t *rows, uint64_t part)
+{
+	uint64_t	maybe = UINT64_MAX;
+
+	for (int i = 0; i < FILTER_DIGEST_HASHES; i++)
+		maybe &= rows[filter_digests_part_word(buckets, part, i)];
+	return maybe;
 }
 
 /* The number of the word that has the bits for the bucket of a number inside. */
@@ -258,16 +274,17 @@ filter_digests_add(const FilterDigest *buckets, uint64_t *rows, unsigned column,
 				   uint64_t number, uint32_t hash_bits)
 {
 	uint64_t	bit = UINT64_C(1) << column;
+	uint64_t	part;
 
 	if (number < buckets->min || number > buckets->max)
 	{
 		rows[buckets->nbits] |= bit;
 		return;
 	}
-	rows[filter_digests_bucket(buckets, number)] |= bit;
-	if (buckets->split > 0)
-		rows[filter_digests_part_word(buckets,
-									  filter_digests_part(buckets, number, hash_bits))] |= bit;
+	part = filter_digests_part(buckets, number, hash_bits);
+	rows[part >> buckets->split] |= bit;
+	for (int i = 0; i < FILTER_DIGEST_HASHES && buckets->split > 0; i++)
+		rows[filter_digests_part_word(buckets, part, i)] |= bit;
 }
 
 /*
@@ -284,8 +301,8 @@ filter_digests_ask_key(const FilterDigest *buckets, const uint64_t *rows,
 		return rows[buckets->nbits];
 	maybe = rows[filter_digests_bucket(buckets, number)];
 	if (buckets->split > 0)
-		maybe &= rows[filter_digests_part_word(buckets,
-											   filter_digests_part(buckets, number, hash_bits))];
+		maybe &= filter_digests_ask_part(buckets, rows,
+										 filter_digests_part(buckets, number, hash_bits));
 	return maybe;
 }
 
@@ -304,7 +321,7 @@ filter_digests_ask_parts(const FilterDigest *buckets, const uint64_t *rows,
 	if (last - part >= FILTER_DIGEST_FEW_PARTS)
 		return UINT64_MAX;
 	for (; part <= last; part++)
-		maybe |= rows[filter_digests_part_word(buckets, part)];
+		maybe |= filter_digests_ask_part(buckets, rows, part);
 	return maybe;
 }
 

@@ -42,7 +42,7 @@
 
 /* One bit of so many is for buckets, where these have parts. */
 #define OF_NUMBERS		2
-#define OF_STRINGS		8
+#define OF_STRINGS		4
 
 /* No digest has more bits. */
 #define MOST_BITS	(1 << 20)
