@@ -16,7 +16,7 @@
 #	WORMHOLE_REPEAT=3			runs of each query (the least counts)
 #	WORMHOLE_SETS="int8 uuid url word"
 #	WORMHOLE_METHODS="btree hash wormhole"
-#	WORMHOLE_ROUNDS=5			of the mixed load (median); 0: none
+#	WORMHOLE_ROUNDS=10			of the mixed load (median); 0: none
 #	WORMHOLE_SETTINGS=			of the server, "name=value ..."
 #	WORMHOLE_RESULTS=file		where to write, also when not at full size
 #
@@ -33,9 +33,9 @@ FULL="10000000 int8 uuid url word btree hash wormhole"
 ROWS=${WORMHOLE_ROWS:-10000000}
 PROBES=${WORMHOLE_PROBES:-500000}
 REPEAT=${WORMHOLE_REPEAT:-3}
-ROUNDS=${WORMHOLE_ROUNDS:-5}
+ROUNDS=${WORMHOLE_ROUNDS:-10}
 # Of the mixed load: transactions of each of two clients, and keys in a transaction of many.
-TRANSACTIONS=40000
+TRANSACTIONS=20000
 MANY=100
 read -ra SETS <<<"${WORMHOLE_SETS:-int8 uuid url word}"
 read -ra METHODS <<<"${WORMHOLE_METHODS:-btree hash wormhole}"
@@ -161,14 +161,16 @@ run_mixed()
 		sed -nE 's/^tps = ([0-9]+).*/\1/p'
 }
 
-# The same number of rows for each method in each round, so that all tables grow alike.
+# The same number of rows for each method in each round, so that all tables grow alike.  Every other
+# round begins with the last method.
 measure_mixed()
 {
-	local set=$1 round method kind
+	local set=$1 round method kind i last=$((${#METHODS[@]} - 1))
 
 	fill_mixed_tables "$set"
 	for ((round = 0; round < ROUNDS; round++)); do
-		for method in "${METHODS[@]}"; do
+		for ((i = 0; i <= last; i++)); do
+			method=${METHODS[round % 2 ? last - i : i]}
 			run_mixed "one_$method" "$TRANSACTIONS" >>"$RF_TMP/mixed.one.$method"
 			run_mixed "many_$method" $((TRANSACTIONS * 2 / MANY)) >>"$RF_TMP/mixed.many.$method"
 		done
@@ -233,7 +235,7 @@ Written by \`make bench-wormhole\` on $(date -u +%Y-%m-%d), revision $(rf_revisi
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything cached, the library in shared_preload_libraries
 - Wall time / user time of the backend; the least of $REPEAT runs; $PROBES probes. A build's parallel workers are not in its user
   time.
-- Lines with 2 clients: prepared statements of pgbench, on tables of $((ROWS / 5)) rows; the methods take turns, median of $ROUNDS
+- Lines with 2 clients: prepared statements of pgbench, on tables of $((ROWS / 5)) rows; the methods take turns in changing order, median of $ROUNDS
   rounds.
 TEXT
 }
