@@ -34,6 +34,7 @@ has_bit(const FilterDigest *digest, uint64_t bit)
 	return (digest->bits[bit / 64] >> bit % 64 & 1) != 0;
 }
 
+/* Are all bits of a part set? */
 static bool
 has_part(const FilterDigest *digest, uint64_t part)
 {
