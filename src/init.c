@@ -33,6 +33,7 @@ _PG_init(void)
 	rf_init_shared();
 	rf_init_requests();
 	rf_init_loads();
+	rf_init_postponed();
 	wh_init();
 	rf_init_planner();
 	MarkGUCPrefixReserved("rangefilter");

@@ -14,7 +14,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
@@ -22,6 +21,7 @@
 #include "commands/defrem.h"
 #include "common/hashfn.h"
 #include "compat.h"
+#include "core/core.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -29,7 +29,6 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/resowner.h"
 #include "utils/syscache.h"
 #include "utils/tuplestore.h"
 
@@ -127,36 +126,37 @@ rf_problem(ErrorData *error)
 					error->detail != NULL ? error->detail : "");
 }
 
+/* The check of an index. */
+typedef struct RfOneCheck
+{
+	const RfCheckedIndex *index;
+	bool		with_heap;
+	int64		entries;		/* the result */
+} RfOneCheck;
+
+/*
+ * rf_core_attempt() callback: calls the function that checks the index of the RfOneCheck in arg.
+ */
+static void
+rf_call_check(void *arg)
+{
+	RfOneCheck *check = arg;
+
+	check->entries = DatumGetInt64(OidFunctionCall2(check->index->method->function,
+													ObjectIdGetDatum(check->index->oid),
+													BoolGetDatum(check->with_heap)));
+}
+
 /*
  * Checks one index.  Sets *entries, or returns what is wrong.
  */
 static char *
 rf_check_index(const RfCheckedIndex *index, bool with_heap, int64 *entries)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
-	volatile int64 n = 0;
+	RfOneCheck	check = {index, with_heap};
+	ErrorData  *error = rf_core_attempt(rf_call_check, &check, true);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		n = DatumGetInt64(OidFunctionCall2(index->method->function,
-										   ObjectIdGetDatum(index->oid),
-										   BoolGetDatum(with_heap)));
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	*entries = n;
+	*entries = check.entries;
 	return error != NULL ? rf_problem(error) : NULL;
 }
 

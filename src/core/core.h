@@ -44,6 +44,10 @@ extern PGDLLEXPORT uint32 rf_core_doubts;
 #define RF_CORE_DOUBTS(reach)	false
 #endif
 
+/* ---- attempt.c: what may fail, in a subtransaction ---- */
+
+extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg, bool roll_back);
+
 /* ---- clock.c: has a transaction ended? ---- */
 
 extern uint64 rf_core_completions(void);
@@ -93,9 +97,10 @@ extern bool rf_core_plans_query(PlannerInfo *root, const Query *marked);
 extern void rf_core_note_query(PlannerGlobal *glob, Query *parse);
 #endif
 
-/* ---- process.c: giving way as autovacuum does ---- */
+/* ---- process.c: giving way as autovacuum does; VACUUM's transactions ---- */
 
 extern void rf_core_give_way(void);
+extern bool rf_core_in_vacuum(void);
 
 /* ---- scans.c: statistics of an index that is not open ---- */
 

@@ -23,13 +23,13 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "core/core.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "rangefilter/rangefilter.h"
 #include "request/request.h"
 #include "utils/fmgroids.h"
 #include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/snapmgr.h"
 
 /* The indexes of the transaction's loads, in TopTransactionContext. */
@@ -61,6 +61,26 @@ rf_log_failure(Oid index, const ErrorData *error)
 	RESUME_INTERRUPTS();
 }
 
+/* The index of a load that is being summarized. */
+typedef struct RfLoaded
+{
+	Oid			index;
+	bool		done;
+} RfLoaded;
+
+/*
+ * rf_core_attempt() callback: summarizes the index of the RfLoaded in arg, and sets done, unless that cannot be done here.
+ */
+static void
+rf_summarize_loaded(void *arg)
+{
+	RfLoaded   *loaded = arg;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	loaded->done = rf_maintain(loaded->index, true, NULL);
+	PopActiveSnapshot();
+}
+
 /*
  * Summarizes the index of a load.  Where that fails or cannot be done here, the background
  * worker is asked to.  False if it was cancelled.
@@ -72,29 +92,9 @@ rf_log_failure(Oid index, const ErrorData *error)
 static bool
 rf_summarize_load(Oid index)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool done = false;
-	ErrorData  *volatile error = NULL;
-	volatile bool cancelled = false;
-
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
-	{
-		PushActiveSnapshot(GetTransactionSnapshot());
-		done = rf_maintain(index, true, NULL);
-		PopActiveSnapshot();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
+	RfLoaded	loaded = {.index = index};
+	ErrorData  *error = rf_core_attempt(rf_summarize_loaded, &loaded, true);
+	bool		cancelled = false;
 
 	if (error != NULL)
 	{
@@ -102,7 +102,7 @@ rf_summarize_load(Oid index)
 		rf_log_failure(index, error);
 		FreeErrorData(error);
 	}
-	if (!done)
+	if (!loaded.done)
 		rf_request_summarize(index);
 	return !cancelled;
 }

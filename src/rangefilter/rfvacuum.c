@@ -3,31 +3,29 @@
  * rfvacuum.c
  *	  VACUUM: nothing to delete, but a good time to summarize.
  *
- * Summarizing needs what VACUUM does without: room on disk, temporary files, the
- * functions of the index.  Where it fails, the summary stays as it was, which is
- * correct.  VACUUM goes on with a warning; otherwise it would never freeze the rows
- * of the table, nor come to the tables after it.
+ * Summarizing needs what VACUUM does without: room on disk, and temporary files.
+ * Where it fails, the summary stays as it was, which is correct.  VACUUM goes on with a
+ * warning; otherwise it would never freeze the rows of the table, nor come to
+ * the tables after it.
  *
- * That takes a subtransaction, which parallel mode does not allow.  There an error
- * ends VACUUM, and an index with functions that are unsafe in parallel mode is left
- * to the worker, or to the next VACUUM that is not parallel, as autovacuum.
+ * That takes a subtransaction, which parallel mode does not allow, and VACUUM's transaction must not call
+ * functions that are not built in.  There the summarizing is postponed (rfpostpone.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
-#include "catalog/pg_proc.h"
+#include "catalog/pg_index.h"
 #include "commands/vacuum.h"
-#include "nodes/parsenodes.h"
-#include "optimizer/clauses.h"
+#include "core/core.h"
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/summarize/summarize.h"
 #include "storage/lmgr.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
+#include "utils/lsyscache.h"
 
 /*
  * ambulkdelete.  A summary holds no TIDs.
@@ -46,89 +44,70 @@ rf_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
  * does not say: a partial index covers fewer.
  */
 static double
-rf_expected_rows(const IndexVacuumInfo *info, const IndexInfo *index_info)
+rf_expected_rows(const IndexVacuumInfo *info)
 {
-	if (index_info->ii_Predicate != NIL || info->num_heap_tuples < 0)
+	if (!heap_attisnull(info->index->rd_indextuple, Anum_pg_index_indpred, NULL) ||
+		info->num_heap_tuples < 0)
 		return -1;
 	return info->num_heap_tuples;
 }
 
 /*
- * May expressions and predicate of an index be evaluated in parallel mode?  Functions that
- * are unsafe there may begin subtransactions.
+ * Warns of an error that has ended the summarizing of an index.
  */
-static bool
-rf_may_evaluate(const IndexInfo *index_info)
-{
-	Query	   *query = makeNode(Query);
-
-	query->targetList = list_concat_copy(index_info->ii_Expressions,
-										 index_info->ii_Predicate);
-	return max_parallel_hazard(query) != PROPARALLEL_UNSAFE;
-}
-
-/*
- * Warns of an error that has ended the summarizing.
- */
-static void
-rf_warn(Relation index, const ErrorData *error)
+void
+rf_warn_not_summarized(Oid index, const ErrorData *error)
 {
 	ereport(WARNING,
 			(errcode(error->sqlerrcode),
 			 errmsg("index \"%s\" was not summarized: %s",
-					RelationGetRelationName(index), error->message),
+					get_rel_name(index), error->message),
 			 error->detail != NULL ? errdetail_internal("%s", error->detail) : 0,
 			 error->hint != NULL ? errhint("%s", error->hint) : 0));
 }
 
+/* An index that VACUUM summarizes, with its table. */
+typedef struct RfVacuumed
+{
+	Relation	heap;
+	Relation	index;
+	double		live_tuples;	/* see rf_summarize() */
+} RfVacuumed;
+
 /*
- * Summarizes.  An error becomes a warning, unless it is a cancel.
+ * rf_core_attempt() callback: summarizes the index of the RfVacuumed in arg.
  */
 static void
-rf_try_summarize(Relation heap, Relation index, IndexInfo *index_info,
-				 double live_tuples)
+rf_summarize_vacuumed(void *arg)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	ErrorData  *volatile error = NULL;
+	RfVacuumed *vacuumed = arg;
 
-	BeginInternalSubTransaction(NULL);
-	PG_TRY();
+	(void) rf_summarize(vacuumed->heap, vacuumed->index, BuildIndexInfo(vacuumed->index),
+						RF_SUMMARIZE_VACUUM, vacuumed->live_tuples, NULL);
+}
+
+/*
+ * Summarizes an index, or postpones that.  An error becomes a warning, unless it is a
+ * cancel.
+ */
+static void
+rf_vacuum_index(Relation heap, Relation index, double live_tuples)
+{
+	RfVacuumed	vacuumed = {heap, index, live_tuples};
+	ErrorData  *error;
+
+	if (IsInParallelMode() || rf_calls_users_functions(index))
 	{
-		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, live_tuples, NULL);
+		rf_postpone(index, live_tuples);
+		return;
 	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	if (error == NULL)
-		ReleaseCurrentSubTransaction();
-	else
-		RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
+	error = rf_core_attempt(rf_summarize_vacuumed, &vacuumed, false);
 	if (error == NULL)
 		return;
 	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
 		ReThrowError(error);
-	rf_warn(index, error);
+	rf_warn_not_summarized(RelationGetRelid(index), error);
 	FreeErrorData(error);
-}
-
-/*
- * Summarizes an index, unless that cannot be done here.
- */
-static void
-rf_vacuum_index(Relation heap, Relation index, IndexInfo *index_info,
-				double live_tuples)
-{
-	if (!IsInParallelMode())
-		rf_try_summarize(heap, index, index_info, live_tuples);
-	else if (rf_may_evaluate(index_info))
-		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, live_tuples, NULL);
 }
 
 /*
@@ -139,7 +118,6 @@ IndexBulkDeleteResult *
 rf_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	Relation	heap;
-	IndexInfo  *index_info;
 
 	if (info->analyze_only)
 		return stats;
@@ -151,9 +129,7 @@ rf_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	{
 		heap = table_open(IndexGetRelation(RelationGetRelid(info->index), false),
 						  NoLock);
-		index_info = BuildIndexInfo(info->index);
-		rf_vacuum_index(heap, info->index, index_info,
-						rf_expected_rows(info, index_info));
+		rf_vacuum_index(heap, info->index, rf_expected_rows(info));
 		table_close(heap, NoLock);
 	}
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);

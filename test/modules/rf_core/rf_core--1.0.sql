@@ -17,3 +17,6 @@ CREATE FUNCTION rf_core_refuse_memory(context text, bytes int) RETURNS int LANGU
 
 -- Starts a query without a snapshot.  Returns how many tables its plan has then.
 CREATE FUNCTION rf_core_start(query text) RETURNS int LANGUAGE c AS 'MODULE_PATHNAME';
+
+-- Is the current transaction that of a lazy VACUUM?
+CREATE FUNCTION rf_core_in_vacuum_now() RETURNS bool LANGUAGE c AS 'MODULE_PATHNAME';

@@ -33,6 +33,7 @@ PG_FUNCTION_INFO_V1(rf_core_count);
 PG_FUNCTION_INFO_V1(rf_core_doubt);
 PG_FUNCTION_INFO_V1(rf_core_refuse_memory);
 PG_FUNCTION_INFO_V1(rf_core_start);
+PG_FUNCTION_INFO_V1(rf_core_in_vacuum_now);
 
 extern void _PG_init(void);
 extern void rf_core_watch_joins(void);
@@ -303,4 +304,13 @@ void
 _PG_init(void)
 {
 	rf_core_watch_joins();
+}
+
+/*
+ * rf_core_in_vacuum_now(): Return true if the current transaction is that of a lazy VACUUM.
+ */
+Datum
+rf_core_in_vacuum_now(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(rf_core_in_vacuum());
 }
