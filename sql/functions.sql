@@ -353,6 +353,21 @@ SELECT rangefilter_summarize('nest_k') >= 0;
 SELECT rangefilter_verify('nest_k'), keys FROM rangefilter_status('nest_k');
 
 --
+-- A function that is not immutable
+--
+CREATE FUNCTION drifts(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$ BEGIN RETURN k + coalesce(nullif(current_setting('rf_functions.drift', true), ''), '0')::int; END $$;
+CREATE TABLE drift (k int);
+INSERT INTO drift SELECT generate_series(1, 100);
+CREATE INDEX drift_r ON drift USING rangefilter (drifts(k));
+CREATE INDEX drift_w ON drift USING wormhole (drifts(k));
+SELECT rangefilter_verify('drift_r'), wormhole_check('drift_w', true);
+SET rf_functions.drift = 1000000;
+SELECT rangefilter_verify('drift_r');
+SELECT wormhole_check('drift_w', true);
+RESET rf_functions.drift;
+
+--
 -- Where they may be called
 --
 BEGIN READ ONLY;

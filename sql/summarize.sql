@@ -129,7 +129,8 @@ SELECT generation, rows FROM rangefilter_status('broken_k');
 DROP TABLE broken;
 DROP FUNCTION breaks;
 
--- A parallel VACUUM does not call functions that are unsafe there.
+-- After a parallel VACUUM the session's next transaction summarizes: functions that are unsafe in
+-- parallel mode are called as others are.
 CREATE FUNCTION number(text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
 $$ BEGIN RETURN $1; EXCEPTION WHEN others THEN RETURN NULL; END $$;
 CREATE TABLE many (k text COLLATE "C") WITH (autovacuum_enabled = off);
@@ -140,8 +141,6 @@ CREATE INDEX many_number ON many USING rangefilter (number(k)) WITH (autosummari
 INSERT INTO many SELECT g FROM generate_series(1, 1000) g;
 SET min_parallel_index_scan_size = 0;
 VACUUM (PARALLEL 2) many;
-SELECT index, generation FROM rangefilter_status('many_safe') UNION ALL SELECT index, generation FROM rangefilter_status('many_number');
-VACUUM (PARALLEL 0) many;
 SELECT index, generation FROM rangefilter_status('many_safe') UNION ALL SELECT index, generation FROM rangefilter_status('many_number');
 RESET min_parallel_index_scan_size;
 DROP TABLE many;

@@ -176,13 +176,21 @@ BEGIN
 END $$;
 CREATE INDEX wh_refused ON wh_build USING wormhole (wh_refuse(id));
 \set VERBOSITY default
+-- A function that accesses the table, also by the index, which is not there yet.
+CREATE FUNCTION wh_own(int8) RETURNS int8 LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	RETURN $1 + (SELECT count(*) FROM wh_build WHERE id = -1);
+END $$;
+\set SHOW_CONTEXT never
+CREATE INDEX wh_owned ON wh_build USING wormhole (id, wh_own(id));
+\set SHOW_CONTEXT errors
 -- And nothing is left of it.
-SELECT count(*) FROM pg_class WHERE relname IN ('wh_s', 'wh_refused');
+SELECT count(*) FROM pg_class WHERE relname IN ('wh_s', 'wh_refused', 'wh_owned');
 DELETE FROM wh_build WHERE length(s) > 2650;
 CREATE INDEX wh_s ON wh_build USING wormhole (s) WHERE length(s) < 2650;
 SELECT wormhole_check('wh_s', true) > 18000 AS whole;
 DROP TABLE wh_build, wh_temp, wh_none, wh_unlogged, wh_new, wh_unique, wh_parts;
-DROP FUNCTION in_order, built, wh_unsafe, wh_refuse;
+DROP FUNCTION in_order, built, wh_unsafe, wh_refuse, wh_own;
 
 -- A list of rows with a long key, made where the leaf's entries share a long prefix, stays short enough
 -- for a leaf of which they share less, after the leaves around it are gone.

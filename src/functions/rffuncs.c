@@ -25,6 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "functions/rffuncs.h"
+#include "key/expression.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
@@ -433,6 +434,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	RfRange		range = {.lo = tuple->key,.hi = tuple->key};
 	RfKeySet	set = {0};
 	RfSummaryVersion version;
+	bool		by_function;
 
 	if (!tuple->settled)
 		return;
@@ -447,14 +449,18 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 		return;
 	if (tuple->recently_dead && rf_may_be_missing(verify->open, tuple))
 		return;
+	by_function = rf_calls_users_functions(verify->open->index);
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("index \"%s\" denies a row that is in table \"%s\"",
 					RelationGetRelationName(verify->open->index),
 					RelationGetRelationName(verify->open->heap)),
-			 errdetail("The row is at (%u,%u).",
+			 errdetail("The row is at (%u,%u).%s",
 					   ItemPointerGetBlockNumber(&tuple->tid),
-					   ItemPointerGetOffsetNumber(&tuple->tid)),
+					   ItemPointerGetOffsetNumber(&tuple->tid),
+					   by_function ? " A function in the index's definition may not be immutable." : ""),
+			 by_function ?
+			 errhint("Make sure that each function returns the same value for the same arguments at any time, then REINDEX the index.") :
 			 errhint("REINDEX the index and please report this.")));
 }
 

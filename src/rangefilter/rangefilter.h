@@ -166,7 +166,6 @@ extern IndexBulkDeleteResult *rf_vacuumcleanup(IndexVacuumInfo *info,
 extern void rf_warn_not_summarized(Oid index, const ErrorData *error);
 
 /* rfpostpone.c: what VACUUM leaves to the next transaction of its session */
-extern bool rf_calls_users_functions(Relation index);
 extern void rf_postpone(Relation index, double live_tuples);
 extern void rf_init_postponed(void);
 

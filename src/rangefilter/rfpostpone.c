@@ -4,16 +4,16 @@
  *	  Indexes that VACUUM leaves to the next transaction of its session.
  *
  * While other processes compute which row versions may be removed or frozen, they ignore
- * the transaction in which a lazy VACUUM processes a table.  That is right as long as the transaction
- * writes no rows.  A function in an index's definition that is falsely marked IMMUTABLE may
- * write some, which another VACUUM could then damage.  So VACUUM evaluates functions
- * that are built in, and no others.  An index that calls others is summarized before the next ordinary transaction
- * of the session commits.  VACUUM itself begins one, for ANALYZE or to finish the
- * command.  Nothing is needed for this but the session: no worker, no setting.
+ * the transaction in which a lazy VACUUM processes a table.  That is right as long as it
+ * writes no rows.  A function that is falsely marked IMMUTABLE may write some, which
+ * another VACUUM could then damage.  So VACUUM calls built-in functions, and no others.  It
+ * leaves an index whose definition has others.  In parallel mode it leaves all.
  *
- * As at the end of a load (rfload.c), each summarize is a subtransaction that
- * is rolled back, waits for no lock, and ends with a warning if there is an error.  The
- * background worker is asked where a lock is not free.
+ * They are summarized before the session's next ordinary transaction commits.  VACUUM itself
+ * begins one, for ANALYZE, or to finish the command.  As at the end of a load (rfload.c), each
+ * summarize is a subtransaction that is rolled back, and waits for no lock.  That undoes what
+ * functions have written: deferred triggers would not fire any more.  An error becomes a
+ * warning.  The background worker is asked where a lock is not free.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,21 +21,15 @@
 
 #include "access/xact.h"
 #include "catalog/index.h"
-#include "catalog/pg_index.h"
-#include "catalog/pg_type.h"
 #include "commands/vacuum.h"
 #include "compat.h"
 #include "core/core.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/summarize/summarize.h"
 #include "request/request.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 /* An index that VACUUM has left. */
 typedef struct RfPostponed
@@ -47,61 +41,6 @@ typedef struct RfPostponed
 
 /* Those of this session, in TopMemoryContext. */
 static List *rf_postponed = NIL;
-
-/*
- * check_functions_in_node() callback.  Return true if the function is not built in.
- */
-static bool
-rf_is_users_function(Oid function, void *context)
-{
-	return function >= FirstNormalObjectId;
-}
-
-/*
- * expression_tree_walker() callback.  Return true if evaluating the expression may call a
- * function that is not built in.  Built-in functions may call functions of the types that they
- * are given, which values get from columns, constants and casts.  Enums have no functions of their own.
- */
-static bool
-rf_calls_users_function(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (check_functions_in_node(node, rf_is_users_function, NULL))
-		return true;
-	if (IsA(node, Var) || IsA(node, Const) || IsA(node, CoerceToDomain) ||
-		IsA(node, CoerceViaIO) || IsA(node, RelabelType))
-	{
-		Oid			type = exprType(node);
-
-		if (type >= FirstNormalObjectId && get_typtype(type) != TYPTYPE_ENUM)
-			return true;
-	}
-	return expression_tree_walker(node, rf_calls_users_function, context);
-}
-
-/*
- * Return true if one of the expressions of an index, or its predicate, may call a function that is
- * not built in.  Looks at them as they are stored: the relation cache would
- * evaluate calls with constant arguments.
- */
-bool
-rf_calls_users_functions(Relation index)
-{
-	const AttrNumber columns[] = {Anum_pg_index_indexprs, Anum_pg_index_indpred};
-	bool		result = false;
-
-	for (int i = 0; i < lengthof(columns) && !result; i++)
-	{
-		bool		isnull;
-		Datum		stored = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, columns[i],
-											 &isnull);
-
-		result = !isnull &&
-			rf_calls_users_function(stringToNode(TextDatumGetCString(stored)), NULL);
-	}
-	return result;
-}
 
 /*
  * Has the session's next transaction summarize an index, by what VACUUM knows:

@@ -8,8 +8,8 @@
  * warning; otherwise it would never freeze the rows of the table, nor come to
  * the tables after it.
  *
- * That takes a subtransaction, which parallel mode does not allow, and VACUUM's transaction must not call
- * functions that are not built in.  There the summarizing is postponed (rfpostpone.c).
+ * That takes a subtransaction, which parallel mode does not allow.  There the summarizing is
+ * postponed (rfpostpone.c), and so it is where functions are called that are not built in.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +22,7 @@
 #include "catalog/pg_index.h"
 #include "commands/vacuum.h"
 #include "core/core.h"
+#include "key/expression.h"
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/summarize/summarize.h"
 #include "storage/lmgr.h"

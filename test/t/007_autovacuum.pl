@@ -23,11 +23,13 @@ CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1);
 CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2);
 CREATE INDEX t_k ON t USING rangefilter (k);
 CREATE INDEX t_e ON t USING rangefilter ((k + 1)) WHERE k > 0;
+CREATE FUNCTION same(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN k; END $$;
+CREATE INDEX t_f ON t USING rangefilter (same(k));
 });
 
 my $skips = q{
 SELECT NOT bool_or(tail_open), NOT rangefilter_may_contain('t_k', 1000000, NULL)
-FROM (SELECT * FROM rangefilter_status('t_k') UNION ALL SELECT * FROM rangefilter_status('t_e')) s};
+FROM (SELECT * FROM rangefilter_status('t_k') UNION ALL SELECT * FROM rangefilter_status('t_e') UNION ALL SELECT * FROM rangefilter_status('t_f')) s};
 
 foreach my $round (0 .. 2)
 {

@@ -23,6 +23,7 @@
 #include "catalog/pg_class_d.h"
 #include "commands/defrem.h"
 #include "compat.h"
+#include "key/expression.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -623,6 +624,8 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 						ItemPointerGetOffsetNumber(tid),
 						RelationGetRelationName(check->heap),
 						RelationGetRelationName(index)),
+				 rf_calls_users_functions(index) ?
+				 errdetail("A function in the index's definition may not be immutable.") : 0,
 				 errhint("Please REINDEX it.")));
 
 	/*

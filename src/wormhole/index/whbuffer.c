@@ -35,11 +35,21 @@ static uint32 recent_mask = 0;
 static int	recent_memory = -1; /* the setting it was made for */
 
 /*
- * Raises the error for a damaged page.
+ * Raises the error for a damaged page.  The metapage is written at the end of a build, whose
+ * lock on the index keeps all others away: a session that misses it then is the builder's own, in a
+ * function of the index.
  */
 void
 wh_report_damage(Relation index, BlockNumber block)
 {
+	if (block == WH_META_BLKNO &&
+		CheckRelationLockedByMe(index, AccessExclusiveLock, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access index \"%s\" while it is being built",
+						RelationGetRelationName(index)),
+				 errdetail("A function in its definition accesses its table."),
+				 errhint("Functions that read tables are not immutable.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
 			 errmsg("index \"%s\" is damaged at block %u",
