@@ -33,7 +33,7 @@ _PG_init(void)
 	rf_init_shared();
 	rf_init_requests();
 	rf_init_loads();
-	rf_init_postponed();
+	rf_init_vacuum();
 	wh_init();
 	rf_init_planner();
 	MarkGUCPrefixReserved("rangefilter");

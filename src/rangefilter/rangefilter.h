@@ -163,10 +163,6 @@ extern IndexBulkDeleteResult *rf_bulkdelete(IndexVacuumInfo *info,
 											void *callback_state);
 extern IndexBulkDeleteResult *rf_vacuumcleanup(IndexVacuumInfo *info,
 											   IndexBulkDeleteResult *stats);
-extern void rf_warn_not_summarized(Oid index, const ErrorData *error);
-
-/* rfpostpone.c: what VACUUM leaves to the next transaction of its session */
-extern void rf_postpone(Relation index, double live_tuples);
-extern void rf_init_postponed(void);
+extern void rf_init_vacuum(void);
 
 #endif							/* RANGEFILTER_RANGEFILTER_H */

@@ -3,13 +3,21 @@
  * rfvacuum.c
  *	  VACUUM: nothing to delete, but a good time to summarize.
  *
- * Summarizing needs what VACUUM does without: room on disk, and temporary files.
- * Where it fails, the summary stays as it was, which is correct.  VACUUM goes on with a
- * warning; otherwise it would never freeze the rows of the table, nor come to
- * the tables after it.
+ * Summarizing needs what VACUUM does without: room on disk, and temporary files.  Where it
+ * fails, the summary stays as it was, which is correct.  VACUUM goes on with a warning;
+ * otherwise it would never freeze the rows of the table, nor come to the tables after it.
+ * That takes a subtransaction, which parallel mode does not allow.
  *
- * That takes a subtransaction, which parallel mode does not allow.  There the summarizing is
- * postponed (rfpostpone.c), and so it is where functions are called that are not built in.
+ * While other processes compute which row versions may be removed or frozen, they ignore the
+ * transaction in which a lazy VACUUM processes a table.  That is right as long as it writes
+ * no rows.  A function that is falsely marked IMMUTABLE may write some, which another VACUUM
+ * could then damage.
+ *
+ * So the summarizing is postponed in parallel mode, and where functions are called that are
+ * not built in: until the session's next ordinary transaction is about to commit.  VACUUM
+ * itself begins one, for ANALYZE, or to finish the command.  As at the end of a load
+ * (rfload.c), the subtransaction is rolled back there, and no lock is waited for.  That undoes
+ * what functions have written: deferred triggers would not fire any more.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,12 +29,28 @@
 #include "catalog/index.h"
 #include "catalog/pg_index.h"
 #include "commands/vacuum.h"
+#include "compat.h"
 #include "core/core.h"
 #include "key/expression.h"
+#include "miscadmin.h"
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/summarize/summarize.h"
+#include "request/request.h"
 #include "storage/lmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* An index whose summarizing is postponed. */
+typedef struct RfPostponed
+{
+	Oid			index;
+	double		live_tuples;	/* see rf_summarize() */
+	bool		tried;			/* its lock was free */
+} RfPostponed;
+
+/* Those of this session, in TopMemoryContext. */
+static List *rf_postponed = NIL;
 
 /*
  * ambulkdelete.  A summary holds no TIDs.
@@ -56,7 +80,7 @@ rf_expected_rows(const IndexVacuumInfo *info)
 /*
  * Warns of an error that has ended the summarizing of an index.
  */
-void
+static void
 rf_warn_not_summarized(Oid index, const ErrorData *error)
 {
 	ereport(WARNING,
@@ -65,6 +89,22 @@ rf_warn_not_summarized(Oid index, const ErrorData *error)
 					get_rel_name(index), error->message),
 			 error->detail != NULL ? errdetail_internal("%s", error->detail) : 0,
 			 error->hint != NULL ? errhint("%s", error->hint) : 0));
+}
+
+/*
+ * Has the session's next transaction summarize an index, by what VACUUM knows:
+ * live_tuples as for rf_summarize().
+ */
+static void
+rf_postpone(Relation index, double live_tuples)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	RfPostponed *postponed = palloc0(sizeof(RfPostponed));
+
+	postponed->index = RelationGetRelid(index);
+	postponed->live_tuples = live_tuples;
+	rf_postponed = lappend(rf_postponed, postponed);
+	MemoryContextSwitchTo(old);
 }
 
 /* An index that VACUUM summarizes, with its table. */
@@ -137,4 +177,113 @@ rf_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	stats->num_index_tuples = info->num_heap_tuples;
 	stats->estimated_count = info->estimated_count;
 	return stats;
+}
+
+/*
+ * rf_as_owner() callback: summarizes an open index as VACUUM does.  Table and index are locked
+ * with ShareUpdateExclusiveLock.  arg is the RfPostponed.
+ */
+static void
+rf_postponed_work(RfOpenIndex *open, void *arg)
+{
+	(void) rf_summarize(open->heap, open->index, BuildIndexInfo(open->index),
+						RF_SUMMARIZE_VACUUM, ((RfPostponed *) arg)->live_tuples, NULL);
+}
+
+/*
+ * rf_core_attempt() callback: summarizes the index of the RfPostponed in arg, and sets tried,
+ * unless a lock is not free.
+ */
+static void
+rf_summarize_postponed(void *arg)
+{
+	RfPostponed *postponed = arg;
+	RfOpenIndex open;
+
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (rf_try_open_index(postponed->index, ShareUpdateExclusiveLock, false, &open))
+	{
+		postponed->tried = true;
+		if (rf_is_rangefilter(open.index) && open.index->rd_index->indisvalid)
+			rf_as_owner(&open, rf_postponed_work, postponed);
+		rf_close_index(&open, false);
+	}
+	PopActiveSnapshot();
+}
+
+/*
+ * Summarizes a postponed index, at VACUUM's pace.  An error becomes a warning.  Where a lock is
+ * not free, or if it is cancelled, the background worker is asked to.  Return false if
+ * it was cancelled.
+ */
+static bool
+rf_do_postponed(RfPostponed *postponed)
+{
+	bool		costs = VacuumCostActive;
+	bool		cancelled = false;
+	ErrorData  *error;
+
+	RF_VACUUM_COSTS_CHANGED();
+	error = rf_core_attempt(rf_summarize_postponed, postponed, true);
+	VacuumCostActive = costs;
+	if (error != NULL)
+	{
+		cancelled = error->sqlerrcode == ERRCODE_QUERY_CANCELED;
+
+		/* Another cancel that waits must not become an error of the commit. */
+		HOLD_INTERRUPTS();
+		rf_warn_not_summarized(postponed->index, error);
+		RESUME_INTERRUPTS();
+		FreeErrorData(error);
+	}
+	if (cancelled || !postponed->tried)
+		rf_request_summarize(postponed->index);
+	return !cancelled;
+}
+
+/*
+ * Leaves what is still postponed to the background worker.
+ */
+static void
+rf_leave_postponed(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, rf_postponed)
+		rf_request_summarize(((RfPostponed *) lfirst(cell))->index);
+	list_free_deep(rf_postponed);
+	rf_postponed = NIL;
+}
+
+/*
+ * Transaction callback.  At COMMIT of a transaction block no subtransaction may be rolled
+ * back.
+ */
+static void
+rf_transaction_ends(XactEvent event, void *arg)
+{
+	bool		go_on = !IsTransactionBlock();
+
+	if (rf_postponed == NIL)
+		return;
+	if (event == XACT_EVENT_PRE_COMMIT && !rf_core_in_vacuum())
+		while (rf_postponed != NIL && go_on)
+		{
+			RfPostponed *first = linitial(rf_postponed);
+
+			rf_postponed = list_delete_first(rf_postponed);
+			go_on = rf_do_postponed(first);
+			pfree(first);
+		}
+	if (event == XACT_EVENT_ABORT || !go_on)
+		rf_leave_postponed();
+}
+
+/*
+ * Called once, when the library is loaded.
+ */
+void
+rf_init_vacuum(void)
+{
+	RegisterXactCallback(rf_transaction_ends, NULL);
 }
