@@ -138,7 +138,7 @@ ask_about_item(const Search *search, const WhItemSet *set, int i, int number,
 		op->deltids[op->ndeltids++].id = number;
 		status->idxoffnum = i + 1;
 		status->knowndeletable = !search->versions;
-		status->promising = promising;
+		status->promising = search->versions && promising;
 		status->freespace = sizeof(tid) + (t == 0 ? item->len : 0);
 		found = promising;
 	}
