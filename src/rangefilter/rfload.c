@@ -69,13 +69,16 @@ typedef struct RfLoaded
 } RfLoaded;
 
 /*
- * rf_core_attempt() callback: summarizes the index of the RfLoaded in arg, and sets done, unless that cannot be done here.
+ * rf_core_attempt() callback: summarizes the index of the RfLoaded in arg, and sets done,
+ * unless that cannot be done here.  Allocates in the subtransaction's memory: a load may have
+ * thousands of indexes.
  */
 static void
 rf_summarize_loaded(void *arg)
 {
 	RfLoaded   *loaded = arg;
 
+	MemoryContextSwitchTo(CurTransactionContext);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	loaded->done = rf_maintain(loaded->index, true, NULL);
 	PopActiveSnapshot();

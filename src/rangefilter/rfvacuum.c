@@ -192,7 +192,7 @@ rf_postponed_work(RfOpenIndex *open, void *arg)
 
 /*
  * rf_core_attempt() callback: summarizes the index of the RfPostponed in arg, and sets tried,
- * unless a lock is not free.
+ * unless a lock is not free.  Allocates in the subtransaction's memory.
  */
 static void
 rf_summarize_postponed(void *arg)
@@ -200,6 +200,7 @@ rf_summarize_postponed(void *arg)
 	RfPostponed *postponed = arg;
 	RfOpenIndex open;
 
+	MemoryContextSwitchTo(CurTransactionContext);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	if (rf_try_open_index(postponed->index, ShareUpdateExclusiveLock, false, &open))
 	{

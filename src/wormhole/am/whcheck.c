@@ -582,6 +582,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	Page		page;
 	bool		found = false;
 	bool		dead = false;
+	bool		by_function;
 
 	initStringInfo(&key);
 	initStringInfo(&payload);
@@ -616,6 +617,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	UnlockReleaseBuffer(buffer);
 	pfree(key.data);
 	pfree(payload.data);
+	by_function = !found && rf_calls_users_functions(index);
 	if (!found)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -624,7 +626,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 						ItemPointerGetOffsetNumber(tid),
 						RelationGetRelationName(check->heap),
 						RelationGetRelationName(index)),
-				 rf_calls_users_functions(index) ?
+				 by_function ?
 				 errdetail("A function in the index's definition may not be immutable.") : 0,
 				 errhint("Please REINDEX it.")));
 

@@ -36,8 +36,8 @@ static int	recent_memory = -1; /* the setting it was made for */
 
 /*
  * Raises the error for a damaged page.  The metapage is written at the end of a build, whose
- * lock on the index keeps all others away: a session that misses it then is the builder's own, in a
- * function of the index.
+ * lock on the index keeps other sessions away.  So where a holder of that lock misses the
+ * metapage, a function in the index's definition accesses the table.
  */
 void
 wh_report_damage(Relation index, BlockNumber block)
