@@ -101,6 +101,7 @@ extern void rf_core_note_query(PlannerGlobal *glob, Query *parse);
 
 extern void rf_core_give_way(void);
 extern bool rf_core_in_vacuum(void);
+extern void rf_core_finish_vacuum(void);
 
 /* ---- scans.c: statistics of an index that is not open ---- */
 

@@ -268,6 +268,8 @@ rf_transaction_ends(XactEvent event, void *arg)
 	if (rf_postponed == NIL)
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT && !rf_core_in_vacuum())
+	{
+		rf_core_finish_vacuum();
 		while (rf_postponed != NIL && go_on)
 		{
 			RfPostponed *first = linitial(rf_postponed);
@@ -276,6 +278,7 @@ rf_transaction_ends(XactEvent event, void *arg)
 			go_on = rf_do_postponed(first);
 			pfree(first);
 		}
+	}
 	if (event == XACT_EVENT_ABORT || !go_on)
 		rf_leave_postponed();
 }

@@ -162,7 +162,9 @@ is(ask($vacuum, "SET application_name = 'fail'; VACUUM failing, parts2; SELECT '
 	"WARNING:  index \"failing_k\" was not summarized: broken\nHINT:  Mend it.\ngoes on", 'an error is a warning');
 ask($vacuum, "SET application_name = 'wait'");
 send_sql($vacuum, 'VACUUM failing');
-ok($node->poll_query_until('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'}), 'cancelled');
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}), 'it waits');
+$node->safe_psql('postgres', "SET lock_timeout = '10s'; VACUUM parts1");
+$node->safe_psql('postgres', "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
 like(answer($vacuum), qr/^WARNING:  index "failing_k" was not summarized: canceling statement due to user request$/,
 	'a cancel is a warning');
 ok($node->poll_query_until('postgres', q{SELECT NOT tail_open FROM rangefilter_status('failing_k')}), 'and the worker has been asked');
