@@ -46,7 +46,7 @@
 #include "utils/syscache.h"
 
 /* The most relations that are estimated in one planning. */
-#define MAX_RELS 100
+#define MAX_RELS 400
 
 /*
  * The number of distinct values that is tried first in a made-up row (core
