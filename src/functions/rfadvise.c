@@ -619,7 +619,8 @@ estimate(RfAdvise *advise, const RfSample *sample, const char *column)
 			rf_skipped_by_ranges(sample, range_widths[i]) : 0;
 	if (pays(advise, advise->points))
 		return;
-	rf_find_rare(sample, least_that_pays(advise), &advise->rare);
+	if (least_that_pays(advise) <= 1)
+		rf_find_rare(sample, least_that_pays(advise), &advise->rare);
 	if (advise->rare.rare < RF_WORTH_VALUES * advise->rare.values)
 		advise->rare.rare = 0;
 	if (advise->rare.rare == 0)

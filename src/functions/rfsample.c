@@ -449,13 +449,23 @@ rf_skipped_by_points(const RfSample *sample)
 static double
 probability_found(double blocks, double read)
 {
-	double		k = blocks / read;
+	double		low = 1;
+	double		high = blocks / read;
 
 	if (read >= 1)
 		return 1;
-	for (int i = 0; i < 50; i++)
-		k = Max(1, blocks / read * (1 - pow(1 - read, k)));
-	return 1 - pow(1 - read, k);
+	if (blocks <= 1)
+		return read;
+	for (int i = 0; i < 20; i++)
+	{
+		double		k = (low + high) / 2;
+
+		if (k * read < blocks * (1 - pow(1 - read, k)))
+			low = k;
+		else
+			high = k;
+	}
+	return 1 - pow(1 - read, low);
 }
 
 /*
