@@ -43,13 +43,13 @@ CREATE TABLE nothing (k int) PARTITION BY RANGE (k);
 SELECT worthwhile, partitions, advice FROM rangefilter_advise('nothing', 'k');
 
 -- Ranges of blocks, where skipping tables does not pay: values that are anywhere,
--- in bursts, in a few places, nearly in order, everywhere
-CREATE TABLE single (scattered bigint, burst int, device int, serial int, few int, nothing int, pad text)
+-- in bursts, in a few places, in more of them, in order, everywhere
+CREATE TABLE single (scattered bigint, burst int, device int, places int, serial int, few int, nothing int, pad text)
 	WITH (autovacuum_enabled = off);
-INSERT INTO single SELECT hashint8extended(g, 1), g / 2000, hashint8(g / 20) % 1000, g, g % 7, NULL, repeat('x', 60)
+INSERT INTO single SELECT hashint8extended(g, 1), g / 2000, hashint8(g / 20) % 1000, hashint8(g / 20) % 200, g, g % 7, NULL, repeat('x', 60)
 FROM generate_series(1, 80000) g;
 SELECT c AS column, worthwhile, pages_per_range, round(blocks_read_by_points::numeric, 3) AS blocks_read, advice
-FROM unnest('{scattered,burst,device,serial,few,nothing}'::name[]) c, rangefilter_advise('single', c);
+FROM unnest('{scattered,burst,device,places,serial,few,nothing}'::name[]) c, rangefilter_advise('single', c);
 -- What is read then is near what it says.
 CREATE FUNCTION share_read(query text) RETURNS float
 LANGUAGE plpgsql AS
@@ -72,7 +72,8 @@ DECLARE
 	share float;
 BEGIN
 	SELECT * INTO a FROM rangefilter_advise(t::regclass, c);
-	EXECUTE substring(a.advice FROM '^CREATE INDEX [^;]*;');
+	EXECUTE coalesce(substring(a.advice FROM '^CREATE INDEX [^;]*;'),
+		format('CREATE INDEX ON %I USING rangefilter (%I) WITH (pages_per_range = 16, bits_per_key = 23)', t, c));
 	EXECUTE format('SELECT avg(share_read(format(%L, %I))) FROM (SELECT %2$I FROM %I TABLESAMPLE bernoulli (0.1) REPEATABLE (1)) s',
 				   format('SELECT * FROM %I WHERE %I = %%L', t, c), c, t) INTO share;
 	RETURN share / a.blocks_read_by_points BETWEEN 0.8 AND 1.25;
@@ -100,6 +101,45 @@ CREATE TABLE pair2 PARTITION OF pair FOR VALUES IN (2) WITH (autovacuum_enabled 
 INSERT INTO pair SELECT 1 + (g % 10 = 0)::int, hashint8extended(g, 1), repeat('x', 60) FROM generate_series(1, 50000) g;
 SELECT worthwhile, partitions, pages_per_range, round(blocks_read_by_points::numeric, 3) AS blocks_read, advice FROM rangefilter_advise('pair', 'k');
 RESET enable_seqscan;
+-- Rare values: of a queue that few partitions have work in.  Not: values that are in all partitions, or in most, though a sample finds
+-- each in few of them only; values that are rare in rows, not in partitions; rows that were added last, in one block.
+CREATE TABLE queue (p int, status text COLLATE "C", decayed int, everywhere int, most int, once int, last int) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE queue%1$s PARTITION OF queue FOR VALUES IN (%1$s) WITH (autovacuum_enabled = off)', p) FROM generate_series(1, 20) p \gexec
+INSERT INTO queue SELECT p, CASE WHEN p % 5 = 0 AND g % 100 = 0 THEN 'pending' WHEN g % 1000 = 1 THEN 'failed' ELSE 'done' END,
+	CASE WHEN p > 18 THEN g % 20 ELSE 0 END, g % 2000, CASE WHEN p <= 14 THEN g % 1000 END,
+	CASE WHEN g = p * 400 THEN 1 ELSE 0 END, CASE WHEN g > 9990 THEN 1 ELSE 0 END
+FROM generate_series(1, 20) p, generate_series(1, 10000) g;
+SELECT c AS column, worthwhile, round(skipped_by_points::numeric, 1) AS points, advice
+FROM unnest('{status,decayed,everywhere,most,once,last}'::name[]) c, rangefilter_advise('queue', c);
+-- A query for such a value skips so many.
+CREATE INDEX ON queue USING rangefilter (status);
+SELECT count(*) AS partitions_left FROM rangefilter_partitions('queue_status_idx', 'pending'::text, 'pending'::text);
+
+-- Columns by which PostgreSQL prunes: at a lower level, as the first or second one, of a hash; as one of several of a hash it does not.
+-- What it leaves counts.
+CREATE TABLE levels (day int, device int, k int) PARTITION BY RANGE (day);
+SELECT format('CREATE TABLE levels%1$s PARTITION OF levels FOR VALUES FROM (%1$s) TO (%1$s + 1) PARTITION BY HASH (%2$s)', d, CASE WHEN d < 9 THEN 'device' ELSE 'k, device' END)
+FROM generate_series(0, 9) d \gexec
+SELECT format('CREATE TABLE levels%1$s_%2$s PARTITION OF levels%1$s FOR VALUES WITH (MODULUS 4, REMAINDER %2$s) WITH (autovacuum_enabled = off)', d, r)
+FROM generate_series(0, 9) d, generate_series(0, 3) r \gexec
+INSERT INTO levels SELECT d, g + CASE WHEN g % 3 = 0 THEN d * 1000 ELSE 0 END, g + d * 1000 FROM generate_series(0, 9) d, generate_series(1, 400) g;
+SELECT c AS column, worthwhile, partitions, round(skipped_by_points::numeric, 1) AS points, advice
+FROM unnest('{day,device,k}'::name[]) c, rangefilter_advise('levels', c);
+CREATE TABLE pairs (a int, b int) PARTITION BY RANGE (a, b);
+SELECT format('CREATE TABLE pairs%1$s PARTITION OF pairs FOR VALUES FROM (%1$s, 0) TO (%1$s + 1, 0) WITH (autovacuum_enabled = off)', d) FROM generate_series(0, 9) d \gexec
+INSERT INTO pairs SELECT d, g + d * 1000 FROM generate_series(0, 9) d, generate_series(1, 400) g;
+SELECT c AS column, worthwhile, advice FROM unnest('{a,b}'::name[]) c, rangefilter_advise('pairs', c);
+
+-- A single table that has an index of the column: a btree, but not another one, or a part of one
+CREATE INDEX ON single (serial);
+CREATE INDEX ON single USING brin (burst);
+CREATE INDEX ON single (burst) WHERE burst > 0;
+CREATE INDEX ON single (few, burst);
+SELECT c AS column, worthwhile, blocks_read_by_points IS NULL AS not_read, advice FROM unnest('{serial,burst}'::name[]) c, rangefilter_advise('single', c);
+-- A materialized view, system catalogs
+CREATE MATERIALIZED VIEW seen AS SELECT scattered, serial FROM single;
+SELECT worthwhile, partitions, left(advice, 41) AS advice FROM rangefilter_advise('seen', 'scattered');
+SELECT worthwhile, partitions, filter, advice FROM rangefilter_advise('pg_class', 'relname');
 -- Errors and privileges
 SELECT * FROM rangefilter_advise('t', 'missing');
 SELECT * FROM rangefilter_advise('t', 'ctid');

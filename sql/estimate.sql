@@ -56,6 +56,14 @@ SELECT n, condition, e.* FROM conditions, estimate('t WHERE ' || condition) e OR
 ANALYZE t;
 SELECT n, condition, e.* FROM conditions, estimate('t WHERE ' || condition) e ORDER BY n;
 
+-- Of long lists a sample is counted: values that are there, every tenth there, none there; behind another
+-- clause; values that repeat; more values than are counted twice
+CREATE FUNCTION list(from_value int, to_value int, step int) RETURNS text LANGUAGE sql AS
+$$ SELECT quote_literal(array_agg(v)) FROM generate_series(from_value, to_value, step) v $$;
+SELECT n, estimated::float / greatest(rows, 10) BETWEEN 0.7 AND 1.4 AS near, e.* FROM (VALUES
+	(1, 'id = ANY (' || list(0, 19999, 10) || ')'), (2, 'id = ANY (' || list(18000, 37999, 10) || ')'),
+	(3, 'id = ANY (' || list(-30000, -1, 10) || ')'), (4, 'p >= 0 AND id = ANY (' || list(0, 19999, 20) || ')'),
+	(5, 'k = ANY (' || list(0, 99, 1) || ')'), (6, 'id = ANY (' || list(0, 209, 1) || ')')) q (n, condition), estimate('t WHERE ' || condition) e ORDER BY n;
 -- What is in a range is estimated by core, up to 16
 SELECT estimated = by_core OR current_setting('server_version_num')::int >= 170000 AS left_to_core
 FROM estimate('t WHERE p > 0 AND id <@ int4range(100, 1000)');

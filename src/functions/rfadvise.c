@@ -13,10 +13,15 @@
 
 #include <math.h>
 
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
+#include "access/table.h"
+#include "catalog/catalog.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_collation_d.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "compat.h"
 #include "filter/trial.h"
@@ -53,9 +58,13 @@ enum
 	ADVISE_COLUMNS
 };
 
-/* Skipping pays from this share and this number of partitions on. */
+/*
+ * Skipping pays from this share and this number of partitions on: for the values of most rows, or for
+ * this share of the distinct values.
+ */
 #define RF_WORTH_SHARE		0.5
 #define RF_WORTH_PARTITIONS	3
+#define RF_WORTH_VALUES		0.01
 
 /*
  * Reading a part of the blocks pays up to this share, and in tables of at least this many
@@ -63,6 +72,13 @@ enum
  */
 #define RF_WORTH_READ		0.25
 #define RF_WORTH_BLOCKS		64
+
+/*
+ * It pays up to this many blocks, or this factor more than hold the value.  Where more are read, a
+ * btree is several times faster.
+ */
+#define RF_WORTH_MOST		64
+#define RF_WORTH_FACTOR		2
 
 /* Finer ranges must read less by this factor. */
 #define RF_FINER_READS		(2.0 / 3)
@@ -85,8 +101,9 @@ typedef struct RfAdvise
 	Oid			collation;
 	int			typlen;
 	bool		is_partitioned;
-	bool		is_partition_key;
+	bool		is_catalog;		/* no index can be created */
 	List	   *partitions;
+	double		left;			/* of them, that core leaves for one value */
 	const RfCodec *codec;		/* NULL: keys of this type cannot be coded */
 	bool		ordered;		/* ranges can be asked */
 
@@ -95,12 +112,19 @@ typedef struct RfAdvise
 	double		btree_bytes;
 	double		points;			/* shares skipped */
 	double		ranges[3];
+	RfRare		rare;			/* values for which skipping pays, where it
+								 * does not for most rows' values; none if
+								 * they are too few */
 
 	/* Of the largest table, where skipping tables does not pay; else 0. */
+	bool		rows_found;		/* it has an index that finds the rows */
 	BlockNumber nblocks;
 	int			pages_per_range;
 	int			bits_per_key;
-	double		blocks_read;	/* share of its blocks */
+	double		blocks_read;	/* share of its blocks that are read for a
+								 * value, ... */
+	double		blocks_least;	/* ... with the finest ranges ... */
+	double		blocks_held;	/* ... and that hold it */
 } RfAdvise;
 
 /* Sizes of ranges of blocks that may be advised. */
@@ -110,20 +134,50 @@ static const int range_sizes[] = {16, 32, 64, 128};
 static const double range_widths[] = {0.000001, 0.0001, 0.01};
 
 /*
- * Is the column one that the table is partitioned by?
+ * Does core skip partitions of a table for one value of a column?  Of several columns that a table is
+ * partitioned by, a query has to give the first one for ranges, and all for hashes.
  */
 static bool
-is_partition_key(Relation table, AttrNumber attno)
+core_prunes(Relation table, const char *column)
 {
-	PartitionKey key = table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE ?
-	RelationGetPartitionKey(table) : NULL;
+	PartitionKey key = RelationGetPartitionKey(table);
+	AttrNumber	attno = get_attnum(RelationGetRelid(table), column);
 
-	for (int i = 0; key != NULL && i < key->partnatts; i++)
+	return attno > 0 && key->partattrs[0] == attno &&
+		(key->strategy != PARTITION_STRATEGY_HASH || key->partnatts == 1);
+}
+
+/*
+ * How many of the tables that hold the rows of a partitioned table does core leave for one value of
+ * a column?  At each level that it prunes by the column it leaves one of the partitions, taken to be
+ * an average one.
+ */
+static double
+tables_left(Oid oid, const char *column)
+{
+	Relation	table = try_relation_open(oid, AccessShareLock);
+	double		left = 0;
+	int			n = 0;
+	ListCell   *cell;
+
+	if (table == NULL)
+		return 0;
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		left = 1;
+	else
 	{
-		if (key->partattrs[i] == attno)
-			return true;
+		foreach(cell, find_inheritance_children(oid, NoLock))
+		{
+			left += tables_left(lfirst_oid(cell), column);
+			n++;
+		}
+		if (n > 0 && core_prunes(table, column))
+			left /= n;
 	}
-	return false;
+	relation_close(table, AccessShareLock);
+	return left;
 }
 
 /*
@@ -158,7 +212,8 @@ storing_tables(Oid table)
 	{
 		char		relkind = get_rel_relkind(lfirst_oid(cell));
 
-		if (relkind == RELKIND_RELATION || relkind == RELKIND_FOREIGN_TABLE)
+		if (relkind == RELKIND_RELATION || relkind == RELKIND_FOREIGN_TABLE ||
+			relkind == RELKIND_MATVIEW)
 			result = lappend_oid(result, lfirst_oid(cell));
 	}
 
@@ -188,10 +243,11 @@ describe_column(RfAdvise *advise, const char *column)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("table with OID %u does not exist", advise->table)));
 	if (table->rd_rel->relkind != RELKIND_RELATION &&
-		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
+		table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
+		table->rd_rel->relkind != RELKIND_MATVIEW)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a table",
+				 errmsg("\"%s\" is not a table or materialized view",
 						RelationGetRelationName(table))));
 	attno = get_attnum(advise->table, column);
 	if (attno <= 0)
@@ -216,8 +272,10 @@ describe_column(RfAdvise *advise, const char *column)
 		rf_codec_ordered(advise->codec, advise->collation);
 	advise->is_partitioned =
 		table->rd_rel->relkind == RELKIND_PARTITIONED_TABLE;
-	advise->is_partition_key = is_partition_key(table, attno);
+	advise->is_catalog = IsSystemRelation(table);
 	advise->partitions = storing_tables(advise->table);
+	advise->left = advise->is_partitioned ? tables_left(advise->table, column) :
+		list_length(advise->partitions);
 	relation_close(table, AccessShareLock);
 }
 
@@ -250,7 +308,7 @@ try_filters(const RfSample *sample)
 	trial = trial_begin(&options, part->n);
 	while (trial_next_row(trial) < part->n)
 	{
-		const RfKey *key = &part->keys[trial_next_row(trial)];
+		const RfKey *key = &part->keys[trial_next_row(trial)].key;
 		FilterBytes bytes = {key->data, key->len};
 
 		trial_add(trial, bytes);
@@ -322,13 +380,38 @@ estimate_sizes(RfAdvise *advise, const RfSample *sample)
 }
 
 /*
+ * The share of those partitions that core leaves that is skipped, from the share of all that
+ * an index alone skips.
+ */
+static double
+share_of_left(const RfAdvise *advise, double share)
+{
+	double		kept = (1 - share) * list_length(advise->partitions);
+
+	return advise->left > 0 ? Max(1 - kept / advise->left, 0) : 0;
+}
+
+/*
  * Is skipping that share of partitions worth an index?
  */
 static bool
 pays(const RfAdvise *advise, double share)
 {
+	share = share_of_left(advise, share);
 	return share >= RF_WORTH_SHARE &&
-		share * list_length(advise->partitions) >= RF_WORTH_PARTITIONS;
+		share * advise->left >= RF_WORTH_PARTITIONS;
+}
+
+/*
+ * The least share for which pays() is true.
+ */
+static double
+least_that_pays(const RfAdvise *advise)
+{
+	double		least = advise->left * (1 - RF_WORTH_SHARE);
+
+	least = Min(least, advise->left - RF_WORTH_PARTITIONS);
+	return 1 - least / Max(list_length(advise->partitions), 1);
 }
 
 /*
@@ -338,14 +421,46 @@ static bool
 blocks_pay(const RfAdvise *advise)
 {
 	return advise->nblocks >= RF_WORTH_BLOCKS &&
-		advise->blocks_read <= RF_WORTH_READ;
+		advise->blocks_read <= RF_WORTH_READ &&
+		(advise->blocks_least * advise->nblocks <= RF_WORTH_MOST ||
+		 advise->blocks_least <= RF_WORTH_FACTOR * advise->blocks_held);
+}
+
+/*
+ * Does a table have an index that finds the rows with a value of the column?
+ */
+static bool
+has_row_index(Oid oid, const char *column)
+{
+	Relation	table = try_table_open(oid, AccessShareLock);
+	bool		result = false;
+	AttrNumber	attno;
+	ListCell   *cell;
+
+	if (table == NULL)
+		return false;
+	attno = get_attnum(oid, column);
+	foreach(cell, RelationGetIndexList(table))
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		result = result || (index->rd_index->indisvalid &&
+							index->rd_indam->amgettuple != NULL &&
+							index->rd_index->indkey.values[0] == attno &&
+							heap_attisnull(index->rd_indextuple,
+										   Anum_pg_index_indpred, NULL));
+		index_close(index, AccessShareLock);
+	}
+	table_close(table, AccessShareLock);
+	return result;
 }
 
 /*
  * Estimates the best size of ranges of blocks in the largest table, and the
  * share of blocks read for one value.  The best size is the largest with which
  * hardly more is read than with the smallest.  For a table that is small
- * enough it is the size that the index chooses by itself.
+ * enough it is the size that the index chooses by itself.  Nothing is estimated if another
+ * index finds the rows.
  */
 static void
 estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
@@ -353,7 +468,6 @@ estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
 	const RfPartSample *part = &sample->parts[0];
 	RfSpread   *spread;
 	double		rows;
-	double		least;
 	int			range;
 
 	for (int p = 1; p < sample->nparts; p++)
@@ -361,19 +475,22 @@ estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
 		if (sample->parts[p].rows > part->rows)
 			part = &sample->parts[p];
 	}
-	spread = rf_spread_read(part->table, column, advise->codec);
+	advise->rows_found = has_row_index(part->table, column);
+	spread = advise->rows_found ? NULL :
+		rf_spread_read(part->table, column, advise->codec);
 	if (spread == NULL)
 		return;
 	advise->nblocks = rf_spread_blocks(spread, &rows);
 	range = rf_automatic_range(advise->nblocks, rows);
 	advise->pages_per_range = range > 0 ? RF_RANGES_AUTO : range_sizes[0];
-	least = rf_spread_share(spread, range > 0 ? range : range_sizes[0]);
-	advise->blocks_read = least;
+	advise->blocks_least = rf_spread_share(spread, range > 0 ? range : range_sizes[0]);
+	advise->blocks_read = advise->blocks_least;
+	advise->blocks_held = rf_spread_share(spread, 1);
 	for (int i = 1; i < lengthof(range_sizes) && range == 0; i++)
 	{
 		double		read = rf_spread_share(spread, range_sizes[i]);
 
-		if (least < read * RF_FINER_READS)
+		if (advise->blocks_least < read * RF_FINER_READS)
 			break;
 		advise->pages_per_range = range_sizes[i];
 		advise->blocks_read = read;
@@ -405,14 +522,61 @@ advice_for_blocks(const RfAdvise *advise)
 }
 
 /*
+ * Why an index of a single table is not worth it.
+ */
+static char *
+advice_for_single(const RfAdvise *advise)
+{
+	if (advise->rows_found)
+		return pstrdup("The table has no partitions that could be skipped; an index that it has finds its rows.");
+	if (advise->nblocks >= RF_WORTH_BLOCKS && advise->blocks_read < 1)
+		return psprintf("The table has no partitions that could be skipped, and a query for one value would read %.2g %% of its blocks; a btree finds its rows.",
+						100 * advise->blocks_read);
+	return pstrdup("The table has no partitions that could be skipped; a btree finds its rows.");
+}
+
+/*
+ * Why skipping does not pay.
+ */
+static char *
+advice_against(const RfAdvise *advise)
+{
+	int			n = list_length(advise->partitions);
+
+	if (n < 2)
+		return advice_for_single(advise);
+	if (advise->left < n)
+		return pstrdup("The table is partitioned by this column: PostgreSQL skips partitions by it without an index.");
+	if (n * advise->points < RF_WORTH_PARTITIONS && advise->points >= RF_WORTH_SHARE)
+		return psprintf("With %d partitions there is little to skip.", n);
+	return psprintf("Most values are in most partitions: a query for one value would skip %.0f %% of them.",
+					100 * advise->points);
+}
+
+/*
+ * The partitions that queries skip a share of.
+ */
+static char *
+which_partitions(const RfAdvise *advise)
+{
+	int			n = list_length(advise->partitions);
+
+	return advise->left == n ? psprintf("%d partitions", n) :
+		psprintf("the %.0f of %d partitions that PostgreSQL leaves", advise->left, n);
+}
+
+/*
  * The advice, in a sentence or two.
  */
 static char *
 advice(const RfAdvise *advise, const RfSample *sample)
 {
-	int			n = list_length(advise->partitions);
+	const char *partitions = which_partitions(advise);
+	double		points = 100 * share_of_left(advise, advise->points);
 	char	   *command;
 
+	if (advise->is_catalog)
+		return pstrdup("PostgreSQL creates no indexes on system catalogs.");
 	if (advise->codec == NULL)
 		return psprintf("Values of type %s cannot be summarized.",
 						advise->type_name);
@@ -420,28 +584,26 @@ advice(const RfAdvise *advise, const RfSample *sample)
 		return pstrdup("There are no values to learn from.");
 	if (blocks_pay(advise))
 		return advice_for_blocks(advise);
-	if (n < 2)
-		return pstrdup("The table has no partitions that could be skipped; a btree finds its rows.");
-	if (advise->is_partition_key)
-		return pstrdup("The table is partitioned by this column: PostgreSQL skips partitions by it without an index.");
-	if (!pays(advise, advise->points))
-		return n * advise->points < RF_WORTH_PARTITIONS && advise->points >= RF_WORTH_SHARE ?
-			psprintf("With %d partitions there is little to skip.", n) :
-			psprintf("Most values are in most partitions: a query for one value would skip %.0f %% of them.",
-					 100 * advise->points);
+	if (!pays(advise, advise->points) && advise->rare.rare == 0)
+		return advice_against(advise);
 	command = advise->is_partitioned ?
 		psprintf("CREATE INDEX ON %s USING rangefilter (%s);",
 				 advise->table_name, advise->column_name) :
 		psprintf("CREATE INDEX ... USING rangefilter (%s) on each of the %d tables.",
-				 advise->column_name, n);
+				 advise->column_name, list_length(advise->partitions));
+	if (advise->rare.rare > 0)
+		return psprintf("%s Most rows have values that are in most partitions. For %d of the %d values in the sample a query would skip %.1f %% of %s.",
+						command, advise->rare.rare, advise->rare.values,
+						100 * share_of_left(advise, advise->rare.skipped), partitions);
 	if (!advise->ordered)
-		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; for ranges, use COLLATE \"C\" or a collation of ICU.",
-						command, 100 * advise->points, n);
+		return psprintf("%s A query for one value would skip %.1f %% of %s; for ranges, use COLLATE \"C\" or a collation of ICU.",
+						command, points, partitions);
 	if (!pays(advise, advise->ranges[0]))
-		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; ranges would not.",
-						command, 100 * advise->points, n);
-	return psprintf("%s A query for one value would skip %.1f %% of %d partitions, one for a narrow range %.1f %%.",
-					command, 100 * advise->points, n, 100 * advise->ranges[0]);
+		return psprintf("%s A query for one value would skip %.1f %% of %s; ranges would not.",
+						command, points, partitions);
+	return psprintf("%s A query for one value would skip %.1f %% of %s, one for a narrow range %.1f %%.",
+					command, points, partitions,
+					100 * share_of_left(advise, advise->ranges[0]));
 }
 
 /*
@@ -455,7 +617,13 @@ estimate(RfAdvise *advise, const RfSample *sample, const char *column)
 	for (int i = 0; i < lengthof(range_widths); i++)
 		advise->ranges[i] = advise->ordered ?
 			rf_skipped_by_ranges(sample, range_widths[i]) : 0;
-	if (!pays(advise, advise->points))
+	if (pays(advise, advise->points))
+		return;
+	if (least_that_pays(advise) <= 1)
+		rf_find_rare(sample, least_that_pays(advise), &advise->rare);
+	if (advise->rare.rare < RF_WORTH_VALUES * advise->rare.values)
+		advise->rare.rare = 0;
+	if (advise->rare.rare == 0)
 		estimate_blocks(advise, sample, column);
 }
 
@@ -486,7 +654,7 @@ rangefilter_advise(PG_FUNCTION_ARGS)
 	memset(nulls, true, sizeof(nulls));
 	nulls[ADVISE_WORTHWHILE] = nulls[ADVISE_ADVICE] = nulls[ADVISE_PARTITIONS] = false;
 	values[ADVISE_PARTITIONS] = Int32GetDatum(list_length(advise.partitions));
-	if (advise.codec != NULL)
+	if (advise.codec != NULL && !advise.is_catalog)
 		sample = rf_sample_column(advise.partitions,
 								  NameStr(*PG_GETARG_NAME(1)), advise.codec);
 	if (sample != NULL && sample->nparts > 0)
@@ -506,8 +674,8 @@ rangefilter_advise(PG_FUNCTION_ARGS)
 		nulls[ADVISE_BLOCKS_READ] = advise.nblocks == 0;
 	}
 	values[ADVISE_WORTHWHILE] = BoolGetDatum(!nulls[ADVISE_FILTER] &&
-											 ((!advise.is_partition_key &&
-											   pays(&advise, advise.points)) ||
+											 (pays(&advise, advise.points) ||
+											  advise.rare.rare > 0 ||
 											  blocks_pay(&advise)));
 	values[ADVISE_ADVICE] = CStringGetTextDatum(advice(&advise, sample));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),

@@ -14,6 +14,9 @@
  * likely in the sample as other keys.  So the number of them in the partition
  * is estimated by dividing by this share.
  *
+ * Of a value that the sample has, the number of partitions that hold it can be estimated more
+ * closely: see skipped_by_value().
+ *
  * Which partitions hold a key of a range?  Those whose sample has one.  In
  * others the range lies between two keys of the sample, or outside.  Equal
  * numbers of keys are assumed between any two neighbours of the sample, spread
@@ -77,13 +80,14 @@ take_row(void *arg, const RfHeapTuple *tuple)
 	if (part->n == collect->size)
 	{
 		collect->size *= 2;
-		part->keys = repalloc(part->keys, collect->size * sizeof(RfKey));
+		part->keys = repalloc(part->keys, collect->size * sizeof(RfSampleKey));
 	}
 	if (collect->sample->codec->kind == RF_KEY_BYTES)
 		key.data = memcpy(MemoryContextAlloc(GetMemoryChunkContext(part->keys),
 											 key.len + 1),
 						  key.data, key.len);
-	part->keys[part->n++] = key;
+	part->keys[part->n].key = key;
+	part->keys[part->n++].block = ItemPointerGetBlockNumber(&tuple->tid);
 }
 
 /*
@@ -128,12 +132,12 @@ count_distinct(const RfSample *sample, RfPartSample *part)
 	RfKeyKind	kind = sample->codec->kind;
 	int			once = 0;
 
-	qsort_arg(part->keys, part->n, sizeof(RfKey), rf_key_sort_compare, &kind);
+	qsort_arg(part->keys, part->n, sizeof(RfSampleKey), rf_key_sort_compare, &kind);
 	for (int i = 0, next; i < part->n; i = next)
 	{
 		for (next = i + 1; next < part->n; next++)
 		{
-			if (rf_key_compare(kind, &part->keys[i], &part->keys[next]) != 0)
+			if (rf_key_compare(kind, &part->keys[i].key, &part->keys[next].key) != 0)
 				break;
 		}
 		part->seen++;
@@ -155,7 +159,9 @@ rf_sampled_column(Relation table, const char *column, const RfCodec *codec)
 	AttrNumber	attno = get_attnum(RelationGetRelid(table), column);
 	Form_pg_attribute attribute;
 
-	if (attno <= 0 || table->rd_rel->relkind != RELKIND_RELATION ||
+	if (attno <= 0 ||
+		(table->rd_rel->relkind != RELKIND_RELATION &&
+		 table->rd_rel->relkind != RELKIND_MATVIEW) ||
 		table->rd_rel->relam != HEAP_TABLE_AM_OID ||
 		RELATION_IS_OTHER_TEMP(table))
 		return 0;
@@ -182,7 +188,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 		return false;
 	memset(part, 0, sizeof(*part));
 	part->table = oid;
-	part->keys = palloc(collect.size * sizeof(RfKey));
+	part->keys = palloc(collect.size * sizeof(RfSampleKey));
 	attno = rf_sampled_column(table, column, sample->codec);
 	if (attno > 0)
 		nread = read_blocks(table, attno, &collect, most, &nblocks);
@@ -193,6 +199,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 	if (part->n == 0)
 		return false;
 	part->rows = Max(part->n, (double) part->n * nblocks / nread);
+	part->read = (double) nread / nblocks;
 	count_distinct(sample, part);
 	return true;
 }
@@ -203,7 +210,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 static void
 find_shared(RfSample *sample)
 {
-	const RfKey *first = &sample->parts[0].keys[0];
+	const RfKey *first = &sample->parts[0].keys[0].key;
 	double		bytes = 0;
 	double		n = 0;
 
@@ -219,7 +226,7 @@ find_shared(RfSample *sample)
 		 */
 		for (int end = 0; end < 2; end++)
 		{
-			const RfKey *key = &part->keys[end * (part->n - 1)];
+			const RfKey *key = &part->keys[end * (part->n - 1)].key;
 			uint32		len = Min(key->len, sample->shared_len);
 			uint32		i = 0;
 
@@ -228,7 +235,7 @@ find_shared(RfSample *sample)
 			sample->shared_len = i;
 		}
 		for (int i = 0; i < part->n; i++)
-			bytes += part->keys[i].len;
+			bytes += part->keys[i].key.len;
 		n += part->n;
 	}
 	sample->length = bytes / n;
@@ -253,18 +260,68 @@ place_of(const RfSample *sample, const RfKey *key)
 /* A key of a partition among those of all. */
 typedef struct RfTagged
 {
-	const RfKey *key;
+	const RfSampleKey *key;
 	int			part;
 } RfTagged;
 
 /*
- * qsort_arg() comparator: RfTagged by their keys, of the RfKeyKind that the argument points to.
+ * qsort_arg() comparator: RfTagged by their keys, of the RfKeyKind that the argument points to,
+ * then by partition and block.
  */
 static int
 compare_tagged(const void *a, const void *b, void *kind)
 {
-	return rf_key_sort_compare(((const RfTagged *) a)->key,
-							   ((const RfTagged *) b)->key, kind);
+	const RfTagged *x = a;
+	const RfTagged *y = b;
+	int			order = rf_key_sort_compare(x->key, y->key, kind);
+
+	if (order == 0)
+		order = x->part - y->part;
+	if (order == 0)
+		order = (x->key->block > y->key->block) - (x->key->block < y->key->block);
+	return order;
+}
+
+/*
+ * Sorts the keys of all partitions.
+ */
+static void
+tag_keys(RfSample *sample)
+{
+	RfKeyKind	kind = sample->codec->kind;
+	int			n = 0;
+
+	for (int p = 0; p < sample->nparts; p++)
+		n += sample->parts[p].n;
+	sample->tagged = palloc(n * sizeof(RfTagged));
+	sample->ntagged = n;
+	n = 0;
+	for (int p = 0; p < sample->nparts; p++)
+	{
+		for (int i = 0; i < sample->parts[p].n; i++)
+		{
+			sample->tagged[n].key = &sample->parts[p].keys[i];
+			sample->tagged[n++].part = p;
+		}
+	}
+	qsort_arg(sample->tagged, n, sizeof(RfTagged), compare_tagged, &kind);
+}
+
+/*
+ * The end of the rows with the same key as row number i of all.
+ */
+static int
+end_of_key(const RfSample *sample, int i)
+{
+	const RfKey *key = &sample->tagged[i].key->key;
+
+	CHECK_FOR_INTERRUPTS();
+	do
+		i++;
+	while (i < sample->ntagged &&
+		   rf_key_compare(sample->codec->kind, key,
+						  &sample->tagged[i].key->key) == 0);
+	return i;
 }
 
 /*
@@ -274,40 +331,23 @@ compare_tagged(const void *a, const void *b, void *kind)
 static void
 find_present(RfSample *sample)
 {
-	RfKeyKind	kind = sample->codec->kind;
 	double	   *own = palloc0(sample->nparts * sizeof(double));
+	const RfTagged *tagged = sample->tagged;
 	double		all = 0;
-	RfTagged   *tagged;
-	int			n = 0;
 
 	for (int p = 0; p < sample->nparts; p++)
-	{
-		n += sample->parts[p].n;
 		all += sample->parts[p].rows;
-	}
-	tagged = palloc(n * sizeof(RfTagged));
-	n = 0;
-	for (int p = 0; p < sample->nparts; p++)
-	{
-		for (int i = 0; i < sample->parts[p].n; i++)
-		{
-			tagged[n].key = &sample->parts[p].keys[i];
-			tagged[n++].part = p;
-		}
-	}
-	qsort_arg(tagged, n, sizeof(RfTagged), compare_tagged, &kind);
-	for (int i = 0, next; i < n; i = next)
+	for (int i = 0, next; i < sample->ntagged; i = next)
 	{
 		double		sum = 0;
 
 		/* A row in the sample stands for many. */
-		CHECK_FOR_INTERRUPTS();
-		for (next = i; next < n &&
-			 compare_tagged(&tagged[i], &tagged[next], &kind) == 0; next++)
+		next = end_of_key(sample, i);
+		for (int j = i; j < next; j++)
 		{
-			RfPartSample *part = &sample->parts[tagged[next].part];
+			RfPartSample *part = &sample->parts[tagged[j].part];
 
-			own[tagged[next].part] += part->rows / part->n;
+			own[tagged[j].part] += part->rows / part->n;
 			sum += part->rows / part->n;
 		}
 		for (int j = i; j < next; j++)
@@ -362,8 +402,9 @@ rf_sample_column(List *tables, const char *column, const RfCodec *codec)
 
 		part->places = palloc(part->n * sizeof(uint64));
 		for (int i = 0; i < part->n; i++)
-			part->places[i] = place_of(sample, &part->keys[i]);
+			part->places[i] = place_of(sample, &part->keys[i].key);
 	}
+	tag_keys(sample);
 	find_present(sample);
 	return sample;
 }
@@ -398,6 +439,87 @@ rf_skipped_by_points(const RfSample *sample)
 	for (int p = 0; p < sample->nparts; p++)
 		others += sample->parts[p].present * (1 - sample->parts[p].rows / all);
 	return share_skipped(sample, others);
+}
+
+/*
+ * The probability that a sample shows that a value is in a partition, if it was found in so many
+ * blocks on average where it was found, and a share of the blocks was read.  The value is in k
+ * blocks of each partition that has it: so many that the average is what was found.
+ */
+static double
+probability_found(double blocks, double read)
+{
+	double		low = 1;
+	double		high = blocks / read;
+
+	if (read >= 1)
+		return 1;
+	if (blocks <= 1)
+		return read;
+	for (int i = 0; i < 20; i++)
+	{
+		double		k = (low + high) / 2;
+
+		if (k * read < blocks * (1 - pow(1 - read, k)))
+			low = k;
+		else
+			high = k;
+	}
+	return 1 - pow(1 - read, low);
+}
+
+/*
+ * The share of all partitions that a query for a value skips, whose rows in the sample are those
+ * from number i to number end of all.  As blocks were read at random, it is known how likely they are to
+ * miss the value.  The more they may have missed, the more partitions count as having it.  Chance is left a
+ * margin of three standard deviations of both the partitions and the blocks found.
+ */
+static double
+skipped_by_value(const RfSample *sample, double read, int i, int end)
+{
+	const RfTagged *tagged = sample->tagged;
+	double		found = 0;		/* partitions */
+	double		more = 0;		/* blocks than one in each */
+	double		probability;
+
+	for (int j = i; j < end; j++)
+	{
+		bool		same = j > i && tagged[j].part == tagged[j - 1].part;
+
+		found += !same;
+		more += same && tagged[j].key->block != tagged[j - 1].key->block;
+	}
+	more = Max(more - 3 * sqrt(more), 0);
+	probability = probability_found(1 + more / found, read);
+	found = (found + (1 - probability) * 3 * (sqrt(found) + 1)) / probability;
+	return 1 - Min(found / sample->nsampled, 1);
+}
+
+/*
+ * Finds the values for which queries skip at least this share of the partitions.
+ */
+void
+rf_find_rare(const RfSample *sample, double least, RfRare *rare)
+{
+	double		read = 0;
+
+	memset(rare, 0, sizeof(RfRare));
+	for (int p = 0; p < sample->nparts; p++)
+		read += sample->parts[p].read / sample->nparts;
+	for (int i = 0, next; i < sample->ntagged; i = next)
+	{
+		double		skipped;
+
+		next = end_of_key(sample, i);
+		skipped = skipped_by_value(sample, read, i, next);
+		rare->values++;
+		if (skipped < least)
+			continue;
+		rare->rare++;
+		rare->skipped += skipped;
+	}
+	if (rare->rare > 0)
+		rare->skipped /= rare->rare;
 }
 
 /*

@@ -20,6 +20,7 @@
 
 #include "datatype/timestamp.h"
 #include "key/keyset.h"
+#include "utils/array.h"
 #include "utils/relcache.h"
 
 typedef struct RfCodec RfCodec;
@@ -141,6 +142,31 @@ extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
  */
 extern RfKeySet *rf_codec_compare(const RfCodec *codec, Oid collation,
 								  int strategy, Oid righttype, Datum value);
+
+/*
+ * The set of keys of one element of an array; NULL: nothing can be said.
+ */
+typedef RfKeySet *(*RfElementSet) (void *arg, Oid type, Datum value);
+
+/*
+ * The union of the sets of an array's elements.  NULL elements have no keys.  Returns NULL where
+ * nothing can be said of one of the others.
+ */
+extern RfKeySet *rf_array_set(RfKeyKind kind, ArrayType *array,
+							  RfElementSet element_set, void *arg);
+
+/*
+ * The same as rf_codec_compare() for "column <op> ANY (array)", for a planner that asks for the
+ * same again and again.  If the array is long, the set is one that is remembered.  It must not be
+ * changed, and can be used until so many others were asked for, or rf_forget_lists() is called:
+ * when a planning ends that is not nested in another one.
+ */
+#define RF_REMEMBERED_LISTS	8
+
+extern RfKeySet *rf_codec_compare_list(const RfCodec *codec, Oid collation,
+									   int strategy, Oid righttype,
+									   ArrayType *array);
+extern void rf_forget_lists(void);
 
 /*
  * The same in terms of whole keys, for columns by rf_encode_whole().

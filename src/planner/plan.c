@@ -18,6 +18,7 @@
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "core/core.h"
+#include "key/codec.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
@@ -186,6 +187,17 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
 }
 
 /*
+ * Called when core has planned, or has failed to.
+ */
+static void
+end_planning(const RfPlanning *planning)
+{
+	rf_planning = planning->outer;
+	if (rf_planning == NULL)
+		rf_forget_lists();
+}
+
+/*
  * planner_hook: has a query planned by next, and finishes the plan.
  */
 PlannedStmt *
@@ -193,7 +205,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 {
 	RfPlanning	planning = {.outer = rf_planning,.parse = parse,
 	.context = CurrentMemoryContext};
-	PlannedStmt *result;
+	PlannedStmt *volatile result;
 	bool		candidate;
 	QuerySource source;
 
@@ -212,7 +224,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 	}
 	PG_FINALLY();
 	{
-		rf_planning = planning.outer;
+		end_planning(&planning);
 		parse->querySource = source;
 	}
 	PG_END_TRY();

@@ -28,7 +28,6 @@
 #include "rangefilter/rangefilter.h"
 #include "stats/stats.h"
 #include "utils/array.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 bool		rf_enable = true;
@@ -102,42 +101,6 @@ rf_endscan(IndexScanDesc scan)
 }
 
 /*
- * The keys that one of the elements of a scan key's array lets through; NULL: any.
- */
-static RfKeySet *
-rf_scan_array_set(const RfCodec *codec, ScanKey key, Oid type)
-{
-	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	Datum	   *values;
-	bool	   *nulls;
-	int			n;
-	RfRange    *ranges;
-	int			nranges = 0;
-
-	get_typlenbyvalalign(ARR_ELEMTYPE(array), &typlen, &typbyval, &typalign);
-	deconstruct_array(array, ARR_ELEMTYPE(array), typlen, typbyval, typalign,
-					  &values, &nulls, &n);
-	ranges = palloc_extended((n + 1) * sizeof(RfRange), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < n; i++)
-	{
-		RfKeySet   *set;
-
-		if (nulls[i])
-			continue;
-		set = rf_codec_compare(codec, key->sk_collation, key->sk_strategy, type,
-							   values[i]);
-		if (set == NULL || set->nranges > 1)
-			return NULL;
-		if (set->nranges > 0)
-			ranges[nranges++] = set->ranges[0];
-	}
-	return rf_keyset_ranges(codec->kind, ranges, nranges);
-}
-
-/*
  * The keys of its column that one scan key lets through.
  */
 static RfKeySet *
@@ -154,7 +117,8 @@ rf_scan_key_set(Relation index, const RfCodec *codec, ScanKey key)
 	if (key->sk_flags & SK_ISNULL)
 		return rf_keyset_empty(codec->kind);
 	if (key->sk_flags & SK_SEARCHARRAY)
-		set = rf_scan_array_set(codec, key, type);
+		set = rf_codec_compare_list(codec, key->sk_collation, key->sk_strategy, type,
+									DatumGetArrayTypeP(key->sk_argument));
 	else
 		set = rf_codec_compare(codec, key->sk_collation, key->sk_strategy, type,
 							   key->sk_argument);

@@ -249,13 +249,13 @@ sub compare_queries
 # A psql that stays, to hold a transaction or a snapshot.
 sub open_session
 {
-	my ($node) = @_;
+	my ($node, $database) = @_;
 	my ($in, $out) = ('', '');
 	my $timer = IPC::Run::timeout(60);
 	my $run = IPC::Run::start(
 		[
 			$node->installed_command('psql'), '-XAqt', '-v', 'ON_ERROR_STOP=0',
-			'-d', $node->connstr('postgres')
+			'-d', $node->connstr($database // 'postgres')
 		],
 		'<', \$in, '>', \$out, '2>&1', $timer);
 

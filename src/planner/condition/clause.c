@@ -178,49 +178,38 @@ op_expr_set(const RfIndexColumn *column, Index varno, Node *key, OpExpr *expr)
 						constant->constvalue);
 }
 
+/* What any_element_set() passes to element_set(). */
+typedef struct RfElements
+{
+	const RfIndexColumn *column;
+	const RfOperator *op;
+} RfElements;
+
+/*
+ * RfElementSet: the keys that satisfy the operator with an element.
+ */
+static RfKeySet *
+element_set(void *arg, Oid type, Datum value)
+{
+	RfElements *elements = arg;
+
+	return operator_set(elements->column, elements->op, type, value);
+}
+
 /*
  * The keys that satisfy the operator with one of an array's elements.  NULL
  * elements satisfy nothing: the operators are strict.
  */
 static RfKeySet *
-any_element_set(const RfIndexColumn *column, const RfOperator *op, ArrayType *array)
+any_element_set(const RfIndexColumn *column, const RfOperator *op,
+				ArrayType *array, bool briefly)
 {
-	Oid			type = ARR_ELEMTYPE(array);
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	Datum	   *values;
-	bool	   *nulls;
-	int			n;
-	RfRange    *ranges;
-	int			nranges = 0;
-	int			size;
+	RfElements	elements = {column, op};
 
-	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, type, typlen, typbyval, typalign,
-					  &values, &nulls, &n);
-	size = n;
-	ranges = palloc_extended(size * sizeof(RfRange), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < n; i++)
-	{
-		RfKeySet   *set;
-
-		if (nulls[i])
-			continue;
-		set = operator_set(column, op, type, values[i]);
-		if (set == NULL)
-			return NULL;
-		if (nranges + set->nranges > size)
-		{
-			size = 2 * size + set->nranges;
-			ranges = repalloc_huge(ranges, size * sizeof(RfRange));
-		}
-		if (set->nranges > 0)
-			memcpy(ranges + nranges, set->ranges,
-				   set->nranges * sizeof(RfRange));
-		nranges += set->nranges;
-	}
-	return rf_keyset_ranges(column->codec->kind, ranges, nranges);
+	if (briefly && op->strategy != InvalidStrategy)
+		return rf_codec_compare_list(column->codec, column->collation,
+									 op->strategy, op->righttype, array);
+	return rf_array_set(column->codec->kind, array, element_set, &elements);
 }
 
 /*
@@ -228,7 +217,7 @@ any_element_set(const RfIndexColumn *column, const RfOperator *op, ArrayType *ar
  */
 static RfKeySet *
 array_expr_set(const RfIndexColumn *column, Index varno, Node *key,
-			   ScalarArrayOpExpr *expr)
+			   ScalarArrayOpExpr *expr, bool briefly)
 {
 	Node	   *array = lsecond(expr->args);
 	RfOperator	op;
@@ -240,7 +229,8 @@ array_expr_set(const RfIndexColumn *column, Index varno, Node *key,
 	if (!IsA(array, Const))
 		return param_set(column, &op);
 	return any_element_set(column, &op,
-						   DatumGetArrayTypeP(((Const *) array)->constvalue));
+						   DatumGetArrayTypeP(((Const *) array)->constvalue),
+						   briefly);
 }
 
 /*
@@ -336,10 +326,12 @@ null_test_set(const RfIndexColumn *column, Index varno, Node *key, NullTest *tes
 
 /*
  * The keys that rows satisfying a clause can have in an index, or NULL (no
- * set) if the clause says nothing about them.
+ * set) if the clause says nothing about them.  If the set is needed only "briefly", it may be
+ * one of rf_codec_compare_list().
  */
 RfKeySet *
-rf_clause_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause)
+rf_clause_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause,
+			  bool briefly)
 {
 	RfKeySet   *set = NULL;
 
@@ -353,7 +345,7 @@ rf_clause_set(const RfIndexColumn *column, Index varno, Node *key, Node *clause)
 			return op_expr_set(column, varno, key, (OpExpr *) clause);
 		case T_ScalarArrayOpExpr:
 			return array_expr_set(column, varno, key,
-								  (ScalarArrayOpExpr *) clause);
+								  (ScalarArrayOpExpr *) clause, briefly);
 		case T_NullTest:
 			return null_test_set(column, varno, key, (NullTest *) clause);
 		case T_FuncExpr:

@@ -82,7 +82,7 @@ rf_strip_relabel(Node *node)
 }
 
 extern RfKeySet *rf_clause_set(const RfIndexColumn *column, Index varno,
-							   Node *key, Node *clause);
+							   Node *key, Node *clause, bool briefly);
 extern RfKeySet *rf_pattern_set(const RfIndexColumn *column, Oid function,
 								Oid collation, Datum pattern);
 extern bool rf_prefix_fits(const RfIndexColumn *column, Oid function,

@@ -331,7 +331,8 @@ match_simple_clause(RfMatchContext *context, Node *clause)
 		{
 			RfKeySet   *set = rf_clause_set(&index->columns[c],
 											context->varno,
-											column_key(context, i, c), clause);
+											column_key(context, i, c), clause,
+											false);
 
 			if (set != NULL && index_usable(context, i))
 				conds = lappend(conds,
@@ -605,7 +606,7 @@ rf_clause_known(Node *clause, Index varno, RfTable *table)
 
 		for (int c = 0; c < index->ncolumns; c++)
 		{
-			if (rf_clause_set(&index->columns[c], varno, NULL, clause) != NULL)
+			if (rf_clause_set(&index->columns[c], varno, NULL, clause, true) != NULL)
 				return true;
 		}
 	}

@@ -46,14 +46,14 @@
 #include "utils/syscache.h"
 
 /* The most relations that are estimated in one planning. */
-#define MAX_RELS 100
+#define MAX_RELS 400
 
 /*
  * The number of distinct values that is tried first in a made-up row (core
  * rounds to whole numbers).  If the selectivity is then below DIVIDED, core
  * divides by this number for the clause.
  */
-#define TRIED_DISTINCT 1e6
+#define TRIED_DISTINCT 1e9
 #define DIVIDED 1e-3
 
 bool		rf_estimate_rows = true;
@@ -113,6 +113,7 @@ rf_estimate_note(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 	counted->root = root;
 	counted->relid = rel->relid;
 	rf_planning->estimates = lappend(rf_planning->estimates, counted);
+	rf_planning->estimated.root = NULL;
 	foreach(cell, indexes)
 	{
 		RfRelIndex *index = lfirst(cell);
@@ -304,13 +305,19 @@ estimate_rel(RfCountRel *counted, bool under_way)
 /*
  * Called while core estimates a clause on a relation.  Estimates the
  * restrictions of all relations that core has not sized yet.  Returns the
- * relation's entry, or NULL.
+ * relation's entry, or NULL.  Core calls for each element of a list, so what was found
+ * last is remembered.
  */
 static RfCountRel *
 estimate_rels(PlannerInfo *root, const RelOptInfo *under_way)
 {
+	RfEstimated *last = &rf_planning->estimated;
 	RfCountRel *result = NULL;
 	ListCell   *cell;
+
+	if (last->root == root && last->rel == under_way &&
+		last->relid == under_way->relid)
+		return last->counted;
 
 	foreach(cell, rf_planning->estimates)
 	{
@@ -334,6 +341,10 @@ estimate_rels(PlannerInfo *root, const RelOptInfo *under_way)
 			MemoryContextDelete(scratch);
 		}
 	}
+	last->root = root;
+	last->rel = under_way;
+	last->relid = under_way->relid;
+	last->counted = result;
 	return result;
 }
 

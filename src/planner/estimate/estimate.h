@@ -24,8 +24,8 @@ extern bool rf_supply_stats(PlannerInfo *root, AttrNumber attno, Node *expr,
 extern void rf_estimate_note(PlannerInfo *root, RelOptInfo *rel,
 							 List *indexes);
 
-/* The most clauses that are estimated by one index. */
-#define RF_MAX_COUNTED_CLAUSES 8
+/* The most clauses that are estimated by one index: all their sets are in use at once. */
+#define RF_MAX_COUNTED_CLAUSES RF_REMEMBERED_LISTS
 
 /* The clauses that one index has counted. */
 typedef struct RfCounted

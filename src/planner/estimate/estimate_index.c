@@ -156,7 +156,7 @@ find_clauses(RelOptInfo *rel, const RfRelIndex *index,
 		{
 			const RfIndexColumn *column = &index->columns[c];
 			RfKeySet   *set = set_says_all(column, clause) ?
-			rf_clause_set(column, rel->relid, column->expr, clause) : NULL;
+			rf_clause_set(column, rel->relid, column->expr, clause, true) : NULL;
 
 			if (set == NULL)
 				continue;

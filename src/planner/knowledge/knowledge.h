@@ -6,6 +6,7 @@
  *
  *	  catalog.c			which rangefilter indexes a partitioned table has
  *	  own_index.c		... and which only its partitions have
+ *	  indexed_tables.c	which tables have a rangefilter index at all
  *	  describe.c		what a partitioned index is
  *	  leafmap.c			the index of each leaf, and where its file is
  *	  catalog_rows.c	reading rows of catalogs about many relations
@@ -238,10 +239,18 @@ extern void rf_add_own_indexes(RfTable *table, PartitionDesc partdesc);
 extern bool rf_own_unchanged(RfTable *table);
 extern bool rf_index_fits(const RfIndex *index, Relation leaf_index);
 
+/* ---- indexed_tables.c ---- */
+
+extern const RfMember *rf_find_member(const RfTable *table, Oid leaf);
+extern int	rf_indexed_members(const RfTable *table, RfMember *indexed);
+
 /* ---- invalidation.c ---- */
 
-/* How many of the last invalidations are remembered. */
-#define RF_RECENT_CHANGES	64
+/*
+ * How many of the last invalidations are remembered.  To look each up among a table's partitions
+ * takes less time than to read the indexes of a thousand partitions anew.
+ */
+#define RF_RECENT_CHANGES	1024
 
 extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);

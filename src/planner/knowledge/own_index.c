@@ -8,8 +8,9 @@
  * table become one RfIndex, as if they belonged to a partitioned index.  A
  * partition that has none is not among its leaves, and is scanned.
  *
- * They are found by one scan of pg_index over all leaves, in the order of the
- * tables' OIDs.  A session makes it once for each table: when it first sees
+ * They are found by one scan of pg_index over those leaves that have a
+ * rangefilter index at all (indexed_tables.c), in the order of the tables'
+ * OIDs.  A session makes it once for each table: when it first sees
  * the table if the table has no index of its own, else when a query asks many
  * partitions what the table's own indexes cannot answer.
  *
@@ -27,7 +28,6 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
-#include "commands/defrem.h"
 #include "key/rowkey.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/catalog_rows.h"
@@ -406,14 +406,20 @@ void
 rf_add_own_indexes(RfTable *table, PartitionDesc partdesc)
 {
 	RfSearch	search = {.table = table};
+	RfMember   *indexed;
+	int			n;
 
 	/* From here on invalidations count. */
 	table->own_seen = rf_changes();
 	list_members(table, partdesc);
-	if (OidIsValid(get_index_am_oid("rangefilter", true)))
-		search_members(&search, table->members, table->nmembers);
+	indexed = palloc_extended((table->nmembers + 1) * sizeof(RfMember),
+							  MCXT_ALLOC_HUGE);
+	n = rf_indexed_members(table, indexed);
+	if (n > 0)
+		search_members(&search, indexed, n);
 	if (search.n > 0)
 		add_kinds(&search);
+	pfree(indexed);
 	table->own_read = true;
 }
 
@@ -521,10 +527,7 @@ rf_own_unchanged(RfTable *table)
 		return false;
 	for (; seen < now; seen++)
 	{
-		Oid			changed = rf_recent_change(seen + 1);
-		const RfMember *member = table->nmembers == 0 ? NULL :
-		bsearch(&changed, table->members, table->nmembers, sizeof(RfMember),
-				oid_cmp);
+		const RfMember *member = rf_find_member(table, rf_recent_change(seen + 1));
 
 		if (member != NULL && !member_unchanged(table, member))
 			return false;

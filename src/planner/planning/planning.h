@@ -28,6 +28,15 @@
  */
 typedef uint64 RfClock;
 
+/* What was found for a relation.  It may have been freed, and another one be in its place. */
+typedef struct RfEstimated
+{
+	const PlannerInfo *root;	/* NULL: nothing was looked for */
+	const RelOptInfo *rel;
+	Index		relid;
+	struct RfCountRel *counted; /* NULL: it is not estimated */
+} RfEstimated;
+
 /* One call of the planner. */
 typedef struct RfPlanning
 {
@@ -53,6 +62,7 @@ typedef struct RfPlanning
 	bool		joining_again;	/* core is called by rf_add_loops() */
 	const PlannerInfo *adjusted;	/* the last of rf_adjust_subplans() */
 	List	   *estimates;		/* relations to estimate; see estimate.c */
+	RfEstimated estimated;		/* the one looked for last */
 	const PlannerInfo *judged_root; /* see rf_is_secured() */
 	Index		judged_rti;
 	bool		secured;

@@ -11,6 +11,8 @@
  * that no segment covers are taken to be like the others, as long as they are
  * few.
  *
+ * Of a long list a sample is counted: keys at equal distances in the list.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -18,8 +20,12 @@
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
 
-/* The most ranges that are counted, over all segments and levels. */
+/*
+ * The most ranges that are counted, over all segments and levels, and the fewest keys of a
+ * sample.
+ */
 #define RF_MAX_COUNTED 200
+#define RF_MIN_SAMPLE 20
 
 /* The share of heap blocks that segments must cover. */
 #define RF_MIN_COVERED 0.9
@@ -82,17 +88,43 @@ rf_only_points(const RfKeySet *set)
 }
 
 /*
- * Computes the share of the rows that has keys of the set.  False where pages
- * are damaged.  The metapage is locked.
+ * Takes a sample of n of a set's keys, which are more.  The ranges are put where "ranges"
+ * points to.
+ */
+static void
+rf_take_sample(const RfKeySet *set, int n, RfKeySet *sample, RfRange *ranges)
+{
+	*sample = *set;
+	sample->nranges = n;
+	sample->ranges = ranges;
+	for (int i = 0; i < n; i++)
+		ranges[i] = set->ranges[(int64) i * set->nranges / n];
+}
+
+/*
+ * Computes the share of the rows that has keys of the set.  Counts at most so many ranges in
+ * each segment.  False where there are more and they are no single keys, or pages are damaged.
+ * The metapage is locked.
  */
 static bool
 rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,
-				double rows, double *share)
+				int most, double rows, double *share)
 {
 	const RfSegment *segment = rf_first_segment(meta);
 	bool		points = rf_only_points(set);
+	double		step = 1;
+	RfKeySet	sample;
+	RfRange		ranges[RF_MAX_COUNTED];
 
 	*share = 0;
+	if (set->nranges > most)
+	{
+		if (!points || most < RF_MIN_SAMPLE)
+			return false;
+		step = (double) set->nranges / most;
+		rf_take_sample(set, most, &sample, ranges);
+		set = &sample;
+	}
 	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
 	{
 		uint64		count = 0;
@@ -102,10 +134,14 @@ rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,
 		if (points)
 			count = Min(count, set->nranges);
 		if (segment->nkeys > 0)
-			*share += Min((double) count / segment->nkeys, 1) *
+			*share += Min(count * step / segment->nkeys, 1) *
 				rf_rows_of(segment) / rows;
 		segment = rf_next_segment(segment);
 	}
+
+	/* That none of a sample is there does not mean that no key is. */
+	if (*share == 0 && set == &sample)
+		*share = step / 2 / rows;
 	return true;
 }
 
@@ -120,18 +156,32 @@ rf_estimate_shares(Relation index, BlockNumber heap_blocks,
 	Buffer		buffer = rf_try_read_meta(index);
 	const RfMetaData *meta;
 	int64		nranges = 0;
+	int			different = 0;
 	bool		known;
+	int			most;
 
 	if (!BufferIsValid(buffer))
 		return false;
 	meta = rf_page_meta(BufferGetPage(buffer));
+	known = rf_sum_segments(meta, heap_blocks, shares);
 	for (int i = 0; i < nsets; i++)
+	{
+		if (i > 0 && sets[i] == sets[i - 1])
+			continue;
 		nranges += sets[i]->nranges;
-	known = rf_sum_segments(meta, heap_blocks, shares) &&
-		nranges * (meta->nsegments + meta->nlevels) <= RF_MAX_COUNTED;
+		different++;
+	}
+	most = RF_MAX_COUNTED / Max(meta->nsegments + meta->nlevels, 1);
+	if (nranges > most)
+		most /= different;
 	for (int i = 0; i < nsets && known; i++)
-		known = sets[i]->kind == rf_index_codec(index)->kind &&
-			rf_share_of_set(index, meta, sets[i], shares->rows, &share[i]);
+	{
+		if (i > 0 && sets[i] == sets[i - 1])
+			share[i] = share[i - 1];
+		else
+			known = sets[i]->kind == rf_index_codec(index)->kind &&
+				rf_share_of_set(index, meta, sets[i], most, shares->rows, &share[i]);
+	}
 	UnlockReleaseBuffer(buffer);
 	return known;
 }

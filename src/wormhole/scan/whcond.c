@@ -22,7 +22,6 @@
 #include "key/rowkey.h"
 #include "utils/array.h"
 #include "utils/date.h"
-#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "wormhole/scan/whscan_impl.h"
 
@@ -124,6 +123,26 @@ comparison_set(Relation index, ScanKey key, Datum value, bool *recheck)
 	return set != NULL ? set : rf_keyset_not_null(codec->kind);
 }
 
+/* What elements_set() passes to element_set(). */
+typedef struct Elements
+{
+	Relation	index;
+	ScanKey		key;
+	bool	   *recheck;
+} Elements;
+
+/*
+ * RfElementSet: the keys that satisfy a comparison with an element.
+ */
+static RfKeySet *
+element_set(void *arg, Oid type, Datum value)
+{
+	Elements   *elements = arg;
+
+	return comparison_set(elements->index, elements->key, value,
+						  elements->recheck);
+}
+
 /*
  * The keys that satisfy a comparison with any of an array's elements.
  */
@@ -132,34 +151,10 @@ elements_set(Relation index, ScanKey key, bool *recheck)
 {
 	int			column = key->sk_attno - 1;
 	RfKeyKind	kind = wh_cache(index)->format.columns[column].codec->kind;
-	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
-	RfKeySet   *set = rf_keyset_empty(kind);
-	RfRange    *ranges;
-	Datum	   *values;
-	bool	   *nulls;
-	int			nranges = 0;
-	int			n;
-	int16		len;
-	bool		byval;
-	char		align;
+	Elements	elements = {index, key, recheck};
 
-	get_typlenbyvalalign(ARR_ELEMTYPE(array), &len, &byval, &align);
-	deconstruct_array(array, ARR_ELEMTYPE(array), len, byval, align,
-					  &values, &nulls, &n);
-	ranges = palloc_extended((n + 1) * sizeof(RfRange), MCXT_ALLOC_HUGE);
-	for (int i = 0; i < n; i++)
-	{
-		RfKeySet   *one;
-
-		if (nulls[i])
-			continue;
-		one = comparison_set(index, key, values[i], recheck);
-		if (one->nranges > 1)
-			set = rf_keyset_union(set, one);
-		else if (one->nranges == 1)
-			ranges[nranges++] = one->ranges[0];
-	}
-	return rf_keyset_union(set, rf_keyset_ranges(kind, ranges, nranges));
+	return rf_array_set(kind, DatumGetArrayTypeP(key->sk_argument),
+						element_set, &elements);
 }
 
 /*

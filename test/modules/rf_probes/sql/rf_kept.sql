@@ -120,6 +120,42 @@ $$;
 PREPARE dear (int[]) AS SELECT sum((SELECT count(*) FROM m WHERE m.a = ANY ($1) AND m.b = o.b)) FROM o WHERE o.i <= 30;
 SELECT asked('EXECUTE dear (' || substr(:'long', 2) || ')');
 
+-- While a query is planned, a long list is sorted once for the table and once for all partitions, also that of texts; of more
+-- lists than are remembered some are sorted again.  So many times 1,000 sets of keys are made, and the rows are those without skipping.
+CREATE FUNCTION planned(condition text, OUT thousands int, OUT same bool) LANGUAGE plpgsql AS
+$$
+DECLARE
+	sets bigint = rf_sets_made();
+	counts bigint[] = '{}';
+	n bigint;
+BEGIN
+	EXECUTE 'EXPLAIN SELECT count(*) FROM m WHERE ' || condition;
+	thousands := (rf_sets_made() - sets) / 1000;
+	FOR i IN 1 .. 2 LOOP
+		EXECUTE 'SELECT count(*) FROM m WHERE ' || condition INTO n;
+		counts := counts || n;
+		PERFORM set_config('rangefilter.enable', 'off', false);
+	END LOOP;
+	PERFORM set_config('rangefilter.enable', 'on', false);
+	same := counts[1] = counts[2];
+END
+$$;
+SELECT format('m.c = ANY (''{%s}'')', string_agg(x::text, ',')) AS thousand FROM generate_series(1, 2000, 2) x \gset
+SELECT format('m.t = ANY (''{%s}'')', string_agg('t' || x, ',')) AS texts FROM generate_series(1, 2000, 2) x \gset
+SELECT string_agg(format('m.c = ANY (''{%s}'')', l), ' AND ') AS many
+FROM generate_series(1, 10) i, LATERAL (SELECT string_agg(x::text, ',') AS l FROM generate_series(i, 2000, 2) x) y \gset
+SELECT * FROM planned(:'thousand');
+SELECT * FROM planned(:'texts');
+SELECT * FROM planned(:'thousand' || ' AND ' || :'texts');
+SELECT thousands < 120 AS some_again, same FROM planned(:'many');
+-- A function that is called while the query is planned plans others; one that fails, and the same again.
+CREATE FUNCTION other(n int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+$$ BEGIN PERFORM planned('m.c = ANY (''{' || (SELECT string_agg(x::text, ',') FROM generate_series(1, n) x) || '}'')'); RETURN 0; END $$;
+SELECT * FROM planned(:'thousand' || ' AND m.d < 100 + other(1000) AND ' || :'texts');
+\set SHOW_CONTEXT never
+SELECT * FROM planned(:'thousand' || ' AND m.d < 1 / other(1000)');
+SELECT * FROM planned(:'thousand');
+
 -- Where rows are hidden, and in inheritance trees, gates ask for constants, too.
 CREATE TABLE parent (a int, b int, v int);
 CREATE TABLE child1 () INHERITS (parent);
