@@ -129,20 +129,19 @@ SELECT generation, rows FROM rangefilter_status('broken_k');
 DROP TABLE broken;
 DROP FUNCTION breaks;
 
--- A parallel VACUUM does not call functions that are unsafe there.
-CREATE FUNCTION number(text) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
-$$ BEGIN RETURN $1; EXCEPTION WHEN others THEN RETURN NULL; END $$;
+-- A parallel VACUUM evaluates no expressions: it cannot go on where one fails.
 CREATE TABLE many (k text COLLATE "C") WITH (autovacuum_enabled = off);
 CREATE INDEX ON many (k);
 CREATE INDEX ON many (k);
-CREATE INDEX many_safe ON many USING rangefilter (lower(k)) WITH (autosummarize = off);
-CREATE INDEX many_number ON many USING rangefilter (number(k)) WITH (autosummarize = off);
+CREATE INDEX many_k ON many USING rangefilter (k) WITH (autosummarize = off);
+CREATE INDEX many_lower ON many USING rangefilter (lower(k)) WITH (autosummarize = off);
+CREATE INDEX many_some ON many USING rangefilter (k) WITH (autosummarize = off) WHERE k <> '';
 INSERT INTO many SELECT g FROM generate_series(1, 1000) g;
 SET min_parallel_index_scan_size = 0;
 VACUUM (PARALLEL 2) many;
-SELECT index, generation FROM rangefilter_status('many_safe') UNION ALL SELECT index, generation FROM rangefilter_status('many_number');
+SELECT s.index, s.generation FROM unnest('{many_k,many_lower,many_some}'::regclass[]) i, rangefilter_status(i) s;
 VACUUM (PARALLEL 0) many;
-SELECT index, generation FROM rangefilter_status('many_safe') UNION ALL SELECT index, generation FROM rangefilter_status('many_number');
+SELECT s.index, s.generation FROM unnest('{many_k,many_lower,many_some}'::regclass[]) i, rangefilter_status(i) s;
 RESET min_parallel_index_scan_size;
 DROP TABLE many;
 

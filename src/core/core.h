@@ -44,6 +44,10 @@ extern PGDLLEXPORT uint32 rf_core_doubts;
 #define RF_CORE_DOUBTS(reach)	false
 #endif
 
+/* ---- attempt.c: what may fail, in a subtransaction ---- */
+
+extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg);
+
 /* ---- clock.c: has a transaction ended? ---- */
 
 extern uint64 rf_core_completions(void);

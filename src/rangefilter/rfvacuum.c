@@ -9,8 +9,9 @@
  * of the table, nor come to the tables after it.
  *
  * That takes a subtransaction, which parallel mode does not allow.  There an error
- * ends VACUUM, and an index with functions that are unsafe in parallel mode is left
- * to the worker, or to the next VACUUM that is not parallel, as autovacuum.
+ * ends VACUUM, and an index with expressions or a predicate, which may fail for a row
+ * version that is not alive (summarize/rfheap.c), is left to the worker, or to the next
+ * VACUUM that is not parallel, as autovacuum.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,12 +20,10 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
-#include "catalog/pg_proc.h"
 #include "commands/vacuum.h"
-#include "nodes/parsenodes.h"
-#include "optimizer/clauses.h"
 #include "rangefilter/rangefilter.h"
 #include "rangefilter/summarize/summarize.h"
+#include "request/request.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -51,20 +50,6 @@ rf_expected_rows(const IndexVacuumInfo *info, const IndexInfo *index_info)
 	if (index_info->ii_Predicate != NIL || info->num_heap_tuples < 0)
 		return -1;
 	return info->num_heap_tuples;
-}
-
-/*
- * May expressions and predicate of an index be evaluated in parallel mode?  Functions that
- * are unsafe there may begin subtransactions.
- */
-static bool
-rf_may_evaluate(const IndexInfo *index_info)
-{
-	Query	   *query = makeNode(Query);
-
-	query->targetList = list_concat_copy(index_info->ii_Expressions,
-										 index_info->ii_Predicate);
-	return max_parallel_hazard(query) != PROPARALLEL_UNSAFE;
 }
 
 /*
@@ -127,8 +112,10 @@ rf_vacuum_index(Relation heap, Relation index, IndexInfo *index_info,
 {
 	if (!IsInParallelMode())
 		rf_try_summarize(heap, index, index_info, live_tuples);
-	else if (rf_may_evaluate(index_info))
+	else if (index_info->ii_Expressions == NIL && index_info->ii_Predicate == NIL)
 		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, live_tuples, NULL);
+	else
+		rf_request_summarize(RelationGetRelid(index));
 }
 
 /*
