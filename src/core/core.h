@@ -46,7 +46,7 @@ extern PGDLLEXPORT uint32 rf_core_doubts;
 
 /* ---- attempt.c: what may fail, in a subtransaction ---- */
 
-extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg);
+extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg, bool roll_back);
 
 /* ---- clock.c: has a transaction ended? ---- */
 

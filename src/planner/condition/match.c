@@ -278,7 +278,7 @@ settle(RfMatchContext *context, RfCond *cond, RfRowMemo *memos)
 }
 
 /*
- * The predicate of a partial index, in terms of the relation.
+ * Return a copy of an index's predicate (a list under AND), in terms of the relation.
  */
 static List *
 index_predicate(RfMatchContext *context, int i)
@@ -497,7 +497,7 @@ rf_usable_clauses(RelOptInfo *rel, List *restrictions)
 }
 
 /*
- * The set of all keys, and NULL.
+ * Return the set of all keys and NULL.
  */
 static RfKeySet *
 all_keys(RfKeyKind kind)
@@ -525,7 +525,7 @@ flatten(RfCond *cond)
 }
 
 /*
- * Is an index asked by one of these conditions, which are under AND?
+ * Return true if one of these conditions, which are under AND, probes the index.
  */
 static bool
 asks_index(const List *conds, const RfIndex *index)
@@ -543,9 +543,9 @@ asks_index(const List *conds, const RfIndex *index)
 }
 
 /*
- * Adds to a condition (NULL: none) questions to partial indexes that it does not ask: is there
- * any row?  Where the clauses imply the predicate, a row that the query wants is in the
- * index, whatever its key is.
+ * Adds probes for all keys to a condition (NULL: none), of partial indexes that it does not
+ * probe.  If the clauses imply the predicate, every row that matches them is in the index, with
+ * some key or NULL.  Return the condition, NULL if there is nothing to ask.
  */
 static RfCond *
 ask_for_any_row(RfMatchContext *context, RfCond *cond)
@@ -568,7 +568,8 @@ ask_for_any_row(RfMatchContext *context, RfCond *cond)
 }
 
 /*
- * Does a clause imply a part of the predicate of an index that is asked for any row?
+ * Return true if a clause implies a part of the predicate of an index that is asked for any
+ * row.
  */
 static bool
 implies_predicate(RfMatchContext *context, Node *clause)

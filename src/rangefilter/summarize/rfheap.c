@@ -6,7 +6,7 @@
  * Core's index-build scan leaves out row versions that are DEAD, and some that
  * are RECENTLY_DEAD.  A summary must cover them as well, since a snapshot (on
  * a standby perhaps) may still see them.  So every line pointer that holds a
- * tuple counts, members of HOT chains included.  Only versions that were never
+ * tuple counts, members of HOT chains included.  Only DEAD versions that were never
  * visible outside of their transaction are left out: see rf_was_seen().
  *
  * Expressions and predicates may fail for a version that is not alive: that is
@@ -115,9 +115,9 @@ rf_prepare_evaluation(RfScanState *state)
 }
 
 /*
- * The same after an error, which may have left anything in the functions' memory.
- * Callbacks of functions that it has ended must not be called, so only memory is
- * freed, as core does.
+ * Prepares the evaluation anew after an error, which may have left functions' memory in any
+ * state.  Shutdown callbacks of these functions must not be called any more, so the old
+ * state is freed as memory alone, as core does when a transaction aborts.
  */
 static void
 rf_renew_evaluation(RfScanState *state)
@@ -197,10 +197,9 @@ rf_get_columns(RfScanState *state, HeapTuple tuple, Datum *values,
 }
 
 /*
- * Has anybody but its own transaction ever seen a tuple that is DEAD?  Nobody has
- * if its insert has failed, or if its own transaction has deleted it: on no server,
- * now or later.  This is core's rule for removing tuples without a conflict with
- * snapshots of standbys.
+ * Return true if a snapshot, of this server or a standby, may have seen a tuple that is
+ * DEAD.  None has, or will, if its insert failed or its own transaction deleted it.
+ * This is core's rule for removing tuples without a conflict with queries of standbys.
  */
 static bool
 rf_was_seen(HeapTupleHeader tuple)
@@ -318,8 +317,8 @@ rf_find_tuple(Relation heap, Buffer buffer, const RfHeapTuple *tuple, HeapTuple 
 }
 
 /*
- * The status of a tuple that the scan has met, as it is now; HEAPTUPLE_DEAD if it is not on
- * its page any more.  *seen: may anybody but its transaction have seen it?  Takes and
+ * Return the present status of a tuple that the scan has met, HEAPTUPLE_DEAD if it is not on
+ * its page any more.  Sets *seen to false if rf_was_seen() does not hold for it.  Takes and
  * releases a share lock on the page.
  */
 static HTSV_Result
@@ -342,7 +341,7 @@ rf_look_again(RfScanState *state, const RfHeapTuple *tuple, bool *seen)
 }
 
 /*
- * Is a tuple that the scan has met alive, or about to be?
+ * Return true if a tuple that the scan has met is alive, or may become alive.
  */
 static bool
 rf_is_alive(RfScanState *state, const RfHeapTuple *tuple)
@@ -447,7 +446,7 @@ rf_finish_tuple(RfScanState *state, RfPending *pending)
 }
 
 /*
- * rf_core_attempt() callback
+ * rf_core_attempt() callback: rf_finish_tuple() with the RfAttempt in arg.
  */
 static void
 rf_finish_attempt(void *arg)
@@ -458,14 +457,15 @@ rf_finish_attempt(void *arg)
 }
 
 /*
- * The same for a tuple that is not alive.  False also where expressions or predicate
- * fail; then missed_visible or missed_dead is set, unless its insert has failed, too.
+ * The same for a tuple that is not alive, in a subtransaction.  Return false also if
+ * expressions or predicate fail; then missed_visible or missed_dead is set, unless the
+ * tuple's insert has failed, too.  A cancel is raised.
  */
 static bool
 rf_try_to_finish(RfScanState *state, RfPending *pending)
 {
 	RfAttempt	attempt = {state, pending, false};
-	ErrorData  *error = rf_core_attempt(rf_finish_attempt, &attempt);
+	ErrorData  *error = rf_core_attempt(rf_finish_attempt, &attempt, false);
 	bool		seen;
 
 	if (error == NULL)
@@ -481,7 +481,8 @@ rf_try_to_finish(RfScanState *state, RfPending *pending)
 }
 
 /*
- * Completes a tuple for the callback.  False if it is left out.
+ * Completes a pending tuple for the callback.  Return false if it is left out.  No page is
+ * locked.
  */
 static bool
 rf_complete(RfScanState *state, RfPending *pending)

@@ -37,6 +37,12 @@
 #include "rangefilter/summarize/summarize.h"
 #include "utils/memutils.h"
 
+/*
+ * How long the background worker leaves an index alone in which RF_KEY_UNKNOWN is set (ms): as long
+ * as one whose summarizing has failed.
+ */
+#define RF_UNKNOWN_REST		(10 * 60 * 1000)
+
 /* What a summarize is about to do. */
 typedef struct RfWork
 {
@@ -143,10 +149,14 @@ rf_summarize_is_due(Relation index, const RfMetaData *meta)
 {
 	/*
 	 * While there is such a string, only VACUUM looks whether it is still
-	 * there.
+	 * there.  For a row version whose key is not known, which goes when old
+	 * snapshots do, a look now and then suffices.
 	 */
 	if (meta->collators == RF_UNORDERED)
 		return false;
+	if (meta->flags & RF_KEY_UNKNOWN)
+		return TimestampDifferenceExceeds(meta->summarized_at, GetCurrentTimestamp(),
+										  RF_UNKNOWN_REST);
 	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
 		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
 						 RF_SUMMARIZE_WORKER, -1);
