@@ -63,10 +63,10 @@ restore_progress(const Progress *progress)
 }
 
 /*
- * Calls work(arg) in a subtransaction, in the current memory context.  The subtransaction is rolled
- * back if work() fails, and where roll_back also if it succeeds.  Returns the error, allocated in that
- * context, or NULL.  A cancel is an error like others: what to do with it is up to the caller.  Must
- * not be called in parallel mode.
+ * Calls work(arg) in a subtransaction, in the current memory context.  The subtransaction
+ * is rolled back if work() fails, and where roll_back also if it succeeds.  Returns the
+ * error, allocated in that context, or NULL.  A cancel is an error like others: what to do
+ * with it is up to the caller.  Must not be called in parallel mode.
  */
 ErrorData *
 rf_core_attempt(void (*work) (void *arg), void *arg, bool roll_back)
