@@ -103,10 +103,10 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_DELTA_RETIRING		0x0100	/* it will drop the retired delta */
 #define RF_NOT_HEAP				0x0200	/* the table has another access
 										 * method: there never is a summary */
-#define RF_KEY_UNKNOWN			0x0800	/* a row version is not covered, since
+#define RF_KEY_UNKNOWN			0x1000	/* a row version is not covered, since
 										 * its key cannot be computed */
 
-#define RF_ALL_FLAGS			0x0BFF
+#define RF_ALL_FLAGS			0x13FF
 
 /* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
