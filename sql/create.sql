@@ -66,6 +66,49 @@ SELECT k, rangefilter_may_contain('t_part', k, k) FROM (VALUES (400), (401)) v (
 CREATE INDEX t_fails ON t USING rangefilter ((1 / (a - 77)));
 SELECT to_regclass('t_fails');
 
+-- A row version that is not alive fails nothing.  As long as somebody may see it the index says nothing.
+CREATE FUNCTION inverse(x int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN 10 / x; END';
+CREATE FUNCTION inverse_sql(x int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT sum(10 / x)::int';
+CREATE TABLE mended (x int) WITH (fillfactor = 50, autovacuum_enabled = off);
+INSERT INTO mended VALUES (0), (2), (5), (0);
+BEGIN;
+UPDATE mended SET x = 1 WHERE x = 0;
+SAVEPOINT s;
+INSERT INTO mended VALUES (0);
+ROLLBACK TO s;
+INSERT INTO mended VALUES (0);
+DELETE FROM mended WHERE x = 0;
+CREATE INDEX mended_div ON mended USING rangefilter ((10 / x)) WITH (autosummarize = off);
+CREATE INDEX mended_where ON mended USING rangefilter (x) WHERE 10 / x > 3;
+CREATE INDEX mended_both ON mended USING rangefilter (inverse(x), x) WHERE 10 / x > 3;
+CREATE INDEX mended_sql ON mended USING rangefilter (inverse_sql(x));
+CREATE INDEX mended_x ON mended USING rangefilter (x);
+SELECT s.index, s.rows, s.tail_open FROM unnest('{mended_div,mended_where,mended_both,mended_sql,mended_x}'::regclass[]) i, rangefilter_status(i) s;
+INSERT INTO mended VALUES (3);
+COMMIT;
+SELECT rangefilter_may_contain('mended_div', 77, 77), rangefilter_verify('mended_div'), rangefilter_verify('mended_both'), rangefilter_verify('mended_sql');
+SET enable_seqscan = off;
+SELECT x FROM mended WHERE 10 / x = 3;
+RESET enable_seqscan;
+VACUUM mended;
+SELECT s.index, s.rows, s.tail_open FROM unnest('{mended_div,mended_where,mended_both,mended_sql,mended_x}'::regclass[]) i, rangefilter_status(i) s;
+SELECT rangefilter_may_contain('mended_div', 77, 77), rangefilter_may_contain('mended_div', 3, 3);
+-- Nobody ever sees a row whose insert has failed.
+INSERT INTO mended VALUES (0);
+REINDEX INDEX mended_div;
+SELECT rows, tail_open FROM rangefilter_status('mended_div');
+-- One that is alive fails the build, even if it is of the same transaction.
+DROP INDEX mended_div, mended_where, mended_both, mended_sql;
+BEGIN;
+INSERT INTO mended VALUES (0);
+CREATE INDEX ON mended USING rangefilter ((10 / x));
+ROLLBACK;
+INSERT INTO mended VALUES (0);
+CREATE INDEX ON mended USING rangefilter ((10 / x));
+CREATE INDEX ON mended USING rangefilter (x) WHERE 10 / x > 3;
+DROP TABLE mended;
+DROP FUNCTION inverse, inverse_sql;
+
 --
 -- Options
 --

@@ -395,6 +395,18 @@ typedef int RfOverflow;
 #define RF_PENDING_SCANS(pending) ((pending)->t_counts.t_numscans)
 #endif
 
+/*
+ * Moves a horizon to the deletion of a tuple that is removed, if a snapshot may have seen the
+ * tuple.  Renamed in 16.
+ */
+#if PG_VERSION_NUM >= 160000
+#define RF_ADVANCE_CONFLICT_HORIZON(tuple, horizon) \
+	HeapTupleHeaderAdvanceConflictHorizon(tuple, horizon)
+#else
+#define RF_ADVANCE_CONFLICT_HORIZON(tuple, horizon) \
+	HeapTupleHeaderAdvanceLatestRemovedXid(tuple, horizon)
+#endif
+
 /* VACUUM's pauses, since 18 also those of ANALYZE. */
 #if PG_VERSION_NUM >= 180000
 #define RF_VACUUM_DELAY() vacuum_delay_point(false)

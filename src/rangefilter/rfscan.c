@@ -233,7 +233,7 @@ rf_find_uncovered(Relation index, const RfMetaData *meta, const RfKeySet *set,
 	RfAnswer	answer;
 
 	if ((meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED |
-						RF_NOT_HEAP)) ||
+						RF_NOT_HEAP | RF_KEY_UNKNOWN)) ||
 		(set->nulls && rf_any_nulls(meta, rf_first_segment(meta))))
 		return false;
 	answer = rf_delta_probe(rf_file(index), meta, 0, set, NULL);
@@ -478,7 +478,7 @@ rf_scan_info(Relation index, RfScanInfo *info)
 		}
 		segment = rf_next_segment(segment);
 	}
-	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED))
+	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_KEY_UNKNOWN))
 		info->known_blocks = 0;
 	UnlockReleaseBuffer(buffer);
 }

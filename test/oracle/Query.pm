@@ -215,6 +215,7 @@ sub other_condition
 		"$alias.p = " . below($table->{nparts}),
 		"$alias.p < " . below($table->{nparts}),
 		"$alias.k2 > " . below(100),
+		"$alias.note = 'note " . below(11) . "'",
 		"$alias.k2 BETWEEN " . below(50) . ' AND 80',
 		"$alias.note IS NOT NULL",
 		"$alias.id % 3 = 1",

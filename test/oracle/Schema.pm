@@ -181,7 +181,7 @@ sub own_indexes
 
 	return map {
 		my $columns = one_of([@columns], [@columns], [ shuffled(@columns) ], ['k'], [qw(k2 k)], ['k2'], ['(k2 + 1)', 'k']);
-		my $where = chance(70) ? '' : ' WHERE ' . one_of('k2 > 20', 'note IS NOT NULL', 'k IS NOT NULL');
+		my $where = chance(70) ? '' : ' WHERE ' . one_of('k2 > 20', 'k2 > 97', "note = 'note " . below(11) . "'", 'note IS NOT NULL', 'k IS NOT NULL');
 
 		"CREATE INDEX ${_}_own" . ++$self->{next_index} . " ON $_ USING rangefilter (" . join(', ', @$columns) . ")$where"
 	} grep { chance(50) } map { $_->{name} } @{ $self->{leaves} };

@@ -37,6 +37,7 @@ struct RfMatchContext
 	Node	  **keys;			/* per column: key expression for this rel */
 	int8	   *usable;			/* per index: predicate implied? -1: not asked */
 	int		   *used;			/* per index: columns that made a condition */
+	List	   *predicates;		/* of indexes that are asked for any row */
 };
 
 /*
@@ -277,23 +278,29 @@ settle(RfMatchContext *context, RfCond *cond, RfRowMemo *memos)
 }
 
 /*
+ * Return a copy of an index's predicate (a list under AND), in terms of the relation.
+ */
+static List *
+index_predicate(RfMatchContext *context, int i)
+{
+	List	   *predicate = copyObject(context->table->indexes[i].predicate);
+
+	ChangeVarNodes((Node *) predicate, 1, context->varno, 0);
+	return predicate;
+}
+
+/*
  * May this index be asked?  A partial one only if the query's clauses imply
  * its predicate.
  */
 static bool
 index_usable(RfMatchContext *context, int i)
 {
-	List	   *predicate = context->table->indexes[i].predicate;
-
-	if (predicate == NIL)
+	if (context->table->indexes[i].predicate == NIL)
 		return true;
 	if (context->usable[i] < 0)
-	{
-		predicate = copyObject(predicate);
-		ChangeVarNodes((Node *) predicate, 1, context->varno, 0);
-		context->usable[i] = predicate_implied_by(predicate,
+		context->usable[i] = predicate_implied_by(index_predicate(context, i),
 												  context->clauses, false);
-	}
 	return context->usable[i];
 }
 
@@ -491,6 +498,15 @@ rf_usable_clauses(RelOptInfo *rel, List *restrictions)
 }
 
 /*
+ * Return the set of all keys and NULL.
+ */
+static RfKeySet *
+all_keys(RfKeyKind kind)
+{
+	return rf_keyset_union(rf_keyset_nulls(kind), rf_keyset_not_null(kind));
+}
+
+/*
  * Flattens the sets of keys, for comparing and for keeping them in a plan.  A set that is too
  * large for a plan is replaced by that of all keys: that skips less, and loses nothing.
  */
@@ -502,12 +518,71 @@ flatten(RfCond *cond)
 	if (cond->kind == RF_COND_PROBE &&
 		(cond->flat = rf_keyset_serialize(cond->set)) == NULL)
 	{
-		cond->set = rf_keyset_union(rf_keyset_nulls(cond->set->kind),
-									rf_keyset_not_null(cond->set->kind));
+		cond->set = all_keys(cond->set->kind);
 		cond->flat = rf_keyset_serialize(cond->set);
 	}
 	foreach(cell, cond->args)
 		flatten(lfirst(cell));
+}
+
+/*
+ * Return true if one of these conditions, which are under AND, probes the index.
+ */
+static bool
+asks_index(const List *conds, const RfIndex *index)
+{
+	ListCell   *cell;
+
+	foreach(cell, conds)
+	{
+		const RfCond *cond = lfirst(cell);
+
+		if (cond->kind == RF_COND_PROBE && cond->index == index)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Adds probes for all keys to a condition (NULL: none), of partial indexes that it does not
+ * probe.  If the clauses imply the predicate, every row that matches them is in the index, with
+ * some key or NULL.  Return the condition, NULL if there is nothing to ask.
+ */
+static RfCond *
+ask_for_any_row(RfMatchContext *context, RfCond *cond)
+{
+	List	   *conds = cond == NULL ? NIL : list_copy(conjuncts(cond));
+
+	for (int i = 0; i < context->table->nindexes; i++)
+	{
+		RfIndex    *index = &context->table->indexes[i];
+
+		if (index->predicate == NIL || asks_index(conds, index) ||
+			!index_usable(context, i))
+			continue;
+		conds = lappend(conds, make_probe(index, RF_WHOLE_KEY,
+										  all_keys(index->codec->kind)));
+		context->predicates = list_concat(context->predicates,
+										  index_predicate(context, i));
+	}
+	return rf_combine(RF_COND_AND, conds);
+}
+
+/*
+ * Return true if a clause implies a part of the predicate of an index that is asked for any
+ * row.
+ */
+static bool
+implies_predicate(RfMatchContext *context, Node *clause)
+{
+	ListCell   *cell;
+
+	foreach(cell, context->predicates)
+	{
+		if (predicate_implied_by(list_make1(lfirst(cell)), list_make1(clause), false))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -544,6 +619,7 @@ rf_begin_match(List *clauses, Index varno, RfTable *table)
 	context->used = palloc((table->nindexes + 1) * sizeof(int));
 	context->usable = palloc(table->nindexes + 1);
 	memset(context->usable, -1, table->nindexes);
+	context->predicates = NIL;
 	return context;
 }
 
@@ -582,12 +658,13 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 		if (cond != NULL)
 			all = lappend(all, cond);
 	}
-	match->cond = rf_end_match(context, all, NULL);
+	match->cond = ask_for_any_row(context, rf_end_match(context, all, NULL));
 	if (match->cond == NULL)
 		return false;
 	forboth(cell, clauses, other, conds)
 	{
-		if (lfirst(other) != NULL && rf_was_used(context, lfirst(other)))
+		if ((lfirst(other) != NULL && rf_was_used(context, lfirst(other))) ||
+			implies_predicate(context, lfirst(cell)))
 			match->clauses = lappend(match->clauses, lfirst(cell));
 	}
 	return true;

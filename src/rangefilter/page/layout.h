@@ -103,13 +103,15 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_DELTA_RETIRING		0x0100	/* it will drop the retired delta */
 #define RF_NOT_HEAP				0x0200	/* the table has another access
 										 * method: there never is a summary */
+#define RF_KEY_UNKNOWN			0x1000	/* a row version is not covered, since
+										 * its key cannot be computed */
 
-#define RF_ALL_FLAGS			0x03FF
+#define RF_ALL_FLAGS			0x13FF
 
 /* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
 	(RF_TAIL_OPEN | RF_TAIL_OPEN_RETIRED | \
-	 RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_NOT_HEAP)
+	 RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_NOT_HEAP | RF_KEY_UNKNOWN)
 
 /* Where one page of the delta is. */
 typedef struct RfDeltaSlot

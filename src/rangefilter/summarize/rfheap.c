@@ -6,11 +6,18 @@
  * Core's index-build scan leaves out row versions that are DEAD, and some that
  * are RECENTLY_DEAD.  A summary must cover them as well, since a snapshot (on
  * a standby perhaps) may still see them.  So every line pointer that holds a
- * tuple counts, members of HOT chains included.
+ * tuple counts, members of HOT chains included.  Only DEAD versions that were never
+ * visible outside of their transaction are left out: see rf_was_seen().
  *
- * Out-of-line values of DEAD versions may be gone, and evaluating an index
- * expression for them may fail.  So a DEAD version that needs either is left
- * out, and missed_dead is set.  Only snapshots of a standby may still see it.
+ * Expressions and predicates may fail for a version that is not alive: that is
+ * why it was replaced, perhaps.  So they are evaluated in a subtransaction for
+ * it.  If they fail, the version is left out.  Where a snapshot of this server
+ * may see it, missed_visible is set, else missed_dead: only snapshots of a
+ * standby may.  For a version that is alive an error is an error, as it is when
+ * core builds an index.
+ *
+ * Out-of-line values of DEAD versions may be gone, and are not fetched.  A DEAD
+ * version that needs one is left out, and missed_dead is set.
  *
  * Values of RECENTLY_DEAD versions may be gone, too: another process may have
  * found that no snapshot sees them, after this one found that some may.  It
@@ -18,7 +25,8 @@
  * back.  So may values of a version whose insert was in progress in another
  * transaction when its page was looked at, and has failed since.  Such a
  * version is left out like a DEAD one.  Where the insert has not failed a
- * missing value is damage, and an error.
+ * missing value is damage, and an error (except where an expression needs it
+ * for a version that is not alive; see above).
  *
  * Versions that were alive stay while the summarize has a snapshot.  That of
  * VACUUM does not count for others.  If such a version is deleted and its value
@@ -29,6 +37,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "access/heapam_xlog.h"
 #include "access/sysattr.h"
 #include "access/xact.h"
 #include "catalog/index.h"
@@ -52,6 +61,8 @@
 typedef struct RfPending
 {
 	HeapTuple	tuple;			/* a copy, to compute the key from; or NULL */
+	bool		alive;			/* what fails for it is an error */
+	bool		dead;
 	bool		may_be_gone;	/* what it has out of line */
 	RfHeapTuple result;
 } RfPending;
@@ -59,6 +70,7 @@ typedef struct RfPending
 typedef struct RfScanState
 {
 	RfHeapScan *scan;
+	MemoryContext context;		/* of all this */
 	TransactionId oldest_xmin;
 	int			ncolumns;		/* of the key */
 	bool		plain;			/* the key is made of columns only */
@@ -77,11 +89,50 @@ typedef struct RfScanState
 	int			npending;
 } RfScanState;
 
+/* Computing the key of a tuple where that may fail. */
+typedef struct RfAttempt
+{
+	RfScanState *state;
+	RfPending  *pending;
+	bool		finished;
+} RfAttempt;
+
 /*
- * Prepares the evaluation of expressions and predicates, if there are any.
+ * Prepares the evaluation of expressions and predicate.
  */
 static void
 rf_prepare_evaluation(RfScanState *state)
+{
+	IndexInfo  *info = state->scan->index_info;
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	state->estate = CreateExecutorState();
+	GetPerTupleExprContext(state->estate)->ecxt_scantuple = state->slot;
+	state->predicate = ExecPrepareQual(info->ii_Predicate, state->estate);
+	info->ii_ExpressionsState = ExecPrepareExprList(info->ii_Expressions,
+													state->estate);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Prepares the evaluation anew after an error, which may have left functions' memory in any
+ * state.  Shutdown callbacks of these functions must not be called any more, so the old
+ * state is freed as memory alone, as core does when a transaction aborts.
+ */
+static void
+rf_renew_evaluation(RfScanState *state)
+{
+	ExecClearTuple(state->slot);
+	MemoryContextDelete(state->estate->es_query_cxt);
+	rf_prepare_evaluation(state);
+}
+
+/*
+ * Finds out what the index's keys are made of.  Prepares the evaluation of
+ * expressions and predicate, if there are any.
+ */
+static void
+rf_prepare_keys(RfScanState *state)
 {
 	RfHeapScan *scan = state->scan;
 	IndexInfo  *info = scan->index_info;
@@ -101,11 +152,9 @@ rf_prepare_evaluation(RfScanState *state)
 	pull_varattnos((Node *) info->ii_Predicate, 1, &state->of_predicate);
 	if (!state->by_expression)
 		return;
-	state->estate = CreateExecutorState();
 	state->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->heap),
 										   &TTSOpsHeapTuple);
-	GetPerTupleExprContext(state->estate)->ecxt_scantuple = state->slot;
-	state->predicate = ExecPrepareQual(info->ii_Predicate, state->estate);
+	rf_prepare_evaluation(state);
 }
 
 /*
@@ -148,10 +197,22 @@ rf_get_columns(RfScanState *state, HeapTuple tuple, Datum *values,
 }
 
 /*
+ * Return true if a snapshot, of this server or a standby, may have seen a tuple that is
+ * DEAD.  None has, or will, if its insert failed or its own transaction deleted it.
+ * This is core's rule for removing tuples without a conflict with queries of standbys.
+ */
+static bool
+rf_was_seen(HeapTupleHeader tuple)
+{
+	TransactionId horizon = InvalidTransactionId;
+
+	RF_ADVANCE_CONFLICT_HORIZON(tuple, &horizon);
+	return TransactionIdIsValid(horizon);
+}
+
+/*
  * Takes one tuple of a share-locked page.  Encodes its key now, if that needs
- * nothing but the page.  Else copies the tuple, for rf_compute_key(), or
- * leaves a DEAD one out.  The predicate is not evaluated for a DEAD tuple: a
- * summary may cover too much.
+ * nothing but the page.  Else copies the tuple, for rf_finish_tuple().
  */
 static void
 rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
@@ -160,29 +221,29 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 	RfHeapTuple result = {.tid = tuple->t_self};
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	bool		dead = status == HEAPTUPLE_DEAD;
+	bool		own;
 
+	if (status == HEAPTUPLE_DEAD && !rf_was_seen(tuple->t_data))
+		return;
 	result.xmin = HeapTupleHeaderGetRawXmin(tuple->t_data);
 	result.settled = status == HEAPTUPLE_LIVE ||
 		status == HEAPTUPLE_RECENTLY_DEAD ||
 		status == HEAPTUPLE_DELETE_IN_PROGRESS;
 	result.recently_dead = status == HEAPTUPLE_RECENTLY_DEAD;
-	if ((!state->by_expression || dead) &&
+	if (!state->by_expression &&
 		rf_get_columns(state, tuple, values, isnull))
 	{
 		rf_set_key(state, &result, values, isnull);
 		pending->tuple = NULL;
 	}
-	else if (dead)
-	{
-		state->scan->missed_dead = true;
-		return;
-	}
 	else
 		pending->tuple = heap_copytuple(tuple);
-	pending->may_be_gone = status == HEAPTUPLE_RECENTLY_DEAD ||
-		(status == HEAPTUPLE_INSERT_IN_PROGRESS &&
-		 !TransactionIdIsCurrentTransactionId(result.xmin));
+	own = TransactionIdIsCurrentTransactionId(result.xmin);
+	pending->alive = status == HEAPTUPLE_LIVE ||
+		(status == HEAPTUPLE_INSERT_IN_PROGRESS && own);
+	pending->dead = status == HEAPTUPLE_DEAD;
+	pending->may_be_gone = pending->dead || status == HEAPTUPLE_RECENTLY_DEAD ||
+		(status == HEAPTUPLE_INSERT_IN_PROGRESS && !own);
 	pending->result = result;
 	state->npending++;
 }
@@ -199,12 +260,14 @@ rf_needs_column(const Bitmapset *columns, AttrNumber attno)
 }
 
 /*
- * Returns a tuple with all values of these columns in line; NULL if one of them is gone.
+ * Returns a pending tuple with all values of these columns in line; NULL if one of them is
+ * gone, or is out of line and the tuple is DEAD.
  */
 static HeapTuple
-rf_fetch_values(RfScanState *state, HeapTuple tuple, const Bitmapset *columns)
+rf_fetch_values(RfScanState *state, const RfPending *pending, const Bitmapset *columns)
 {
 	TupleDesc	desc = RelationGetDescr(state->scan->heap);
+	HeapTuple	tuple = pending->tuple;
 	Datum	   *values = palloc(desc->natts * sizeof(Datum));
 	bool	   *isnull = palloc(desc->natts * sizeof(bool));
 	HeapTuple	result;
@@ -219,7 +282,7 @@ rf_fetch_values(RfScanState *state, HeapTuple tuple, const Bitmapset *columns)
 		if (isnull[i] || TupleDescAttr(desc, i)->attlen != -1 ||
 			!VARATT_IS_EXTERNAL(value) || !rf_needs_column(columns, i + 1))
 			continue;
-		value = rf_core_fetch_value(value);
+		value = pending->dead ? NULL : rf_core_fetch_value(value);
 		if (value == NULL)
 			return NULL;
 		values[i] = PointerGetDatum(value);
@@ -254,32 +317,48 @@ rf_find_tuple(Relation heap, Buffer buffer, const RfHeapTuple *tuple, HeapTuple 
 }
 
 /*
- * Is a tuple that the scan has met still on its page, and alive or about to be?  Takes
- * and releases a share lock on the page.
+ * Return the present status of a tuple that the scan has met, HEAPTUPLE_DEAD if it is not on
+ * its page any more.  Sets *seen to false if rf_was_seen() does not hold for it.  Takes and
+ * releases a share lock on the page.
  */
-static bool
-rf_is_alive(RfScanState *state, const RfHeapTuple *tuple)
+static HTSV_Result
+rf_look_again(RfScanState *state, const RfHeapTuple *tuple, bool *seen)
 {
 	Buffer		buffer = ReadBuffer(state->scan->heap,
 									ItemPointerGetBlockNumber(&tuple->tid));
 	HeapTupleData now;
-	bool		result = false;
+	HTSV_Result result = HEAPTUPLE_DEAD;
 
+	*seen = true;
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	if (rf_find_tuple(state->scan->heap, buffer, tuple, &now))
-		switch (HeapTupleSatisfiesVacuum(&now, state->oldest_xmin, buffer))
-		{
-			case HEAPTUPLE_DEAD:
-			case HEAPTUPLE_RECENTLY_DEAD:
-				break;
-			case HEAPTUPLE_LIVE:
-			case HEAPTUPLE_INSERT_IN_PROGRESS:
-			case HEAPTUPLE_DELETE_IN_PROGRESS:
-				result = true;
-				break;
-		}
+	{
+		result = HeapTupleSatisfiesVacuum(&now, state->oldest_xmin, buffer);
+		*seen = result != HEAPTUPLE_DEAD || rf_was_seen(now.t_data);
+	}
 	UnlockReleaseBuffer(buffer);
 	return result;
+}
+
+/*
+ * Return true if a tuple that the scan has met is alive, or may become alive.
+ */
+static bool
+rf_is_alive(RfScanState *state, const RfHeapTuple *tuple)
+{
+	bool		seen;
+
+	switch (rf_look_again(state, tuple, &seen))
+	{
+		case HEAPTUPLE_DEAD:
+		case HEAPTUPLE_RECENTLY_DEAD:
+			return false;
+		case HEAPTUPLE_LIVE:
+		case HEAPTUPLE_INSERT_IN_PROGRESS:
+		case HEAPTUPLE_DELETE_IN_PROGRESS:
+			return true;
+	}
+	return true;
 }
 
 /*
@@ -294,7 +373,7 @@ rf_have_values(RfScanState *state, RfPending *pending, const Bitmapset *columns)
 
 	if (!pending->may_be_gone || !HeapTupleHasExternal(pending->tuple))
 		return true;
-	whole = rf_fetch_values(state, pending->tuple, columns);
+	whole = rf_fetch_values(state, pending, columns);
 	if (whole == NULL)
 		return rf_is_alive(state, &pending->result);
 	pending->tuple = whole;
@@ -367,6 +446,55 @@ rf_finish_tuple(RfScanState *state, RfPending *pending)
 }
 
 /*
+ * rf_core_attempt() callback: rf_finish_tuple() with the RfAttempt in arg.
+ */
+static void
+rf_finish_attempt(void *arg)
+{
+	RfAttempt  *attempt = arg;
+
+	attempt->finished = rf_finish_tuple(attempt->state, attempt->pending);
+}
+
+/*
+ * The same for a tuple that is not alive, in a subtransaction.  Return false also if
+ * expressions or predicate fail; then missed_visible or missed_dead is set, unless the
+ * tuple's insert has failed, too.  A cancel is raised.
+ */
+static bool
+rf_try_to_finish(RfScanState *state, RfPending *pending)
+{
+	RfAttempt	attempt = {state, pending, false};
+	ErrorData  *error = rf_core_attempt(rf_finish_attempt, &attempt, false);
+	bool		seen;
+
+	if (error == NULL)
+		return attempt.finished;
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	rf_renew_evaluation(state);
+	if (rf_look_again(state, &pending->result, &seen) != HEAPTUPLE_DEAD)
+		state->scan->missed_visible = true;
+	else if (seen)
+		state->scan->missed_dead = true;
+	return false;
+}
+
+/*
+ * Completes a pending tuple for the callback.  Return false if it is left out.  No page is
+ * locked.
+ */
+static bool
+rf_complete(RfScanState *state, RfPending *pending)
+{
+	if (pending->tuple == NULL)
+		return true;
+	if (pending->alive || !state->by_expression)
+		return rf_finish_tuple(state, pending);
+	return rf_try_to_finish(state, pending);
+}
+
+/*
  * Takes every tuple of one heap block.  The page is share-locked while its
  * line pointers are walked.  It is released before values are fetched,
  * expressions are evaluated, and the callback is called (its sort may write to
@@ -406,7 +534,7 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 		RfPending  *pending = &state->pending[i];
 		MemoryContext old = MemoryContextSwitchTo(state->tuple_context);
 
-		if (pending->tuple == NULL || rf_finish_tuple(state, pending))
+		if (rf_complete(state, pending))
 			scan->callback(scan->arg, &pending->result);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(state->tuple_context);
@@ -432,9 +560,10 @@ rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple)
 
 /*
  * Calls scan->callback for the key of every row version in heap blocks
- * [start, end), DEAD ones included where that is safe; see the file's head.
+ * [start, end), DEAD ones included where that is possible; see the file's head.
  * The key is valid during the call.  The caller holds a lock on the heap that
- * keeps it from being truncated; expressions run as the current user.
+ * keeps it from being truncated; expressions run as the current user.  With
+ * expressions or a predicate it begins subtransactions, so parallel mode must be off.
  */
 void
 rf_scan_heap(RfHeapScan *scan)
@@ -442,6 +571,7 @@ rf_scan_heap(RfHeapScan *scan)
 	RfScanState *state = palloc0(sizeof(RfScanState));
 
 	state->scan = scan;
+	state->context = CurrentMemoryContext;
 	state->oldest_xmin = GetOldestNonRemovableTransactionId(scan->heap);
 	state->strategy = GetAccessStrategy(BAS_BULKREAD);
 	state->page_context = AllocSetContextCreate(CurrentMemoryContext,
@@ -450,8 +580,8 @@ rf_scan_heap(RfHeapScan *scan)
 	state->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												 "rangefilter heap tuple",
 												 ALLOCSET_SMALL_SIZES);
-	scan->missed_dead = scan->unordered = false;
-	rf_prepare_evaluation(state);
+	scan->missed_dead = scan->missed_visible = scan->unordered = false;
+	rf_prepare_keys(state);
 	if (scan->report_progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
 									 scan->end - scan->start);

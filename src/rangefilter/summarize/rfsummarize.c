@@ -37,6 +37,12 @@
 #include "rangefilter/summarize/summarize.h"
 #include "utils/memutils.h"
 
+/*
+ * How long the background worker leaves an index alone in which RF_KEY_UNKNOWN is set (ms): as long
+ * as one whose summarizing has failed.
+ */
+#define RF_UNKNOWN_REST		(10 * 60 * 1000)
+
 /* What a summarize is about to do. */
 typedef struct RfWork
 {
@@ -46,6 +52,7 @@ typedef struct RfWork
 	uint32		owner;
 	uint64		identity;
 	bool		missed_dead;	/* see RfHeapScan */
+	bool		missed_visible;
 	bool		unordered;
 } RfWork;
 
@@ -116,7 +123,7 @@ rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
 
 	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
 		return true;
-	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED))
+	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_KEY_UNKNOWN))
 		return true;
 	if ((meta->flags & RF_STANDBY_UNKNOWN) && mode != RF_SUMMARIZE_WORKER)
 		return true;
@@ -142,10 +149,14 @@ rf_summarize_is_due(Relation index, const RfMetaData *meta)
 {
 	/*
 	 * While there is such a string, only VACUUM looks whether it is still
-	 * there.
+	 * there.  For a row version whose key is not known, which goes when old
+	 * snapshots do, a look now and then suffices.
 	 */
 	if (meta->collators == RF_UNORDERED)
 		return false;
+	if (meta->flags & RF_KEY_UNKNOWN)
+		return TimestampDifferenceExceeds(meta->summarized_at, GetCurrentTimestamp(),
+										  RF_UNKNOWN_REST);
 	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
 		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
 						 RF_SUMMARIZE_WORKER, -1);
@@ -382,9 +393,11 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new)
 	if (meta->flags & RF_DELTA_RETIRING)
 		rf_drop_retired(meta);
 	if (work->start == 0)
-		meta->flags &= ~RF_STANDBY_UNKNOWN;
+		meta->flags &= ~(RF_STANDBY_UNKNOWN | RF_KEY_UNKNOWN);
 	if (work->missed_dead)
 		meta->flags |= RF_STANDBY_UNKNOWN;
+	if (work->missed_visible)
+		meta->flags |= RF_KEY_UNKNOWN;
 	if (work->unordered)
 		meta->collators = RF_UNORDERED;
 	meta->flags &= ~(RF_TAIL_OPEN_RETIRED | RF_ANNOUNCED);
@@ -433,6 +446,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	scan.arg = rf_sort_begin(scan.codec->kind, &placing);
 	rf_scan_heap(&scan);
 	work->missed_dead = scan.missed_dead;
+	work->missed_visible = scan.missed_visible;
 	work->unordered = scan.unordered;
 	segment = rf_sort_finish(scan.arg, index, scan.report_progress, &run);
 	segment->owner = work->owner;

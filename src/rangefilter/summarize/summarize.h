@@ -43,7 +43,10 @@ typedef struct RfHeapScan
 	BlockNumber end;
 	bool		in_vacuum;		/* obey VACUUM's cost delay */
 	bool		report_progress;	/* to pg_stat_progress_create_index */
-	bool		missed_dead;	/* out: keys of dead versions left out */
+	bool		missed_dead;	/* out: left out are versions that snapshots
+								 * of standbys may see */
+	bool		missed_visible; /* out: ... that snapshots of this server may
+								 * see */
 	bool		unordered;		/* out: RfKey.unordered of one */
 	RfTupleCallback callback;
 	void	   *arg;
