@@ -55,11 +55,22 @@ SELECT rangefilter_verify('l_t'), rangefilter_verify('l_v'), rangefilter_verify(
 -- With the collation named on the index all is well.
 CREATE INDEX l_tc ON l USING rangefilter (t COLLATE "C");
 SELECT rangefilter_may_contain('l_tc', 'b', 'c') AS range, rangefilter_may_contain('l_tc', 'w', 'y') AS x;
--- Said once for all partitions, and only when an index is defined.
+-- Said once for all partitions, and only when an index is defined: not when a partition comes.
 CREATE TABLE p (k int, t text COLLATE rf_libc) PARTITION BY LIST (k);
 CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
 CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
 CREATE INDEX p_t ON p USING rangefilter (t);
+CREATE TABLE p3 PARTITION OF p FOR VALUES IN (3);
+CREATE TABLE p4 PARTITION OF p FOR VALUES IN (4) PARTITION BY LIST (k);
+CREATE TABLE p4_1 PARTITION OF p4 DEFAULT;
+CREATE TABLE p5 (k int, t text COLLATE rf_libc);
+ALTER TABLE p ATTACH PARTITION p5 FOR VALUES IN (5);
+-- Without partitions it is the first one that tells.
+CREATE TABLE q (k int, t text COLLATE rf_libc) PARTITION BY LIST (k);
+CREATE INDEX q_t ON q USING rangefilter (t);
+CREATE TABLE q1 PARTITION OF q FOR VALUES IN (1) PARTITION BY LIST (k);
+CREATE TABLE q1_1 PARTITION OF q1 FOR VALUES IN (1);
+CREATE TABLE q2 PARTITION OF q FOR VALUES IN (2);
 REINDEX INDEX l_t;
 TRUNCATE l;
 VACUUM FULL l;

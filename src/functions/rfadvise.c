@@ -435,8 +435,10 @@ advice(const RfAdvise *advise, const RfSample *sample)
 		psprintf("CREATE INDEX ... USING rangefilter (%s) on each of the %d tables.",
 				 advise->column_name, n);
 	if (!advise->ordered)
-		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; for ranges, use COLLATE \"C\" or a collation of ICU.",
-						command, 100 * advise->points, n);
+		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; %s.",
+						command, 100 * advise->points, n,
+						advise->codec->collatable ?
+						"for ranges, use COLLATE \"C\" or a collation of ICU" : "ranges would not");
 	if (!pays(advise, advise->ranges[0]))
 		return psprintf("%s A query for one value would skip %.1f %% of %d partitions; ranges would not.",
 						command, 100 * advise->points, n);

@@ -20,6 +20,7 @@
 
 #include "datatype/timestamp.h"
 #include "key/keyset.h"
+#include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
 typedef struct RfCodec RfCodec;
@@ -183,8 +184,16 @@ extern void rf_check_operators(Relation index, int column);
 extern bool rf_has_other_operators(Relation index, int column);
 
 /*
- * Tells the user so, once for each statement: called when an index is new.
+ * The name by which a NOTICE of a build calls the index, palloc'd, or NULL if there shall be none: only a new
+ * index is reported.  Of the partitions of a partitioned index the first one stands for all,
+ * and for those to come, under the name of the partitioned one.
  */
-extern void rf_notice_type(Relation index, int column);
+extern const char *rf_notice_name(Relation index, const IndexInfo *index_info);
+
+/*
+ * Reports that conditions on a key column's type are not served, if rf_has_other_operators().
+ * Returns whether it did.
+ */
+extern bool rf_notice_type(Relation index, int column, const char *name);
 
 #endif							/* RANGEFILTER_CODEC_H */
