@@ -206,8 +206,8 @@ wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
 }
 
 /*
- * A number that another session may change meanwhile: what is checked must be
- * what is used.
+ * Read a number of a node, bucket or leaf once.  Another session may overwrite a shared trie
+ * meanwhile: a number that is checked, or by which a loop ends, must be the one that is used.
  */
 static inline uint32
 read_once(const uint32 *number)
@@ -298,7 +298,8 @@ longest_prefix(const WhTrie *trie, const WhKey *key, int *length)
 static uint32
 anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 {
-	uint32		child = trie->nodes[node].child & ~WH_IS_ANCHOR;
+	uint32		first_child = read_once(&trie->nodes[node].child);
+	uint32		child = first_child & ~WH_IS_ANCHOR;
 	uint32		from = child;
 	uint32		to = read_once(&trie->nodes[node + 1].child) & ~WH_IS_ANCHOR;
 
@@ -314,9 +315,9 @@ anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 			to = middle;
 	}
 	if (from > child)
-		return trie->nodes[from - 1].last;
-	return trie->nodes[node].first -
-		((trie->nodes[node].child & WH_IS_ANCHOR) ? 0 : 1);
+		return read_once(&trie->nodes[from - 1].last);
+	return read_once(&trie->nodes[node].first) -
+		((first_child & WH_IS_ANCHOR) ? 0 : 1);
 }
 
 /*
@@ -325,10 +326,10 @@ anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 static uint32
 anchor_of_prefix(const WhTrie *trie, uint32 node, WhSide side)
 {
-	uint32		first = trie->nodes[node].first;
+	uint32		first = read_once(&trie->nodes[node].first);
 
 	if (first > 0 && (side == WH_BEFORE ||
-					  !(trie->nodes[node].child & WH_IS_ANCHOR)))
+					  !(read_once(&trie->nodes[node].child) & WH_IS_ANCHOR)))
 		first--;
 	return first;
 }
