@@ -261,7 +261,7 @@ char *
 rf_show_enum(const RfKey *key)
 {
 	HeapTuple	tuple = key->num > PG_UINT32_MAX ? NULL :
-		SearchSysCache1(ENUMOID, ObjectIdGetDatum((Oid) key->num));
+	SearchSysCache1(ENUMOID, ObjectIdGetDatum((Oid) key->num));
 	char	   *label;
 
 	if (!HeapTupleIsValid(tuple))

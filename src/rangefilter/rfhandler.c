@@ -110,7 +110,10 @@ rf_notice_columns(Relation index, const char *name)
 		Oid			collation = index->rd_indcollation[i];
 		const RfCodec *codec = rf_codec_under(index->rd_opcintype[i], collation);
 
-		/* Of an index that serves no condition it would be wrong to say that it serves some. */
+		/*
+		 * Of an index that serves no condition it would be wrong to say that
+		 * it serves some.
+		 */
 		if (rf_notice_type(index, i, name))
 			return;
 		if (codec->collatable &&

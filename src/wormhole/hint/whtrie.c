@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "port/pg_crc32c.h"
 #include "wormhole/hint/whhint_impl.h"
 
@@ -87,6 +88,7 @@ wh_trie_size(const WhAnchors *anchors, WhTrie *trie)
 	memset(trie, 0, sizeof(*trie));
 	for (int i = 0; i < anchors->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		nnodes += anchors->anchors[i].len - shared_length(anchors, i);
 		trie->max_len = Max(trie->max_len, anchors->anchors[i].len);
 	}
@@ -148,6 +150,7 @@ number_lengths(const WhTrie *trie, const WhAnchors *anchors, uint32 *next)
 	memset(next, 0, (trie->max_len + 3) * sizeof(uint32));
 	for (int i = 0; i < anchors->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		for (int len = shared_length(anchors, i) + 1;
 			 len <= anchors->anchors[i].len; len++)
 			next[len]++;
@@ -162,7 +165,8 @@ number_lengths(const WhTrie *trie, const WhAnchors *anchors, uint32 *next)
 }
 
 /*
- * Fills in a trie whose arrays have been placed.
+ * Fills in a trie whose arrays have been placed.  Nothing is locked: it may take a while, and be
+ * cancelled.
  */
 void
 wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
@@ -181,6 +185,7 @@ wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
 		const WhAnchor *anchor = &anchors->anchors[i];
 		const uint8 *bytes = (const uint8 *) anchors->bytes.data + anchor->off;
 
+		CHECK_FOR_INTERRUPTS();
 		trie->leaves[i] = anchor->leaf;
 		trie->nodes[0].last = i;
 		for (int len = shared_length(anchors, i) + 1; len <= anchor->len; len++)
