@@ -67,7 +67,7 @@ struct RfCodec
 
 /*
  * The codec of an operator class's input type, or NULL.  varchar and cidr,
- * whose operators are those of text and inet, get the codecs of these.
+ * whose operators are those of text and inet, get the codecs of these, and enum types that of anyenum.
  */
 extern const RfCodec *rf_codec_find(Oid type);
 
@@ -124,8 +124,8 @@ extern bool rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key);
 extern bool rf_key_is_exact(const RfCodec *codec, const RfKey *key);
 
 /*
- * Does key order follow the type's order under this collation?  Where not
- * (text under a collation neither C nor the codec's), only equality, IN, LIKE
+ * Return true if key order follows the type's order under this collation.  Where not
+ * (enums, and text under a collation neither C nor the codec's), only equality, IN, LIKE
  * prefixes and NULL tests can be asked.
  */
 extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
