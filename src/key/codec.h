@@ -20,11 +20,11 @@
 
 #include "datatype/timestamp.h"
 #include "key/keyset.h"
-#include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
 typedef struct RfCodec RfCodec;
 typedef struct RfCollator RfCollator;
+struct IndexInfo;
 
 struct RfCodec
 {
@@ -188,11 +188,16 @@ extern bool rf_has_other_operators(Relation index, int column);
  * index is reported.  Of the partitions of a partitioned index the first one stands for all,
  * and for those to come, under the name of the partitioned one.
  */
-extern const char *rf_notice_name(Relation index, const IndexInfo *index_info);
+extern const char *rf_notice_name(Relation index, const struct IndexInfo *index_info);
 
 /*
- * Reports that conditions on a key column's type are not served, if rf_has_other_operators().
- * Returns whether it did.
+ * Return true if there has been no NOTICE about a new index in this statement, but now there will be one.
+ */
+extern bool rf_first_notice(void);
+
+/*
+ * Reports that conditions on a key column's type are not served, and returns true, if
+ * rf_has_other_operators().
  */
 extern bool rf_notice_type(Relation index, int column, const char *name);
 

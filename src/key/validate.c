@@ -18,6 +18,7 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/partition.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_inherits.h"
@@ -25,6 +26,7 @@
 #include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
 #include "key/codec.h"
+#include "nodes/execnodes.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
@@ -130,12 +132,29 @@ rf_notice_name(Relation index, const IndexInfo *index_info)
  * See codec.h.
  */
 bool
+rf_first_notice(void)
+{
+	static TimestampTz noticed = 0;
+	TimestampTz statement = GetCurrentStatementStartTimestamp();
+
+	if (noticed == statement)
+		return false;
+	noticed = statement;
+	return true;
+}
+
+/*
+ * See codec.h.
+ */
+bool
 rf_notice_type(Relation index, int column, const char *name)
 {
 	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
 
 	if (!rf_has_other_operators(index, column))
 		return false;
+	if (!rf_first_notice())
+		return true;
 	ereport(NOTICE,
 			(errmsg("index \"%s\" will not serve conditions on type %s",
 					name, format_type_be(type)),

@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_collation.h"
 #include "commands/progress.h"
@@ -55,6 +54,8 @@ rf_is_rangefilter_am(Oid am)
 static void
 rf_notice_collation(const char *name, const RfCodec *codec, Oid collation)
 {
+	if (!rf_first_notice())
+		return;
 	if (codec->collator != NULL)
 		ereport(NOTICE,
 				(errmsg("index \"%s\" will serve equality, IN and ranges, but not LIKE prefixes",
