@@ -139,8 +139,8 @@ wh_index_options(Relation index)
 
 /*
  * Report what a new index, by this name, cannot serve: once, of the first column whose conditions
- * it does not serve; and of a unique index, that ON CONFLICT will not work, if the server does not
- * support it.
+ * it does not serve; and of a unique index that is not built concurrently, that ON CONFLICT will
+ * not work, if the server does not support it.
  */
 static void
 notice_limits(Relation index, const IndexInfo *index_info, const char *name)
@@ -150,7 +150,8 @@ notice_limits(Relation index, const IndexInfo *index_info, const char *name)
 		if (rf_notice_type(index, i, name))
 			break;
 	}
-	if (!RF_ON_CONFLICT_BY_ANY && index_info->ii_Unique)
+	if (!RF_ON_CONFLICT_BY_ANY && index_info->ii_Unique &&
+		index->rd_createSubid != InvalidSubTransactionId)
 		ereport(NOTICE,
 				(errmsg("INSERT ... ON CONFLICT will not work on the table of unique wormhole index \"%s\"",
 						name),
