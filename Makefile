@@ -109,6 +109,16 @@ include $(PGXS)
 src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: $(ALL_SOURCES)
 src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: CPPFLAGS += -DRF_SOURCES_SUM=$(SOURCES_SUM)
 
+# Nothing here can see whether a server still preloads the library.
+.PHONY: uninstall-warning
+uninstall: uninstall-warning
+uninstall-warning: uninstall-lib
+	@echo 'WARNING: A server that preloads the library rangefilter no longer starts.'
+	@echo 'Remove it from shared_preload_libraries in postgresql.conf and postgresql.auto.conf.'
+	@echo 'Sessions fail in a database or role with the library in session_preload_libraries.'
+	@echo "As superuser: PGOPTIONS='-c session_preload_libraries=' psql -c 'ALTER DATABASE mydb RESET session_preload_libraries' mydb"
+	@echo 'For a role: ALTER ROLE ... RESET.  See "Removing" in docs/operations.md.'
+
 # These are "echo ... && pg_regress ...".
 pg_regress_installcheck := export PGOPTIONS="$$PGOPTIONS $(REGRESS_SETTINGS)" && $(pg_regress_installcheck)
 pg_isolation_regress_installcheck := export PGOPTIONS="$$PGOPTIONS $(ISOLATION_SETTINGS)" && $(pg_isolation_regress_installcheck)

@@ -223,6 +223,16 @@ USING rangefilter FAMILY uuid_ops AS
 	OPERATOR 4 >=,
 	OPERATOR 5 >;
 
+-- For conditions by = and IN: keys are not in the order of the enum type.
+CREATE OPERATOR FAMILY enum_ops USING rangefilter;
+CREATE OPERATOR CLASS enum_ops DEFAULT FOR TYPE anyenum
+USING rangefilter FAMILY enum_ops AS
+	OPERATOR 1 <,
+	OPERATOR 2 <=,
+	OPERATOR 3 =,
+	OPERATOR 4 >=,
+	OPERATOR 5 >;
+
 CREATE OPERATOR FAMILY text_ops USING rangefilter;
 CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text
 USING rangefilter FAMILY text_ops AS

@@ -157,10 +157,9 @@ CREATE VIEW v AS SELECT * FROM t;
 CREATE INDEX ON v USING rangefilter (a);
 
 -- Types without an operator class.
-CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE TYPE pair AS (x int, y int);
 CREATE TABLE odd (j json, jb jsonb, pt point, r int4range, arr int[],
-	m mood, p pair, bits bit(8), t tid, x xid, ts tsvector, "char" "char", l pg_lsn);
+	p pair, bits bit(8), t tid, x xid, ts tsvector, "char" "char", l pg_lsn);
 DO $$
 DECLARE
 	col name;

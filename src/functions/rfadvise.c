@@ -596,8 +596,10 @@ advice(const RfAdvise *advise, const RfSample *sample)
 						command, advise->rare.rare, advise->rare.values,
 						100 * share_of_left(advise, advise->rare.skipped), partitions);
 	if (!advise->ordered)
-		return psprintf("%s A query for one value would skip %.1f %% of %s; for ranges, use COLLATE \"C\" or a collation of ICU.",
-						command, points, partitions);
+		return psprintf("%s A query for one value would skip %.1f %% of %s; %s.",
+						command, points, partitions,
+						advise->codec->collatable ?
+						"for ranges, use COLLATE \"C\" or a collation of ICU" : "ranges would not");
 	if (!pays(advise, advise->ranges[0]))
 		return psprintf("%s A query for one value would skip %.1f %% of %s; ranges would not.",
 						command, points, partitions);

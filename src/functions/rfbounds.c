@@ -56,13 +56,26 @@ rf_convert_text(Oid from, Oid to, Datum value)
 }
 
 /*
+ * The type of an index's column as its operator class compares it.  That of enum types is for all of
+ * them: it is the column's own then.
+ */
+static Oid
+rf_column_type(Relation index, int column)
+{
+	Oid			type = index->rd_opcintype[column];
+
+	return type != ANYENUMOID ? type :
+		getBaseType(TupleDescAttr(RelationGetDescr(index), column)->atttypid);
+}
+
+/*
  * Converts a value to the type of an index's column: by an implicit cast, as queries do, else
  * through its text form.  Casts of users are not called: the caller may have no right to.
  */
 static Datum
 rf_convert_bound(Relation index, int column, Oid type, Datum value)
 {
-	Oid			to = index->rd_opcintype[column];
+	Oid			to = rf_column_type(index, column);
 	Oid			function;
 
 	switch (find_coercion_pathway(to, type, COERCION_IMPLICIT, &function))
@@ -85,7 +98,7 @@ rf_convert_bound(Relation index, int column, Oid type, Datum value)
 static bool
 rf_is_exact(Relation index, int column, Oid type, Datum value, Datum converted)
 {
-	Oid			to = index->rd_opcintype[column];
+	Oid			to = rf_column_type(index, column);
 	Oid			equal = get_opfamily_member(index->rd_opfamily[column], to, type,
 											BTEqualStrategyNumber);
 	Oid			function;
@@ -139,7 +152,7 @@ rf_bound_set(Relation index, StrategyNumber strategy, Oid type, Datum value)
 	 */
 	if (rf_equals_many(index, 0, type))
 		return NULL;
-	if (set == NULL && type != index->rd_opcintype[0])
+	if (set == NULL && type != rf_column_type(index, 0))
 		set = rf_codec_compare(codec, collation, strategy,
 							   index->rd_opcintype[0],
 							   rf_convert_bound(index, 0, type, value));

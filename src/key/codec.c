@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/stratnum.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "filter/filter.h"
@@ -145,6 +146,11 @@ static const RfCodecEntry codecs[] = {
 	{
 		BYTES_CODEC(INETOID, 23, rf_encode_inet, rf_encode_inet, rf_show_inet),
 		.length = rf_length_inet
+	},
+	{
+		/* The OIDs of labels: ALTER TYPE may put new ones between them. */
+		NUMBER_CODEC(ANYENUMOID, 24, rf_encode_oid, rf_show_enum),
+		.last = PG_UINT32_MAX,.unordered = true
 	}
 };
 
@@ -168,7 +174,7 @@ operator_type(Oid type)
 		case CIDROID:
 			return INETOID;
 		default:
-			return type;
+			return type >= FirstNormalObjectId && type_is_enum(type) ? ANYENUMOID : type;
 	}
 }
 
@@ -280,7 +286,7 @@ bool
 rf_codec_ordered(const RfCodec *codec, Oid collation)
 {
 	if (!codec->collatable)
-		return true;
+		return !((const RfCodecEntry *) codec)->unordered;
 	return codec->collator != NULL ?
 		collation == codec_collation(codec) : RF_COLLATES_AS_C(collation);
 }

@@ -25,6 +25,7 @@
 
 typedef struct RfCodec RfCodec;
 typedef struct RfCollator RfCollator;
+struct IndexInfo;
 
 struct RfCodec
 {
@@ -67,7 +68,7 @@ struct RfCodec
 
 /*
  * The codec of an operator class's input type, or NULL.  varchar and cidr,
- * whose operators are those of text and inet, get the codecs of these.
+ * whose operators are those of text and inet, get the codecs of these, and enum types that of anyenum.
  */
 extern const RfCodec *rf_codec_find(Oid type);
 
@@ -124,8 +125,8 @@ extern bool rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key);
 extern bool rf_key_is_exact(const RfCodec *codec, const RfKey *key);
 
 /*
- * Does key order follow the type's order under this collation?  Where not
- * (text under a collation neither C nor the codec's), only equality, IN, LIKE
+ * Return true if key order follows the type's order under this collation.  Where not
+ * (enums, and text under a collation neither C nor the codec's), only equality, IN, LIKE
  * prefixes and NULL tests can be asked.
  */
 extern bool rf_codec_ordered(const RfCodec *codec, Oid collation);
@@ -209,8 +210,21 @@ extern void rf_check_operators(Relation index, int column);
 extern bool rf_has_other_operators(Relation index, int column);
 
 /*
- * Tells the user so, once for each statement: called when an index is new.
+ * The name by which a NOTICE of a build calls the index, palloc'd, or NULL if there shall be none: only a new
+ * index is reported.  Of the partitions of a partitioned index the first one stands for all,
+ * and for those to come, under the name of the partitioned one.
  */
-extern void rf_notice_type(Relation index, int column);
+extern const char *rf_notice_name(Relation index, const struct IndexInfo *index_info);
+
+/*
+ * Return true if there has been no NOTICE about a new index in this statement, but now there will be one.
+ */
+extern bool rf_first_notice(void);
+
+/*
+ * Reports that conditions on a key column's type are not served, and returns true, if
+ * rf_has_other_operators().
+ */
+extern bool rf_notice_type(Relation index, int column, const char *name);
 
 #endif							/* RANGEFILTER_CODEC_H */

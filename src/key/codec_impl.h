@@ -51,6 +51,7 @@ typedef struct RfCodecEntry
 	uint64		first;
 	uint64		last;
 	bool		saturates;		/* those two stand for all beyond as well */
+	bool		unordered;		/* numbers do not sort as the values do */
 } RfCodecEntry;
 
 /* The longest key there is of a codec with a length function. */
@@ -82,6 +83,7 @@ extern char *rf_show_int2(const RfKey *key);
 extern char *rf_show_int4(const RfKey *key);
 extern char *rf_show_int8(const RfKey *key);
 extern char *rf_show_oid(const RfKey *key);
+extern char *rf_show_enum(const RfKey *key);
 extern char *rf_show_bool(const RfKey *key);
 extern char *rf_show_float4(const RfKey *key);
 extern char *rf_show_float8(const RfKey *key);

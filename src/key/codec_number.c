@@ -19,6 +19,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "access/htup_details.h"
+#include "catalog/pg_enum.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "datatype/timestamp.h"
@@ -29,6 +31,7 @@
 #include "utils/date.h"
 #include "utils/float.h"
 #include "utils/inet.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #define FLOAT4_SIGN		UINT64CONST(0x80000000)
@@ -249,6 +252,23 @@ rf_show_oid(const RfKey *key)
 {
 	return show_number(key, key->num <= PG_UINT32_MAX, oidout,
 					   ObjectIdGetDatum((Oid) key->num));
+}
+
+/*
+ * The label; the number where there is no such label any more.
+ */
+char *
+rf_show_enum(const RfKey *key)
+{
+	HeapTuple	tuple = key->num > PG_UINT32_MAX ? NULL :
+	SearchSysCache1(ENUMOID, ObjectIdGetDatum((Oid) key->num));
+	char	   *label;
+
+	if (!HeapTupleIsValid(tuple))
+		return rf_show_oid(key);
+	label = pstrdup(NameStr(((Form_pg_enum) GETSTRUCT(tuple))->enumlabel));
+	ReleaseSysCache(tuple);
+	return label;
 }
 
 char *

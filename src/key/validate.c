@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * validate.c
- *	  amvalidate: is an operator class one whose values we can encode?
+ *	  Which operator classes and columns an index may have: amvalidate, and what
+ *	  both access methods check and report when an index is built.
  *
  * A class is what the default btree class of the type is: operators <, <=, =, >=
  * and > as strategies 1 to 5, and no support functions.  The encoding of the
@@ -13,16 +14,22 @@
 #include "postgres.h"
 
 #include "access/amvalidate.h"
+#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/partition.h"
 #include "catalog/pg_amop.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_type_d.h"
 #include "commands/defrem.h"
 #include "key/codec.h"
+#include "nodes/execnodes.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
@@ -82,24 +89,79 @@ rf_has_other_operators(Relation index, int column)
 }
 
 /*
+ * Return true if a partitioned index has no partition but one.  That may be of this command's making.
+ */
+static bool
+has_one_partition(Oid partitioned)
+{
+	Relation	inherits = table_open(InheritsRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool		one;
+
+	ScanKeyInit(&key, Anum_pg_inherits_inhparent, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(partitioned));
+	scan = systable_beginscan(inherits, InheritsParentIndexId, true, NULL, 1, &key);
+	one = systable_getnext(scan) != NULL && systable_getnext(scan) == NULL;
+	systable_endscan(scan);
+	table_close(inherits, AccessShareLock);
+	return one;
+}
+
+/*
  * See codec.h.
  */
-void
-rf_notice_type(Relation index, int column)
+const char *
+rf_notice_name(Relation index, const IndexInfo *index_info)
+{
+	Oid			named = RelationGetRelid(index);
+
+	/* Not at every TRUNCATE and REINDEX of an index that is there already. */
+	if (index->rd_createSubid == InvalidSubTransactionId && !index_info->ii_Concurrent)
+		return NULL;
+	while (get_rel_relispartition(named))
+	{
+		named = get_partition_parent(named, true);
+		if (!has_one_partition(named))
+			return NULL;
+	}
+	return get_rel_name(named);
+}
+
+/*
+ * See codec.h.
+ */
+bool
+rf_first_notice(void)
 {
 	static TimestampTz noticed = 0;
+	TimestampTz statement = GetCurrentStatementStartTimestamp();
+
+	if (noticed == statement)
+		return false;
+	noticed = statement;
+	return true;
+}
+
+/*
+ * See codec.h.
+ */
+bool
+rf_notice_type(Relation index, int column, const char *name)
+{
 	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
 
-	if (!rf_has_other_operators(index, column) ||
-		noticed == GetCurrentStatementStartTimestamp())
-		return;
-	noticed = GetCurrentStatementStartTimestamp();
+	if (!rf_has_other_operators(index, column))
+		return false;
+	if (!rf_first_notice())
+		return true;
 	ereport(NOTICE,
 			(errmsg("index \"%s\" will not serve conditions on type %s",
-					RelationGetRelationName(index), format_type_be(type)),
+					name, format_type_be(type)),
 			 errdetail("Its keys are compared by the operators of type %s; type %s has others.",
 					   format_type_be(index->rd_opcintype[column]), format_type_be(type)),
 			 errhint("Index an expression, such as lower(column::text), and use it in conditions.")));
+	return true;
 }
 
 /*

@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_collation.h"
 #include "commands/progress.h"
@@ -49,39 +48,36 @@ rf_is_rangefilter_am(Oid am)
 }
 
 /*
- * Reports what the index cannot be asked under this collation: prefixes under
- * collations of ICU, ranges under others.  Once for each statement, since a
- * partitioned index is built once for each partition.
+ * Report, by a NOTICE, which conditions an index of this name cannot serve under this collation: prefixes under
+ * collations of ICU, ranges under others.
  */
 static void
-rf_notice_collation(Relation index, const RfCodec *codec, Oid collation)
+rf_notice_collation(const char *name, const RfCodec *codec, Oid collation)
 {
-	static TimestampTz noticed = 0;
-
-	if (noticed == GetCurrentStatementStartTimestamp())
+	if (!rf_first_notice())
 		return;
-	noticed = GetCurrentStatementStartTimestamp();
 	if (codec->collator != NULL)
 		ereport(NOTICE,
 				(errmsg("index \"%s\" will serve equality, IN and ranges, but not LIKE prefixes",
-						RelationGetRelationName(index)),
-				 errdetail("Keys are summarized by their sort keys under collation \"%s\", which do not tell how strings begin.",
+						name),
+				 errdetail("Keys are summarized by their sort keys under collation \"%s\", from which the beginnings of strings cannot be recovered.",
 						   get_collation_name(collation)),
 				 errhint("For LIKE prefixes, create an index with COLLATE \"C\" after the column's name.")));
 	else
 		ereport(NOTICE,
 				(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
-						RelationGetRelationName(index)),
+						name),
 				 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
 						   get_collation_name(collation)),
 				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index for ranges.")));
 }
 
 /*
- * Refuses key columns of types without an encoding, or with other operators than btree's.
+ * Raise an error for a key column of a type without an encoding, or with other operators than
+ * btree's.
  */
 static void
-rf_check_column(Relation index, int column, bool may_notice)
+rf_check_column(Relation index, int column)
 {
 	Oid			collation = index->rd_indcollation[column];
 	const RfCodec *codec = rf_codec_under(index->rd_opcintype[column],
@@ -101,24 +97,46 @@ rf_check_column(Relation index, int column, bool may_notice)
 						format_type_be(index->rd_opcintype[column])),
 				 errhint("Use one of the operator classes that come with rangefilter.")));
 	rf_check_operators(index, column);
-	if (may_notice)
-		rf_notice_type(index, column);
-	if (may_notice &&
-		(codec->collator != NULL ? get_collation_isdeterministic(collation) :
-		 !rf_codec_ordered(codec, collation)))
-		rf_notice_collation(index, codec, collation);
 }
 
 /*
- * Refuses indexes without a possible summary: on too many key columns, with SNARF over byte strings, and those that
- * rf_check_column() refuses.  Core calls this only when an index is built.
- * For a partitioned table without partitions this is when it gets the first
- * partition.
+ * Report what an index of this name cannot serve: once, of the first of its columns about which
+ * there is something to say.
+ */
+static void
+rf_notice_columns(Relation index, const char *name)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			collation = index->rd_indcollation[i];
+		const RfCodec *codec = rf_codec_under(index->rd_opcintype[i], collation);
+
+		/*
+		 * Of an index that serves no condition it would be wrong to say that
+		 * it serves some.
+		 */
+		if (rf_notice_type(index, i, name))
+			return;
+		if (codec->collatable &&
+			(codec->collator != NULL ? get_collation_isdeterministic(collation) :
+			 !rf_codec_ordered(codec, collation)))
+		{
+			rf_notice_collation(name, codec, collation);
+			return;
+		}
+	}
+}
+
+/*
+ * Raise an error for an index without a possible summary: on too many key columns, with SNARF over
+ * byte strings, or with a column that rf_check_column() refuses.  Report what a new index cannot
+ * serve.  Core calls this only when an index is built: an index of a partitioned table is not
+ * looked at before the first partition has one.
  */
 void
 rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 {
-	bool		may_notice;
+	const char *name;
 
 	if (index_info->ii_NumIndexKeyAttrs > RF_MAX_COLUMNS)
 		ereport(ERROR,
@@ -126,12 +144,11 @@ rf_check_definition(Relation heap, Relation index, IndexInfo *index_info)
 				 errmsg("a rangefilter index has at most %d key columns",
 						RF_MAX_COLUMNS),
 				 errhint("Leave out the last columns, or create several indexes; queries use them together.")));
-
-	/* Not at every TRUNCATE and REINDEX of an index that is there already. */
-	may_notice = index->rd_createSubid != InvalidSubTransactionId ||
-		index_info->ii_Concurrent;
 	for (int i = 0; i < index_info->ii_NumIndexKeyAttrs; i++)
-		rf_check_column(index, i, may_notice);
+		rf_check_column(index, i);
+	name = rf_notice_name(index, index_info);
+	if (name != NULL)
+		rf_notice_columns(index, name);
 	if (rf_index_codec(index)->kind == RF_KEY_BYTES &&
 		rf_index_options(index)->filter == RF_FILTER_SNARF)
 		ereport(ERROR,

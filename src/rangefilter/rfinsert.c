@@ -69,6 +69,7 @@ typedef struct RfNewKey
 
 	/* Found out on the way: */
 	bool		is_due;			/* the worker should summarize */
+	bool		checked;		/* the metapage, as long as it is pinned */
 } RfNewKey;
 
 /* What a statement has brought so far, in IndexInfo.ii_AmCache. */
@@ -440,23 +441,35 @@ rf_was_open(Relation index, Relation heap, BlockNumber heap_block)
 }
 
 /*
- * Is nothing to be written because the tail is open?  Remembers that it is.
+ * Check all of the locked metapage, once for a key: a damaged one is an error.  While the page is
+ * pinned it does not come from disk again, and whoever changes it has checked it.
+ */
+static void
+rf_check_once(Relation index, Buffer buffer, RfNewKey *new)
+{
+	if (new->checked)
+		return;
+	rf_check_meta(index, buffer);
+	new->checked = true;
+}
+
+/*
+ * Return true if nothing is to be written because the tail is open, and remember that it is.
  * The caller has locked the metapage, and checked its fields.  A damaged directory is an error
  * where it is read here.
  */
 static bool
-rf_is_open(Relation index, Buffer buffer, BlockNumber heap_block,
-		   RfStatement *statement)
+rf_is_open(Relation index, Buffer buffer, RfNewKey *new, RfStatement *statement)
 {
 	const RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
 	RfCache    *cache = rf_cache(index);
 
 	if (statement->bulk_keys == 0)
 	{
-		rf_check_meta(index, buffer);
+		rf_check_once(index, buffer, new);
 		statement->bulk_keys = rf_bulk_keys(meta);
 	}
-	if (!(meta->flags & RF_TAIL_OPEN) || heap_block < rf_tail_start(meta))
+	if (!(meta->flags & RF_TAIL_OPEN) || new->heap_block < rf_tail_start(meta))
 		return false;
 	cache->open_record = ProcLastRecPtr;
 	cache->open_start = rf_tail_start(meta);
@@ -467,19 +480,17 @@ rf_is_open(Relation index, Buffer buffer, BlockNumber heap_block,
  * Gives the delta a spare block, for this key or another one, if it has none.  A
  * covered key needs none.  But then a user who may insert, but not read, would see from
  * the file's size which key is covered (R6).  The caller has share-locked the
- * metapage, and finds it so again.  In between anything may have changed.
+ * metapage, and checked it; it is share-locked again on return.  In between anything may have changed.
  */
 static void
 rf_need_spare(Relation index, Buffer buffer)
 {
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	rf_check_meta(index, buffer);
 	if (!rf_delta_has_spare(rf_page_meta(BufferGetPage(buffer))))
 		rf_delta_reserve(index, buffer);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	rf_check_meta(index, buffer);
 }
 
 /*
@@ -493,7 +504,7 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 	const RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
 	RfCover		cover;
 
-	rf_check_meta(index, buffer);
+	rf_check_once(index, buffer, new);
 	while (!rf_delta_has_spare(meta))
 		rf_need_spare(index, buffer);
 	cover = rf_cover(index, meta, new);
@@ -503,7 +514,6 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
 		return RF_WRITTEN;
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	rf_check_meta(index, buffer);
 	cover = rf_cover(index, meta, new);
 	if (cover == RF_MISSING)
 		return rf_write_key(index, buffer, new);
@@ -589,7 +599,7 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	buffer = rf_read_meta_fields(index);
 	if (rf_page_meta(BufferGetPage(buffer))->flags & RF_NOT_HEAP)
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	else if (rf_is_open(index, buffer, new.heap_block, statement))
+	else if (rf_is_open(index, buffer, &new, statement))
 	{
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		rf_count_tail_key(index, statement);

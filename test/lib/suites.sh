@@ -173,6 +173,11 @@ build_suite()
 	fi
 	rf_install_extension WERROR=1 ASSERT=1 || return 1
 	count_passed
+	if rf_make -n uninstall | grep -q 'echo.*RESET session_preload_libraries'; then
+		count_passed
+	else
+		count_failed "build: uninstall does not warn of preload settings"
+	fi
 	for module in "$RF_SRC"/test/modules/*/; do
 		[ -e "$module/Makefile" ] || continue
 		if rf_make -C "$module" all COPT='-Werror -DUSE_ASSERT_CHECKING' &&

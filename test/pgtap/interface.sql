@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(151);
+SELECT plan(152);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -98,7 +98,7 @@ SELECT is((SELECT count(*)::int FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcm
 		WHERE a.amname = 'rangefilter' AND c.opcintype = t::regtype AND c.opcdefault),
 	1, t || ' has a default operator class')
 FROM unnest('{int2,int4,int8,oid,float4,float8,numeric,timestamp,timestamptz,date,time,timetz,
-	interval,money,bool,uuid,text,bpchar,name,bytea,inet,macaddr,macaddr8}'::text[]) t;
+	interval,money,bool,uuid,text,bpchar,name,bytea,inet,macaddr,macaddr8,anyenum}'::text[]) t;
 -- These use the class of text or inet; so an index shows it.
 CREATE TABLE types (v varchar, c cidr);
 SELECT lives_ok('CREATE INDEX ON types USING rangefilter (v COLLATE "C")', 'varchar');

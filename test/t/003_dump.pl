@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use RangeFilter;
@@ -19,11 +20,19 @@ CREATE TABLE s.plain (v varchar(30) COLLATE "C", ip inet, at timestamptz, f floa
 INSERT INTO s.plain SELECT 'v' || g, ('10.0.0.' || g)::inet, to_timestamp(g), 'NaN'
 	FROM generate_series(1, 100) g;
 CREATE INDEX plain_v ON s.plain USING rangefilter (v) WITH (filter = surf, suffix = hash);
+CREATE INDEX plain_real ON s.plain USING rangefilter (v) WITH (filter = surf, suffix = 'real');
+-- Without quotes this is the name of a type.
+CREATE INDEX plain_type ON s.plain USING rangefilter (v) WITH (filter = surf, suffix = real);
+CREATE TYPE s.state AS ENUM ('new', 'done');
+ALTER TYPE s.state ADD VALUE 'tried' BEFORE 'done';
+CREATE TABLE s.jobs (state s.state);
 CREATE INDEX plain_ip ON s.plain USING rangefilter (ip) WITH (bits_per_key = 33);
 CREATE INDEX plain_at ON s.plain USING rangefilter (at) WITH (filter = snarf);
 CREATE INDEX plain_f ON s.plain USING rangefilter (f);
 CREATE INDEX plain_long ON s.plain USING rangefilter (lower(v) COLLATE "POSIX") WHERE f <> 0;
 CREATE MATERIALIZED VIEW s.mv AS SELECT * FROM s.plain;
+INSERT INTO s.jobs VALUES ('tried');
+CREATE INDEX jobs_state ON s.jobs USING rangefilter (state);
 CREATE INDEX mv_v ON s.mv USING rangefilter (v);
 -- Options of a partition that differ from the parent's, and an index on some only.
 ALTER INDEX t0_k_idx SET (bits_per_key = 8);
@@ -39,10 +48,14 @@ FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON i.indexrelid 
 	LEFT JOIN pg_inherits h ON h.inhrelid = c.oid LEFT JOIN pg_class p ON p.oid = h.inhparent
 WHERE a.amname = 'rangefilter' ORDER BY 1, 2};
 my $answers = q{
-SELECT sum(k), (SELECT count(*) FROM s.plain WHERE ip = '10.0.0.7') FROM t WHERE k BETWEEN 100 AND 103};
+SELECT sum(k), (SELECT count(*) FROM s.plain WHERE ip = '10.0.0.7'),
+	rangefilter_may_contain('s.jobs_state', 'tried', 'tried'), rangefilter_may_contain('s.jobs_state', 'new', 'new')
+FROM t WHERE k BETWEEN 100 AND 103};
 my $before = $node->safe_psql('postgres', $definitions);
 
 like($before, qr/bits_per_key=8.*suffix=mixed/s, 'there is something to keep');
+is($node->safe_psql('postgres', q{SELECT count(DISTINCT suffix), min(suffix) FROM (VALUES ('s.plain_real'), ('s.plain_type')) v (i), rangefilter_status(i)}),
+	'1|real', 'real with quotes and without is the same');
 
 foreach my $format ('plain', 'custom', 'directory')
 {
@@ -85,7 +98,7 @@ foreach my $format ('plain', 'custom', 'directory')
 
 # Another schema for the extension.
 $node->safe_psql('postgres', 'CREATE SCHEMA elsewhere; ALTER EXTENSION rangefilter SET SCHEMA elsewhere');
-is($node->safe_psql('postgres', $answers), '406|1', 'queries go on');
+is($node->safe_psql('postgres', $answers =~ s/rangefilter_may/elsewhere.rangefilter_may/gr), '406|1|t|f', 'queries go on');
 is($node->safe_psql('postgres', q{SELECT elsewhere.rangefilter_verify('t_k')}), '3000', 'and functions');
 $node->command_ok(
 	[ 'pg_dump', '-d', $node->connstr('postgres'), '--format=custom', '-f', "$dir/moved.dump" ],
@@ -121,6 +134,45 @@ SELECT count(*) FILTER (WHERE elsewhere.rangefilter_may_contain('t_k', k, k)) FR
 		'101',
 		"$strategy: goes on");
 }
+
+# Where no setting preloads the library, CREATE EXTENSION says so, once.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+$node->restart;
+
+# What pg_restore into a new database of this name prints, if asked to print what the server says.
+sub restore
+{
+	my ($database, $file, @options) = @_;
+	my ($out, $err);
+
+	$node->safe_psql('postgres', "CREATE DATABASE $database") unless @options;
+	ok( IPC::Run::run(
+			[
+				'pg_restore', '--exit-on-error', '--verbose', @options, '-d',
+				$node->connstr(@options ? 'postgres' : $database), $file
+			],
+			'>', \$out, '2>', \$err),
+		"$database: restored") or diag($err);
+	return $err;
+}
+
+my $loaded = q{SELECT current_setting('rangefilter.enable', true) IS NOT NULL};
+my $warned = restore('unloaded', "$dir/custom.dump");
+
+like($warned, qr/WARNING:  library "rangefilter" was not loaded/, 'unloaded: a warning');
+is(scalar(() = $warned =~ /WARNING/g), 1, 'unloaded: one');
+is($node->safe_psql('unloaded', 'CREATE ROLE regress_dump') . $node->safe_psql('unloaded', "SET ROLE regress_dump; $loaded"),
+	'f', 'unloaded: a user can see it');
+my ($command) = $warned =~ /(ALTER DATABASE .*;)/;
+$node->safe_psql('unloaded', $command);
+is($node->safe_psql('unloaded', "SET ROLE regress_dump; $loaded"), 't', 'unloaded: the command in the hint loads it');
+
+# With the setting in the dump there is nothing to say.
+$node->command_ok([ 'pg_dump', '-d', $node->connstr('unloaded'), '--format=custom', '--create', '-f', "$dir/set.dump" ],
+	'with the setting: dumped');
+$node->safe_psql('postgres', 'DROP DATABASE unloaded');
+unlike(restore('unloaded', "$dir/set.dump", '--create'), qr/WARNING/, 'with the setting: no warning');
+is($node->safe_psql('unloaded', "SET ROLE regress_dump; $loaded"), 't', 'with the setting: loaded');
 
 # Without the extension nothing is left.
 $node->safe_psql('moved', 'DROP EXTENSION rangefilter CASCADE');

@@ -236,6 +236,12 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 	kept = rf_kept_page(reader->file, block);
 	if (kept != NULL && *kept != NULL)
 		return *kept;
+
+	/*
+	 * The filter library reads all pages in a loop of its own.  (With the
+	 * metapage locked this does nothing.)
+	 */
+	CHECK_FOR_INTERRUPTS();
 	reader->pageno = pageno;
 	reader->content = block == RF_META_BLKNO ? rf_read_entry_run(reader) :
 		rf_lock_run_page(reader, block);
@@ -288,8 +294,10 @@ rf_extend(Relation index, uint32 npages)
 		LockRelationForExtension(index, ExclusiveLock);
 	for (uint32 i = 0; i < npages; i++)
 	{
-		Buffer		buffer = ReadBuffer(index, P_NEW);
+		Buffer		buffer;
 
+		CHECK_FOR_INTERRUPTS();
+		buffer = ReadBuffer(index, P_NEW);
 		if (i == 0)
 			first = BufferGetBlockNumber(buffer);
 		ReleaseBuffer(buffer);

@@ -41,6 +41,9 @@ typedef struct RfPair
 /* Numbers are sorted by their bytes. */
 #define RF_NBYTES		(UCHAR_MAX + 1)
 
+/* After so many pairs a loop over them looks for a query cancel. */
+#define RF_CHECK_PAIRS	(1 << 20)
+
 /* The pairs for which the array has room at first. */
 #define RF_MIN_PAIRS	4096
 
@@ -163,7 +166,10 @@ rf_enlarge(RfKeys *keys)
 	old = MemoryContextSwitchTo(GetMemoryChunkContext(keys));
 	rf_begin_tuplesort(keys);
 	for (uint64 i = 0; i < keys->npairs; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		rf_put_datum(keys, rf_number_datum(keys->pairs[i].key), keys->pairs[i].block);
+	}
 	pfree(keys->pairs);
 	keys->pairs = NULL;
 	MemoryContextSwitchTo(old);
@@ -203,7 +209,11 @@ rf_sort_byte(const RfPair *from, RfPair *to, uint64 n, int shift)
 	uint64		start = 0;
 
 	for (uint64 i = 0; i < n; i++)
+	{
+		if (i % RF_CHECK_PAIRS == 0)
+			CHECK_FOR_INTERRUPTS();
 		starts[(uint8) (from[i].key >> shift)]++;
+	}
 	for (int byte = 0; byte < RF_NBYTES; byte++)
 	{
 		uint64		count = starts[byte];
@@ -212,7 +222,11 @@ rf_sort_byte(const RfPair *from, RfPair *to, uint64 n, int shift)
 		start += count;
 	}
 	for (uint64 i = 0; i < n; i++)
+	{
+		if (i % RF_CHECK_PAIRS == 0)
+			CHECK_FOR_INTERRUPTS();
 		to[starts[(uint8) (from[i].key >> shift)]++] = from[i];
+	}
 }
 
 /*
@@ -225,7 +239,11 @@ rf_sort_pairs(RfKeys *keys)
 	RfPair	   *other;
 
 	for (uint64 i = 1; i < keys->npairs; i++)
+	{
+		if (i % RF_CHECK_PAIRS == 0)
+			CHECK_FOR_INTERRUPTS();
 		differ |= keys->pairs[i].key ^ keys->pairs[0].key;
+	}
 	if (differ == 0)
 		return;
 	other = MemoryContextAllocHuge(GetMemoryChunkContext(keys),
@@ -234,7 +252,6 @@ rf_sort_pairs(RfKeys *keys)
 	{
 		RfPair	   *sorted = other;
 
-		CHECK_FOR_INTERRUPTS();
 		if ((uint8) (differ >> shift) == 0)
 			continue;
 		rf_sort_byte(keys->pairs, sorted, keys->npairs, shift);

@@ -7,7 +7,8 @@
  * use it.  A search takes no lock.  The slot's generation tells whether the
  * trie is still the same.  If it is overwritten after the generation was read,
  * the search returns some leaf (see WhTrie), whose bounds are checked.  The
- * lock protects the slots, and with them the space they take.
+ * lock protects the slots, and with them the space they take.  What sessions
+ * change while they share the lock is atomic.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,7 +34,7 @@ typedef struct SharedSlot
 	Size		size;
 	WhTrie		trie;			/* only its numbers count; the pointers are
 								 * those of the session that made it */
-	uint64		used;			/* clock when counts were last added */
+	pg_atomic_uint64 used;		/* clock when counts were last added */
 	pg_atomic_uint64 hits;		/* WhHintCounts */
 	pg_atomic_uint64 stale;
 	pg_atomic_uint64 descents;
@@ -43,7 +44,7 @@ typedef struct SharedArea
 {
 	LWLock	   *lock;
 	uint64		last_generation;
-	uint64		clock;
+	pg_atomic_uint64 clock;
 	Size		size;			/* of the memory behind this */
 	SharedSlot	slots[SLOTS];
 } SharedArea;
@@ -95,8 +96,10 @@ start_up(void)
 		memset(area, 0, sizeof(*area));
 		area->lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
 		area->size = memory_size;
+		pg_atomic_init_u64(&area->clock, 0);
 		for (int i = 0; i < SLOTS; i++)
 		{
+			pg_atomic_init_u64(&area->slots[i].used, 0);
 			pg_atomic_init_u64(&area->slots[i].hits, 0);
 			pg_atomic_init_u64(&area->slots[i].stale, 0);
 			pg_atomic_init_u64(&area->slots[i].descents, 0);
@@ -135,6 +138,15 @@ find_slot(Oid relid)
 			return slot;
 	}
 	return NULL;
+}
+
+/*
+ * Notes that a slot is used now.  The lock is held, shared or not.
+ */
+static void
+note_use(SharedSlot *slot)
+{
+	pg_atomic_write_u64(&slot->used, pg_atomic_add_fetch_u64(&area->clock, 1));
 }
 
 /*
@@ -231,7 +243,8 @@ oldest_slot(bool free)
 			if (free)
 				return slot;
 		}
-		else if (oldest == NULL || slot->used < oldest->used)
+		else if (oldest == NULL ||
+				 pg_atomic_read_u64(&slot->used) < pg_atomic_read_u64(&oldest->used))
 			oldest = slot;
 	}
 	return oldest;
@@ -275,7 +288,7 @@ wh_share_trie(WhHint *hint)
 	slot->off = off;
 	slot->size = hint->size;
 	slot->trie = hint->trie;
-	slot->used = ++area->clock;
+	note_use(slot);
 	pg_atomic_write_u64(&slot->hits, counts[0]);
 	pg_atomic_write_u64(&slot->stale, counts[1]);
 	pg_atomic_write_u64(&slot->descents, counts[2]);
@@ -302,7 +315,7 @@ wh_share_counts(WhHint *hint, WhHintCounts *all)
 	slot = find_slot(hint->relid);
 	if (slot != NULL)
 	{
-		slot->used = area->clock++;
+		note_use(slot);
 		pg_atomic_fetch_add_u64(&slot->hits, counts->hits - reported->hits);
 		pg_atomic_fetch_add_u64(&slot->stale, counts->stale - reported->stale);
 		pg_atomic_fetch_add_u64(&slot->descents,

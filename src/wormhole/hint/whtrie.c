@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "port/pg_crc32c.h"
 #include "wormhole/hint/whhint_impl.h"
 
@@ -87,6 +88,7 @@ wh_trie_size(const WhAnchors *anchors, WhTrie *trie)
 	memset(trie, 0, sizeof(*trie));
 	for (int i = 0; i < anchors->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		nnodes += anchors->anchors[i].len - shared_length(anchors, i);
 		trie->max_len = Max(trie->max_len, anchors->anchors[i].len);
 	}
@@ -148,6 +150,7 @@ number_lengths(const WhTrie *trie, const WhAnchors *anchors, uint32 *next)
 	memset(next, 0, (trie->max_len + 3) * sizeof(uint32));
 	for (int i = 0; i < anchors->n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		for (int len = shared_length(anchors, i) + 1;
 			 len <= anchors->anchors[i].len; len++)
 			next[len]++;
@@ -162,7 +165,8 @@ number_lengths(const WhTrie *trie, const WhAnchors *anchors, uint32 *next)
 }
 
 /*
- * Fills in a trie whose arrays have been placed.
+ * Fills in a trie whose arrays have been placed.  Nothing is locked: it may take a while, and be
+ * cancelled.
  */
 void
 wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
@@ -181,6 +185,7 @@ wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
 		const WhAnchor *anchor = &anchors->anchors[i];
 		const uint8 *bytes = (const uint8 *) anchors->bytes.data + anchor->off;
 
+		CHECK_FOR_INTERRUPTS();
 		trie->leaves[i] = anchor->leaf;
 		trie->nodes[0].last = i;
 		for (int len = shared_length(anchors, i) + 1; len <= anchor->len; len++)
@@ -206,8 +211,8 @@ wh_trie_build(WhTrie *trie, const WhAnchors *anchors)
 }
 
 /*
- * A number that another session may change meanwhile: what is checked must be
- * what is used.
+ * Read a number of a node, bucket or leaf once.  Another session may overwrite a shared trie
+ * meanwhile: a number that is checked, or by which a loop ends, must be the one that is used.
  */
 static inline uint32
 read_once(const uint32 *number)
@@ -298,7 +303,8 @@ longest_prefix(const WhTrie *trie, const WhKey *key, int *length)
 static uint32
 anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 {
-	uint32		child = trie->nodes[node].child & ~WH_IS_ANCHOR;
+	uint32		first_child = read_once(&trie->nodes[node].child);
+	uint32		child = first_child & ~WH_IS_ANCHOR;
 	uint32		from = child;
 	uint32		to = read_once(&trie->nodes[node + 1].child) & ~WH_IS_ANCHOR;
 
@@ -314,9 +320,9 @@ anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 			to = middle;
 	}
 	if (from > child)
-		return trie->nodes[from - 1].last;
-	return trie->nodes[node].first -
-		((trie->nodes[node].child & WH_IS_ANCHOR) ? 0 : 1);
+		return read_once(&trie->nodes[from - 1].last);
+	return read_once(&trie->nodes[node].first) -
+		((first_child & WH_IS_ANCHOR) ? 0 : 1);
 }
 
 /*
@@ -325,10 +331,10 @@ anchor_of_longer(const WhTrie *trie, uint32 node, uint8 byte)
 static uint32
 anchor_of_prefix(const WhTrie *trie, uint32 node, WhSide side)
 {
-	uint32		first = trie->nodes[node].first;
+	uint32		first = read_once(&trie->nodes[node].first);
 
 	if (first > 0 && (side == WH_BEFORE ||
-					  !(trie->nodes[node].child & WH_IS_ANCHOR)))
+					  !(read_once(&trie->nodes[node].child) & WH_IS_ANCHOR)))
 		first--;
 	return first;
 }

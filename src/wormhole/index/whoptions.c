@@ -138,21 +138,42 @@ wh_index_options(Relation index)
 }
 
 /*
- * Raises an error for operators and collations whose order keys cannot have.  Tells of a new
- * unique index that ON CONFLICT will not work, if the server does not support
- * it.
+ * Report what a new index, by this name, cannot serve: once, of the first column whose conditions
+ * it does not serve; and of a unique index that is not built concurrently, that ON CONFLICT will
+ * not work, if the server does not support it.
+ */
+static void
+notice_limits(Relation index, const IndexInfo *index_info, const char *name)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (rf_notice_type(index, i, name))
+			break;
+	}
+	if (!RF_ON_CONFLICT_BY_ANY && index_info->ii_Unique &&
+		index->rd_createSubid != InvalidSubTransactionId)
+		ereport(NOTICE,
+				(errmsg("INSERT ... ON CONFLICT will not work on the table of unique wormhole index \"%s\"",
+						name),
+				 errdetail("The server supports it with unique indexes of access method btree only."),
+				 errhint("Where ON CONFLICT is needed, use a unique btree index.")));
+}
+
+/*
+ * Raise an error for operators and collations whose order keys cannot have.  Report what a new
+ * index cannot serve.
  */
 void
 wh_check_definition(Relation index, IndexInfo *index_info)
 {
+	const char *name;
+
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
 		const RfCodec *codec = wh_cache(index)->format.columns[i].codec;
 		Oid			collation = index->rd_indcollation[i];
 
 		rf_check_operators(index, i);
-		if (index->rd_createSubid != InvalidSubTransactionId || index_info->ii_Concurrent)
-			rf_notice_type(index, i);
 		if (rf_codec_ordered(codec, collation))
 			continue;
 		ereport(ERROR,
@@ -162,13 +183,9 @@ wh_check_definition(Relation index, IndexInfo *index_info)
 				 errdetail("Keys are kept as bytes, which do not sort as this collation does."),
 				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index.")));
 	}
-	if (!RF_ON_CONFLICT_BY_ANY && index_info->ii_Unique &&
-		index->rd_createSubid != InvalidSubTransactionId)
-		ereport(NOTICE,
-				(errmsg("INSERT ... ON CONFLICT will not work on the table of unique wormhole index \"%s\"",
-						RelationGetRelationName(index)),
-				 errdetail("The server supports it with unique indexes of access method btree only."),
-				 errhint("Where ON CONFLICT is needed, use a unique btree index.")));
+	name = rf_notice_name(index, index_info);
+	if (name != NULL)
+		notice_limits(index, index_info, name);
 }
 
 /*

@@ -1,4 +1,5 @@
 -- Functions say so if the rows of a table are in shards of Citus.
+LOAD 'rangefilter';
 CREATE EXTENSION IF NOT EXISTS rangefilter;
 CREATE TABLE events (day int, device int) PARTITION BY RANGE (day);
 CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (1) TO (2);

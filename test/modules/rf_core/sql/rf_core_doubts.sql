@@ -1,8 +1,8 @@
 -- A reach that sees the unexpected answers "unknown": less is skipped, or things
 -- are done as core does them, and every result stays right.
+LOAD 'rangefilter';
 CREATE EXTENSION rangefilter;
 CREATE EXTENSION rf_core;
-LOAD 'rangefilter';
 SET max_parallel_workers_per_gather = 0;
 SET enable_mergejoin = off;
 SET enable_nestloop = off;

@@ -1,9 +1,9 @@
 -- What a session remembers is whole after an error that there is no memory for more.
 SET client_min_messages = warning;
+LOAD 'rangefilter';
 CREATE EXTENSION IF NOT EXISTS rangefilter;
 RESET client_min_messages;
 CREATE EXTENSION rf_core;
-LOAD 'rangefilter';
 CREATE SCHEMA rf_core_memory;
 SET search_path = rf_core_memory, public;
 \set VERBOSITY terse

@@ -1,6 +1,7 @@
 -- Unique checks of which core asks btrees alone: one that only says whether the key is unique
 -- (UNIQUE_CHECK_PARTIAL), and one of a row that has its entry (UNIQUE_CHECK_EXISTING).
 SET client_min_messages = warning;
+LOAD 'rangefilter';
 CREATE EXTENSION rangefilter;
 CREATE EXTENSION rf_damage;
 \set no_error 2

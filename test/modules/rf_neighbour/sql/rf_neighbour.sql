@@ -1,6 +1,7 @@
 -- What changes plans: only results are compared.  With the neighbour's hooks
 -- called after ours, and before.
 SET client_min_messages = warning;
+LOAD 'rangefilter';
 CREATE EXTENSION rangefilter;
 CREATE TABLE t (part int, k int, n int, s text) PARTITION BY LIST (part);
 SELECT format('CREATE TABLE t%s PARTITION OF t FOR VALUES IN (%s) WITH (autovacuum_enabled = off)', p, p)

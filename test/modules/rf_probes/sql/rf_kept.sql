@@ -1,9 +1,9 @@
 -- What a gate makes anew in each round of a nested loop: only the sets of keys that depend on
 -- values that have changed.  Every result is compared with that of rangefilter.enable = off.
 SET client_min_messages = warning;
+LOAD 'rangefilter';
 CREATE EXTENSION IF NOT EXISTS rangefilter;
 CREATE EXTENSION IF NOT EXISTS rf_probes;
-LOAD 'rangefilter';
 CREATE SCHEMA kept;
 SET search_path = kept, public;
 SET max_parallel_workers_per_gather = 0;

@@ -1,5 +1,6 @@
 -- How many pages a question reads: at most four, the metapage included.
 
+LOAD 'rangefilter';
 CREATE EXTENSION rangefilter;
 CREATE EXTENSION rf_probes;
 
