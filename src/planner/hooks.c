@@ -176,10 +176,8 @@ executor_start(QueryDesc *desc, int eflags)
 	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
 	rf_note_starting(desc);
-	if (previous.executor_start)
-		previous.executor_start(desc, eflags);
-	else
-		standard_ExecutorStart(desc, eflags);
+	rf_start_checked(desc, eflags,
+					 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
 	rf_join_filters_link(desc, before);
 	rf_note_started(desc);
 

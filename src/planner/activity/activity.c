@@ -92,6 +92,7 @@ read_watch(const CustomScan *scan, RfWatch *watch)
 
 static const CustomExecMethods watch_exec_methods = {
 	.CustomName = "Range Filter Watch",
+	.BeginCustomScan = rf_inert_begin,
 	RF_INERT_METHODS
 };
 

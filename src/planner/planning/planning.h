@@ -98,7 +98,6 @@ extern void rf_inert_rescan(CustomScanState *node);
 extern List *rf_list_fields(Node *const *fields, int n);
 
 #define RF_INERT_METHODS \
-	.BeginCustomScan = rf_inert_begin, \
 	.ExecCustomScan = rf_inert_exec, \
 	.EndCustomScan = rf_inert_end, \
 	.ReScanCustomScan = rf_inert_rescan

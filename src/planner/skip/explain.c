@@ -387,12 +387,13 @@ explain_guard(CustomScanState *node, List *ancestors, ExplainState *es)
 
 static const CustomExecMethods guard_exec_methods = {
 	.CustomName = "Range Filter",
+	.BeginCustomScan = rf_begin_guard,
 	RF_INERT_METHODS,
 	.ExplainCustomScan = explain_guard
 };
 
 /*
- * CreateCustomScanState of the guard.  The state is only shown, never run.
+ * CreateCustomScanState of the guard.  The state is started and shown, never run.
  */
 Node *
 rf_create_guard_state(CustomScan *guard)

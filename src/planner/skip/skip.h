@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "executor/execdesc.h"
+#include "executor/executor.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
 #include "planner/knowledge/question.h"
@@ -38,7 +39,7 @@ typedef struct RfGuardState
 } RfGuardState;
 
 /*
- * What a plan relies on.  In the plan it is a CustomScan that is never run.
+ * What a plan relies on.  In the plan it is a CustomScan that is started, but never run.
  * state points into the plan.  A check writes its clock and the versions it
  * found there.  That does not change what the plan means; it makes the next
  * check cheaper.
@@ -69,6 +70,9 @@ extern void rf_invalidate_plans(uint32 hash);
 
 extern MemoryContext rf_replan(QueryDesc *desc, int eflags,
 							   planner_hook_type make_plan);
+extern void rf_start_checked(QueryDesc *desc, int eflags,
+							 ExecutorStart_hook_type start);
+extern void rf_begin_guard(CustomScanState *node, EState *estate, int eflags);
 
 
 /* ---- explain.c ---- */
