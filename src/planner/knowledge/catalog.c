@@ -34,6 +34,7 @@
 #include "core/core.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
+#include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
@@ -105,12 +106,18 @@ invalidate_all(void)
 
 /*
  * Relcache callback.  Called at any time, so it only sets flags.
+ *
+ * This transaction may have dropped the index, and will not give it the rows that it writes
+ * from now on.  So what others read from the index must not hold by its change counter any
+ * more.  Whose invalidation it is, is not known; moving a counter in vain has others read an index.
  */
 static void
 relation_changed(Datum arg, Oid relid)
 {
 	Oid			table = rf_note_change(relid);
 
+	if (OidIsValid(relid) && TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		rf_advance_change_counter(relid);
 	if (tables == NULL)
 		return;
 	if (!OidIsValid(relid))

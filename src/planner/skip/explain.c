@@ -198,6 +198,25 @@ make_entry(List *expansions, RfExpansion *first)
 }
 
 /*
+ * Returns true if partitions of one of these tables (OIDs) were skipped, at any level below it.
+ */
+bool
+rf_skips_below(const RfGuard *guard, const List *tables)
+{
+	ListCell   *cell;
+
+	foreach(cell, guard->tables)
+	{
+		RfExplain	entry;
+
+		read_entry(lfirst(cell), &entry);
+		if (list_member_oid(tables, entry.table))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Is there an earlier expansion over the same table?
  */
 static bool

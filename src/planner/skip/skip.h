@@ -7,6 +7,7 @@
  *	  skip.c		takes partitions out of the plan
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		plans again where it does not
+ *	  current_of.c	WHERE CURRENT OF a cursor that skips partitions
  *	  explain.c		what EXPLAIN shows of a guard
  *
  *-------------------------------------------------------------------------
@@ -75,6 +76,11 @@ extern void rf_start_checked(QueryDesc *desc, int eflags,
 extern void rf_begin_guard(CustomScanState *node, EState *estate, int eflags);
 
 
+/* ---- current_of.c ---- */
+
+extern void rf_current_of_started(QueryDesc *desc);
+
+
 /* ---- explain.c ---- */
 
 struct ExplainState;
@@ -83,6 +89,7 @@ extern char *rf_relation_names(List *oids, bool qualified);
 extern void rf_explain_counts(double skipped, double considered,
 							  struct ExplainState *es);
 extern List *rf_explain_tables(PlannerGlobal *glob, List *expansions);
+extern bool rf_skips_below(const RfGuard *guard, const List *tables);
 extern Node *rf_create_guard_state(CustomScan *guard);
 
 #endif							/* RANGEFILTER_SKIP_H */
