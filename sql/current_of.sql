@@ -86,7 +86,16 @@ SELECT changes('SELECT * FROM t WHERE k = 999 UNION ALL SELECT * FROM other WHER
 SELECT changes('SELECT * FROM t WHERE k = 555', 'UPDATE t SET n = o.k FROM (SELECT k FROM other WHERE part = 2) o WHERE CURRENT OF c RETURNING t.tableoid::regclass, t.n');
 SELECT changes('SELECT * FROM t WHERE k = 555', 'WITH x AS (UPDATE t SET n = n + 1 WHERE CURRENT OF c RETURNING tableoid::regclass, n) SELECT * FROM x');
 SELECT changes('SELECT * FROM t WHERE k = 203', 'UPDATE t SET part = 3 WHERE CURRENT OF c RETURNING tableoid::regclass, part');
+-- a table that is read elsewhere, too
+SELECT changes('SELECT * FROM t WHERE k = 203 AND n <= (SELECT max(n) FROM t)', :'change');
+SELECT changes('SELECT * FROM t WHERE k = 203 AND n <= (SELECT max(n) FROM t) FOR UPDATE', :'change');
+SELECT changes('SELECT * FROM t WHERE k = 555 AND part IN (SELECT part FROM t WHERE k <> 555 OFFSET 0)', :'change');
+SELECT changes('(SELECT * FROM t WHERE k BETWEEN 110 AND 120 ORDER BY k LIMIT 1) UNION ALL SELECT * FROM t WHERE k = 555', :'change');
+SELECT changes('SELECT t.* FROM other JOIN t ON other.k = t.part WHERE t.k = 203 FOR UPDATE OF t', :'change');
 -- as many errors as without skipping
+SELECT changes('SELECT count(*) FROM t WHERE k = 999', :'change');
+SELECT changes('SELECT * FROM other LEFT JOIN t ON other.k = t.k AND t.k = 999', :'change');
+SELECT changes('SELECT * FROM other LEFT JOIN t ON other.k = t.k AND t.k = 999 FOR UPDATE OF other', :'change');
 SELECT changes('SELECT * FROM t WHERE k = 555', 'UPDATE other SET n = 7 WHERE CURRENT OF c');
 SELECT changes('SELECT * FROM t WHERE k = 555', 'UPDATE t SET n = 7 WHERE CURRENT OF d');
 SELECT changes('SELECT k FROM t WHERE k = 555 GROUP BY k', :'change');

@@ -32,6 +32,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "core/core.h"
+#include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
 #include "rangefilter/page/shared.h"
@@ -41,6 +42,7 @@
 #include "stats/stats.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -105,18 +107,30 @@ invalidate_all(void)
 }
 
 /*
+ * Returns true if this session has locked a relation exclusively.
+ */
+static bool
+is_locked_exclusively(Oid relid)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+	return RF_HOLDS_LOCK(&tag, AccessExclusiveLock);
+}
+
+/*
  * Relcache callback.  Called at any time, so it only sets flags.
  *
- * This transaction may have dropped the index, and will not give it the rows that it writes
- * from now on.  So what others read from the index must not hold by its change counter any
- * more.  Whose invalidation it is, is not known; moving a counter in vain has others read an index.
+ * If this transaction has locked the relation exclusively, it may be an index that it has
+ * dropped, to which it will not give the rows that it writes from now on.  So what others read
+ * from the index must not hold by its change counter any more.
  */
 static void
 relation_changed(Datum arg, Oid relid)
 {
 	Oid			table = rf_note_change(relid);
 
-	if (OidIsValid(relid) && TransactionIdIsValid(GetTopTransactionIdIfAny()))
+	if (OidIsValid(relid) && is_locked_exclusively(relid))
 		rf_advance_change_counter(relid);
 	if (tables == NULL)
 		return;

@@ -198,10 +198,11 @@ make_entry(List *expansions, RfExpansion *first)
 }
 
 /*
- * Returns true if partitions of one of these tables (OIDs) were skipped, at any level below it.
+ * Returns the one of these tables (OIDs) of which partitions were skipped, at any level, or
+ * InvalidOid.
  */
-bool
-rf_skips_below(const RfGuard *guard, const List *tables)
+Oid
+rf_skipped_below(const RfGuard *guard, const List *tables)
 {
 	ListCell   *cell;
 
@@ -211,9 +212,9 @@ rf_skips_below(const RfGuard *guard, const List *tables)
 
 		read_entry(lfirst(cell), &entry);
 		if (list_member_oid(tables, entry.table))
-			return true;
+			return entry.table;
 	}
-	return false;
+	return InvalidOid;
 }
 
 /*

@@ -89,7 +89,7 @@ extern char *rf_relation_names(List *oids, bool qualified);
 extern void rf_explain_counts(double skipped, double considered,
 							  struct ExplainState *es);
 extern List *rf_explain_tables(PlannerGlobal *glob, List *expansions);
-extern bool rf_skips_below(const RfGuard *guard, const List *tables);
+extern Oid	rf_skipped_below(const RfGuard *guard, const List *tables);
 extern Node *rf_create_guard_state(CustomScan *guard);
 
 #endif							/* RANGEFILTER_SKIP_H */

@@ -41,8 +41,7 @@ rf_change_counter(Oid database, Oid index)
 
 /*
  * Tells that the version of an index moves.  The caller has locked exclusively the
- * metapage, or the last page of the delta, or the index itself, which it drops.  Without a
- * lock nothing but a caller that only doubts the version may call it.
+ * metapage, or the last page of the delta, or the index itself, which it drops.
  */
 void
 rf_advance_change_counter(Oid index)
