@@ -127,7 +127,7 @@ extern void rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt);
 /* ---- tidscan.c: WHERE CURRENT OF ---- */
 
 /* Returns true if the cursor is on no row of the scan's table. */
-typedef bool (*RfCoreNoRow) (TidScanState * scan, CurrentOfExpr *cursor);
+typedef bool (*RfCoreNoRow) (TidScanState *scan, CurrentOfExpr *cursor);
 
 extern void rf_core_watch_current_of(PlanState *node, RfCoreNoRow no_row);
 

@@ -29,7 +29,7 @@
  * core takes it from the parameter, the hook may provide the value.
  */
 static const char *
-cursor_name(const TidScanState * scan, const CurrentOfExpr *cursor)
+cursor_name(const TidScanState *scan, const CurrentOfExpr *cursor)
 {
 	ParamListInfo params = scan->ss.ps.state->es_param_list_info;
 	const		ParamExternData *param;
@@ -90,7 +90,7 @@ find_row_marks(const EState *estate)
 
 	for (Index i = 0; i < estate->es_range_table_size; i++)
 	{
-		const		ExecRowMark *mark = estate->es_rowmarks[i];
+		const ExecRowMark *mark = estate->es_rowmarks[i];
 
 		if (mark != NULL && RowMarkRequiresRowShareLock(mark->markType))
 			found = lappend_oid(found, mark->relid);
@@ -158,7 +158,7 @@ has_skipped(QueryDesc *desc, Oid partition)
  * error if it is one, but the cursor is on no row at all.
  */
 static bool
-is_skipped_by_cursor(TidScanState * scan, CurrentOfExpr *cursor)
+is_skipped_by_cursor(TidScanState *scan, CurrentOfExpr *cursor)
 {
 	Relation	relation = scan->ss.ss_currentRelation;
 	const char *name = cursor_name(scan, cursor);

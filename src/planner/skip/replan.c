@@ -148,8 +148,8 @@ rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
 
 /*
  * Starts a plan, by start, after rf_replan() has checked it.  The guard's node need not check it
- * again if it is started within, in this plan and with this snapshot.  A start that is nested in
- * it, even of the same plan, has another snapshot: the QueryDesc holds this one meanwhile.
+ * again if it is started within, in this plan and with this snapshot, both of which the QueryDesc
+ * holds meanwhile.
  */
 void
 rf_start_checked(QueryDesc *desc, int eflags, ExecutorStart_hook_type start)
