@@ -130,6 +130,13 @@ extern bool rf_core_owns_snapshot(const QueryDesc *desc);
 extern void rf_core_refresh_snapshot(QueryDesc *desc);
 extern void rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt);
 
+/* ---- tidscan.c: WHERE CURRENT OF ---- */
+
+/* Returns true if the cursor is on no row of the scan's table. */
+typedef bool (*RfCoreNoRow) (TidScanState *scan, CurrentOfExpr *cursor);
+
+extern void rf_core_watch_current_of(PlanState *node, RfCoreNoRow no_row);
+
 /* ---- toast.c: an out-of-line value that may be gone ---- */
 
 extern struct varlena *rf_core_fetch_value(struct varlena *pointer);

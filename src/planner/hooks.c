@@ -27,12 +27,10 @@
 #include "planner/knowledge/knowledge.h"
 #include "planner/planning/planning.h"
 #include "planner/skip/skip.h"
-#include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 #include "wormhole/am/wormhole.h"
 
@@ -176,11 +174,10 @@ executor_start(QueryDesc *desc, int eflags)
 	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
 	rf_note_starting(desc);
-	if (previous.executor_start)
-		previous.executor_start(desc, eflags);
-	else
-		standard_ExecutorStart(desc, eflags);
+	rf_start_checked(desc, eflags,
+					 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
 	rf_join_filters_link(desc, before);
+	rf_current_of_started(desc);
 	rf_note_started(desc);
 
 	/* A plan made anew goes when the executor ends. */
@@ -202,10 +199,7 @@ executor_end(QueryDesc *desc)
 }
 
 /*
- * object_access_hook.  An index is dropped: the transaction, which has locked it
- * exclusively, may go on to write rows that the index will not be given.  So what
- * was read from the index must not hold by its counter any more.  Or a table is about
- * to be truncated, or a database was created.
+ * object_access_hook.  A table is about to be truncated, or a database was created.
  */
 static void
 object_access(ObjectAccessType access, Oid class, Oid object, int column,
@@ -213,9 +207,6 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 {
 	if (previous.object_access)
 		previous.object_access(access, class, object, column, arg);
-	if (access == OAT_DROP && class == RelationRelationId && column == 0 &&
-		get_rel_relkind(object) == RELKIND_INDEX)
-		rf_advance_change_counter(object);
 	if (access == OAT_TRUNCATE && class == RelationRelationId)
 		wh_forbid_truncate(object);
 	if (access == OAT_POST_CREATE && class == DatabaseRelationId)

@@ -86,42 +86,19 @@ holds_candidate(Node *node, void *context)
 }
 
 /*
- * Does a query have FOR UPDATE, FOR SHARE or the like, at any level?
+ * May partitions be skipped at all?  Not in workers, which have no guard.
  */
 static bool
-locks_rows(Node *node, void *context)
+may_skip(void)
 {
-	if (node == NULL)
-		return false;
-	if (!IsA(node, Query))
-		return expression_tree_walker(node, locks_rows, context);
-	return ((Query *) node)->rowMarks != NIL ||
-		query_tree_walker((Query *) node, locks_rows, context, 0);
+	return rf_enable && !rf_suppress_skips && !IsParallelWorker() &&
+		!RF_SNAPSHOTS_EXPIRE();
 }
 
 /*
- * May partitions be skipped in this query at all?  Not in a cursor that is
- * declared FOR UPDATE: an UPDATE ... WHERE CURRENT OF looks for each partition
- * in the cursor's plan.  Not in workers, which have no guard.
- */
-static bool
-may_skip(Query *parse, int cursor_options)
-{
-	const int	declared = CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL |
-	CURSOR_OPT_INSENSITIVE | CURSOR_OPT_ASENSITIVE |
-	CURSOR_OPT_HOLD | CURSOR_OPT_FAST_PLAN;
-
-	if (!rf_enable || rf_suppress_skips || IsParallelWorker() ||
-		RF_SNAPSHOTS_EXPIRE())
-		return false;
-	return (cursor_options & declared) == 0 ||
-		!locks_rows((Node *) parse, NULL);
-}
-
-/*
- * May there be gates?  Not in the plan of a cursor that has a name: UPDATE ...
+ * May there be gates?  Not in the plan of a cursor of DECLARE or PL/pgSQL: UPDATE ...
  * WHERE CURRENT OF finds no scan below a gate.  PL/pgSQL's loops over queries
- * are cursors, too, but without a name.
+ * are cursors, too, but their names are not meant to be known.
  */
 static bool
 may_gate(int cursor_options)
@@ -212,7 +189,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 	if (planning.outer == NULL && !rf_entries_in_use)
 		rf_trim_tables();
 	candidate = holds_candidate((Node *) parse, NULL);
-	if (candidate && may_skip(parse, cursor_options))
+	if (candidate && may_skip())
 		begin_skipping(&planning, cursor_options);
 
 	planning.may_gate = may_gate(cursor_options);

@@ -92,6 +92,7 @@ read_watch(const CustomScan *scan, RfWatch *watch)
 
 static const CustomExecMethods watch_exec_methods = {
 	.CustomName = "Range Filter Watch",
+	.BeginCustomScan = rf_inert_begin,
 	RF_INERT_METHODS
 };
 
@@ -337,26 +338,12 @@ static bool
 note_scan(PlanState *node, void *arg)
 {
 	RfWatchContext *context = arg;
-	Oid			leaf;
+	Index		rti = rf_scanned_table(node->plan);
 	RfWatched  *table = NULL;
 
-	switch (nodeTag(node))
-	{
-		case T_SeqScanState:
-		case T_SampleScanState:
-		case T_IndexScanState:
-		case T_IndexOnlyScanState:
-		case T_BitmapHeapScanState:
-		case T_TidScanState:
-		case T_TidRangeScanState:
-			leaf = exec_rt_fetch(((Scan *) node->plan)->scanrelid,
-								 context->estate)->relid;
-			table = bsearch(&leaf, context->tables, context->n,
-							sizeof(RfWatched), oid_cmp);
-			break;
-		default:
-			break;
-	}
+	if (rti > 0)
+		table = bsearch(&exec_rt_fetch(rti, context->estate)->relid, context->tables,
+						context->n, sizeof(RfWatched), oid_cmp);
 	if (table != NULL && node->instrument != NULL)
 	{
 		RfNodeCounts *seen = node->instrument;

@@ -91,19 +91,7 @@ scanned_table(const Plan *plan)
 {
 	if (IsA(plan, Result) && plan->lefttree != NULL)
 		plan = plan->lefttree;
-	switch (nodeTag(plan))
-	{
-		case T_SeqScan:
-		case T_SampleScan:
-		case T_IndexScan:
-		case T_IndexOnlyScan:
-		case T_BitmapHeapScan:
-		case T_TidScan:
-		case T_TidRangeScan:
-			return ((const Scan *) plan)->scanrelid;
-		default:
-			return 0;
-	}
+	return rf_scanned_table(plan);
 }
 
 /*

@@ -32,14 +32,17 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
 #include "core/core.h"
+#include "miscadmin.h"
 #include "partitioning/partdesc.h"
 #include "planner/knowledge/knowledge.h"
+#include "rangefilter/page/shared.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/session.h"
 #include "stats/stats.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -104,13 +107,31 @@ invalidate_all(void)
 }
 
 /*
+ * Returns true if this session has locked a relation exclusively.
+ */
+static bool
+is_locked_exclusively(Oid relid)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relid);
+	return RF_HOLDS_LOCK(&tag, AccessExclusiveLock);
+}
+
+/*
  * Relcache callback.  Called at any time, so it only sets flags.
+ *
+ * If this transaction has locked the relation exclusively, it may be an index that it has
+ * dropped, to which it will not give the rows that it writes from now on.  So what others read
+ * from the index must not hold by its change counter any more.
  */
 static void
 relation_changed(Datum arg, Oid relid)
 {
 	Oid			table = rf_note_change(relid);
 
+	if (OidIsValid(relid) && is_locked_exclusively(relid))
+		rf_advance_change_counter(relid);
 	if (tables == NULL)
 		return;
 	if (!OidIsValid(relid))

@@ -295,7 +295,8 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 /*
  * Do the NOs of a denied set still hold?  They do not if the table has another
  * entry by now, for example after a partition was attached, or needs one: then the set
- * of keys may be that of an expression which is not the indexes' any more.
+ * of keys may be that of an expression which is not the indexes' any more.  Nor do they
+ * if the entry does not have the index.
  */
 bool
 rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
@@ -308,7 +309,7 @@ rf_recheck_denied_set(const RfDeniedSet *denied_set, RfRecheck *recheck)
 		return false;
 	index = find_index(table, denied_set->index);
 	if (index == NULL)
-		elog(ERROR, "an index of table %u is gone from its entry", denied_set->table);
+		return false;
 	if (*set == NULL)
 		*set = rf_keyset_deserialize(recheck->flat[denied_set->probe]);
 	for (int i = 0; i < denied_set->nwords; i++)

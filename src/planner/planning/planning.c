@@ -62,6 +62,28 @@ rf_outermost_relation(PlannerInfo *root, Index rti)
 }
 
 /*
+ * Returns the range table index of the table that a plan node scans by one of core's own scans, or
+ * 0 for other nodes.
+ */
+Index
+rf_scanned_table(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_SeqScan:
+		case T_SampleScan:
+		case T_IndexScan:
+		case T_IndexOnlyScan:
+		case T_BitmapHeapScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+			return ((const Scan *) plan)->scanrelid;
+		default:
+			return 0;
+	}
+}
+
+/*
  * Marks the plan that is being made as not right before it is finished.  The
  * mark is a random number, in an invalidation item of a catalog cache that
  * does not exist.

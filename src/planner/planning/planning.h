@@ -3,7 +3,7 @@
  * planning.h
  *	  The call of the planner that is under way.
  *
- *	  planning.c	which planning is ours; marks in plans
+ *	  planning.c	which planning is ours; marks in plans; tables that nodes scan
  *	  secured.c		tables of which plans must not tell
  *	  shown.c		queries of which EXPLAIN shows what they read
  *	  inert.c		nodes that a plan carries along and nobody runs; what nodes say
@@ -80,6 +80,7 @@ extern PGDLLEXPORT bool rf_entries_in_use;
 
 extern bool rf_is_ours(PlannerInfo *root);
 extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
+extern Index rf_scanned_table(const Plan *plan);
 extern void rf_mark_plan(PlannerInfo *root);
 
 /* In the PlanInvalItem that rf_mark_plan() adds; no catalog cache has this number. */
@@ -108,7 +109,6 @@ extern void rf_inert_rescan(CustomScanState *node);
 extern List *rf_list_fields(Node *const *fields, int n);
 
 #define RF_INERT_METHODS \
-	.BeginCustomScan = rf_inert_begin, \
 	.ExecCustomScan = rf_inert_exec, \
 	.EndCustomScan = rf_inert_end, \
 	.ReScanCustomScan = rf_inert_rescan

@@ -198,6 +198,26 @@ make_entry(List *expansions, RfExpansion *first)
 }
 
 /*
+ * Returns the one of these tables (OIDs) of which partitions were skipped, at any level, or
+ * InvalidOid.
+ */
+Oid
+rf_skipped_below(const RfGuard *guard, const List *tables)
+{
+	ListCell   *cell;
+
+	foreach(cell, guard->tables)
+	{
+		RfExplain	entry;
+
+		read_entry(lfirst(cell), &entry);
+		if (list_member_oid(tables, entry.table))
+			return entry.table;
+	}
+	return InvalidOid;
+}
+
+/*
  * Is there an earlier expansion over the same table?
  */
 static bool
@@ -387,12 +407,13 @@ explain_guard(CustomScanState *node, List *ancestors, ExplainState *es)
 
 static const CustomExecMethods guard_exec_methods = {
 	.CustomName = "Range Filter",
+	.BeginCustomScan = rf_begin_guard,
 	RF_INERT_METHODS,
 	.ExplainCustomScan = explain_guard
 };
 
 /*
- * CreateCustomScanState of the guard.  The state is only shown, never run.
+ * CreateCustomScanState of the guard.  The state is started and shown, never run.
  */
 Node *
 rf_create_guard_state(CustomScan *guard)

@@ -11,6 +11,10 @@
  * rely on what was read after the snapshot (R3), so the new plan's guard is
  * checked again.
  *
+ * The guard's node is started with the plan, whoever starts it.  If that start is not the
+ * one that was checked here, because a module went past our ExecutorStart_hook, the node
+ * checks the guard itself.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -33,6 +37,15 @@
  * If that guard fails, too, that hook is not called any more.
  */
 #define RF_MAX_ATTEMPTS 3
+
+/* The start under way whose plan was checked for its snapshot; an error goes back to that around it. */
+typedef struct RfCheckedStart
+{
+	const PlannedStmt *stmt;	/* NULL: none */
+	Snapshot	snapshot;
+} RfCheckedStart;
+
+static RfCheckedStart checked = {NULL, InvalidSnapshot};
 
 /*
  * Plans the Query of a guard once more, by make_plan.  Skips nothing if skip
@@ -131,4 +144,57 @@ rf_replan(QueryDesc *desc, int eflags, planner_hook_type make_plan)
 	/* A cached plan is made anew before its next execution. */
 	rf_invalidate_plans(guard.hash);
 	return plan_again(desc, &guard, eflags, make_plan);
+}
+
+/*
+ * Starts a plan, by start, after rf_replan() has checked it.  The guard's node need not check it
+ * again if it is started within, in this plan and with this snapshot, both of which the QueryDesc
+ * holds meanwhile.
+ */
+void
+rf_start_checked(QueryDesc *desc, int eflags, ExecutorStart_hook_type start)
+{
+	RfCheckedStart outer = checked;
+	RfGuard		guard;
+
+	if (IsParallelWorker() || !rf_find_guard(desc->plannedstmt, &guard))
+	{
+		start(desc, eflags);
+		return;
+	}
+	PG_TRY();
+	{
+		checked.stmt = desc->plannedstmt;
+		checked.snapshot = desc->snapshot;
+		start(desc, eflags);
+	}
+	PG_FINALLY();
+	{
+		checked = outer;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * BeginCustomScan of the guard.  Raises an error if the plan must not be run with the snapshot
+ * that it is started with.  EXPLAIN does not run it, and EvalPlanQual is about a plan and a
+ * snapshot that were started before.
+ */
+void
+rf_begin_guard(CustomScanState *node, EState *estate, int eflags)
+{
+	RfGuard		guard;
+
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 || estate->es_epq_active != NULL ||
+		(checked.stmt == estate->es_plannedstmt && checked.snapshot == estate->es_snapshot))
+		return;
+	rf_read_guard((CustomScan *) node->ss.ps.plan, &guard);
+	if (rf_guard_holds(&guard, estate->es_snapshot))
+		return;
+	rf_invalidate_plans(guard.hash);
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("a plan that skips partitions is out of date"),
+			 errdetail("The partitions have changed since the query was planned, and another extension has started it without calling rangefilter."),
+			 errhint("Load rangefilter after that extension, or set \"rangefilter.enable\" to off.")));
 }

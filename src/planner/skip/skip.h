@@ -7,6 +7,7 @@
  *	  skip.c		takes partitions out of the plan
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		plans again where it does not
+ *	  current_of.c	WHERE CURRENT OF a cursor that skips partitions
  *	  explain.c		what EXPLAIN shows of a guard
  *
  *-------------------------------------------------------------------------
@@ -17,6 +18,7 @@
 #include "postgres.h"
 
 #include "executor/execdesc.h"
+#include "executor/executor.h"
 #include "nodes/plannodes.h"
 #include "optimizer/planner.h"
 #include "planner/knowledge/question.h"
@@ -38,7 +40,7 @@ typedef struct RfGuardState
 } RfGuardState;
 
 /*
- * What a plan relies on.  In the plan it is a CustomScan that is never run.
+ * What a plan relies on.  In the plan it is a CustomScan that is started, but never run.
  * state points into the plan.  A check writes its clock and the versions it
  * found there.  That does not change what the plan means; it makes the next
  * check cheaper.
@@ -69,6 +71,14 @@ extern void rf_invalidate_plans(uint32 hash);
 
 extern MemoryContext rf_replan(QueryDesc *desc, int eflags,
 							   planner_hook_type make_plan);
+extern void rf_start_checked(QueryDesc *desc, int eflags,
+							 ExecutorStart_hook_type start);
+extern void rf_begin_guard(CustomScanState *node, EState *estate, int eflags);
+
+
+/* ---- current_of.c ---- */
+
+extern void rf_current_of_started(QueryDesc *desc);
 
 
 /* ---- explain.c ---- */
@@ -79,6 +89,7 @@ extern char *rf_relation_names(List *oids, bool qualified);
 extern void rf_explain_counts(double skipped, double considered,
 							  struct ExplainState *es);
 extern List *rf_explain_tables(PlannerGlobal *glob, List *expansions);
+extern Oid	rf_skipped_below(const RfGuard *guard, const List *tables);
 extern Node *rf_create_guard_state(CustomScan *guard);
 
 #endif							/* RANGEFILTER_SKIP_H */

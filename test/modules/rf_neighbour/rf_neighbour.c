@@ -21,6 +21,9 @@
  *	rf_neighbour.custom_scans	members have a scan that needs values of all other
  *								relations, and costs too much to be chosen
  *	rf_neighbour.instrument		queries are instrumented
+ *	rf_neighbour.past			goes past the hooks that were there before of one
+ *								kind, to core: planner, relation, scan, join or
+ *								start
  *
  * A planner hook is inside that of a module which is loaded later.
  *
@@ -65,6 +68,29 @@ static bool keep_plans = false;
 static bool plan_twice = false;
 static bool custom_scans = false;
 static bool instrument = false;
+
+/* Whose hooks are gone past. */
+typedef enum Past
+{
+	PAST_NONE,
+	PAST_PLANNER,
+	PAST_RELATION,
+	PAST_SCAN,
+	PAST_JOIN,
+	PAST_START
+} Past;
+
+static const struct config_enum_entry past_options[] = {
+	{"none", PAST_NONE, false},
+	{"planner", PAST_PLANNER, false},
+	{"relation", PAST_RELATION, false},
+	{"scan", PAST_SCAN, false},
+	{"join", PAST_JOIN, false},
+	{"start", PAST_START, false},
+	{NULL, 0, false}
+};
+
+static int	past = PAST_NONE;
 
 static List *kept_plans = NIL;	/* KeptPlan, in TopMemoryContext */
 
@@ -168,7 +194,7 @@ relation_info(RF_RELATION_PARAMS)
 	List	   *copies = NIL;
 	ListCell   *cell;
 
-	if (next_relation_info)
+	if (next_relation_info && past != PAST_RELATION)
 		next_relation_info(RF_RELATION_ARGS);
 	foreach(cell, rel->indexlist)
 		copies = lappend(copies, copy_index(lfirst(cell)));
@@ -338,7 +364,7 @@ add_scan(PlannerInfo *root, RelOptInfo *rel)
 static void
 rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	if (next_rel_pathlist)
+	if (next_rel_pathlist && past != PAST_SCAN)
 		next_rel_pathlist(root, rel, rti, rte);
 	if (keep_indexes >= 0 && rte->rtekind == RTE_RELATION && !rte->inh &&
 		rte->tablesample == NULL && !IS_DUMMY_REL(rel))
@@ -358,7 +384,7 @@ static void
 join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 			  RelOptInfo *inner, JoinType type, JoinPathExtraData *extra)
 {
-	if (next_join_pathlist)
+	if (next_join_pathlist && past != PAST_JOIN)
 		next_join_pathlist(root, joinrel, outer, inner, type, extra);
 	replace_paths(&joinrel->pathlist);
 	replace_paths(&joinrel->partial_pathlist);
@@ -384,7 +410,7 @@ relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 static PlannedStmt *
 call_planner(RF_PLANNER_PARAMS)
 {
-	if (next_planner)
+	if (next_planner && past != PAST_PLANNER)
 		return next_planner(RF_PLANNER_ARGS);
 	return standard_planner(RF_PLANNER_ARGS);
 }
@@ -487,7 +513,7 @@ executor_start(QueryDesc *desc, int eflags)
 {
 	if (instrument)
 		desc->instrument_options |= INSTRUMENT_ROWS;
-	if (next_executor_start)
+	if (next_executor_start && past != PAST_START)
 		next_executor_start(desc, eflags);
 	else
 		standard_ExecutorStart(desc, eflags);
@@ -522,6 +548,10 @@ _PG_init(void)
 	DefineCustomBoolVariable("rf_neighbour.instrument",
 							 "Instruments all queries.",
 							 NULL, &instrument, false, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("rf_neighbour.past",
+							 "Goes past the other hooks of one kind.",
+							 NULL, &past, PAST_NONE, past_options, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("rf_neighbour");
 

@@ -94,7 +94,46 @@ SELECT count(*) FROM t WHERE k = 4071;
 INSERT INTO t VALUES (0, 4071, 0, 'new');
 SELECT count(*) FROM t WHERE k = 4071;
 DELETE FROM t WHERE s = 'new';
+-- which is checked even if it starts the plan without calling us
+SET rf_neighbour.past = start;
+SELECT count(*) FROM t WHERE k = 5071;
+SELECT wrong();
+INSERT INTO t VALUES (0, 5071, 0, 'new');
+EXPLAIN (COSTS off) SELECT count(*) FROM t WHERE k = 5071;
+SELECT count(*) FROM t WHERE k = 5071;
 RESET rf_neighbour.keep_plans;
+-- a cached plan is made anew after that
+PREPARE q AS SELECT count(*) FROM t WHERE k = 1071;
+EXECUTE q;
+INSERT INTO t VALUES (0, 1071, 0, 'new');
+EXPLAIN (COSTS off) EXECUTE q;
+EXECUTE q;
+EXECUTE q;
+DEALLOCATE q;
+CREATE FUNCTION found() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM t WHERE k = 3055';
+CREATE FUNCTION add() RETURNS void LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO t VALUES (0, 3055, 0, 'new'); END; $$;
+SELECT found(), add() FROM generate_series(1, 2);
+-- nothing needs to be planned anew
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT count(*) FROM t WHERE k = 2071;
+COMMIT;
+DELETE FROM t WHERE s = 'new';
+SELECT wrong();
+-- without our other hooks there is less to skip
+SET rf_neighbour.past = planner;
+SELECT wrong();
+SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
+SET rf_neighbour.past = relation;
+SELECT wrong();
+SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
+SET rf_neighbour.past = scan;
+SELECT wrong();
+SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
+SET rf_neighbour.past = join;
+SELECT wrong();
+SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
+RESET rf_neighbour.past;
 
 -- called before ours
 \c
@@ -149,5 +188,5 @@ SELECT count(*) FROM d;
 RESET rf_neighbour.keep_plans;
 SELECT count(*) FROM t WHERE k = 3033;
 DROP TABLE t, d, question;
-DROP FUNCTION result, wrong, filters;
+DROP FUNCTION result, wrong, filters, found, add;
 DROP EXTENSION rangefilter;
