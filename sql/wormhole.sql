@@ -148,6 +148,7 @@ SELECT relname, reltuples FROM pg_class WHERE relname LIKE 'wh_part%' ORDER BY r
 -- Rows in the place of others that are gone go into lists of TIDs, whose last ones get entries of their own.
 CREATE TABLE wh_cut (k int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO wh_cut SELECT 7, v FROM generate_series(1, 60) v;
+INSERT INTO wh_cut VALUES (8, 0);
 CREATE INDEX wh_cut_k ON wh_cut USING wormhole (k);
 DELETE FROM wh_cut WHERE v IN (2, 30);
 VACUUM wh_cut;

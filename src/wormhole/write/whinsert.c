@@ -34,7 +34,7 @@
  * A leaf is not merged for less than LEAST_GAIN free bytes.  Soon it would be full again, and its
  * record has nearly the whole page.
  */
-#define LEAST_GAIN	(WH_PAGE_CONTENT / 16)
+#define LEAST_GAIN	(WH_PAGE_CONTENT / 32)
 
 /* The state of the search for other rows with the key of a new one. */
 typedef struct UniqueCheck
