@@ -61,20 +61,6 @@ wh_dense_begin(WhDenseForm *form)
 }
 
 /*
- * Adds an entry of a leaf whose key has this length, and which has no payload.  same_key: it
- * is the first, or has the key of the one before.  Its TIDs are to be added, too.
- */
-void
-wh_dense_add(WhDenseForm *form, int key_len, bool same_key, int ntids)
-{
-	if (form->key_len >= 0 && form->key_len != key_len)
-		form->tid_len = 0;
-	form->key_len = key_len;
-	form->one_key &= same_key;
-	form->ntids += ntids;
-}
-
-/*
  * Adds the TIDs of an entry.
  */
 void
@@ -224,9 +210,13 @@ wh_copy_slot(Page page, int to, Page from, int at, bool gap)
 {
 	if (WhIsDense(page))
 	{
+		int			size = WhRecordSize(page);
+		int			end = WhRecordsEnd(page);
+
 		if (!WhIsOneKey(page))
 			WhHeads(page)[to] = WhHeads(from)[at];
-		memcpy(WhRecord(page, to), WhRecord(from, at), WhRecordSize(page));
+		memcpy((char *) page + end - (to + 1) * size,
+			   (char *) from + end - (at + 1) * size, size);
 		if (gap)
 			*WhRecordTid(page, to) |= WH_RECORD_GAP;
 	}

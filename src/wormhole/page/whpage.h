@@ -321,6 +321,20 @@ typedef struct WhDenseForm
 	int			ntids;
 } WhDenseForm;
 
+/*
+ * Adds an entry of a leaf whose key has this length, and which has no payload.  same_key: it
+ * is the first, or has the key of the one before.  Its TIDs are to be added, too.
+ */
+static inline void
+wh_dense_add(WhDenseForm *form, int key_len, bool same_key, int ntids)
+{
+	if (form->key_len >= 0 && form->key_len != key_len)
+		form->tid_len = 0;
+	form->key_len = key_len;
+	form->one_key &= same_key;
+	form->ntids += ntids;
+}
+
 typedef struct WhItemSet
 {
 	const uint8 *prefix;
@@ -494,8 +508,6 @@ extern void wh_page_put(Page page, int at, const WhItem *item);
 
 /* whdense.c */
 extern void wh_dense_begin(WhDenseForm *form);
-extern void wh_dense_add(WhDenseForm *form, int key_len, bool same_key,
-						 int ntids);
 extern void wh_dense_add_tids(WhDenseForm *form, const ItemPointerData *tids,
 							  int ntids);
 extern int	wh_dense_end(WhDenseForm *form, int prefix, int size);
