@@ -379,7 +379,8 @@ insert_into_posting(Relation index, Buffer buffer, int at, int place,
  * before.  The leaf is locked exclusively, and is released.
  *
  * A dense leaf that the entry suits came here because it counts as full, so it
- * does not stay dense as a whole.  False if the leaf was split without the entry
+ * does not stay dense as a whole.  If it has one key, lists would take more room, so it is
+ * split.  False if the leaf was split without the entry
  * (see wh_split()): the insert must begin anew.
  */
 static bool
