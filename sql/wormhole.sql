@@ -126,7 +126,8 @@ SELECT k, count(*) FROM wh_dml WHERE k < 6 GROUP BY k ORDER BY k DESC;
 SELECT wormhole_check('wh_dml_k', true) = count(*) FROM wh_dml;
 ALTER INDEX wh_dml_k SET (deduplicate = off, fillfactor = 50);
 REINDEX INDEX wh_dml_k;
-SELECT keys = rows AS separate FROM wormhole_status('wh_dml_k');
+CREATE INDEX wh_dml_mod ON wh_dml USING wormhole ((v % 500)) WITH (deduplicate = off, fillfactor = 50);
+SELECT keys = rows AS separate FROM wormhole_status('wh_dml_mod');
 TRUNCATE wh_dml;
 SELECT count(*) FROM wh_dml WHERE k < 6;
 INSERT INTO wh_dml VALUES (1, 1);
@@ -148,6 +149,7 @@ SELECT relname, reltuples FROM pg_class WHERE relname LIKE 'wh_part%' ORDER BY r
 -- Rows in the place of others that are gone go into lists of TIDs, whose last ones get entries of their own.
 CREATE TABLE wh_cut (k int, v int) WITH (autovacuum_enabled = off);
 INSERT INTO wh_cut SELECT 7, v FROM generate_series(1, 60) v;
+INSERT INTO wh_cut VALUES (8, 0);
 CREATE INDEX wh_cut_k ON wh_cut USING wormhole (k);
 DELETE FROM wh_cut WHERE v IN (2, 30);
 VACUUM wh_cut;

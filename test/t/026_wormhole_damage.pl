@@ -28,7 +28,7 @@ my %field = (
 	magic => [ $header, 'V' ], meta_version => [ $header + 4, 'v' ],
 	ncolumns => [ $header + 6, 'v' ], root => [ $header + 8, 'V' ],
 	root_level => [ $header + 12, 'V' ], codec => [ $header + 16, 'v' ]);
-my %flag = (deleted => 2, incomplete => 4, rightmost => 8, dense => 128);
+my %flag = (deleted => 2, incomplete => 4, rightmost => 8, dense => 128, one_key => 256);
 my %info = (length => 0x0FFF, dead => 0x1000, list => 0x2000);
 
 sub get
@@ -139,6 +139,15 @@ sub tid_at
 	my ($file, $block, $i) = @_;
 
 	return record_at($file, $block, $i - 1) - 4;
+}
+
+# Changes bits of the last byte of the key in the second leaf, which has one key.
+sub change_key
+{
+	my ($file, $bits) = @_;
+	my $at = ((leaves($file))[1] + 1) * $size - 1;
+
+	return put_bytes($file, $at, chr(ord(substr($$file, $at, 1)) ^ $bits));
 }
 
 # Sets a bit of a TID's first byte in the second leaf.
@@ -271,7 +280,20 @@ my @cases = (
 		my $at = record_at($_[0], (leaves($_[0]))[1], 3);
 
 		put_bytes($_[0], $at, substr(${ $_[0] }, $at, 2) ^ "\x01\x01");
-	}, undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/, 'dense' ]);
+	}, undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/, 'dense' ],
+	[ 'a leaf of one key that is said to have more', in_leaf(1, 'flags', sub { $_[0] & ~$flag{one_key} }), $refused, undef, 'one key' ],
+	[ 'a dense leaf that is said to have one key', in_leaf(1, 'flags', sub { $_[0] | $flag{one_key} }), $refused, undef, 'dense' ],
+	[ 'an ordinary leaf that is said to have one key', in_leaf(1, 'flags', sub { $_[0] | $flag{one_key} }), $refused ],
+	[ 'a longer key of a leaf of one key', in_lengths(0, sub { $_[0] + 1 }), $refused, undef, 'one key' ],
+	[ 'longer TIDs of a leaf of one key', in_lengths(1, sub { 5 }), $refused, undef, 'one key' ],
+	[ 'no record of a leaf of one key', sub {
+		my $block = (leaves($_[0]))[1];
+
+		put($_[0], $block, 'pd_upper', get($_[0], $block, 'pd_upper') + 4 * get($_[0], $block, 'nslots'));
+		put($_[0], $block, 'nslots', 0);
+	}, $refused, undef, 'one key' ],
+	[ 'another key of a leaf of one key', sub { change_key($_[0], 8) }, undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/, 'one key' ],
+	[ 'a key of a leaf of one key that is not between the bounds', sub { change_key($_[0], 1) }, qr/Entries are not in order|outside|bounds/, undef, 'one key' ]);
 
 # Random changes of slots and entries: the check finds something or nothing,
 # with the table all that is missing, and nothing happens to the server.
@@ -287,13 +309,13 @@ sub random_bytes
 	}
 	return;
 }
-push @cases, map { [ "seed $seed, random bytes $_", \&random_bytes, qr/./, qr/./, ('equal', 'unique', 'dense')[ $_ % 3 ], 'any' ] } 1 .. 60;
+push @cases, map { [ "seed $seed, random bytes $_", \&random_bytes, qr/./, qr/./, ('equal', 'unique', 'dense', 'one key')[ $_ % 4 ], 'any' ] } 1 .. 60;
 
 my $setup = '';
 foreach my $i (0 .. $#cases)
 {
 	my $kind = $cases[$i][4] // 'unique';
-	my $key = { equal => 'g % 40', unique => 'g * 7', dense => 'hashint8extended(g, 5)' }->{$kind};
+	my $key = { equal => 'g % 40', unique => 'g * 7', dense => 'hashint8extended(g, 5)', 'one key' => '7' }->{$kind};
 	my $payload = $kind eq 'unique' ? 'INCLUDE (v)' : '';
 
 	$setup .= qq{

@@ -239,13 +239,15 @@ INSERT INTO ent_keys SELECT 5000000000 + k FROM generate_series(1, 150, 10) k;
 CREATE TABLE ens_keys AS SELECT k FROM ens1 ORDER BY md5(k) LIMIT 100;
 CREATE TABLE pla_keys AS SELECT DISTINCT k FROM pla1 WHERE k < 40 OR k % 401 = 0;
 
--- wormhole: dense leaves, lists of rows, payloads, and a directory of two levels.
+-- wormhole: dense leaves, leaves of one key, lists of rows, payloads, and a directory of two levels.
 CREATE TABLE uni AS SELECT (g * 7)::int8 AS k, g AS v FROM generate_series(1, 2000) g;
 CREATE UNIQUE INDEX uni_k ON uni USING wormhole (k);
 INSERT INTO uni SELECT g * 7 + 3, g FROM generate_series(100, 130) g;
 DELETE FROM uni WHERE k BETWEEN 2100 AND 11200;
 CREATE TABLE equ AS SELECT (g % 40)::int8 AS k, g AS v FROM generate_series(1, 3000) g;
 CREATE INDEX equ_k ON equ USING wormhole (k);
+CREATE TABLE two AS SELECT (g % 2 * 1000)::int8 AS k, g AS v FROM generate_series(1, 6000) g;
+CREATE INDEX two_k ON two USING wormhole (k);
 CREATE TABLE pay AS SELECT 'https://example.org/' || (g % 7) || '/' || md5(g::text) AS k, g::numeric / 10 AS n, 'v' || g AS v
 	FROM generate_series(1, 700) g;
 CREATE INDEX pay_k ON pay USING wormhole (k COLLATE "C", n) INCLUDE (v);
@@ -342,6 +344,13 @@ SELECT note('equ', 'equ_k', 'wormhole', ARRAY[
 	ARRAY['SELECT wormhole_check(''equ_k'')', 'SELECT row(s.*) FROM wormhole_status(''equ_k'') s'],
 	ARRAY['INSERT INTO equ VALUES (1, 1), (39, 2), (0, 3), (20, 4)', 'INSERT INTO equ SELECT 5, g FROM generate_series(1, 1500) g'],
 	'SELECT wormhole_check(''equ_k'', true)');
+SELECT note('two', 'two_k', 'wormhole', ARRAY[
+	'SELECT count(*), sum(k), sum(v) FROM (SELECT k, v FROM two ORDER BY k) x',
+	'SELECT count(*), sum(k) FROM (SELECT k FROM two WHERE k > -10 ORDER BY k DESC) x',
+	'SELECT count(*), sum(k) FROM two WHERE k IN (0, 7, 1000)', 'SELECT sum(v) FROM two WHERE k = 0'],
+	ARRAY['SELECT wormhole_check(''two_k'')', 'SELECT row(s.*) FROM wormhole_status(''two_k'') s'],
+	ARRAY['INSERT INTO two VALUES (1, 1), (0, 2), (1000, 3), (2000, 4)', 'INSERT INTO two SELECT g % 3 * 500, g FROM generate_series(1, 1500) g'],
+	'SELECT wormhole_check(''two_k'', true)');
 SELECT note('pay', 'pay_k', 'wormhole', ARRAY[
 	'SELECT count(*), min(k), sum(n), min(v) FROM (SELECT k, n, v FROM pay ORDER BY k COLLATE "C") x',
 	'SELECT count(*), max(k) FROM (SELECT k FROM pay WHERE k COLLATE "C" > ''https://example.org/3'' ORDER BY k COLLATE "C" DESC) x',
@@ -392,9 +401,10 @@ my %fixed = (
 
 # Lengths in dense leaves that cannot be others.
 my %lengths = map { $_ => 1 } split /\n/, $node->safe_psql('postgres', q{SELECT name || '|' || block || '|' || get_byte(bytes, 54) + 256 * get_byte(bytes, 55) - n || '|1'
-	FROM page, generate_series(1, 2) n WHERE name = 'ran' AND get_byte(bytes, 58) >= 128 AND get_byte(bytes, 60) = 0});
+	FROM page, generate_series(1, 2) n WHERE name IN ('ran', 'two') AND get_byte(bytes, 58) >= 128 AND get_byte(bytes, 60) = 0});
 
-cmp_ok(scalar(keys %lengths), '>', 5, 'there are dense leaves');
+cmp_ok(scalar(grep { /^ran/ } keys %lengths), '>', 5, 'there are dense leaves');
+cmp_ok($node->safe_psql('postgres', q{SELECT count(*) FROM page WHERE name = 'two' AND get_byte(bytes, 59) = 1}), '>', 2, 'there are leaves of one key');
 
 # Fields that stay possible, so that queries may miss rows: of a metapage of rangefilter the
 # flags, the lowest block of new keys and the numbers of delta pages; of its first segment
@@ -409,7 +419,7 @@ sub is_plausible
 	return scalar(grep { $at <= $_->[1] && $at + $n > $_->[0] } @places);
 }
 
-foreach my $name ('num', 'str', 'pla', 'ent', 'ens', 'uni', 'ran', 'equ', 'pay', 'lon')
+foreach my $name ('num', 'str', 'pla', 'ent', 'ens', 'uni', 'ran', 'two', 'equ', 'pay', 'lon')
 {
 	my $method = $node->safe_psql('postgres', "SELECT method FROM subject WHERE name = '$name'");
 	my ($all, $step) = $cases eq 'all' ? (1, 64) : (0, 512);
@@ -428,7 +438,7 @@ ORDER BY random() LIMIT $values});
 		'postgres', qq{
 SELECT concat_ws(',', block, at, encode(bad_values(substr(bytes, at + 1, n)), 'hex'))
 FROM page, unnest('{1,2,4,8}'::int[]) n, generate_series(12, 400) at, LATERAL (SELECT at || ':' || n AS place) p
-WHERE name = '$name' AND ($fixed{$method})}) if $name =~ /num|str|pla|ent|ens|uni|ran/;
+WHERE name = '$name' AND ($fixed{$method})}) if $name =~ /num|str|pla|ent|ens|uni|ran|two/;
 	# The first record of a leaf is a gap, and marked dead: nothing to remove.  The first case writes.
 	unshift @list, '5,8188,ef' if $name eq 'uni';
 	# An entry is marked dead, and its row is behind the table's last block.
@@ -470,9 +480,9 @@ SELECT string_agg(index || ': ' || regexp_replace(problem, 'block \d+', 'block')
 FROM rangefilter_check_database();
 SELECT heal(s) FROM subject s WHERE name IN ('num', 'equ') \g /dev/null
 }), 'equ_k: index "equ_k" is damaged at block: The page is linked, but not one of its level.; '
-	. 'num1_k_idx: index "num1_k_idx" is damaged at block: A page of the run that begins at the block is not what the metapage says.13',
+	. 'num1_k_idx: index "num1_k_idx" is damaged at block: A page of the run that begins at the block is not what the metapage says.14',
 	'rangefilter_check_database() names damaged indexes and checks the others');
-is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE problem IS NULL) FROM rangefilter_check_database(true)}), '15',
+is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE problem IS NULL) FROM rangefilter_check_database(true)}), '16',
 	'... and finds nothing where there is nothing');
 is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE answer(whole) LIKE 'error%') FROM subject}), '0', 'all is as before');
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|was terminated by signal/, 'no crash');

@@ -1,5 +1,5 @@
-# Dense leaves: which leaves are dense, byte by byte; every way from one kind of leaf to the
-# other; crashes and a standby meanwhile.  Redo compares every page of the indexes with the primary's.
+# Dense leaves: which leaves are dense, and which of these have one key, byte by byte; every way from
+# one kind of leaf to the others; crashes and a standby meanwhile.  Redo compares every page of the indexes with the primary's.
 #
 # Pages are read as src/wormhole/README.md describes them, and all that their entries say must be
 # what the table says.
@@ -58,6 +58,9 @@ sub flags { return unpack('v', substr($_[0], 58, 2)); }
 
 sub is_dense { return flags($_[0]) & 128 ? 1 : 0; }
 
+# Whether it is a dense leaf whose entries all have the same key.
+sub has_one_key { return flags($_[0]) & 256 ? 1 : 0; }
+
 # The slots of a leaf: key, TIDs and flags of each.
 sub slots
 {
@@ -69,9 +72,18 @@ sub slots
 
 	foreach my $i (0 .. $n - 1)
 	{
-		my ($len, $at, $head, @tids, $gap, $dead);
+		my ($len, $at, $head, @tids, $gap, $dead, $key);
 
-		if (is_dense($page))
+		if (has_one_key($page))
+		{
+			$len = ord(substr($page, $slots - 2, 1));
+			my $tid_len = ord(substr($page, $slots - 1, 1));
+			$key = $prefix . substr($page, 8192 - $len, $len);
+			my $bits = unpack('Q<', substr($page, 8192 - $len - ($i + 1) * $tid_len, $tid_len) . "\0" x (8 - $tid_len));
+			($gap, $dead) = ($bits & 1, $bits >> 1 & 1);
+			@tids = sprintf('(%d,%d)', $bits >> 11, $bits >> 2 & 511);
+		}
+		elsif (is_dense($page))
 		{
 			$len = ord(substr($page, $slots - 2, 1));
 			my $tid_len = ord(substr($page, $slots - 1, 1));
@@ -93,28 +105,29 @@ sub slots
 			($ntids, $body) = (unpack('v', substr($page, $body, 2)), $body + 2) if $info & 0x2000;
 			@tids = map { my ($high, $low, $offset) = unpack('vvv', substr($page, $body + 6 * $_, 6)); sprintf('(%d,%d)', $high << 16 | $low, $offset) } 0 .. $ntids - 1;
 		}
-		my $key = $prefix . substr(scalar(reverse($head)), 0, $len) . ($len > 4 ? substr($page, $at, $len - 4) : '');
+		$key //= $prefix . substr(scalar(reverse($head)), 0, $len) . ($len > 4 ? substr($page, $at, $len - 4) : '');
 		push @slots, [ unpack('H*', $key), $gap, $dead, @tids ];
 	}
 	return @slots;
 }
 
-# "dense/ordinary" leaves of an index, gaps and entries marked dead.
+# "dense/ordinary" leaves of an index, those of one key, gaps and entries marked dead.
 sub kinds
 {
 	my ($index) = @_;
-	my ($dense, $ordinary, $gaps, $dead) = (0, 0, 0, 0);
+	my ($dense, $ordinary, $one_key, $gaps, $dead) = (0, 0, 0, 0, 0);
 
 	foreach my $page (leaves($index))
 	{
 		is_dense($page) ? $dense++ : $ordinary++;
+		$one_key += has_one_key($page);
 		foreach my $slot (slots($page))
 		{
 			$gaps += $slot->[1];
 			$dead += $slot->[2] if !$slot->[1];
 		}
 	}
-	return { dense => $dense, ordinary => $ordinary, gaps => $gaps, dead => $dead, text => "$dense dense, $ordinary ordinary" };
+	return { dense => $dense, ordinary => $ordinary, one_key => $one_key, gaps => $gaps, dead => $dead, text => "$dense dense, $ordinary ordinary" };
 }
 
 # The entries of all leaves are those of the table, in order: the index's column as a key, and rows.
@@ -205,6 +218,60 @@ is(kinds('i_many')->{ordinary}, 0, 'VACUUM makes dense leaves when lists have on
 fine('many', 'VACUUM of lists');
 same_entries('many', 'i_many', $int8, 'VACUUM of lists');
 
+# Keys of many rows get leaves of their own, whether rows are inserted, a few at a time or at once, or were there before,
+# and also if their TIDs are in any order.  They are smaller than a btree's: it has six bytes for each row, and fills 96 %.
+my %one_key = (
+	int8 => [ 'int8', 'abs(mix(g)) % 3' ],
+	status => [ 'text COLLATE "C"', q{(ARRAY['pending', 'shipped', 'lost in the post'])[1 + abs(mix(g)) % 3]} ],
+	long => [ 'text COLLATE "C"', q{repeat('x', 240) || abs(mix(g)) % 2} ],
+	null => [ 'int8', 'nullif(abs(mix(g)) % 2, 1)' ]);
+foreach my $type (sort keys %one_key)
+{
+	my ($declared, $value) = @{ $one_key{$type} };
+	my $table = "one_key_$type";
+
+	sql("CREATE TABLE $table (k $declared, v int4); CREATE INDEX i_$table ON $table USING wormhole (k); CREATE INDEX b_$table ON $table (k);
+		INSERT INTO $table SELECT $value, g FROM generate_series(1, 12000) g;
+		INSERT INTO $table SELECT $value, g FROM generate_series(12001, 15000) g;
+		INSERT INTO $table SELECT $value, g FROM generate_series(15001, 20000) g");
+	my ($size, $btree) = split /\|/, sql("SELECT pg_relation_size('i_$table'), pg_relation_size('b_$table')");
+	cmp_ok($size, '<=', $btree, "$type: rows of few keys take no more room than in a btree");
+	cmp_ok(kinds("i_$table")->{one_key}, '>=', 0.6 * leaves("i_$table"), '... mostly in leaves of one key');
+	sql("DROP INDEX b_$table");
+	fine($table, "$type, few keys");
+	same_entries($table, "i_$table", $int8, "$type, few keys") if $type eq 'int8';
+	sql("REINDEX INDEX i_$table");
+	cmp_ok(sql("SELECT pg_relation_size('i_$table')"), '<=', $btree, '... nor after a build');
+	cmp_ok(kinds("i_$table")->{one_key}, '>=', 0.6 * leaves("i_$table"), '... as mostly');
+	fine($table, "$type, few keys, built");
+	same_entries($table, "i_$table", $int8, "$type, few keys, built") if $type eq 'int8';
+	next if $type =~ /long|null/;
+	sql("DELETE FROM $table WHERE abs(mix(v)) % 5 < 2; VACUUM $table; INSERT INTO $table SELECT $value, g FROM generate_series(20001, 30000) g");
+	fine($table, "$type, few keys, TIDs used again");
+	same_entries($table, "i_$table", $int8, "$type, few keys, TIDs used again") if $type eq 'int8';
+	sql("DELETE FROM $table WHERE v % 3 > 0; VACUUM $table");
+	fine($table, "$type, few keys, few rows");
+}
+
+# Other keys come to a leaf of one key, full or not, and go again; a key of more than 255 bytes has none.
+sql(q{CREATE TABLE guests (k text COLLATE "C", v int4); CREATE INDEX i_guests ON guests USING wormhole (k);
+	INSERT INTO guests SELECT 'mmm', g FROM generate_series(1, 800) g; REINDEX INDEX i_guests});
+is(kinds('i_guests')->{one_key}, 1, 'a leaf of one key');
+sql(q{INSERT INTO guests VALUES ('aaa', 1), ('mmm', 2), ('zzzz', 3)});
+is(kinds('i_guests')->{one_key}, 0, '... that others come to has more');
+fine('guests', 'others came');
+sql(q{DELETE FROM guests WHERE k <> 'mmm'; VACUUM guests});
+is(kinds('i_guests')->{one_key}, 1, '... and one again without them');
+fine('guests', 'others went');
+sql(q{INSERT INTO guests SELECT 'mmm', g FROM generate_series(1, 1100) g});
+is(scalar(leaves('i_guests')), 1, 'such a leaf has room for 1,900 rows');
+sql(q{INSERT INTO guests VALUES ('mm', 1), ('mmmm', 2)});
+cmp_ok(scalar(leaves('i_guests')), '>', 1, '... and is split for others');
+fine('guests', 'others came to a full leaf');
+sql(q{UPDATE guests SET k = repeat('y', 300) WHERE v % 2 = 0; VACUUM guests});
+fine('guests', 'a long key');
+is(scalar(grep { my ($page) = $_; has_one_key($page) && grep { length($_->[0]) > 300 } slots($page) } leaves('i_guests')), 0, 'a long key has no such leaf');
+
 # A leaf that is full but for a byte.  When VACUUM takes a row off a list, its entries take as many bytes as in
 # a dense leaf, without those that such a leaf has before the heads: it stays an ordinary one.
 sql(q{CREATE TABLE brim (k text COLLATE "C"); INSERT INTO brim SELECT 'aaaaaa' || lpad((g % 11)::text, 7, '0') FROM generate_series(0, 147) g;
@@ -273,6 +340,21 @@ foreach my $case (@far)
 }
 sql('REINDEX INDEX i_far');
 
+# The same in leaves of one key.
+sql('CREATE TABLE far1 (k int8); INSERT INTO far1 SELECT 7 FROM generate_series(1, 2000) g; CREATE INDEX i_far1 ON far1 USING wormhole (k)');
+foreach my $case (@far)
+{
+	my ($tid, $dense, $len, $name) = @$case;
+
+	sql("REINDEX INDEX i_far1; SELECT rf_insert('i_far1', 7, '$tid')");
+	my $page = (leaves('i_far1'))[-1];
+	is(has_one_key($page), $dense, "$tid, $name: the kind of leaf of one key");
+	is(ord(substr($page, unpack('v', substr($page, 54, 2)) - 1, 1)), $len, '... and the length of its TIDs') if $dense;
+	is(scalar(grep { grep { $_ eq $tid } @{$_}[3 .. $#$_] } grep { !$_->[1] } slots($page)), 1, '... which it has');
+	is(sql("SELECT wormhole_check('i_far1')"), 2001, '... and is sound');
+}
+sql('REINDEX INDEX i_far1');
+
 # Marks of dead entries, and their removal by an insert.
 sql('CREATE TABLE dying (k int8, v int4); INSERT INTO dying SELECT mix(g), g FROM generate_series(1, 8000) g; CREATE INDEX i_dying ON dying USING wormhole (k); DELETE FROM dying WHERE v % 4 = 0');
 sql('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(v) FROM (SELECT v FROM dying ORDER BY k) x') foreach 1 .. 2;
@@ -287,6 +369,16 @@ fine('dying', 'marks removed');
 sql('VACUUM dying');
 same_entries('dying', 'i_dying', $int8, 'marks removed');
 
+# The same in leaves of one key.
+sql('CREATE TABLE dying1 (k int8, v int4); INSERT INTO dying1 SELECT mix(g) % 2, g FROM generate_series(1, 8000) g; CREATE INDEX i_dying1 ON dying1 USING wormhole (k); DELETE FROM dying1 WHERE v % 4 = 0');
+sql('SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(v) FROM (SELECT v FROM dying1 ORDER BY k) x') foreach 1 .. 2;
+cmp_ok(kinds('i_dying1')->{dead}, '>', 1300, 'entries of leaves of one key are marked dead');
+fine('dying1', 'marks, one key');
+sql('INSERT INTO dying1 SELECT mix(g) % 2, 1 FROM generate_series(8001, 12000) g');
+fine('dying1', 'one key, marks removed');
+sql('VACUUM dying1');
+same_entries('dying1', 'i_dying1', $int8, 'one key, marks removed');
+
 # Crashes between, and a standby that had to follow.
 foreach my $round (1 .. 3)
 {
@@ -295,19 +387,24 @@ foreach my $round (1 .. 3)
 		INSERT INTO odd SELECT lpad(g::text, 7, '0') || 'x' FROM generate_series($round, 9000, 500) g;
 		INSERT INTO dying SELECT mix(g), 1 FROM generate_series($round * 20000, $round * 20000 + 3000) g;
 		DELETE FROM dying WHERE k % 5 = 1;
-		SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(v) FROM (SELECT v FROM dying ORDER BY k) x;
+		DELETE FROM dying1 WHERE v % 5 = $round;
+		INSERT INTO one_key_int8 SELECT mix(g) % 2, g FROM generate_series($round * 20000, $round * 20000 + 6000) g;
+		INSERT INTO one_key_status SELECT 'status ' || g % $round, g FROM generate_series($round * 20000, $round * 20000 + 6000) g;
+		SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(v) FROM (SELECT v FROM dying ORDER BY k) x; SELECT count(v) FROM (SELECT v FROM dying1 ORDER BY k) x;
+		INSERT INTO dying1 SELECT mix(g) % 2, g FROM generate_series($round * 20000, $round * 20000 + 3000) g;
 		INSERT INTO dying SELECT mix(g), 1 FROM generate_series($round * 20000 + 3000, $round * 20000 + 6000) g");
 	$node->stop('immediate');
 	$node->start;
-	foreach my $table ('grown_int8', 'many', 'odd', 'dying', 'long')
+	foreach my $table ('grown_int8', 'many', 'odd', 'dying', 'long', 'dying1', 'one_key_int8', 'one_key_status')
 	{
 		fine($table, "seed $seed, crash $round, $table");
 	}
-	sql('VACUUM many; VACUUM dying');
+	sql('VACUUM many; VACUUM dying; VACUUM dying1');
 	same_entries('dying', 'i_dying', $int8, "crash $round");
+	same_entries('dying1', 'i_dying1', $int8, "one key, crash $round");
 }
 $node->wait_for_catchup($standby);
-foreach my $table ('grown_int8', 'many', 'odd', 'dying', 'long', map { ("built_$_", "grown_$_") } sort keys %types)
+foreach my $table ('grown_int8', 'many', 'odd', 'dying', 'long', 'dying1', 'guests', (map { "one_key_$_" } sort keys %one_key), map { ("built_$_", "grown_$_") } sort keys %types)
 {
 	my $ask = "SELECT count(*), md5(string_agg(k::text, ',')) FROM (SELECT k FROM $table ORDER BY k) x";
 

@@ -219,7 +219,7 @@ is_gap_of(Page page, int at, const WhEntry *gap)
 		return gap->slot.head == entry.slot.head &&
 			ItemPointerEquals((ItemPointer) &gap->tid, &entry.tid) &&
 			memcmp(WhRecord(page, at), WhRecord(page, at - 1),
-				   WhDenseTail(page)) == 0;
+				   WhRecordTail(page)) == 0;
 	return gap->slot.head == entry.slot.head &&
 		gap->slot.off == entry.slot.off &&
 		((gap->slot.info ^ entry.slot.info) & ~(WH_GAP | WH_DEAD)) == 0;

@@ -58,7 +58,7 @@ count_page(Page page, WhStatus *status)
 	else
 	{
 		status->leaves++;
-		status->keys += wh_entries_before(page, header->nslots);
+		status->keys += WhIsOneKey(page) ? 1 : wh_entries_before(page, header->nslots);
 	}
 	for (int i = 0; i < header->nslots; i++)
 	{

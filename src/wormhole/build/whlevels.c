@@ -243,6 +243,19 @@ entry_item(Level *level, int at, int prefix, WhItem *item)
 }
 
 /*
+ * Has an entry the same key as the one before?
+ */
+static bool
+has_same_key(Level *level, int at)
+{
+	const Gathered *entry = &level->entries[at];
+
+	return entry[-1].key_len == entry->key_len &&
+		memcmp(level->bytes + entry[-1].key_off, level->bytes + entry->key_off,
+			   entry->key_len) == 0;
+}
+
+/*
  * Adds entry number at to those that may become a dense leaf.
  */
 static inline void
@@ -252,8 +265,12 @@ add_dense(Level *level, int at, WhDenseForm *dense)
 
 	if (dense->tid_len > 0 && entry->child == InvalidBlockNumber &&
 		entry->payload_len == 0)
-		wh_dense_add(dense, entry->key_len, &level->tids[entry->first_tid],
+	{
+		wh_dense_add(dense, entry->key_len,
+					 at == 0 || !dense->one_key || has_same_key(level, at),
 					 entry->ntids);
+		wh_dense_add_tids(dense, &level->tids[entry->first_tid], entry->ntids);
+	}
 	else
 		dense->tid_len = 0;
 }
@@ -304,7 +321,7 @@ finish_page(Level *level, int n, const WhBounds *bounds)
 	(void) wh_dense_end(&dense, header->prefix_len,
 						entries_size(level, n, header->prefix_len));
 	if (dense.tid_len > 0)
-		wh_make_dense(page, dense.key_len, dense.tid_len);
+		wh_make_dense(page, &dense);
 	for (int i = 0; i < n; i++)
 	{
 		WhItem		item;

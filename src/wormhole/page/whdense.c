@@ -5,10 +5,11 @@
  *
  * A slot has offset and length of its entry, since entries differ.  Where all
  * entries have keys of one length and one TID, neither is needed: entry number
- * i is at place i.  Its TID takes four bytes, or five, instead of six.
+ * i is at place i.  Its TID takes four bytes, or five, instead of six.  If all
+ * have the same key, it is stored once, and there are no heads.
  *
- * An item *suits* a dense leaf if its key has the length of the leaf's keys,
- * and its TID fits.  One that does not makes the leaf be rewritten as an
+ * An item *suits* a dense leaf if its key has the length of the leaf's keys, or
+ * is the only key, and its TID fits.  One that does not makes the leaf be rewritten as an
  * ordinary one (write/whinsert.c).  Whoever rewrites a page (whitems.c, the
  * build) makes it dense if that is possible and smaller.
  *
@@ -55,25 +56,19 @@ wh_dense_begin(WhDenseForm *form)
 {
 	form->key_len = -1;
 	form->tid_len = WH_SHORT_TID;
+	form->one_key = true;
 	form->ntids = 0;
 }
 
 /*
- * Adds an entry of a leaf whose key has this length, and which has no payload.
+ * Adds the TIDs of an entry.
  */
 void
-wh_dense_add(WhDenseForm *form, int key_len, const ItemPointerData *tids,
-			 int ntids)
+wh_dense_add_tids(WhDenseForm *form, const ItemPointerData *tids, int ntids)
 {
-	int			tid_len = 0;
+	int			tid_len = form->tid_len > 0 ? dense_tid_len(tids, ntids) : 0;
 
-	if (form->tid_len == 0)
-		return;
-	if (form->key_len < 0 || form->key_len == key_len)
-		tid_len = dense_tid_len(tids, ntids);
-	form->key_len = key_len;
 	form->tid_len = tid_len == 0 ? 0 : Max(form->tid_len, tid_len);
-	form->ntids += ntids;
 }
 
 /*
@@ -91,29 +86,34 @@ wh_dense_end(WhDenseForm *form, int prefix, int size)
 	int			dense;
 
 	form->key_len -= prefix;
-	dense = form->ntids * (sizeof(uint32) + Max(form->key_len - WH_HEAD, 0) +
-						   form->tid_len);
+	if (form->one_key)
+		dense = form->key_len + form->ntids * form->tid_len;
+	else
+		dense = form->ntids * (sizeof(uint32) + Max(form->key_len - WH_HEAD, 0) +
+							   form->tid_len);
 	if (form->ntids == 0 || form->key_len < 0 ||
-		form->key_len > WH_DENSE_KEY ||
+		form->key_len > (form->one_key ? WH_DENSE_ONE_KEY : WH_DENSE_KEY) ||
 		dense + (int) sizeof(WhSlot) > size)
 		form->tid_len = 0;
 	return form->tid_len > 0 ? dense : size;
 }
 
 /*
- * Makes a leaf without entries, which wh_init_page() has made, a dense one.
+ * Makes a leaf without entries, which wh_init_page() has made, a dense one for entries that
+ * wh_dense_end() said shall be in one.  wh_append_item() adds the key if there is only one.
  */
 void
-wh_make_dense(Page page, int key_len, int tid_len)
+wh_make_dense(Page page, const WhDenseForm *form)
 {
 	WhHeader	header = WhPageHeader(page);
 
-	Assert(header->nslots == 0 && header->level == 0);
-	header->flags |= WH_DENSE;
+	Assert(header->nslots == 0 && header->level == 0 && form->tid_len > 0);
+	header->flags |= WH_DENSE | (form->one_key ? WH_ONE_KEY : 0);
 	header->slots_off = wh_slots_place(page);
 	((PageHeader) page)->pd_lower = header->slots_off;
-	WhDenseKeyLen(page) = key_len;
-	WhDenseTidLen(page) = tid_len;
+	WhDenseKeyLen(page) = form->key_len;
+	WhDenseTidLen(page) = form->tid_len;
+	((PageHeader) page)->pd_upper = WhRecordsEnd(page);
 }
 
 /*
@@ -126,7 +126,9 @@ wh_suits_dense(Page page, const WhItem *item)
 	int			tid_len = dense_tid_len(item->tids, item->ntids);
 
 	return item->len == WhDenseKeyLen(page) && item->flags == 0 &&
-		item->ntids == 1 && tid_len > 0 && tid_len <= WhDenseTidLen(page);
+		item->ntids == 1 && tid_len > 0 && tid_len <= WhDenseTidLen(page) &&
+		(!WhIsOneKey(page) ||
+		 memcmp((char *) page + WhRecordsEnd(page), item->rest, item->len) == 0);
 }
 
 /*
@@ -144,23 +146,23 @@ write_tid(uint8 *at, int len, const ItemPointerData *tid, uint8 flags)
 }
 
 /*
- * Writes a record: the tail of an item's key and its TID.
+ * Writes a record: the tail of an item's key, unless the leaf has only this key, and its TID.
  */
 void
 wh_put_record(Page page, int at, const WhItem *item)
 {
-	uint8	   *record = WhRecord(page, at);
 	ItemPointerData tid;
 
 	memcpy(&tid, item->tids, sizeof(tid));
-	if (item->len > WH_HEAD)
-		wh_copy_short(record, item->rest + WH_HEAD, item->len - WH_HEAD);
-	write_tid(record + WhDenseTail(page), WhDenseTidLen(page), &tid,
+	if (WhRecordTail(page) > 0)
+		wh_copy_short(WhRecord(page, at), item->rest + WH_HEAD, WhRecordTail(page));
+	write_tid(WhRecordTid(page, at), WhDenseTidLen(page), &tid,
 			  (item->flags & WH_DEAD) ? WH_RECORD_DEAD : 0);
 }
 
 /*
- * Appends an item to a page.  In a dense leaf a list of TIDs becomes an entry for each.
+ * Appends an item to a page.  In a dense leaf a list of TIDs becomes an entry for each.  The
+ * first item of a leaf of one key adds the key.
  */
 void
 wh_append_item(Page page, const WhItem *item)
@@ -172,6 +174,8 @@ wh_append_item(Page page, const WhItem *item)
 		wh_page_insert(page, WhPageHeader(page)->nslots, item);
 		return;
 	}
+	if (WhIsOneKey(page) && WhPageHeader(page)->nslots == 0)
+		memcpy((char *) page + WhRecordsEnd(page), item->rest, item->len);
 	one.ntids = 1;
 	for (int i = 0; i < item->ntids; i++)
 	{
@@ -206,8 +210,13 @@ wh_copy_slot(Page page, int to, Page from, int at, bool gap)
 {
 	if (WhIsDense(page))
 	{
-		WhHeads(page)[to] = WhHeads(from)[at];
-		memcpy(WhRecord(page, to), WhRecord(from, at), WhRecordSize(page));
+		int			size = WhRecordSize(page);
+		int			end = WhRecordsEnd(page);
+
+		if (!WhIsOneKey(page))
+			WhHeads(page)[to] = WhHeads(from)[at];
+		memcpy((char *) page + end - (to + 1) * size,
+			   (char *) from + end - (at + 1) * size, size);
 		if (gap)
 			*WhRecordTid(page, to) |= WH_RECORD_GAP;
 	}

@@ -160,7 +160,7 @@ wh_leaf_spread(Page page, int size)
 	header->nslots = n + ngaps;
 	standard->pd_lower = header->slots_off + header->nslots * WhSlotSize(page);
 	if (WhIsDense(page))
-		standard->pd_upper = BLCKSZ - header->nslots * WhRecordSize(page);
+		standard->pd_upper = WhRecordsEnd(page) - header->nslots * WhRecordSize(page);
 	for (int i = 0; i < n; i++, at++)
 	{
 		while (wh_is_gap(old.data, at))

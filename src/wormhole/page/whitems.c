@@ -16,6 +16,12 @@
 /* Bytes for keys put together, and for the TIDs of merged lists. */
 #define ITEMS_SPACE		(4 * BLCKSZ)
 
+/* The items that a list has room for at first: enough for most pages. */
+#define FIRST_ITEMS		640
+
+/* The items that may be added to those of a page. */
+#define MORE_ITEMS		2
+
 /*
  * Makes an empty list.
  */
@@ -23,7 +29,8 @@ void
 wh_items_begin(WhItemSet *set)
 {
 	memset(set, 0, sizeof(*set));
-	set->items = palloc((WH_MAX_ENTRIES + 2) * sizeof(WhItem));
+	set->max = FIRST_ITEMS;
+	set->items = palloc(set->max * sizeof(WhItem));
 	set->space = palloc(ITEMS_SPACE);
 }
 
@@ -72,9 +79,11 @@ load_item(WhItemSet *set, Page page, int at, WhItem *item)
 	int			len;
 
 	wh_entry(page, at, &entry);
-	rest = take_space(set, WH_HEAD + WhTailLen(slot));
-
 	memset(item, 0, sizeof(*item));
+	if (WhIsOneKey(page) && item > set->items)
+		rest = unconstify(uint8 *, set->items[0].rest);
+	else
+		rest = take_space(set, WH_HEAD + WhTailLen(slot));
 	item->rest = rest;
 	item->len = wh_slot_key(page, slot, rest);
 	item->flags = slot->info & ~WH_LEN_MASK;
@@ -125,17 +134,19 @@ is_before(const WhItem *item, const WhItem *next)
 static bool
 has_sound_tids(const WhItem *item)
 {
-	ItemPointerData before = {0};
+	uint64		before = 0;
 
 	for (int i = 0; i < item->ntids; i++)
 	{
 		ItemPointerData tid;
+		uint64		number;
 
 		memcpy(&tid, &item->tids[i], sizeof(tid));
-		if (!wh_tid_is_possible(&tid) ||
-			(i > 0 && ItemPointerCompare(&before, &tid) >= 0))
+		number = (uint64) ItemPointerGetBlockNumberNoCheck(&tid) << 16 |
+			ItemPointerGetOffsetNumberNoCheck(&tid);
+		if (!wh_tid_is_possible(&tid) || number <= before)
 			return false;
-		before = tid;
+		before = number;
 	}
 	return true;
 }
@@ -154,7 +165,7 @@ check_items(const WhItemSet *set, Page page)
 
 	for (int i = 0; i < set->n; i++)
 	{
-		room -= WhIsDense(page) ? WhRecordSize(page) + sizeof(uint32) :
+		room -= WhIsDense(page) ? WhRecordSize(page) + WhSlotSize(page) :
 			wh_item_size(&set->items[i]) + sizeof(WhSlot);
 		if (room < 0 || set->items[i].len + set->prefix_len > WH_MAX_ENTRY ||
 			!has_sound_tids(&set->items[i]) ||
@@ -184,12 +195,17 @@ wh_items_load(WhItemSet *set, Page page)
 	set->n = 0;
 	set->used = 0;
 	set->added = WH_ITEMS_LOADED;
+	if (header->nslots > (int) WH_MAX_ENTRIES)
+		report_items();
+	if (header->nslots + MORE_ITEMS > set->max)
+	{
+		set->max = WH_MAX_ENTRIES + MORE_ITEMS;
+		set->items = repalloc(set->items, set->max * sizeof(WhItem));
+	}
 	for (int i = 0; i < header->nslots; i++)
 	{
 		if (header->level == 0 && wh_is_gap(page, i))
 			continue;
-		if (set->n >= (int) WH_MAX_ENTRIES)
-			report_items();
 		load_item(set, page, i, &set->items[set->n++]);
 	}
 	check_items(set, page);
@@ -198,7 +214,7 @@ wh_items_load(WhItemSet *set, Page page)
 void
 wh_items_insert(WhItemSet *set, int at, const WhItem *item)
 {
-	Assert(set->n < (int) WH_MAX_ENTRIES + 2);
+	Assert(set->n < set->max);
 	memmove(&set->items[at + 1], &set->items[at],
 			(set->n - at) * sizeof(WhItem));
 	set->items[at] = *item;
@@ -216,6 +232,16 @@ wh_items_remove(WhItemSet *set, int at)
 }
 
 /*
+ * Do two items have the same key?
+ */
+bool
+wh_same_key(const WhItem *a, const WhItem *b)
+{
+	return a->len == b->len &&
+		(a->rest == b->rest || memcmp(a->rest, b->rest, a->len) == 0);
+}
+
+/*
  * Can two neighbouring entries become one list of TIDs?  They must have the
  * same key and no payload, and both be marked dead or neither.
  */
@@ -223,8 +249,7 @@ static bool
 can_merge(const WhItem *a, const WhItem *b)
 {
 	return !((a->flags | b->flags) & WH_PAYLOAD) &&
-		(a->flags & WH_DEAD) == (b->flags & WH_DEAD) &&
-		a->len == b->len && memcmp(a->rest, b->rest, a->len) == 0;
+		(a->flags & WH_DEAD) == (b->flags & WH_DEAD) && wh_same_key(a, b);
 }
 
 /*
@@ -298,10 +323,17 @@ items_size(const WhItemSet *set, int from, int to, int prefix, WhDenseForm *dens
 			item.len = item.ntids = 0;
 		size += wh_item_size(&item) + sizeof(WhSlot);
 		if (item.child == InvalidBlockNumber && !(item.flags & WH_PAYLOAD))
-			wh_dense_add(dense, item.len, item.tids, item.ntids);
+			wh_dense_add(dense, item.len, i == from || !dense->one_key ||
+						 wh_same_key(&set->items[i - 1], &set->items[i]),
+						 item.ntids);
 		else
 			dense->tid_len = 0;
 	}
+
+	/* Most lists of TIDs need not be looked at, even if these are short. */
+	(void) wh_dense_end(dense, 0, size);
+	for (int i = from; i < to && dense->tid_len > 0; i++)
+		wh_dense_add_tids(dense, set->items[i].tids, set->items[i].ntids);
 	return wh_dense_end(dense, 0, size);
 }
 
@@ -368,7 +400,7 @@ wh_items_store(const WhItemSet *set, int from, int to, Page page,
 	prefix = WhPageHeader(page)->prefix_len;
 	(void) items_size(set, from, to, prefix, &dense);
 	if (dense.tid_len > 0)
-		wh_make_dense(page, dense.key_len, dense.tid_len);
+		wh_make_dense(page, &dense);
 	for (int i = from; i < to; i++)
 	{
 		WhItem		item = set->items[i];

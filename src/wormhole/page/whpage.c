@@ -192,11 +192,12 @@ static bool
 records_are_sound(Page page)
 {
 	return WhPageHeader(page)->level == 0 &&
-		WhDenseKeyLen(page) <= WH_DENSE_KEY &&
+		(WhIsOneKey(page) ? WhPageHeader(page)->nslots > 0 :
+		 WhDenseKeyLen(page) <= WH_DENSE_KEY) &&
 		(WhDenseTidLen(page) == WH_SHORT_TID ||
 		 WhDenseTidLen(page) == WH_LONG_TID) &&
 		((PageHeader) page)->pd_upper ==
-		BLCKSZ - WhPageHeader(page)->nslots * WhRecordSize(page);
+		WhRecordsEnd(page) - WhPageHeader(page)->nslots * WhRecordSize(page);
 }
 
 /*
@@ -219,6 +220,7 @@ wh_header_is_sound(Page page)
 		return header->flags == WH_META;
 	if (header->slots_off != wh_slots_place(page) ||
 		header->slots_off + header->nslots * WhSlotSize(page) != standard->pd_lower ||
+		(WhIsOneKey(page) && !WhIsDense(page)) ||
 		(WhIsDense(page) && !records_are_sound(page)))
 		return false;
 	if (header->flags & WH_DELETED)
@@ -495,7 +497,13 @@ search_from(Page page, const WhRest *rest, int first)
 
 	/* First search by the heads alone. */
 	guess = Max(first, interpolate(header, rest->head));
-	if (WhIsDense(page))
+	if (WhIsOneKey(page))
+	{
+		/* Rows mostly arrive in the order of their TIDs. */
+		if (compare_entry(page, last - 1, rest) < 0)
+			return last;
+	}
+	else if (WhIsDense(page))
 		first = search_heads(WhHeads(page), 1, guess, rest->head, first, last);
 	else
 		first = search_heads(WhHeads(page), sizeof(WhSlot) / sizeof(uint32),

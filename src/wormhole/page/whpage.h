@@ -81,7 +81,9 @@ typedef WhHeaderData *WhHeader;
 #define WH_KILLED			0x0040	/* entries were marked dead since the last
 									 * WAL record */
 #define WH_DENSE			0x0080	/* a leaf of records, see below */
-#define WH_ALL_FLAGS		0x00FF
+#define WH_ONE_KEY			0x0100	/* a dense leaf whose entries all have one
+									 * key */
+#define WH_ALL_FLAGS		0x01FF
 
 /*
  * There is one for each entry, in key order.  head has the first four bytes of
@@ -115,6 +117,9 @@ typedef struct WhSlot
  * before the heads.  Record number i ends where number i - 1 begins; the first
  * ends with the page.
  *
+ * If all entries have the same key (WH_ONE_KEY), it is there only once, behind the
+ * first record.  There are no heads, and a record is a TID.
+ *
  * A TID has its lowest byte first: WH_RECORD_GAP and WH_RECORD_DEAD, nine bits
  * of the offset number, and the block.
  */
@@ -123,14 +128,19 @@ typedef struct WhSlot
 	((uint32 *) ((char *) (page) + WhPageHeader(page)->slots_off))
 #define WhDenseKeyLen(page)	(((uint8 *) WhHeads(page))[-2])
 #define WhDenseTidLen(page)	(((uint8 *) WhHeads(page))[-1])
+#define WhIsOneKey(page)	((WhPageHeader(page)->flags & WH_ONE_KEY) != 0)
 #define WhDenseTail(page)	Max(WhDenseKeyLen(page) - WH_HEAD, 0)
-#define WhRecordSize(page)	(WhDenseTail(page) + WhDenseTidLen(page))
+#define WhRecordTail(page)	(WhIsOneKey(page) ? 0 : WhDenseTail(page))
+#define WhRecordSize(page)	(WhRecordTail(page) + WhDenseTidLen(page))
+#define WhRecordsEnd(page) \
+	(BLCKSZ - (WhIsOneKey(page) ? WhDenseKeyLen(page) : 0))
 #define WhRecord(page, at) \
-	((uint8 *) (page) + BLCKSZ - ((at) + 1) * WhRecordSize(page))
-#define WhRecordTid(page, at)	(WhRecord(page, at) + WhDenseTail(page))
+	((uint8 *) (page) + WhRecordsEnd(page) - ((at) + 1) * WhRecordSize(page))
+#define WhRecordTid(page, at)	(WhRecord(page, at) + WhRecordTail(page))
 
 #define WH_DENSE_INFO		2	/* bytes before the heads */
 #define WH_DENSE_KEY		18	/* the most bytes of a key behind the prefix */
+#define WH_DENSE_ONE_KEY	255 /* of the key, if there is one */
 #define WH_SHORT_TID		4	/* bytes of a TID: room for 21 bits of a block */
 #define WH_LONG_TID			5	/* for 29 */
 #define WH_RECORD_GAP		0x01
@@ -138,13 +148,13 @@ typedef struct WhSlot
 #define WH_RECORD_FLAGS		2	/* bits */
 #define WH_RECORD_OFFSET	9	/* bits */
 
-/* The bytes of a slot, or of a head in a dense leaf. */
+/* The bytes of a slot, or of a head in a dense leaf; 0 if it has no heads. */
 #define WhSlotSize(page) \
-	((int) (WhIsDense(page) ? sizeof(uint32) : sizeof(WhSlot)))
+	((int) (WhIsOneKey(page) ? 0 : WhIsDense(page) ? sizeof(uint32) : sizeof(WhSlot)))
 
 /*
  * An entry as readers see it, whatever the kind of its page.  In a dense leaf
- * slot.off is the offset of its record, and tid its TID.
+ * slot.off is the offset of the key's tail, and tid the TID.
  */
 typedef struct WhEntry
 {
@@ -225,9 +235,8 @@ wh_copy_short(uint8 *to, const uint8 *from, int len)
 #define WH_MAX_POSTING		200
 
 /* The most entries and TIDs that a page can have. */
-#define WH_MAX_ENTRIES \
-	(WH_PAGE_CONTENT / (sizeof(uint32) + WH_SHORT_TID))
-#define WH_MAX_TIDS			(WH_PAGE_CONTENT / sizeof(ItemPointerData))
+#define WH_MAX_ENTRIES		(WH_PAGE_CONTENT / WH_SHORT_TID)
+#define WH_MAX_TIDS			WH_MAX_ENTRIES
 
 /* The metapage's content, behind its WhHeaderData. */
 typedef struct WhMetaData
@@ -308,15 +317,31 @@ typedef struct WhDenseForm
 	int			key_len;		/* of all keys; -1: there are none */
 	int			tid_len;		/* bytes of each TID; 0: a dense leaf cannot
 								 * have the entries */
+	bool		one_key;		/* all keys are the same */
 	int			ntids;
 } WhDenseForm;
+
+/*
+ * Adds an entry of a leaf whose key has this length, and which has no payload.  same_key: it
+ * is the first, or has the key of the one before.  Its TIDs are to be added, too.
+ */
+static inline void
+wh_dense_add(WhDenseForm *form, int key_len, bool same_key, int ntids)
+{
+	if (form->key_len >= 0 && form->key_len != key_len)
+		form->tid_len = 0;
+	form->key_len = key_len;
+	form->one_key &= same_key;
+	form->ntids += ntids;
+}
 
 typedef struct WhItemSet
 {
 	const uint8 *prefix;
 	int			prefix_len;
 	int			n;
-	WhItem	   *items;			/* room for WH_MAX_ENTRIES + 2 */
+	WhItem	   *items;			/* room for max */
+	int			max;
 	char	   *space;			/* keys put together from heads and tails, and
 								 * merged TIDs */
 	int			used;
@@ -379,6 +404,25 @@ typedef struct WhBounds
 } WhBounds;
 
 /*
+ * The head of an entry of a dense leaf, and the offset of its key's tail.
+ */
+static inline uint32
+wh_dense_head(Page page, int at)
+{
+	if (WhIsOneKey(page))
+		return wh_head((uint8 *) page + WhRecordsEnd(page), WhDenseKeyLen(page));
+	return WhHeads(page)[at];
+}
+
+static inline int
+wh_dense_tail_place(Page page, int at)
+{
+	if (WhIsOneKey(page))
+		return BLCKSZ - WhDenseTail(page);
+	return WhRecord(page, at) - (uint8 *) page;
+}
+
+/*
  * Reads entry number at, or a gap.
  */
 static inline void
@@ -392,8 +436,8 @@ wh_entry(Page page, int at, WhEntry *entry)
 		entry->slot = WhSlots(page)[at];
 		return;
 	}
-	entry->slot.head = WhHeads(page)[at];
-	entry->slot.off = WhRecord(page, at) - (uint8 *) page;
+	entry->slot.head = wh_dense_head(page, at);
+	entry->slot.off = wh_dense_tail_place(page, at);
 	entry->slot.info = WhDenseKeyLen(page);
 	flags = wh_read_tid(WhRecordTid(page, at), WhDenseTidLen(page), &entry->tid);
 	if (unlikely(flags != 0))
@@ -464,10 +508,10 @@ extern void wh_page_put(Page page, int at, const WhItem *item);
 
 /* whdense.c */
 extern void wh_dense_begin(WhDenseForm *form);
-extern void wh_dense_add(WhDenseForm *form, int key_len,
-						 const ItemPointerData *tids, int ntids);
+extern void wh_dense_add_tids(WhDenseForm *form, const ItemPointerData *tids,
+							  int ntids);
 extern int	wh_dense_end(WhDenseForm *form, int prefix, int size);
-extern void wh_make_dense(Page page, int key_len, int tid_len);
+extern void wh_make_dense(Page page, const WhDenseForm *form);
 extern bool wh_suits_dense(Page page, const WhItem *item);
 extern void wh_put_record(Page page, int at, const WhItem *item);
 extern void wh_append_item(Page page, const WhItem *item);
@@ -488,6 +532,7 @@ extern void wh_items_end(WhItemSet *set);
 extern void wh_items_load(WhItemSet *set, Page page);
 extern void wh_items_insert(WhItemSet *set, int at, const WhItem *item);
 extern void wh_items_remove(WhItemSet *set, int at);
+extern bool wh_same_key(const WhItem *a, const WhItem *b);
 extern bool wh_items_merge(WhItemSet *set);
 extern int	wh_items_space(const WhItemSet *set, int from, int to,
 						   const WhBounds *bounds);

@@ -125,7 +125,7 @@ wh_move_slots(Page page, int to, int from, int n)
 		memmove(&WhSlots(page)[to], &WhSlots(page)[from], n * sizeof(WhSlot));
 		return;
 	}
-	memmove(&WhHeads(page)[to], &WhHeads(page)[from], n * sizeof(uint32));
+	memmove(&WhHeads(page)[to], &WhHeads(page)[from], n * WhSlotSize(page));
 	memmove(WhRecord(page, to + n - 1), WhRecord(page, from + n - 1),
 			n * WhRecordSize(page));
 }
@@ -143,7 +143,8 @@ wh_page_put(Page page, int at, const WhItem *item)
 
 	if (WhIsDense(page))
 	{
-		WhHeads(page)[at] = wh_head(item->rest, item->len);
+		if (!WhIsOneKey(page))
+			WhHeads(page)[at] = wh_head(item->rest, item->len);
 		wh_put_record(page, at, item);
 		return;
 	}

@@ -89,7 +89,7 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 {
 	PageHeader	standard = (PageHeader) page;
 	WhHeader	header = WhPageHeader(page);
-	int			lower = standard->pd_lower;
+	int			nslots = header->nslots;
 	bool		killed = (header->flags & WH_KILLED) != 0;
 	int			first;
 	int			last;
@@ -102,7 +102,7 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 		last = header->nslots;
 	}
 	header->flags &= ~WH_KILLED;
-	if (killed || standard->pd_lower != lower)
+	if (killed || header->nslots != nslots)
 	{
 		stretches[n++] = stretch(offsetof(PageHeaderData, pd_lower),
 								 2 * sizeof(LocationIndex));
@@ -112,10 +112,11 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 	else if (!WhIsDense(page))
 		stretches[n++] = stretch(offsetof(PageHeaderData, pd_upper),
 								 sizeof(LocationIndex));
-	stretches[n++] = stretch(header->slots_off + first * WhSlotSize(page),
-							 (last - first) * WhSlotSize(page));
+	if (!WhIsOneKey(page))
+		stretches[n++] = stretch(header->slots_off + first * WhSlotSize(page),
+								 (last - first) * WhSlotSize(page));
 	if (WhIsDense(page))
-		stretches[n++] = stretch(BLCKSZ - last * WhRecordSize(page),
+		stretches[n++] = stretch(WhRecord(page, last - 1) - (uint8 *) page,
 								 (last - first) * WhRecordSize(page));
 	else
 		stretches[n++] = stretch(standard->pd_upper, wh_item_size(item));

@@ -257,9 +257,9 @@ add_records(IndexScanDesc scan, Buffer buffer, int at, int end)
 	WhScan		so = (WhScan) scan->opaque;
 	WhBatch    *batch = &so->batch;
 	Page		page = BufferGetPage(buffer);
-	const uint32 *heads = WhHeads(page);
+	const bool	one_key = WhIsOneKey(page);
 	const int	key_len = WhDenseKeyLen(page);
-	const int	tail = WhDenseTail(page);
+	const int	tail = WhRecordTail(page);
 	const int	tid_len = WhDenseTidLen(page);
 	const int	size = WhRecordSize(page);
 	uint8		leave_out = WH_RECORD_GAP |
@@ -268,7 +268,7 @@ add_records(IndexScanDesc scan, Buffer buffer, int at, int end)
 	WhScanItem *item = batch->items;
 	BlockNumber heap_nblocks = wh_cache(scan->indexRelation)->heap_nblocks;
 	uint32		before = 0;
-	int			off = BLCKSZ - at * size;
+	int			off = WhRecordsEnd(page) - at * size;
 
 	for (; at < end; at++)
 	{
@@ -276,10 +276,10 @@ add_records(IndexScanDesc scan, Buffer buffer, int at, int end)
 
 		off -= size;
 		flags = wh_read_tid((uint8 *) page + off + tail, tid_len, &item->tid);
-		item->head = heads[at];
+		item->head = wh_dense_head(page, at);
 		item->slot = at;
 		item->info = key_len;
-		item->off = off;
+		item->off = one_key ? wh_dense_tail_place(page, at) : off;
 		if (unlikely(item->head < before))
 			page_is_damaged(scan->indexRelation, buffer);
 		before = item->head;

@@ -32,6 +32,13 @@
 #define CUT_WINDOW	10
 
 /*
+ * The percentage of the entries that the left half of a leaf gets if all have the same key, and
+ * the next leaf has none of it.  Rows mostly arrive in the order of their TIDs, so those behind
+ * go to the right half.
+ */
+#define ONE_KEY_FILL	96
+
+/*
  * The last leaf is split behind its entries only if PAYING_BOUND percent of it are
  * then free.
  */
@@ -148,6 +155,62 @@ cut_behind_all(Split *split)
 }
 
 /*
+ * The cut nearest to a given one that has different keys on its sides, or the cut itself if there is
+ * none.
+ */
+static int
+cut_between_keys(const WhItemSet *set, int cut)
+{
+	int			before = cut;
+	int			after = cut;
+
+	while (before > 0 &&
+		   wh_same_key(wh_item(set, before - 1), wh_item(set, before)))
+		before--;
+	while (after < set->n &&
+		   wh_same_key(wh_item(set, after - 1), wh_item(set, after)))
+		after++;
+	if (before > 0 && (after == set->n || cut - before <= after - cut))
+		return before;
+	return after < set->n ? after : cut;
+}
+
+/*
+ * Have all entries of a leaf the same key, and the next leaf has none of it?
+ */
+static bool
+ends_one_key(const Split *split)
+{
+	const WhItem *last = wh_item(split->set, split->set->n - 1);
+	const WhKey *high = &split->whole.high;
+	int			prefix_len = split->set->prefix_len;
+
+	if (!wh_same_key(wh_item(split->set, 0), last))
+		return false;
+	return split->whole.rightmost || !high->has_tid ||
+		high->len != prefix_len + last->len ||
+		memcmp(high->data + prefix_len, last->rest, last->len) != 0;
+}
+
+/*
+ * The place near which the cut is to be.  A leaf is cut between keys rather than between rows of
+ * a key, so that a key of many rows gets leaves of its own, which have room for more of them.
+ */
+static int
+wanted_cut(Split *split, int fillfactor)
+{
+	int			cut;
+
+	if (split->leaf && ends_one_key(split))
+	{
+		split->ascending = true;
+		return cut_at_percentage(split->set, ONE_KEY_FILL);
+	}
+	cut = cut_at_percentage(split->set, split->ascending ? fillfactor : 50);
+	return split->leaf && !split->ascending ? cut_between_keys(split->set, cut) : cut;
+}
+
+/*
  * Chooses the cut.  If keys are likely to arrive in ascending order, the left
  * half is filled to the fillfactor, and the cut stays near that place.  False if
  * there is no cut by which both halves fit.
@@ -156,8 +219,7 @@ static bool
 choose_cut(Split *split, int fillfactor)
 {
 	int			n = split->set->n;
-	int			wanted = cut_at_percentage(split->set,
-										   split->ascending ? fillfactor : 50);
+	int			wanted = wanted_cut(split, fillfactor);
 	int			window = split->ascending ? n / 50 : n / CUT_WINDOW;
 	int			best = -1;
 	int			best_len = 0;
@@ -170,15 +232,16 @@ choose_cut(Split *split, int fillfactor)
 		{
 			int			cut = wanted + sign * distance;
 			WhKey		anchor;
+			int			len;
 
 			if (cut < 1 || cut >= n)
 				continue;
 			find_anchor(split, cut, &anchor);
-			if ((best < 0 || anchor.len < best_len) && try_cut(split, cut))
+			len = anchor.len + (anchor.has_tid ? sizeof(ItemPointerData) : 0);
+			if ((best < 0 || len < best_len) && try_cut(split, cut))
 			{
 				best = cut;
-				best_len = anchor.len +
-					(anchor.has_tid ? sizeof(ItemPointerData) : 0);
+				best_len = len;
 			}
 		}
 	}
@@ -199,7 +262,8 @@ spread_half(const Split *split, Page page)
 	 * Of keys in ascending order the right half may have no entry:
 	 * cut_behind_all().
 	 */
-	if (split->leaf && !split->ascending && n > 0 && !wh_has_manager())
+	if (split->leaf && !split->ascending && n > 0 && !WhIsOneKey(page) &&
+		!wh_has_manager())
 		(void) wh_leaf_spread(page, used / n);
 }
 

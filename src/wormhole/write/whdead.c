@@ -81,8 +81,7 @@ has_versions(const WhItemSet *set, int i)
 		return true;
 	for (int j = i - 1; j <= i + 1; j += 2)
 	{
-		if (j >= 0 && j < set->n && wh_item(set, j)->len == item->len &&
-			memcmp(wh_item(set, j)->rest, item->rest, item->len) == 0)
+		if (j >= 0 && j < set->n && wh_same_key(wh_item(set, j), item))
 			return true;
 	}
 	return false;

@@ -30,6 +30,12 @@
  */
 #define MANY_DEAD	32
 
+/*
+ * A leaf is not merged for less than LEAST_GAIN free bytes.  Soon it would be full again, and its
+ * record has nearly the whole page.
+ */
+#define LEAST_GAIN	(WH_PAGE_CONTENT / 32)
+
 /* The state of the search for other rows with the key of a new one. */
 typedef struct UniqueCheck
 {
@@ -244,6 +250,18 @@ step_to_tid(Relation index, Buffer buffer, const WhKey *key)
 }
 
 /*
+ * Is a TID the same as one in a list, or before it?
+ */
+static inline bool
+is_at_or_before(const ItemPointerData *tid, const ItemPointerData *at)
+{
+	ItemPointerData other;
+
+	memcpy(&other, at, sizeof(other));
+	return ItemPointerCompare(unconstify(ItemPointerData *, tid), &other) <= 0;
+}
+
+/*
  * Returns the new TID's place in the list of TIDs before slot at, if that list
  * has the same key and the TID belongs into it; else 0.
  */
@@ -262,12 +280,11 @@ place_in_posting(Page page, int at, const WhKey *key)
 		!wh_slot_has_key(page, &entry.slot, key))
 		return 0;
 	n = wh_entry_tids(page, &entry, &tids);
+	if (!is_at_or_before(&key->tid, &tids[n - 1]))
+		return 0;
 	for (int i = 1; i < n; i++)
 	{
-		ItemPointerData tid;
-
-		memcpy(&tid, &tids[i], sizeof(tid));
-		if (ItemPointerCompare((ItemPointer) &key->tid, &tid) <= 0)
+		if (is_at_or_before(&key->tid, &tids[i]))
 			return i;
 	}
 	return 0;
@@ -293,25 +310,27 @@ cut_posting(WhItemSet *set, int at, int place)
 }
 
 /*
- * Do all items of a set fit on a page with these bounds?
+ * Do all items of a set fit on a page with these bounds, and leave so many bytes?
  */
 static bool
-fits(const WhItemSet *set, const WhBounds *bounds)
+fits(const WhItemSet *set, const WhBounds *bounds, int rest)
 {
-	return wh_items_space(set, 0, set->n, bounds) <= (int) WH_PAGE_CONTENT;
+	return wh_items_space(set, 0, set->n, bounds) + rest <= (int) WH_PAGE_CONTENT;
 }
 
 /*
  * Rewrites a leaf with the items of a set, and releases it.  It is locked
- * exclusively.
+ * exclusively.  Nearly all bytes change, so they are not compared.
  */
 static void
 rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
 			 const WhBounds *bounds)
 {
 	GenericXLogState *state = GenericXLogStart(index);
+	Page		page = GenericXLogRegisterBuffer(state, buffer,
+												 GENERIC_XLOG_FULL_IMAGE);
 
-	wh_items_rewrite(set, wh_register(state, buffer), bounds);
+	wh_items_rewrite(set, page, bounds);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
@@ -360,7 +379,8 @@ insert_into_posting(Relation index, Buffer buffer, int at, int place,
  * before.  The leaf is locked exclusively, and is released.
  *
  * A dense leaf that the entry suits came here because it counts as full, so it
- * does not stay dense as a whole.  False if the leaf was split without the entry
+ * does not stay dense as a whole.  If it has one key, lists would take more room, so it is
+ * split.  False if the leaf was split without the entry
  * (see wh_split()): the insert must begin anew.
  */
 static bool
@@ -369,9 +389,10 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 {
 	uint8	   *space = palloc(WH_BOUNDS_SPACE);
 	Page		page = BufferGetPage(buffer);
-	bool		deduplicate = wh_index_options(index)->deduplicate;
-	bool		full = WhIsDense(page) && wh_suits_dense(page, item) &&
-	!wh_has_manager();
+	bool		suits = WhIsDense(page) && wh_suits_dense(page, item);
+	bool		full = suits && !wh_has_manager();
+	bool		deduplicate = wh_index_options(index)->deduplicate &&
+	!(suits && WhIsOneKey(page));
 	bool		inserted = true;
 	WhBounds	bounds;
 	WhItemSet	set;
@@ -385,8 +406,8 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 	wh_items_insert(&set, at, item);
 	if (place > 0 && deduplicate)
 		wh_items_merge(&set);
-	if ((!full && fits(&set, &bounds)) ||
-		(deduplicate && wh_items_merge(&set) && fits(&set, &bounds) &&
+	if ((!full && fits(&set, &bounds, 0)) ||
+		(deduplicate && wh_items_merge(&set) && fits(&set, &bounds, LEAST_GAIN) &&
 		 !(full && wh_items_are_dense(&set, 0, set.n, &bounds))))
 		rewrite_leaf(index, buffer, &set, &bounds);
 	else
