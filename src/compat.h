@@ -78,6 +78,23 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 	return (required->requiredPerms & ACL_SELECT) != 0;
 }
 
+/* A query on a table, whose entry in the range table is given, that needs no privileges. */
+#if PG_VERSION_NUM >= 160000
+#define RF_REQUIRE_NOTHING(query, rte) \
+	((rte)->perminfoindex = 0, \
+	 (void) addRTEPermissionInfo(&(query)->rteperminfos, rte))
+#else
+#define RF_REQUIRE_NOTHING(query, rte) \
+	((void) (query), (rte)->requiredPerms = 0)
+#endif
+
+/* Which column of one row type each column of another one is, by names. */
+#if PG_VERSION_NUM >= 160000
+#define RF_ATTRMAP(desc, other) build_attrmap_by_name(desc, other, false)
+#else
+#define RF_ATTRMAP(desc, other) build_attrmap_by_name(desc, other)
+#endif
+
 /* Has this process a lock of exactly this mode? */
 #if PG_VERSION_NUM >= 170000
 #define RF_HOLDS_LOCK(tag, mode) LockHeldByMe(tag, mode, false)

@@ -20,6 +20,7 @@
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "planner/activity/activity.h"
+#include "planner/deferred/deferred.h"
 #include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
@@ -117,7 +118,8 @@ static bool
 relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 			   VariableStatData *vardata)
 {
-	return rf_supply_stats(root, attno, NULL, vardata) ||
+	return rf_deferred_stats(attno, vardata) ||
+		rf_supply_stats(root, attno, NULL, vardata) ||
 		(previous.relation_stats &&
 		 previous.relation_stats(root, rte, attno, vardata));
 }
@@ -146,6 +148,7 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		previous.rel_pathlist(root, rel, rti, rte);
 	rf_add_gates(root, rel, rte);
 	rf_add_loop_margin(root, rel, rte);
+	rf_defer_paths(root, rel);
 }
 
 /*
@@ -170,9 +173,12 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 static void
 executor_start(QueryDesc *desc, int eflags)
 {
-	MemoryContext context = rf_replan(desc, eflags, plan);
+	MemoryContext context;
 	uint64		before = rf_join_filters_started();
 
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		rf_lock_deferred(desc);
+	context = rf_replan(desc, eflags, plan);
 	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
 	rf_note_starting(desc);
@@ -216,6 +222,15 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 	if (access == OAT_DROP && class == RelationRelationId && column == 0 &&
 		get_rel_relkind(object) == RELKIND_INDEX)
 		rf_advance_change_counter(object);
+	if (class == RelationRelationId)
+	{
+		if (access == OAT_TRUNCATE)
+			rf_refuse_deferred(object, "TRUNCATE");
+		else if (access == OAT_DROP && column == 0)
+			rf_refuse_deferred(object, "DROP");
+		else if (access == OAT_POST_ALTER)
+			rf_refuse_deferred(object, "ALTER TABLE");
+	}
 	if (access == OAT_TRUNCATE && class == RelationRelationId)
 		wh_forbid_truncate(object);
 	if (access == OAT_POST_CREATE && class == DatabaseRelationId)
@@ -293,6 +308,7 @@ rf_init_planner(void)
 							 NULL);
 	RegisterCustomScanMethods(&rf_guard_methods);
 	RegisterCustomScanMethods(&rf_gate_methods);
+	RegisterCustomScanMethods(&rf_deferred_methods);
 	rf_init_catalog();
 	rf_init_activity();
 	rf_note_load();

@@ -20,6 +20,9 @@ RfPlanning *rf_planning = NULL;
 bool		rf_suppress_skips = false;
 bool		rf_suppress_cached_probes = false;
 
+/* Defer nothing: a query for a deferred scan is planned, whose values are known. */
+bool		rf_suppress_deferring = false;
+
 /*
  * Entries of tables are in use outside of planning, where functions may be
  * called that plan queries: a guard is being checked, or an entry is made or its

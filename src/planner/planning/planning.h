@@ -48,6 +48,11 @@ typedef struct RfPlanning
 	List	   *probes;			/* bytea: sets of keys asked for */
 	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
+	bool		may_defer;		/* partitioned tables may be deferred */
+	List	   *deferred;		/* RfDeferred */
+	List	   *not_deferred;	/* OIDs of tables that must not be */
+	List	   *refuted;		/* OIDs of those whose template is empty */
+	List	   *deferred_tables;	/* OIDs of those in the finished plan */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	struct RfCoreClasses *classes;	/* see core/equivalence.c; NULL: not yet */
 	bool		joining_again;	/* core is called by rf_add_loops() */
@@ -66,6 +71,7 @@ typedef struct RfPlanning
 extern RfPlanning *rf_planning;
 extern bool rf_suppress_skips;
 extern bool rf_suppress_cached_probes;
+extern bool rf_suppress_deferring;
 extern PGDLLEXPORT bool rf_entries_in_use;
 
 extern bool rf_is_ours(PlannerInfo *root);

@@ -23,7 +23,7 @@
 
 /* ---- skip.c ---- */
 
-extern void rf_skip_members(PlannerInfo *root, RelOptInfo *rel);
+extern int	rf_skip_members(PlannerInfo *root, RelOptInfo *rel, int keep);
 
 
 /* ---- guard.c ---- */
@@ -51,6 +51,7 @@ typedef struct RfGuard
 	List	   *probes;			/* Const of bytea: sets of keys */
 	RfGuardState *state;
 	List	   *tables;			/* one entry for each: see explain.c */
+	List	   *deferred;		/* OIDs of tables that the plan defers */
 } RfGuard;
 
 extern const CustomScanMethods rf_guard_methods;
