@@ -306,6 +306,19 @@ rf_init_planner(void)
 							 NULL,
 							 NULL,
 							 NULL);
+	DefineCustomIntVariable("rangefilter.defer_partitions",
+							"Tables of at least this many partitions are planned when the values that "
+							"choose among these are known.",
+							NULL,
+							&rf_defer_partitions,
+							32,
+							1,
+							INT_MAX,
+							PGC_USERSET,
+							GUC_EXPLAIN,
+							NULL,
+							NULL,
+							NULL);
 	RegisterCustomScanMethods(&rf_guard_methods);
 	RegisterCustomScanMethods(&rf_gate_methods);
 	RegisterCustomScanMethods(&rf_deferred_methods);

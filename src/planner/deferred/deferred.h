@@ -33,6 +33,12 @@
 
 /* ---- deferred_choose.c ---- */
 
+/*
+ * rangefilter.defer_partitions: planning fewer partitions costs less than planning once
+ * more when the query runs.
+ */
+extern int	rf_defer_partitions;
+
 /* A partitioned table that is deferred in the planning under way. */
 typedef struct RfDeferred
 {

@@ -32,8 +32,8 @@
 #include "rewrite/rewriteManip.h"
 #include "utils/syscache.h"
 
-/* Planning fewer members than these costs less than planning again when the query runs. */
-#define RF_DEFER_MEMBERS	32
+/* rangefilter.defer_partitions: tables with fewer live members are not deferred. */
+int			rf_defer_partitions = 32;
 
 /*
  * The deferred table that a relation is, or is the template of.
@@ -195,7 +195,7 @@ may_defer(PlannerInfo *root, RelOptInfo *parent, const RangeTblEntry *rte)
 		rte->tablesample == NULL && !IS_DUMMY_REL(parent) &&
 		root->parse->commandType == CMD_SELECT &&
 		root->parse->rowMarks == NIL && root->rowMarks == NIL &&
-		bms_num_members(parent->live_parts) >= RF_DEFER_MEMBERS &&
+		bms_num_members(parent->live_parts) >= rf_defer_partitions &&
 		!list_member_oid(rf_planning->not_deferred, rte->relid) &&
 		!rf_is_secured(root, parent->relid) && !rf_has_hidden_values(root);
 }
@@ -284,7 +284,7 @@ defer(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel, bool *asked)
 	deferred->indexes = describe_indexes(table, parent->relid);
 	if (rf_planning->deferred == NIL && !has_choosing_clause(deferred))
 		return false;
-	*asked = rf_skip_members(root, rel, RF_DEFER_MEMBERS) < RF_DEFER_MEMBERS;
+	*asked = rf_skip_members(root, rel, rf_defer_partitions) < rf_defer_partitions;
 	if (*asked)
 		return false;
 	rf_deferred_size(deferred);

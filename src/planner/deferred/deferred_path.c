@@ -249,6 +249,22 @@ replacement(RfDeferred *deferred, Path *path)
 }
 
 /*
+ * Return true if a set is among those of a list.
+ */
+static bool
+is_set_member(List *sets, Relids set)
+{
+	ListCell   *cell;
+
+	foreach(cell, sets)
+	{
+		if (bms_equal(lfirst(cell), set))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Adds deferred scans for values of other relations where no index of another kind
  * has a path for these.  scan is the sequential scan of the table.
  */
@@ -270,7 +286,7 @@ add_parameterized(RfDeferred *deferred, const Path *scan)
 			continue;
 		outer = bms_union(bms_difference(rinfo->clause_relids, rel->relids),
 						  rel->lateral_relids);
-		if (bms_is_empty(outer) || list_member(sets, outer))
+		if (bms_is_empty(outer) || is_set_member(sets, outer))
 			continue;
 		sets = lappend(sets, outer);
 		param_info = get_baserel_parampathinfo(deferred->root, rel, outer);
