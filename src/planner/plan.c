@@ -14,7 +14,6 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "core/core.h"
@@ -31,8 +30,6 @@
 #include "planner/skip/skip.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/stats.h"
-#include "utils/inval.h"
-#include "utils/snapmgr.h"
 
 /*
  * Can something be skipped in one entry of a range table?  In functions, too,
@@ -141,20 +138,7 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 {
 	planning->saved = copyObject(planning->parse);
 	planning->cursor_options = cursor_options;
-	planning->in_recovery = RecoveryInProgress() ||
-		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
-	if (!planning->in_recovery)
-		planning->started = rf_clock_read();
-	planning->clock = planning->started;
-
-	/*
-	 * Most indexes will not be locked.  An index that is being dropped is
-	 * declared not valid before any transaction inserts rows without it.  We
-	 * have read the clock already.  So either we see the invalidation now, or
-	 * those transactions end later and move the clock.
-	 */
-	AcceptInvalidationMessages();
-	planning->cached_probes = rf_begin_cached_probes();
+	rf_begin_asking(planning);
 	planning->watch = rf_stats_sample();
 }
 

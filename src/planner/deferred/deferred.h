@@ -14,6 +14,7 @@
  *	  deferred_path.c		paths of a deferred table, and their costs
  *	  deferred_plan.c		from path to plan; placeholders in finished plans
  *	  deferred_exec.c		running a deferred scan
+ *	  deferred_leaf.c		running it by plans of single partitions
  *	  deferred_lock.c		locks of partitions, and commands that they refuse
  *	  deferred_explain.c	what EXPLAIN shows
  *
@@ -27,6 +28,7 @@
 #include "executor/execdesc.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
+#include "partitioning/partdefs.h"
 #include "planner/planning/planning.h"
 #include "portability/instr_time.h"
 #include "utils/selfuncs.h"
@@ -135,7 +137,11 @@ typedef struct RfDeferredRun
 {
 	MemoryContext context;		/* of all of this; NULL: there is none */
 	ParamListInfo params;
-	QueryDesc  *desc;			/* NULL: not started yet */
+	QueryDesc  *desc;			/* the plan that is run; NULL: none (yet) */
+	bool		ended;			/* all rows have been returned */
+	bool		by_leaves;		/* one partition after the other */
+	Bitmapset  *left;			/* by_leaves: the partitions to read */
+	int			position;		/* by_leaves: the partition being read */
 } RfDeferredRun;
 
 typedef struct RfDeferredState
@@ -145,8 +151,15 @@ typedef struct RfDeferredState
 	int			ncolumns;
 	int			nvalues;
 	List	   *exprs;			/* ExprState of the values */
+	PartitionDirectory directory;
+	PartitionDesc partdesc;		/* the partitions when the scan was started */
 	RfDeferredRun run;
 	bool		begun;			/* the run has the current values */
+
+	/* Plans of partitions, in deferred_leaf.c. */
+	MemoryContext keep;			/* of all of these; NULL: none yet */
+	HTAB	   *leaves;			/* RfKeptLeaf; NULL: none */
+	ParamListInfo leaf_params;
 
 	/* Counts for EXPLAIN ANALYZE. */
 	int64		runs;
@@ -162,6 +175,22 @@ extern Node *rf_create_deferred_state(CustomScan *scan);
  * constants.
  */
 extern PlannedStmt *rf_plan_inner(const char *source, Query *query, ParamListInfo params);
+
+/*
+ * Plans a query for a scan, with params as constants, and starts the plan with the values of
+ * external parameters.
+ */
+extern QueryDesc *rf_start_plan(RfDeferredState *state, Query *query, ParamListInfo params,
+								ParamListInfo values);
+extern void rf_end_plan(QueryDesc *desc);
+
+/* ---- deferred_leaf.c ---- */
+
+extern bool rf_can_keep_leaves(const RfDeferredState *state);
+extern Query *rf_query_on_leaf(const RfDeferredState *state, Oid leaf);
+extern void rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run);
+extern bool rf_next_leaf(RfDeferredState *state, RfDeferredRun *run);
+extern void rf_end_leaves(RfDeferredState *state);
 
 /* ---- deferred_lock.c ---- */
 

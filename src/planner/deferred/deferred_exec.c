@@ -9,7 +9,8 @@
  * run with the snapshot of the query around it.  Its guard asks the summaries, after this
  * snapshot was taken (R3, R5).
  *
- * A rescan with the same values rescans the plan.  With others a new run begins.
+ * A rescan with the same values rescans the plan.  With others a new run begins; from the
+ * second one on plans of single partitions are kept (deferred_leaf.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -21,6 +22,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
+#include "partitioning/partdesc.h"
 #include "planner/deferred/deferred.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
@@ -102,24 +104,6 @@ same_values(ParamListInfo a, ParamListInfo b)
 }
 
 /*
- * Ends a run, if there is one.
- */
-static void
-end_run(RfDeferredRun *run)
-{
-	if (run->context == NULL)
-		return;
-	if (run->desc != NULL)
-	{
-		ExecutorFinish(run->desc);
-		ExecutorEnd(run->desc);
-		FreeQueryDesc(run->desc);
-	}
-	MemoryContextDelete(run->context);
-	memset(run, 0, sizeof(*run));
-}
-
-/*
  * The number of partitions that a plan scans.
  */
 static int
@@ -159,30 +143,90 @@ count_scans(const Plan *plan)
 }
 
 /*
- * Plans the Query with the values of a run, and starts the plan.
+ * Plans a query for a scan, with params as constants, and starts the plan with the values of
+ * external parameters.
  */
-static void
-start_plan(RfDeferredState *state, RfDeferredRun *run)
+QueryDesc *
+rf_start_plan(RfDeferredState *state, Query *query, ParamListInfo params,
+			  ParamListInfo values)
 {
 	EState	   *estate = state->css.ss.ps.state;
 	instr_time	begin;
 	instr_time	end;
 	PlannedStmt *stmt;
+	QueryDesc  *desc;
 
 	INSTR_TIME_SET_CURRENT(begin);
-	stmt = rf_plan_inner(estate->es_sourceText, copyObject(state->plan.query), run->params);
+	stmt = rf_plan_inner(estate->es_sourceText, query, params);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(state->planning_time, end, begin);
 	state->plannings++;
-	run->desc = CreateQueryDesc(stmt, estate->es_sourceText, estate->es_snapshot,
-								InvalidSnapshot, None_Receiver, run->params, NULL,
-								estate->es_instrument);
-	ExecutorStart(run->desc, 0);
+	desc = CreateQueryDesc(stmt, estate->es_sourceText, estate->es_snapshot,
+						   InvalidSnapshot, None_Receiver, values, NULL,
+						   estate->es_instrument);
+	ExecutorStart(desc, 0);
+	return desc;
+}
+
+/*
+ * Ends a plan that rf_start_plan() has started.
+ */
+void
+rf_end_plan(QueryDesc *desc)
+{
+	ExecutorFinish(desc);
+	ExecutorEnd(desc);
+	FreeQueryDesc(desc);
+}
+
+/*
+ * Ends a run, if there is one.
+ */
+static void
+end_run(RfDeferredRun *run)
+{
+	if (run->context == NULL)
+		return;
+	if (run->desc != NULL && !run->by_leaves)
+		rf_end_plan(run->desc);
+	MemoryContextDelete(run->context);
+	memset(run, 0, sizeof(*run));
+}
+
+/*
+ * Begins the present run anew.
+ */
+static void
+repeat_run(RfDeferredRun *run)
+{
+	MemoryContext old;
+
+	run->ended = false;
+	if (run->by_leaves)
+	{
+		run->desc = NULL;
+		run->position = -1;
+		return;
+	}
+	old = MemoryContextSwitchTo(run->desc->estate->es_query_cxt);
+	ExecReScan(run->desc->planstate);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Starts a plan of the whole Query for a run.
+ */
+static void
+start_run(RfDeferredState *state, RfDeferredRun *run)
+{
+	run->desc = rf_start_plan(state, copyObject(state->plan.query), run->params, run->params);
 	state->leaves_read += count_scans(run->desc->plannedstmt->planTree);
 }
 
 /*
- * Begins a run with the values as they are now.
+ * Begins a run with the values as they are now.  The first one is planned as a whole,
+ * which is best for few partitions with core's own pruning.  Later ones keep plans of
+ * partitions, if they can.
  */
 static void
 begin_run(RfDeferredState *state)
@@ -195,19 +239,22 @@ begin_run(RfDeferredState *state)
 										 ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(next.context);
 	next.params = compute_values(state);
-	state->runs++;
 	state->begun = true;
 	if (state->run.context != NULL && same_values(state->run.params, next.params))
 	{
-		MemoryContextSwitchTo(state->run.desc->estate->es_query_cxt);
-		ExecReScan(state->run.desc->planstate);
-		MemoryContextSwitchTo(old);
+		repeat_run(&state->run);
 		MemoryContextDelete(next.context);
-		return;
 	}
-	end_run(&state->run);
-	start_plan(state, &next);
-	state->run = next;
+	else
+	{
+		end_run(&state->run);
+		state->run = next;
+		if (state->runs > 0 && rf_can_keep_leaves(state))
+			rf_begin_leaves(state, &state->run);
+		else
+			start_run(state, &state->run);
+	}
+	state->runs++;
 	MemoryContextSwitchTo(old);
 }
 
@@ -226,12 +273,55 @@ begin_deferred(CustomScanState *node, EState *estate, int eflags)
 	state->ncolumns = list_length(state->plan.query->targetList);
 	state->nvalues = list_length(scan->custom_exprs);
 	state->exprs = ExecInitExprList(scan->custom_exprs, &node->ss.ps);
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		rf_note_deferred_scan(estate, node->ss.ss_currentRelation);
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
+		return;
+	rf_note_deferred_scan(estate, node->ss.ss_currentRelation);
+	state->directory = CreatePartitionDirectory(estate->es_query_cxt, true);
+	state->partdesc = PartitionDirectoryLookup(state->directory, node->ss.ss_currentRelation);
 }
 
 /*
- * The next row of the run, in the scan's slot; the slot is empty at the end.
+ * The next row of a plan; NULL at its end.
+ */
+static TupleTableSlot *
+next_of_plan(QueryDesc *desc)
+{
+	MemoryContext old = MemoryContextSwitchTo(desc->estate->es_query_cxt);
+	TupleTableSlot *row;
+
+	/* As ExecutePlan() does for each row. */
+	ResetPerTupleExprContext(desc->estate);
+	row = ExecProcNode(desc->planstate);
+	MemoryContextSwitchTo(old);
+	return TupIsNull(row) ? NULL : row;
+}
+
+/*
+ * The next row of the run; NULL at its end.
+ */
+static TupleTableSlot *
+next_of_run(RfDeferredState *state)
+{
+	RfDeferredRun *run = &state->run;
+	TupleTableSlot *row = NULL;
+
+	if (!state->begun)
+		begin_run(state);
+	if (run->ended)
+		return NULL;
+	if (run->desc != NULL)
+		row = next_of_plan(run->desc);
+	while (row == NULL && run->by_leaves && rf_next_leaf(state, run))
+	{
+		CHECK_FOR_INTERRUPTS();
+		row = next_of_plan(run->desc);
+	}
+	run->ended = row == NULL;
+	return row;
+}
+
+/*
+ * ExecScan() callback: the next row, in the scan's slot, which is empty at the end.
  */
 static TupleTableSlot *
 next_row(ScanState *node)
@@ -239,21 +329,11 @@ next_row(ScanState *node)
 	RfDeferredState *state = (RfDeferredState *) node;
 	TupleTableSlot *slot = node->ss_ScanTupleSlot;
 	TupleTableSlot *row;
-	EState	   *inner;
-	MemoryContext old;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!state->begun)
-		begin_run(state);
-	inner = state->run.desc->estate;
-
-	/* As ExecutePlan() does for each row. */
-	old = MemoryContextSwitchTo(inner->es_query_cxt);
-	ResetPerTupleExprContext(inner);
-	row = ExecProcNode(state->run.desc->planstate);
-	MemoryContextSwitchTo(old);
+	row = next_of_run(state);
 	ExecClearTuple(slot);
-	if (TupIsNull(row))
+	if (row == NULL)
 		return slot;
 	slot_getsomeattrs(row, state->ncolumns);
 	memcpy(slot->tts_values, row->tts_values, state->ncolumns * sizeof(Datum));
@@ -296,8 +376,13 @@ rescan_deferred(CustomScanState *node)
 static void
 end_deferred(CustomScanState *node)
 {
+	RfDeferredState *state = (RfDeferredState *) node;
+
 	ExecClearTuple(node->ss.ss_ScanTupleSlot);
-	end_run(&((RfDeferredState *) node)->run);
+	end_run(&state->run);
+	rf_end_leaves(state);
+	if (state->directory != NULL)
+		DestroyPartitionDirectory(state->directory);
 }
 
 static const CustomExecMethods deferred_exec_methods = {

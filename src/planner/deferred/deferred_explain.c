@@ -4,15 +4,13 @@
  *	  EXPLAIN of a deferred scan.
  *
  * EXPLAIN shows how one partition would be scanned, with parameters in the places of
- * values.  EXPLAIN ANALYZE shows the plan of the last run.
+ * values.  EXPLAIN ANALYZE shows the plan of the last run, or of the partition that it read
+ * last.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/attmap.h"
-#include "access/relation.h"
-#include "access/table.h"
 #include "commands/explain.h"
 #include "compat.h"
 #include "executor/executor.h"
@@ -41,33 +39,6 @@ show_values(Node *node, void *arg)
 }
 
 /*
- * The Query on one partition instead of the table; NULL if it has gone.
- */
-static Query *
-query_on_leaf(const RfDeferredState *state, Oid leaf)
-{
-	Query	   *query = copyObject(state->plan.query);
-	RangeTblEntry *rte = linitial(query->rtable);
-	Relation	parent = state->css.ss.ss_currentRelation;
-	Relation	relation = try_relation_open(leaf, AccessShareLock);
-	AttrMap    *map;
-	bool		whole_row;
-
-	if (relation == NULL)
-		return NULL;
-	map = RF_ATTRMAP(RelationGetDescr(relation), RelationGetDescr(parent));
-	rte->relid = leaf;
-	rte->relkind = relation->rd_rel->relkind;
-	rte->inh = false;
-	query->targetList = (List *) map_variable_attnos((Node *) query->targetList, 1, 0, map,
-													 relation->rd_rel->reltype, &whole_row);
-	query->jointree->quals = map_variable_attnos(query->jointree->quals, 1, 0, map,
-												 relation->rd_rel->reltype, &whole_row);
-	relation_close(relation, NoLock);
-	return query;
-}
-
-/*
  * Shows a plan below the scan.
  */
 static void
@@ -87,7 +58,7 @@ static void
 explain_template(const RfDeferredState *state, ExplainState *es)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	Query	   *query = query_on_leaf(state, state->plan.template);
+	Query	   *query = rf_query_on_leaf(state, state->plan.template);
 	QueryDesc  *desc;
 
 	if (query == NULL)

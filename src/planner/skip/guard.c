@@ -408,3 +408,20 @@ rf_guard_holds(const RfGuard *guard, Snapshot snapshot)
 	}
 	return holds;
 }
+
+/*
+ * Return true if what was left out of an expansion, just now, is without matches for a
+ * snapshot.
+ */
+bool
+rf_denials_hold(RfPlanning *planning, RfExpansion *expansion, Snapshot snapshot)
+{
+	RfGuard		guard = {.probes = make_probes(planning)};
+	Const	   *state;
+
+	if (expansion->excluded == NULL)
+		return true;
+	state = make_state(planning, list_make1(expansion));
+	guard.state = (RfGuardState *) DatumGetPointer(state->constvalue);
+	return rf_guard_holds(&guard, snapshot);
+}

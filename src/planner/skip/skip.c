@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/xlog.h"
 #include "core/core.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -38,8 +39,10 @@
 #include "planner/planning/planning.h"
 #include "planner/skip/skip.h"
 #include "stats/stats.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /*
  * The range table index of the outermost partitioned table that a partitioned
@@ -104,11 +107,30 @@ number_probes(RfCond *cond)
 }
 
 /*
+ * Fills in the fields that questions need, before the first one.
+ *
+ * Most indexes will not be locked.  An index that is being dropped is declared not valid
+ * before any transaction inserts rows without it.  The clock is read first.  So either its
+ * invalidation is seen now, or those transactions end later and move the clock.
+ */
+void
+rf_begin_asking(RfPlanning *planning)
+{
+	planning->in_recovery = RecoveryInProgress() ||
+		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
+	if (!planning->in_recovery)
+		planning->started = rf_clock_read();
+	planning->clock = planning->started;
+	AcceptInvalidationMessages();
+	planning->cached_probes = rf_begin_cached_probes();
+}
+
+/*
  * Finds out which leaves can be left out, and counts the questions.  Where a question has
  * read a page, the next ones probably will, too, and are read ahead of.
  */
-static void
-ask_leaves(RfTable *table, RfExpansion *expansion)
+void
+rf_ask_leaves(RfTable *table, RfExpansion *expansion)
 {
 	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
 												  "rangefilter probes",
@@ -260,7 +282,7 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 	else
 	{
 		rf_watch_expansion(expansion, parent);
-		ask_leaves(table, expansion);
+		rf_ask_leaves(table, expansion);
 
 		/*
 		 * Did anybody replace a function meanwhile, and rebuild indexes with

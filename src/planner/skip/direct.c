@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * direct.c
+ *	  Asking which partitions are left while a plan runs, without the planner.
+ *
+ * The question is that of planning, and the check is that of a guard, one right after
+ * the other.  So what holds for a plan that skips partitions (R3, R5) holds for the
+ * answer.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "partitioning/partdesc.h"
+#include "planner/condition/condition.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/planning/planning.h"
+#include "planner/skip/skip.h"
+#include "rangefilter/rangefilter.h"
+
+/*
+ * The partitions that may have rows which satisfy the clauses; NULL and *failed where that
+ * is not so for the snapshot, because something has changed meanwhile.
+ */
+static Bitmapset *
+ask_partitions(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot, bool *failed)
+{
+	Bitmapset  *all = bms_add_range(NULL, 0, partdesc->nparts - 1);
+	RfExpansion expansion = {.relid = relid,.partdesc = partdesc,.leaves = all};
+	RfTable    *table = rf_find_table(relid);
+
+	rf_begin_asking(rf_planning);
+	if (!rf_match_flat(clauses, 1, table, false, &expansion.match))
+		return all;
+	rf_ask_leaves(table, &expansion);
+
+	/* Has a function been replaced meanwhile, and indexes built anew with it? */
+	if (table->functions != NIL && !table->valid)
+		return all;
+	*failed = !rf_denials_hold(rf_planning, &expansion, snapshot);
+	return *failed ? NULL : bms_difference(all, expansion.excluded);
+}
+
+/*
+ * See skip.h.
+ */
+Bitmapset *
+rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot)
+{
+	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
+	bool		outer_cached_probes = rf_suppress_cached_probes;
+	bool		failed = !rf_enable;
+	Bitmapset  *left = NULL;
+
+	PG_TRY();
+	{
+		rf_planning = &planning;
+		for (int attempt = 0; rf_enable && attempt < 2; attempt++)
+		{
+			failed = false;
+			left = ask_partitions(relid, partdesc, clauses, snapshot, &failed);
+			if (!failed)
+				break;
+			rf_suppress_cached_probes = true;
+		}
+	}
+	PG_FINALLY();
+	{
+		rf_planning = planning.outer;
+		rf_suppress_cached_probes = outer_cached_probes;
+	}
+	PG_END_TRY();
+	return failed ? bms_add_range(NULL, 0, partdesc->nparts - 1) : left;
+}
