@@ -218,7 +218,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 	for (int attempt = 0;; attempt++)
 	{
 		RfPlanning	planning = {.outer = rf_planning,.parse = parse,
-		.context = CurrentMemoryContext,.may_defer = attempt < 2,
+			.context = CurrentMemoryContext,.may_defer = attempt < 2,
 		.not_deferred = not_deferred};
 		PlannedStmt *result = plan_once(&planning, next, RF_PLANNER_ARGS);
 
@@ -227,7 +227,7 @@ rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
 		if (planning.deferred != NIL)
 		{
 			List	   *found = list_concat(planning.refuted,
-										rf_find_placeholders(result, &planning.deferred_tables));
+											rf_find_placeholders(result, &planning.deferred_tables));
 
 			if (found != NIL)
 			{

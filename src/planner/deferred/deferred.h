@@ -46,8 +46,8 @@ typedef struct RfDeferred
 {
 	PlannerInfo *root;
 	RelOptInfo *rel;			/* of the partitioned table */
-	RelOptInfo *template;		/* the member that stands for all; at the lowest
-								 * level, once it is known */
+	RelOptInfo *template;		/* the member that stands for all; at the
+								 * lowest level, once it is known */
 	Oid			relid;
 	int			nleaves;		/* leaf partitions that are left */
 	double		pages;			/* of all of these */

@@ -85,8 +85,8 @@ same_values(ParamListInfo a, ParamListInfo b)
 {
 	for (int i = 0; i < a->numParams; i++)
 	{
-		const ParamExternData *x = &a->params[i];
-		const ParamExternData *y = &b->params[i];
+		const		ParamExternData *x = &a->params[i];
+		const		ParamExternData *y = &b->params[i];
 		int16		typlen;
 		bool		typbyval;
 
@@ -324,7 +324,7 @@ next_of_run(RfDeferredState *state)
  * ExecScan() callback: the next row, in the scan's slot, which is empty at the end.
  */
 static TupleTableSlot *
-next_row(ScanState *node)
+next_row(ScanState * node)
 {
 	RfDeferredState *state = (RfDeferredState *) node;
 	TupleTableSlot *slot = node->ss_ScanTupleSlot;
@@ -345,7 +345,7 @@ next_row(ScanState *node)
  * ExecScan() callback: rows are not fetched again, see may_defer().
  */
 static bool
-recheck_row(ScanState *node, TupleTableSlot *slot)
+recheck_row(ScanState * node, TupleTableSlot *slot)
 {
 	return true;
 }

@@ -57,7 +57,7 @@ static HTAB *sizes = NULL;
 static void
 add_row(void *arg, int i, HeapTuple row)
 {
-	const FormData_pg_class *form = (Form_pg_class) GETSTRUCT(row);
+	const		FormData_pg_class *form = (Form_pg_class) GETSTRUCT(row);
 	RfSizeSum  *sum = arg;
 
 	if (form->relkind == RELKIND_PARTITIONED_TABLE)
