@@ -54,6 +54,7 @@ typedef RelFileNode RfRelFile;
  * not the current one.  False where nothing is checked.
  */
 #include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
 #if PG_VERSION_NUM >= 160000
 #include "parser/parse_relation.h"
 #endif
@@ -78,15 +79,37 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 	return (required->requiredPerms & ACL_SELECT) != 0;
 }
 
-/* A query on a table, whose entry in the range table is given, that needs no privileges. */
+/*
+ * A query on a table, whose only entry in the range table is given, that needs no privileges.
+ * Since 16 the planner wants a list of those that are needed, and the executor none that
+ * has nothing.
+ */
+static inline void
+rf_require_nothing(Query *query, RangeTblEntry *rte)
+{
 #if PG_VERSION_NUM >= 160000
-#define RF_REQUIRE_NOTHING(query, rte) \
-	((rte)->perminfoindex = 0, \
-	 (void) addRTEPermissionInfo(&(query)->rteperminfos, rte))
+	rte->perminfoindex = 0;
+	query->rteperminfos = NIL;
+	(void) addRTEPermissionInfo(&query->rteperminfos, rte);
 #else
-#define RF_REQUIRE_NOTHING(query, rte) \
-	((void) (query), (rte)->requiredPerms = 0)
+	(void) query;
+	rte->requiredPerms = 0;
 #endif
+}
+
+static inline void
+rf_forget_permissions(PlannedStmt *stmt)
+{
+#if PG_VERSION_NUM >= 160000
+	ListCell   *cell;
+
+	stmt->permInfos = NIL;
+	foreach(cell, stmt->rtable)
+		lfirst_node(RangeTblEntry, cell)->perminfoindex = 0;
+#else
+	(void) stmt;
+#endif
+}
 
 /* Which column of one row type each column of another one is, by names. */
 #if PG_VERSION_NUM >= 160000

@@ -48,6 +48,9 @@ rf_plan_inner(const char *source, Query *query, ParamListInfo params)
 		rf_suppress_deferring = outer;
 	}
 	PG_END_TRY();
+
+	/* Privileges are those of the query around, which has checked them. */
+	rf_forget_permissions(stmt);
 	return stmt;
 }
 
