@@ -81,8 +81,8 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 
 /*
  * A query on a table, whose only entry in the range table is given, that needs no privileges.
- * Since 16 the planner wants a list of those that are needed, and the executor none that
- * has nothing.
+ * Since 16 the planner wants an entry that says so, and the executor none: it is taken out of
+ * the plan.
  */
 static inline void
 rf_require_nothing(Query *query, RangeTblEntry *rte)
@@ -103,6 +103,9 @@ rf_forget_permissions(PlannedStmt *stmt)
 #if PG_VERSION_NUM >= 160000
 	ListCell   *cell;
 
+	if (list_length(stmt->permInfos) != 1 ||
+		linitial_node(RTEPermissionInfo, stmt->permInfos)->requiredPerms != 0)
+		return;
 	stmt->permInfos = NIL;
 	foreach(cell, stmt->rtable)
 		lfirst_node(RangeTblEntry, cell)->perminfoindex = 0;

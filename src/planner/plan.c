@@ -198,6 +198,7 @@ plan_once(RfPlanning *planning, planner_hook_type next, RF_PLANNER_PARAMS)
 		parse->querySource = source;
 	}
 	PG_END_TRY();
+	rf_forget_permissions(result);
 	if (candidate || planning->gate_rels != NULL)
 		rf_add_inval_item(result, RF_ENABLE_HASH);
 	return result;

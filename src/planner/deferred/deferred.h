@@ -189,6 +189,8 @@ extern PlannedStmt *rf_plan_inner(const char *source, Query *query, ParamListInf
  */
 extern PlannedStmt *rf_make_plan(RfDeferredState *state, Query *query, ParamListInfo params);
 
+extern const char *rf_source_text(const RfDeferredState *state);
+
 /*
  * Starts a plan with the values of external parameters.
  */

@@ -48,10 +48,18 @@ rf_plan_inner(const char *source, Query *query, ParamListInfo params)
 		rf_suppress_deferring = outer;
 	}
 	PG_END_TRY();
-
-	/* Privileges are those of the query around, which has checked them. */
-	rf_forget_permissions(stmt);
 	return stmt;
+}
+
+/*
+ * The text of the query around; EvalPlanQual has none.
+ */
+const char *
+rf_source_text(const RfDeferredState *state)
+{
+	const char *text = state->css.ss.ps.state->es_sourceText;
+
+	return text !=NULL ? text : "";
 }
 
 /*
@@ -157,7 +165,7 @@ rf_make_plan(RfDeferredState *state, Query *query, ParamListInfo params)
 	PlannedStmt *stmt;
 
 	INSTR_TIME_SET_CURRENT(begin);
-	stmt = rf_plan_inner(state->css.ss.ps.state->es_sourceText, query, params);
+	stmt = rf_plan_inner(rf_source_text(state), query, params);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(state->planning_time, end, begin);
 	state->plannings++;
@@ -171,7 +179,7 @@ QueryDesc *
 rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	QueryDesc  *desc = CreateQueryDesc(stmt, estate->es_sourceText, estate->es_snapshot,
+	QueryDesc  *desc = CreateQueryDesc(stmt, rf_source_text(state), estate->es_snapshot,
 									   InvalidSnapshot, None_Receiver, values, NULL,
 									   estate->es_instrument);
 

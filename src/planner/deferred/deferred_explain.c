@@ -63,8 +63,8 @@ explain_template(const RfDeferredState *state, ExplainState *es)
 
 	if (query == NULL)
 		return;
-	desc = CreateQueryDesc(rf_plan_inner(estate->es_sourceText, query, NULL),
-						   estate->es_sourceText, estate->es_snapshot, InvalidSnapshot,
+	desc = CreateQueryDesc(rf_plan_inner(rf_source_text(state), query, NULL),
+						   rf_source_text(state), estate->es_snapshot, InvalidSnapshot,
 						   None_Receiver, NULL, NULL, 0);
 	ExecutorStart(desc, EXEC_FLAG_EXPLAIN_ONLY);
 	explain_plan(desc, es);
