@@ -145,6 +145,12 @@ SELECT deferred('SELECT * FROM d WHERE NOT EXISTS (SELECT FROM t WHERE t.k = d.i
 SELECT deferred('SELECT * FROM d JOIN t ON t.k = d.id + 1 AND t.n = 1');
 SELECT deferred('SELECT * FROM generate_series(-100, 20100, 90) g JOIN t ON t.k = g');
 SELECT deferred('SELECT * FROM generate_series(0, 20) g JOIN t ON t.w = g % 7 AND t.n < 2 WHERE g <> 13');
+-- Each value comes several times in a row; twice after another one.
+SET enable_memoize = off;
+SELECT deferred('SELECT * FROM generate_series(0, 40) g JOIN t ON t.k = g / 7 * 700');
+SELECT deferred('SELECT * FROM (SELECT k FROM t WHERE k IN (5, 5500) OR k IN (7, 5507) ORDER BY n, part) g JOIN t ON t.k = g.k');
+SELECT deferred('SELECT * FROM (VALUES (1, 5), (2, NULL), (3, NULL), (4, 5), (5, 5), (6, 50000), (7, 50000), (8, 5)) g (i, v) LEFT JOIN t ON t.k = g.v');
+RESET enable_memoize;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
