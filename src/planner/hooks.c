@@ -173,19 +173,27 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 static void
 executor_start(QueryDesc *desc, int eflags)
 {
-	MemoryContext context;
+	MemoryContext volatile context = NULL;
 	uint64		before = rf_join_filters_started();
 
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		rf_lock_deferred(desc);
-	context = rf_replan(desc, eflags, plan);
-	rf_core_note_start(desc);
-	rf_watch_start(desc, eflags);
-	rf_note_starting(desc);
-	if (previous.executor_start)
-		previous.executor_start(desc, eflags);
-	else
-		standard_ExecutorStart(desc, eflags);
+		rf_prepare_deferred(desc);
+	PG_TRY();
+	{
+		context = rf_replan(desc, eflags, plan);
+		rf_core_note_start(desc);
+		rf_watch_start(desc, eflags);
+		rf_note_starting(desc);
+		if (previous.executor_start)
+			previous.executor_start(desc, eflags);
+		else
+			standard_ExecutorStart(desc, eflags);
+	}
+	PG_FINALLY();
+	{
+		rf_deferred_started();
+	}
+	PG_END_TRY();
 	rf_join_filters_link(desc, before);
 	rf_note_started(desc);
 

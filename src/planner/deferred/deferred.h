@@ -153,6 +153,11 @@ typedef struct RfDeferredState
 	List	   *exprs;			/* ExprState of the values */
 	PartitionDirectory directory;
 	PartitionDesc partdesc;		/* the partitions when the scan was started */
+	List	   *members;		/* OIDs of the table and its partitions at all
+								 * levels, if some are partitioned; else NIL */
+	bool		locks_late;		/* partitions are locked when they are read */
+	uint64		changes;		/* rf_changes() before the snapshot was taken */
+	uint64		checked;		/* rf_changes() when all were last checked */
 	RfDeferredRun run;
 	bool		begun;			/* the run has the current values */
 
@@ -177,16 +182,19 @@ extern Node *rf_create_deferred_state(CustomScan *scan);
 extern PlannedStmt *rf_plan_inner(const char *source, Query *query, ParamListInfo params);
 
 /*
- * Plans a query for a scan, with params as constants, and starts the plan with the values of
- * external parameters.
+ * Plans a query for a scan, with params as constants.
  */
-extern QueryDesc *rf_start_plan(RfDeferredState *state, Query *query, ParamListInfo params,
-								ParamListInfo values);
+extern PlannedStmt *rf_make_plan(RfDeferredState *state, Query *query, ParamListInfo params);
+
+/*
+ * Starts a plan with the values of external parameters.
+ */
+extern QueryDesc *rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values);
 extern void rf_end_plan(QueryDesc *desc);
 
 /* ---- deferred_leaf.c ---- */
 
-extern bool rf_can_keep_leaves(const RfDeferredState *state);
+extern bool rf_should_keep_leaves(const RfDeferredState *state);
 extern Query *rf_query_on_leaf(const RfDeferredState *state, Oid leaf);
 extern void rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run);
 extern bool rf_next_leaf(RfDeferredState *state, RfDeferredRun *run);
@@ -195,12 +203,22 @@ extern void rf_end_leaves(RfDeferredState *state);
 /* ---- deferred_lock.c ---- */
 
 /*
- * To be called before a plan is started: locks the partitions of its deferred tables,
- * and has the statement's own snapshot taken after that, as core takes it.
+ * To be called before a plan is started, and after that: what its deferred scans need of
+ * locks and of the snapshot.
  */
-extern void rf_lock_deferred(QueryDesc *desc);
+extern void rf_prepare_deferred(QueryDesc *desc);
+extern void rf_deferred_started(void);
 
-extern void rf_note_deferred_scan(EState *estate, Relation table);
+extern void rf_note_deferred_scan(RfDeferredState *state);
+
+/*
+ * Raises an error if a partition has not the file any more that it had for the scan's
+ * snapshot.  To be called when partitions have been asked, or one has been locked.
+ */
+extern void rf_check_partitions(RfDeferredState *state);
+
+extern bool rf_has_same_partitions(const RfDeferredState *state, const PlannedStmt *stmt);
+extern void rf_report_attached(const RfDeferredState *state);
 
 /*
  * object_access_hook: a relation is truncated, altered or dropped.  Raises an error

@@ -193,7 +193,7 @@ may_defer(PlannerInfo *root, RelOptInfo *parent, const RangeTblEntry *rte)
 		rte->rtekind == RTE_RELATION &&
 		rte->relkind == RELKIND_PARTITIONED_TABLE &&
 		rte->tablesample == NULL && !IS_DUMMY_REL(parent) &&
-		root->parse->commandType == CMD_SELECT &&
+		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL && root->rowMarks == NIL &&
 		bms_num_members(parent->live_parts) >= rf_defer_partitions &&
 		!list_member_oid(rf_planning->not_deferred, rte->relid) &&

@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_inherits.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -143,27 +144,34 @@ count_scans(const Plan *plan)
 }
 
 /*
- * Plans a query for a scan, with params as constants, and starts the plan with the values of
- * external parameters.
+ * Plans a query for a scan, with params as constants.
  */
-QueryDesc *
-rf_start_plan(RfDeferredState *state, Query *query, ParamListInfo params,
-			  ParamListInfo values)
+PlannedStmt *
+rf_make_plan(RfDeferredState *state, Query *query, ParamListInfo params)
 {
-	EState	   *estate = state->css.ss.ps.state;
 	instr_time	begin;
 	instr_time	end;
 	PlannedStmt *stmt;
-	QueryDesc  *desc;
 
 	INSTR_TIME_SET_CURRENT(begin);
-	stmt = rf_plan_inner(estate->es_sourceText, query, params);
+	stmt = rf_plan_inner(state->css.ss.ps.state->es_sourceText, query, params);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(state->planning_time, end, begin);
 	state->plannings++;
-	desc = CreateQueryDesc(stmt, estate->es_sourceText, estate->es_snapshot,
-						   InvalidSnapshot, None_Receiver, values, NULL,
-						   estate->es_instrument);
+	return stmt;
+}
+
+/*
+ * Starts a plan with the values of external parameters.
+ */
+QueryDesc *
+rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	QueryDesc  *desc = CreateQueryDesc(stmt, estate->es_sourceText, estate->es_snapshot,
+									   InvalidSnapshot, None_Receiver, values, NULL,
+									   estate->es_instrument);
+
 	ExecutorStart(desc, 0);
 	return desc;
 }
@@ -214,19 +222,35 @@ repeat_run(RfDeferredRun *run)
 }
 
 /*
- * Starts a plan of the whole Query for a run.
+ * Starts a run with new values.  The first one is planned as a whole, which is best for
+ * few partitions with core's own pruning.  Later ones keep plans of partitions, if that is
+ * better; so does one that would read a partition which was attached since.
  */
 static void
 start_run(RfDeferredState *state, RfDeferredRun *run)
 {
-	run->desc = rf_start_plan(state, copyObject(state->plan.query), run->params, run->params);
-	state->leaves_read += count_scans(run->desc->plannedstmt->planTree);
+	PlannedStmt *stmt;
+
+	if (state->runs > 0 && rf_should_keep_leaves(state))
+	{
+		rf_begin_leaves(state, run);
+		return;
+	}
+	stmt = rf_make_plan(state, copyObject(state->plan.query), run->params);
+	if (!rf_has_same_partitions(state, stmt))
+	{
+		if (state->members != NIL)
+			rf_report_attached(state);
+		rf_begin_leaves(state, run);
+		return;
+	}
+	run->desc = rf_start_plan(state, stmt, run->params);
+	rf_check_partitions(state);
+	state->leaves_read += count_scans(stmt->planTree);
 }
 
 /*
- * Begins a run with the values as they are now.  The first one is planned as a whole,
- * which is best for few partitions with core's own pruning.  Later ones keep plans of
- * partitions, if they can.
+ * Begins a run with the values as they are now.
  */
 static void
 begin_run(RfDeferredState *state)
@@ -249,10 +273,7 @@ begin_run(RfDeferredState *state)
 	{
 		end_run(&state->run);
 		state->run = next;
-		if (state->runs > 0 && rf_can_keep_leaves(state))
-			rf_begin_leaves(state, &state->run);
-		else
-			start_run(state, &state->run);
+		start_run(state, &state->run);
 	}
 	state->runs++;
 	MemoryContextSwitchTo(old);
@@ -275,9 +296,11 @@ begin_deferred(CustomScanState *node, EState *estate, int eflags)
 	state->exprs = ExecInitExprList(scan->custom_exprs, &node->ss.ps);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
 		return;
-	rf_note_deferred_scan(estate, node->ss.ss_currentRelation);
+	rf_note_deferred_scan(state);
 	state->directory = CreatePartitionDirectory(estate->es_query_cxt, true);
 	state->partdesc = PartitionDirectoryLookup(state->directory, node->ss.ss_currentRelation);
+	if (memchr(state->partdesc->is_leaf, false, state->partdesc->nparts) != NULL)
+		state->members = find_all_inheritors(state->plan.relid, NoLock, NULL);
 }
 
 /*

@@ -62,12 +62,13 @@ restricts_partition_key(Relation relation, Node *quals)
 }
 
 /*
- * Return true if a scan can be run by plans of single partitions.
+ * Return true if it is better to run a scan by plans of single partitions than to plan the
+ * Query each time.
  */
 bool
-rf_can_keep_leaves(const RfDeferredState *state)
+rf_should_keep_leaves(const RfDeferredState *state)
 {
-	return memchr(state->partdesc->is_leaf, false, state->partdesc->nparts) == NULL &&
+	return state->members == NIL &&
 		!restricts_partition_key(state->css.ss.ss_currentRelation,
 								 state->plan.query->jointree->quals);
 }
@@ -184,6 +185,7 @@ rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run)
 	if (!never)
 		run->left = rf_partitions_left(state->plan.relid, state->partdesc, clauses,
 									   state->css.ss.ps.state->es_snapshot);
+	rf_check_partitions(state);
 }
 
 /*
@@ -197,7 +199,8 @@ start_leaf(RfDeferredState *state, RfKeptLeaf *leaf)
 
 	if (query == NULL)
 		elog(ERROR, "partition %u of table %u is gone", leaf->oid, state->plan.relid);
-	leaf->desc = rf_start_plan(state, query, NULL, state->leaf_params);
+	leaf->desc = rf_start_plan(state, rf_make_plan(state, query, NULL), state->leaf_params);
+	rf_check_partitions(state);
 	MemoryContextSwitchTo(old);
 }
 

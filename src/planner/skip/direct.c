@@ -49,17 +49,19 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot sn
 {
 	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
 	bool		outer_cached_probes = rf_suppress_cached_probes;
-	bool		failed = !rf_enable;
-	Bitmapset  *left = NULL;
+	bool volatile failed = !rf_enable;
+	Bitmapset *volatile left = NULL;
 
 	PG_TRY();
 	{
 		rf_planning = &planning;
 		for (int attempt = 0; rf_enable && attempt < 2; attempt++)
 		{
-			failed = false;
-			left = ask_partitions(relid, partdesc, clauses, snapshot, &failed);
-			if (!failed)
+			bool		changed = false;
+
+			left = ask_partitions(relid, partdesc, clauses, snapshot, &changed);
+			failed = changed;
+			if (!changed)
 				break;
 			rf_suppress_cached_probes = true;
 		}
