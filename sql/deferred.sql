@@ -531,6 +531,44 @@ SELECT deferred('SELECT * FROM t WHERE k = (SELECT 1260)');
 INSERT INTO t SELECT 0, 1260 FROM d WHERE NOT EXISTS (SELECT FROM t WHERE t.k = 1260 + d.id * 0) AND name = 'n7';
 SELECT deferred('SELECT * FROM t WHERE k = (SELECT 1260)');
 ROLLBACK;
+-- rows that the statement itself writes
+BEGIN;
+INSERT INTO t SELECT t.part, t.k + 20000, t.w, t.n FROM d JOIN t ON t.k = d.id WHERE d.name IN ('n7', 'n8') RETURNING k;
+INSERT INTO t SELECT part, 21260 FROM t WHERE k = (SELECT 21260);
+SELECT deferred('SELECT * FROM t WHERE k = (SELECT 21260)');
+WITH w AS (INSERT INTO t VALUES (3, 21260) RETURNING k) SELECT w.k, (SELECT count(*) FROM t WHERE t.k = w.k) FROM w;
+WITH w AS (DELETE FROM t WHERE k = 21260 RETURNING k) SELECT count(*), (SELECT count(*) FROM t WHERE t.k = (SELECT max(k) FROM w)) FROM w;
+SELECT deferred('SELECT * FROM t WHERE k = (SELECT 21260)');
+CREATE UNIQUE INDEX ON copied (k);
+INSERT INTO copied SELECT t.* FROM d JOIN t ON t.k = d.id WHERE d.name IN ('n7', 'n12')
+ON CONFLICT (k) DO UPDATE SET w = (SELECT count(*) + 100 FROM t WHERE t.k = excluded.k) RETURNING k, w;
+ROLLBACK;
+-- A loop whose cursor is held at COMMIT; then the table is not in use any more.
+CREATE PROCEDURE commits(ddl text) LANGUAGE plpgsql AS
+$$
+DECLARE
+	r record;
+	n int := 0;
+BEGIN
+	FOR r IN SELECT l.k FROM generate_series(0, 19999, 100) g, LATERAL (SELECT k FROM t WHERE k = g OFFSET 0) l LOOP
+		n := n + 1;
+		IF n IN (3, 100) THEN
+			COMMIT;
+			EXECUTE ddl;
+		END IF;
+	END LOOP;
+	RAISE WARNING '% rows', n;
+END $$;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+CALL commits('INSERT INTO t VALUES (20, 100)');
+CALL commits('TRUNCATE t_empty');
+DELETE FROM t WHERE part = 20 AND k = 100;
+SELECT deferred('SELECT l.k FROM generate_series(0, 19999, 100) g, LATERAL (SELECT k FROM t WHERE k = g OFFSET 0) l');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
 -- inheritance
 CREATE TABLE old (k int);
 CALL make_partitions('CREATE TABLE old# () INHERITS (old)', 33);
