@@ -49,6 +49,8 @@ typedef struct RfDeferred
 	RelOptInfo *template;		/* the member that stands for all; at the
 								 * lowest level, once it is known */
 	Oid			relid;
+	int			reference;		/* to this table in the query: see
+								 * reference_number() */
 	int			nleaves;		/* leaf partitions that are left */
 	double		pages;			/* of all of these */
 	double		tuples;
@@ -116,6 +118,7 @@ typedef struct RfDeferredPlan
 								 * parameters in the places of values */
 	Oid			relid;
 	Oid			template;		/* the partition that EXPLAIN shows */
+	int			reference;		/* RfDeferred.reference */
 	int			nleaves;
 } RfDeferredPlan;
 
@@ -124,9 +127,9 @@ extern Plan *rf_plan_deferred(PlannerInfo *root, RelOptInfo *rel, CustomPath *pa
 extern void rf_deferred_read(const CustomScan *scan, RfDeferredPlan *plan);
 
 /*
- * Finds the deferred scans of a finished plan.  Returns the tables (OIDs) that are
- * to be planned in full instead, because the planner has chosen a path that reads all of
- * them; adds the tables of the others to *deferred.
+ * Finds the deferred scans of a finished plan.  Returns the references (RfDeferred.reference)
+ * to tables that are to be planned in full instead, because the planner has chosen a path
+ * that reads all of them.  Sets *deferred to the OIDs of the tables of the others.
  */
 extern List *rf_find_placeholders(const PlannedStmt *stmt, List **deferred);
 

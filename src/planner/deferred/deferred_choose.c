@@ -19,6 +19,7 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_statistic.h"
+#include "common/hashfn.h"
 #include "core/core.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
@@ -181,6 +182,16 @@ has_choosing_clause(RfDeferred *deferred)
 }
 
 /*
+ * A number for one of a query's references to tables, which is the same when the query is
+ * planned again.  Others may have it, too.
+ */
+static int
+reference_number(const PlannerInfo *root, Index rti)
+{
+	return (int) (hash_combine(root->query_level, rti) & PG_INT32_MAX);
+}
+
+/*
  * Return true if a table may be deferred, whatever its clauses are.  Rows of a query that
  * locks or changes some are fetched again by other means than by running the
  * scan.  Nothing is deferred where rows are hidden: EXPLAIN ANALYZE and the server's
@@ -196,7 +207,7 @@ may_defer(PlannerInfo *root, RelOptInfo *parent, const RangeTblEntry *rte)
 		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL && root->rowMarks == NIL &&
 		bms_num_members(parent->live_parts) >= rf_defer_partitions &&
-		!list_member_oid(rf_planning->not_deferred, rte->relid) &&
+		!list_member_int(rf_planning->not_deferred, reference_number(root, parent->relid)) &&
 		!rf_is_secured(root, parent->relid) && !rf_has_hidden_values(root);
 }
 
@@ -281,6 +292,7 @@ defer(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel, bool *asked)
 	deferred->root = root;
 	deferred->rel = parent;
 	deferred->relid = rte->relid;
+	deferred->reference = reference_number(root, parent->relid);
 	deferred->indexes = describe_indexes(table, parent->relid);
 	if (rf_planning->deferred == NIL && !has_choosing_clause(deferred))
 		return false;

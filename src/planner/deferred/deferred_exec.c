@@ -255,28 +255,27 @@ start_run(RfDeferredState *state, RfDeferredRun *run)
 static void
 begin_run(RfDeferredState *state)
 {
-	EState	   *estate = state->css.ss.ps.state;
-	RfDeferredRun next = {0};
-	MemoryContext old;
+	MemoryContext context = AllocSetContextCreate(state->css.ss.ps.state->es_query_cxt,
+												  "rangefilter scan",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	ParamListInfo params = compute_values(state);
+	bool		same = state->run.context != NULL && same_values(state->run.params, params);
 
-	next.context = AllocSetContextCreate(estate->es_query_cxt, "rangefilter scan",
-										 ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(next.context);
-	next.params = compute_values(state);
 	state->begun = true;
-	if (state->run.context != NULL && same_values(state->run.params, next.params))
-	{
+	if (same)
 		repeat_run(&state->run);
-		MemoryContextDelete(next.context);
-	}
 	else
 	{
 		end_run(&state->run);
-		state->run = next;
+		state->run.context = context;
+		state->run.params = params;
 		start_run(state, &state->run);
 	}
 	state->runs++;
 	MemoryContextSwitchTo(old);
+	if (same)
+		MemoryContextDelete(context);
 }
 
 /*

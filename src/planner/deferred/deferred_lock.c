@@ -103,8 +103,9 @@ may_lock_late(const QueryDesc *desc, List *tables)
 {
 	ListCell   *cell;
 
-	if (desc->operation != CMD_SELECT || desc->plannedstmt->rowMarks != NIL ||
-		RecoveryInProgress() || !rf_core_owns_snapshot(desc))
+	if (desc->operation != CMD_SELECT || desc->plannedstmt->hasModifyingCTE ||
+		desc->plannedstmt->rowMarks != NIL || RecoveryInProgress() ||
+		!rf_core_owns_snapshot(desc))
 		return false;
 	foreach(cell, tables)
 	{

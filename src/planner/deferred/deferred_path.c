@@ -319,7 +319,7 @@ rf_defer_paths(PlannerInfo *root, RelOptInfo *rel)
 	/* A constraint of the template may have refuted the query. */
 	if (IS_DUMMY_REL(rel))
 	{
-		rf_planning->refuted = lappend_oid(rf_planning->refuted, deferred->relid);
+		rf_planning->refuted = lappend_int(rf_planning->refuted, deferred->reference);
 		return;
 	}
 	rel->ppilist = NIL;

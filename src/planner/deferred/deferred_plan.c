@@ -42,6 +42,7 @@ typedef enum RfDeferredPlace
 {
 	RF_DEFERRED_QUERY,			/* Query */
 	RF_DEFERRED_OIDS,			/* list of two OIDs: table, template */
+	RF_DEFERRED_REFERENCE,		/* Integer */
 	RF_DEFERRED_LEAVES			/* Integer */
 } RfDeferredPlace;
 
@@ -62,6 +63,7 @@ write_plan(const RfDeferredPlan *plan)
 	Node	   *const fields[] = {
 		[RF_DEFERRED_QUERY] = (Node *) plan->query,
 		[RF_DEFERRED_OIDS] = (Node *) list_make2_oid(plan->relid, plan->template),
+		[RF_DEFERRED_REFERENCE] = (Node *) makeInteger(plan->reference),
 		[RF_DEFERRED_LEAVES] = (Node *) makeInteger(plan->nleaves)
 	};
 
@@ -80,6 +82,7 @@ rf_deferred_read(const CustomScan *scan, RfDeferredPlan *plan)
 	plan->query = list_nth_node(Query, fields, RF_DEFERRED_QUERY);
 	plan->relid = linitial_oid(oids);
 	plan->template = lsecond_oid(oids);
+	plan->reference = intVal(list_nth(fields, RF_DEFERRED_REFERENCE));
 	plan->nleaves = intVal(list_nth(fields, RF_DEFERRED_LEAVES));
 }
 
@@ -299,6 +302,7 @@ rf_plan_deferred(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 	plan.query = make_query(root, rel->relid);
 	plan.relid = deferred->relid;
 	plan.template = root->simple_rte_array[deferred->template->relid]->relid;
+	plan.reference = deferred->reference;
 	plan.nleaves = deferred->nleaves;
 	divide_clauses(&context, clauses, &inner, &own);
 	add_columns(&context, plan.query, scan, list_make3(rel->reltarget->exprs, tlist, own));
@@ -320,8 +324,8 @@ rf_plan_deferred(PlannerInfo *root, RelOptInfo *rel, CustomPath *path,
 /* Looking for deferred scans in a finished plan. */
 typedef struct RfDeferredSearch
 {
-	List	   *placeholders;	/* OIDs of tables */
-	List	   *deferred;
+	List	   *placeholders;	/* references to tables */
+	List	   *deferred;		/* OIDs of tables */
 } RfDeferredSearch;
 
 static void search_plan(Plan *plan, RfDeferredSearch *search);
@@ -371,8 +375,8 @@ search_plan(Plan *plan, RfDeferredSearch *search)
 					break;
 				rf_deferred_read(scan, &deferred);
 				if (placeholder)
-					search->placeholders = list_append_unique_oid(search->placeholders,
-																  deferred.relid);
+					search->placeholders = lappend_int(search->placeholders,
+													   deferred.reference);
 				else
 					search->deferred = list_append_unique_oid(search->deferred, deferred.relid);
 			}

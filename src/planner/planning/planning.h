@@ -50,8 +50,8 @@ typedef struct RfPlanning
 	bool		may_gate;		/* gates may be built */
 	bool		may_defer;		/* partitioned tables may be deferred */
 	List	   *deferred;		/* RfDeferred */
-	List	   *not_deferred;	/* OIDs of tables that must not be */
-	List	   *refuted;		/* OIDs of those whose template is empty */
+	List	   *not_deferred;	/* references to tables that must not be */
+	List	   *refuted;		/* references to those whose template is empty */
 	List	   *deferred_tables;	/* OIDs of those in the finished plan */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	struct RfCoreClasses *classes;	/* see core/equivalence.c; NULL: not yet */

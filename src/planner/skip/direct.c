@@ -50,7 +50,7 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot sn
 	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
 	bool		outer_cached_probes = rf_suppress_cached_probes;
 	bool volatile failed = !rf_enable;
-	Bitmapset *volatile left = NULL;
+	Bitmapset  *volatile left = NULL;
 
 	PG_TRY();
 	{
