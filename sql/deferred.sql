@@ -191,6 +191,9 @@ SELECT deferred('SELECT * FROM t WHERE k = (SELECT k FROM t WHERE k = (SELECT id
 SELECT deferred('SELECT a.k, b.k FROM d JOIN t a ON a.k = d.id JOIN t b ON b.k = a.k + 1 WHERE d.name = ''n7''');
 SELECT deferred('SELECT a.k, b.k, c.k FROM d JOIN t a ON a.k = d.id JOIN t b ON b.k = a.k JOIN t c ON c.k = b.k WHERE d.name IN (''n7'', ''n50'')');
 SELECT deferred('SELECT * FROM t a JOIN t b ON b.k = a.k WHERE a.k = (SELECT id FROM d WHERE name = ''n9'')');
+-- one reference reads all of the table
+SELECT deferred('SELECT k FROM t WHERE k = (SELECT max(k) / 2 FROM t WHERE n > 3)');
+SELECT deferred('WITH a AS MATERIALIZED (SELECT k FROM t WHERE n = 3 AND k % 1000 < 10) SELECT a.k, b.k FROM a JOIN t b ON b.k = a.k + 600');
 -- one of them is skipped by a constant
 SELECT deferred('SELECT a.k, b.k FROM t a JOIN t b ON b.k = a.k + 600 WHERE a.k = 4321');
 SET enable_partitionwise_join = on;
