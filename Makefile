@@ -19,6 +19,7 @@
 #	make bench-cold			the first queries of a server that has just started (root)
 #	make bench-clients		1 to 64 sessions: transactions a second, what they wait for
 #	make bench-joins		joins into 100 and 1,000 partitions
+#	make bench-late			values that are known only when the query runs
 #	make bench-lists		questions for many values, joins of two partitioned tables
 #	make bench-types		questions to columns of several types
 #	make bench-tpc			TPC-DS and TPC-H over partitions, with skipping and without
@@ -97,7 +98,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-late bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -132,7 +133,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-late bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -185,6 +186,9 @@ bench-clients:
 
 bench-joins:
 	@bash test/bench/joins.sh
+
+bench-late:
+	@bash test/bench/late.sh
 
 bench-lists:
 	@bash test/bench/lists.sh

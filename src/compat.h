@@ -54,6 +54,7 @@ typedef RelFileNode RfRelFile;
  * not the current one.  False where nothing is checked.
  */
 #include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
 #if PG_VERSION_NUM >= 160000
 #include "parser/parse_relation.h"
 #endif
@@ -77,6 +78,48 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 	*columns = required->selectedCols;
 	return (required->requiredPerms & ACL_SELECT) != 0;
 }
+
+/*
+ * A query on a table, whose only entry in the range table is given, that needs no privileges.
+ * Since 16 the planner wants an entry that says so, and the executor none: it is taken out of
+ * the plan.
+ */
+static inline void
+rf_require_nothing(Query *query, RangeTblEntry *rte)
+{
+#if PG_VERSION_NUM >= 160000
+	rte->perminfoindex = 0;
+	query->rteperminfos = NIL;
+	(void) addRTEPermissionInfo(&query->rteperminfos, rte);
+#else
+	(void) query;
+	rte->requiredPerms = 0;
+#endif
+}
+
+static inline void
+rf_forget_permissions(PlannedStmt *stmt)
+{
+#if PG_VERSION_NUM >= 160000
+	ListCell   *cell;
+
+	if (list_length(stmt->permInfos) != 1 ||
+		linitial_node(RTEPermissionInfo, stmt->permInfos)->requiredPerms != 0)
+		return;
+	stmt->permInfos = NIL;
+	foreach(cell, stmt->rtable)
+		lfirst_node(RangeTblEntry, cell)->perminfoindex = 0;
+#else
+	(void) stmt;
+#endif
+}
+
+/* Which column of one row type each column of another one is, by names. */
+#if PG_VERSION_NUM >= 160000
+#define RF_ATTRMAP(desc, other) build_attrmap_by_name(desc, other, false)
+#else
+#define RF_ATTRMAP(desc, other) build_attrmap_by_name(desc, other)
+#endif
 
 /* Has this process a lock of exactly this mode? */
 #if PG_VERSION_NUM >= 170000

@@ -20,6 +20,7 @@
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "planner/activity/activity.h"
+#include "planner/deferred/deferred.h"
 #include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
@@ -115,7 +116,8 @@ static bool
 relation_stats(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attno,
 			   VariableStatData *vardata)
 {
-	return rf_supply_stats(root, attno, NULL, vardata) ||
+	return rf_deferred_stats(attno, vardata) ||
+		rf_supply_stats(root, attno, NULL, vardata) ||
 		(previous.relation_stats &&
 		 previous.relation_stats(root, rte, attno, vardata));
 }
@@ -144,6 +146,7 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 		previous.rel_pathlist(root, rel, rti, rte);
 	rf_add_gates(root, rel, rte);
 	rf_add_loop_margin(root, rel, rte);
+	rf_defer_paths(root, rel);
 }
 
 /*
@@ -168,14 +171,24 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 static void
 executor_start(QueryDesc *desc, int eflags)
 {
-	MemoryContext context = rf_replan(desc, eflags, plan);
+	MemoryContext volatile context = NULL;
 	uint64		before = rf_join_filters_started();
+	RfStarting	outer = rf_prepare_deferred(desc, eflags);
 
-	rf_core_note_start(desc);
-	rf_watch_start(desc, eflags);
-	rf_note_starting(desc);
-	rf_start_checked(desc, eflags,
-					 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+	PG_TRY();
+	{
+		context = rf_replan(desc, eflags, plan);
+		rf_core_note_start(desc);
+		rf_watch_start(desc, eflags);
+		rf_note_starting(desc);
+		rf_start_checked(desc, eflags,
+						 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+	}
+	PG_FINALLY();
+	{
+		rf_deferred_started(outer);
+	}
+	PG_END_TRY();
 	rf_join_filters_link(desc, before);
 	rf_current_of_started(desc);
 	rf_note_started(desc);
@@ -207,6 +220,15 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 {
 	if (previous.object_access)
 		previous.object_access(access, class, object, column, arg);
+	if (class == RelationRelationId)
+	{
+		if (access == OAT_TRUNCATE)
+			rf_refuse_deferred(object, "TRUNCATE");
+		else if (access == OAT_DROP && column == 0)
+			rf_refuse_deferred(object, "DROP");
+		else if (access == OAT_POST_ALTER)
+			rf_refuse_deferred(object, "ALTER TABLE");
+	}
 	if (access == OAT_TRUNCATE && class == RelationRelationId)
 		wh_forbid_truncate(object);
 	if (access == OAT_POST_CREATE && class == DatabaseRelationId)
@@ -282,8 +304,22 @@ rf_init_planner(void)
 							 NULL,
 							 NULL,
 							 NULL);
+	DefineCustomIntVariable("rangefilter.defer_partitions",
+							"Tables of at least this many partitions are planned when the values that "
+							"choose among these are known.",
+							NULL,
+							&rf_defer_partitions,
+							32,
+							1,
+							INT_MAX,
+							PGC_USERSET,
+							GUC_EXPLAIN,
+							NULL,
+							NULL,
+							NULL);
 	RegisterCustomScanMethods(&rf_guard_methods);
 	RegisterCustomScanMethods(&rf_gate_methods);
+	RegisterCustomScanMethods(&rf_deferred_methods);
 	rf_init_catalog();
 	rf_init_activity();
 	rf_note_load();

@@ -14,7 +14,6 @@
 #include "postgres.h"
 
 #include "access/parallel.h"
-#include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
 #include "core/core.h"
@@ -23,6 +22,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "planner/activity/activity.h"
+#include "planner/deferred/deferred.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
 #include "planner/join_filter/join_filter.h"
@@ -31,8 +31,6 @@
 #include "planner/skip/skip.h"
 #include "rangefilter/rangefilter.h"
 #include "stats/stats.h"
-#include "utils/inval.h"
-#include "utils/snapmgr.h"
 
 /*
  * Can something be skipped in one entry of a range table?  In functions, too,
@@ -118,20 +116,7 @@ begin_skipping(RfPlanning *planning, int cursor_options)
 {
 	planning->saved = copyObject(planning->parse);
 	planning->cursor_options = cursor_options;
-	planning->in_recovery = RecoveryInProgress() ||
-		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
-	if (!planning->in_recovery)
-		planning->started = rf_clock_read();
-	planning->clock = planning->started;
-
-	/*
-	 * Most indexes will not be locked.  An index that is being dropped is
-	 * declared not valid before any transaction inserts rows without it.  We
-	 * have read the clock already.  So either we see the invalidation now, or
-	 * those transactions end later and move the clock.
-	 */
-	AcceptInvalidationMessages();
-	planning->cached_probes = rf_begin_cached_probes();
+	rf_begin_asking(planning);
 	planning->watch = rf_stats_sample();
 }
 
@@ -164,56 +149,76 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
 }
 
 /*
- * Called when core has planned, or has failed to.
+ * One attempt to plan a query by next.  Fills in planning, which has a copy of the query
+ * if something may be skipped.
  */
-static void
-end_planning(const RfPlanning *planning)
+static PlannedStmt *
+plan_once(RfPlanning *planning, planner_hook_type next, RF_PLANNER_PARAMS)
 {
-	rf_planning = planning->outer;
-	if (rf_planning == NULL)
-		rf_forget_lists();
-}
-
-/*
- * planner_hook: has a query planned by next, and finishes the plan.
- */
-PlannedStmt *
-rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
-{
-	RfPlanning	planning = {.outer = rf_planning,.parse = parse,
-	.context = CurrentMemoryContext};
 	PlannedStmt *volatile result;
-	bool		candidate;
+	bool		candidate = holds_candidate((Node *) parse, NULL);
 	QuerySource source;
 
-	if (planning.outer == NULL && !rf_entries_in_use)
-		rf_trim_tables();
-	candidate = holds_candidate((Node *) parse, NULL);
 	if (candidate && may_skip())
-		begin_skipping(&planning, cursor_options);
-
-	planning.may_gate = may_gate(cursor_options);
+		begin_skipping(planning, cursor_options);
+	planning->may_gate = may_gate(cursor_options);
+	planning->may_defer = planning->may_defer && planning->saved != NULL &&
+		planning->may_gate && !rf_suppress_deferring;
 	source = rf_core_mark_query(parse);
-	rf_planning = &planning;
+	rf_planning = planning;
 	PG_TRY();
 	{
 		result = next(RF_PLANNER_ARGS);
 	}
 	PG_FINALLY();
 	{
-		end_planning(&planning);
+		rf_end_planning(planning);
 		parse->querySource = source;
 	}
 	PG_END_TRY();
-
-	if (candidate || planning.gate_rels != NULL)
+	rf_forget_permissions(result);
+	if (candidate || planning->gate_rels != NULL)
 		rf_add_inval_item(result, RF_ENABLE_HASH);
-	if (is_made_now(result, &planning))
+	return result;
+}
+
+/*
+ * planner_hook: has a query planned by next, and finishes the plan.  If the plan has a
+ * placeholder of a table that was deferred, the query is planned again without deferring
+ * that table; the second time without deferring any.
+ */
+PlannedStmt *
+rf_plan(planner_hook_type next, RF_PLANNER_PARAMS)
+{
+	List	   *not_deferred = NIL;
+
+	if (rf_planning == NULL && !rf_entries_in_use)
+		rf_trim_tables();
+	for (int attempt = 0;; attempt++)
 	{
+		RfPlanning	planning = {.outer = rf_planning,.parse = parse,
+			.context = CurrentMemoryContext,.may_defer = attempt < 2,
+		.not_deferred = not_deferred};
+		PlannedStmt *result = plan_once(&planning, next, RF_PLANNER_ARGS);
+
+		if (!is_made_now(result, &planning))
+			return result;
+		if (planning.deferred != NIL)
+		{
+			List	   *found = list_concat(planning.refuted,
+											rf_find_placeholders(result, &planning.deferred_tables));
+
+			if (found != NIL)
+			{
+				not_deferred = list_concat(not_deferred, found);
+				parse = copyObject(planning.saved);
+				continue;
+			}
+		}
 		rf_attach_guard(result, &planning);
 		rf_finish_gates(result, &planning);
 		rf_push_join_filters(result, &planning);
 		rf_attach_watch(result, &planning);
+		return result;
 	}
-	return result;
 }

@@ -10,6 +10,7 @@
 #include "access/genam.h"
 #include "key/rowkey.h"
 #include "planner/condition/condition.h"
+#include "planner/deferred/deferred.h"
 #include "planner/estimate/estimate.h"
 #include "planner/gate/gate.h"
 #include "planner/hooks.h"
@@ -125,18 +126,24 @@ drop_useless_indexes(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * A table has been looked up.  Remembers its rangefilter indexes, removes those
- * of no use from the planner's list, and leaves members out of the plan.
+ * A table has been looked up.  Defers the table whose first member it is, or
+ * remembers its rangefilter indexes, removes those of no use from the planner's list, and
+ * leaves members out of the plan.
  */
 void
 rf_relation_info(PlannerInfo *root, RelOptInfo *rel)
 {
+	bool		is_template = false;
+	bool		asked = false;
+
 	if (rf_planning != NULL)
 	{
-		note_indexes(root, rel);
 		rf_adjust_subplans(root, rel);
+		is_template = rf_defer_members(root, rel, &asked);
+		if (!is_template)
+			note_indexes(root, rel);
 	}
 	drop_useless_indexes(root, rel);
-	if (rf_planning != NULL)
-		rf_skip_members(root, rel);
+	if (rf_planning != NULL && !is_template && !asked)
+		(void) rf_skip_members(root, rel, INT_MAX);
 }

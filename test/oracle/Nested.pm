@@ -1,5 +1,5 @@
-# Nested.pm: queries in which a gate that skips too much changes the result most
-# probably: repeated scans whose conditions have subqueries, arms of UNION ALL that
+# Nested.pm: queries in which a gate or a deferred scan that skips too much changes the result
+# most probably: repeated scans whose conditions have subqueries, arms of UNION ALL that
 # ask the same, outer joins, recursion, and parameters some of which are NULL.
 #
 # The other rows, d, are rows of the table, so that each round of a loop finds some,
@@ -12,7 +12,7 @@ use warnings;
 use Exporter 'import';
 use Random;
 use Types;
-our @EXPORT = qw(nested_statements);
+our @EXPORT = qw(nested_statements repeated_query);
 
 # A key of the table made of a column or parameter.
 sub key_of
@@ -62,6 +62,35 @@ sub join_of_rows
 		"WITH $d SELECT d.id, s.id FROM d, LATERAL (SELECT a.id FROM $t a WHERE $a AND a.k2 + 0 >= (SELECT d.id % 60) UNION ALL SELECT b.id FROM $t b WHERE $b" . one_of('', ' OFFSET 0') . ') s',
 		"WITH RECURSIVE $d, r AS (SELECT id FROM d WHERE id % 3 = 0 UNION SELECT v.id FROM r JOIN d USING (id) JOIN $t a ON $a JOIN d v ON v.k2 BETWEEN a.k2 AND a.k2 + 25)"
 		  . ' SELECT id FROM r');
+}
+
+# A scan that is run some hundred times, with values that repeat and change; some
+# find nothing, some are NULL.
+sub repeated_query
+{
+	my ($table) = @_;
+	my $t = $table->{name};
+	my $of_d = key_of($table, 'd.k');
+	my $key = key_of($table, 'a.k');
+	my $values = join ', ', map { value_of($table->{type}, one_of(@{ $table->{pool} }, @{ $table->{hot} })) } 1 .. 6;
+	my $rows = "d AS MATERIALIZED (SELECT row_number() OVER (ORDER BY id) AS n, id, k2, k FROM (SELECT id, k2, k FROM ${t}_old WHERE id % 7 = " . below(7)
+	  . " ORDER BY id LIMIT 20) r UNION ALL SELECT 20 + n, -n, 50, v$table->{collation} FROM unnest(ARRAY[$values]::$table->{sql_type}\[]) WITH ORDINALITY x (v, n))";
+	my $n = 100 + below 300;
+	# In turns, in blocks, or at random; 26 values at most.
+	my $which = one_of('g % 27', "g / 17 % 27", '(g * g + g / 5) % 27', 'CASE WHEN g < 50 THEN 3 ELSE g % 27 END');
+	my $loop = "generate_series(1, $n) g LEFT JOIN d ON d.n = $which";
+	my $where = $table->{where} ? " AND a.$table->{where}" : '';
+	my $more = one_of('', '', ' AND a.k2 < d.k2 + 10', ' AND a.p <= d.id % 5', ' AND a.k2 % 3 <> g % 3', ' AND a.k2 >= (SELECT d.n % 60)');
+	my $op = one_of('=', '=', '=', '>=', '<');
+
+	return "WITH $rows " . one_of(
+		"SELECT g, a.id FROM $loop JOIN LATERAL (SELECT id FROM $t a WHERE $key = $of_d$more$where OFFSET 0) a ON true",
+		"SELECT g, a.n FROM $loop LEFT JOIN LATERAL (SELECT count(*) AS n FROM $t a WHERE $key $op $of_d$more$where) a ON true",
+		"SELECT g, (SELECT sum(a.id) FROM $t a WHERE $key = $of_d$more$where) FROM $loop",
+		"SELECT g FROM $loop WHERE EXISTS (SELECT FROM $t a WHERE $key = $of_d$more$where) OR g % 50 = 0",
+		"SELECT g, a.id FROM $loop, LATERAL (SELECT id FROM $t a WHERE $key = $of_d$more$where ORDER BY id DESC LIMIT 1) a",
+		"SELECT g, a.id, b.id FROM $loop JOIN LATERAL (SELECT * FROM $t a WHERE $key = $of_d$more$where ORDER BY id LIMIT 2) a ON true, LATERAL (SELECT id FROM $t b WHERE "
+		  . key_of($table, 'b.k') . ' = ' . key_of($table, 'a.k') . ' AND b.k2 = a.k2 ORDER BY id LIMIT 3) b');
 }
 
 # Conditions on parameters, of which one or both may be NULL.

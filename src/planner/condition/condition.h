@@ -26,6 +26,8 @@ extern List *rf_usable_clauses(RelOptInfo *rel, List *restrictions);
 extern bool rf_match_clauses(List *clauses, Index varno, RfTable *table,
 							 RfMatch *match);
 extern bool rf_clause_known(Node *clause, Index varno, RfTable *table);
+extern bool rf_match_flat(List *clauses, Index varno, RfTable *table, bool with_own,
+						  RfMatch *match);
 extern bool rf_match(RelOptInfo *rel, RfTable *table, bool with_own,
 					 RfMatch *match);
 extern bool rf_same_cond(const RfCond *a, const RfCond *b);

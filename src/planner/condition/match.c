@@ -691,26 +691,31 @@ rf_clause_known(Node *clause, Index varno, RfTable *table)
 }
 
 /*
- * The same as rf_match_clauses() for a relation's restrictions; the sets of keys are serialized.
- * Indexes that only partitions have are matched if with_own is set.
+ * The same as rf_match_clauses(); the sets of keys are serialized.  Indexes that only
+ * partitions have are matched if with_own is set.
+ */
+bool
+rf_match_flat(List *clauses, Index varno, RfTable *table, bool with_own, RfMatch *match)
+{
+	RfTable		matched = *table;
+
+	memset(match, 0, sizeof(*match));
+	if (!with_own)
+		matched.nindexes = table->npartitioned;
+	if (matched.nindexes == 0 || !rf_match_clauses(clauses, varno, &matched, match))
+		return false;
+	flatten(match->cond);
+	return true;
+}
+
+/*
+ * The same for a relation's restrictions.
  */
 bool
 rf_match(RelOptInfo *rel, RfTable *table, bool with_own, RfMatch *match)
 {
-	RfTable		matched = *table;
-
-	if (!with_own)
-		matched.nindexes = table->npartitioned;
-	if (matched.nindexes == 0)
-	{
-		memset(match, 0, sizeof(*match));
-		return false;
-	}
-	if (!rf_match_clauses(rf_usable_clauses(rel, rel->baserestrictinfo),
-						  rel->relid, &matched, match))
-		return false;
-	flatten(match->cond);
-	return true;
+	return rf_match_flat(rf_usable_clauses(rel, rel->baserestrictinfo), rel->relid,
+						 table, with_own, match);
 }
 
 /*

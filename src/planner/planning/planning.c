@@ -9,6 +9,7 @@
 
 #include "common/pg_prng.h"
 #include "core/core.h"
+#include "key/codec.h"
 #include "planner/planning/planning.h"
 
 /* The innermost call under way; an error goes back to that of its catcher. */
@@ -20,12 +21,27 @@ RfPlanning *rf_planning = NULL;
 bool		rf_suppress_skips = false;
 bool		rf_suppress_cached_probes = false;
 
+/* Defer nothing: a query for a deferred scan is planned, whose values are known. */
+bool		rf_suppress_deferring = false;
+
 /*
  * Entries of tables are in use outside of planning, where functions may be
  * called that plan queries: a guard is being checked, or an entry is made or its
  * leaves are mapped.
  */
 bool		rf_entries_in_use = false;
+
+/*
+ * Called when core has planned, or has failed to, or when the questions that are asked outside
+ * of planning have been answered.
+ */
+void
+rf_end_planning(const RfPlanning *planning)
+{
+	rf_planning = planning->outer;
+	if (rf_planning == NULL)
+		rf_forget_lists();
+}
 
 /*
  * Is this part of the planning that rf_planning describes?  Not if somebody

@@ -57,6 +57,11 @@ typedef struct RfPlanning
 	List	   *probes;			/* bytea: sets of keys asked for */
 	bool		watch;			/* one of those whose scans are watched */
 	bool		may_gate;		/* gates may be built */
+	bool		may_defer;		/* partitioned tables may be deferred */
+	List	   *deferred;		/* RfDeferred */
+	List	   *not_deferred;	/* references to tables that must not be */
+	List	   *refuted;		/* references to those whose template is empty */
+	List	   *deferred_tables;	/* OIDs of those in the finished plan */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
 	struct RfCoreClasses *classes;	/* see core/equivalence.c; NULL: not yet */
 	bool		joining_again;	/* core is called by rf_add_loops() */
@@ -76,8 +81,10 @@ typedef struct RfPlanning
 extern RfPlanning *rf_planning;
 extern bool rf_suppress_skips;
 extern bool rf_suppress_cached_probes;
+extern bool rf_suppress_deferring;
 extern PGDLLEXPORT bool rf_entries_in_use;
 
+extern void rf_end_planning(const RfPlanning *planning);
 extern bool rf_is_ours(PlannerInfo *root);
 extern Index rf_outermost_relation(PlannerInfo *root, Index rti);
 extern Index rf_scanned_table(const Plan *plan);

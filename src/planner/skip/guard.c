@@ -47,7 +47,8 @@ typedef enum RfGuardPlace
 	RF_GUARD_HASH,				/* Integer */
 	RF_GUARD_PROBES,			/* List */
 	RF_GUARD_STATE,				/* Const */
-	RF_GUARD_TABLES				/* List */
+	RF_GUARD_TABLES,			/* List */
+	RF_GUARD_DEFERRED			/* list of OIDs */
 } RfGuardPlace;
 
 /*
@@ -62,7 +63,8 @@ write_guard(const RfGuard *guard, Const *state)
 		[RF_GUARD_HASH] = (Node *) makeInteger((int) guard->hash),
 		[RF_GUARD_PROBES] = (Node *) guard->probes,
 		[RF_GUARD_STATE] = (Node *) state,
-		[RF_GUARD_TABLES] = (Node *) guard->tables
+		[RF_GUARD_TABLES] = (Node *) guard->tables,
+		[RF_GUARD_DEFERRED] = (Node *) guard->deferred
 	};
 
 	return rf_list_fields(fields, lengthof(fields));
@@ -83,6 +85,7 @@ rf_read_guard(const CustomScan *scan, RfGuard *guard)
 	guard->probes = list_nth(fields, RF_GUARD_PROBES);
 	guard->state = (RfGuardState *) DatumGetPointer(state->constvalue);
 	guard->tables = list_nth(fields, RF_GUARD_TABLES);
+	guard->deferred = list_nth(fields, RF_GUARD_DEFERRED);
 }
 
 /*
@@ -264,7 +267,7 @@ make_init_plan(PlannedStmt *stmt)
 }
 
 /*
- * Attaches a guard to a plan in which something was skipped.
+ * Attaches a guard to a plan in which something was skipped or deferred.
  */
 void
 rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
@@ -274,7 +277,7 @@ rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
 	List	   *expansions;
 
 	expansions = used_expansions(stmt, planning);
-	if (expansions == NIL)
+	if (expansions == NIL && planning->deferred_tables == NIL)
 		return;
 
 	guard.query = planning->saved;
@@ -282,12 +285,14 @@ rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning)
 	guard.hash = next_hash();
 	guard.probes = make_probes(planning);
 	guard.tables = rf_explain_tables(planning->glob, expansions);
+	guard.deferred = planning->deferred_tables;
 	scan = makeNode(CustomScan);
 	scan->methods = &rf_guard_methods;
 	scan->scan.plan.parallel_safe = false;
 	scan->custom_private = write_guard(&guard, make_state(planning, expansions));
 	stmt->subplans = lappend(stmt->subplans, scan);
-	make_init_plan(stmt);
+	if (expansions != NIL)
+		make_init_plan(stmt);
 	rf_add_inval_item(stmt, guard.hash);
 }
 
@@ -402,4 +407,21 @@ rf_guard_holds(const RfGuard *guard, Snapshot snapshot)
 			state->in_recovery = true;
 	}
 	return holds;
+}
+
+/*
+ * Return true if what was left out of an expansion, just now, is without matches for a
+ * snapshot.
+ */
+bool
+rf_denials_hold(RfPlanning *planning, RfExpansion *expansion, Snapshot snapshot)
+{
+	RfGuard		guard = {.probes = make_probes(planning)};
+	Const	   *state;
+
+	if (expansion->excluded == NULL)
+		return true;
+	state = make_state(planning, list_make1(expansion));
+	guard.state = (RfGuardState *) DatumGetPointer(state->constvalue);
+	return rf_guard_holds(&guard, snapshot);
 }

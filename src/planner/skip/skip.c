@@ -26,6 +26,7 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "access/xlog.h"
 #include "core/core.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -38,8 +39,10 @@
 #include "planner/planning/planning.h"
 #include "planner/skip/skip.h"
 #include "stats/stats.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /*
  * The range table index of the outermost partitioned table that a partitioned
@@ -104,11 +107,30 @@ number_probes(RfCond *cond)
 }
 
 /*
+ * Fills in the fields that questions need, before the first one.
+ *
+ * Most indexes will not be locked.  An index that is being dropped is declared not valid
+ * before any transaction inserts rows without it.  The clock is read first.  So either its
+ * invalidation is seen now, or those transactions end later and move the clock.
+ */
+void
+rf_begin_asking(RfPlanning *planning)
+{
+	planning->in_recovery = RecoveryInProgress() ||
+		(ActiveSnapshotSet() && GetActiveSnapshot()->takenDuringRecovery);
+	if (!planning->in_recovery)
+		planning->started = rf_clock_read();
+	planning->clock = planning->started;
+	AcceptInvalidationMessages();
+	planning->cached_probes = rf_begin_cached_probes();
+}
+
+/*
  * Finds out which leaves can be left out, and counts the questions.  Where a question has
  * read a page, the next ones probably will, too, and are read ahead of.
  */
-static void
-ask_leaves(RfTable *table, RfExpansion *expansion)
+void
+rf_ask_leaves(RfTable *table, RfExpansion *expansion)
 {
 	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
 												  "rangefilter probes",
@@ -260,7 +282,7 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 	else
 	{
 		rf_watch_expansion(expansion, parent);
-		ask_leaves(table, expansion);
+		rf_ask_leaves(table, expansion);
 
 		/*
 		 * Did anybody replace a function meanwhile, and rebuild indexes with
@@ -273,15 +295,18 @@ make_expansion(PlannerInfo *root, RelOptInfo *parent, Oid relid,
 }
 
 /*
- * Leaves out members of a partitioned table, which the planner has locked.
- * Called when the first member gets its RelOptInfo.
+ * Leaves out members of a partitioned table, which the planner has locked, unless
+ * keep or more are left.  Returns how many are left; 0 if the relation is not the first
+ * member, or none of them is scanned.  Called when the first member gets its RelOptInfo.
  */
-static void
-skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel)
+static int
+skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel, int keep)
 {
 	Relation	relation;
 	PartitionDesc partdesc;
 	int			first = bms_next_member(parent->live_parts, -1);
+	int			left = 0;
+	int			nprobes = list_length(rf_planning->probes);
 	RfExpansion *expansion;
 
 	relation = table_open(root->simple_rte_array[parent->relid]->relid,
@@ -301,30 +326,40 @@ skip_members(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel)
 		{
 			expansion = make_expansion(root, parent, RelationGetRelid(relation),
 									   partdesc);
-			if (expansion->excluded != NULL)
-				rf_mark_plan(root);
-			if (rf_core_drop_members(parent, rel, first, expansion->excluded))
-				rf_planning->expansions = lappend(rf_planning->expansions,
-												  expansion);
+			left = bms_num_members(parent->live_parts) -
+				bms_num_members(expansion->excluded);
+			if (left >= keep)
+				rf_planning->probes = list_truncate(rf_planning->probes, nprobes);
+			else
+			{
+				if (expansion->excluded != NULL)
+					rf_mark_plan(root);
+				if (rf_core_drop_members(parent, rel, first, expansion->excluded))
+					rf_planning->expansions = lappend(rf_planning->expansions,
+													  expansion);
+			}
 		}
 	}
 	table_close(relation, NoLock);
+	return left;
 }
 
 /*
  * Called when a member of a table gets its RelOptInfo.  If it is the first
- * member of a partitioned table, leaves members out of the plan.
+ * member of a partitioned table, leaves members out of the plan, unless keep or more
+ * are left.  Returns how many are left; 0 if the member is not asked about.
  */
-void
-rf_skip_members(PlannerInfo *root, RelOptInfo *rel)
+int
+rf_skip_members(PlannerInfo *root, RelOptInfo *rel, int keep)
 {
 	AppendRelInfo *appinfo;
 	RelOptInfo *parent;
 	MemoryContext old;
+	int			left;
 
 	if (rf_planning->saved == NULL ||
 		rel->reloptkind != RELOPT_OTHER_MEMBER_REL)
-		return;
+		return 0;
 	appinfo = root->append_rel_array[rel->relid];
 	parent = root->simple_rel_array[appinfo->parent_relid];
 
@@ -332,9 +367,10 @@ rf_skip_members(PlannerInfo *root, RelOptInfo *rel)
 	if (parent == NULL || parent->part_rels == NULL ||
 		parent->all_partrels != NULL || !rf_is_ours(root) ||
 		rf_is_secured(root, parent->relid))
-		return;
+		return 0;
 	rf_planning->glob = root->glob;
 	old = MemoryContextSwitchTo(rf_planning->context);
-	skip_members(root, parent, rel);
+	left = skip_members(root, parent, rel, keep);
 	MemoryContextSwitchTo(old);
+	return left;
 }

@@ -5,6 +5,7 @@
  *	  the plan is started.
  *
  *	  skip.c		takes partitions out of the plan
+ *	  direct.c		the same question while a plan runs
  *	  guard.c		what a plan relies on, and whether that still holds
  *	  replan.c		plans again where it does not
  *	  current_of.c	WHERE CURRENT OF a cursor that skips partitions
@@ -23,10 +24,24 @@
 #include "optimizer/planner.h"
 #include "planner/knowledge/question.h"
 
+struct RfTable;
+
 /* ---- skip.c ---- */
 
-extern void rf_skip_members(PlannerInfo *root, RelOptInfo *rel);
+extern void rf_begin_asking(RfPlanning *planning);
+extern void rf_ask_leaves(struct RfTable *table, RfExpansion *expansion);
+extern int	rf_skip_members(PlannerInfo *root, RelOptInfo *rel, int keep);
 
+/* ---- direct.c ---- */
+
+/*
+ * The partitions, by their numbers, of a table that may have rows for a snapshot that
+ * satisfy all clauses, which are about varno 1 and compare with constants.  The caller has
+ * locked the table.  All partitions of the descriptor must be leaves.  Under SERIALIZABLE
+ * the predicate locks for those left out have been taken.
+ */
+extern Bitmapset *rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses,
+									 Snapshot snapshot);
 
 /* ---- guard.c ---- */
 
@@ -53,6 +68,7 @@ typedef struct RfGuard
 	List	   *probes;			/* Const of bytea: sets of keys */
 	RfGuardState *state;
 	List	   *tables;			/* one entry for each: see explain.c */
+	List	   *deferred;		/* OIDs of tables that the plan defers */
 } RfGuard;
 
 extern const CustomScanMethods rf_guard_methods;
@@ -61,6 +77,7 @@ extern void rf_attach_guard(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_read_guard(const CustomScan *scan, RfGuard *guard);
 extern bool rf_find_guard(const PlannedStmt *stmt, RfGuard *guard);
 extern bool rf_guard_holds(const RfGuard *guard, Snapshot snapshot);
+extern bool rf_denials_hold(RfPlanning *planning, RfExpansion *expansion, Snapshot snapshot);
 extern void rf_add_inval_item(PlannedStmt *stmt, uint32 hash);
 extern void rf_invalidate_plans(uint32 hash);
 

@@ -1,0 +1,85 @@
+/*-------------------------------------------------------------------------
+ *
+ * direct.c
+ *	  Asking which partitions are left while a plan runs, without the planner.
+ *
+ * The question is that of planning, and the check is that of a guard, one right after
+ * the other.  So what holds for a plan that skips partitions (R3, R5) holds for the
+ * answer.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "partitioning/partdesc.h"
+#include "planner/condition/condition.h"
+#include "planner/knowledge/knowledge.h"
+#include "planner/planning/planning.h"
+#include "planner/skip/skip.h"
+#include "rangefilter/rangefilter.h"
+
+/*
+ * The partitions that may have rows which satisfy the clauses; NULL and *failed where that
+ * is not so for the snapshot, because something has changed meanwhile.
+ */
+static Bitmapset *
+ask_partitions(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot, bool *failed)
+{
+	Bitmapset  *all = bms_add_range(NULL, 0, partdesc->nparts - 1);
+	RfExpansion expansion = {.relid = relid,.partdesc = partdesc,.leaves = all};
+	RfTable    *table = rf_find_table(relid);
+
+	rf_begin_asking(rf_planning);
+	if (!rf_match_flat(clauses, 1, table, false, &expansion.match))
+		return all;
+	rf_ask_leaves(table, &expansion);
+
+	/* Has a function been replaced meanwhile, and indexes built anew with it? */
+	if (table->functions != NIL && !table->valid)
+		return all;
+	*failed = !rf_denials_hold(rf_planning, &expansion, snapshot);
+	return *failed ? NULL : bms_difference(all, expansion.excluded);
+}
+
+/*
+ * Asks; if something changes meanwhile, once more without cached metapages.  NULL and *failed if
+ * that did not help.
+ */
+static Bitmapset *
+ask_twice(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot, bool *failed)
+{
+	Bitmapset  *left = ask_partitions(relid, partdesc, clauses, snapshot, failed);
+
+	if (!*failed)
+		return left;
+	*failed = false;
+	rf_suppress_cached_probes = true;
+	return ask_partitions(relid, partdesc, clauses, snapshot, failed);
+}
+
+/*
+ * See skip.h.
+ */
+Bitmapset *
+rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot)
+{
+	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
+	bool		outer_cached_probes = rf_suppress_cached_probes;
+	bool		failed = false;
+	Bitmapset  *volatile left = NULL;
+
+	if (!rf_enable)
+		return bms_add_range(NULL, 0, partdesc->nparts - 1);
+	PG_TRY();
+	{
+		rf_planning = &planning;
+		left = ask_twice(relid, partdesc, clauses, snapshot, &failed);
+	}
+	PG_FINALLY();
+	{
+		rf_end_planning(&planning);
+		rf_suppress_cached_probes = outer_cached_probes;
+	}
+	PG_END_TRY();
+	return failed ? bms_add_range(NULL, 0, partdesc->nparts - 1) : left;
+}
