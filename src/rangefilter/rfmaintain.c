@@ -142,7 +142,7 @@ static void
 rf_maintain_work(RfOpenIndex *open, void *arg)
 {
 	(void) rf_summarize(open->heap, open->index, BuildIndexInfo(open->index),
-						RF_SUMMARIZE_WORKER, -1, NULL);
+						RF_SUMMARIZE_WORKER, NULL);
 }
 
 /*

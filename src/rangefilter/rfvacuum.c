@@ -30,27 +30,24 @@
 #include "utils/resowner.h"
 
 /*
- * ambulkdelete.  A summary holds no TIDs.
+ * ambulkdelete.  A summary holds no TIDs, and VACUUM may come to it again for rows that are removed
+ * later: it only notes that rows are.  An index that is not valid is of no use, or CREATE INDEX
+ * CONCURRENTLY is validating it.
  */
 IndexBulkDeleteResult *
 rf_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			  IndexBulkDeleteCallback callback, void *callback_state)
 {
+	if (info->index->rd_index->indisvalid)
+	{
+		Relation	heap = table_open(info->index->rd_index->indrelid, NoLock);
+
+		rf_note_removal(heap, info->index);
+		table_close(heap, NoLock);
+	}
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	return stats;
-}
-
-/*
- * How many rows of the heap the index is to cover, or -1 where VACUUM's count
- * does not say: a partial index covers fewer.
- */
-static double
-rf_expected_rows(const IndexVacuumInfo *info, const IndexInfo *index_info)
-{
-	if (index_info->ii_Predicate != NIL || info->num_heap_tuples < 0)
-		return -1;
-	return info->num_heap_tuples;
 }
 
 /*
@@ -85,8 +82,7 @@ rf_warn(Relation index, const ErrorData *error)
  * Summarizes.  An error becomes a warning, unless it is a cancel.
  */
 static void
-rf_try_summarize(Relation heap, Relation index, IndexInfo *index_info,
-				 double live_tuples)
+rf_try_summarize(Relation heap, Relation index, IndexInfo *index_info)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -95,7 +91,7 @@ rf_try_summarize(Relation heap, Relation index, IndexInfo *index_info,
 	BeginInternalSubTransaction(NULL);
 	PG_TRY();
 	{
-		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, live_tuples, NULL);
+		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, NULL);
 	}
 	PG_CATCH();
 	{
@@ -122,13 +118,12 @@ rf_try_summarize(Relation heap, Relation index, IndexInfo *index_info,
  * Summarizes an index, unless that cannot be done here.
  */
 static void
-rf_vacuum_index(Relation heap, Relation index, IndexInfo *index_info,
-				double live_tuples)
+rf_vacuum_index(Relation heap, Relation index, IndexInfo *index_info)
 {
 	if (!IsInParallelMode())
-		rf_try_summarize(heap, index, index_info, live_tuples);
+		rf_try_summarize(heap, index, index_info);
 	else if (rf_may_evaluate(index_info))
-		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, live_tuples, NULL);
+		rf_summarize(heap, index, index_info, RF_SUMMARIZE_VACUUM, NULL);
 }
 
 /*
@@ -152,8 +147,7 @@ rf_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		heap = table_open(IndexGetRelation(RelationGetRelid(info->index), false),
 						  NoLock);
 		index_info = BuildIndexInfo(info->index);
-		rf_vacuum_index(heap, info->index, index_info,
-						rf_expected_rows(info, index_info));
+		rf_vacuum_index(heap, info->index, index_info);
 		table_close(heap, NoLock);
 	}
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);

@@ -33,7 +33,7 @@
 
 #define RF_META_BLKNO		0
 #define RF_MAGIC			0x52464c31
-#define RF_FORMAT_VERSION	4
+#define RF_FORMAT_VERSION	5
 #define RF_PAGE_ID			0xFF95
 
 /*
@@ -104,7 +104,10 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_NOT_HEAP				0x0200	/* the table has another access
 										 * method: there never is a summary */
 
-#define RF_ALL_FLAGS			0x03FF
+#define RF_OLD_CHAINS			0x0400	/* rows removed by pruning may be
+										 * covered; see rfremoved.c */
+
+#define RF_ALL_FLAGS			0x07FF
 
 /* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
@@ -148,6 +151,8 @@ typedef struct RfMetaData
 	BlockNumber spare[RF_DELTA_SLOTS];
 	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
 	uint64		collators;		/* RfCodec.collators, or RF_UNORDERED */
+	int64		removed;		/* covered rows removed since, less the dead
+								 * line pointers there were; see rfremoved.c */
 	/* MAXALIGNed RfSegments follow: segments, then levels, the oldest first */
 } RfMetaData;
 
@@ -200,7 +205,7 @@ typedef struct RfSegment
 								 * each, or for groups of ranges */
 	uint16		places_len;		/* bytes of places in the entry instead */
 	uint16		run_len;		/* bytes of the run's only page in the entry */
-	uint16		unused[2];
+	uint32		rarest;			/* rows that the rarest key, or NULL, has */
 } RfSegment;
 
 /* The most ranges of a segment, whatever their size should be. */

@@ -389,16 +389,19 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 	{
 		ItemId		item = PageGetItemId(page, off);
 		HeapTupleData tuple;
+		HTSV_Result status;
 
+		scan->dead_pointers += ItemIdIsDead(item);
 		if (!ItemIdIsNormal(item))
 			continue;
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
 		tuple.t_len = ItemIdGetLength(item);
 		tuple.t_tableOid = RelationGetRelid(scan->heap);
 		ItemPointerSet(&tuple.t_self, block, off);
-		rf_take_tuple(state, &tuple,
-					  HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin,
-											   buffer));
+		status = HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin, buffer);
+		if (status != HEAPTUPLE_LIVE && rf_is_old_chain(scan->index, tuple.t_data))
+			scan->old_chains = true;
+		rf_take_tuple(state, &tuple, status);
 	}
 	UnlockReleaseBuffer(buffer);
 	for (int i = 0; i < state->npending; i++)
@@ -450,7 +453,8 @@ rf_scan_heap(RfHeapScan *scan)
 	state->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												 "rangefilter heap tuple",
 												 ALLOCSET_SMALL_SIZES);
-	scan->missed_dead = scan->unordered = false;
+	scan->missed_dead = scan->unordered = scan->old_chains = false;
+	scan->dead_pointers = 0;
 	rf_prepare_evaluation(state);
 	if (scan->report_progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,

@@ -44,6 +44,8 @@ typedef struct RfHeapScan
 	bool		in_vacuum;		/* obey VACUUM's cost delay */
 	bool		report_progress;	/* to pg_stat_progress_create_index */
 	bool		missed_dead;	/* out: keys of dead versions left out */
+	bool		old_chains;		/* out: see rf_is_old_chain() */
+	uint64		dead_pointers;	/* out: line pointers of removed rows */
 	bool		unordered;		/* out: RfKey.unordered of one */
 	RfTupleCallback callback;
 	void	   *arg;
@@ -65,13 +67,15 @@ typedef enum RfSummarizeMode
 {
 	RF_SUMMARIZE_BUILD,			/* CREATE INDEX, REINDEX: everything */
 	RF_SUMMARIZE_VACUUM,		/* what is worth the reading */
-	RF_SUMMARIZE_WORKER,		/* likewise, RF_STANDBY_UNKNOWN is no reason */
+	RF_SUMMARIZE_WORKER,		/* likewise, but what was removed is no reason */
+	RF_SUMMARIZE_VAIN,			/* likewise, for a table that was read in vain
+								 * again and again: any removed row is one */
 	RF_SUMMARIZE_ASKED			/* whatever improves the summary */
 } RfSummarizeMode;
 
 extern BlockNumber rf_summarize(Relation heap, Relation index,
 								IndexInfo *index_info, RfSummarizeMode mode,
-								double live_tuples, double *nrows);
+								double *nrows);
 
 /*
  * Chooses where the range to be scanned, of a heap of end blocks, begins: at the tail,
@@ -94,6 +98,12 @@ extern PGDLLEXPORT BlockNumber rf_choose_start(const RfMetaData *meta, BlockNumb
  * index is.
  */
 extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
+
+/* rfremoved.c */
+extern void rf_init_removed(void);
+extern bool rf_is_old_chain(Relation index, HeapTupleHeader tuple);
+extern bool rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode);
+extern void rf_note_removal(Relation heap, Relation index);
 
 /* rfprogress.c */
 extern bool rf_progress_begin(int nindexes);
