@@ -82,7 +82,7 @@ rf_summarize_load(Oid index)
 	PG_TRY();
 	{
 		PushActiveSnapshot(GetTransactionSnapshot());
-		done = rf_maintain(index, true, NULL);
+		done = rf_maintain(index, true, false, NULL);
 		PopActiveSnapshot();
 	}
 	PG_CATCH();

@@ -172,17 +172,18 @@ rf_note_removal(Relation heap, Relation index)
 {
 	Buffer		buffer = rf_try_read_meta(index);
 	GenericXLogState *state;
-	double		missing;
-	double		count;
+	const RfMetaData *meta;
+	double		missing = 0;
+	double		count = 0;
 
 	if (!BufferIsValid(buffer))
 		return;
-	missing = enough_removed(index, rf_page_meta(BufferGetPage(buffer)), RF_SUMMARIZE_VACUUM) -
-		rf_page_meta(BufferGetPage(buffer))->removed;
+	meta = rf_page_meta(BufferGetPage(buffer));
+	if (!(meta->flags & RF_NOT_HEAP))
+		missing = enough_removed(index, meta, RF_SUMMARIZE_VACUUM) - meta->removed;
 	UnlockReleaseBuffer(buffer);
-	if (missing <= 0)
-		return;
-	count = count_dead_pointers(heap, ceil(missing));
+	if (missing > 0)
+		count = count_dead_pointers(heap, ceil(missing));
 	if (count == 0)
 		return;
 	buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
