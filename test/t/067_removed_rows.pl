@@ -145,14 +145,19 @@ is(generations('kept'), $generations, 'once');
 
 # ---- A crash between what VACUUM removed and the summary
 
-$node->safe_psql('postgres', q{CALL queue('c', 'fragile(status)', 'true'); CHECKPOINT});
+$node->safe_psql('postgres', q{CALL queue('c', 'fragile(status)', 'true'); CALL queue('f', 'fragile(status)', 'true'); CHECKPOINT});
 my ($status, $stdout, $stderr) =
-  $node->psql('postgres', q{SET application_name = 'fails'; VACUUM (INDEX_CLEANUP on) c});
+  $node->psql('postgres', q{SET application_name = 'fails'; VACUUM (INDEX_CLEANUP on) c; VACUUM (INDEX_CLEANUP on) f;
+-- This commit flushes their WAL.
+CREATE TABLE flushed ()});
 like($stderr, qr/was not summarized: fragile/, 'VACUUM has removed rows, but not summarized');
 is(generations('c'), '1 1 1 1', 'so nothing is forgotten');
 $node->stop('immediate');
 $node->start;
 is(generations('c'), '1 1 1 1', 'nor by a crash');
+$node->safe_psql('postgres', q{INSERT INTO f VALUES (1, 1, 'new')});
+let_worker_finish('an insert into such a partition');
+is(generations('f'), '2 1 1 1', 'has the worker summarize it');
 $node->safe_psql('postgres', 'VACUUM c');
 is(skipped('c', 'fragile(status)'), 4, 'the next VACUUM remembers, though it has nothing to remove');
 is(generations('c'), '2 2 2 2', 'and summarizes');

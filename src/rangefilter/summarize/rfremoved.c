@@ -111,7 +111,8 @@ count_dead_pointers(Relation heap, double most)
  * it covers none.  meta is locked, and no other page of the index is.
  *
  * VACUUM does it for a share of the rows (rangefilter.vacuum_scale_factor); where there are few
- * keys, as soon as all rows of one may have gone.
+ * keys, as soon as all rows of one may have gone.  A command does it for any row, and so does the
+ * worker for a table that is read in vain.
  */
 static double
 enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode)
@@ -140,9 +141,19 @@ enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode)
 }
 
 /*
- * Have so many of the covered rows been removed that the summary is to be made anew?  Reads pages
- * of the heap that are not all-visible, until there are enough dead pointers; no page is
- * locked before or after.
+ * Return true if, by the metapage alone, VACUUM would make the summary anew for the rows that were
+ * removed.  meta is locked, and no other page of the index is.
+ */
+bool
+rf_removal_is_due(Relation index, const RfMetaData *meta)
+{
+	return meta->removed >= enough_removed(index, meta, RF_SUMMARIZE_VACUUM);
+}
+
+/*
+ * Return true if so many of the covered rows were removed that the summary is to be made anew.  Unless
+ * in RF_SUMMARIZE_WORKER, where it may be asked often, reads the pages of the heap that are not
+ * all-visible, until there are enough dead pointers.  No page is locked before or after.
  */
 bool
 rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode)
@@ -153,13 +164,14 @@ rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode)
 	bool		old_chains = (meta->flags & RF_OLD_CHAINS) != 0;
 
 	UnlockReleaseBuffer(buffer);
+	if (missing <= 0 || mode == RF_SUMMARIZE_WORKER)
+		return missing <= 0;
 	if (old_chains &&
 		TransactionIdPrecedes(index_xmin(index),
 							  GetOldestNonRemovableTransactionId(heap)))
 		return true;
-	return missing <= 0 ||
-		(missing < get_float8_infinity() &&
-		 count_dead_pointers(heap, missing) >= missing);
+	return missing < get_float8_infinity() &&
+		count_dead_pointers(heap, missing) >= missing;
 }
 
 /*

@@ -146,7 +146,7 @@ rf_summarize_is_due(Relation index, const RfMetaData *meta)
 		return false;
 	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
 		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
-						 RF_SUMMARIZE_WORKER, false);
+						 RF_SUMMARIZE_WORKER, rf_removal_is_due(index, meta));
 }
 
 /*
@@ -474,8 +474,7 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 		*nrows = 0;
 	if (rf_core_is_moved(heap, index))
 		return 0;
-	removed = mode != RF_SUMMARIZE_BUILD && mode != RF_SUMMARIZE_WORKER &&
-		rf_enough_removed(heap, index, mode);
+	removed = mode != RF_SUMMARIZE_BUILD && rf_enough_removed(heap, index, mode);
 	(void) rf_lock_runs(index, true);
 	announced = rf_announce(heap, index, mode, removed, &work);
 	rf_unlock_runs(index);

@@ -67,9 +67,9 @@ typedef enum RfSummarizeMode
 {
 	RF_SUMMARIZE_BUILD,			/* CREATE INDEX, REINDEX: everything */
 	RF_SUMMARIZE_VACUUM,		/* what is worth the reading */
-	RF_SUMMARIZE_WORKER,		/* likewise, but what was removed is no reason */
-	RF_SUMMARIZE_VAIN,			/* likewise, for a table that was read in vain
-								 * again and again: any removed row is one */
+	RF_SUMMARIZE_WORKER,		/* likewise, RF_STANDBY_UNKNOWN is no reason */
+	RF_SUMMARIZE_VAIN,			/* likewise, but any row that was removed is
+								 * one: the table is read in vain */
 	RF_SUMMARIZE_ASKED			/* whatever improves the summary */
 } RfSummarizeMode;
 
@@ -102,6 +102,7 @@ extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 /* rfremoved.c */
 extern void rf_init_removed(void);
 extern bool rf_is_old_chain(Relation index, HeapTupleHeader tuple);
+extern bool rf_removal_is_due(Relation index, const RfMetaData *meta);
 extern bool rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode);
 extern void rf_note_removal(Relation heap, Relation index);
 
