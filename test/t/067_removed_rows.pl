@@ -65,7 +65,7 @@ sub generations
 	my ($table) = @_;
 
 	return $node->safe_psql('postgres', qq{
-SELECT string_agg(generation::text, ' ' ORDER BY s."table"::text) 
+SELECT string_agg(generation::text, ' ' ORDER BY s."table"::text)
 FROM pg_class t, rangefilter_status(t.oid) s WHERE t.relname = '${table}_i'});
 }
 

@@ -120,7 +120,7 @@ enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode)
 	const RfSegment *segment = rf_first_segment(meta);
 	double		delta = rf_delta_keys(rf_file(index), meta,
 									  rf_index_codec(index)->kind) +
-		rf_level_keys(meta) + ((meta->flags & RF_DELTA_NULLS) != 0);
+	rf_level_keys(meta) + ((meta->flags & RF_DELTA_NULLS) != 0);
 	double		rows = delta;
 	double		rarest = delta > 0 ? 1 : get_float8_infinity();
 	bool		few = delta <= FEW_KEYS;
