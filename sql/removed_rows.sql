@@ -42,8 +42,6 @@ VACUUM jobs;
 -- All are done but those of the last day.
 UPDATE jobs SET status = 'done' WHERE status = 'pending' AND day < 20;
 SELECT skipped('SELECT FROM jobs WHERE status = ''pending''');
--- What was not removed is not forgotten.
-SELECT rangefilter_summarize('jobs_status'), generations('jobs_status');
 VACUUM jobs;
 SELECT skipped('SELECT FROM jobs WHERE status = ''pending'''), generations('jobs_status');
 SELECT count(*) FROM jobs WHERE status = 'pending';

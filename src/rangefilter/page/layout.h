@@ -104,10 +104,11 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_NOT_HEAP				0x0200	/* the table has another access
 										 * method: there never is a summary */
 
-#define RF_OLD_CHAINS			0x0400	/* rows removed by pruning may be
-										 * covered; see rfremoved.c */
+#define RF_MIXED_CHAINS			0x0400	/* HOT chains may have, or have had,
+										 * several keys: see rfremoved.c */
+#define RF_MIXED_CHAINS_RETIRED	0x0800	/* ... before a summarize began */
 
-#define RF_ALL_FLAGS			0x07FF
+#define RF_ALL_FLAGS			0x0FFF
 
 /* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
@@ -151,8 +152,9 @@ typedef struct RfMetaData
 	BlockNumber spare[RF_DELTA_SLOTS];
 	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
 	uint64		collators;		/* RfCodec.collators, or RF_UNORDERED */
-	int64		removed;		/* covered rows removed since, less the dead
+	int32		removed;		/* covered rows removed since, less the dead
 								 * line pointers there were; see rfremoved.c */
+	TransactionId chains_xid;	/* RF_MIXED_CHAINS: an update that made one */
 	/* MAXALIGNed RfSegments follow: segments, then levels, the oldest first */
 } RfMetaData;
 

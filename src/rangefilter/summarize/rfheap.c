@@ -43,6 +43,7 @@
 #include "pgstat.h"
 #include "rangefilter/summarize/summarize.h"
 #include "storage/procarray.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -67,6 +68,7 @@ typedef struct RfScanState
 	/* Columns, from FirstLowInvalidHeapAttributeNumber on: */
 	Bitmapset  *of_key;			/* that the key is made of */
 	Bitmapset  *of_predicate;
+	Bitmapset  *of_either;
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
@@ -99,6 +101,7 @@ rf_prepare_evaluation(RfScanState *state)
 	}
 	pull_varattnos((Node *) info->ii_Expressions, 1, &state->of_key);
 	pull_varattnos((Node *) info->ii_Predicate, 1, &state->of_predicate);
+	state->of_either = bms_union(state->of_key, state->of_predicate);
 	if (!state->by_expression)
 		return;
 	state->estate = CreateExecutorState();
@@ -367,6 +370,67 @@ rf_finish_tuple(RfScanState *state, RfPending *pending)
 }
 
 /*
+ * Return true if two versions of a row differ in the bytes of a column that the key or the
+ * predicate needs.
+ */
+static bool
+rf_key_differs(RfScanState *state, HeapTuple older, HeapTuple newer)
+{
+	TupleDesc	desc = RelationGetDescr(state->scan->heap);
+	int			column = -1;
+
+	while ((column = bms_next_member(state->of_either, column)) >= 0)
+	{
+		AttrNumber	attno = column + FirstLowInvalidHeapAttributeNumber;
+		Datum		values[2];
+		bool		isnull[2];
+
+		if (attno == InvalidAttrNumber)
+			return true;		/* the whole row */
+		if (attno < 0)
+			continue;
+		values[0] = heap_getattr(older, attno, desc, &isnull[0]);
+		values[1] = heap_getattr(newer, attno, desc, &isnull[1]);
+		if (isnull[0] != isnull[1] ||
+			(!isnull[0] &&
+			 !datumIsEqual(values[0], values[1],
+						   TupleDescAttr(desc, attno - 1)->attbyval,
+						   TupleDescAttr(desc, attno - 1)->attlen)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Notes a HOT update if its new version, on the same page, has another key: pruning will remove
+ * this one, which is not LIVE, without a dead line pointer.  The page is locked, and
+ * HeapTupleSatisfiesVacuum() was called.
+ */
+static void
+rf_note_chain(RfScanState *state, Page page, HeapTuple tuple)
+{
+	OffsetNumber next = ItemPointerGetOffsetNumberNoCheck(&tuple->t_data->t_ctid);
+	HeapTupleData newer = *tuple;
+	TransactionId update;
+	ItemId		item;
+
+	if (!HeapTupleHeaderIsHotUpdated(tuple->t_data) ||
+		next < FirstOffsetNumber || next > PageGetMaxOffsetNumber(page))
+		return;
+	item = PageGetItemId(page, next);
+	if (!ItemIdIsNormal(item))
+		return;
+	newer.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	newer.t_len = ItemIdGetLength(item);
+	if (!rf_key_differs(state, tuple, &newer))
+		return;
+	update = HeapTupleHeaderGetUpdateXid(tuple->t_data);
+	if (!TransactionIdIsValid(state->scan->chains_xid) ||
+		TransactionIdPrecedes(state->scan->chains_xid, update))
+		state->scan->chains_xid = update;
+}
+
+/*
  * Takes every tuple of one heap block.  The page is share-locked while its
  * line pointers are walked.  It is released before values are fetched,
  * expressions are evaluated, and the callback is called (its sort may write to
@@ -399,8 +463,8 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 		tuple.t_tableOid = RelationGetRelid(scan->heap);
 		ItemPointerSet(&tuple.t_self, block, off);
 		status = HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin, buffer);
-		if (status != HEAPTUPLE_LIVE && rf_is_old_chain(scan->index, tuple.t_data))
-			scan->old_chains = true;
+		if (status != HEAPTUPLE_LIVE)
+			rf_note_chain(state, page, &tuple);
 		rf_take_tuple(state, &tuple, status);
 	}
 	UnlockReleaseBuffer(buffer);
@@ -453,7 +517,8 @@ rf_scan_heap(RfHeapScan *scan)
 	state->tuple_context = AllocSetContextCreate(CurrentMemoryContext,
 												 "rangefilter heap tuple",
 												 ALLOCSET_SMALL_SIZES);
-	scan->missed_dead = scan->unordered = scan->old_chains = false;
+	scan->missed_dead = scan->unordered = false;
+	scan->chains_xid = InvalidTransactionId;
 	scan->dead_pointers = 0;
 	rf_prepare_evaluation(state);
 	if (scan->report_progress)
@@ -481,6 +546,7 @@ rf_scan_heap(RfHeapScan *scan)
 	}
 	bms_free(state->of_key);
 	bms_free(state->of_predicate);
+	bms_free(state->of_either);
 	MemoryContextDelete(state->tuple_context);
 	MemoryContextDelete(state->page_context);
 	FreeAccessStrategy(state->strategy);

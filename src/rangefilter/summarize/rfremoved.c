@@ -16,8 +16,10 @@
  * A page with one is not all-visible, so the others need not be read.
  *
  * Members of a HOT chain leave no pointer when they are pruned.  The chain's other
- * members have the same key, except where the update was older than the index.  The
- * flag RF_OLD_CHAINS says that the scan has met such versions.
+ * members have the same key, with two exceptions: updates older than the index, and
+ * since PostgreSQL 16 all that change columns of such indexes alone.  RF_MIXED_CHAINS
+ * says that there are or were such chains.  A scan sets it that has met one, and so does
+ * an insert for a HOT update.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,33 +46,6 @@
 
 /* rangefilter.vacuum_scale_factor */
 static double scale_factor = 0.2;
-
-/*
- * The transaction that made the index, or that changed its row in pg_index last.
- */
-static TransactionId
-index_xmin(Relation index)
-{
-	return HeapTupleHeaderGetXmin(index->rd_indextuple->t_data);
-}
-
-/*
- * Return true if a row version that is not LIVE was replaced by a HOT update that may be older
- * than the index.  Its key may be another one than the new version's, and pruning removes it
- * without a trace.  The page is locked, and HeapTupleSatisfiesVacuum() was called.
- */
-bool
-rf_is_old_chain(Relation index, HeapTupleHeader tuple)
-{
-	TransactionId update;
-
-	if (!HeapTupleHeaderIsHotUpdated(tuple))
-		return false;
-	update = HeapTupleHeaderGetUpdateXid(tuple);
-	return TransactionIdPrecedesOrEquals(update, index_xmin(index)) ||
-		(TransactionIdIsCurrentTransactionId(update) &&
-		 TransactionIdIsCurrentTransactionId(index_xmin(index)));
-}
 
 /*
  * Counts dead line pointers of the heap, but no more than most.  Obeys VACUUM's cost delay.
@@ -112,10 +87,11 @@ count_dead_pointers(Relation heap, double most)
  *
  * VACUUM does it for a share of the rows (rangefilter.vacuum_scale_factor); where there are few
  * keys, as soon as all rows of one may have gone.  A command does it for any row, and so does the
- * worker for a table that is read in vain.
+ * worker for a table that is read in vain.  *few: is the number for VACUUM that of few keys?
  */
 static double
-enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode)
+enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode,
+			   bool *few)
 {
 	const RfSegment *segment = rf_first_segment(meta);
 	double		delta = rf_delta_keys(rf_file(index), meta,
@@ -123,21 +99,21 @@ enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode)
 	rf_level_keys(meta) + ((meta->flags & RF_DELTA_NULLS) != 0);
 	double		rows = delta;
 	double		rarest = delta > 0 ? 1 : get_float8_infinity();
-	bool		few = delta <= FEW_KEYS;
 
+	*few = delta <= FEW_KEYS;
 	for (int i = 0; i < meta->nsegments; i++)
 	{
 		rows += segment->nrows;
 		if (segment->nrows > 0)
 			rarest = Min(rarest, Max(segment->rarest, 1));
-		few &= segment->nkeys <= FEW_KEYS;
+		*few &= segment->nkeys <= FEW_KEYS;
 		segment = rf_next_segment(segment);
 	}
 	if (rows == 0)
 		return get_float8_infinity();
 	if (mode == RF_SUMMARIZE_ASKED || mode == RF_SUMMARIZE_VAIN)
 		return 1;
-	return few ? Min(rarest, rows * scale_factor + 1) : rows * scale_factor + 1;
+	return *few ? Min(rarest, rows * scale_factor + 1) : rows * scale_factor + 1;
 }
 
 /*
@@ -147,12 +123,14 @@ enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode)
 bool
 rf_removal_is_due(Relation index, const RfMetaData *meta)
 {
-	return meta->removed >= enough_removed(index, meta, RF_SUMMARIZE_VACUUM);
+	bool		few;
+
+	return meta->removed >= enough_removed(index, meta, RF_SUMMARIZE_VACUUM, &few);
 }
 
 /*
  * Return true if so many of the covered rows were removed that the summary is to be made anew.  Unless
- * in RF_SUMMARIZE_WORKER, where it may be asked often, reads the pages of the heap that are not
+ * in RF_SUMMARIZE_WORKER, where it may be asked often, looks at chains, and reads the pages of the heap that are not
  * all-visible, until there are enough dead pointers.  No page is locked before or after.
  */
 bool
@@ -160,18 +138,20 @@ rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode)
 {
 	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
 	const RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
-	double		missing = enough_removed(index, meta, mode) - meta->removed;
-	bool		old_chains = (meta->flags & RF_OLD_CHAINS) != 0;
+	bool		few;
+	double		missing = enough_removed(index, meta, mode, &few) - meta->removed;
+	bool		mixed = (meta->flags & (RF_MIXED_CHAINS | RF_MIXED_CHAINS_RETIRED)) != 0;
+	TransactionId chains_xid = meta->chains_xid;
 
 	UnlockReleaseBuffer(buffer);
 	if (missing <= 0 || mode == RF_SUMMARIZE_WORKER)
 		return missing <= 0;
-	if (old_chains &&
-		TransactionIdPrecedes(index_xmin(index),
-							  GetOldestNonRemovableTransactionId(heap)))
+	if (missing == get_float8_infinity())
+		return false;
+	if (mixed && (few || mode != RF_SUMMARIZE_VACUUM) &&
+		TransactionIdPrecedes(chains_xid, GetOldestNonRemovableTransactionId(heap)))
 		return true;
-	return missing < get_float8_infinity() &&
-		count_dead_pointers(heap, missing) >= missing;
+	return count_dead_pointers(heap, missing) >= missing;
 }
 
 /*
@@ -185,14 +165,16 @@ rf_note_removal(Relation heap, Relation index)
 	Buffer		buffer = rf_try_read_meta(index);
 	GenericXLogState *state;
 	const RfMetaData *meta;
+	RfMetaData *new;
 	double		missing = 0;
 	double		count = 0;
+	bool		few;
 
 	if (!BufferIsValid(buffer))
 		return;
 	meta = rf_page_meta(BufferGetPage(buffer));
 	if (!(meta->flags & RF_NOT_HEAP))
-		missing = enough_removed(index, meta, RF_SUMMARIZE_VACUUM) - meta->removed;
+		missing = enough_removed(index, meta, RF_SUMMARIZE_VACUUM, &few) - meta->removed;
 	UnlockReleaseBuffer(buffer);
 	if (missing > 0)
 		count = count_dead_pointers(heap, ceil(missing));
@@ -200,7 +182,54 @@ rf_note_removal(Relation heap, Relation index)
 		return;
 	buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
 	state = GenericXLogStart(index);
-	rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0))->removed += count;
+	new = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0));
+	new->removed = Min(new->removed + count, PG_INT32_MAX);
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Return true if the tuple, which this transaction has inserted, is the new version of a HOT
+ * update.  Takes and releases a share lock on its page.
+ */
+static bool
+is_hot_update(Relation heap, ItemPointer tid)
+{
+	Buffer		buffer = ReadBuffer(heap, ItemPointerGetBlockNumber(tid));
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
+	bool		result = false;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	if (offset <= PageGetMaxOffsetNumber(page) &&
+		ItemIdIsNormal(PageGetItemId(page, offset)))
+		result = HeapTupleHeaderIsHeapOnly((HeapTupleHeader)
+										   PageGetItem(page, PageGetItemId(page, offset)));
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * A key was inserted for a tuple in summarized blocks, and RF_MIXED_CHAINS was not set: sets it
+ * if this was a HOT update.  No page is locked before or after.
+ */
+void
+rf_note_hot_update(Relation heap, Relation index, ItemPointer tid)
+{
+	Buffer		buffer;
+	GenericXLogState *state;
+	RfMetaData *meta;
+
+	if (!is_hot_update(heap, tid))
+		return;
+	buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
+	state = GenericXLogStart(index);
+	meta = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0));
+	if (!(meta->flags & RF_MIXED_CHAINS))
+	{
+		meta->flags |= RF_MIXED_CHAINS;
+		meta->chains_xid = GetTopTransactionIdIfAny();
+	}
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }

@@ -47,7 +47,7 @@ typedef struct RfWork
 	uint64		identity;
 	bool		missed_dead;	/* see RfHeapScan */
 	bool		unordered;
-	bool		old_chains;
+	TransactionId chains_xid;
 	uint64		dead_pointers;
 } RfWork;
 
@@ -294,6 +294,11 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	if (meta->flags & RF_TAIL_OPEN)
 		meta->flags |= RF_TAIL_OPEN_RETIRED;
 	meta->flags &= ~RF_TAIL_OPEN;
+	if (work->start == 0 && (meta->flags & RF_MIXED_CHAINS))
+	{
+		meta->flags |= RF_MIXED_CHAINS_RETIRED;
+		meta->flags &= ~RF_MIXED_CHAINS;
+	}
 	meta->flags |= RF_ANNOUNCED;
 	meta->announced_start = work->start;
 	meta->announced_end = work->end;
@@ -381,11 +386,14 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new)
 		rf_drop_retired(meta);
 	if (work->start == 0)
 	{
-		meta->flags &= ~(RF_STANDBY_UNKNOWN | RF_OLD_CHAINS);
-		meta->removed = -(int64) work->dead_pointers;
+		meta->flags &= ~(RF_STANDBY_UNKNOWN | RF_MIXED_CHAINS_RETIRED);
+		meta->removed = -(int32) Min(work->dead_pointers, PG_INT32_MAX);
 	}
-	if (work->old_chains)
-		meta->flags |= RF_OLD_CHAINS;
+	if (TransactionIdIsValid(work->chains_xid))
+	{
+		meta->flags |= RF_MIXED_CHAINS;
+		meta->chains_xid = work->chains_xid;
+	}
 	if (work->missed_dead)
 		meta->flags |= RF_STANDBY_UNKNOWN;
 	if (work->unordered)
@@ -437,7 +445,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	rf_scan_heap(&scan);
 	work->missed_dead = scan.missed_dead;
 	work->unordered = scan.unordered;
-	work->old_chains = scan.old_chains;
+	work->chains_xid = scan.chains_xid;
 	work->dead_pointers = scan.dead_pointers;
 	segment = rf_sort_finish(scan.arg, index, scan.report_progress, &run);
 	segment->owner = work->owner;

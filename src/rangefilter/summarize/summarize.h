@@ -44,7 +44,8 @@ typedef struct RfHeapScan
 	bool		in_vacuum;		/* obey VACUUM's cost delay */
 	bool		report_progress;	/* to pg_stat_progress_create_index */
 	bool		missed_dead;	/* out: keys of dead versions left out */
-	bool		old_chains;		/* out: see rf_is_old_chain() */
+	TransactionId chains_xid;	/* out: the newest update that made a HOT
+								 * chain with several keys; or invalid */
 	uint64		dead_pointers;	/* out: line pointers of removed rows */
 	bool		unordered;		/* out: RfKey.unordered of one */
 	RfTupleCallback callback;
@@ -101,10 +102,10 @@ extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 
 /* rfremoved.c */
 extern void rf_init_removed(void);
-extern bool rf_is_old_chain(Relation index, HeapTupleHeader tuple);
 extern bool rf_removal_is_due(Relation index, const RfMetaData *meta);
 extern bool rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode);
 extern void rf_note_removal(Relation heap, Relation index);
+extern void rf_note_hot_update(Relation heap, Relation index, ItemPointer tid);
 
 /* rfprogress.c */
 extern bool rf_progress_begin(int nindexes);
