@@ -208,8 +208,10 @@ typedef int RfOverflow;
 /* From 16 on, HOT updates go on although the indexed column changes. */
 #if PG_VERSION_NUM >= 160000
 #define RF_SET_SUMMARIZING(routine) ((routine)->amsummarizing = true)
+#define RF_HOT_UPDATES_INSERT true
 #else
 #define RF_SET_SUMMARIZING(routine) ((void) 0)
+#define RF_HOT_UPDATES_INSERT false
 #endif
 
 /* An access method hears of the end of a statement's inserts. */

@@ -15,6 +15,7 @@
 #include "rangefilter/page/options.h"
 #include "rangefilter/probe/probe.h"
 #include "rangefilter/rangefilter.h"
+#include "rangefilter/summarize/summarize.h"
 #include "request/request.h"
 #include "stats/stats.h"
 #include "utils/builtins.h"
@@ -78,6 +79,7 @@ _PG_init(void)
 	rf_init_stats();
 	rf_init_shared();
 	rf_init_requests();
+	rf_init_removed();
 	rf_init_loads();
 	rf_init_vacuum();
 	wh_init();

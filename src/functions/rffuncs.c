@@ -338,7 +338,7 @@ rf_summarize_work(RfOpenIndex *open, void *arg)
 
 	*blocks += rf_summarize(open->heap, open->index,
 							BuildIndexInfo(open->index), RF_SUMMARIZE_ASKED,
-							-1, NULL);
+							NULL);
 }
 
 /*

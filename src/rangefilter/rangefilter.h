@@ -94,12 +94,13 @@ extern void rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *),
 
 /*
  * Summarizes an index as its table's owner, if that is due and the index option
- * autosummarize is on.  Calls report, if there is one, before it begins.  Waits for no
- * lock: returns false where it would have to.  False also in a user's session that the
- * index's functions must not be called in, or that has just moved the table.  Holds ShareUpdateExclusiveLock on table
- * and index meanwhile.  Inside a transaction, with a snapshot.
+ * autosummarize is on.  vain: its table is read in vain; then any row removed since is a reason.
+ * Calls report, if there is one, before it begins.  Waits for no lock: returns false where it
+ * would have to.  False also in a user's session that the index's functions must not be called
+ * in, or that has just moved the table.  Holds ShareUpdateExclusiveLock on table and index
+ * meanwhile.  Inside a transaction, with a snapshot.
  */
-extern bool rf_maintain(Oid index_oid, bool user_session,
+extern bool rf_maintain(Oid index_oid, bool user_session, bool vain,
 						void (*report) (Relation index));
 
 /* rfrecheck.c */

@@ -115,7 +115,7 @@ rf_build(Relation heap, Relation index, IndexInfo *index_info)
 	 */
 	rf_write_empty(index, flags | RF_TAIL_OPEN);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SCAN);
-	rf_summarize(heap, index, index_info, RF_SUMMARIZE_BUILD, -1,
+	rf_summarize(heap, index, index_info, RF_SUMMARIZE_BUILD,
 				 &result->heap_tuples);
 	result->index_tuples = result->heap_tuples;
 

@@ -526,9 +526,10 @@ rf_cover_key(Relation index, Buffer buffer, RfNewKey *new)
  * Sees to it that the summary does not deny the key.  The caller has pinned and
  * share-locked the metapage; leaves it unlocked.  Where a page of the
  * delta has become full, it is merged into a level, if nobody else does so.  Where the
- * delta has no room, since somebody else is slow to do so, it waits for that.
+ * delta has no room, since somebody else is slow to do so, it waits for that.  Return true if it
+ * is to be noted should the tuple be of a HOT update: see rf_note_hot_update().
  */
-static void
+static bool
 rf_insert_key(Relation index, Buffer buffer, RfStatement *statement,
 			  RfNewKey *new)
 {
@@ -537,8 +538,10 @@ rf_insert_key(Relation index, Buffer buffer, RfStatement *statement,
 	{
 		RfOutcome	outcome;
 		bool		in_tail;
+		bool		mixed;
 
 		outcome = rf_cover_key(index, buffer, new);
+		mixed = (rf_page_meta(BufferGetPage(buffer))->flags & RF_MIXED_CHAINS) != 0;
 		in_tail = new->heap_block >= rf_tail_start(rf_page_meta(BufferGetPage(buffer)));
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		if (outcome == RF_NO_ROOM)
@@ -550,7 +553,7 @@ rf_insert_key(Relation index, Buffer buffer, RfStatement *statement,
 			(void) rf_merge_delta(index, false);
 		if (outcome != RF_IS_COVERED && in_tail)
 			rf_count_tail_key(index, statement);
-		return;
+		return RF_HOT_UPDATES_INSERT && !in_tail && !mixed;
 	}
 }
 
@@ -614,7 +617,8 @@ rf_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		new.isnull = !rf_encode_row(codec, values, isnull, &new.key);
 		if (codec->kind == RF_KEY_BYTES)
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		rf_insert_key(index, buffer, statement, &new);
+		if (rf_insert_key(index, buffer, statement, &new) && !index_unchanged)
+			rf_note_hot_update(heap, index, tid);
 	}
 	ReleaseBuffer(buffer);
 	if (!rf_is_load(statement))

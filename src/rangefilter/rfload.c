@@ -80,7 +80,7 @@ rf_summarize_loaded(void *arg)
 
 	MemoryContextSwitchTo(CurTransactionContext);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	loaded->done = rf_maintain(loaded->index, true, NULL);
+	loaded->done = rf_maintain(loaded->index, true, false, NULL);
 	PopActiveSnapshot();
 }
 

@@ -100,11 +100,12 @@ rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *), void *arg)
 }
 
 /*
- * May it be summarized unasked, and is it time to?
+ * Return true if an index may be summarized without a command, and has to be.
  */
 static bool
-rf_is_due(Relation index)
+rf_is_due(const RfOpenIndex *open, RfSummarizeMode mode)
 {
+	Relation	index = open->index;
 	Buffer		buffer;
 	bool		result;
 
@@ -116,7 +117,8 @@ rf_is_due(Relation index)
 	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
 	result = rf_summarize_is_due(index, rf_page_meta(BufferGetPage(buffer)));
 	UnlockReleaseBuffer(buffer);
-	return result;
+	return result ||
+		(mode == RF_SUMMARIZE_VAIN && rf_enough_removed(open->heap, index, mode));
 }
 
 /*
@@ -135,22 +137,24 @@ rf_trusts_session(const RfOpenIndex *open)
 }
 
 /*
- * rf_as_owner() callback: summarizes an open index as the background worker does.  Table and index are
+ * rf_as_owner() callback: summarizes an open index in the mode that arg points to.  Table and index are
  * locked with ShareUpdateExclusiveLock.
  */
 static void
 rf_maintain_work(RfOpenIndex *open, void *arg)
 {
 	(void) rf_summarize(open->heap, open->index, BuildIndexInfo(open->index),
-						RF_SUMMARIZE_WORKER, -1, NULL);
+						*(RfSummarizeMode *) arg, NULL);
 }
 
 /*
  * See rangefilter.h.
  */
 bool
-rf_maintain(Oid index_oid, bool user_session, void (*report) (Relation index))
+rf_maintain(Oid index_oid, bool user_session, bool vain,
+			void (*report) (Relation index))
 {
+	RfSummarizeMode mode = vain ? RF_SUMMARIZE_VAIN : RF_SUMMARIZE_WORKER;
 	RfOpenIndex open;
 
 	if (!rf_try_open_index(index_oid, ShareUpdateExclusiveLock, false, &open))
@@ -161,11 +165,11 @@ rf_maintain(Oid index_oid, bool user_session, void (*report) (Relation index))
 		rf_close_index(&open, false);
 		return false;
 	}
-	if (rf_is_due(open.index))
+	if (rf_is_due(&open, mode))
 	{
 		if (report != NULL)
 			report(open.index);
-		rf_as_owner(&open, rf_maintain_work, NULL);
+		rf_as_owner(&open, rf_maintain_work, &mode);
 	}
 	rf_close_index(&open, false);
 	return true;

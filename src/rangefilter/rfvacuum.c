@@ -45,7 +45,6 @@
 typedef struct RfPostponed
 {
 	Oid			index;
-	double		live_tuples;	/* see rf_summarize() */
 	bool		tried;			/* its lock was free */
 } RfPostponed;
 
@@ -53,28 +52,24 @@ typedef struct RfPostponed
 static List *rf_postponed = NIL;
 
 /*
- * ambulkdelete.  A summary holds no TIDs.
+ * ambulkdelete.  A summary holds no TIDs, and VACUUM may come to it again for rows that are removed
+ * later: it only notes that rows are.  An index that is not valid is of no use, or CREATE INDEX
+ * CONCURRENTLY is validating it.
  */
 IndexBulkDeleteResult *
 rf_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 			  IndexBulkDeleteCallback callback, void *callback_state)
 {
+	if (info->index->rd_index->indisvalid)
+	{
+		Relation	heap = table_open(info->index->rd_index->indrelid, NoLock);
+
+		rf_note_removal(heap, info->index);
+		table_close(heap, NoLock);
+	}
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	return stats;
-}
-
-/*
- * How many rows of the heap the index is to cover, or -1 where VACUUM's count
- * does not say: a partial index covers fewer.
- */
-static double
-rf_expected_rows(const IndexVacuumInfo *info)
-{
-	if (!heap_attisnull(info->index->rd_indextuple, Anum_pg_index_indpred, NULL) ||
-		info->num_heap_tuples < 0)
-		return -1;
-	return info->num_heap_tuples;
 }
 
 /*
@@ -92,17 +87,15 @@ rf_warn_not_summarized(Oid index, const ErrorData *error)
 }
 
 /*
- * Has the session's next transaction summarize an index, by what VACUUM knows:
- * live_tuples as for rf_summarize().
+ * Has the session's next transaction summarize an index.
  */
 static void
-rf_postpone(Relation index, double live_tuples)
+rf_postpone(Relation index)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	RfPostponed *postponed = palloc0(sizeof(RfPostponed));
 
 	postponed->index = RelationGetRelid(index);
-	postponed->live_tuples = live_tuples;
 	rf_postponed = lappend(rf_postponed, postponed);
 	MemoryContextSwitchTo(old);
 }
@@ -112,7 +105,6 @@ typedef struct RfVacuumed
 {
 	Relation	heap;
 	Relation	index;
-	double		live_tuples;	/* see rf_summarize() */
 } RfVacuumed;
 
 /*
@@ -124,7 +116,7 @@ rf_summarize_vacuumed(void *arg)
 	RfVacuumed *vacuumed = arg;
 
 	(void) rf_summarize(vacuumed->heap, vacuumed->index, BuildIndexInfo(vacuumed->index),
-						RF_SUMMARIZE_VACUUM, vacuumed->live_tuples, NULL);
+						RF_SUMMARIZE_VACUUM, NULL);
 }
 
 /*
@@ -132,14 +124,14 @@ rf_summarize_vacuumed(void *arg)
  * cancel.
  */
 static void
-rf_vacuum_index(Relation heap, Relation index, double live_tuples)
+rf_vacuum_index(Relation heap, Relation index)
 {
-	RfVacuumed	vacuumed = {heap, index, live_tuples};
+	RfVacuumed	vacuumed = {heap, index};
 	ErrorData  *error;
 
 	if (IsInParallelMode() || rf_calls_users_functions(index))
 	{
-		rf_postpone(index, live_tuples);
+		rf_postpone(index);
 		return;
 	}
 	error = rf_core_attempt(rf_summarize_vacuumed, &vacuumed, false);
@@ -170,7 +162,7 @@ rf_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	{
 		heap = table_open(IndexGetRelation(RelationGetRelid(info->index), false),
 						  NoLock);
-		rf_vacuum_index(heap, info->index, rf_expected_rows(info));
+		rf_vacuum_index(heap, info->index);
 		table_close(heap, NoLock);
 	}
 	stats->num_pages = RelationGetNumberOfBlocks(info->index);
@@ -181,13 +173,13 @@ rf_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 
 /*
  * rf_as_owner() callback: summarizes an open index as VACUUM does.  Table and index are locked
- * with ShareUpdateExclusiveLock.  arg is the RfPostponed.
+ * with ShareUpdateExclusiveLock.  arg is not used.
  */
 static void
 rf_postponed_work(RfOpenIndex *open, void *arg)
 {
 	(void) rf_summarize(open->heap, open->index, BuildIndexInfo(open->index),
-						RF_SUMMARIZE_VACUUM, ((RfPostponed *) arg)->live_tuples, NULL);
+						RF_SUMMARIZE_VACUUM, NULL);
 }
 
 /*

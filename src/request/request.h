@@ -39,6 +39,14 @@ extern void rf_init_requests(void);
  */
 extern void rf_request_summarize(Oid index);
 
+/*
+ * Counts a scan of an index's table that found nothing, and asks for the index when there
+ * were enough of them: it is then summarized if any of the rows that it covers were removed.
+ * reads: how often the table was read, as far as the sample tells (it stands for scans that were
+ * not watched), in parts of a sequential scan.
+ */
+extern void rf_request_vain_reads(Oid index, double reads);
+
 /* ---- For the worker ---- */
 
 /* A request that was taken out. */
@@ -46,6 +54,7 @@ typedef struct RfRequest
 {
 	Oid			index;
 	int			tries;			/* so often it was put back */
+	bool		vain;			/* the table is read in vain */
 } RfRequest;
 
 /*

@@ -20,6 +20,8 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "access/xlog.h"
+#include "common/hashfn.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
@@ -40,10 +42,19 @@
 /* Databases that can have a worker at a time. */
 #define WORKERS		64
 
+/* Indexes of all databases whose tables' reads in vain are counted at a time. */
+#define SUSPECTS	1024
+
+/*
+ * After so many sequential scans in vain an index is asked for.  To summarize it costs a few such
+ * scans, whether that helps or not.
+ */
+#define VAIN_READS	50
+
 /* Milliseconds that a worker may take to begin before another one is started, ... */
 #define START_TIMEOUT	60000
 
-/* ... that an index rests which failed, ... */
+/* ... that an index rests which failed, or was asked for because of reads in vain, ... */
 #define REST	(10 * 60 * 1000)
 
 /* ... after which a request that nobody takes is dropped where there is no room, ... */
@@ -63,8 +74,18 @@ typedef struct Entry
 	EntryKey	key;			/* hash key */
 	TimestampTz at;				/* when it is to be taken, or has rested */
 	int			tries;
+	bool		vain;			/* the table is read in vain */
 	bool		resting;		/* no request: later ones are ignored */
 } Entry;
+
+/* An index whose table was read in vain. */
+typedef struct Suspect
+{
+	EntryKey	key;
+	TimestampTz since;
+	double		reads;
+	bool		asked;			/* it was asked for, and rests */
+} Suspect;
 
 typedef struct Worker
 {
@@ -78,6 +99,7 @@ typedef struct Shared
 	LWLock	   *lock;
 	pg_atomic_uint32 unserved;	/* requests there may be without a worker */
 	Worker		workers[WORKERS];
+	Suspect		suspects[SUSPECTS]; /* by a hash of the key */
 } Shared;
 
 int			rf_autosummarize = RF_AUTOSUMMARIZE_ON;
@@ -191,7 +213,7 @@ begin_request(Entry *entry, TimestampTz now)
 {
 	entry->at = after(now, rf_autosummarize_delay);
 	entry->tries = 0;
-	entry->resting = false;
+	entry->vain = entry->resting = false;
 }
 
 /*
@@ -217,11 +239,11 @@ need_entry(Oid index, TimestampTz now)
 }
 
 /*
- * Adds a request.  False where there is none afterwards: the index rests, or there
- * is no room.  The lock is held exclusively.
+ * Adds a request, made because of reads in vain if "vain" is set.  False where there is none
+ * afterwards: the index rests, or there is no room.  The lock is held exclusively.
  */
 static bool
-add_request(Oid index, TimestampTz now)
+add_request(Oid index, bool vain, TimestampTz now)
 {
 	Entry	   *entry = need_entry(index, now);
 
@@ -229,7 +251,35 @@ add_request(Oid index, TimestampTz now)
 		return false;
 	if (entry->resting)
 		begin_request(entry, now);
+	entry->vain |= vain;
 	return true;
+}
+
+/*
+ * Counts reads in vain of an index's table.  Return true if the index is to be asked for now.  Two indexes
+ * may have one place; the other one has to wait until the first has been there for a while.  The
+ * lock is held exclusively.
+ */
+static bool
+count_vain_reads(Oid index, double reads, TimestampTz now)
+{
+	EntryKey	key = {MyDatabaseId, index};
+	Suspect    *suspect = &shared->suspects[hash_bytes((unsigned char *) &key,
+													   sizeof(key)) % SUSPECTS];
+	bool		same = memcmp(&suspect->key, &key, sizeof(key)) == 0;
+
+	if (now > after(suspect->since, REST) && (!same || suspect->asked))
+	{
+		suspect->key = key;
+		suspect->since = now;
+		suspect->reads = 0;
+		suspect->asked = false;
+	}
+	else if (!same || suspect->asked)
+		return false;
+	suspect->reads += reads;
+	suspect->asked = suspect->reads >= VAIN_READS;
+	return suspect->asked;
 }
 
 /*
@@ -274,10 +324,10 @@ fill_place(Worker *worker)
 }
 
 /*
- * See request.h.
+ * Asks for an index: because of reads in vain, if these are enough; otherwise (0) at once.
  */
-void
-rf_request_summarize(Oid index)
+static void
+ask_for(Oid index, double reads)
 {
 	TimestampTz now;
 	Worker	   *worker = NULL;
@@ -287,12 +337,32 @@ rf_request_summarize(Oid index)
 		return;
 	now = GetCurrentTimestamp();
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	start = add_request(index, now) && !has_worker(MyDatabaseId, now);
+	start = (reads == 0 || count_vain_reads(index, reads, now)) &&
+		add_request(index, reads > 0, now) && !has_worker(MyDatabaseId, now);
 	if (start)
 		worker = new_worker(now);
 	LWLockRelease(shared->lock);
 	if (start)
 		fill_place(worker);
+}
+
+/*
+ * See request.h.
+ */
+void
+rf_request_summarize(Oid index)
+{
+	ask_for(index, 0);
+}
+
+/*
+ * See request.h.
+ */
+void
+rf_request_vain_reads(Oid index, double reads)
+{
+	if (reads > 0 && !RecoveryInProgress())
+		ask_for(index, reads);
 }
 
 /*
@@ -453,6 +523,7 @@ rf_requests_next(RfRequest *request, TimestampTz *when)
 	{
 		taken.index = first->key.index;
 		taken.tries = first->tries;
+		taken.vain = first->vain;
 		*request = taken;
 		hash_search(entries, &first->key, HASH_REMOVE, NULL);
 		result = RF_REQUEST_TAKEN;
@@ -478,6 +549,7 @@ rf_request_put_back(const RfRequest *request)
 	{
 		entry->at = after(now, rf_autosummarize_delay);
 		entry->tries = request->tries + 1;
+		entry->vain |= request->vain;
 	}
 	LWLockRelease(shared->lock);
 	taken.index = InvalidOid;

@@ -186,6 +186,15 @@ rf_stats_sample(void)
 }
 
 /*
+ * How many queries does a watched one stand for?
+ */
+double
+rf_stats_sampled(void)
+{
+	return sample_rate > 0 ? 1 / sample_rate : 0;
+}
+
+/*
  * Adds this backend's counters to those in shared memory, which it locks.
  */
 static void

@@ -42,6 +42,7 @@ extern void rf_init_stats(void);
 extern RfCounts *rf_stats_counts(Oid index);
 extern RfCounts *rf_index_counts(Relation index);
 extern bool rf_stats_sample(void);
+extern double rf_stats_sampled(void);
 extern void rf_stats_read(Oid index, RfCounts *counts);
 extern void rf_stats_reset(Oid index);
 extern void rf_stats_usage(int64 *entries, int64 *bytes);

@@ -135,7 +135,7 @@ report(Relation index)
  * cancelled, which is how others make it give way.
  */
 static Outcome
-summarize_safely(Oid index_oid)
+summarize_safely(const RfRequest *request)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile Outcome outcome = DONE;
@@ -145,7 +145,8 @@ summarize_safely(Oid index_oid)
 	{
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
-		outcome = rf_maintain(index_oid, false, report) ? DONE : BUSY;
+		outcome = rf_maintain(request->index, false, request->vain, report) ?
+			DONE : BUSY;
 		PopActiveSnapshot();
 		CommitTransactionCommand();
 	}
@@ -177,7 +178,7 @@ serve(const RfRequest *request)
 	TimestampTz start = GetCurrentTimestamp();
 	TimestampTz end;
 
-	switch (summarize_safely(request->index))
+	switch (summarize_safely(request))
 	{
 		case DONE:
 			break;

@@ -153,6 +153,8 @@ SELECT is(setting || ' ' || context || ' ' || vartype, 'on user bool', 'rows are
 FROM pg_settings WHERE name = 'rangefilter.estimate_rows';
 SELECT is(setting || ' ' || context || ' ' || vartype, '0.05 superuser real', 'the share of queries watched')
 FROM pg_settings WHERE name = 'rangefilter.activity_sample_rate';
+SELECT is(setting || ' ' || context || ' ' || vartype, '0.2 user real', 'the share of rows removed')
+FROM pg_settings WHERE name = 'rangefilter.vacuum_scale_factor';
 SELECT throws_ok('SET rangefilter.enabel = off', '42602');
 
 --

@@ -27,7 +27,7 @@ my %meta = (
 	summarized => 32, announced_start => 36, announced_end => 40,
 	delta_min_block => 44, next_owner => 48, nlevels => 52, ndelta => 56,
 	nretired => 58, nspare => 60, nsegments => 62, directory_len => 64,
-	delta => 72, spare => 168, directory => 216);
+	delta => 72, spare => 168, directory => 224);
 my %slot = (block => 0, owner => 4, nkeys => 8);
 my %segment = (
 	length => 0, kind => 4, flags => 5, root_len => 6, start => 8, end => 12,

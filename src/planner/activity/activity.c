@@ -34,12 +34,14 @@
 #include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/value.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
 #include "planner/activity/activity.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
+#include "request/request.h"
 #include "stats/stats.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/builtins.h"
@@ -122,6 +124,7 @@ typedef struct RfWatched
 	bool		started;
 	bool		dependent;		/* takes values from outside */
 	double		rows;
+	const Plan *scan;
 } RfWatched;
 
 typedef struct RfWatchContext
@@ -349,12 +352,28 @@ note_scan(PlanState *node, void *arg)
 		RfNodeCounts *seen = node->instrument;
 
 		table->nscans++;
+		table->scan = node->plan;
 		table->started = seen->running || seen->nloops > 0;
 		table->rows = seen->ntuples + seen->tuplecount;
 		table->dependent = takes_values(node, context->estate) ||
 			IsA(node, SampleScanState);
 	}
 	return planstate_tree_walker(node, note_scan, arg);
+}
+
+/*
+ * A watched scan of a table found nothing: tells the background worker.  A scan by another
+ * index counts by its share of what it costs to read the table.  The executor has locked the table.
+ */
+void
+rf_note_vain_scan(Oid table, Oid index, const Plan *scan)
+{
+	Relation	relation = table_open(table, NoLock);
+	Cost		whole = RelationGetNumberOfBlocks(relation) * seq_page_cost;
+
+	table_close(relation, NoLock);
+	rf_request_vain_reads(index, rf_stats_sampled() *
+						  (scan->total_cost < whole ? scan->total_cost / whole : 1));
 }
 
 /*
@@ -378,6 +397,8 @@ count_scans(QueryDesc *desc, const RfWatch *watch)
 		counts->scans++;
 		counts->empty += table->rows == 0;
 		rf_stats_pending = true;
+		if (table->rows == 0)
+			rf_note_vain_scan(table->leaf, table->index, table->scan);
 	}
 	pfree(context.tables);
 

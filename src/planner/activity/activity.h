@@ -20,5 +20,6 @@ extern void rf_watch_leaf(RfTable *table, RfExpansion *expansion, Oid leaf,
 extern void rf_attach_watch(PlannedStmt *stmt, RfPlanning *planning);
 extern void rf_watch_start(QueryDesc *desc, int eflags);
 extern void rf_watch_end(QueryDesc *desc);
+extern void rf_note_vain_scan(Oid table, Oid index, const Plan *scan);
 
 #endif							/* RANGEFILTER_ACTIVITY_H */

@@ -139,6 +139,7 @@ typedef struct RfGateMember
 	uint64		asked;			/* number of the question answered last */
 	RfCounts   *watched;		/* counters of the index just asked, if the
 								 * member's scan is to be watched; else NULL */
+	Oid			watched_index;	/* that index */
 	List	   *oids;			/* table and indexes, NIL: always open */
 	struct RfGateIndex *indexes;	/* NULL until one is kept open */
 } RfGateMember;

@@ -492,7 +492,10 @@ member_denies(const RfCond *cond, void *arg)
 		counts->probes++;
 		counts->skips += answer == RF_NO;
 		if (gate->watchable && answer != RF_NO)
+		{
 			member->watched = counts;
+			member->watched_index = list_nth_oid(member->oids, i + 1);
+		}
 	}
 	return answer == RF_NO;
 }

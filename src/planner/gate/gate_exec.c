@@ -28,6 +28,7 @@
 #include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "planner/activity/activity.h"
 #include "planner/condition/parameter.h"
 #include "planner/gate/gate.h"
 #include "stats/stats.h"
@@ -285,6 +286,9 @@ note_found(RfGateState *gate, bool found)
 	member->watched->scans++;
 	member->watched->empty += !found;
 	member->watched = NULL;
+	if (!found)
+		rf_note_vain_scan(linitial_oid(member->oids), member->watched_index,
+						  member->plan);
 	rf_stats_pending = true;
 }
 

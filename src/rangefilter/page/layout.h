@@ -33,7 +33,7 @@
 
 #define RF_META_BLKNO		0
 #define RF_MAGIC			0x52464c31
-#define RF_FORMAT_VERSION	4
+#define RF_FORMAT_VERSION	5
 #define RF_PAGE_ID			0xFF95
 
 /*
@@ -106,7 +106,11 @@ typedef RfPageOpaqueData *RfPageOpaque;
 #define RF_KEY_UNKNOWN			0x1000	/* a row version is not covered, since
 										 * its key cannot be computed */
 
-#define RF_ALL_FLAGS			0x13FF
+#define RF_MIXED_CHAINS			0x0400	/* HOT chains may have, or have had,
+										 * several keys: see rfremoved.c */
+#define RF_MIXED_CHAINS_RETIRED	0x0800	/* ... before a summarize began */
+
+#define RF_ALL_FLAGS			0x1FFF
 
 /* Under any of these a summary answers "unknown". */
 #define RF_UNCERTAIN_FLAGS \
@@ -150,6 +154,9 @@ typedef struct RfMetaData
 	BlockNumber spare[RF_DELTA_SLOTS];
 	TimestampTz summarized_at;	/* when the last summarize ended; 0: never */
 	uint64		collators;		/* RfCodec.collators, or RF_UNORDERED */
+	int32		removed;		/* covered rows removed since, less the dead
+								 * line pointers there were; see rfremoved.c */
+	TransactionId chains_xid;	/* RF_MIXED_CHAINS: an update that made one */
 	/* MAXALIGNed RfSegments follow: segments, then levels, the oldest first */
 } RfMetaData;
 
@@ -202,7 +209,7 @@ typedef struct RfSegment
 								 * each, or for groups of ranges */
 	uint16		places_len;		/* bytes of places in the entry instead */
 	uint16		run_len;		/* bytes of the run's only page in the entry */
-	uint16		unused[2];
+	uint32		rarest;			/* rows that the rarest key, or NULL, has */
 } RfSegment;
 
 /* The most ranges of a segment, whatever their size should be. */
@@ -225,7 +232,7 @@ typedef struct RfSegment
 /* The bytes that segments without places may take.  The rest is for levels. */
 #define RF_SEGMENTS_SIZE	(RF_DIRECTORY_SIZE - RF_MAX_LEVELS * RF_MAX_LEVEL_SIZE)
 
-/* The bytes of a run in an entry.  They leave 352 for bounds and the root. */
+/* The bytes of a run in an entry.  They leave 344 for bounds and the root. */
 #define RF_ENTRY_RUN		5000
 
 /* The bytes that places on the metapage leave to levels. */

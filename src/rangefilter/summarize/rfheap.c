@@ -52,6 +52,7 @@
 #include "pgstat.h"
 #include "rangefilter/summarize/summarize.h"
 #include "storage/procarray.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -79,6 +80,7 @@ typedef struct RfScanState
 	/* Columns, from FirstLowInvalidHeapAttributeNumber on: */
 	Bitmapset  *of_key;			/* that the key is made of */
 	Bitmapset  *of_predicate;
+	Bitmapset  *of_either;
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
@@ -150,6 +152,7 @@ rf_prepare_keys(RfScanState *state)
 	}
 	pull_varattnos((Node *) info->ii_Expressions, 1, &state->of_key);
 	pull_varattnos((Node *) info->ii_Predicate, 1, &state->of_predicate);
+	state->of_either = bms_union(state->of_key, state->of_predicate);
 	if (!state->by_expression)
 		return;
 	state->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->heap),
@@ -481,6 +484,38 @@ rf_try_to_finish(RfScanState *state, RfPending *pending)
 }
 
 /*
+ * Return true if two versions of a row differ in the bytes of a column that the key or the
+ * predicate needs.
+ */
+static bool
+rf_key_differs(RfScanState *state, HeapTuple older, HeapTuple newer)
+{
+	TupleDesc	desc = RelationGetDescr(state->scan->heap);
+	int			column = -1;
+
+	while ((column = bms_next_member(state->of_either, column)) >= 0)
+	{
+		AttrNumber	attno = column + FirstLowInvalidHeapAttributeNumber;
+		Datum		values[2];
+		bool		isnull[2];
+
+		if (attno == InvalidAttrNumber)
+			return true;		/* the whole row */
+		if (attno < 0)
+			continue;
+		values[0] = heap_getattr(older, attno, desc, &isnull[0]);
+		values[1] = heap_getattr(newer, attno, desc, &isnull[1]);
+		if (isnull[0] != isnull[1] ||
+			(!isnull[0] &&
+			 !datumIsEqual(values[0], values[1],
+						   TupleDescAttr(desc, attno - 1)->attbyval,
+						   TupleDescAttr(desc, attno - 1)->attlen)))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Completes a pending tuple for the callback.  Return false if it is left out.  No page is
  * locked.
  */
@@ -492,6 +527,35 @@ rf_complete(RfScanState *state, RfPending *pending)
 	if (pending->alive || !state->by_expression)
 		return rf_finish_tuple(state, pending);
 	return rf_try_to_finish(state, pending);
+}
+
+/*
+ * Notes a HOT update if its new version, on the same page, has another key: pruning will remove
+ * this one, which is not LIVE, without a dead line pointer.  The page is locked, and
+ * HeapTupleSatisfiesVacuum() was called.
+ */
+static void
+rf_note_chain(RfScanState *state, Page page, HeapTuple tuple)
+{
+	OffsetNumber next = ItemPointerGetOffsetNumberNoCheck(&tuple->t_data->t_ctid);
+	HeapTupleData newer = *tuple;
+	TransactionId update;
+	ItemId		item;
+
+	if (!HeapTupleHeaderIsHotUpdated(tuple->t_data) ||
+		next < FirstOffsetNumber || next > PageGetMaxOffsetNumber(page))
+		return;
+	item = PageGetItemId(page, next);
+	if (!ItemIdIsNormal(item))
+		return;
+	newer.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	newer.t_len = ItemIdGetLength(item);
+	if (!rf_key_differs(state, tuple, &newer))
+		return;
+	update = HeapTupleHeaderGetUpdateXid(tuple->t_data);
+	if (!TransactionIdIsValid(state->scan->chains_xid) ||
+		TransactionIdPrecedes(state->scan->chains_xid, update))
+		state->scan->chains_xid = update;
 }
 
 /*
@@ -517,16 +581,19 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 	{
 		ItemId		item = PageGetItemId(page, off);
 		HeapTupleData tuple;
+		HTSV_Result status;
 
+		scan->dead_pointers += ItemIdIsDead(item);
 		if (!ItemIdIsNormal(item))
 			continue;
 		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
 		tuple.t_len = ItemIdGetLength(item);
 		tuple.t_tableOid = RelationGetRelid(scan->heap);
 		ItemPointerSet(&tuple.t_self, block, off);
-		rf_take_tuple(state, &tuple,
-					  HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin,
-											   buffer));
+		status = HeapTupleSatisfiesVacuum(&tuple, state->oldest_xmin, buffer);
+		if (status != HEAPTUPLE_LIVE)
+			rf_note_chain(state, page, &tuple);
+		rf_take_tuple(state, &tuple, status);
 	}
 	UnlockReleaseBuffer(buffer);
 	for (int i = 0; i < state->npending; i++)
@@ -581,6 +648,8 @@ rf_scan_heap(RfHeapScan *scan)
 												 "rangefilter heap tuple",
 												 ALLOCSET_SMALL_SIZES);
 	scan->missed_dead = scan->missed_visible = scan->unordered = false;
+	scan->chains_xid = InvalidTransactionId;
+	scan->dead_pointers = 0;
 	rf_prepare_keys(state);
 	if (scan->report_progress)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
@@ -607,6 +676,7 @@ rf_scan_heap(RfHeapScan *scan)
 	}
 	bms_free(state->of_key);
 	bms_free(state->of_predicate);
+	bms_free(state->of_either);
 	MemoryContextDelete(state->tuple_context);
 	MemoryContextDelete(state->page_context);
 	FreeAccessStrategy(state->strategy);

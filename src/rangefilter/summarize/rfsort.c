@@ -49,6 +49,7 @@ typedef struct RfMaking
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
 	bool		adding;			/* second pass */
+	uint64		rarest;			/* rows that the rarest key, or NULL, has */
 } RfMaking;
 
 static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes};
@@ -148,16 +149,21 @@ rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
 /*
  * Walks the sorted keys once.  Sets making->min to the least key (its bytes
  * are palloc'd), and making->max to the greatest (its bytes are in the sort's
- * buffer).
+ * buffer); making->rarest to the least number of rows that a key, or NULL, has.
  */
 static void
 rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 {
 	BlockNumber block = InvalidBlockNumber;
 	bool		seen = false;
+	uint64		rank = 0;
+	uint64		nsame = 0;
 
+	making->rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 	while (rf_keys_next(sort->keys, &making->max, &block))
 	{
+		uint64		now;
+
 		CHECK_FOR_INTERRUPTS();
 		if (!seen)
 		{
@@ -171,9 +177,16 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
+		now = filter_build_rank(making->filter);
+		if (now != rank)
+			making->rarest = Min(making->rarest, nsame);
+		nsame = now == rank ? nsame + 1 : 1;
+		rank = now;
 		if (making->places != NULL)
 			rf_note_place(sort, making, block);
 	}
+	if (seen)
+		making->rarest = Min(making->rarest, nsame);
 }
 
 /*
@@ -284,6 +297,7 @@ rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
 	segment->kind = run->kind;
 	segment->nrows = sort->nrows + sort->nnulls;
 	segment->nkeys = run->nkeys;
+	segment->rarest = Min(making->rarest, PG_UINT32_MAX);
 	segment->npages = run->npages;
 	segment->flags = sort->nnulls > 0 ? RF_SEGMENT_NULLS : 0;
 	if (sort->kind == RF_KEY_U64)

@@ -54,6 +54,8 @@ typedef struct RfWork
 	bool		missed_dead;	/* see RfHeapScan */
 	bool		missed_visible;
 	bool		unordered;
+	TransactionId chains_xid;
+	uint64		dead_pointers;
 } RfWork;
 
 /*
@@ -99,11 +101,9 @@ rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
 /*
  * Has so much changed that summarized blocks should be read again?
  *
- * The rows a summary was made from, plus the keys that came since, minus the
- * rows that live: this number of keys may be stale, and give false positives.  One in
- * five is enough.  So is a delta with more keys than a twentieth of the
- * summarized rows, since queries have to search it.  Keys that sort otherwise
- * now cannot be used at all.
+ * That enough rows were removed (rfremoved.c) is a reason.  So is a delta with more
+ * keys than a twentieth of the summarized rows, since queries have to search it.
+ * Keys that sort otherwise now cannot be used at all.
  *
  * RF_STANDBY_UNKNOWN may be set because keys of DEAD versions were left out.
  * VACUUM removes these versions.  So VACUUM and rangefilter_summarize() try to
@@ -111,21 +111,21 @@ rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
  */
 static bool
 rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
-				 RfSummarizeMode mode, double live_tuples)
+				 RfSummarizeMode mode, bool removed)
 {
 	const RfSegment *segment = rf_first_segment(meta);
 	uint64		in_pages = rf_delta_keys(rf_file(index), meta,
 										 rf_index_codec(index)->kind);
-	double		rows = in_pages + rf_level_keys(meta);
 	bool		late;
 	double		delta = rf_late_keys(meta, in_pages, &late);
 	double		summarized = 0;
 
-	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise)
+	if (mode == RF_SUMMARIZE_BUILD || sorted_otherwise || removed)
 		return true;
 	if (meta->flags & (RF_DELTA_OVERFLOW | RF_DELTA_OVERFLOW_RETIRED | RF_KEY_UNKNOWN))
 		return true;
-	if ((meta->flags & RF_STANDBY_UNKNOWN) && mode != RF_SUMMARIZE_WORKER)
+	if ((meta->flags & RF_STANDBY_UNKNOWN) && mode != RF_SUMMARIZE_WORKER &&
+		mode != RF_SUMMARIZE_VAIN)
 		return true;
 	if (late && mode == RF_SUMMARIZE_ASKED)
 		return true;
@@ -136,9 +136,7 @@ rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
 			return true;
 		segment = rf_next_segment(segment);
 	}
-	rows += summarized;
-	return (live_tuples >= 0 && rows - live_tuples > rows / 5) ||
-		delta * 20 > summarized + 1000;
+	return delta * 20 > summarized + 1000;
 }
 
 /*
@@ -159,7 +157,7 @@ rf_summarize_is_due(Relation index, const RfMetaData *meta)
 										  RF_UNKNOWN_REST);
 	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
 		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
-						 RF_SUMMARIZE_WORKER, -1);
+						 RF_SUMMARIZE_WORKER, rf_removal_is_due(index, meta));
 }
 
 /*
@@ -263,18 +261,18 @@ rf_change_collators(Relation index, RfMetaData *meta)
 }
 
 /*
- * Step 1.  Returns false where there is nothing to do.  The lock of runs is
- * held.  Takes and releases an exclusive lock on the metapage.
+ * Step 1.  removed: have enough rows been removed?  Returns false where there is nothing to
+ * do.  The lock of runs is held.  Takes and releases an exclusive lock on the metapage.
  */
 static bool
 rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
-			double live_tuples, RfWork *work)
+			bool removed, RfWork *work)
 {
 	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
 	RfMetaData *meta = rf_page_meta(BufferGetPage(buffer));
 	GenericXLogState *state;
 	bool		otherwise = rf_sorted_otherwise(meta, rf_index_codec(index));
-	bool		redo = rf_worth_redoing(index, meta, otherwise, mode, live_tuples);
+	bool		redo = rf_worth_redoing(index, meta, otherwise, mode, removed);
 
 	if (meta->flags & RF_NOT_HEAP)
 	{
@@ -307,6 +305,11 @@ rf_announce(Relation heap, Relation index, RfSummarizeMode mode,
 	if (meta->flags & RF_TAIL_OPEN)
 		meta->flags |= RF_TAIL_OPEN_RETIRED;
 	meta->flags &= ~RF_TAIL_OPEN;
+	if (work->start == 0 && (meta->flags & RF_MIXED_CHAINS))
+	{
+		meta->flags |= RF_MIXED_CHAINS_RETIRED;
+		meta->flags &= ~RF_MIXED_CHAINS;
+	}
 	meta->flags |= RF_ANNOUNCED;
 	meta->announced_start = work->start;
 	meta->announced_end = work->end;
@@ -393,7 +396,15 @@ rf_swing(Relation index, const RfWork *work, const RfSegment *new)
 	if (meta->flags & RF_DELTA_RETIRING)
 		rf_drop_retired(meta);
 	if (work->start == 0)
-		meta->flags &= ~(RF_STANDBY_UNKNOWN | RF_KEY_UNKNOWN);
+	{
+		meta->flags &= ~(RF_STANDBY_UNKNOWN | RF_KEY_UNKNOWN | RF_MIXED_CHAINS_RETIRED);
+		meta->removed = -(int32) Min(work->dead_pointers, PG_INT32_MAX);
+	}
+	if (TransactionIdIsValid(work->chains_xid))
+	{
+		meta->flags |= RF_MIXED_CHAINS;
+		meta->chains_xid = work->chains_xid;
+	}
 	if (work->missed_dead)
 		meta->flags |= RF_STANDBY_UNKNOWN;
 	if (work->missed_visible)
@@ -438,7 +449,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	scan.start = work->start;
 	scan.end = work->end;
 	scan.in_vacuum = mode == RF_SUMMARIZE_VACUUM ||
-		mode == RF_SUMMARIZE_WORKER;
+		mode == RF_SUMMARIZE_WORKER || mode == RF_SUMMARIZE_VAIN;
 	scan.report_progress = mode == RF_SUMMARIZE_BUILD ||
 		(mode == RF_SUMMARIZE_ASKED && rf_progress_is_of(index));
 	scan.callback = rf_collect;
@@ -448,6 +459,8 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 	work->missed_dead = scan.missed_dead;
 	work->missed_visible = scan.missed_visible;
 	work->unordered = scan.unordered;
+	work->chains_xid = scan.chains_xid;
+	work->dead_pointers = scan.dead_pointers;
 	segment = rf_sort_finish(scan.arg, index, scan.report_progress, &run);
 	segment->owner = work->owner;
 	(void) rf_lock_runs(index, true);
@@ -462,8 +475,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
  * the table (core/file.c): TRUNCATE may have emptied the file that it is in now, and a
  * rollback would bring the old one back, but not the old summary.  Returns how many heap blocks have been
  * summarized for the first time.  *nrows (may be NULL) is set to the number of
- * indexed tuples that were read, NULLs included.  live_tuples: the number of
- * live rows, or negative if not known.
+ * indexed tuples that were read, NULLs included.
  *
  * The caller holds the lock on the heap that the file's head names, and at
  * least RowExclusiveLock on the index, as VACUUM does: nobody gives it another
@@ -471,10 +483,11 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
  */
 BlockNumber
 rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
-			 RfSummarizeMode mode, double live_tuples, double *nrows)
+			 RfSummarizeMode mode, double *nrows)
 {
 	RfWork		work;
 	RfSegment  *segment;
+	bool		removed;
 	bool		announced;
 	MemoryContext old;
 	MemoryContext context;
@@ -483,8 +496,9 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 		*nrows = 0;
 	if (rf_core_is_moved(heap, index))
 		return 0;
+	removed = mode != RF_SUMMARIZE_BUILD && rf_enough_removed(heap, index, mode);
 	(void) rf_lock_runs(index, true);
-	announced = rf_announce(heap, index, mode, live_tuples, &work);
+	announced = rf_announce(heap, index, mode, removed, &work);
 	rf_unlock_runs(index);
 	if (!announced)
 		return 0;

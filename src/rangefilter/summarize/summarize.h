@@ -47,6 +47,9 @@ typedef struct RfHeapScan
 								 * of standbys may see */
 	bool		missed_visible; /* out: ... that snapshots of this server may
 								 * see */
+	TransactionId chains_xid;	/* out: the newest update that made a HOT
+								 * chain with several keys; or invalid */
+	uint64		dead_pointers;	/* out: line pointers of removed rows */
 	bool		unordered;		/* out: RfKey.unordered of one */
 	RfTupleCallback callback;
 	void	   *arg;
@@ -69,12 +72,14 @@ typedef enum RfSummarizeMode
 	RF_SUMMARIZE_BUILD,			/* CREATE INDEX, REINDEX: everything */
 	RF_SUMMARIZE_VACUUM,		/* what is worth the reading */
 	RF_SUMMARIZE_WORKER,		/* likewise, RF_STANDBY_UNKNOWN is no reason */
+	RF_SUMMARIZE_VAIN,			/* likewise, but any row that was removed is
+								 * one: the table is read in vain */
 	RF_SUMMARIZE_ASKED			/* whatever improves the summary */
 } RfSummarizeMode;
 
 extern BlockNumber rf_summarize(Relation heap, Relation index,
 								IndexInfo *index_info, RfSummarizeMode mode,
-								double live_tuples, double *nrows);
+								double *nrows);
 
 /*
  * Chooses where the range to be scanned, of a heap of end blocks, begins: at the tail,
@@ -97,6 +102,13 @@ extern PGDLLEXPORT BlockNumber rf_choose_start(const RfMetaData *meta, BlockNumb
  * index is.
  */
 extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
+
+/* rfremoved.c */
+extern void rf_init_removed(void);
+extern bool rf_removal_is_due(Relation index, const RfMetaData *meta);
+extern bool rf_enough_removed(Relation heap, Relation index, RfSummarizeMode mode);
+extern void rf_note_removal(Relation heap, Relation index);
+extern void rf_note_hot_update(Relation heap, Relation index, ItemPointer tid);
 
 /* rfprogress.c */
 extern bool rf_progress_begin(int nindexes);
