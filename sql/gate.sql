@@ -7,6 +7,8 @@ SET search_path = gate, public;
 SET timezone = 'UTC';
 SET plan_cache_mode = force_generic_plan;
 SET track_counts = on;
+-- Larger tables, too, are to have gates.
+SET rangefilter.defer_partitions = 1000;
 
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set helpers :abs_srcdir /sql/lib/gates.sql

@@ -3,6 +3,8 @@ LOAD 'rangefilter';
 SET client_min_messages = warning;
 CREATE SCHEMA gate_cost;
 SET search_path = gate_cost, public;
+-- Larger tables, too, are to have gates.
+SET rangefilter.defer_partitions = 1000;
 
 -- The joins of a plan, each with what its outer side is, and what is skipped.
 CREATE FUNCTION chosen(query text) RETURNS text

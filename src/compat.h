@@ -80,20 +80,35 @@ rf_required_columns(const Query *query, RangeTblEntry *rte, Oid *user,
 }
 
 /*
- * A query on a table, whose only entry in the range table is given, that needs no privileges.
- * Since 16 the planner wants an entry that says so, and the executor none: it is taken out of
- * the plan.
+ * The user as whom a table of a query is read, or InvalidOid for the current one.
+ */
+static inline Oid
+rf_checked_user(const Query *query, RangeTblEntry *rte)
+{
+#if PG_VERSION_NUM >= 160000
+	return getRTEPermissionInfo(query->rteperminfos, rte)->checkAsUser;
+#else
+	(void) query;
+	return rte->checkAsUser;
+#endif
+}
+
+/*
+ * A query on a table, whose only entry in the range table is given, needs no privileges; the
+ * table is read as a user.  Since 16 the planner wants an entry that says so, and the executor
+ * none: it is taken out of the plan.
  */
 static inline void
-rf_require_nothing(Query *query, RangeTblEntry *rte)
+rf_require_nothing(Query *query, RangeTblEntry *rte, Oid user)
 {
 #if PG_VERSION_NUM >= 160000
 	rte->perminfoindex = 0;
 	query->rteperminfos = NIL;
-	(void) addRTEPermissionInfo(&query->rteperminfos, rte);
+	addRTEPermissionInfo(&query->rteperminfos, rte)->checkAsUser = user;
 #else
 	(void) query;
 	rte->requiredPerms = 0;
+	rte->checkAsUser = user;
 #endif
 }
 

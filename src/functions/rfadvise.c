@@ -148,34 +148,32 @@ core_prunes(Relation table, const char *column)
 }
 
 /*
- * How many of the tables that hold the rows of a partitioned table does core leave for one value of
- * a column?  At each level that it prunes by the column it leaves one of the partitions, taken to be
- * an average one.
+ * The number of tables with rows of a partitioned table that core leaves for one value of a
+ * column.  At each level that it prunes by the column it leaves one of the partitions, taken to be
+ * an average one.  No lock on a table without partitions is waited for.
  */
 static double
 tables_left(Oid oid, const char *column)
 {
-	Relation	table = try_relation_open(oid, AccessShareLock);
+	Relation	table;
 	double		left = 0;
 	int			n = 0;
 	ListCell   *cell;
 
+	if (get_rel_relkind(oid) != RELKIND_PARTITIONED_TABLE)
+		return 1;
+	table = try_relation_open(oid, AccessShareLock);
 	if (table == NULL)
 		return 0;
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
-	if (table->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
-		left = 1;
-	else
+	foreach(cell, find_inheritance_children(oid, NoLock))
 	{
-		foreach(cell, find_inheritance_children(oid, NoLock))
-		{
-			left += tables_left(lfirst_oid(cell), column);
-			n++;
-		}
-		if (n > 0 && core_prunes(table, column))
-			left /= n;
+		left += tables_left(lfirst_oid(cell), column);
+		n++;
 	}
+	if (n > 0 && core_prunes(table, column))
+		left /= n;
 	relation_close(table, AccessShareLock);
 	return left;
 }

@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(152);
+SELECT plan(153);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');

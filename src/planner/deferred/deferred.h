@@ -159,8 +159,8 @@ typedef struct RfDeferredState
 	List	   *members;		/* OIDs of the table and its partitions at all
 								 * levels, if some are partitioned; else NIL */
 	bool		locks_late;		/* partitions are locked when they are read */
-	uint64		changes;		/* rf_changes() before the snapshot was taken */
-	uint64		checked;		/* rf_changes() when all were last checked */
+	uint64		checked;		/* rf_changes() at the last check; at first,
+								 * before the snapshot was taken */
 	RfDeferredRun run;
 	bool		begun;			/* the run has the current values */
 

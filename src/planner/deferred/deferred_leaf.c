@@ -84,6 +84,7 @@ rf_query_on_leaf(const RfDeferredState *state, Oid leaf)
 	Relation	relation = try_relation_open(leaf, AccessShareLock);
 	AttrMap    *map;
 	Oid			row_type;
+	Oid			user = rf_checked_user(query, rte);
 	bool		whole_row;
 
 	if (relation == NULL)
@@ -94,7 +95,7 @@ rf_query_on_leaf(const RfDeferredState *state, Oid leaf)
 	rte->relid = leaf;
 	rte->relkind = relation->rd_rel->relkind;
 	rte->inh = false;
-	rf_require_nothing(query, rte);
+	rf_require_nothing(query, rte, user);
 	query->targetList = (List *) map_variable_attnos((Node *) query->targetList, 1, 0, map,
 													 row_type, &whole_row);
 	query->jointree->quals = map_variable_attnos(query->jointree->quals, 1, 0, map,

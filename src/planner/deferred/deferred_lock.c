@@ -85,7 +85,19 @@ is_flat(Oid relid)
 static void
 lock_partitions(Oid relid)
 {
-	list_free(find_all_inheritors(relid, AccessShareLock, NULL));
+	Relation	relation;
+	PartitionDesc partdesc;
+
+	if (!is_flat(relid))
+	{
+		list_free(find_all_inheritors(relid, AccessShareLock, NULL));
+		return;
+	}
+	relation = table_open(relid, NoLock);
+	partdesc = RelationGetPartitionDesc(relation, true);
+	for (int i = 0; i < partdesc->nparts; i++)
+		LockRelationOid(partdesc->oids[i], AccessShareLock);
+	table_close(relation, NoLock);
 }
 
 /*
@@ -180,7 +192,7 @@ rf_note_deferred_scan(RfDeferredState *state)
 	else
 	{
 		state->locks_late = starting.locks_late;
-		state->changes = state->checked = starting.changes;
+		state->checked = starting.changes;
 	}
 }
 
@@ -289,30 +301,23 @@ check_partition(Oid relid, Snapshot snapshot)
 }
 
 /*
- * Return true if an invalidation has come for a relation, or for everything, since the
- * scan's snapshot was taken.  Only the last invalidations are remembered; beyond these,
- * any relation counts.
+ * Checks the partitions, all or the one with this OID, if there is one.
  */
-static bool
-has_changed(const RfDeferredState *state, Oid relid)
+static void
+check_partitions(const RfDeferredState *state, Oid relid)
 {
-	uint64		now = rf_changes();
-
-	if (now - state->changes > RF_RECENT_CHANGES)
-		return true;
-	for (uint64 i = state->changes + 1; i <= now; i++)
+	for (int i = 0; i < state->partdesc->nparts; i++)
 	{
-		Oid			changed = rf_recent_change(i);
-
-		if (changed == relid || !OidIsValid(changed))
-			return true;
+		if (!OidIsValid(relid) || state->partdesc->oids[i] == relid)
+			check_partition(state->partdesc->oids[i], state->css.ss.ps.state->es_snapshot);
 	}
-	return false;
 }
 
 /*
  * To be called when partitions have been asked, or one has been locked: raises an error if a
- * partition has not the file any more that it had for the scan's snapshot.
+ * partition has not the file any more that it had for the scan's snapshot.  Those are checked for
+ * which an invalidation has come since the last check; only some are remembered, beyond these
+ * all partitions count.
  */
 void
 rf_check_partitions(RfDeferredState *state)
@@ -321,10 +326,12 @@ rf_check_partitions(RfDeferredState *state)
 
 	if (!state->locks_late || now == state->checked)
 		return;
-	for (int i = 0; i < state->partdesc->nparts; i++)
+	if (now - state->checked > RF_RECENT_CHANGES)
+		check_partitions(state, InvalidOid);
+	else
 	{
-		if (has_changed(state, state->partdesc->oids[i]))
-			check_partition(state->partdesc->oids[i], state->css.ss.ps.state->es_snapshot);
+		for (uint64 i = state->checked + 1; i <= now; i++)
+			check_partitions(state, rf_recent_change(i));
 	}
 	state->checked = now;
 }

@@ -261,7 +261,7 @@ make_query(PlannerInfo *root, Index rti)
 	query->canSetTag = true;
 	query->stmt_location = -1;
 	query->rtable = list_make1(rte);
-	rf_require_nothing(query, rte);
+	rf_require_nothing(query, rte, rf_checked_user(root->parse, rte));
 	ref->rtindex = 1;
 	query->jointree = makeFromExpr(list_make1(ref), NULL);
 	return query;
