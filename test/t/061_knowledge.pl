@@ -385,7 +385,7 @@ my @steps = (
 for my $kind ('shared', 'own')
 {
 	my $node = new_server($kind,
-		conf => "max_locks_per_transaction = 512\n"
+		conf => "max_locks_per_transaction = 512\nrangefilter.defer_partitions = 1000\n"
 		  . ($kind eq 'own' ? "shared_preload_libraries = ''\nsession_preload_libraries = 'rangefilter'\n" : ''));
 
 	$node->safe_psql('postgres', $schema);
