@@ -47,7 +47,7 @@ declare -A QUERIES=(
 	[generic]="EXECUTE generic (7)"
 	[function]="SELECT events_of(7)"
 	[two]="SELECT count(e.ts) FROM dim JOIN ev ON ev.device = dim.id JOIN ev e ON e.device = ev.device WHERE dim.name = 'n7'"
-	[group]="SELECT ts, count(*) FROM dim JOIN ev ON ev.device = dim.id WHERE dim.name = 'n7' GROUP BY ts"
+	[group]="SELECT ts, count(*) FROM dim JOIN ev ON ev.device = dim.id WHERE dim.name = 'n7' GROUP BY ts ORDER BY ts"
 	[cte]="WITH d AS MATERIALIZED (SELECT id FROM dim WHERE name = 'n7') SELECT count(ts) FROM ev WHERE device = (SELECT id FROM d)"
 )
 
