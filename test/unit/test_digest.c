@@ -17,13 +17,13 @@ try_digest(const FilterRun *run, FilterReader *reader, FilterDigest *digest)
 
 /* Its bits are to be freed. */
 static FilterDigest
-make_digest(Numbers *numbers, uint32_t nbits, uint8_t split)
+make_digest(Numbers *numbers, uint32_t nbuckets)
 {
-	FilterDigest digest = {.nbits = nbits,.nbuckets = nbits / 2,.split = split};
+	FilterDigest digest = {.nbuckets = nbuckets};
 
 	filter_digest_set_buckets(&digest, numbers->keys[0],
 							  numbers->keys[numbers->n - 1]);
-	digest.bits = malloc(filter_digest_size(nbits));
+	digest.bits = malloc(filter_digest_size(nbuckets));
 	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
 	return digest;
 }
@@ -32,29 +32,6 @@ static bool
 has_bit(const FilterDigest *digest, uint64_t bit)
 {
 	return (digest->bits[bit / 64] >> bit % 64 & 1) != 0;
-}
-
-/* Are all bits of a part set? */
-static bool
-has_part(const FilterDigest *digest, uint64_t part)
-{
-	for (int i = 0; i < FILTER_DIGEST_HASHES; i++)
-	{
-		if (!has_bit(digest, filter_digests_part_word(digest, part, i)))
-			return false;
-	}
-	return true;
-}
-
-/* Does a digest that stands alone deny, by its parts, that there is a key from one to another? */
-static bool
-parts_deny(const FilterDigest *digest, uint64_t part, uint64_t last)
-{
-	if (digest->split == 0 || last - part >= FILTER_DIGEST_FEW_PARTS)
-		return false;
-	while (part <= last && !has_part(digest, part))
-		part++;
-	return part > last;
 }
 
 /* Does a digest that stands alone deny that there is a key in [lo, hi]? */
@@ -70,10 +47,6 @@ digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
 	first = lo > digest->min ? (lo - digest->min) / digest->width : 0;
 	last = ((hi < digest->max ? hi : digest->max) - digest->min) /
 		digest->width;
-	if (lo >= digest->min && hi <= digest->max && parts_deny(digest, first, last))
-		return true;
-	first >>= digest->split;
-	last >>= digest->split;
 	if (first == last)
 		return !has_bit(digest, first);
 	word = digest->bits[first / 64] >> first % 64 << first % 64;
@@ -85,55 +58,38 @@ digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
 	return word << (63 - last % 64) == 0;
 }
 
-/* Half of the digests have parts. */
-static uint8_t
-random_split(uint32_t nbits)
-{
-	return nbits < 4 || unit_random_below(2) == 0 ? 0 :
-		(uint8_t) (1 + unit_random_below(FILTER_DIGEST_SPLIT));
-}
-
-/* Buckets that spans more than the keys do, by chance a little or much. */
+/* Buckets that span more than the keys do, by chance a little or much. */
 static FilterDigest
-make_buckets(const Numbers *numbers, uint32_t nbits)
+make_buckets(const Numbers *numbers, uint32_t nbuckets)
 {
-	FilterDigest buckets = {.nbits = nbits,.split = random_split(nbits)};
+	FilterDigest buckets = {.nbuckets = nbuckets};
 	uint64_t	min = numbers->keys[0];
 	uint64_t	below = random_magnitude();
 	uint64_t	above = random_magnitude();
 
-	buckets.nbuckets = nbits / 2 - nbits / 4 * unit_random_below(2);
 	filter_digest_set_buckets(&buckets, min - (below < min ? below : min),
 							  add_capped(numbers->keys[numbers->n - 1], above));
 	return buckets;
 }
 
-/* If the digest denies a part, or a bucket, the filter denies it. */
-static void
-check_denied(Numbers *numbers, const FilterDigest *digest, uint64_t part, uint64_t nparts)
-{
-	uint64_t	lo = digest->min + part * digest->width;
-	uint64_t	hi = digest->max - lo < nparts * digest->width ? digest->max :
-	lo + nparts * digest->width - 1;
-
-	if (digest_denies(digest, lo, hi))
-		CHECK(ask(numbers, lo, hi) == FILTER_NO,
-			  "%" PRIu64 " to %" PRIu64 " of %u bits", lo, hi,
-			  digest->nbits);
-}
-
-/* Bits that are not set stand for buckets, or parts of them, that the filter denies. */
+/* Bits that are not set stand for buckets that the filter denies. */
 static void
 check_buckets(Numbers *numbers, const FilterDigest *digest)
 {
 	uint64_t	last = (digest->max - digest->min) / digest->width;
 	uint64_t	i;
 
-	CHECK(last >> digest->split < digest->nbuckets, "bits");
-	for (i = 0; i <= last >> digest->split; i++)
-		check_denied(numbers, digest, i << digest->split, UINT64_C(1) << digest->split);
-	for (i = 0; i < 1000 && digest->split > 0; i++)
-		check_denied(numbers, digest, unit_random_below(last + 1), 1 + unit_random_below(6));
+	CHECK(last < digest->nbuckets, "buckets");
+	for (i = 0; i <= last; i++)
+	{
+		uint64_t	lo = digest->min + i * digest->width;
+		uint64_t	hi = i == last ? digest->max : lo + digest->width - 1;
+
+		if (digest_denies(digest, lo, hi))
+			CHECK(ask(numbers, lo, hi) == FILTER_NO,
+				  "%" PRIu64 " to %" PRIu64 " of %u buckets", lo, hi,
+				  digest->nbuckets);
+	}
 }
 
 /* What is asked for at random, points and ranges, near keys and anywhere. */
@@ -180,11 +136,11 @@ test_denials(void)
 															  sizes[j]),
 													sizes[j], rates[i],
 													SERVER_PAGE, SERVER_ROOT);
-				uint32_t	nbits;
+				uint32_t	nbuckets;
 
-				for (nbits = 2; nbits <= 8 * sizes[j]; nbits = 3 * nbits + 1)
+				for (nbuckets = 2; nbuckets <= 8 * sizes[j]; nbuckets = 3 * nbuckets + 1)
 				{
-					FilterDigest digest = make_digest(&numbers, nbits, random_split(nbits));
+					FilterDigest digest = make_digest(&numbers, nbuckets);
 
 					check_buckets(&numbers, &digest);
 					check_random(&numbers, &digest);
@@ -222,11 +178,11 @@ check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
 			add_capped(digest->min - (digest->min < span ? digest->min : span) / 8,
 					   unit_random_below(span < UINT64_MAX ? span + 1 : span));
 		if (i < 20)
-			filter_digest_add(digest, keys[i], 0);
+			filter_digest_add(digest, keys[i]);
 	}
 	filter_digest_put(rows, digest, column, false);
 	for (; i > 20; i--)
-		filter_digests_add(digest, rows, column, keys[i - 1], 0);
+		filter_digests_add(digest, rows, column, keys[i - 1]);
 	for (i = 0; i < 40; i++)
 	{
 		uint64_t	hi = add_capped(keys[i], unit_random_below(3 * digest->width));
@@ -240,31 +196,31 @@ check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
 
 /* Digests with wider buckets, too; in a row of others that ask alike. */
 static void
-check_same_buckets(Numbers *numbers, uint32_t nbits)
+check_same_buckets(Numbers *numbers, uint32_t nbuckets)
 {
-	FilterDigest digest = make_buckets(numbers, nbits);
-	uint64_t   *rows = malloc(filter_digests_words(nbits) * sizeof(uint64_t));
-	uint64_t   *clean = calloc(filter_digests_words(nbits), sizeof(uint64_t));
+	FilterDigest digest = make_buckets(numbers, nbuckets);
+	uint64_t   *rows = malloc(filter_digests_words(nbuckets) * sizeof(uint64_t));
+	uint64_t   *clean = calloc(filter_digests_words(nbuckets), sizeof(uint64_t));
 	unsigned	column = (unsigned) unit_random_below(FILTER_DIGESTS);
 	uint64_t	others = ~(UINT64_C(1) << column);
 	uint32_t	i;
 
-	digest.bits = malloc(filter_digest_size(nbits));
+	digest.bits = malloc(filter_digest_size(nbuckets));
 	CHECK(try_digest(&numbers->run, &numbers->reader.reader, &digest), "made");
 	check_buckets(numbers, &digest);
 	check_random(numbers, &digest);
 
-	for (i = 0; i < filter_digests_words(nbits); i++)
+	for (i = 0; i < filter_digests_words(nbuckets); i++)
 		rows[i] = unit_random();
 	filter_digest_put(rows, &digest, column, false);
 	filter_digest_put(clean, &digest, column, true);
-	for (i = 0; i < filter_digests_words(nbits); i++)
+	for (i = 0; i < filter_digests_words(nbuckets); i++)
 		CHECK(clean[i] == (rows[i] & ~others), "word %u of an empty column", i);
 	free(clean);
 	for (i = 0; i < 2000; i++)
 	{
 		uint64_t	lo = unit_random_below(2) == 0 ? unit_random() :
-		add_capped(digest.min, unit_random_below(2 * nbits) * (digest.width / 2));
+		add_capped(digest.min, unit_random_below(2 * nbuckets) * (digest.width / 2));
 		uint64_t	hi = unit_random_below(3) == 0 ? lo :
 		add_capped(lo, unit_random_below(12) * (digest.width / 3));
 		bool		denied = (filter_digests_ask(&digest, rows, lo, hi) & ~others) == 0;
@@ -299,7 +255,7 @@ test_same_buckets(void)
 static void
 test_rows(void)
 {
-	FilterDigest buckets = {.nbits = 1000};
+	FilterDigest buckets = {.nbuckets = 1000};
 	FilterDigest full;
 	uint64_t	bits[16];
 	uint64_t	rows[1001] = {0};
@@ -327,7 +283,7 @@ test_rows(void)
 	CHECK(filter_digests_ask(&buckets, rows, 1950, UINT64_MAX) == 0, "to the end");
 	CHECK(filter_digests_ask(&buckets, rows, 0, 999) == 0, "below");
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 0, "above");
-	filter_digest_add(&full, 2000, 0);
+	filter_digest_add(&full, 2000);
 	filter_digest_put(rows, &full, 9, false);
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 512, "above, added");
 	CHECK(filter_digests_ask(&buckets, rows, 1950, 3000) == 512, "to above");
@@ -342,7 +298,7 @@ test_narrow_buckets(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 700), 700, 14,
 										SERVER_PAGE, SERVER_ROOT);
 	uint64_t	bits[16];
-	FilterDigest digest = {.nbits = 1000,.bits = bits};
+	FilterDigest digest = {.nbuckets = 1000,.bits = bits};
 
 	filter_digest_set_buckets(&digest, numbers.keys[0] + 1, UINT64_MAX);
 	CHECK(!try_digest(&numbers.run, &numbers.reader.reader, &digest), "least");
@@ -353,11 +309,11 @@ test_narrow_buckets(void)
 	free_numbers(&numbers);
 }
 
-/* A digest of some bits denies from so many to so many of 10,000 random points. */
+/* A digest of some buckets denies from so many to so many of 10,000 random points. */
 static void
-check_share(Numbers *numbers, uint32_t nbits, uint8_t split, int least, int most)
+check_share(Numbers *numbers, uint32_t nbuckets, int least, int most)
 {
-	FilterDigest digest = make_digest(numbers, nbits, split);
+	FilterDigest digest = make_digest(numbers, nbuckets);
 	int			denied = 0;
 	int			i;
 
@@ -372,8 +328,8 @@ check_share(Numbers *numbers, uint32_t nbits, uint8_t split, int least, int most
 }
 
 /*
- * A digest is of use: with three bits a key it denies most of what is asked, and with twelve, half
- * of them for parts, nearly all.
+ * A digest is of use: with three buckets a key it denies most of what is asked, and with twelve nearly
+ * all.
  */
 static void
 test_share_denied(void)
@@ -381,66 +337,9 @@ test_share_denied(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
 										SERVER_PAGE, SERVER_ROOT);
 
-	check_share(&numbers, 60000, 0, 6900, 7400);
-	check_share(&numbers, 240000, 0, 9100, 9300);
-	check_share(&numbers, 240000, FILTER_DIGEST_SPLIT, 9760, 9850);
+	check_share(&numbers, 60000, 6900, 7400);
+	check_share(&numbers, 240000, 9100, 9300);
 	free_numbers(&numbers);
-}
-
-/*
- * If more parts are to be marked than there are bits, all bits of parts are set, and buckets deny
- * as much as they do without parts.
- */
-static void
-test_too_many_parts(void)
-{
-	Numbers		numbers = build_numbers(make_keys(UNIFORM, 6000), 6000, 14,
-										SERVER_PAGE, SERVER_ROOT);
-	FilterDigest digest = make_digest(&numbers, 6000, FILTER_DIGEST_SPLIT);
-	FilterDigest buckets = make_digest(&numbers, 3000, 0);
-	uint64_t	i;
-	int			other = 0;
-
-	CHECK(digest.split == FILTER_DIGEST_SPLIT, "parts");
-	for (i = 3000; i < 6000; i++)
-		CHECK(has_bit(&digest, i), "bit %" PRIu64, i);
-
-	/* Their borders differ a little, by rounding. */
-	for (i = 0; i < 3000; i++)
-		other += has_bit(&digest, i) != has_bit(&buckets, i);
-	CHECK(other < 30, "%d of 3000 buckets", other);
-	free(digest.bits);
-	free(buckets.bits);
-	free_numbers(&numbers);
-}
-
-/* Keys in parts: their own parts and buckets are not denied, others in the same buckets are. */
-static void
-test_parts(void)
-{
-	FilterDigest buckets = {.nbits = 2000,.nbuckets = 1000,.split = FILTER_DIGEST_SPLIT};
-	uint64_t   *rows = calloc(2001, sizeof(uint64_t));
-
-	filter_digest_set_buckets(&buckets, 1000, 1000 + 511999);
-	CHECK(buckets.split == FILTER_DIGEST_SPLIT && buckets.width == 16, "parts of %" PRIu64, buckets.width);
-	filter_digests_add(&buckets, rows, 9, 1000 + 16 * 100, 0);
-	CHECK(filter_digests_ask(&buckets, rows, 2600, 2600) == 512, "key");
-	CHECK(filter_digests_ask(&buckets, rows, 2615, 2615) == 512, "its part");
-	CHECK(filter_digests_ask(&buckets, rows, 2599, 2599) == 0, "the part before");
-	CHECK(filter_digests_ask(&buckets, rows, 2616, 2616 + 4 * 16 - 1) == 0, "four parts behind");
-	CHECK(filter_digests_ask(&buckets, rows, 2616, 2616 + 4 * 16) == 512, "five parts behind");
-	CHECK(filter_digests_ask(&buckets, rows, 2552, 2615) == 512, "with three parts before");
-	CHECK(filter_digests_ask(&buckets, rows, 2616, UINT64_MAX) == UINT64_MAX, "too long");
-	filter_digests_add(&buckets, rows, 1, 0, 0);
-	CHECK(filter_digests_ask(&buckets, rows, 0, 1000) == 2, "outside");
-	CHECK(filter_digests_ask(&buckets, rows, 1000, 1000) == 0, "not outside");
-	free(rows);
-
-	/* Where parts would be too narrow there are fewer, or none. */
-	filter_digest_set_buckets(&buckets, 0, 255999);
-	CHECK(buckets.split == FILTER_DIGEST_SPLIT - 1 && buckets.nbuckets == 1000, "fewer parts");
-	filter_digest_set_buckets(&buckets, 0, 7999);
-	CHECK(buckets.split == 0 && buckets.nbuckets == 2000, "no parts");
 }
 
 /* No digest where pages are missing or of another kind. */
@@ -450,15 +349,15 @@ test_refused(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
 										SERVER_PAGE, SERVER_ROOT);
 	FilterReader *reader = &numbers.reader.reader;
-	FilterDigest digest = make_digest(&numbers, 1000, 0);
+	FilterDigest digest = make_digest(&numbers, 1000);
 	FilterRun	run = numbers.run;
 
 	digest.nbuckets = 1;
-	CHECK(!try_digest(&run, reader, &digest), "bits");
+	CHECK(!try_digest(&run, reader, &digest), "buckets");
 	digest.nbuckets = 1000;
-	digest.split = 1;
-	CHECK(!try_digest(&run, reader, &digest), "bits of parts");
-	digest.split = 0;
+	digest.of_hashes = true;
+	CHECK(!try_digest(&run, reader, &digest), "hashes");
+	digest.of_hashes = false;
 	run.kind = FILTER_KIND_SURF;
 	CHECK(!try_digest(&run, reader, &digest), "kind");
 	run = numbers.run;
@@ -481,7 +380,7 @@ test_damage(void)
 	{
 		uint64_t   *keys = make_keys(unit_random_below(DISTRIBUTIONS), 3000);
 		Numbers		numbers = build_numbers(keys, 3000, 14, 1024, SERVER_ROOT);
-		FilterDigest digest = make_digest(&numbers, 5000, random_split(5000));
+		FilterDigest digest = make_digest(&numbers, 5000);
 		int			j;
 
 		for (j = 0; j < 10; j++)
@@ -507,8 +406,6 @@ main(void)
 	RUN(test_rows);
 	RUN(test_narrow_buckets);
 	RUN(test_share_denied);
-	RUN(test_too_many_parts);
-	RUN(test_parts);
 	RUN(test_refused);
 	RUN(test_damage);
 	return unit_end();

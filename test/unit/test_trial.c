@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "byte_keys.h"
-#include "filter/snarf/digest.h"
 #include "filter/snarf/leading.h"
 #include "filter/trial.h"
 
@@ -255,36 +254,6 @@ check_low_bits(const char *name, const FilterDigits *digits, const uint8_t *comm
 		  "%s: low bits", name);
 }
 
-/* Rows of a number that all partitions have, and another of which each has a part. */
-static void
-test_merge(void)
-{
-	static const uint8_t common[FILTER_DIGITS_POSITIONS] = {0, 0, 1, 0x80};
-	static const uint8_t nlow[FILTER_DIGITS_POSITIONS] = {2, 8, 0, 0, 1, 8, 8};
-	FilterNumbers numbers[2];
-	int			i;
-
-	for (i = 0; i < 2; i++)
-	{
-		FilterDigits *digits = &numbers[i].digits;
-
-		memset(&numbers[i], 0, sizeof(FilterNumbers));
-		numbers[i].of_bytes = true;
-		numbers[i].shared_len = (uint8_t) (2 + i);
-		memcpy(numbers[i].shared, "\001\200\002", 2 + i);
-		digits->kind = FILTER_DIGITS_LOW_BITS;
-		memcpy(digits->of.low_bits.common, common + i, FILTER_DIGITS_POSITIONS - i);
-		memcpy(digits->of.low_bits.nlow, nlow + i, FILTER_DIGITS_POSITIONS - i);
-		digits->of.low_bits.nlow[4 - i] = 0;
-		digits->of.low_bits.common[4 - i] = (uint8_t) i;
-	}
-	CHECK(filter_numbers_merge(&numbers[0], &numbers[1]), "not merged");
-	CHECK(numbers[0].shared_len == 2 && numbers[0].shared[2] == 0, "shared");
-	check_low_bits("merged", &numbers[0].digits, common, nlow);
-	numbers[1].digits.kind = FILTER_DIGITS_ALPHABET;
-	CHECK(!filter_numbers_merge(&numbers[0], &numbers[1]), "merged with an alphabet");
-}
-
 /* Keys get digits that fit them, whatever a few odd ones are like. */
 static void
 test_digits_chosen(void)
@@ -386,7 +355,6 @@ main(void)
 {
 	unit_begin("trial");
 	RUN(test_digits_chosen);
-	RUN(test_merge);
 	RUN(test_choice);
 	return unit_end();
 }

@@ -190,10 +190,8 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 	for (int i = 0; i < index->nleaves && failed < MOST_WITHOUT && digest_keys_left > 0; i++)
 	{
 		RfLeaf	   *leaf = rf_leaf_at(index, (first + i) % index->nleaves);
-		FilterNumbers numbers;
 
-		if (leaf->cached == NULL ||
-			!rf_cached_meta_numbers(leaf->cached, &numbers) || numbers.coded)
+		if (leaf->cached == NULL)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		rf_cached_meta_asked(leaf->cached, questions);

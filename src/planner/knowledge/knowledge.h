@@ -382,9 +382,7 @@ typedef struct RfMatrixState
 	uint64		certain;		/* those of current that are true now */
 	uint32		denials;		/* questions denied for all leaves, not yet
 								 * counted at these */
-	uint32		failed;			/* samples of strings that were of no use, in
-								 * a row */
-	uint32		tries_left_out; /* until the next sample */
+	uint32		tries_left_out; /* to make a matrix, where there was no room */
 	RfDigestView view;
 } RfMatrixState;
 

@@ -143,47 +143,28 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
 								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * The number by which digests know a key, which is of the numbers' kind.
+ * The number by which digests with these buckets know a key of their kind: itself, or its hash.
  */
-extern uint64 rf_key_number(const FilterNumbers *numbers, const RfKey *key);
-
-/* The first bits of its hash, by which they tell keys of one number apart. */
-extern uint32 rf_key_hash_bits(const FilterNumbers *numbers, const RfKey *key);
+extern uint64 rf_key_number(const FilterDigest *buckets, const RfKey *key);
 
 /*
- * The numbers that the index's filter is made of.  Those of a SuRF follow what its
- * keys share.  False where there can be no digest.
- */
-extern bool rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *numbers);
-
-/*
- * Appends numbers of a part of the filter's leaves, at most max, to samples.  numbers
- * are coded and without knots.  Lowers *hash_bits to how many bits of hashes these leaves
- * have.  Returns how many numbers there are.  The index need not be locked.
- */
-extern uint32 rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers,
-									int part, uint64 *samples, uint32 max,
-									uint8 *hash_bits);
-
-/*
- * The range that a digest of these numbers must span, and how many keys it is made
- * of.  False where there can be no such digest, or where pages of the delta have
- * changed.
+ * What a digest of an index must span, and how many keys it is made of.  rf_cached_meta_span() returns
+ * false where there can be no digest, or where pages of the delta have changed.
  */
 typedef struct RfSpan
 {
+	bool		of_hashes;		/* of byte strings: they span all numbers */
 	uint64		min;
 	uint64		max;
 	uint64		nkeys;
 } RfSpan;
 
-extern bool rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers,
-								RfSpan *span);
+extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 
-/* How many bits a digest should have. */
-extern uint32 rf_digest_bits(uint64 nkeys);
+/* The fewest buckets that a digest should have. */
+extern uint32 rf_digest_buckets(uint64 nkeys);
 
-/* Are these buckets good for a digest of keys whose numbers have this span? */
+/* Are these buckets good for a digest with this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*

@@ -76,7 +76,6 @@ load_matrix(FILE *file, dsa_area * area, int i)
 	if (!rf_allocate_shared_rows(area, matrix, size) ||
 		fread(matrix->rows, 1, size, file) != size)
 		return false;
-	filter_digests_find_knots(&matrix->buckets, matrix->rows);
 	for (int j = 0; j < FILTER_DIGESTS; j++)
 	{
 		if (!OidIsValid(matrix->columns[j].index))

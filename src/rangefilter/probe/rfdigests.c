@@ -59,13 +59,12 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		matrix = NULL;
 	}
 	if (matrix == NULL &&
-		(i = rf_allocate_matrix(filter_digests_room(buckets))) >= 0)
+		(i = rf_allocate_matrix(filter_digests_words(buckets->nbuckets))) >= 0)
 	{
 		matrix = &rf_digest_store->matrices[i];
 		rf_begin_change(matrix);
 		matrix->buckets = *buckets;
 		matrix->buckets.bits = NULL;
-		filter_digests_keep_knots(&matrix->buckets, matrix->rows);
 		matrix->used = 0;
 		memset(matrix->columns, 0, sizeof(matrix->columns));
 		rf_digest_store->keys[i].database = MyDatabaseId;
@@ -313,8 +312,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
 			filter_digests_add(&matrix->buckets, matrix->rows, (number - 1) % FILTER_DIGESTS,
-							   rf_key_number(&matrix->buckets.numbers, key),
-							   rf_key_hash_bits(&matrix->buckets.numbers, key));
+							   rf_key_number(&matrix->buckets, key));
 		column->version = *after;
 		column->validity = rf_read_change_counter(oid);
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
