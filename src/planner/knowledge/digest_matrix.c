@@ -35,10 +35,13 @@
 #define OUTLIERS		16
 
 /*
- * Matrices have up to FINER times the buckets they need if the index's matrices then take no more
+ * Matrices have up to FINER times the bits they need if the index's matrices then take no more
  * than half of the room that other indexes leave.
  */
 #define FINER			16
+
+/* One bit of so many is for buckets, where these have parts. */
+#define BITS_PER_BUCKET	2
 
 /* If there was no room for a matrix, the next TRIES_LEFT_OUT tries are left out. */
 #define TRIES_LEFT_OUT	16
@@ -108,22 +111,24 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 }
 
 /*
- * Doubles the buckets for nkeys keys while there is room for all the index's matrices.
+ * Doubles the bits of a digest of nkeys keys while there is room for all the index's matrices:
+ * first for parts of buckets, then for more buckets, too.  Without room there are no parts.
  */
-static uint32
-choose_nbuckets(uint64 nkeys, Size room, int nleaves)
+static void
+use_room(FilterDigest *buckets, uint64 nkeys, Size room, int nleaves)
 {
-	uint32		least = rf_digest_buckets(nkeys);
-	uint32		n = least;
+	uint32		least = rf_digest_bits(nkeys);
+	uint32		nbits = least;
 
-	while (n < FINER * least && 2 * filter_digest_size(n) * nleaves <= room / 2 &&
-		   2 * n <= FILTER_DIGEST_MOST)
-		n *= 2;
-	return n;
+	while (nbits < FINER * least && 2 * filter_digest_size(nbits) * nleaves <= room / 2 &&
+		   2 * nbits <= FILTER_DIGEST_MOST)
+		nbits *= 2;
+	buckets->nbits = nbits;
+	buckets->nbuckets = Max(least, nbits / BITS_PER_BUCKET);
 }
 
 /*
- * Chooses buckets that suit most leaves of a matrix; nbuckets = 0 if there are none that do.
+ * Chooses buckets that suit most leaves of a matrix; nbits = 0 if there are none that do.
  */
 static void
 choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
@@ -140,12 +145,12 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
 	buckets->of_hashes = span_at(spans, n, 0)->of_hashes;
-	buckets->nbuckets = choose_nbuckets(nkeys / n, room, index->nleaves);
+	use_room(buckets, nkeys / n, room, index->nleaves);
 	choose_span(buckets, spans, n);
 	for (int i = 0; i < n; i++)
 		fit += rf_span_fits(span_at(spans, n, i), buckets);
 	if (fit < n - n / 4)
-		buckets->nbuckets = 0;
+		buckets->nbits = 0;
 }
 
 /*
@@ -360,7 +365,7 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 		return;
 	}
 	choose_buckets(&buckets, index, number);
-	if (buckets.nbuckets == 0)
+	if (buckets.nbits == 0)
 		return;
 	rf_digests_make(index->oid, number, &buckets, &matrix->view);
 

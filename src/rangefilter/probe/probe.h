@@ -161,8 +161,8 @@ typedef struct RfSpan
 
 extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 
-/* The fewest buckets that a digest should have. */
-extern uint32 rf_digest_buckets(uint64 nkeys);
+/* The fewest bits that a digest should have. */
+extern uint32 rf_digest_bits(uint64 nkeys);
 
 /* Are these buckets good for a digest with this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);

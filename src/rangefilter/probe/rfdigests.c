@@ -59,7 +59,7 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		matrix = NULL;
 	}
 	if (matrix == NULL &&
-		(i = rf_allocate_matrix(filter_digests_words(buckets->nbuckets))) >= 0)
+		(i = rf_allocate_matrix(filter_digests_words(buckets->nbits))) >= 0)
 	{
 		matrix = &rf_digest_store->matrices[i];
 		rf_begin_change(matrix);

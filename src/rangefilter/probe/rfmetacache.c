@@ -43,10 +43,10 @@
 #define RF_DIGEST_SHARERS			10
 
 /*
- * The fewest buckets of a digest for each key: with these it denies about three quarters of
+ * The fewest bits of a digest for each key: with these it denies about three quarters of
  * absent points.
  */
-#define RF_DIGEST_BUCKETS	3
+#define RF_DIGEST_BITS		3
 
 /* No digest is made of more keys: it would take too long for one query. */
 #define RF_DIGEST_MAX_KEYS	100000
@@ -301,9 +301,9 @@ rf_cached_meta_asked(RfCachedMeta *cached, uint32 n)
  * See probe.h.
  */
 uint32
-rf_digest_buckets(uint64 nkeys)
+rf_digest_bits(uint64 nkeys)
 {
-	return TYPEALIGN(64, RF_DIGEST_BUCKETS * nkeys);
+	return TYPEALIGN(64, RF_DIGEST_BITS * nkeys);
 }
 
 /*
@@ -426,7 +426,7 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 	return span->of_hashes == buckets->of_hashes &&
 		span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
-		rf_digest_buckets(span->nkeys) <= 2 * buckets->nbuckets;
+		rf_digest_bits(span->nkeys) <= 2 * buckets->nbuckets;
 }
 
 /*
@@ -520,7 +520,7 @@ rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 		!rf_span_fits(&span, buckets))
 		return false;
 	*digest = *buckets;
-	digest->bits = palloc(filter_digest_size(digest->nbuckets));
+	digest->bits = palloc(filter_digest_size(digest->nbits));
 	rf_locked_file(&file, locator, cached);
 	rf_run_reader_begin(&reader, &file, meta, segment);
 	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
