@@ -24,7 +24,7 @@
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "compat.h"
-#include "filter/trial.h"
+#include "filter/filter.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "rangefilter/page/options.h"
@@ -278,40 +278,41 @@ describe_column(RfAdvise *advise, const char *column)
 }
 
 /*
- * Which filter would strings get?  Tried with the largest sample.
+ * Which filter would strings get?  Measured with the largest sample.
  */
 static const char *
-try_filters(const RfSample *sample)
+filter_of_strings(const RfSample *sample)
 {
 	const RfPartSample *part = &sample->parts[0];
-	FilterOptions options = {0};
-	Trial	   *trial;
+	FilterOptions options = {.bytes = true,.suffix = FILTER_SUFFIX_AUTO,
+	.bits_per_key = RF_DEFAULT_BITS,.page_size = RF_PAGE_CONTENT,.root_max = FILTER_MAX_ROOT};
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "rangefilter advise",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	FilterBuild *build;
+	bool		is_pair;
 
 	for (int p = 1; p < sample->nparts; p++)
 	{
 		if (sample->parts[p].seen > part->seen)
 			part = &sample->parts[p];
 	}
-	options.bits_per_key = RF_DEFAULT_BITS;
-	options.suffix = FILTER_SUFFIX_AUTO;
 
 	/* Few keys have pages of their own; those of a sample shall not. */
 	options.page_size = Max(RF_PAGE_CONTENT / 2,
 							RF_PAGE_CONTENT * part->seen / part->distinct);
 	options.page_size -= options.page_size % 8;
-	options.root_max = FILTER_MAX_ROOT;
-	options.nrows = part->n;
-	options.shared.data = sample->shared;
-	options.shared.len = sample->shared_len;
-	trial = trial_begin(&options, part->n);
-	while (trial_next_row(trial) < part->n)
+	build = filter_build_begin(&options);
+	for (int i = 0; i < part->n; i++)
 	{
-		const RfKey *key = &part->keys[trial_next_row(trial)].key;
-		FilterBytes bytes = {key->data, key->len};
+		FilterBytes bytes = {part->keys[i].key.data, part->keys[i].key.len};
 
-		trial_add(trial, bytes);
+		filter_measure_bytes(build, bytes);
 	}
-	return trial_end(trial).leading ? "snarf" : "surf";
+	is_pair = filter_build_hashes(build);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return is_pair ? "pair" : "surf";
 }
 
 /*
@@ -374,7 +375,7 @@ estimate_sizes(RfAdvise *advise, const RfSample *sample)
 	advise->filter_bytes = (filters + empty * BLCKSZ) * scale;
 	advise->btree_bytes = (btrees + empty * BLCKSZ) * scale;
 	advise->filter = exact_keys > all_keys / 2 ? "exact" :
-		sample->codec->kind == RF_KEY_U64 ? "snarf" : try_filters(sample);
+		sample->codec->kind == RF_KEY_U64 ? "snarf" : filter_of_strings(sample);
 }
 
 /*

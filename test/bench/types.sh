@@ -48,8 +48,8 @@ make_tables()
 CREATE FUNCTION syllable(bigint) RETURNS text IMMUTABLE RETURN
 	substr('bdfgklmnprstvwzh', ($1 % 16 + 1)::int, 1) || substr('aeiou', ($1 / 16 % 5 + 1)::int, 1) ||
 	(ARRAY['', 'n', 'r', 's', 'l'])[$1 / 80 % 5 + 1];
-CREATE FUNCTION word(n bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
-$$ SELECT syllable(m) || syllable(m / 400) || syllable(m / 160000) FROM (SELECT n * 48271 % 63999979) x (m) $$;
+CREATE FUNCTION word(bigint) RETURNS text IMMUTABLE RETURN
+	syllable($1 * 48271 % 63999979) || syllable($1 * 48271 % 63999979 / 400) || syllable($1 * 48271 % 63999979 / 160000);
 -- One of so many words, by a number's hash.
 CREATE FUNCTION one_word(n bigint, seed bigint, words bigint) RETURNS text IMMUTABLE RETURN
 	word(abs(hashint8extended(n, seed)) % words);

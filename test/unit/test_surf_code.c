@@ -404,8 +404,8 @@ test_hash(void)
 	{
 		FilterBytes key = {(const uint8_t *) keys[i], strlen(keys[i])};
 
-		CHECK(surf_hash(key) == hashes[i], "\"%s\": %016" PRIx64, keys[i],
-			  surf_hash(key));
+		CHECK(filter_hash(key) == hashes[i], "\"%s\": %016" PRIx64, keys[i],
+			  filter_hash(key));
 	}
 
 	/* Each bit is set for about half of consecutive numbers. */
@@ -414,7 +414,7 @@ test_hash(void)
 		FilterBytes key = make_number(i);
 
 		for (j = 0; j < 64; j++)
-			counts[j] += surf_hash(key) >> j & 1;
+			counts[j] += filter_hash(key) >> j & 1;
 		free_bytes(key);
 	}
 	for (j = 0; j < 64; j++)

@@ -18,8 +18,8 @@
 
 #include <string.h>
 
+#include "filter/base/pair.h"
 #include "filter/snarf/digest.h"
-#include "filter/snarf/leading.h"
 #include "filter/snarf/snarf_view.h"
 
 #define FRACTION 34
@@ -287,8 +287,8 @@ bool
 filter_digest_possible(FilterKind kind, const uint8_t *root, uint32_t root_len,
 					   bool *of_hashes)
 {
-	*of_hashes = false;
-	return kind != FILTER_KIND_SURF && !leading_is_root(root, root_len);
+	*of_hashes = kind == FILTER_KIND_PAIR;
+	return kind != FILTER_KIND_SURF;
 }
 
 /* See digest.h. */
@@ -297,6 +297,7 @@ filter_digest_make(FilterDigest *digest, FilterKind kind, const uint8_t *root,
 				   uint32_t root_len, FilterReader *reader)
 {
 	bool		of_hashes;
+	Pair		pair;
 
 	if (!filter_digest_possible(kind, root, root_len, &of_hashes) ||
 		of_hashes != digest->of_hashes || digest->nbuckets < 2 || digest->nbits > FILTER_DIGEST_MOST ||
@@ -305,7 +306,10 @@ filter_digest_make(FilterDigest *digest, FilterKind kind, const uint8_t *root,
 	memset(digest->bits, 0, filter_digest_size(digest->nbits));
 	digest->outside = false;
 	digest->parts_left = digest->nbits;
-	return digest_snarf(digest, root, root_len, reader);
+	if (!of_hashes)
+		return digest_snarf(digest, root, root_len, reader);
+	return pair_open(&pair, root, root_len, reader) &&
+		digest_snarf(digest, pair.hashes.root, pair.hashes.root_len, &pair.hashes.reader);
 }
 
 /* See digest.h. */

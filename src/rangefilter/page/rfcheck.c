@@ -62,13 +62,12 @@ rf_use_blocks(RfCheck *check, BlockNumber start, uint32 n)
 }
 
 /*
- * Is there a rank for each key of a segment?  Keys that a filter over leading bits does not
- * tell apart have one.
+ * Is there a rank for each key of a segment?  In a pair keys may share one.
  */
 static bool
-rf_ranks_keys(const RfSegment *segment, RfKeyKind kind)
+rf_ranks_keys(const RfSegment *segment)
 {
-	return kind == RF_KEY_U64 || segment->kind != FILTER_KIND_SNARF;
+	return segment->kind != FILTER_KIND_PAIR;
 }
 
 /*
@@ -85,7 +84,7 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 	if (segment->flags & (is_max ? RF_SEGMENT_MAX_CUT : RF_SEGMENT_MIN_CUT))
 		return true;
 	return rf_range_ranks(segment, kind, &range, &reader->reader, &ranks) == RF_YES &&
-		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment, kind) :
+		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment) :
 		 ranks.first == 0);
 }
 
@@ -122,7 +121,7 @@ rf_check_entry(RfCheck *check, const RfSegment *segment)
 		(!rf_check_bound(segment, kind, &min, false, &reader) ||
 		 !rf_check_bound(segment, kind, &max, true, &reader)))
 		fault = "The filter that begins at the block has another least or greatest key.";
-	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment, kind)))
+	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment)))
 		fault = "The places behind the filter that begins at the block are damaged.";
 	rf_run_reader_end(&reader);
 	check->nkeys += segment->nkeys;

@@ -415,8 +415,7 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 
 /*
  * Do the pages of a segment's places, if it has any, have ranks without gaps, and ranges that
- * exist?  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A filter
- * over leading bytes has fewer ranks than keys, and does not tell how many.)  The reader
+ * exist?  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A pair may have fewer ranks than keys.)  The reader
  * reads the segment's run.
  */
 bool

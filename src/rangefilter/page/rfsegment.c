@@ -60,14 +60,12 @@ typedef struct RfByteRange
 } RfByteRange;
 
 /*
- * Is the segment's filter one over bytes?  A SuRF and a sorted run are.  A SNARF is if
- * the keys are bytes: it has their leading bits.
+ * Is the segment's filter one over bytes?
  */
 static bool
-rf_filters_bytes(const RfSegment *segment, RfKeyKind kind)
+rf_filters_bytes(const RfSegment *segment)
 {
-	return kind == RF_KEY_BYTES || segment->kind == FILTER_KIND_SURF ||
-		segment->kind == FILTER_KIND_SORTED;
+	return segment->kind != FILTER_KIND_SNARF && segment->kind != FILTER_KIND_EXACT;
 }
 
 /*
@@ -109,7 +107,7 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 	FilterAnswer answer;
 	RfByteRange room;
 
-	if (rf_filters_bytes(segment, kind))
+	if (rf_filters_bytes(segment))
 		answer = filter_query_bytes(rf_segment_root(segment),
 									segment->root_len, reader,
 									rf_byte_range(kind, range, &room));
@@ -203,7 +201,7 @@ rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
 	answer = rf_query_filter(segment, kind, range, reader);
 	if (answer != RF_YES)
 		return answer;
-	if (rf_filters_bytes(segment, kind))
+	if (rf_filters_bytes(segment))
 		known = filter_ranks_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
 								   rf_byte_range(kind, range, &room), ranks);
@@ -235,7 +233,7 @@ rf_count_range(const RfSegment *segment, RfKeyKind kind,
 		n = segment->nkeys;
 		known = true;
 	}
-	else if (rf_filters_bytes(segment, kind))
+	else if (rf_filters_bytes(segment))
 		known = filter_count_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
 								   rf_byte_range(kind, range, &room), &n);

@@ -24,7 +24,7 @@
 
 #include "compat.h"
 #include "filter/sorted/sorted.h"
-#include "filter/surf/surf.h"
+#include "filter/filter.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
@@ -314,7 +314,7 @@ rf_key_number(const FilterDigest *buckets, const RfKey *key)
 {
 	FilterBytes bytes = {key->data, key->len};
 
-	return buckets->of_hashes ? surf_hash(bytes) : key->num;
+	return buckets->of_hashes ? filter_hash(bytes) : key->num;
 }
 
 /*

@@ -16,9 +16,10 @@ typedef struct RfKeys RfKeys;
 /*
  * Begins to collect keys of a kind.  with_blocks: the block of each key is
  * kept.  few, if not 0: should there be more numbers than this, their blocks
- * are given up.  Everything is allocated in the current context.
+ * are given up.  What does not fit work_mem_kb is sorted on disk.  Everything is allocated in the
+ * current context.
  */
-extern RfKeys *rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few);
+extern RfKeys *rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few, int work_mem_kb);
 extern void rf_keys_put(RfKeys *keys, const RfKey *key, BlockNumber block);
 
 /* Sorts.  From now on keys can be read, beginning with the least. */
