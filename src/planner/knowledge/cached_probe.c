@@ -202,7 +202,7 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 }
 
 /*
- * Adds the indexes that a condition asks to a list, each once.
+ * Adds the indexes that a condition asks, and whose digests could answer, to a list, each once.
  */
 static List *
 add_indexes(List *indexes, const RfCond *cond)
@@ -211,7 +211,7 @@ add_indexes(List *indexes, const RfCond *cond)
 
 	foreach(cell, cond->args)
 		indexes = add_indexes(indexes, lfirst(cell));
-	if (cond->kind == RF_COND_PROBE)
+	if (cond->kind == RF_COND_PROBE && rf_digests_answer(cond->index->codec, cond->set))
 		indexes = list_append_unique_ptr(indexes, cond->index);
 	return indexes;
 }

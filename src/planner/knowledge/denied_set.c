@@ -20,6 +20,7 @@
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
 #include "port/pg_bitutils.h"
+#include "rangefilter/probe/probe.h"
 #include "stats/session.h"
 
 /*
@@ -34,15 +35,6 @@ has_same_order(const RfIndex *index, const Oid *leaves, int nleaves)
 }
 
 /*
- * Can matrices be asked about a set?
- */
-static bool
-is_askable(const RfKeySet *set)
-{
-	return !set->nulls && set->nranges > 0;
-}
-
-/*
  * Asks the matrices of an index about a condition's set.  asked are the numbers of
  * the leaves that matter, or NULL for all.
  */
@@ -52,7 +44,8 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 {
 	RfIndex    *index = cond->index;
 
-	if (index == NULL || !is_askable(cond->set) || rf_cache_size == 0)
+	if (index == NULL || cond->set->nulls || !rf_digests_answer(index->codec, cond->set) ||
+		rf_cache_size == 0)
 		return;
 
 	/* To ask few leaves, the others need not be mapped. */

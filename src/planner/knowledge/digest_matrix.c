@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "filter/base/bits.h"
+#include "key/rowkey.h"
 #include "planner/knowledge/knowledge.h"
 #include "port/pg_bitutils.h"
 #include "rangefilter/page/shared.h"
@@ -266,20 +267,22 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 
 /*
  * Which columns of a matrix do not deny that there is a key in a range?  Digests of hashes
- * answer for single keys only.
+ * answer for ranges whose keys have some hash in common.
  */
 static uint64
-ask_range(const RfDigestView *view, const RfRange *range)
+ask_range(const RfDigestView *view, const RfCodec *codec, const RfRange *range)
 {
 	const FilterDigest *buckets = &view->buckets;
-	uint64		number;
+	uint64		maybe = PG_UINT64_MAX;
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n;
 
 	if (!buckets->of_hashes)
 		return filter_digests_ask(buckets, view->rows, range->lo.num, range->hi.num);
-	if (!rf_range_is_key(RF_KEY_BYTES, range))
-		return PG_UINT64_MAX;
-	number = rf_key_number(buckets, &range->lo);
-	return filter_digests_ask(buckets, view->rows, number, number);
+	n = rf_range_hashes(codec, range, hashes);
+	for (int i = 0; i < n; i++)
+		maybe &= filter_digests_ask(buckets, view->rows, hashes[i], hashes[i]);
+	return maybe;
 }
 
 /*
@@ -298,7 +301,7 @@ rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
 		matrix->view.buckets.of_hashes != (set->kind == RF_KEY_BYTES))
 		return 0;
 	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
-		maybe |= ask_range(&matrix->view, &set->ranges[i]);
+		maybe |= ask_range(&matrix->view, index->codec, &set->ranges[i]);
 	rf_digests_used(&matrix->view);
 	return rf_digests_unchanged(&matrix->view) ? ~maybe : 0;
 }

@@ -75,7 +75,7 @@ rf_ranks_keys(const RfSegment *segment)
  * filter?
  */
 static bool
-rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
+rf_check_bound(const RfSegment *segment, const RfCodec *codec, const RfKey *bound,
 			   bool is_max, RfRunReader *reader)
 {
 	RfRange		range = {.lo = *bound,.hi = *bound};
@@ -83,7 +83,7 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 
 	if (segment->flags & (is_max ? RF_SEGMENT_MAX_CUT : RF_SEGMENT_MIN_CUT))
 		return true;
-	return rf_range_ranks(segment, kind, &range, &reader->reader, &ranks) == RF_YES &&
+	return rf_range_ranks(segment, codec, &range, &reader->reader, &ranks) == RF_YES &&
 		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment) :
 		 ranks.first == 0);
 }
@@ -94,7 +94,6 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 static bool
 rf_check_entry(RfCheck *check, const RfSegment *segment)
 {
-	RfKeyKind	kind = check->codec->kind;
 	RfKey		min = rf_segment_min(segment);
 	RfKey		max = rf_segment_max(segment);
 	RfRunReader reader;
@@ -118,8 +117,8 @@ rf_check_entry(RfCheck *check, const RfSegment *segment)
 					  &reader.reader, segment->nkeys))
 		fault = "The filter that begins at the block is damaged.";
 	if (fault == NULL &&
-		(!rf_check_bound(segment, kind, &min, false, &reader) ||
-		 !rf_check_bound(segment, kind, &max, true, &reader)))
+		(!rf_check_bound(segment, check->codec, &min, false, &reader) ||
+		 !rf_check_bound(segment, check->codec, &max, true, &reader)))
 		fault = "The filter that begins at the block has another least or greatest key.";
 	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment)))
 		fault = "The places behind the filter that begins at the block are damaged.";

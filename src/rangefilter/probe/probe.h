@@ -143,9 +143,23 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
 								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * The number by which digests with these buckets know a key of their kind: itself, or its hash.
+ * The numbers by which digests with these buckets know a key of their kind: itself, or its hashes.
+ * Returns how many there are, at most RF_MAX_COLUMNS.
  */
-extern uint64 rf_key_number(const FilterDigest *buckets, const RfKey *key);
+extern int	rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec,
+						   const RfKey *key, uint64 *numbers);
+
+/*
+ * Can digests of an index with keys of this codec answer for a set of keys?  Those of byte strings answer
+ * for single keys, and for rows by their leading columns.  Of several ranges the first one tells.
+ */
+static inline bool
+rf_digests_answer(const RfCodec *codec, const RfKeySet *set)
+{
+	return set->nranges > 0 &&
+		(set->kind == RF_KEY_U64 || codec->row != NULL ||
+		 rf_range_is_key(set->kind, &set->ranges[0]));
+}
 
 /*
  * What a digest of an index must span, and how many keys it is made of.  rf_cached_meta_span() returns

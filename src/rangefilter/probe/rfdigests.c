@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
@@ -288,6 +289,19 @@ may_have_column(Oid index)
 }
 
 /*
+ * Adds a key to a column.  The lock is held, and nothing may raise an error.
+ */
+static void
+add_key(RfDigestMatrix *matrix, unsigned column, const RfCodec *codec, const RfKey *key)
+{
+	uint64		numbers[RF_MAX_COLUMNS];
+	int			n = rf_key_numbers(&matrix->buckets, codec, key, numbers);
+
+	for (int i = 0; i < n; i++)
+		filter_digests_add(&matrix->buckets, matrix->rows, column, numbers[i]);
+}
+
+/*
  * See probe.h.
  */
 void
@@ -296,6 +310,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 {
 	const RfRelFile *locator = &RF_RELFILE(index);
 	Oid			oid = RelationGetRelid(index);
+	const RfCodec *codec = rf_index_codec(index);
 	uint32		number;
 	RfDigestColumn *column;
 
@@ -311,8 +326,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 		/* Nothing until the number is even again may raise an error. */
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
-			filter_digests_add(&matrix->buckets, matrix->rows, (number - 1) % FILTER_DIGESTS,
-							   rf_key_number(&matrix->buckets, key));
+			add_key(matrix, (number - 1) % FILTER_DIGESTS, codec, key);
 		column->version = *after;
 		column->validity = rf_read_change_counter(oid);
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);

@@ -13,6 +13,7 @@
 
 #include "commands/progress.h"
 #include "filter/places/places.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -23,6 +24,7 @@
 
 struct RfKeySort
 {
+	const RfCodec *codec;
 	RfKeyKind	kind;
 	RfKeys	   *keys;
 	RfPlacing	placing;		/* range_blocks 0: no places */
@@ -43,6 +45,9 @@ typedef struct RfMaking
 	FilterBuild *filter;
 	bool		as_bytes;		/* numbers as their big-endian bytes */
 	RfKeys	   *hashes;			/* NULL: not needed */
+	int			nleading;		/* hashes of leading columns of the key given
+								 * last ... */
+	uint64		leading[RF_MAX_COLUMNS];	/* ... and these */
 	RfKey		min;
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
@@ -54,13 +59,15 @@ static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes
 static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
 
 /*
- * Begins to collect keys of one kind, for a segment with places or without.
+ * Begins to collect keys of a codec, for a segment with places or without.
  */
 RfKeySort *
-rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
+rf_sort_begin(const RfCodec *codec, const RfPlacing *placing)
 {
+	RfKeyKind	kind = codec->kind;
 	RfKeySort  *sort = palloc0(sizeof(RfKeySort));
 
+	sort->codec = codec;
 	sort->kind = kind;
 	sort->placing = *placing;
 	sort->keys = rf_keys_begin(kind, placing->range_blocks > 0,
@@ -123,15 +130,24 @@ rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 }
 
 /*
- * Collects the hash of the key given last, which is a byte string.
+ * Collects the hashes of the key given last, which is a byte string: of leading columns, those that the
+ * key before did not have.
  */
 static void
-rf_note_hash(RfMaking *making)
+rf_note_hashes(const RfKeySort *sort, RfMaking *making)
 {
-	FilterBytes bytes = {making->max.data, making->max.len};
-	RfKey		hash = {.num = filter_hash(bytes)};
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n = rf_key_hashes(sort->codec, &making->max, hashes);
 
-	rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
+	for (int i = 0; i < n; i++)
+	{
+		RfKey		hash = {.num = hashes[i]};
+
+		if (i == n - 1 || i >= making->nleading || hash.num != making->leading[i])
+			rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
+		making->leading[i] = hash.num;
+	}
+	making->nleading = n - 1;
 }
 
 /*
@@ -195,7 +211,7 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 				making->as_bytes);
 		now = filter_build_rank(making->filter);
 		if (making->hashes != NULL && !making->adding && (now != rank || nsame == 0))
-			rf_note_hash(making);
+			rf_note_hashes(sort, making);
 		if (now != rank)
 			making->rarest = Min(making->rarest, nsame);
 		nsame = now == rank ? nsame + 1 : 1;
