@@ -345,7 +345,7 @@ lossy_pages(const SnarfBuild *build)
 {
 	const FilterOptions *options = &build->options;
 	uint64_t	budget = options->pages > 0 ? options->pages :
-		filter_budget_pages(options->bits_per_key * build->nkeys, options->page_size);
+	filter_budget_pages(options->bits_per_key * build->nkeys, options->page_size);
 	uint32_t	least = (uint32_t) (build->nkeys / 4 / options->page_size + 1);
 	uint32_t	npages;
 

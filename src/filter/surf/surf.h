@@ -63,7 +63,8 @@ extern bool surf_build_fits(const SurfBuild *build);
 typedef struct SurfCost
 {
 	uint64_t	node_bits;		/* of all nodes */
-	uint32_t	rest_bits;		/* the most bits that a key has behind its leaf */
+	uint32_t	rest_bits;		/* the most bits that a key has behind its
+								 * leaf */
 } SurfCost;
 
 extern SurfCost surf_build_cost(SurfBuild *build);

@@ -559,7 +559,7 @@ plan_run(SurfBuild *build)
 	uint64_t	page_bits = 8 * (options->page_size - SURF_PAGE_HEADER);
 	uint64_t	cost = (uint64_t) (build->byte_cost * build->new_bytes);
 	uint64_t	budget = options->pages > 0 ? options->pages :
-		filter_budget_pages_surf(build->nkeys * options->bits_per_key, options->page_size);
+	filter_budget_pages_surf(build->nkeys * options->bits_per_key, options->page_size);
 	uint64_t	least = (cost + page_bits - 1) / page_bits;
 	uint32_t	root_max = options->root_max - SURF_ROOT_HEADER - build->code_len;
 	uint32_t	sampled = 0;
@@ -635,7 +635,7 @@ least_keys(const SurfBuild *build)
 {
 	uint64_t	nkeys = build->nkeys - build->nwritten;
 	uint64_t	npages = build->planned_pages > build->npages ?
-		build->planned_pages - build->npages : 1;
+	build->planned_pages - build->npages : 1;
 
 	if (build->options.pages == 0 || (npages > 1 && !build->merging))
 		return 1;

@@ -163,7 +163,7 @@ static uint32_t
 find_upto(SurfMerge *merge, uint32_t depth, uint64_t bits, uint64_t more)
 {
 	uint64_t	upto = bits == 0 || more == 0 ? 0 :
-		merge->n * (merge->room - bits) / (more - bits);
+	merge->n * (merge->room - bits) / (more - bits);
 	uint32_t	rounds;
 	uint32_t	n;
 
