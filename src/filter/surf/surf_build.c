@@ -768,7 +768,8 @@ surf_build_end(SurfBuild *build, FilterRun *run, uint64_t *nleaves)
 	if (build->nadded > 0)
 	{
 		write_batch(build);
-		surf_writer_last(build->writer, &build->coder);
+		if (surf_writer_leaves(build->writer) > 0)
+			surf_writer_last(build->writer, &build->coder);
 		while (surf_writer_leaves(build->writer) > 0)
 			write_page(build, true);
 	}
