@@ -45,9 +45,8 @@ typedef struct RfMaking
 	FilterBuild *filter;
 	bool		as_bytes;		/* numbers as their big-endian bytes */
 	RfKeys	   *hashes;			/* NULL: not needed */
-	int			nleading;		/* hashes of leading columns of the key given
-								 * last ... */
-	uint64		leading[RF_MAX_COLUMNS];	/* ... and these */
+	int			nnoted;			/* hashes of the key given last ... */
+	uint64		noted[RF_MAX_COLUMNS];	/* ... and these */
 	RfKey		min;
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
@@ -130,8 +129,8 @@ rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 }
 
 /*
- * Collects the hashes of the key given last, which is a byte string: of leading columns, those that the
- * key before did not have.
+ * Collects the hashes of the key given last, which is a byte string, but for those that the key before
+ * had, too.
  */
 static void
 rf_note_hashes(const RfKeySort *sort, RfMaking *making)
@@ -143,11 +142,11 @@ rf_note_hashes(const RfKeySort *sort, RfMaking *making)
 	{
 		RfKey		hash = {.num = hashes[i]};
 
-		if (i == n - 1 || i >= making->nleading || hash.num != making->leading[i])
+		if (i >= making->nnoted || hash.num != making->noted[i])
 			rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
-		making->leading[i] = hash.num;
+		making->noted[i] = hash.num;
 	}
-	making->nleading = n - 1;
+	making->nnoted = n;
 }
 
 /*
@@ -210,7 +209,7 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
 		now = filter_build_rank(making->filter);
-		if (making->hashes != NULL && !making->adding && (now != rank || nsame == 0))
+		if (making->hashes != NULL && !making->adding)
 			rf_note_hashes(sort, making);
 		if (now != rank)
 			making->rarest = Min(making->rarest, nsame);
