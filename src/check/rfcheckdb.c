@@ -202,7 +202,7 @@ rf_add_finding(ReturnSetInfo *result, const RfCheckedIndex *index, int64 entries
 /*
  * rangefilter_check_database(heapallindexed boolean, part int, parts int) returns a
  * row for each index.  A user who may not call the functions that check one index can
- * check his own indexes.  Indexes that are dropped meanwhile are left out.
+ * check their own indexes.  Indexes that are dropped meanwhile are left out.
  */
 Datum
 rangefilter_check_database(PG_FUNCTION_ARGS)
