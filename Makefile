@@ -47,10 +47,6 @@ SOURCES = $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 OBJS = $(SOURCES:.c=.o)
 DEPENDENCIES = $(SOURCES:.c=.d)
 
-# What one build has written about keys, another one may not read (rfdigestfile.c).
-ALL_SOURCES = $(sort $(SOURCES) $(wildcard src/*.h src/*/*.h src/*/*/*.h))
-SOURCES_SUM = $(shell cat $(ALL_SOURCES) | cksum | cut -d ' ' -f 1)
-
 # -MMD writes each object's header dependencies beside it.
 PG_CPPFLAGS = -I$(srcdir)/src -MMD -MP
 PG_CFLAGS = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
@@ -106,9 +102,6 @@ endif
 else
 include $(PGXS)
 -include $(wildcard $(DEPENDENCIES))
-
-src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: $(ALL_SOURCES)
-src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: CPPFLAGS += -DRF_SOURCES_SUM=$(SOURCES_SUM)
 
 # Nothing here can see whether a server still preloads the library.
 .PHONY: uninstall-warning
