@@ -396,7 +396,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	by_function = rf_calls_users_functions(verify->open->index);
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" denies a row that is in table \"%s\"",
+			 errmsg("index \"%s\" wrongly excludes a row of table \"%s\"",
 					RelationGetRelationName(verify->open->index),
 					RelationGetRelationName(verify->open->heap)),
 			 errdetail("The row is at (%u,%u).%s",
