@@ -124,7 +124,7 @@ report()
 	cat <<TEXT
 # Cold starts
 
-Written by \`make bench-cold\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=cold\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version), the library in shared_preload_libraries
 - $PARTITIONS partitions of $ROWS rows by day, random 64-bit ids: each partition spans all ids. Before each question the server starts
@@ -143,7 +143,7 @@ main()
 	local variant kind name
 
 	if [ "$(id -u)" != 0 ] || [ ! -w /proc/sys/vm/drop_caches ]; then
-		rf_say 'bench-cold: only root can drop the caches of the kernel; nothing is measured.'
+		rf_say 'bench B=cold: only root can drop the caches of the kernel; nothing is measured.'
 		exit 0
 	fi
 	rf_prepare_bench
