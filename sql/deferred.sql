@@ -700,6 +700,42 @@ SELECT deferred('SELECT * FROM y WHERE c IS NULL AND a = (SELECT 75)');
 SELECT deferred('SELECT y.* FROM generate_series(0, 700, 50) g, LATERAL (SELECT * FROM y WHERE a = g AND b = ''b'' || g % 7 ORDER BY c LIMIT 1) y');
 SELECT deferred('SELECT * FROM y, d WHERE y.a = d.id AND y.part < 3 AND d.name = ''n2''');
 
+-- Indexes that only partitions have: one has none, and is read each time
+CREATE TABLE o (part int, k int, v text) PARTITION BY LIST (part);
+CALL make_partitions('CREATE TABLE o# PARTITION OF o FOR VALUES IN (#)', 8);
+CREATE TABLE o9 (gone int, v text, k int, part int);
+ALTER TABLE o9 DROP gone;
+ALTER TABLE o ATTACH PARTITION o9 FOR VALUES IN (9);
+INSERT INTO o SELECT p, 1000 * p + v, 'v' || v FROM unnest('{0, 1, 2, 3, 4, 5, 6, 7, 9}'::int[]) p, generate_series(0, 999) v;
+DO $$
+DECLARE
+	leaf regclass;
+BEGIN
+	FOR leaf IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'o'::regclass AND inhrelid <> 'o3'::regclass LOOP
+		EXECUTE format('CREATE INDEX ON %s USING rangefilter (k)', leaf);
+	END LOOP;
+END $$;
+VACUUM ANALYZE o;
+SELECT deferred('SELECT * FROM o WHERE k = (SELECT 9007)');
+SELECT deferred('SELECT * FROM o WHERE k = (SELECT 3007)');
+SELECT deferred('SELECT * FROM o WHERE k IN ((SELECT 1007), (SELECT 9008), (SELECT 55555))');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SELECT deferred('SELECT * FROM generate_series(1, 10001, 1000) g JOIN o ON k = g');
+CREATE INDEX ON o3 USING rangefilter (k);
+SELECT deferred('SELECT * FROM generate_series(1, 10001, 1000) g JOIN o ON k = g');
+DROP INDEX o1_k_idx, o2_k_idx, o3_k_idx;
+SELECT deferred('SELECT * FROM generate_series(1, 10001, 1000) g JOIN o ON k = g');
+
+-- A condition on the partition key: later runs are pruned by its value
+SELECT deferred('SELECT * FROM generate_series(0, 5900, 100) g JOIN y ON y.a = g / 10 AND y.c = g / 1000');
+SELECT deferred('SELECT * FROM generate_series(0, 9900, 100) g JOIN x ON x.k = g AND x.a = g / 100 AND x.b <= g / 2000');
+SELECT deferred('SELECT * FROM generate_series(0, 9900, 100) g LEFT JOIN x ON x.k > g AND x.a = g / 100 AND x.b IN (g % 300 / 100, 77)');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+
 -- Partitions that come and go, and no index any more
 PREPARE yq (int) AS SELECT * FROM y WHERE a = $1;
 PREPARE xq (int) AS SELECT * FROM x WHERE k = $1;
