@@ -28,6 +28,7 @@
 
 #include "access/attmap.h"
 #include "executor/execdesc.h"
+#include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "partitioning/partdefs.h"
@@ -207,6 +208,12 @@ extern PlannedStmt *rf_make_plan(RfDeferredState *state, Query *query, ParamList
 extern const char *rf_source_text(const RfDeferredState *state);
 
 /*
+ * Starts a plan below a deferred scan, as ExecutorStart(), but does not call hooks of other
+ * extensions: these would take it for a statement of the user's.  Set by hooks.c.
+ */
+extern ExecutorStart_hook_type rf_start_inner;
+
+/*
  * Starts a plan with the values of external parameters.
  */
 extern QueryDesc *rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values);
@@ -225,6 +232,12 @@ extern Query *rf_query_on_leaf(const RfDeferredState *state, Oid leaf);
 extern void rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run);
 extern bool rf_next_leaf(RfDeferredState *state, RfDeferredRun *run);
 extern void rf_end_leaves(RfDeferredState *state);
+
+/*
+ * The kept plans of partitions (QueryDesc), in the order of partitions; the first ones if there
+ * are more than most.
+ */
+extern List *rf_kept_plans(const RfDeferredState *state, int most);
 
 /* ---- deferred_lock.c ---- */
 

@@ -23,10 +23,13 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "partitioning/partdesc.h"
+#include "planner/activity/activity.h"
 #include "planner/deferred/deferred.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+
+ExecutorStart_hook_type rf_start_inner;
 
 /*
  * Plans a query for a deferred scan.
@@ -182,18 +185,19 @@ rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values)
 									   InvalidSnapshot, None_Receiver, values, NULL,
 									   estate->es_instrument);
 
-	ExecutorStart(desc, 0);
+	rf_start_inner(desc, 0);
 	return desc;
 }
 
 /*
- * Ends a plan that rf_start_plan() has started.
+ * Ends a plan that rf_start_plan() has started, also without hooks of other extensions.
  */
 void
 rf_end_plan(QueryDesc *desc)
 {
-	ExecutorFinish(desc);
-	ExecutorEnd(desc);
+	rf_watch_end(desc);
+	standard_ExecutorFinish(desc);
+	standard_ExecutorEnd(desc);
 	FreeQueryDesc(desc);
 }
 

@@ -201,3 +201,22 @@ rf_next_leaf(RfDeferredState *state, RfDeferredRun *run)
 	run->desc = leaf->desc;
 	return true;
 }
+
+/*
+ * The kept plans of partitions.
+ */
+List *
+rf_kept_plans(const RfDeferredState *state, int most)
+{
+	List	   *plans = NIL;
+
+	for (int i = 0; state->leaves != NULL && i < state->nmembers; i++)
+	{
+		Oid			oid = rf_member_oid(state, i);
+		const RfKeptLeaf *leaf = hash_search(state->leaves, &oid, HASH_FIND, NULL);
+
+		if (leaf != NULL && leaf->desc != NULL && list_length(plans) < most)
+			plans = lappend(plans, leaf->desc);
+	}
+	return plans;
+}
