@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfadvise.c
- *	  rangefilter_advise(): is an index on a column worth it?
+ *	  rangefilter_advise(): whether an index on a column is worth it.
  *
  * Estimates from a sample (rfsample.c) how large the filters of all partitions
  * would be, and how many partitions queries would skip.
@@ -94,7 +94,7 @@ typedef struct RfAdvise
 static const double range_widths[] = {0.000001, 0.0001, 0.01};
 
 /*
- * Does core skip partitions of a table for one value of a column?  Of several columns that a table is
+ * Return true if core skips partitions of a table for one value of a column.  Of several columns that a table is
  * partitioned by, a query has to give the first one for ranges, and all for hashes.
  */
 static bool
@@ -303,7 +303,7 @@ share_of_left(const RfAdvise *advise, double share)
 }
 
 /*
- * Is skipping that share of partitions worth an index?
+ * Return true if skipping that share of partitions is worth an index.
  */
 static bool
 pays(const RfAdvise *advise, double share)

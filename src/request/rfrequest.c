@@ -152,7 +152,7 @@ find_worker(Oid database)
 }
 
 /*
- * Has the database a worker, or one that will soon begin?  The lock is held.
+ * Return true if the database has a worker, or one that will soon begin.  The lock is held.
  */
 static bool
 has_worker(Oid database, TimestampTz now)
@@ -371,7 +371,7 @@ rf_request_vain_reads(Oid index, double reads)
 }
 
 /*
- * Are there requests of this database?  Sets "unserved" to whether there are any
+ * Return true if there are requests of this database.  Sets "unserved" to whether there are any
  * of a database without a worker.  The lock is held exclusively.
  */
 static bool
