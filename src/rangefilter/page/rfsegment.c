@@ -27,7 +27,7 @@ rf_compare_bound(RfKeyKind kind, const RfKey *key, const RfKey *bound,
 }
 
 /*
- * Is the range outside what the segment holds, by its exact bounds?
+ * Return true if the range is outside what the segment holds, by its exact bounds.
  *
  * A cut minimum is a lower bound as it is; a cut maximum stands for all its
  * extensions.
@@ -62,7 +62,7 @@ typedef struct RfByteRange
 } RfByteRange;
 
 /*
- * Is the segment's filter one over bytes?
+ * Return true if the segment's filter is one over bytes.
  */
 static bool
 rf_filters_bytes(const RfSegment *segment)
@@ -125,7 +125,7 @@ rf_query_filter(const RfSegment *segment, const RfCodec *codec,
 }
 
 /*
- * May a segment hold a key (not NULL) of the set?  The caller holds a lock on the
+ * Returns whether a segment may hold a key (not NULL) of the set.  The caller holds a lock on the
  * metapage; run pages are locked and released one at a time.
  */
 RfAnswer
@@ -149,7 +149,7 @@ rf_segment_probe(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * May the segment hold this one key?  As rf_segment_probe().
+ * The same as rf_segment_probe() for one key.
  */
 RfAnswer
 rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
@@ -163,7 +163,7 @@ rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Does the range hold all of the segment's keys, by its exact bounds?
+ * Return true if the range holds all of the segment's keys, by its exact bounds.
  */
 static bool
 rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,
