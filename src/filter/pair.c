@@ -53,8 +53,8 @@ pair_divide(const FilterOptions *options, uint64_t nkeys, const SurfCost *cost)
 	uint64_t	trie_bits;
 
 	whole += whole / SLACK + npages * 8 * SURF_PAGE_HEADER;
-	if (nkeys == 0 || options->page_size < PAIR_MIN_PAGE || npages > UINT32_MAX ||
-		(whole <= budget && cost->rest_bits <= SURF_MAX_REAL))
+	if (nkeys == 0 || npages > UINT32_MAX ||
+		(whole <= budget && cost->all_fit && cost->rest_bits <= SURF_MAX_REAL))
 		return shares;
 	bits = budget / nkeys * UNIT + budget % nkeys * UNIT / nkeys;
 	trie_bits = bits - (hash_bits(bits) < bits ? hash_bits(bits) : bits);

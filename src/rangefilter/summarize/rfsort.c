@@ -43,6 +43,7 @@ typedef struct RfMaking
 	FilterBuild *filter;
 	bool		as_bytes;		/* numbers as their big-endian bytes */
 	RfKeys	   *hashes;			/* NULL: not needed */
+	uint64		last_hash;		/* put there */
 	RfKey		min;
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
@@ -123,15 +124,18 @@ rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 }
 
 /*
- * Collects the hash of the key given last, which is a byte string.
+ * Collects the hash of the key given last, which is a byte string, unless it was the key before.  (That is
+ * not seen by ranks: the trie may cut keys.)
  */
 static void
-rf_note_hash(RfMaking *making)
+rf_note_hash(RfMaking *making, bool is_first)
 {
 	FilterBytes bytes = {making->max.data, making->max.len};
 	RfKey		hash = {.num = filter_hash(bytes)};
 
-	rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
+	if (is_first || hash.num != making->last_hash)
+		rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
+	making->last_hash = hash.num;
 }
 
 /*
@@ -165,7 +169,7 @@ rf_end_hashes(RfMaking *making)
 /*
  * Walks the sorted keys once.  Sets making->min to the least key (its bytes
  * are palloc'd), and making->max to the greatest (its bytes are in the sort's
- * buffer); making->rarest to the least number of rows that a key, or NULL, has.
+ * buffer); in the first pass, making->rarest to the least number of rows that a key, or NULL, has.
  */
 static void
 rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
@@ -174,8 +178,8 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 	bool		seen = false;
 	uint64		rank = 0;
 	uint64		nsame = 0;
+	uint64		rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 
-	making->rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 	while (rf_keys_next(sort->keys, &making->max, &block))
 	{
 		uint64		now;
@@ -189,22 +193,26 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 			if (sort->kind == RF_KEY_BYTES)
 				memcpy(copy, making->max.data, making->max.len);
 			making->min.data = copy;
-			seen = true;
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
+		if (making->hashes != NULL && !making->adding)
+			rf_note_hash(making, !seen);
+		seen = true;
 		now = filter_build_rank(making->filter);
-		if (making->hashes != NULL && !making->adding && (now != rank || nsame == 0))
-			rf_note_hash(making);
 		if (now != rank)
-			making->rarest = Min(making->rarest, nsame);
+			rarest = Min(rarest, nsame);
 		nsame = now == rank ? nsame + 1 : 1;
 		rank = now;
 		if (making->places != NULL)
 			rf_put_place(sort, making, rank, block);
 	}
 	if (seen)
-		making->rarest = Min(making->rarest, nsame);
+		rarest = Min(rarest, nsame);
+
+	/* In the second pass keys may be cut. */
+	if (!making->adding)
+		making->rarest = rarest;
 }
 
 /*
