@@ -29,6 +29,16 @@ struct FilterBuild
 	uint64_t	nkeys;			/* of a pair */
 };
 
+/* Do the options allow a pair? */
+static bool
+may_be_pair(const FilterBuild *build)
+{
+	const FilterOptions *options = &build->options;
+
+	return options->bytes && options->suffix == FILTER_SUFFIX_AUTO &&
+		options->page_size >= PAIR_MIN_PAGE && options->root_max >= PAIR_MIN_ROOT;
+}
+
 /* Begins the build of a run; options are copied. */
 FilterBuild *
 filter_build_begin(const FilterOptions *options)
@@ -42,12 +52,10 @@ filter_build_begin(const FilterOptions *options)
 		build->snarf = snarf_build_begin(options);
 		return build;
 	}
-	if (options->suffix == FILTER_SUFFIX_AUTO)
-	{
+	if (may_be_pair(build))
+		surf.root_max = PAIR_TRIE_ROOT(options->root_max);
+	else if (surf.suffix == FILTER_SUFFIX_AUTO)
 		surf.suffix = FILTER_SUFFIX_REAL;
-		if (options->root_max >= PAIR_MIN_ROOT)
-			surf.root_max = PAIR_TRIE_ROOT(options->root_max);
-	}
 	build->surf = surf_build_begin(&surf);
 	return build;
 }
@@ -72,8 +80,7 @@ filter_build_hashes(FilterBuild *build)
 {
 	SurfCost	cost;
 
-	if (build->surf == NULL || build->options.suffix != FILTER_SUFFIX_AUTO ||
-		build->options.root_max < PAIR_MIN_ROOT)
+	if (!may_be_pair(build))
 		return false;
 	cost = surf_build_cost(build->surf);
 	build->nkeys = surf_build_keys(build->surf);

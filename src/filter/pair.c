@@ -25,6 +25,9 @@
 #define FEW_BITS	14
 #define MORE_BITS	1
 
+/* Beside a trie of whole keys hashes have at least so many bits for each; else there are none. */
+#define LEAST_HASH_BITS 10
+
 /* The least bytes of a page that a part gets. */
 #define LEAST_SHARE 128
 
@@ -51,14 +54,17 @@ pair_divide(const FilterOptions *options, uint64_t nkeys, const SurfCost *cost)
 	uint64_t	whole = cost->node_bits + nkeys * cost->rest_bits;
 	uint64_t	bits;
 	uint64_t	trie_bits;
+	bool		exact;
 
 	whole += whole / SLACK + npages * 8 * SURF_PAGE_HEADER;
-	if (nkeys == 0 || options->page_size < PAIR_MIN_PAGE || npages > UINT32_MAX ||
-		(whole <= budget && cost->rest_bits <= SURF_MAX_REAL))
+	if (nkeys == 0 || npages > UINT32_MAX)
+		return shares;
+	exact = whole <= budget && cost->all_fit && cost->rest_bits <= SURF_MAX_REAL;
+	if (exact && whole + nkeys * LEAST_HASH_BITS > budget)
 		return shares;
 	bits = budget / nkeys * UNIT + budget % nkeys * UNIT / nkeys;
 	trie_bits = bits - (hash_bits(bits) < bits ? hash_bits(bits) : bits);
-	if (trie_bits > whole * UNIT / nkeys)
+	if (exact || trie_bits > whole * UNIT / nkeys)
 		trie_bits = whole * UNIT / nkeys;
 	shares.npages = (uint32_t) npages;
 	shares.trie_size = (uint32_t) (options->page_size * trie_bits / bits) & ~UINT32_C(7);

@@ -42,7 +42,8 @@ typedef struct PairShares
 } PairShares;
 
 /*
- * Divides the budget for nkeys keys, whose coding by a SuRF takes this.
+ * Divides the budget for nkeys keys, whose coding by a SuRF takes this.  Where there is room for the trie of
+ * whole keys, which is hardly ever wrong, but not for hashes beside it, there is no pair.
  */
 extern PairShares pair_divide(const FilterOptions *options, uint64_t nkeys,
 							  const SurfCost *cost);

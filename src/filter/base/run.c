@@ -113,8 +113,16 @@ filter_common_prefix(FilterBytes a, FilterBytes b)
 	return len;
 }
 
+/* Both halves of a product, added without carry. */
+static BITS_INLINE uint64_t
+fold(uint64_t a, uint64_t b)
+{
+	return bits_mulhi(a, b) ^ (a * b);
+}
+
 /*
- * See run.h.  Multiplies and folds, eight bytes a step.
+ * See run.h.  Multiplies and folds, eight bytes a step.  Each bit of a key changes the upper bits of the
+ * hash as well as the lower ones: serial numbers become evenly spread, too.
  */
 uint64_t
 filter_hash(FilterBytes key)
@@ -135,9 +143,7 @@ filter_hash(FilterBytes key)
 			for (j = key.len; j > i; j--)
 				word = word << 8 | key.data[j - 1];
 		}
-		hash = (hash ^ word) * factor;
-		hash ^= hash >> 29;
+		hash = fold(hash ^ word ^ UINT64_C(0xd6e8feb86659fd93), factor);
 	}
-	hash *= UINT64_C(0xd6e8feb86659fd93);
-	return hash ^ hash >> 32;
+	return fold(hash ^ UINT64_C(0xe7037ed1a0b428db), UINT64_C(0x8ebc6af09c88c6e3));
 }

@@ -20,7 +20,9 @@
  * than the budget allows.
  *
  * Keys are cut to a quarter of a page, or FILTER_MAX_KEY, or what fences can
- * tell apart, whichever is least.  The bounds of queries are cut likewise.
+ * tell apart, whichever is least.  The bounds of queries are cut likewise.  With suffix = auto,
+ * which is that of what may become the trie of a pair, keys are measured as they are, and suffixes
+ * are real.
  *
  * Without damage, FILTER_YES for a point [k, k] implies FILTER_YES for every
  * range that holds k: hashes only turn answers for points into FILTER_NO.
@@ -65,6 +67,7 @@ typedef struct SurfCost
 	uint64_t	node_bits;		/* of all nodes */
 	uint32_t	rest_bits;		/* the most bits that a key has behind its
 								 * leaf */
+	bool		all_fit;		/* no key is longer than those of pages may be */
 } SurfCost;
 
 extern SurfCost surf_build_cost(SurfBuild *build);

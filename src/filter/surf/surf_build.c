@@ -35,6 +35,9 @@
  */
 #define EXTRA_COST		0.4
 
+/* Bits by which a key that is not in the sample may be longer behind its leaf. */
+#define LONGER_REST	2
+
 /* A page size that any group fits. */
 #define ENDLESS_PAGE	(UINT32_C(1) << 24)
 
@@ -61,6 +64,7 @@ struct SurfBuild
 	uint8_t		last[FILTER_MAX_KEY + 32];	/* as in a batch */
 	uint32_t	last_len;
 	uint32_t	last_common;	/* bytes that it shares with the one before */
+	uint32_t	longest;		/* bytes of a key */
 	uint64_t	new_bytes;		/* of all keys but the last one, at the end */
 	bool		seen[256];		/* byte values that occur, with those in
 								 * unseen */
@@ -129,12 +133,15 @@ surf_build_begin(const FilterOptions *options)
 	if (options->page_size < 64 || options->root_max < 2 * FENCE_MIN_ROOT + 64)
 		filter_fail("page or root too small for SuRF");
 	build->options = *options;
+	if (options->suffix == FILTER_SUFFIX_AUTO)
+		build->options.suffix = FILTER_SUFFIX_REAL;
 	build->group_stride = 1;
 	build->wide = SURF_CPU_HAS_AVX2();
 	build->masked = SURF_CPU_HAS_MASKS();
 
 	build->max_key = FILTER_MAX_KEY;
-	limit_keys(build);
+	if (options->suffix != FILTER_SUFFIX_AUTO)
+		limit_keys(build);
 	return build;
 }
 
@@ -364,6 +371,8 @@ void
 surf_measure(SurfBuild *build, FilterBytes key)
 {
 	key = cut_key(build, key);
+	if (key.len > build->longest)
+		build->longest = key.len;
 	if (build->masked && key.len <= SURF_WIDE_BYTES)
 		measure_masked(build, key);
 	else if (!build->wide)
@@ -601,8 +610,11 @@ surf_build_cost(SurfBuild *build)
 		build->new_bytes--;
 	make_code(build);
 	cost_sample(build);
+	build->longest_rest += LONGER_REST;
 	cost.node_bits = (uint64_t) (build->byte_cost * build->new_bytes);
 	cost.rest_bits = build->longest_rest;
+	limit_keys(build);
+	cost.all_fit = build->longest <= build->max_key;
 	return cost;
 }
 

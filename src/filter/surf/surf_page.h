@@ -84,7 +84,7 @@
 #include "filter/surf/surf_code.h"
 
 #define SURF_ROOT_MAGIC		0x5E
-#define SURF_ROOT_VERSION	2
+#define SURF_ROOT_VERSION	3
 #define SURF_ROOT_HEADER	10
 
 #define SURF_PAGE_MAGIC		0x5F

@@ -496,11 +496,12 @@ surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
 	uint32_t	n = writer->nleaves;
 	uint64_t	bits;
 
-	if (least > (last ? n : MOST_LEAVES))
-		least = last ? n : MOST_LEAVES;
-	if (n < least)
+	/* One leaf stays, unless it is the last one: it is needed for the next. */
+	if (least > (last ? n : MOST_LEAVES - 1))
+		least = last ? n : MOST_LEAVES - 1;
+	if (n < least + !last)
 	{
-		gather(writer, least);
+		gather(writer, least + 1);
 		return 0;
 	}
 	surf_writer_find(writer);

@@ -130,7 +130,7 @@ rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 
 /*
  * Collects the hashes of the key given last, which is a byte string, but for those that the key before
- * had, too.
+ * had, too.  (That is not seen by ranks: the trie may cut keys.)
  */
 static void
 rf_note_hashes(const RfKeySort *sort, RfMaking *making)
@@ -180,7 +180,7 @@ rf_end_hashes(RfMaking *making)
 /*
  * Walks the sorted keys once.  Sets making->min to the least key (its bytes
  * are palloc'd), and making->max to the greatest (its bytes are in the sort's
- * buffer); making->rarest to the least number of rows that a key, or NULL, has.
+ * buffer); in the first pass, making->rarest to the least number of rows that a key, or NULL, has.
  */
 static void
 rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
@@ -189,8 +189,8 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 	bool		seen = false;
 	uint64		rank = 0;
 	uint64		nsame = 0;
+	uint64		rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 
-	making->rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 	while (rf_keys_next(sort->keys, &making->max, &block))
 	{
 		uint64		now;
@@ -204,22 +204,26 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 			if (sort->kind == RF_KEY_BYTES)
 				memcpy(copy, making->max.data, making->max.len);
 			making->min.data = copy;
-			seen = true;
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
-		now = filter_build_rank(making->filter);
 		if (making->hashes != NULL && !making->adding)
 			rf_note_hashes(sort, making);
+		seen = true;
+		now = filter_build_rank(making->filter);
 		if (now != rank)
-			making->rarest = Min(making->rarest, nsame);
+			rarest = Min(rarest, nsame);
 		nsame = now == rank ? nsame + 1 : 1;
 		rank = now;
 		if (making->places != NULL)
 			rf_put_place(sort, making, rank, block);
 	}
 	if (seen)
-		making->rarest = Min(making->rarest, nsame);
+		rarest = Min(rarest, nsame);
+
+	/* In the second pass keys may be cut. */
+	if (!making->adding)
+		making->rarest = rarest;
 }
 
 /*
