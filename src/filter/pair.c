@@ -25,7 +25,7 @@
 #define FEW_BITS	14
 #define MORE_BITS	1
 
-/* Beside a trie of whole keys hashes have at least so many bits for each; else there are none. */
+/* Beside a trie that is nearly exact hashes have at least so many bits for each; else there are none. */
 #define LEAST_HASH_BITS 10
 
 /* The least bytes of a page that a part gets. */
@@ -136,6 +136,25 @@ is_point(const FilterByteRange *range)
 		filter_bytes_compare(range->lo, range->hi) == 0;
 }
 
+/* May there be a key with the hashes that all keys in the range have? */
+static FilterAnswer
+ask_hashes(Pair *pair, const FilterByteRange *range)
+{
+	uint64_t	hash = range->nhashes == 0 && is_point(range) ? filter_hash(range->lo) : 0;
+	const uint64_t *hashes = range->nhashes > 0 ? range->hashes : &hash;
+	uint32_t	n = range->nhashes > 0 ? range->nhashes : is_point(range);
+	FilterAnswer answer = FILTER_YES;
+
+	/* The last one has the fewest keys. */
+	while (n > 0 && answer == FILTER_YES)
+	{
+		n--;
+		answer = snarf_query(pair->hashes.root, pair->hashes.root_len,
+							 &pair->hashes.reader, hashes[n], hashes[n]);
+	}
+	return answer;
+}
+
 /* See pair.h. */
 FilterAnswer
 pair_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
@@ -146,16 +165,9 @@ pair_query(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 
 	if (!pair_open(&pair, root, root_len, reader))
 		return FILTER_UNKNOWN;
-	if (is_point(range))
-	{
-		uint64_t	hash = filter_hash(range->lo);
-
-		answer = snarf_query(pair.hashes.root, pair.hashes.root_len,
-							 &pair.hashes.reader, hash, hash);
-		if (answer != FILTER_YES)
-			return answer;
-	}
-	return surf_query(pair.trie.root, pair.trie.root_len, &pair.trie.reader, range);
+	answer = ask_hashes(&pair, range);
+	return answer != FILTER_YES ? answer :
+		surf_query(pair.trie.root, pair.trie.root_len, &pair.trie.reader, range);
 }
 
 /* See pair.h. */
@@ -166,7 +178,7 @@ pair_ranks(const uint8_t *root, uint32_t root_len, FilterReader *reader,
 	Pair		pair;
 
 	ranks->first = ranks->end = 0;
-	if (is_point(range))
+	if (range->nhashes > 0 || is_point(range))
 	{
 		FilterAnswer answer = pair_query(root, root_len, reader, range);
 

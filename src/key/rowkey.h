@@ -88,6 +88,20 @@ extern RfRowPart rf_row_get(const RfRowFormat *format, int column,
 							const uint8 **at, const uint8 *end, RfKey *key);
 
 /*
+ * The hashes of a byte key, by which filters and digests know it; returns how many: one of each of
+ * its leading columns' encodings, and last that of the whole key.  Of a key that is no row, only that.
+ */
+extern int	rf_key_hashes(const RfCodec *codec, const RfKey *key,
+						  uint64 *hashes);
+
+/*
+ * The hashes that all keys of a range have: those of its lower end, if the range is that key, or all
+ * keys whose leading columns it is.  Otherwise 0 is returned.
+ */
+extern int	rf_range_hashes(const RfCodec *codec, const RfRange *range,
+							uint64 *hashes);
+
+/*
  * The codec of rows of up to RF_MAX_COLUMNS columns, ascending and NULLs last,
  * whose keys are cut; of one column, its own.  It lives as long as the process.
  */
@@ -104,12 +118,7 @@ extern bool rf_encode_row(const RfCodec *codec, const Datum *values,
 /* A key by any codec as text. */
 extern char *rf_show_key(const RfCodec *codec, const RfKey *key);
 
-/*
- * The keys of rows each of whose first n columns is in a set of keys (cut ones)
- * of its own.  codec is one of rows.  What would take too many ranges is
- * rounded outward by leaving columns out, the last ones first.  *columns_used, if
- * given, tells which of the n columns count.
- */
+/* Which of the columns count for a set that rf_row_set() has made. */
 typedef struct RfRowColumns
 {
 	int			used;			/* the first ones count */

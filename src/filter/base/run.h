@@ -74,6 +74,14 @@ typedef struct FilterByteRange
 	bool		lo_unbounded;
 	bool		hi_unbounded;
 	bool		hi_exclusive;
+
+	/*
+	 * Hashes that all keys in the range have, of those that were given when
+	 * the filter was built.  Where there are none, a range of one key has
+	 * that of this key.
+	 */
+	const uint64_t *hashes;
+	uint32_t	nhashes;
 } FilterByteRange;
 
 /*

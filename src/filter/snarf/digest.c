@@ -30,8 +30,8 @@
  */
 #define POSITION_BITS	32
 
-/* All buckets times 2^FRACTION; three times that still fits 64 bits. */
-#define MAX_STEP		((uint64_t) FILTER_DIGEST_MOST << FRACTION)
+/* All parts of buckets times 2^FRACTION; three times that still fits 64 bits. */
+#define MAX_STEP		((uint64_t) FILTER_DIGEST_MOST << FILTER_DIGEST_SPLIT << FRACTION)
 
 /* A block that is being put into a digest. */
 typedef struct BlockDigest
@@ -43,30 +43,65 @@ typedef struct BlockDigest
 	uint16_t	scale;
 	bool		exact;			/* positions are distances */
 	uint64_t	begin;			/* of the block, less the digest's min */
-	uint64_t	last;			/* bucket of the last key it may have */
-	uint64_t	start;			/* where begin is, in buckets times 2^FRACTION */
+	uint64_t	last;			/* part of the last key it may have */
+	uint64_t	start;			/* where begin is, in parts times 2^FRACTION */
 	uint64_t	step;			/* the length of a position, in the same unit */
 	unsigned	dropped;		/* low bits of positions that are dropped */
 } BlockDigest;
 
 static inline void
-mark(FilterDigest *digest, uint64_t bucket)
+set_bit(FilterDigest *digest, uint64_t bit)
 {
-	digest->bits[bucket / 64] |= UINT64_C(1) << bucket % 64;
+	digest->bits[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+/* Sets the bits of a part and its bucket. */
+static inline void
+mark(FilterDigest *digest, uint64_t part)
+{
+	set_bit(digest, part >> digest->split);
+	for (int i = 0; i < FILTER_DIGEST_HASHES && digest->split > 0; i++)
+		set_bit(digest, filter_digests_part_word(digest, part, i));
 }
 
 /*
- * Marks buckets, but none behind the last one of the block, and at least one.
+ * Reserves parts that are to be marked.  False if that makes more in all than the digest has bits:
+ * then the bits of parts are of no use, all of them are set, and only those of buckets are left to be
+ * set.
+ */
+static bool
+reserve_parts(FilterDigest *digest, uint64_t nparts)
+{
+	/* One stays, as the sign that not all bits were set. */
+	if (nparts < digest->parts_left)
+	{
+		digest->parts_left -= (uint32_t) nparts;
+		return true;
+	}
+	for (uint32_t i = digest->nbuckets; i < digest->nbits && digest->parts_left > 0; i++)
+		set_bit(digest, i);
+	digest->parts_left = 0;
+	return false;
+}
+
+/*
+ * Marks parts, but none behind the last one of the block, and at least one.
  */
 static inline void
 mark_all(BlockDigest *at, uint64_t first, uint64_t last)
 {
+	FilterDigest *digest = at->digest;
+
 	if (last > at->last)
 		last = at->last;
 	if (first > last)
 		first = last;
-	for (; first <= last; first++)
-		mark(at->digest, first);
+	if (reserve_parts(digest, last - first + 1))
+		for (; first <= last; first++)
+			mark(digest, first);
+	else
+		for (first >>= digest->split; first <= last >> digest->split; first++)
+			set_bit(digest, first);
 }
 
 /* Marks the buckets of a position. */
@@ -179,19 +214,19 @@ static bool
 digest_block(BlockDigest *at, const SnarfPageView *view, const SnarfBlockView *block)
 {
 	FilterDigest *digest = at->digest;
-	uint64_t	bucket;
+	uint64_t	part;
 
 	if (at->first < digest->min || at->first > at->limit || at->limit > digest->max)
 		return false;
 	at->begin = at->first - digest->min;
-	at->last = (at->limit - digest->min) / digest->width;
-	bucket = at->begin / digest->width;
-	mark(digest, bucket);
+	at->last = filter_digests_part(digest, at->limit);
+	part = filter_digests_part(digest, at->first);
+	mark(digest, part);
 	if (block->code == SNARF_CODE_RUN)
 	{
 		if (block->scale < at->limit - at->first)
 			at->limit = at->first + block->scale;
-		mark_all(at, bucket, (at->limit - digest->min) / digest->width);
+		mark_all(at, part, filter_digests_part(digest, at->limit));
 		return true;
 	}
 	return digest_positions(at, view, block);
@@ -265,10 +300,12 @@ filter_digest_make(FilterDigest *digest, FilterKind kind, const uint8_t *root,
 	Pair		pair;
 
 	if (!filter_digest_possible(kind, root, root_len, &of_hashes) ||
-		of_hashes != digest->of_hashes || digest->nbuckets < 2 || digest->nbuckets > FILTER_DIGEST_MOST)
+		of_hashes != digest->of_hashes || digest->nbuckets < 2 || digest->nbits > FILTER_DIGEST_MOST ||
+		digest->nbuckets + (digest->split > 0) > digest->nbits)
 		return false;
-	memset(digest->bits, 0, filter_digest_size(digest->nbuckets));
+	memset(digest->bits, 0, filter_digest_size(digest->nbits));
 	digest->outside = false;
+	digest->parts_left = digest->nbits;
 	if (!of_hashes)
 		return digest_snarf(digest, root, root_len, reader);
 	return pair_open(&pair, root, root_len, reader) &&
@@ -283,9 +320,9 @@ filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column,
 	uint64_t	bit = UINT64_C(1) << column;
 	uint32_t	i;
 
-	for (i = 0; i <= digest->nbuckets && !clean; i++)
+	for (i = 0; i <= digest->nbits && !clean; i++)
 		rows[i] &= ~bit;
-	for (i = 0; i < digest->nbuckets; i += 64)
+	for (i = 0; i < digest->nbits; i += 64)
 	{
 		uint64_t	word = digest->bits[i / 64];
 
@@ -293,7 +330,7 @@ filter_digest_put(uint64_t *rows, const FilterDigest *digest, unsigned column,
 			rows[i + bits_lowest(word)] |= bit;
 	}
 	if (digest->outside)
-		rows[digest->nbuckets] |= bit;
+		rows[digest->nbits] |= bit;
 }
 
 /* See digest.h. */
@@ -303,5 +340,5 @@ filter_digest_add(FilterDigest *digest, uint64_t number)
 	if (number < digest->min || number > digest->max)
 		digest->outside = true;
 	else
-		mark(digest, (number - digest->min) / digest->width);
+		mark(digest, filter_digests_part(digest, number));
 }

@@ -88,6 +88,7 @@ rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref)
 {
 	ref->cached = &leaf->cached;
 	ref->context = rf_metacache_context(table);
+	ref->bounds = NULL;
 }
 
 /*
@@ -202,7 +203,7 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 }
 
 /*
- * Adds the indexes that a condition asks to a list, each once.
+ * Adds the indexes that a condition asks, and whose digests could answer, to a list, each once.
  */
 static List *
 add_indexes(List *indexes, const RfCond *cond)
@@ -211,7 +212,7 @@ add_indexes(List *indexes, const RfCond *cond)
 
 	foreach(cell, cond->args)
 		indexes = add_indexes(indexes, lfirst(cell));
-	if (cond->kind == RF_COND_PROBE)
+	if (cond->kind == RF_COND_PROBE && rf_digests_answer(cond->index->codec, cond->set))
 		indexes = list_append_unique_ptr(indexes, cond->index);
 	return indexes;
 }
@@ -293,7 +294,8 @@ rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip)
 /*
  * A leaf's index has been looked at and had this version.  validity is what
  * rf_leaf_validity() returned before.  A cached metapage or column with this
- * version is true as of validity; one with another version is outdated.
+ * version is true as of validity; one with another version is outdated.  The bounds of the
+ * leaf have the version of its cached metapage.
  */
 void
 rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
@@ -306,7 +308,11 @@ rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
 		if (rf_same_version(&copied, version))
 			leaf->validity = validity;
 		else
+		{
 			forget_cached_meta(table, leaf);
+			rf_forget_bounds(index, leaf);
+		}
+		rf_bounds_checked(index, leaf);
 		table->has_cached_metas = true;
 	}
 	rf_column_checked(index, leaf, version, validity);

@@ -20,6 +20,7 @@
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
 #include "port/pg_bitutils.h"
+#include "rangefilter/probe/probe.h"
 #include "stats/session.h"
 
 /*
@@ -34,17 +35,8 @@ has_same_order(const RfIndex *index, const Oid *leaves, int nleaves)
 }
 
 /*
- * Can matrices be asked about a set?
- */
-static bool
-is_askable(const RfKeySet *set)
-{
-	return !set->nulls && set->nranges > 0;
-}
-
-/*
- * Asks the matrices of an index about a condition's set.  asked are the numbers of
- * the leaves that matter, or NULL for all.
+ * Asks the bounds and the matrices of an index about a condition's set.  asked are the numbers
+ * of the leaves that matter, or NULL for all.
  */
 static void
 ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
@@ -52,7 +44,7 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 {
 	RfIndex    *index = cond->index;
 
-	if (index == NULL || !is_askable(cond->set) || rf_cache_size == 0)
+	if (index == NULL || cond->set->nulls || cond->set->nranges == 0 || rf_cache_size == 0)
 		return;
 
 	/* To ask few leaves, the others need not be mapped. */
@@ -66,11 +58,15 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 	for (int i = 0; i < index->matrices->n; i++)
 	{
 		const RfMatrixState *matrix = rf_matrix_at(index, i);
+		uint64		bounded = rf_ask_bounds(index, i, cond->set, now);
 
 		CHECK_FOR_INTERRUPTS();
-		cond->denied[i] = rf_ask_matrix(index, i, cond->set, now);
-		cond->denied[i] &= certain_only ? matrix->certain : matrix->current;
-		if ((cond->denied[i] & ~matrix->certain) != 0)
+		cond->denied[i] = bounded;
+		if (bounded == PG_UINT64_MAX || !rf_digests_answer(index->codec, cond->set))
+			continue;
+		cond->denied[i] |= rf_ask_matrix(index, i, cond->set, now) &
+			(certain_only ? matrix->certain : matrix->current);
+		if ((cond->denied[i] & ~(bounded | matrix->certain)) != 0)
 			cond->certain = false;
 	}
 }
@@ -252,7 +248,7 @@ one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
 }
 
 /*
- * Do the NOs of a denied set hold for the leaves of one matrix?  Columns that
+ * Do the NOs of a denied set hold for the leaves of one matrix?  Bounds and columns that
  * are certain need no further look, except under SERIALIZABLE.  In recovery
  * matrices are not asked.
  */
@@ -267,6 +263,10 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 
 	if (!recheck->in_recovery && index->matrices != NULL)
 	{
+		if (recheck->serializable == NULL)
+			left &= ~rf_ask_bounds(index, number, set, recheck->clock);
+		if (left == 0)
+			return true;
 		denied = rf_ask_matrix(index, number, set, recheck->clock);
 		if (recheck->serializable == NULL)
 			left &= ~(denied & rf_matrix_at(index, number)->certain);

@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "filter/base/bits.h"
+#include "key/rowkey.h"
 #include "planner/knowledge/knowledge.h"
 #include "port/pg_bitutils.h"
 #include "rangefilter/page/shared.h"
@@ -35,10 +36,13 @@
 #define OUTLIERS		16
 
 /*
- * Matrices have up to FINER times the buckets they need if the index's matrices then take no more
+ * Matrices have up to FINER times the bits they need if the index's matrices then take no more
  * than half of the room that other indexes leave.
  */
 #define FINER			16
+
+/* One bit of so many is for buckets, where these have parts. */
+#define BITS_PER_BUCKET	2
 
 /* If there was no room for a matrix, the next TRIES_LEFT_OUT tries are left out. */
 #define TRIES_LEFT_OUT	16
@@ -108,22 +112,24 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 }
 
 /*
- * Doubles the buckets for nkeys keys while there is room for all the index's matrices.
+ * Doubles the bits of a digest of nkeys keys while there is room for all the index's matrices:
+ * first for parts of buckets, then for more buckets, too.  Without room there are no parts.
  */
-static uint32
-choose_nbuckets(uint64 nkeys, Size room, int nleaves)
+static void
+use_room(FilterDigest *buckets, uint64 nkeys, Size room, int nleaves)
 {
-	uint32		least = rf_digest_buckets(nkeys);
-	uint32		n = least;
+	uint32		least = rf_digest_bits(nkeys);
+	uint32		nbits = least;
 
-	while (n < FINER * least && 2 * filter_digest_size(n) * nleaves <= room / 2 &&
-		   2 * n <= FILTER_DIGEST_MOST)
-		n *= 2;
-	return n;
+	while (nbits < FINER * least && 2 * filter_digest_size(nbits) * nleaves <= room / 2 &&
+		   2 * nbits <= FILTER_DIGEST_MOST)
+		nbits *= 2;
+	buckets->nbits = nbits;
+	buckets->nbuckets = Max(least, nbits / BITS_PER_BUCKET);
 }
 
 /*
- * Chooses buckets that suit most leaves of a matrix; nbuckets = 0 if there are none that do.
+ * Chooses buckets that suit most leaves of a matrix; nbits = 0 if there are none that do.
  */
 static void
 choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
@@ -140,12 +146,12 @@ choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
 	buckets->of_hashes = span_at(spans, n, 0)->of_hashes;
-	buckets->nbuckets = choose_nbuckets(nkeys / n, room, index->nleaves);
+	use_room(buckets, nkeys / n, room, index->nleaves);
 	choose_span(buckets, spans, n);
 	for (int i = 0; i < n; i++)
 		fit += rf_span_fits(span_at(spans, n, i), buckets);
 	if (fit < n - n / 4)
-		buckets->nbuckets = 0;
+		buckets->nbits = 0;
 }
 
 /*
@@ -261,20 +267,22 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 
 /*
  * Which columns of a matrix do not deny that there is a key in a range?  Digests of hashes
- * answer for single keys only.
+ * answer for ranges whose keys have some hash in common.
  */
 static uint64
-ask_range(const RfDigestView *view, const RfRange *range)
+ask_range(const RfDigestView *view, const RfCodec *codec, const RfRange *range)
 {
 	const FilterDigest *buckets = &view->buckets;
-	uint64		number;
+	uint64		maybe = PG_UINT64_MAX;
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n;
 
 	if (!buckets->of_hashes)
 		return filter_digests_ask(buckets, view->rows, range->lo.num, range->hi.num);
-	if (!rf_range_is_key(RF_KEY_BYTES, range))
-		return PG_UINT64_MAX;
-	number = rf_key_number(buckets, &range->lo);
-	return filter_digests_ask(buckets, view->rows, number, number);
+	n = rf_range_hashes(codec, range, hashes);
+	for (int i = 0; i < n; i++)
+		maybe &= filter_digests_ask(buckets, view->rows, hashes[i], hashes[i]);
+	return maybe;
 }
 
 /*
@@ -293,7 +301,7 @@ rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
 		matrix->view.buckets.of_hashes != (set->kind == RF_KEY_BYTES))
 		return 0;
 	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
-		maybe |= ask_range(&matrix->view, &set->ranges[i]);
+		maybe |= ask_range(&matrix->view, index->codec, &set->ranges[i]);
 	rf_digests_used(&matrix->view);
 	return rf_digests_unchanged(&matrix->view) ? ~maybe : 0;
 }
@@ -360,7 +368,7 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 		return;
 	}
 	choose_buckets(&buckets, index, number);
-	if (buckets.nbuckets == 0)
+	if (buckets.nbits == 0)
 		return;
 	rf_digests_make(index->oid, number, &buckets, &matrix->view);
 

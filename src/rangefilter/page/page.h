@@ -55,7 +55,7 @@ typedef struct RfSummaryVersion
 } RfSummaryVersion;
 
 /*
- * Are two versions the same?
+ * Return true if two versions are the same.
  */
 static inline bool
 rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
@@ -71,6 +71,7 @@ typedef struct RfFile
 	bool		ahead;			/* other pages than the metapage are only
 								 * prefetched, if they are not in shared
 								 * buffers */
+	const RfCodec *codec;		/* of the keys */
 	RfRelFile	locator;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
@@ -153,8 +154,6 @@ extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
 extern bool rf_block_exists(RfFile *file, BlockNumber block);
 extern Buffer rf_lock_block(RfFile *file, BlockNumber block, int lockmode);
-
-/* Begins to read the metapage of an index that is locked, if it is not in shared buffers. */
 extern void rf_prefetch_meta(const RfRelFile *locator);
 extern Buffer rf_read_by_locator(const RfFile *file, BlockNumber block);
 extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
@@ -222,7 +221,7 @@ extern RfAnswer rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 extern bool rf_segment_count(Relation index, const RfMetaData *meta,
 							 const RfSegment *segment, const RfKeySet *set,
 							 uint64 *count);
-extern RfAnswer rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+extern RfAnswer rf_range_ranks(const RfSegment *segment, const RfCodec *codec,
 							   const RfRange *range, FilterReader *reader,
 							   FilterRanks *ranks);
 
@@ -246,7 +245,6 @@ extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
 extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
 extern uint32 rf_entry_run_room(const RfPlacing *placing, uint64 nrows);
 extern uint64 rf_most_placed_rows(void);
-extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
 extern PGDLLEXPORT uint32 rf_range_count(const RfSegment *segment);
 extern PGDLLEXPORT uint32 rf_imprecise_count(const RfSegment *segment);
 extern PGDLLEXPORT uint64 rf_imprecise_bit(const RfSegment *segment,
@@ -257,7 +255,7 @@ extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
 extern bool rf_check_places(RfRunReader *reader, const RfSegment *segment,
 							bool ranks_keys);
 extern bool rf_key_is_placed(RfFile *file, const RfMetaData *meta,
-							 const RfSegment *segment, RfKeyKind kind,
+							 const RfSegment *segment,
 							 const RfKey *key, BlockNumber heap_block);
 
 /* rfcheck.c */

@@ -62,7 +62,7 @@ rf_use_blocks(RfCheck *check, BlockNumber start, uint32 n)
 }
 
 /*
- * Is there a rank for each key of a segment?  In a pair keys may share one.
+ * Return true if there is a rank for each key of a segment.  In a pair keys may share one.
  */
 static bool
 rf_ranks_keys(const RfSegment *segment)
@@ -71,11 +71,11 @@ rf_ranks_keys(const RfSegment *segment)
 }
 
 /*
- * Is a bound of a segment, if it is whole, its least or greatest key according to the
- * filter?
+ * Return true if a bound of a segment, if it is whole, is its least or greatest key according to the
+ * filter.
  */
 static bool
-rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
+rf_check_bound(const RfSegment *segment, const RfCodec *codec, const RfKey *bound,
 			   bool is_max, RfRunReader *reader)
 {
 	RfRange		range = {.lo = *bound,.hi = *bound};
@@ -83,7 +83,7 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 
 	if (segment->flags & (is_max ? RF_SEGMENT_MAX_CUT : RF_SEGMENT_MIN_CUT))
 		return true;
-	return rf_range_ranks(segment, kind, &range, &reader->reader, &ranks) == RF_YES &&
+	return rf_range_ranks(segment, codec, &range, &reader->reader, &ranks) == RF_YES &&
 		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment) :
 		 ranks.first == 0);
 }
@@ -94,7 +94,6 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 static bool
 rf_check_entry(RfCheck *check, const RfSegment *segment)
 {
-	RfKeyKind	kind = check->codec->kind;
 	RfKey		min = rf_segment_min(segment);
 	RfKey		max = rf_segment_max(segment);
 	RfRunReader reader;
@@ -118,8 +117,8 @@ rf_check_entry(RfCheck *check, const RfSegment *segment)
 					  &reader.reader, segment->nkeys))
 		fault = "The filter that begins at the block is damaged.";
 	if (fault == NULL &&
-		(!rf_check_bound(segment, kind, &min, false, &reader) ||
-		 !rf_check_bound(segment, kind, &max, true, &reader)))
+		(!rf_check_bound(segment, check->codec, &min, false, &reader) ||
+		 !rf_check_bound(segment, check->codec, &max, true, &reader)))
 		fault = "The filter that begins at the block has another least or greatest key.";
 	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment)))
 		fault = "The places behind the filter that begins at the block are damaged.";
@@ -182,7 +181,7 @@ rf_check_all(RfCheck *check)
 }
 
 /*
- * Has the metapage changed since it was copied?  Takes and releases a share lock on it.
+ * Return true if the metapage has changed since it was copied.  Takes and releases a share lock on it.
  */
 static bool
 rf_meta_has_changed(Relation index, const char *copy)

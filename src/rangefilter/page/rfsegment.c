@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "key/rowkey.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
 
@@ -26,7 +27,7 @@ rf_compare_bound(RfKeyKind kind, const RfKey *key, const RfKey *bound,
 }
 
 /*
- * Is the range outside what the segment holds, by its exact bounds?
+ * Return true if the range is outside what the segment holds, by its exact bounds.
  *
  * A cut minimum is a lower bound as it is; a cut maximum stands for all its
  * extensions.
@@ -57,10 +58,11 @@ typedef struct RfByteRange
 	FilterByteRange bytes;
 	uint64		lo;				/* big-endian, where keys are numbers */
 	uint64		hi;
+	uint64		hashes[RF_MAX_COLUMNS];
 } RfByteRange;
 
 /*
- * Is the segment's filter one over bytes?
+ * Return true if the segment's filter is one over bytes.
  */
 static bool
 rf_filters_bytes(const RfSegment *segment)
@@ -72,14 +74,16 @@ rf_filters_bytes(const RfSegment *segment)
  * Turns a range into the bytes the filter was built from.
  */
 static const FilterByteRange *
-rf_byte_range(RfKeyKind kind, const RfRange *range, RfByteRange *room)
+rf_byte_range(const RfCodec *codec, const RfRange *range, RfByteRange *room)
 {
 	FilterByteRange *bytes = &room->bytes;
 
 	bytes->lo_unbounded = range->lo_inf;
 	bytes->hi_unbounded = range->hi_inf;
 	bytes->hi_exclusive = range->hi_excl;
-	if (kind == RF_KEY_U64)
+	bytes->hashes = room->hashes;
+	bytes->nhashes = rf_range_hashes(codec, range, room->hashes);
+	if (codec->kind == RF_KEY_U64)
 	{
 		room->lo = pg_hton64(range->lo.num);
 		room->hi = pg_hton64(range->hi.num);
@@ -101,7 +105,7 @@ rf_byte_range(RfKeyKind kind, const RfRange *range, RfByteRange *room)
  * Asks a segment's filter whether it holds a key of one range.
  */
 static RfAnswer
-rf_query_filter(const RfSegment *segment, RfKeyKind kind,
+rf_query_filter(const RfSegment *segment, const RfCodec *codec,
 				const RfRange *range, FilterReader *reader)
 {
 	FilterAnswer answer;
@@ -110,7 +114,7 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 	if (rf_filters_bytes(segment))
 		answer = filter_query_bytes(rf_segment_root(segment),
 									segment->root_len, reader,
-									rf_byte_range(kind, range, &room));
+									rf_byte_range(codec, range, &room));
 	else
 		answer = filter_query_u64(segment->kind, rf_segment_root(segment),
 								  segment->root_len, reader,
@@ -121,7 +125,7 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
- * May a segment hold a key (not NULL) of the set?  The caller holds a lock on the
+ * Returns whether a segment may hold a key (not NULL) of the set.  The caller holds a lock on the
  * metapage; run pages are locked and released one at a time.
  */
 RfAnswer
@@ -137,7 +141,7 @@ rf_segment_probe(RfFile *file, const RfMetaData *meta,
 	for (int i = 0; i < set->nranges && answer == RF_NO; i++)
 	{
 		if (!rf_outside_bounds(segment, set->kind, &set->ranges[i]))
-			answer = rf_query_filter(segment, set->kind, &set->ranges[i],
+			answer = rf_query_filter(segment, file->codec, &set->ranges[i],
 									 &reader.reader);
 	}
 	rf_run_reader_end(&reader);
@@ -145,7 +149,7 @@ rf_segment_probe(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * May the segment hold this one key?  As rf_segment_probe().
+ * The same as rf_segment_probe() for one key.
  */
 RfAnswer
 rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
@@ -159,7 +163,7 @@ rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Does the range hold all of the segment's keys, by its exact bounds?
+ * Return true if the range holds all of the segment's keys, by its exact bounds.
  */
 static bool
 rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,
@@ -180,11 +184,11 @@ rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
- * The ranks of the segment's keys that may be in a range, where the answer is
+ * The ranks of the segment's keys, which have this codec, that may be in a range, where the answer is
  * RF_YES; the run is the one the reader reads.
  */
 RfAnswer
-rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+rf_range_ranks(const RfSegment *segment, const RfCodec *codec,
 			   const RfRange *range, FilterReader *reader,
 			   FilterRanks *ranks)
 {
@@ -192,19 +196,19 @@ rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
 	RfAnswer	answer;
 	bool		known;
 
-	if (rf_outside_bounds(segment, kind, range))
+	if (rf_outside_bounds(segment, codec->kind, range))
 		return RF_NO;
 	ranks->first = 0;
 	ranks->end = PG_UINT64_MAX;
-	if (rf_holds_bounds(segment, kind, range))
+	if (rf_holds_bounds(segment, codec->kind, range))
 		return RF_YES;
-	answer = rf_query_filter(segment, kind, range, reader);
+	answer = rf_query_filter(segment, codec, range, reader);
 	if (answer != RF_YES)
 		return answer;
 	if (rf_filters_bytes(segment))
 		known = filter_ranks_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
-								   rf_byte_range(kind, range, &room), ranks);
+								   rf_byte_range(codec, range, &room), ranks);
 	else
 		known = filter_ranks_u64(segment->kind, rf_segment_root(segment),
 								 segment->root_len, reader,
@@ -219,16 +223,16 @@ rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
  * pages are damaged.
  */
 static bool
-rf_count_range(const RfSegment *segment, RfKeyKind kind,
+rf_count_range(const RfSegment *segment, const RfCodec *codec,
 			   const RfRange *range, FilterReader *reader, uint64 *count)
 {
 	RfByteRange room;
 	uint64		n = 0;
 	bool		known = false;
 
-	if (rf_outside_bounds(segment, kind, range))
+	if (rf_outside_bounds(segment, codec->kind, range))
 		return true;
-	if (rf_holds_bounds(segment, kind, range))
+	if (rf_holds_bounds(segment, codec->kind, range))
 	{
 		n = segment->nkeys;
 		known = true;
@@ -236,7 +240,7 @@ rf_count_range(const RfSegment *segment, RfKeyKind kind,
 	else if (rf_filters_bytes(segment))
 		known = filter_count_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
-								   rf_byte_range(kind, range, &room), &n);
+								   rf_byte_range(codec, range, &room), &n);
 	else
 		known = filter_count_u64(segment->kind, rf_segment_root(segment),
 								 segment->root_len, reader,
@@ -262,7 +266,7 @@ rf_segment_count(Relation index, const RfMetaData *meta,
 		return true;
 	rf_run_reader_begin(&reader, rf_file(index), meta, segment);
 	for (int i = 0; i < set->nranges && known; i++)
-		known = rf_count_range(segment, set->kind, &set->ranges[i],
+		known = rf_count_range(segment, rf_index_codec(index), &set->ranges[i],
 							   &reader.reader, count);
 	rf_run_reader_end(&reader);
 	return known;

@@ -49,12 +49,31 @@ typedef struct RfDigestView
 	RfDigestColumn columns[FILTER_DIGESTS];
 } RfDigestView;
 
+/*
+ * The least and the greatest key of an index, as rf_bound_number() has them.  Without keys
+ * max is below min.
+ */
+typedef struct RfKeyBounds
+{
+	uint64		min;
+	uint64		max;
+} RfKeyBounds;
+
+#define RF_NO_BOUNDS	((RfKeyBounds) {0, PG_UINT64_MAX})
+
 /* Where a cached metapage is kept. */
 typedef struct RfCachedMetaRef
 {
 	RfCachedMeta **cached;		/* NULL: none yet */
 	MemoryContext context;		/* where cached metapages are allocated */
+	RfKeyBounds *bounds;		/* where to put the index's bounds; NULL:
+								 * nowhere */
 } RfCachedMetaRef;
+
+/*
+ * The number of a key that is compared with bounds.  It never decreases as keys increase.
+ */
+extern uint64 rf_bound_number(RfKeyKind kind, const RfKey *key);
 
 /*
  * Reads the version of an open index.  False where the file is empty or
@@ -70,7 +89,8 @@ extern bool rf_read_version(Relation index, RfSummaryVersion *version);
  * was, or may have been, taken during recovery.  Damaged or unreadable pages
  * give RF_UNKNOWN.  If ref is not NULL, a cached metapage is kept there, or
  * the one there is brought up to date.  An outdated one is thrown away, even
- * if there is no room for the new one.
+ * if there is no room for the new one.  The bounds are those of *version; they are not
+ * set where the answer is RF_UNKNOWN for want of a version.
  */
 extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version,
@@ -143,9 +163,23 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
 								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * The number by which digests with these buckets know a key of their kind: itself, or its hash.
+ * The numbers by which digests with these buckets know a key of their kind: itself, or its hashes.
+ * Returns how many there are, at most RF_MAX_COLUMNS.
  */
-extern uint64 rf_key_number(const FilterDigest *buckets, const RfKey *key);
+extern int	rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec,
+						   const RfKey *key, uint64 *numbers);
+
+/*
+ * Can digests of an index with keys of this codec answer for a set of keys?  Those of byte strings answer
+ * for single keys, and for rows by their leading columns.  Of several ranges the first one tells.
+ */
+static inline bool
+rf_digests_answer(const RfCodec *codec, const RfKeySet *set)
+{
+	return set->nranges > 0 &&
+		(set->kind == RF_KEY_U64 || codec->row != NULL ||
+		 rf_range_is_key(set->kind, &set->ranges[0]));
+}
 
 /*
  * What a digest of an index must span, and how many keys it is made of.  rf_cached_meta_span() returns
@@ -161,8 +195,8 @@ typedef struct RfSpan
 
 extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 
-/* The fewest buckets that a digest should have. */
-extern uint32 rf_digest_buckets(uint64 nkeys);
+/* The fewest bits that a digest should have. */
+extern uint32 rf_digest_bits(uint64 nkeys);
 
 /* Are these buckets good for a digest with this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);

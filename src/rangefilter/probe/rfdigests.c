@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
@@ -59,7 +60,7 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		matrix = NULL;
 	}
 	if (matrix == NULL &&
-		(i = rf_allocate_matrix(filter_digests_words(buckets->nbuckets))) >= 0)
+		(i = rf_allocate_matrix(filter_digests_words(buckets->nbits))) >= 0)
 	{
 		matrix = &rf_digest_store->matrices[i];
 		rf_begin_change(matrix);
@@ -70,7 +71,6 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		rf_digest_store->keys[i].database = MyDatabaseId;
 		rf_digest_store->keys[i].index = index;
 		rf_digest_store->keys[i].number = number;
-		rf_digest_store->keys[i].loaded = false;
 		pg_atomic_write_u64(&matrix->used_at, rf_this_second());
 		rf_end_change(matrix);
 	}
@@ -262,17 +262,6 @@ place_of(Oid index, const RfRelFile *locator)
 }
 
 /*
- * See digeststore.h.
- */
-void
-rf_publish_column(const RfDigestMatrix *matrix, int number)
-{
-	const RfDigestColumn *column = &matrix->columns[number];
-
-	*place_of(column->index, &column->locator) = column_number(matrix, number);
-}
-
-/*
  * May the index have a column?  Taking no lock, this may miss one that is being put:
  * that has an older version than its index by now, and nobody takes it for current.
  */
@@ -288,6 +277,19 @@ may_have_column(Oid index)
 }
 
 /*
+ * Adds a key to a column.  The lock is held, and nothing may raise an error.
+ */
+static void
+add_key(RfDigestMatrix *matrix, unsigned column, const RfCodec *codec, const RfKey *key)
+{
+	uint64		numbers[RF_MAX_COLUMNS];
+	int			n = rf_key_numbers(&matrix->buckets, codec, key, numbers);
+
+	for (int i = 0; i < n; i++)
+		filter_digests_add(&matrix->buckets, matrix->rows, column, numbers[i]);
+}
+
+/*
  * See probe.h.
  */
 void
@@ -296,6 +298,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 {
 	const RfRelFile *locator = &RF_RELFILE(index);
 	Oid			oid = RelationGetRelid(index);
+	const RfCodec *codec = rf_index_codec(index);
 	uint32		number;
 	RfDigestColumn *column;
 
@@ -311,8 +314,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 		/* Nothing until the number is even again may raise an error. */
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
-			filter_digests_add(&matrix->buckets, matrix->rows, (number - 1) % FILTER_DIGESTS,
-							   rf_key_number(&matrix->buckets, key));
+			add_key(matrix, (number - 1) % FILTER_DIGESTS, codec, key);
 		column->version = *after;
 		column->validity = rf_read_change_counter(oid);
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
@@ -337,7 +339,7 @@ rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 		matrix->used |= UINT64CONST(1) << number;
 		matrix->columns[number] = *column;
 		if (rf_digests_are_shared())
-			rf_publish_column(matrix, number);
+			*place_of(column->index, &column->locator) = column_number(matrix, number);
 		rf_end_change(matrix);
 		view->writes = pg_atomic_read_u64(&matrix->writes);
 		view->columns[number] = *column;

@@ -24,6 +24,7 @@
 
 #include "compat.h"
 #include "filter/sorted/sorted.h"
+#include "key/rowkey.h"
 #include "filter/filter.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
@@ -43,10 +44,10 @@
 #define RF_DIGEST_SHARERS			10
 
 /*
- * The fewest buckets of a digest for each key: with these it denies about three quarters of
+ * The fewest bits of a digest for each key: with these it denies about three quarters of
  * absent points.
  */
-#define RF_DIGEST_BUCKETS	3
+#define RF_DIGEST_BITS		3
 
 /* No digest is made of more keys: it would take too long for one query. */
 #define RF_DIGEST_MAX_KEYS	100000
@@ -258,17 +259,18 @@ rf_cached_meta_buffers(const RfCachedMeta *cached, RfFile *file)
 
 /*
  * Would a digest spare this question to the filter?  False where the bounds of numbers
- * already deny it, and for ranges of byte strings.
+ * already deny it.
  */
 static bool
-rf_wants_digest(const RfSegment *segment, const RfKeySet *set)
+rf_wants_digest(const RfCachedMeta *cached, const RfKeySet *set)
 {
-	if (set->nranges == 0)
-		return false;
-	if (set->kind == RF_KEY_BYTES)
-		return rf_range_is_key(RF_KEY_BYTES, &set->ranges[0]);
-	return set->ranges[set->nranges - 1].hi.num >= segment->min &&
-		set->ranges[0].lo.num <= segment->max;
+	const RfSegment *segment = rf_cached_meta_segments(cached);
+
+	return rf_cached_meta_data(cached)->nsegments == 1 &&
+		rf_digests_answer(cached->file.codec, set) &&
+		(set->kind == RF_KEY_BYTES ||
+		 (set->ranges[set->nranges - 1].hi.num >= segment->min &&
+		  set->ranges[0].lo.num <= segment->max));
 }
 
 /*
@@ -280,7 +282,7 @@ rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery
 {
 	const RfMetaData *meta = rf_cached_meta_data(cached);
 
-	if (meta->nsegments == 1 && rf_wants_digest(rf_cached_meta_segments(cached), set))
+	if (rf_wants_digest(cached, set))
 		cached->asked++;
 	*version = cached->version;
 	return rf_probe_state(&cached->file, meta, rf_cached_meta_segments(cached), set,
@@ -301,30 +303,34 @@ rf_cached_meta_asked(RfCachedMeta *cached, uint32 n)
  * See probe.h.
  */
 uint32
-rf_digest_buckets(uint64 nkeys)
+rf_digest_bits(uint64 nkeys)
 {
-	return TYPEALIGN(64, RF_DIGEST_BUCKETS * nkeys);
+	return TYPEALIGN(64, RF_DIGEST_BITS * nkeys);
 }
 
 /*
  * See probe.h.
  */
-uint64
-rf_key_number(const FilterDigest *buckets, const RfKey *key)
+int
+rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec, const RfKey *key,
+			   uint64 *numbers)
 {
-	FilterBytes bytes = {key->data, key->len};
-
-	return buckets->of_hashes ? filter_hash(bytes) : key->num;
+	if (buckets->of_hashes)
+		return rf_key_hashes(codec, key, numbers);
+	numbers[0] = key->num;
+	return 1;
 }
 
 /*
- * Calls visit(arg, key) for each key in pages of the delta, while it returns true.  False where it
+ * Calls visit(arg, codec, key) for each key in pages of the delta, while it returns true.  False where it
  * did not, or where a page has changed or cannot be read.
  */
 static bool
-rf_visit_delta(RfKeyKind kind, RfFile *file, const RfMetaData *meta,
-			   bool (*visit) (void *arg, const RfKey *key), void *arg)
+rf_visit_delta(RfFile *file, const RfMetaData *meta,
+			   bool (*visit) (void *arg, const RfCodec *codec, const RfKey *key),
+			   void *arg)
 {
+	RfKeyKind	kind = file->codec->kind;
 	PGAlignedBlock page;
 
 	for (int i = 0; i < meta->ndelta; i++)
@@ -335,26 +341,17 @@ rf_visit_delta(RfKeyKind kind, RfFile *file, const RfMetaData *meta,
 		if (!rf_delta_copy_page(file, meta, rf_delta_slot(meta, i), kind, page.data, &nkeys))
 			return false;
 		for (int j = 0; j < nkeys; j++)
-			if (!rf_delta_key(page.data, kind, j, &key) || !visit(arg, &key))
+			if (!rf_delta_key(page.data, kind, j, &key) || !visit(arg, file->codec, &key))
 				return false;
 	}
 	return true;
 }
 
 /*
- * The kind of the keys in digests or spans.
- */
-static inline RfKeyKind
-rf_digest_kind(bool of_hashes)
-{
-	return of_hashes ? RF_KEY_BYTES : RF_KEY_U64;
-}
-
-/*
  * Widens a span by a key of the delta.  (All hashes are in that of digests of hashes.)
  */
 static bool
-rf_span_key(void *arg, const RfKey *key)
+rf_span_key(void *arg, const RfCodec *codec, const RfKey *key)
 {
 	RfSpan	   *span = arg;
 
@@ -378,7 +375,8 @@ rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
 
 	if (meta->nsegments != 1 || cached->collated ||
 		!filter_digest_possible(segment->kind, rf_segment_root(segment),
-								segment->root_len, &span->of_hashes))
+								segment->root_len, &span->of_hashes) ||
+		span->of_hashes != (cached->file.codec->kind == RF_KEY_BYTES))
 		return false;
 	span->min = span->of_hashes ? 0 : PG_UINT64_MAX;
 	span->max = span->of_hashes ? PG_UINT64_MAX : 0;
@@ -393,7 +391,7 @@ rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
 		span->nkeys += segment->nkeys;
 		segment = rf_next_segment(segment);
 	}
-	return rf_visit_delta(rf_digest_kind(span->of_hashes), &cached->file, meta, rf_span_key, span) &&
+	return rf_visit_delta(&cached->file, meta, rf_span_key, span) &&
 		span->nkeys <= RF_DIGEST_MAX_KEYS;
 }
 
@@ -426,21 +424,25 @@ rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 	return span->of_hashes == buckets->of_hashes &&
 		span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
-		rf_digest_buckets(span->nkeys) <= 2 * buckets->nbuckets;
+		rf_digest_bits(span->nkeys) <= 2 * buckets->nbuckets;
 }
 
 /*
  * Adds a key to a digest.  False where it is outside the range of the buckets.
  */
 static bool
-rf_digest_key(void *arg, const RfKey *key)
+rf_digest_key(void *arg, const RfCodec *codec, const RfKey *key)
 {
 	FilterDigest *digest = arg;
-	uint64		number = rf_key_number(digest, key);
+	uint64		numbers[RF_MAX_COLUMNS];
+	int			n = rf_key_numbers(digest, codec, key, numbers);
 
-	if (number < digest->min || number > digest->max)
-		return false;
-	filter_digest_add(digest, number);
+	for (int i = 0; i < n; i++)
+	{
+		if (numbers[i] < digest->min || numbers[i] > digest->max)
+			return false;
+		filter_digest_add(digest, numbers[i]);
+	}
 	return true;
 }
 
@@ -449,7 +451,7 @@ rf_digest_key(void *arg, const RfKey *key)
  * or a key does not fit.
  */
 static bool
-rf_digest_level(FilterDigest *digest, const RfSegment *level,
+rf_digest_level(FilterDigest *digest, const RfCodec *codec, const RfSegment *level,
 				FilterReader *reader)
 {
 	SortedCursor cursor;
@@ -470,7 +472,7 @@ rf_digest_level(FilterDigest *digest, const RfSegment *level,
 			memcpy(&key.num, bytes.data, sizeof(uint64));
 			key.num = pg_ntoh64(key.num);
 		}
-		if (!rf_digest_key(digest, &key))
+		if (!rf_digest_key(digest, codec, &key))
 			return false;
 	}
 	return answer == FILTER_NO;
@@ -491,12 +493,12 @@ rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
 
 		segment = rf_next_segment(segment);
 		rf_run_reader_begin(&reader, file, meta, segment);
-		added = rf_digest_level(digest, segment, &reader.reader);
+		added = rf_digest_level(digest, file->codec, segment, &reader.reader);
 		rf_run_reader_end(&reader);
 		if (!added)
 			return false;
 	}
-	return rf_visit_delta(rf_digest_kind(digest->of_hashes), file, meta, rf_digest_key, digest);
+	return rf_visit_delta(file, meta, rf_digest_key, digest);
 }
 
 /*
@@ -520,8 +522,8 @@ rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 		!rf_span_fits(&span, buckets))
 		return false;
 	*digest = *buckets;
-	digest->bits = palloc(filter_digest_size(digest->nbuckets));
-	rf_locked_file(&file, locator, cached);
+	digest->bits = palloc(filter_digest_size(digest->nbits));
+	rf_locked_file(&file, locator, cached->file.codec, cached);
 	rf_run_reader_begin(&reader, &file, meta, segment);
 	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
 							  segment->root_len, &reader.reader);

@@ -13,6 +13,7 @@
 
 #include "commands/progress.h"
 #include "filter/places/places.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -23,6 +24,7 @@
 
 struct RfKeySort
 {
+	const RfCodec *codec;
 	RfKeyKind	kind;
 	RfKeys	   *keys;
 	RfPlacing	placing;		/* range_blocks 0: no places */
@@ -43,7 +45,8 @@ typedef struct RfMaking
 	FilterBuild *filter;
 	bool		as_bytes;		/* numbers as their big-endian bytes */
 	RfKeys	   *hashes;			/* NULL: not needed */
-	uint64		last_hash;		/* put there */
+	int			nnoted;			/* hashes of the key given last ... */
+	uint64		noted[RF_MAX_COLUMNS];	/* ... and these */
 	RfKey		min;
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
@@ -55,13 +58,15 @@ static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes
 static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
 
 /*
- * Begins to collect keys of one kind, for a segment with places or without.
+ * Begins to collect keys of a codec, for a segment with places or without.
  */
 RfKeySort *
-rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
+rf_sort_begin(const RfCodec *codec, const RfPlacing *placing)
 {
+	RfKeyKind	kind = codec->kind;
 	RfKeySort  *sort = palloc0(sizeof(RfKeySort));
 
+	sort->codec = codec;
 	sort->kind = kind;
 	sort->placing = *placing;
 	sort->keys = rf_keys_begin(kind, placing->range_blocks > 0,
@@ -124,18 +129,24 @@ rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 }
 
 /*
- * Collects the hash of the key given last, which is a byte string, unless it was the key before.  (That is
- * not seen by ranks: the trie may cut keys.)
+ * Collects the hashes of the key given last, which is a byte string, but for those that the key before
+ * had, too.
  */
 static void
-rf_note_hash(RfMaking *making, bool is_first)
+rf_note_hashes(const RfKeySort *sort, RfMaking *making)
 {
-	FilterBytes bytes = {making->max.data, making->max.len};
-	RfKey		hash = {.num = filter_hash(bytes)};
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n = rf_key_hashes(sort->codec, &making->max, hashes);
 
-	if (is_first || hash.num != making->last_hash)
-		rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
-	making->last_hash = hash.num;
+	for (int i = 0; i < n; i++)
+	{
+		RfKey		hash = {.num = hashes[i]};
+
+		if (i >= making->nnoted || hash.num != making->noted[i])
+			rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
+		making->noted[i] = hash.num;
+	}
+	making->nnoted = n;
 }
 
 /*
@@ -196,10 +207,10 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
-		if (making->hashes != NULL && !making->adding)
-			rf_note_hash(making, !seen);
 		seen = true;
 		now = filter_build_rank(making->filter);
+		if (making->hashes != NULL && !making->adding)
+			rf_note_hashes(sort, making);
 		if (now != rank)
 			rarest = Min(rarest, nsame);
 		nsame = now == rank ? nsame + 1 : 1;

@@ -131,9 +131,12 @@ show_matrix(const RfIndex *index, int number, StringInfo line)
 		for (int i = 0; i < FILTER_DIGESTS; i++)
 			columns += number * FILTER_DIGESTS + i < index->nleaves &&
 				OidIsValid(matrix->view.columns[i].index);
-		appendStringInfo(line, "%u buckets of " UINT64_FORMAT "%s, %d columns, %d current, %d certain",
-						 buckets->nbuckets, buckets->width, buckets->of_hashes ? " of hashes" : "", columns,
-						 pg_popcount64(matrix->current), pg_popcount64(matrix->certain));
+		if (buckets->split > 0)
+			appendStringInfo(line, "%u bits, 2^%u parts each of ", buckets->nbits, buckets->split);
+		appendStringInfo(line, "%u buckets of " UINT64_FORMAT ", %d columns, %d current, %d certain%s",
+						 buckets->nbuckets, buckets->width, columns,
+						 pg_popcount64(matrix->current), pg_popcount64(matrix->certain),
+						 buckets->of_hashes ? "; of hashes" : "");
 	}
 }
 
