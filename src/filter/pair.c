@@ -25,7 +25,7 @@
 #define FEW_BITS	14
 #define MORE_BITS	1
 
-/* Beside a trie of whole keys hashes have at least so many bits for each; else there are none. */
+/* Beside a trie that is nearly exact hashes have at least so many bits for each; else there are none. */
 #define LEAST_HASH_BITS 10
 
 /* The least bytes of a page that a part gets. */

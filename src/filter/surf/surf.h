@@ -65,8 +65,8 @@ extern bool surf_build_fits(const SurfBuild *build);
 typedef struct SurfCost
 {
 	uint64_t	node_bits;		/* of all nodes */
-	uint32_t	rest_bits;		/* the most bits that a key has behind its
-								 * leaf */
+	uint32_t	rest_bits;		/* twice what a key has behind its leaf, on
+								 * the average, or what the longest has */
 	bool		all_fit;		/* no key is longer than those of pages may be */
 } SurfCost;
 

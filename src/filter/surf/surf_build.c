@@ -83,6 +83,7 @@ struct SurfBuild
 	uint64_t	separators;		/* bytes of separators between sample keys */
 	double		byte_cost;		/* bits that nodes take for each new byte */
 	uint32_t	longest_rest;	/* see surf_writer_longest_rest() */
+	uint64_t	all_rest;		/* of all keys of the sample */
 
 	/* The second pass. */
 	uint8_t		code[SURF_CODE_MAX_SIZE];
@@ -484,6 +485,8 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 	*cost = surf_writer_count_bits(writer) + group->nkeys * EXTRA_COST;
 	if (surf_writer_longest_rest(writer) > build->longest_rest)
 		build->longest_rest = surf_writer_longest_rest(writer);
+	if (surf_writer_all_rest(writer) > 0)
+		build->all_rest += (uint64_t) surf_writer_all_rest(writer);
 	return bytes;
 }
 
@@ -601,6 +604,8 @@ SurfCost
 surf_build_cost(SurfBuild *build)
 {
 	SurfCost	cost;
+	uint32_t	sampled = 1;
+	uint32_t	i;
 
 	/*
 	 * Each key has counted those of the one before it.  So has the first,
@@ -610,9 +615,13 @@ surf_build_cost(SurfBuild *build)
 		build->new_bytes--;
 	make_code(build);
 	cost_sample(build);
+	for (i = 0; i < build->ngroups; i++)
+		sampled += build->groups[i].nkeys;
 	build->longest_rest += LONGER_REST;
 	cost.node_bits = (uint64_t) (build->byte_cost * build->new_bytes);
-	cost.rest_bits = build->longest_rest;
+	cost.rest_bits = (uint32_t) (2 * build->all_rest / sampled + 1);
+	if (cost.rest_bits > build->longest_rest)
+		cost.rest_bits = build->longest_rest;
 	limit_keys(build);
 	cost.all_fit = build->longest <= build->max_key;
 	return cost;

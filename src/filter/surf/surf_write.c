@@ -84,6 +84,12 @@ surf_writer_longest_rest(const SurfWriter *writer)
 	return (uint32_t) writer->longest_rest;
 }
 
+int64_t
+surf_writer_all_rest(const SurfWriter *writer)
+{
+	return writer->all_rest;
+}
+
 bool
 surf_writer_is_full(const SurfWriter *writer)
 {
@@ -118,6 +124,7 @@ surf_writer_reset(SurfWriter *writer)
 	writer->nkeys = 0;
 	writer->nrecords = 0;
 	writer->longest_rest = 0;
+	writer->all_rest = 0;
 }
 
 /* Makes room for another batch. */
@@ -216,6 +223,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 	uint32_t	last_common = leaves[leaf - 1].common;
 	uint32_t	nbits = coder->nbits;
 	int32_t		longest = writer->longest_rest;
+	int64_t		all = writer->all_rest;
 	uint32_t	keys = writer->nkeys - batch->keys[1].offset;
 	uint32_t	n = batch->n;
 
@@ -229,6 +237,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 		int32_t		rest = rest_of_key(coder, nbits, last_own, next_own);
 
 		longest = rest > longest ? rest : longest;
+		all += rest;
 		nbits = key->nbits;
 		last_own = next_own;
 		new_bytes += greater(last_common, key->common) - last_common + 1;
@@ -242,6 +251,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 	}
 	own[leaf] = 0;
 	writer->longest_rest = longest;
+	writer->all_rest = all;
 }
 
 /* code_batch() for processors with the instructions of BITS_TARGET. */

@@ -73,6 +73,9 @@ extern uint64_t surf_writer_count_bits(SurfWriter *writer);
  */
 extern uint32_t surf_writer_longest_rest(const SurfWriter *writer);
 
+/* The bits that all keys have behind their leaves. */
+extern int64_t surf_writer_all_rest(const SurfWriter *writer);
+
 /*
  * Writes the page, and keeps the leaves that did not fit.  The run has rank
  * leaves before this page.  page is zeroed and has 8 bytes of room behind it.

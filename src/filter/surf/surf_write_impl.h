@@ -77,6 +77,7 @@ struct SurfWriter
 	FilterSuffix kind;
 	uint32_t	max_suffix;
 	int32_t		longest_rest;
+	int64_t		all_rest;
 
 	/* Of each leaf; room for a batch and SURF_WIDE_NODES on either side. */
 	uint16_t   *own_room;

@@ -207,10 +207,10 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
-		if (making->hashes != NULL && !making->adding)
-			rf_note_hashes(sort, making);
 		seen = true;
 		now = filter_build_rank(making->filter);
+		if (making->hashes != NULL && !making->adding)
+			rf_note_hashes(sort, making);
 		if (now != rank)
 			rarest = Min(rarest, nsame);
 		nsame = now == rank ? nsame + 1 : 1;
