@@ -130,7 +130,7 @@ rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 
 /*
  * Collects the hashes of the key given last, which is a byte string, but for those that the key before
- * had, too.
+ * had, too.  (That is not seen by ranks: the trie may cut keys.)
  */
 static void
 rf_note_hashes(const RfKeySort *sort, RfMaking *making)
