@@ -13,7 +13,6 @@
  *	  gate_plan.c		from path to plan; one gate for an Append of gates
  *	  gate_exec.c		execution
  *	  gate_ask.c			asking a member's index
- *	  gate_matrix.c			asking 64 members at a time
  *	  gate_join_values.c	the values of a hash join
  *	  gate_explain.c		EXPLAIN
  *
@@ -113,17 +112,9 @@ typedef struct RfGateMember
 								 * member's scan is to be watched; else NULL */
 	Oid			watched_index;	/* that index */
 	List	   *oids;			/* table and indexes, NIL: always open */
-	struct RfGateIndex *indexes;	/* NULL until one is kept open */
+	Relation   *indexes;		/* those kept open, NULL where it is not;
+								 * NULL: none is */
 } RfGateMember;
-
-/* An index that is asked repeatedly. */
-typedef struct RfGateIndex
-{
-	Relation	relation;		/* NULL: not open */
-	uint32		asked;			/* how often */
-	RfCounts   *counts;
-	RfCachedMeta *cached;		/* NULL: there is none */
-} RfGateIndex;
 
 /*
  * The values of one key of a join.  Allocated in the executor's context of the
@@ -168,25 +159,6 @@ typedef struct RfGateJoinFilter
 								 * known */
 } RfGateJoinFilter;
 
-/*
- * What digest matrices say of a gate's members.  The places are those of leaves in
- * the entry of a table with this serial.
- */
-typedef struct RfGateMatrices
-{
-	Oid			relid;			/* the table whose partitions are members */
-	RfClock		clock;			/* read after the executor took its snapshot */
-	uint64		serial;			/* 0: the places are not known yet */
-	RfIndex   **indexes;		/* the entry's, by number of the gate's index;
-								 * NULL where there is none */
-	int			nwords;			/* 0: there is nothing to ask */
-	int		   *places;			/* of members; -1: it has none */
-	uint64	   *members;		/* a bit for each place */
-	uint64	   *denied;			/* the answer to question "asked" */
-	uint64		asked;
-	int			entries;		/* that were made for the gate */
-} RfGateMatrices;
-
 typedef struct RfGateState
 {
 	CustomScanState css;		/* must be first */
@@ -218,15 +190,12 @@ typedef struct RfGateState
 	RfKept	   *kept;			/* the conditions */
 	MemoryContext context;		/* holds what is only of this question */
 	MemoryContext scratch;
-	MemoryContext metacache;	/* of indexes */
-	Size		budget;			/* bytes that metacache may still take */
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */
 	bool		never;			/* no row can match these values */
 	bool		watch;			/* scans of this query are watched */
 	bool		watchable;		/* the question is all that the scans compare */
 	RfCond	   *cond;			/* what to ask, unless open or never */
-	RfGateMatrices *matrices;	/* NULL: none are asked */
 	/* For EXPLAIN. */
 	uint64		considered;
 	uint64		skipped;
@@ -248,25 +217,6 @@ extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);
-
-/* ---- gate_matrix.c ---- */
-
-extern void rf_gate_matrices_init(RfGateState *gate);
-extern void rf_gate_ask_matrices(RfGateState *gate);
-extern bool rf_gate_begin_look(RfGateState *gate, const RfGateMember *member,
-							   int i, RfLook *look);
-
-/*
- * Do matrices deny a member, whose number this is?  They have been asked the question.
- */
-static inline bool
-rf_gate_matrices_deny(const RfGateMatrices *matrices, int i)
-{
-	int			place = matrices->nwords > 0 ? matrices->places[i] : -1;
-
-	return place >= 0 &&
-		(matrices->denied[place / RF_CORE_WORD] >> place % RF_CORE_WORD & 1) != 0;
-}
 
 /* ---- gate_join_values.c ---- */
 

@@ -347,78 +347,33 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 }
 
 /*
- * Asks an index once, and sets *counts to its counters.  Opens and locks the
- * index for this.
+ * Asks a member's index number i, and sets *counts to its counters.  The index is opened and
+ * locked for this; if it may be asked again, it stays so.
  */
 static RfAnswer
-ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
-		 RfCounts **counts)
+ask_index(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
+		  RfCounts **counts)
 {
-	RfLook		look;
-	bool		looks = rf_gate_begin_look(gate, member, i, &look);
-	Relation	relation = open_index(gate, member, i);
+	EState	   *estate = gate->css.ss.ps.state;
+	Relation	relation = member->indexes != NULL ? member->indexes[i] : NULL;
 	RfSummaryVersion version;
 	RfAnswer	answer;
 
 	if (relation == NULL)
+		relation = open_index(gate, member, i);
+	if (relation == NULL)
 		return RF_UNKNOWN;
-	answer = looks ? rf_look_at_open(&look, relation, set, false) :
-		rf_probe(relation, set, gate->css.ss.ps.state->es_snapshot->takenDuringRecovery,
-				 &version, NULL);
+	if (gate->repeated && member->indexes == NULL)
+		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
+												 gate->table->nindexes * sizeof(Relation));
+	if (gate->repeated)
+		member->indexes[i] = relation;
+	answer = rf_probe(relation, set, estate->es_snapshot->takenDuringRecovery, &version, NULL);
 	*counts = rf_index_counts(relation);
 	pgstat_count_index_scan(relation);
-	relation_close(relation, AccessShareLock);
+	if (!gate->repeated)
+		relation_close(relation, AccessShareLock);
 	return answer;
-}
-
-/*
- * Asks an index that will be asked again.  It stays open and locked.  From the
- * second time on its cached metapage is asked first, if there can be one.
- */
-static RfAnswer
-ask_again(RfGateState *gate, RfGateMember *member, int i,
-		  const RfKeySet *set, RfCounts **counts)
-{
-	EState	   *estate = gate->css.ss.ps.state;
-	bool		in_recovery = estate->es_snapshot->takenDuringRecovery;
-	RfGateIndex *index;
-	RfSummaryVersion version;
-	RfLook		look;
-	bool		looks = false;
-
-	if (member->indexes == NULL)
-		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
-												 gate->table->nindexes *
-												 sizeof(RfGateIndex));
-	index = &member->indexes[i];
-	if (index->relation == NULL)
-	{
-		looks = rf_gate_begin_look(gate, member, i, &look);
-		index->relation = open_index(gate, member, i);
-		if (index->relation == NULL)
-			return RF_UNKNOWN;
-		index->counts = rf_index_counts(index->relation);
-	}
-	*counts = index->counts;
-	pgstat_count_index_scan(index->relation);
-	if (++index->asked == 2)
-	{
-		MemoryContext old = MemoryContextSwitchTo(gate->metacache);
-
-		index->cached = rf_cached_meta_make(index->relation, set->kind,
-											&gate->budget);
-		MemoryContextSwitchTo(old);
-	}
-	if (index->cached != NULL)
-	{
-		RfAnswer	answer = rf_cached_meta_probe(index->cached, set, in_recovery,
-												  &version);
-
-		if (answer != RF_UNKNOWN)
-			return answer;
-	}
-	return looks ? rf_look_at_open(&look, index->relation, set, false) :
-		rf_probe(index->relation, set, in_recovery, &version, NULL);
 }
 
 /*
@@ -477,16 +432,14 @@ member_denies(const RfCond *cond, void *arg)
 	RfAnswer	answer;
 
 	/* The list is looked at only where the index is not open yet. */
-	if ((member->indexes == NULL || member->indexes[i].relation == NULL) &&
+	if ((member->indexes == NULL || member->indexes[i] == NULL) &&
 		!OidIsValid(list_nth_oid(member->oids, i + 1)))
 		return false;
 	if (rf_keyset_is_empty(cond->set))
 		return true;
 	if (is_dear(gate, member, cond->set))
 		return false;
-	answer = gate->repeated ?
-		ask_again(gate, member, i, cond->set, &counts) :
-		ask_once(gate, member, i, cond->set, &counts);
+	answer = ask_index(gate, member, i, cond->set, &counts);
 	if (counts != NULL)
 	{
 		counts->probes++;
@@ -512,13 +465,6 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 
 	if (gate->open || would_tell(gate))
 		return false;
-	if (gate->matrices != NULL && !gate->never)
-	{
-		if (gate->matrices->asked != gate->question)
-			rf_gate_ask_matrices(gate);
-		if (rf_gate_matrices_deny(gate->matrices, member - gate->members))
-			return true;
-	}
 	if (member->oids == NIL)
 		return false;
 	if (gate->never)
@@ -544,12 +490,12 @@ rf_gate_close_indexes(RfGateState *gate)
 {
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		RfGateIndex *indexes = rf_gate_member(gate, i)->indexes;
+		Relation   *indexes = rf_gate_member(gate, i)->indexes;
 
 		for (int j = 0; indexes != NULL && j < gate->table->nindexes; j++)
 		{
-			if (indexes[j].relation != NULL)
-				relation_close(indexes[j].relation, NoLock);
+			if (indexes[j] != NULL)
+				relation_close(indexes[j], NoLock);
 		}
 	}
 }
