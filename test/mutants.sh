@@ -34,7 +34,7 @@ FILES_DEFAULT="src/planner/*.c src/planner/*/*.c src/rangefilter/rfinsert.c src/
 src/rangefilter/page/rflevels.c src/wormhole/tree/whsplit.c src/wormhole/tree/whdelete.c src/wormhole/write/*.c"
 
 # TAP tests that take a few seconds and reach what the others do not.
-TAP_TESTS='002_standby|005_damage|006_crash_unlogged_prepared|008_activity|009_secured_explain|015_old_snapshot|016_digest_store|017_reused_names|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|026_wormhole_damage|030_digests_inserts|034_worker|035_levels|036_insert_appends|040_neighbours|046_cold|057_append_while_asked|061_knowledge|065_wormhole_vacuum_waits'
+TAP_TESTS='002_standby|005_damage|006_crash_unlogged_prepared|008_activity|009_secured_explain|015_old_snapshot|016_digest_store|017_reused_names|018_denied_sets|022_wormhole_dead_entries|023_wormhole_page_deletion|024_wormhole_unfinished_splits|026_wormhole_damage|030_digests_inserts|034_worker|035_levels|036_insert_appends|040_neighbours|046_cold|057_append_while_asked|058_gate_digests|061_knowledge|065_wormhole_vacuum_waits'
 
 MUTANTS=${MUTANTS:-20}
 MUTANTS_TESTS=${MUTANTS_TESTS:-.*}

@@ -107,17 +107,9 @@ extern char *rf_show_key(const RfCodec *codec, const RfKey *key);
 /*
  * The keys of rows each of whose first n columns is in a set of keys (cut ones)
  * of its own.  codec is one of rows.  What would take too many ranges is
- * rounded outward by leaving columns out, the last ones first.  *columns_used, if
- * given, tells which of the n columns count.
+ * rounded outward by leaving columns out, the last ones first.  Sets *used, if given, to how many of
+ * the n columns count.
  */
-typedef struct RfRowColumns
-{
-	int			used;			/* the first ones count */
-	int			looked;			/* the result is the same with any sets for
-								 * the columns behind these */
-} RfRowColumns;
-
-extern RfKeySet *rf_row_set(const RfCodec *codec, RfKeySet **columns, int n,
-							RfRowColumns *columns_used);
+extern RfKeySet *rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used);
 
 #endif							/* RANGEFILTER_ROWKEY_H */

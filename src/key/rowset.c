@@ -181,7 +181,7 @@ column_ranges(const RfRowFormat *format, const Prefixes *prefixes,
  * there are.
  */
 RfKeySet *
-rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, RfRowColumns *columns_used)
+rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
 {
 	const RfRowFormat *format = codec->row;
 	Prefixes	prefixes = {0};
@@ -209,11 +209,8 @@ rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, RfRowColumns *column
 		else
 			break;
 	}
-	if (columns_used != NULL)
-	{
-		columns_used->used = column;
-		columns_used->looked = column < n && result == NULL ? column + 1 : column;
-	}
+	if (used != NULL)
+		*used = column;
 	if (result == NULL)
 		result = prefix_ranges(format, &prefixes);
 	free_prefixes(&prefixes);

@@ -13,6 +13,7 @@
  *	  gate_plan.c		from path to plan; one gate for an Append of gates
  *	  gate_exec.c		execution
  *	  gate_ask.c			asking a member's index
+ *	  gate_matrix.c			asking 64 members at a time
  *	  gate_join_values.c	the values of a hash join
  *	  gate_explain.c		EXPLAIN
  *
@@ -48,7 +49,16 @@ typedef struct RfGateRel
 	bool		secured;		/* rf_is_secured() */
 	bool		hidden_values;	/* rf_has_hidden_values() */
 	List	   *indexes;		/* RfRelIndex */
+	List	   *infos;			/* RfGateInfo: what was found so far */
 } RfGateRel;
+
+/* What gates of a member can ask where a scan checks these clauses. */
+typedef struct RfGateInfo
+{
+	List	   *clauses;
+	bool		useful;
+	RfGateShape shape;
+} RfGateInfo;
 
 extern void rf_add_gates(PlannerInfo *root, RelOptInfo *rel,
 						 RangeTblEntry *rte);
@@ -56,6 +66,7 @@ extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern bool rf_gate_is_secured(const RelOptInfo *rel);
+extern const RfGateInfo *rf_gate_info(PlannerInfo *root, RelOptInfo *rel, List *restrictions);
 
 /* ---- gate_plan.c ---- */
 
@@ -159,6 +170,25 @@ typedef struct RfGateJoinFilter
 								 * known */
 } RfGateJoinFilter;
 
+/*
+ * What digest matrices say of a gate's members.  The places are those of leaves in
+ * the entry of a table with this serial.
+ */
+typedef struct RfGateMatrices
+{
+	Oid			relid;			/* the table whose partitions are members */
+	RfClock		clock;			/* read after the executor took its snapshot */
+	uint64		serial;			/* 0: the places are not known yet */
+	RfIndex   **indexes;		/* the entry's, by number of the gate's index;
+								 * NULL where there is none */
+	int			nwords;			/* 0: there is nothing to ask */
+	int		   *places;			/* of members; -1: it has none */
+	uint64	   *members;		/* a bit for each place */
+	uint64	   *denied;			/* the answer to question "asked" */
+	uint64		asked;
+	int			entries;		/* that were made for the gate */
+} RfGateMatrices;
+
 typedef struct RfGateState
 {
 	CustomScanState css;		/* must be first */
@@ -187,7 +217,6 @@ typedef struct RfGateState
 	bool		current_values; /* values are those of this scan */
 	bool		checked_params; /* whether ... */
 	bool		lacks_params;	/* ... one of asked.external cannot be given */
-	RfKept	   *kept;			/* the conditions */
 	MemoryContext context;		/* holds what is only of this question */
 	MemoryContext scratch;
 	uint64		question;		/* number of the question; 0: none yet */
@@ -196,6 +225,7 @@ typedef struct RfGateState
 	bool		watch;			/* scans of this query are watched */
 	bool		watchable;		/* the question is all that the scans compare */
 	RfCond	   *cond;			/* what to ask, unless open or never */
+	RfGateMatrices *matrices;	/* NULL: none are asked */
 	/* For EXPLAIN. */
 	uint64		considered;
 	uint64		skipped;
@@ -217,6 +247,25 @@ extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);
+
+/* ---- gate_matrix.c ---- */
+
+extern void rf_gate_matrices_init(RfGateState *gate);
+extern void rf_gate_ask_matrices(RfGateState *gate);
+extern bool rf_gate_begin_look(RfGateState *gate, const RfGateMember *member,
+							   int i, RfLook *look);
+
+/*
+ * Do matrices deny a member, whose number this is?  They have been asked the question.
+ */
+static inline bool
+rf_gate_matrices_deny(const RfGateMatrices *matrices, int i)
+{
+	int			place = matrices->nwords > 0 ? matrices->places[i] : -1;
+
+	return place >= 0 &&
+		(matrices->denied[place / RF_CORE_WORD] >> place % RF_CORE_WORD & 1) != 0;
+}
 
 /* ---- gate_join_values.c ---- */
 

@@ -233,28 +233,82 @@ has_unusable_value(const RfGateState *gate)
 }
 
 /*
+ * expression_tree_walker() callback: return true if one of these run-time parameters is in a clause.
+ */
+static bool
+has_param(Node *node, void *params)
+{
+	if (node == NULL)
+		return false;
+	if (rf_is_runtime_param(node))
+		return bms_is_member(((Param *) node)->paramid, params);
+	return expression_tree_walker(node, has_param, params);
+}
+
+/*
+ * The gate's clauses with the values kept, but for those that compare with unknown ones.  Sets
+ * gate->never where no row can satisfy one of them.
+ */
+static List *
+fill_clauses(RfGateState *gate)
+{
+	Bitmapset  *unknown = rf_join_filters_fill(gate);
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, gate->asked.clauses)
+	{
+		Node	   *clause;
+
+		if (has_param(lfirst(cell), unknown))
+			continue;
+		clause = rf_gate_fill(lfirst(cell), gate->datums, gate->nulls);
+		if (clause == NULL)
+		{
+			gate->never = true;
+			return NIL;
+		}
+		clauses = lappend(clauses, clause);
+	}
+	return clauses;
+}
+
+/*
+ * list_sort() callback: what has fewer ranges of keys comes first.
+ */
+static int
+compare_ranges(const ListCell *a, const ListCell *b)
+{
+	double		ranges_a = rf_cond_ranges(lfirst(a));
+	double		ranges_b = rf_cond_ranges(lfirst(b));
+
+	return (ranges_a > ranges_b) - (ranges_a < ranges_b);
+}
+
+/*
  * Makes a question of the values kept.  Resets gate->context.
  */
 static void
 make_question(RfGateState *gate)
 {
-	RfKeptValues values = {gate->datums, gate->nulls, NULL};
-	RfKeptAnswer answer = RF_KEPT_NOTHING;
+	RfMatch		match = {0};
 	MemoryContext old;
 
 	MemoryContextReset(gate->context);
 	old = MemoryContextSwitchTo(gate->context);
-	gate->cond = NULL;
-	gate->watchable = false;
-	values.unknown = rf_join_filters_fill(gate);
+	gate->never = false;
 	if (!has_unusable_value(gate))
-		answer = rf_kept_match(gate->kept, &values, &gate->cond);
-	gate->open = answer == RF_KEPT_NOTHING;
-	gate->never = answer == RF_KEPT_NEVER;
+		(void) rf_match_clauses(fill_clauses(gate), 1, gate->table, &match);
+	gate->cond = match.cond;
+	gate->open = gate->cond == NULL && !gate->never;
 	gate->question++;
 	gate->watchable = gate->watch && gate->nfilters == 0 &&
 		gate->cond != NULL && gate->cond->kind == RF_COND_PROBE &&
-		rf_kept_used(gate->kept) == gate->asked.nconditions;
+		list_length(match.clauses) == gate->asked.nconditions;
+
+	/* One NO suffices. */
+	if (gate->cond != NULL && gate->cond->kind == RF_COND_AND)
+		list_sort(gate->cond->args, compare_ranges);
 	MemoryContextSwitchTo(old);
 }
 
@@ -310,7 +364,6 @@ rf_gate_prepare(RfGateState *gate)
 							  rf_join_filters_read(gate));
 	if (gate->question == 0 || changed != NULL)
 	{
-		rf_kept_change(gate->kept, changed);
 		keep_values(gate, changed, datums, nulls);
 		make_question(gate);
 	}
@@ -356,11 +409,17 @@ ask_index(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 {
 	EState	   *estate = gate->css.ss.ps.state;
 	Relation	relation = member->indexes != NULL ? member->indexes[i] : NULL;
+	bool		in_recovery = estate->es_snapshot->takenDuringRecovery;
+	bool		looks = false;
+	RfLook		look;
 	RfSummaryVersion version;
 	RfAnswer	answer;
 
 	if (relation == NULL)
+	{
+		looks = rf_gate_begin_look(gate, member, i, &look);
 		relation = open_index(gate, member, i);
+	}
 	if (relation == NULL)
 		return RF_UNKNOWN;
 	if (gate->repeated && member->indexes == NULL)
@@ -368,7 +427,8 @@ ask_index(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
 												 gate->table->nindexes * sizeof(Relation));
 	if (gate->repeated)
 		member->indexes[i] = relation;
-	answer = rf_probe(relation, set, estate->es_snapshot->takenDuringRecovery, &version, NULL);
+	answer = looks ? rf_look_at_open(&look, relation, set, false) :
+		rf_probe(relation, set, in_recovery, &version, NULL);
 	*counts = rf_index_counts(relation);
 	pgstat_count_index_scan(relation);
 	if (!gate->repeated)
@@ -465,6 +525,13 @@ rf_gate_closed(RfGateState *gate, RfGateMember *member)
 
 	if (gate->open || would_tell(gate))
 		return false;
+	if (gate->matrices != NULL && !gate->never)
+	{
+		if (gate->matrices->asked != gate->question)
+			rf_gate_ask_matrices(gate);
+		if (rf_gate_matrices_deny(gate->matrices, member - gate->members))
+			return true;
+	}
 	if (member->oids == NIL)
 		return false;
 	if (gate->never)

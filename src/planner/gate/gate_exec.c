@@ -149,8 +149,8 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->repeated = gate->params != NULL;
 	init_values(gate, plan);
 	gate->table = rf_gate_table(gate->asked.opclasses);
-	gate->kept = rf_keep(gate->asked.clauses, gate->table);
 	rf_join_filters_init(gate);
+	rf_gate_matrices_init(gate);
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,
 										  "rangefilter gate",
 										  ALLOCSET_SMALL_SIZES);

@@ -167,8 +167,8 @@ rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf)
  * Allows as many digests more as cost about what this number of questions to indexes
  * has cost.
  */
-static void
-allow_digests(int64 questions)
+void
+rf_allow_digests(int64 questions)
 {
 	digest_keys_left = Max(DIGEST_KEYS_AT_ONCE,
 						   questions * RF_DIGEST_KEYS_PER_QUESTION);
@@ -230,7 +230,7 @@ rf_make_first_digests(const RfCond *cond, uint32 questions)
 
 	if (!rf_digests_are_shared() || questions < FEWEST_CACHED)
 		return;
-	allow_digests(questions);
+	rf_allow_digests(questions);
 	foreach(cell, add_indexes(NIL, cond))
 		make_allowed_digests(lfirst(cell), questions);
 }
@@ -260,7 +260,7 @@ rf_forget_cached_metas(RfTable *table)
  * Throws away cached metapages of other tables until there is room for one
  * more, or no other table has any.  Does nothing in a planning that is nested in
  * another one, or where entries are in use: while an index's leaves are mapped,
- * ask_matrices() in denied_set.c has asked the table's other matrices, and goes on to read them.
+ * rf_ask_matrices() has asked the table's other matrices, and goes on to read them.
  */
 void
 rf_make_room(const RfTable *table)

@@ -320,6 +320,28 @@ extern int	rf_read_ahead(RfTable *table, const RfCond *cond, PartitionDesc partd
 						  const Bitmapset *leaves, int position, bool in_recovery);
 extern bool rf_recheck_skip(RfSkip *skip, RfRecheck *recheck);
 
+/* A question to a leaf's index whose metapage is to be cached. */
+typedef struct RfLook
+{
+	RfTable    *table;
+	RfIndex    *index;
+	RfLeaf	   *leaf;
+	uint64		changes;		/* rf_changes(), and ... */
+	uint64		validity;		/* ... rf_leaf_validity(), before the index
+								 * was locked */
+} RfLook;
+
+/* Called before the leaf's index is locked.  now is the clock. */
+extern void rf_begin_look(RfLook *look, RfTable *table, RfIndex *index,
+						  RfLeaf *leaf, RfClock now);
+
+/*
+ * Asks the leaf's index, which was locked and opened after rf_begin_look(), and caches its
+ * metapage.
+ */
+extern RfAnswer rf_look_at_open(const RfLook *begun, Relation relation,
+								const RfKeySet *set, bool in_recovery);
+
 /*
  * Makes a digest of a leaf's filter and puts it into its matrix, unless the index
  * would have to be opened.  Locks the index for this, without waiting.  False if the leaf
@@ -333,6 +355,7 @@ extern bool rf_begin_cached_probes(void);
 extern RfAnswer rf_probe_cached(RfTable *table, RfLeaf *leaf, const RfCond *cond,
 								bool in_recovery, RfSummaryVersion *version);
 extern bool rf_digest_is_due(const RfIndex *index, const RfLeaf *leaf);
+extern void rf_allow_digests(int64 questions);
 extern void rf_make_first_digests(const RfCond *cond, uint32 questions);
 extern PGDLLEXPORT void rf_make_room(const RfTable *table);
 extern MemoryContext rf_metacache_context(RfTable *table);
@@ -395,6 +418,12 @@ extern void rf_forget_matrices(RfIndex *index);
 
 /* ---- denied_set.c ---- */
 
+extern void rf_ask_matrices(RfTable *table, RfCond *cond, const Oid *leaves,
+							int nleaves, const Bitmapset *asked, RfClock now,
+							bool certain_only);
+extern uint64 rf_find_denied(const RfCond *cond, int number, uint64 leaves);
+extern void rf_note_denied(const RfTable *table, RfSkips *skips, RfCond *cond,
+						   int number, uint64 leaves);
 extern Bitmapset *rf_deny_leaves(RfTable *table, RfExpansion *expansion,
 								 Bitmapset *rest);
 extern bool rf_recheck_denied_set(const RfDeniedSet *denied_set,

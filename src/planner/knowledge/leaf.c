@@ -39,17 +39,6 @@
 #include "storage/predicate.h"
 #include "utils/rel.h"
 
-/* A question to a leaf's index whose metapage is to be cached. */
-typedef struct RfLook
-{
-	RfTable    *table;
-	RfIndex    *index;
-	RfLeaf	   *leaf;
-	uint64		changes;		/* rf_changes(), and ... */
-	uint64		validity;		/* ... rf_leaf_validity(), before the index
-								 * was locked */
-} RfLook;
-
 /*
  * Can this open index be asked for its table?  One that is valid is also ready and live.
  */
@@ -171,11 +160,11 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 }
 
 /*
- * Begins a question to a leaf's index, before the index is locked.  now is the clock.
+ * See knowledge.h.
  */
-static void
-begin_look(RfLook *look, RfTable *table, RfIndex *index, RfLeaf *leaf,
-		   RfClock now)
+void
+rf_begin_look(RfLook *look, RfTable *table, RfIndex *index, RfLeaf *leaf,
+			  RfClock now)
 {
 	look->table = table;
 	look->index = index;
@@ -208,6 +197,29 @@ look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
 }
 
 /*
+ * See knowledge.h.
+ */
+RfAnswer
+rf_look_at_open(const RfLook *begun, Relation relation, const RfKeySet *set,
+				bool in_recovery)
+{
+	RfAsked		asked = {.oid = RelationGetRelid(relation),.relation = relation};
+	RfSummaryVersion version;
+	Oid			relid PG_USED_FOR_ASSERTS_ONLY = begun->table->relid;
+	uint64		serial PG_USED_FOR_ASSERTS_ONLY = begun->table->serial;
+	RfAnswer	answer;
+
+	/* Within a planning others' matrices may be in use. */
+	if (rf_planning == NULL)
+		rf_make_room(begun->table);
+	answer = look(begun, &asked, set, in_recovery, &version);
+
+	/* Nothing has been planned meanwhile, so the entry has not been freed. */
+	Assert(rf_known_table(relid) != NULL && rf_known_table(relid)->serial == serial);
+	return answer;
+}
+
+/*
  * Asks the index of a leaf, and caches its metapage.  Locks the index for
  * this, without waiting.  RF_UNKNOWN where it cannot be locked or used.
  * *version is set unless the answer is RF_UNKNOWN.
@@ -221,7 +233,7 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 	RfAsked		asked;
 	RfLook		begun;
 
-	begin_look(&begun, table, index, leaf, rf_planning->started);
+	rf_begin_look(&begun, table, index, leaf, rf_planning->started);
 	if (!lock_index(leaf->leaf, leaf->index, leaf, &asked, &stale))
 	{
 		if (stale)
