@@ -54,7 +54,7 @@ rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b)
 }
 
 /*
- * See keyset.h.
+ * qsort_arg() comparator: RfKey, of the RfKeyKind that the argument points to.
  */
 int
 rf_key_sort_compare(const void *a, const void *b, void *kind)

@@ -57,8 +57,6 @@ typedef struct RfKeySet
 } RfKeySet;
 
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
-
-/* qsort_arg() comparator: RfKey, of the RfKeyKind that the argument points to. */
 extern int	rf_key_sort_compare(const void *a, const void *b, void *kind);
 
 /*

@@ -104,12 +104,6 @@ extern bool rf_encode_row(const RfCodec *codec, const Datum *values,
 /* A key by any codec as text. */
 extern char *rf_show_key(const RfCodec *codec, const RfKey *key);
 
-/*
- * The keys of rows each of whose first n columns is in a set of keys (cut ones)
- * of its own.  codec is one of rows.  What would take too many ranges is
- * rounded outward by leaving columns out, the last ones first.  Sets *used, if given, to how many of
- * the n columns count.
- */
 extern RfKeySet *rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used);
 
 #endif							/* RANGEFILTER_ROWKEY_H */

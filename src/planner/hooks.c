@@ -148,10 +148,10 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 }
 
 /*
- * ExecutorStart_hook
+ * Starts a plan.  next is called to have core start it.
  */
 static void
-executor_start(QueryDesc *desc, int eflags)
+start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type next)
 {
 	MemoryContext volatile context = NULL;
 	uint64		before = rf_join_filters_started();
@@ -163,8 +163,7 @@ executor_start(QueryDesc *desc, int eflags)
 		rf_core_note_start(desc);
 		rf_watch_start(desc, eflags);
 		rf_note_starting(desc);
-		rf_start_checked(desc, eflags,
-						 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+		rf_start_checked(desc, eflags, next);
 	}
 	PG_FINALLY();
 	{
@@ -178,6 +177,25 @@ executor_start(QueryDesc *desc, int eflags)
 	/* A plan made anew goes when the executor ends. */
 	if (context != NULL)
 		MemoryContextSetParent(context, desc->estate->es_query_cxt);
+}
+
+/*
+ * ExecutorStart_hook
+ */
+static void
+executor_start(QueryDesc *desc, int eflags)
+{
+	start_plan(desc, eflags,
+			   previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+}
+
+/*
+ * rf_start_inner
+ */
+static void
+start_inner(QueryDesc *desc, int eflags)
+{
+	start_plan(desc, eflags, standard_ExecutorStart);
 }
 
 /*
@@ -239,6 +257,7 @@ install_hooks(void)
 	set_rel_pathlist_hook = set_rel_pathlist;
 	previous.executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
+	rf_start_inner = start_inner;
 	previous.executor_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
 	previous.object_access = object_access_hook;
