@@ -198,7 +198,7 @@ SELECT levels, max(blocks(format('SELECT * FROM brim WHERE k = %L', str(1, g))))
 FROM rangefilter_status('brim_k'), generate_series(1, 1500, 75) g GROUP BY levels;
 RESET enable_seqscan;
 
-DROP TABLE t, d, absent, few, more, words, wide, tight, several, brim;
+DROP TABLE t, d, few, more, words, wide, tight, several, brim;
 DROP PROCEDURE trickle;
-DROP FUNCTION num, str, asked, sizes, compared, skips, gate_skips, plan_of, in_old_words, blocks, pages_read;
+DROP FUNCTION num, str, asked, sizes, compared, skips, gate_skips, plan_of, in_old_words, blocks;
 DROP SCHEMA rf_one_page;
