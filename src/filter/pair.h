@@ -42,9 +42,8 @@ typedef struct PairShares
 } PairShares;
 
 /*
- * Divides the budget for nkeys keys, whose coding by a SuRF takes this.  Where there is room for a trie with
- * suffixes twice as long as what keys have behind their leaves, which is hardly ever wrong, but not for
- * hashes beside it, there is no pair.
+ * Divides the budget for nkeys keys, whose coding by a SuRF takes this.  Where there is room for a trie
+ * that is nearly exact, but not for hashes beside it, there is no pair.
  */
 extern PairShares pair_divide(const FilterOptions *options, uint64_t nkeys,
 							  const SurfCost *cost);

@@ -59,14 +59,15 @@ extern void surf_build_limit(SurfBuild *build, uint32_t bits_per_key);
 extern bool surf_build_fits(const SurfBuild *build);
 
 /*
- * What coding all keys takes, by a sample.  Called once, when all keys have been measured; then
+ * What coding all keys takes, by a sample.  A trie is taken to be nearly exact if its suffixes have twice
+ * the bits that keys have behind their leaves on the average, and half of those that any key has.  Called once, when all keys have been measured; then
  * surf_build_resize() may change the pages.
  */
 typedef struct SurfCost
 {
 	uint64_t	node_bits;		/* of all nodes */
-	uint32_t	rest_bits;		/* twice what a key has behind its leaf, on
-								 * the average, or what the longest has */
+	uint32_t	rest_bits;		/* of suffixes with which the trie is nearly
+								 * exact */
 	bool		all_fit;		/* no key is longer than those of pages may be */
 } SurfCost;
 

@@ -620,6 +620,8 @@ surf_build_cost(SurfBuild *build)
 	build->longest_rest += LONGER_REST;
 	cost.node_bits = (uint64_t) (build->byte_cost * build->new_bytes);
 	cost.rest_bits = (uint32_t) (2 * build->all_rest / sampled + 1);
+	if (cost.rest_bits < build->longest_rest / 2)
+		cost.rest_bits = build->longest_rest / 2;
 	if (cost.rest_bits > build->longest_rest)
 		cost.rest_bits = build->longest_rest;
 	limit_keys(build);

@@ -232,8 +232,8 @@ typedef struct RfSegment
 /* The bytes that segments without places may take.  The rest is for levels. */
 #define RF_SEGMENTS_SIZE	(RF_DIRECTORY_SIZE - RF_MAX_LEVELS * RF_MAX_LEVEL_SIZE)
 
-/* The bytes of a run in an entry.  They leave 408 for bounds and the root. */
-#define RF_ENTRY_RUN		4936
+/* The bytes of a run in an entry.  They leave 344 for bounds and the root. */
+#define RF_ENTRY_RUN		5000
 
 /* The bytes that places on the metapage leave to levels. */
 #define RF_LEVELS_RESERVE	128
