@@ -34,7 +34,6 @@
 #define RF_CORE_SNAPSHOT	0x10
 #define RF_CORE_RECORD		0x20
 #define RF_CORE_CLOCK		0x40
-#define RF_CORE_CLASSES		0x80
 
 #ifdef USE_ASSERT_CHECKING
 extern PGDLLEXPORT uint32 rf_core_doubts;
@@ -51,14 +50,6 @@ extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg, bool roll
 /* ---- clock.c: has a transaction ended? ---- */
 
 extern uint64 rf_core_completions(void);
-
-/* ---- equivalence.c: join clauses of one of many partitions ---- */
-
-typedef struct RfCoreClasses RfCoreClasses;
-
-extern void rf_core_narrow(PlannerInfo *root, RelOptInfo *rel,
-						   RfCoreClasses **classes);
-extern void rf_core_widen(RfCoreClasses *classes);
 
 /* ---- file.c: tables that have got another file without their indexes ---- */
 

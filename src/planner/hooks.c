@@ -46,7 +46,6 @@ static struct
 	get_relation_stats_hook_type relation_stats;
 	get_index_stats_hook_type index_stats;
 	set_rel_pathlist_hook_type rel_pathlist;
-	set_join_pathlist_hook_type join_pathlist;
 	ExecutorStart_hook_type executor_start;
 	ExecutorEnd_hook_type executor_end;
 	object_access_hook_type object_access;
@@ -145,24 +144,7 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (previous.rel_pathlist)
 		previous.rel_pathlist(root, rel, rti, rte);
 	rf_add_gates(root, rel, rte);
-	rf_add_loop_margin(root, rel, rte);
 	rf_defer_paths(root, rel);
-}
-
-/*
- * set_join_pathlist_hook.  When we call core for two relations once more, all
- * has been done for them.
- */
-static void
-set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
-				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
-{
-	if (rf_planning != NULL && rf_planning->joining_again)
-		return;
-	if (previous.join_pathlist)
-		previous.join_pathlist(root, joinrel, outer, inner, jointype, extra);
-	rf_cheapen_joins(root, joinrel, outer, jointype);
-	rf_add_loops(root, joinrel, outer, inner, jointype, extra);
 }
 
 /*
@@ -273,8 +255,6 @@ install_hooks(void)
 	get_index_stats_hook = index_stats;
 	previous.rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_rel_pathlist;
-	previous.join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = set_join_pathlist;
 	previous.executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
 	rf_start_inner = start_inner;

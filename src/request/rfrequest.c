@@ -33,7 +33,7 @@
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 
-/* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
+/* Not "rangefilter", which is the lock of counters: see rfsharedstats.c. */
 #define LOCK_NAME	"rangefilter_requests"
 
 /* Requests there can be at a time; those for which there is no room are dropped. */

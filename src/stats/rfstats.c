@@ -142,7 +142,7 @@ make_local_counts(void)
 RfCounts *
 rf_stats_counts(Oid index)
 {
-	static RfCounts nobodys;
+	static RfCounts discarded;
 	RfCountsEntry *entry;
 	bool		found;
 
@@ -152,7 +152,7 @@ rf_stats_counts(Oid index)
 	if (entry != NULL)
 		return &entry->counts;
 	if (hash_get_num_entries(local_counts) >= RF_STATS_MAX)
-		return &nobodys;
+		return &discarded;
 	entry = hash_search(local_counts, &index, HASH_ENTER, &found);
 	memset(&entry->counts, 0, sizeof(RfCounts));
 	return &entry->counts;
@@ -389,7 +389,7 @@ void
 rf_init_stats(void)
 {
 	DefineCustomRealVariable("rangefilter.activity_sample_rate",
-							 "Share of queries whose scans are watched, to count those that find nothing.",
+							 "Fraction of queries sampled for false-positive statistics.",
 							 "What is watched counts in the view rangefilter_activity; 0 watches none.",
 							 &sample_rate,
 							 0.05,

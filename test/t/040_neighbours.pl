@@ -66,7 +66,7 @@ my @queries = (
 	[ 'custom plan', 'DEALLOCATE ALL; SET LOCAL plan_cache_mode = force_custom_plan; PREPARE q (int) AS SELECT p, k, v FROM t WHERE k = $1',
 		'EXECUTE q (700)', 1 ],
 	[ 'hash join', $hash, 'SELECT d.note, t.p, t.v FROM d JOIN t USING (k) WHERE d.id < 4', 1 ],
-	[ 'nested loop', $loop, 'SELECT d.note, t.p, t.v FROM d JOIN t USING (k) WHERE d.id < 4', 1 ],
+	[ 'nested loop', $loop, 'SELECT d.note, t.p, t.v FROM d, LATERAL (SELECT * FROM t WHERE t.k = d.k OFFSET 0) t WHERE d.id < 4', 1 ],
 	[ 'left join', $hash, 'SELECT d.note, t.p, t.v FROM d LEFT JOIN t ON t.k = d.k AND t.k IN (10, 20) WHERE d.id < 4', 1 ],
 	[ 'join of two', $hash, 'SELECT a.p, b.v FROM t a JOIN t b ON a.k = b.k WHERE a.k = 700', 1 ],
 	[ 'EXISTS', '', 'SELECT d.note FROM d WHERE d.id < 4 AND EXISTS (SELECT FROM t WHERE t.k = d.k AND t.v >= 0)', 0 ],

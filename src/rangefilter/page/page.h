@@ -246,7 +246,6 @@ extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
 extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
 extern uint32 rf_entry_run_room(const RfPlacing *placing, uint64 nrows);
 extern uint64 rf_most_placed_rows(void);
-extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
 extern PGDLLEXPORT uint32 rf_range_count(const RfSegment *segment);
 extern PGDLLEXPORT uint32 rf_imprecise_count(const RfSegment *segment);
 extern PGDLLEXPORT uint64 rf_imprecise_bit(const RfSegment *segment,

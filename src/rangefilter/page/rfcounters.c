@@ -29,14 +29,14 @@
 #include "utils/rel.h"
 
 /*
- * The counter of an index.  Indexes that were created one after the other have counters side
+ * The counter of an index of this database.  Indexes that were created one after the other have counters side
  * by side, so a thousand of them are in a few pages of memory.  That writers of several indexes
  * change the same line of the processor's cache costs little: all change "moves", too.
  */
 static inline pg_atomic_uint64 *
-rf_change_counter(Oid database, Oid index)
+rf_change_counter(Oid index)
 {
-	return &rf_shared->counters[(index + murmurhash32(database)) % RF_CHANGE_COUNTERS];
+	return &rf_shared->counters[(index + murmurhash32(MyDatabaseId)) % RF_CHANGE_COUNTERS];
 }
 
 /*
@@ -48,7 +48,7 @@ rf_advance_change_counter(Oid index)
 {
 	if (rf_shared == NULL)
 		return;
-	(void) pg_atomic_fetch_add_u64(rf_change_counter(MyDatabaseId, index), 1);
+	(void) pg_atomic_fetch_add_u64(rf_change_counter(index), 1);
 
 	/* After it: see rf_read_moves(). */
 	(void) pg_atomic_fetch_add_u64(&rf_shared->moves, 1);
@@ -79,20 +79,11 @@ rf_read_change_counter(Oid index)
 
 	if (rf_shared == NULL || RecoveryInProgress())
 		return 0;
-	counter = pg_atomic_read_u64(rf_change_counter(MyDatabaseId, index));
+	counter = pg_atomic_read_u64(rf_change_counter(index));
 
 	/* What the caller reads now it must not have read already. */
 	pg_read_barrier();
 	return counter;
-}
-
-/*
- * See shared.h.
- */
-uint64
-rf_last_change_counter(Oid database, Oid index)
-{
-	return pg_atomic_read_u64(rf_change_counter(database, index));
 }
 
 /*
