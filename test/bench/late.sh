@@ -3,17 +3,19 @@
 # late.sh: queries whose values are known only when they run.
 #
 # Events in partitions by day, devices in a small table; a device reports on one day.
-# Each query is asked with rangefilter.enable off, with it, and in two forms that have less to do: with the devices' ids
-# as constants besides ("constant"), and with their days, which core prunes by ("key").  These take
-# turns, each in a session of its own, whose second to last runs are counted.  At 10,000 partitions nothing is asked without skipping:
-# core plans a join of them for minutes.  Then the queries of the bar are asked without the btree, 64 clients
-# ask one join, and UPDATE and MERGE, which are not deferred, are compared on small tables.
+# Each query is asked with rangefilter.enable off, with it, and in two forms that have less
+# to do: with the devices' ids as constants besides ("constant"), and with their days, which
+# core prunes by ("key").  These take turns, each in a session of its own, whose second to
+# last runs are counted, by the backend's processor time.  At 10,000 partitions nothing is
+# asked without skipping: core plans a join of them for minutes.  Then many clients ask one
+# join, and the queries of the bar are asked without the btree.  UPDATE and MERGE, which are
+# not deferred, are compared on small tables.  The full size takes about a quarter of an hour.
 # Writes test/bench/RESULTS-late.md when run at full size (RESULTS.md is long enough).
 #
 # Environment, with defaults:
 #	LATE_PARTITIONS="100 1000 10000"	one table each
 #	LATE_ROWS=2000				rows per partition; 100 from 5,000 partitions on
-#	LATE_ROUNDS=5				sessions of each kind (median)
+#	LATE_ROUNDS=5				sessions of each kind (median); 2 from 5,000 partitions on
 #	LATE_REPEAT=4				executions in a session
 #	LATE_LIMIT=3				seconds after which a statement is given up
 #	LATE_WRITES="36 200"		partitions for UPDATE and MERGE
@@ -123,19 +125,20 @@ known_form()
 	printf '%s' "${QUERIES[$1]//@/$condition}"
 }
 
-# The milliseconds of the second to last executions of statement $2 in a session that begins
-# with $1; the limit if one was given up.
+# The milliseconds of processor time that the backend takes for the second to last executions of statement $2, in a
+# session that begins with $1; the limit if one was given up.
 session()
 {
 	local i times
 
 	times=$({
-		printf '%s;\n' "$1"
+		printf '%s\n' '\o /dev/null' "$1;" 'SELECT pg_backend_pid() AS pid \gset' '\setenv PID :pid'
 		for ((i = 0; i < REPEAT; i++)); do
-			printf '%s;\n' "$2"
+			printf '%s\n' '\! cut -d " " -f 1 /proc/$PID/schedstat' "$2;"
 		done
-	} | rf_time_script 2>/dev/null) || { printf '%s000\n' "$LIMIT"; return; }
-	tail -n $((REPEAT - 1)) <<<"$times"
+		printf '%s\n' '\! cut -d " " -f 1 /proc/$PID/schedstat'
+	} | rf_psql 2>/dev/null) || { printf '%s000\n' "$LIMIT"; return; }
+	awk 'NR > 2 { printf("%.3f\n", ($1 - before) / 1e6) } { before = $1 }' <<<"$times"
 }
 
 # How many locks a transaction holds that has run statement $2 after $1.
@@ -161,7 +164,7 @@ shown()
 # A line: query $2 on a table of $1 partitions; $3 is said besides.
 measure()
 {
-	local partitions=$1 name=$2 note=${3:-} query=${QUERIES[$2]//@/} forms=(on) form round
+	local partitions=$1 name=$2 note=${3:-} query=${QUERIES[$2]//@/} forms=(on) form round rounds=$ROUNDS
 	local -A statement setup median
 
 	[ "$partitions" -ge "$MANY" ] || forms=(off on)
@@ -181,7 +184,8 @@ measure()
 			done
 			;;
 	esac
-	for ((round = 0; round < ROUNDS; round++)); do
+	[ "$partitions" -lt "$MANY" ] || rounds=2
+	for ((round = 0; round < rounds; round++)); do
 		for form in "${forms[@]}"; do
 			session "${setup[$form]}" "${statement[$form]}" >>"$RF_TMP/times.$form"
 		done
@@ -236,7 +240,7 @@ Written by \`make bench B=late\` on $(date -u +%Y-%m-%d), revision $(rf_revision
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version)
 - Events in partitions by day, $ROWS rows each (100 at 10,000 partitions); each day has twenty devices. Indexes on \`ev.device\` by rangefilter and btree,
   at "no btree" by rangefilter alone.
-  Planning and execution in ms, as psql measures, rangefilter in \`shared_preload_libraries\`; median of $ROUNDS sessions in turns, the second to
+  Planning and execution in ms of the backend's processor time, rangefilter in \`shared_preload_libraries\`; median of $ROUNDS sessions (2 at 10,000 partitions) in turns, the second to
   the ${REPEAT}th execution in each. Locks: of relations, at the end of a transaction.
 - constant: the query has the devices' ids as constants, too; key: their days, with rangefilter.enable off
 TEXT
