@@ -20,6 +20,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "partitioning/partdefs.h"
 #include "storage/buf.h"
 #include "utils/relcache.h"
 
@@ -79,6 +80,10 @@ extern int	rf_core_count_words(const Bitmapset *set);
 extern uint64 rf_core_bits(const Bitmapset *set, int n);
 extern void rf_core_clear_bits(Bitmapset *set, int n, uint64 bits);
 extern Bitmapset *rf_core_trim(Bitmapset *set);
+
+/* ---- prune.c: partition pruning when a query runs ---- */
+
+extern Bitmapset *rf_core_prune(Relation relation, PartitionDesc partdesc, List *clauses);
 
 /* ---- query.c: knowing a Query again ---- */
 

@@ -17,7 +17,7 @@
 #include "catalog/catalog.h"
 #include "catalog/pg_class_d.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_namespace_d.h"
+#include "catalog/pg_namespace.h"
 #include "compat.h"
 #include "funcapi.h"
 #include "miscadmin.h"

@@ -153,8 +153,6 @@ extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
 extern bool rf_block_exists(RfFile *file, BlockNumber block);
 extern Buffer rf_lock_block(RfFile *file, BlockNumber block, int lockmode);
-
-/* Begins to read the metapage of an index that is locked, if it is not in shared buffers. */
 extern void rf_prefetch_meta(const RfRelFile *locator);
 extern Buffer rf_read_by_locator(const RfFile *file, BlockNumber block);
 extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,

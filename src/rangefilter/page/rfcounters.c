@@ -70,7 +70,10 @@ rf_move_version(Relation index, RfMetaData *meta)
 }
 
 /*
- * See shared.h.
+ * The change counter of an index: a number that moves with its version, and maybe at other times.
+ * What is read from the index after the number stays true as long as the number is the same and no
+ * invalidation tells that the index has another file.  0 if there are no such numbers: the server
+ * has not preloaded the library, or is in recovery.
  */
 uint64
 rf_read_change_counter(Oid index)
@@ -87,7 +90,8 @@ rf_read_change_counter(Oid index)
 }
 
 /*
- * See shared.h.
+ * A number that moves after any change counter has moved.  So if it is the same as before the
+ * counters were read, all of them are what they were.  0 if there are none.
  */
 uint64
 rf_read_moves(void)
