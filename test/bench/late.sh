@@ -7,7 +7,7 @@
 # to do: with the devices' ids as constants besides ("constant"), and with their days, which
 # core prunes by ("key").  These take turns, each in a session of its own, whose second to
 # last runs are counted, by the backend's processor time.  At 10,000 partitions nothing is
-# asked without skipping: core plans a join of them for minutes.  Then many clients ask one
+# asked without skipping, since core plans a join of them for minutes.  Then many clients ask one
 # join, and the queries of the bar are asked without the btree.  UPDATE and MERGE, which are
 # not deferred, are compared on small tables.  The full size takes about a quarter of an hour.
 # Writes test/bench/RESULTS-late.md when run at full size (RESULTS.md is long enough).
@@ -125,6 +125,17 @@ known_form()
 	printf '%s' "${QUERIES[$1]//@/$condition}"
 }
 
+# psql, which is ended if it takes too long.  Planning is not interrupted: the server is started anew then.
+ask()
+{
+	local status=0
+
+	rf_run timeout "$((20 * LIMIT))" "$RF_BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@" 2>/dev/null || status=$?
+	[ "$status" != 124 ] ||
+		rf_run "$RF_BIN/pg_ctl" -D "$RF_TMP/late/data" -l "$RF_TMP/late/log" -m immediate -w -t 300 restart >/dev/null
+	return "$status"
+}
+
 # The milliseconds of processor time that the backend takes for the second to last executions of statement $2, in a
 # session that begins with $1; the limit if one was given up.
 session()
@@ -137,7 +148,7 @@ session()
 			printf '%s\n' '\! cut -d " " -f 1 /proc/$PID/schedstat' "$2;"
 		done
 		printf '%s\n' '\! cut -d " " -f 1 /proc/$PID/schedstat'
-	} | rf_psql 2>/dev/null) || { printf '%s000\n' "$LIMIT"; return; }
+	} | ask) || { printf '%s000\n' "$LIMIT"; return; }
 	awk 'NR > 2 { printf("%.3f\n", ($1 - before) / 1e6) } { before = $1 }' <<<"$times"
 }
 
@@ -146,26 +157,21 @@ locks()
 {
 	printf '%s;\nBEGIN;\n\\o /dev/null\n%s;\n\\o\n%s;\nROLLBACK;\n' "$1" "$2" \
 		"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation'" |
-		rf_psql 2>/dev/null | tail -n 1
+		ask | tail -n 1
 }
 
-# The answer to statement $2 after $1.
-answer()
-{
-	rf_psql -c "$1; $2" 2>/dev/null | tail -n 1
-}
-
-# Milliseconds, as they are shown.
+# Milliseconds, as they are shown; nothing if there are none.
 shown()
 {
+	[ -n "$1" ] || return 0
 	awk -v ms="$1" -v limit="${LIMIT}000" 'BEGIN { exit !(ms >= limit) }' && rf_say "> ${LIMIT}000" || rf_round "$1"
 }
 
 # A line: query $2 on a table of $1 partitions; $3 is said besides.
 measure()
 {
-	local partitions=$1 name=$2 note=${3:-} query=${QUERIES[$2]//@/} forms=(on) form round rounds=$ROUNDS
-	local -A statement setup median
+	local partitions=$1 name=$2 note=${3:-} query=${QUERIES[$2]//@/} forms=(on) timed=() form round rounds=$ROUNDS
+	local -A statement setup answer median locks
 
 	[ "$partitions" -ge "$MANY" ] || forms=(off on)
 	statement=([off]=$query [on]=$query)
@@ -175,30 +181,28 @@ measure()
 		statement[constant]=$(known_form "$name" constant)
 		statement[key]=$(known_form "$name" key)
 	fi
-	case $name in
-		update | merge) ;;
-		*)
-			for form in "${forms[@]}"; do
-				[ "$form" = on ] || [ "$(answer "${setup[$form]}" "${statement[$form]}")" = "$(answer "$ON" "$query")" ] ||
-					[ -z "$(answer "${setup[$form]}" "${statement[$form]}")" ] || rf_die "other answers with skipping: $query"
-			done
-			;;
-	esac
+	for form in "${forms[@]}"; do
+		if answer[$form]=$(ask -c "${setup[$form]}; ${statement[$form]}"); then
+			timed+=("$form")
+			[ "${answer[$form]}" = "${answer[${timed[0]}]}" ] || rf_die "other answers with skipping: $query"
+			locks[$form]=$(locks "${setup[$form]}" "${statement[$form]}")
+		else
+			median[$form]=${LIMIT}000
+		fi
+	done
 	[ "$partitions" -lt "$MANY" ] || rounds=2
 	for ((round = 0; round < rounds; round++)); do
-		for form in "${forms[@]}"; do
+		for form in "${timed[@]}"; do
 			session "${setup[$form]}" "${statement[$form]}" >>"$RF_TMP/times.$form"
 		done
 	done
-	for form in "${forms[@]}"; do
+	for form in "${timed[@]}"; do
 		median[$form]=$(rf_median <"$RF_TMP/times.$form")
 		rm "$RF_TMP/times.$form"
 	done
-	printf '| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n' "$partitions" "$name$note" \
-		"$([ -z "${median[off]:-}" ] || shown "${median[off]}")" "$(shown "${median[on]}")" \
-		"$([ -z "${median[constant]:-}" ] || shown "${median[constant]}")" "$([ -z "${median[key]:-}" ] || shown "${median[key]}")" \
-		"$([ -z "${median[off]:-}" ] || rf_ratio "${median[off]}" "${median[on]}")" \
-		"$([ -z "${median[off]:-}" ] || locks "$OFF" "$query")" "$(locks "$ON" "$query")"
+	printf '| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n' "$partitions" "$name$note" "$(shown "${median[off]:-}")" \
+		"$(shown "${median[on]}")" "$(shown "${median[constant]:-}")" "$(shown "${median[key]:-}")" \
+		"$([ -z "${median[off]:-}" ] || rf_ratio "${median[off]}" "${median[on]}")" "${locks[off]:-}" "${locks[on]:-}"
 }
 
 # A line: transactions a second of many clients on a table of $1 partitions.
