@@ -303,8 +303,10 @@ $$;
 INSERT INTO many SELECT p, 10 * p + i, 10 * p + i FROM generate_series(0, 39) p, generate_series(0, 9) i;
 VACUUM ANALYZE many;
 PREPARE other (int) AS SELECT many.* FROM many JOIN e ON many.b = e.b WHERE many.a = $1;
+SET rangefilter.defer_partitions = 1000;
 SET plan_cache_mode = force_generic_plan;
 SELECT gates('EXECUTE other (111)');
+RESET rangefilter.defer_partitions;
 RESET plan_cache_mode;
 -- a single one, beside members of which other indexes are asked
 CREATE TABLE single (part int, a int, b int) PARTITION BY LIST (part);
