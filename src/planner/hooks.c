@@ -10,6 +10,7 @@
 
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_database.h"
 #include "compat.h"
 #include "core/core.h"
@@ -48,6 +49,7 @@ static struct
 	set_rel_pathlist_hook_type rel_pathlist;
 	set_join_pathlist_hook_type join_pathlist;
 	ExecutorStart_hook_type executor_start;
+	ExecutorRun_hook_type executor_run;
 	ExecutorEnd_hook_type executor_end;
 	object_access_hook_type object_access;
 }			previous;
@@ -166,29 +168,18 @@ set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
 }
 
 /*
- * ExecutorStart_hook
+ * Starts a plan by start.
  */
 static void
-executor_start(QueryDesc *desc, int eflags)
+start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type start)
 {
-	MemoryContext volatile context = NULL;
 	uint64		before = rf_join_filters_started();
-	RfStarting	outer = rf_prepare_deferred(desc, eflags);
+	MemoryContext context = rf_replan(desc, eflags, plan);
 
-	PG_TRY();
-	{
-		context = rf_replan(desc, eflags, plan);
-		rf_core_note_start(desc);
-		rf_watch_start(desc, eflags);
-		rf_note_starting(desc);
-		rf_start_checked(desc, eflags,
-						 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
-	}
-	PG_FINALLY();
-	{
-		rf_deferred_started(outer);
-	}
-	PG_END_TRY();
+	rf_core_note_start(desc);
+	rf_watch_start(desc, eflags);
+	rf_note_starting(desc);
+	rf_start_checked(desc, eflags, start);
 	rf_join_filters_link(desc, before);
 	rf_current_of_started(desc);
 	rf_note_started(desc);
@@ -199,16 +190,43 @@ executor_start(QueryDesc *desc, int eflags)
 }
 
 /*
+ * ExecutorStart_hook
+ */
+static void
+executor_start(QueryDesc *desc, int eflags)
+{
+	bool		may_start_over = rf_prepare_deferred(desc, eflags);
+
+	start_plan(desc, eflags,
+			   previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+	if (may_start_over)
+		rf_note_restartable(desc);
+}
+
+/*
+ * ExecutorRun_hook
+ */
+static void
+executor_run(RF_EXECUTOR_RUN_PARAMS)
+{
+	rf_run_deferred(previous.executor_run ? previous.executor_run : standard_ExecutorRun,
+					start_plan, RF_EXECUTOR_RUN_ARGS);
+}
+
+/*
  * ExecutorEnd_hook
  */
 static void
 executor_end(QueryDesc *desc)
 {
+	List	   *parked = rf_parked_states(desc);
+
 	rf_watch_end(desc);
 	if (previous.executor_end)
 		previous.executor_end(desc);
 	else
 		standard_ExecutorEnd(desc);
+	rf_end_parked(parked);
 }
 
 /*
@@ -229,6 +247,9 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 		else if (access == OAT_POST_ALTER)
 			rf_refuse_deferred(object, "ALTER TABLE");
 	}
+	if (class == ConstraintRelationId &&
+		(access == OAT_POST_CREATE || access == OAT_POST_ALTER))
+		rf_refuse_constraint(object);
 	if (access == OAT_TRUNCATE && class == RelationRelationId)
 		wh_forbid_truncate(object);
 	if (access == OAT_POST_CREATE && class == DatabaseRelationId)
@@ -259,6 +280,8 @@ install_hooks(void)
 	set_join_pathlist_hook = set_join_pathlist;
 	previous.executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
+	previous.executor_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
 	previous.executor_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
 	previous.object_access = object_access_hook;

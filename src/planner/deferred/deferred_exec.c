@@ -16,11 +16,11 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_inherits.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "partitioning/partdesc.h"
@@ -30,22 +30,26 @@
 #include "utils/memutils.h"
 
 /*
- * Plans a query for a deferred scan.
+ * Plans a query for a deferred scan.  CHECK constraints exclude nothing: one that has been added since
+ * the snapshot was taken says nothing of rows that were deleted before.
  */
 PlannedStmt *
 rf_plan_inner(const char *source, Query *query, ParamListInfo params)
 {
 	bool		outer = rf_suppress_deferring;
+	int			outer_exclusion = constraint_exclusion;
 	PlannedStmt *stmt;
 
 	PG_TRY();
 	{
 		rf_suppress_deferring = true;
+		constraint_exclusion = CONSTRAINT_EXCLUSION_OFF;
 		stmt = RF_PLAN_QUERY(planner, query, source, 0, params);
 	}
 	PG_FINALLY();
 	{
 		rf_suppress_deferring = outer;
+		constraint_exclusion = outer_exclusion;
 	}
 	PG_END_TRY();
 	return stmt;
@@ -248,16 +252,23 @@ start_run(RfDeferredState *state, RfDeferredRun *run)
 		return;
 	}
 	stmt = rf_make_plan(state, copyObject(state->plan.query), run->params);
-	if (!rf_has_same_partitions(state, stmt))
-	{
-		if (state->members != NIL)
-			rf_report_attached(state);
-		rf_begin_leaves(state, run);
-		return;
-	}
 	run->desc = rf_start_plan(state, stmt, run->params);
-	rf_check_partitions(state);
-	state->leaves_read += count_scans(stmt->planTree);
+	stmt = run->desc->plannedstmt;
+	if (!rf_check_partitions(state))
+		run->ended = true;
+	else if (rf_has_same_partitions(state, stmt))
+		state->leaves_read += count_scans(stmt->planTree);
+	else if (state->members != NIL)
+	{
+		rf_start_over(state, InvalidOid);
+		run->ended = true;
+	}
+	else
+	{
+		rf_end_plan(run->desc);
+		run->desc = NULL;
+		rf_begin_leaves(state, run);
+	}
 }
 
 /*
@@ -307,10 +318,6 @@ begin_deferred(CustomScanState *node, EState *estate, int eflags)
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
 		return;
 	rf_note_deferred_scan(state);
-	state->directory = CreatePartitionDirectory(estate->es_query_cxt, true);
-	state->partdesc = PartitionDirectoryLookup(state->directory, node->ss.ss_currentRelation);
-	if (memchr(state->partdesc->is_leaf, false, state->partdesc->nparts) != NULL)
-		state->members = find_all_inheritors(state->plan.relid, NoLock, NULL);
 }
 
 /*
