@@ -59,7 +59,7 @@ static dlist_head live_scans = DLIST_STATIC_INIT(live_scans);
 
 /*
  * The last check of a table's partitions.  The same transactions are visible to snapshots that
- * have all of this in common.
+ * have all of this in common; one of a later command sees more of the session's own changes.
  */
 static struct
 {
@@ -155,7 +155,7 @@ checked_before(const RfDeferredState *state)
 		last_check.npartitions == count_partitions(state) &&
 		last_check.xmin == snapshot->xmin && last_check.xmax == snapshot->xmax &&
 		last_check.xcnt == snapshot->xcnt && last_check.subxcnt == snapshot->subxcnt &&
-		last_check.curcid == snapshot->curcid)
+		last_check.curcid <= snapshot->curcid)
 		number = Max(number, last_check.checked);
 	return number;
 }
