@@ -153,8 +153,8 @@ count_distinct(const RfSample *sample, RfPartSample *part)
  * can be read and have this codec.  The table is locked only now, so the column
  * may be gone, or have another type, since the codec was chosen.
  */
-AttrNumber
-rf_sampled_column(Relation table, const char *column, const RfCodec *codec)
+static AttrNumber
+sampled_column(Relation table, const char *column, const RfCodec *codec)
 {
 	AttrNumber	attno = get_attnum(RelationGetRelid(table), column);
 	Form_pg_attribute attribute;
@@ -189,7 +189,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 	memset(part, 0, sizeof(*part));
 	part->table = oid;
 	part->keys = palloc(collect.size * sizeof(RfSampleKey));
-	attno = rf_sampled_column(table, column, sample->codec);
+	attno = sampled_column(table, column, sample->codec);
 	if (attno > 0)
 		nread = read_blocks(table, attno, &collect, most, &nblocks);
 	table_close(table, AccessShareLock);

@@ -37,7 +37,7 @@ typedef struct FlatReader
 } FlatReader;
 
 /*
- * See keyset.h.
+ * How many sets the process has made.
  */
 uint64
 rf_keysets_made(void)
@@ -66,7 +66,7 @@ rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b)
 }
 
 /*
- * See keyset.h.
+ * qsort_arg() comparator: RfKey, of the RfKeyKind that the argument points to.
  */
 int
 rf_key_sort_compare(const void *a, const void *b, void *kind)

@@ -47,7 +47,6 @@ static struct
 	get_relation_stats_hook_type relation_stats;
 	get_index_stats_hook_type index_stats;
 	set_rel_pathlist_hook_type rel_pathlist;
-	set_join_pathlist_hook_type join_pathlist;
 	ExecutorStart_hook_type executor_start;
 	ExecutorRun_hook_type executor_run;
 	ExecutorEnd_hook_type executor_end;
@@ -147,31 +146,14 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (previous.rel_pathlist)
 		previous.rel_pathlist(root, rel, rti, rte);
 	rf_add_gates(root, rel, rte);
-	rf_add_loop_margin(root, rel, rte);
 	rf_defer_paths(root, rel);
 }
 
 /*
- * set_join_pathlist_hook.  When we call core for two relations once more, all
- * has been done for them.
+ * Starts a plan.  next is called to have core start it.
  */
 static void
-set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
-				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
-{
-	if (rf_planning != NULL && rf_planning->joining_again)
-		return;
-	if (previous.join_pathlist)
-		previous.join_pathlist(root, joinrel, outer, inner, jointype, extra);
-	rf_cheapen_joins(root, joinrel, outer, jointype);
-	rf_add_loops(root, joinrel, outer, inner, jointype, extra);
-}
-
-/*
- * Starts a plan by start.
- */
-static void
-start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type start)
+start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type next)
 {
 	uint64		before = rf_join_filters_started();
 	MemoryContext context = rf_replan(desc, eflags, plan);
@@ -179,7 +161,7 @@ start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type start)
 	rf_core_note_start(desc);
 	rf_watch_start(desc, eflags);
 	rf_note_starting(desc);
-	rf_start_checked(desc, eflags, start);
+	rf_start_checked(desc, eflags, next);
 	rf_join_filters_link(desc, before);
 	rf_current_of_started(desc);
 	rf_note_started(desc);
@@ -204,13 +186,22 @@ executor_start(QueryDesc *desc, int eflags)
 }
 
 /*
+ * rf_start_inner
+ */
+static void
+start_inner(QueryDesc *desc, int eflags)
+{
+	start_plan(desc, eflags, standard_ExecutorStart);
+}
+
+/*
  * ExecutorRun_hook
  */
 static void
 executor_run(RF_EXECUTOR_RUN_PARAMS)
 {
 	rf_run_deferred(previous.executor_run ? previous.executor_run : standard_ExecutorRun,
-					start_plan, RF_EXECUTOR_RUN_ARGS);
+					RF_EXECUTOR_RUN_ARGS);
 }
 
 /*
@@ -276,10 +267,9 @@ install_hooks(void)
 	get_index_stats_hook = index_stats;
 	previous.rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_rel_pathlist;
-	previous.join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = set_join_pathlist;
 	previous.executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
+	rf_start_inner = start_inner;
 	previous.executor_run = ExecutorRun_hook;
 	ExecutorRun_hook = executor_run;
 	previous.executor_end = ExecutorEnd_hook;

@@ -551,7 +551,8 @@ rf_foresee_scan(Relation index, const RfKeySet *set, BlockNumber heap_blocks,
 }
 
 /*
- * See rangefilter.h.
+ * Return true if a scan of the index can distinguish ranges of heap blocks.  The caller holds a lock
+ * on the index.
  */
 bool
 rf_has_places(Relation index)

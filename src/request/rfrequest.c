@@ -33,7 +33,7 @@
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 
-/* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
+/* Not "rangefilter", which is the lock of counters: see rfsharedstats.c. */
 #define LOCK_NAME	"rangefilter_requests"
 
 /* Requests there can be at a time; those for which there is no room are dropped. */
@@ -347,7 +347,9 @@ ask_for(Oid index, double reads)
 }
 
 /*
- * See request.h.
+ * Asks for an index of this database to be summarized after the delay, and starts the database's
+ * worker if there is none.  Never fails and never waits for the worker; takes a lock of shared
+ * memory.
  */
 void
 rf_request_summarize(Oid index)
@@ -356,7 +358,10 @@ rf_request_summarize(Oid index)
 }
 
 /*
- * See request.h.
+ * Counts a scan of an index's table that found nothing, and asks for the index when there were
+ * enough of them: it is then summarized if any of the rows that it covers were removed.  reads: how
+ * often the table was read, as far as the sample tells (it stands for scans that were not
+ * watched), in parts of a sequential scan.
  */
 void
 rf_request_vain_reads(Oid index, double reads)
@@ -454,7 +459,8 @@ worker_exits(int code, Datum arg)
 }
 
 /*
- * See request.h.
+ * Makes this process the worker of its database.  False where there is another one.  When the
+ * process exits, it is the worker no more.
  */
 bool
 rf_requests_serve(void)
@@ -502,7 +508,7 @@ first_request(void)
 }
 
 /*
- * See request.h.
+ * The next request of the database.
  */
 RfNextRequest
 rf_requests_next(RfRequest *request, TimestampTz *when)
@@ -535,7 +541,7 @@ rf_requests_next(RfRequest *request, TimestampTz *when)
 }
 
 /*
- * See request.h.
+ * Puts a request back, to be taken again after the delay.
  */
 void
 rf_request_put_back(const RfRequest *request)
@@ -556,7 +562,7 @@ rf_request_put_back(const RfRequest *request)
 }
 
 /*
- * See request.h.
+ * Has requests of an index ignored for some time, since it failed.
  */
 void
 rf_request_rest(const RfRequest *request)

@@ -173,7 +173,7 @@ summarize_safely(const RfRequest *request)
  * has taken.
  */
 static void
-serve(const RfRequest *request)
+handle_request(const RfRequest *request)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	TimestampTz end;
@@ -218,7 +218,7 @@ rf_worker_main(Datum arg)
 	while ((next = rf_requests_next(&request, &when)) != RF_REQUEST_NONE)
 	{
 		if (next == RF_REQUEST_TAKEN)
-			serve(&request);
+			handle_request(&request);
 		else
 			wait_until(when);
 	}

@@ -14,6 +14,7 @@
  *	  deferred_path.c		paths of a deferred table, and their costs
  *	  deferred_plan.c		from path to plan; placeholders in finished plans
  *	  deferred_exec.c		running a deferred scan
+ *	  deferred_levels.c		its partitions at all levels; asking which are left
  *	  deferred_leaf.c		running it by plans of single partitions
  *	  deferred_lock.c		locks of partitions, and commands that they refuse
  *	  deferred_restart.c	starting a statement over
@@ -26,6 +27,7 @@
 
 #include "postgres.h"
 
+#include "access/attmap.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
@@ -58,6 +60,7 @@ typedef struct RfDeferred
 	double		tuples;
 	double		template_tuples;	/* of the template alone */
 	List	   *indexes;		/* RfRelIndex: those of the table */
+	double		uncovered;		/* share of partitions without one of these */
 } RfDeferred;
 
 /*
@@ -149,6 +152,18 @@ typedef struct RfDeferredRun
 	int			position;		/* by_leaves: the partition being read */
 } RfDeferredRun;
 
+/* A partitioned table among the scan's table and its members. */
+typedef struct RfDeferredLevel
+{
+	Relation	relation;		/* the directory keeps it open */
+	int			number;			/* its own among all members; -1: it is the
+								 * scan's table */
+	int			first;			/* number of its first member */
+	PartitionDesc partdesc;
+	AttrMap    *map;			/* its columns from those of the scan's table;
+								 * NULL: it is that */
+} RfDeferredLevel;
+
 typedef struct RfDeferredState
 {
 	CustomScanState css;
@@ -156,10 +171,10 @@ typedef struct RfDeferredState
 	int			ncolumns;
 	int			nvalues;
 	List	   *exprs;			/* ExprState of the values */
-	PartitionDirectory directory;
-	PartitionDesc partdesc;		/* the partitions when the scan was started */
-	List	   *members;		/* OIDs of the table and its partitions at all
-								 * levels, if some are partitioned; else NIL */
+	PartitionDirectory directory;	/* the partitions when the scan was
+									 * started */
+	List	   *levels;			/* RfDeferredLevel */
+	int			nmembers;		/* at all levels */
 	uint64		checked;		/* rf_changes() at the last check; at first,
 								 * before the snapshot was taken */
 	RfDeferredRun run;
@@ -193,18 +208,36 @@ extern PlannedStmt *rf_make_plan(RfDeferredState *state, Query *query, ParamList
 extern const char *rf_source_text(const RfDeferredState *state);
 
 /*
+ * Starts a plan below a deferred scan, as ExecutorStart(), but does not call hooks of other
+ * extensions: these would take it for a statement of the user's.  Set by hooks.c.
+ */
+extern ExecutorStart_hook_type rf_start_inner;
+
+/*
  * Starts a plan with the values of external parameters.
  */
 extern QueryDesc *rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values);
 extern void rf_end_plan(QueryDesc *desc);
 
+/* ---- deferred_levels.c ---- */
+
+extern void rf_begin_levels(RfDeferredState *state);
+extern Oid	rf_member_oid(const RfDeferredState *state, int number);
+extern bool rf_has_other_partitions(const RfDeferredState *state);
+extern Bitmapset *rf_leaves_left(const RfDeferredState *state, List *clauses);
+
 /* ---- deferred_leaf.c ---- */
 
-extern bool rf_should_keep_leaves(const RfDeferredState *state);
 extern Query *rf_query_on_leaf(const RfDeferredState *state, Oid leaf);
 extern void rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run);
 extern bool rf_next_leaf(RfDeferredState *state, RfDeferredRun *run);
 extern void rf_end_leaves(RfDeferredState *state);
+
+/*
+ * The kept plans of partitions (QueryDesc), in the order of partitions; the first ones if there
+ * are more than most.
+ */
+extern List *rf_kept_plans(const RfDeferredState *state, int most);
 
 /* ---- deferred_lock.c ---- */
 
@@ -222,8 +255,6 @@ extern void rf_note_deferred_scan(RfDeferredState *state);
  */
 extern bool rf_check_partitions(RfDeferredState *state);
 
-extern bool rf_has_same_partitions(const RfDeferredState *state, const PlannedStmt *stmt);
-
 /*
  * object_access_hook: a relation is truncated, altered or dropped.  Raises an error
  * if it is a partition of a table that a deferred scan of this session reads.
@@ -234,7 +265,6 @@ extern void rf_refuse_constraint(Oid constraint);
 /* ---- deferred_restart.c ---- */
 
 typedef void (*RfExecutorRun) (RF_EXECUTOR_RUN_PARAMS);
-typedef void (*RfStartPlan) (QueryDesc *desc, int eflags, ExecutorStart_hook_type start);
 
 /*
  * Return true if a statement that is about to be started may start over while it runs.  Then the
@@ -244,9 +274,9 @@ extern bool rf_may_start_over(const QueryDesc *desc, int eflags);
 extern void rf_note_restartable(QueryDesc *desc);
 
 /*
- * ExecutorRun_hook: runs a plan by run.  If it starts over, start starts it anew.
+ * ExecutorRun_hook: runs a plan by run.
  */
-extern void rf_run_deferred(RfExecutorRun run, RfStartPlan start, RF_EXECUTOR_RUN_PARAMS);
+extern void rf_run_deferred(RfExecutorRun run, RF_EXECUTOR_RUN_PARAMS);
 
 /*
  * What is left of a statement that has started over, when it ends; the second one ends this, after the
@@ -256,8 +286,8 @@ extern List *rf_parked_states(const QueryDesc *desc);
 extern void rf_end_parked(List *parked);
 
 /*
- * A partition is not as the scan's snapshot sees it; InvalidOid: one was attached.  Has the
- * statement start over, and the caller returns no row.  Or raises an error with SQLSTATE 40001.
+ * A partition is not as the scan's snapshot sees it.  Has the statement start over, and the
+ * caller returns no row.  Or raises an error with SQLSTATE 40001.
  */
 extern void rf_start_over(RfDeferredState *state, Oid partition);
 

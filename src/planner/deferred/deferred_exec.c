@@ -24,10 +24,13 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "partitioning/partdesc.h"
+#include "planner/activity/activity.h"
 #include "planner/deferred/deferred.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+
+ExecutorStart_hook_type rf_start_inner;
 
 /*
  * Plans a query for a deferred scan.  CHECK constraints exclude nothing: one that has been added since
@@ -187,18 +190,19 @@ rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values)
 									   InvalidSnapshot, None_Receiver, values, NULL,
 									   estate->es_instrument);
 
-	ExecutorStart(desc, 0);
+	rf_start_inner(desc, 0);
 	return desc;
 }
 
 /*
- * Ends a plan that rf_start_plan() has started.
+ * Ends a plan that rf_start_plan() has started, also without hooks of other extensions.
  */
 void
 rf_end_plan(QueryDesc *desc)
 {
-	ExecutorFinish(desc);
-	ExecutorEnd(desc);
+	rf_watch_end(desc);
+	standard_ExecutorFinish(desc);
+	standard_ExecutorEnd(desc);
 	FreeQueryDesc(desc);
 }
 
@@ -237,34 +241,29 @@ repeat_run(RfDeferredRun *run)
 }
 
 /*
- * Starts a run with new values.  The first one is planned as a whole, which is best for
- * few partitions with core's own pruning.  Later ones keep plans of partitions, if that is
- * better; so does one that would read a partition which was attached since.
+ * Starts a run with new values.  The first one is planned as a whole.  Later ones keep plans of
+ * partitions; so does the first one if its plan may read a partition that was attached since.
  */
 static void
 start_run(RfDeferredState *state, RfDeferredRun *run)
 {
-	PlannedStmt *stmt;
+	PlannedStmt *stmt = NULL;
 
-	if (state->runs > 0 && rf_should_keep_leaves(state))
+	if (state->runs == 0)
+		stmt = rf_make_plan(state, copyObject(state->plan.query), run->params);
+	if (stmt == NULL || rf_has_other_partitions(state))
 	{
 		rf_begin_leaves(state, run);
 		return;
 	}
-	stmt = rf_make_plan(state, copyObject(state->plan.query), run->params);
 	run->desc = rf_start_plan(state, stmt, run->params);
-	stmt = run->desc->plannedstmt;
 	if (!rf_check_partitions(state))
 		run->ended = true;
-	else if (rf_has_same_partitions(state, stmt))
-		state->leaves_read += count_scans(stmt->planTree);
-	else if (state->members != NIL)
-	{
-		rf_start_over(state, InvalidOid);
-		run->ended = true;
-	}
+	else if (!rf_has_other_partitions(state))
+		state->leaves_read += count_scans(run->desc->plannedstmt->planTree);
 	else
 	{
+		/* Starting it may have planned it once more. */
 		rf_end_plan(run->desc);
 		run->desc = NULL;
 		rf_begin_leaves(state, run);
@@ -317,6 +316,7 @@ begin_deferred(CustomScanState *node, EState *estate, int eflags)
 	state->exprs = ExecInitExprList(scan->custom_exprs, &node->ss.ps);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
 		return;
+	rf_begin_levels(state);
 	rf_note_deferred_scan(state);
 }
 

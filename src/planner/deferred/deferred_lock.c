@@ -64,7 +64,7 @@ static dlist_head live_scans = DLIST_STATIC_INIT(live_scans);
 static struct
 {
 	Oid			relid;
-	int			npartitions;
+	int			nmembers;
 	TransactionId xmin;
 	TransactionId xmax;
 	uint32		xcnt;
@@ -75,13 +75,12 @@ static struct
 
 /*
  * Locks the partitions of a table that are partitioned themselves, at all levels, so that
- * none is detached from them.  The caller has locked the table.  Returns false if there is
- * none.
+ * none is detached from them.  The caller has locked the table.
  */
-static bool
+static void
 lock_partitioned(Oid relid)
 {
-	Relation	relation = table_open(relid, NoLock);
+	Relation	relation = table_open(relid, AccessShareLock);
 	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
 	List	   *partitioned = NIL;
 	ListCell   *cell;
@@ -93,11 +92,7 @@ lock_partitioned(Oid relid)
 	}
 	table_close(relation, NoLock);
 	foreach(cell, partitioned)
-	{
-		LockRelationOid(lfirst_oid(cell), AccessShareLock);
-		(void) lock_partitioned(lfirst_oid(cell));
-	}
-	return partitioned != NIL;
+		lock_partitioned(lfirst_oid(cell));
 }
 
 /*
@@ -117,7 +112,7 @@ rf_prepare_deferred(QueryDesc *desc, int eflags)
 	if (!rf_core_owns_snapshot(desc))
 		return rf_may_start_over(desc, eflags);
 	foreach(cell, guard.deferred)
-		(void) lock_partitioned(lfirst_oid(cell));
+		lock_partitioned(lfirst_oid(cell));
 	AcceptInvalidationMessages();
 	if (rf_changes_before(desc->snapshot) != rf_changes())
 		rf_core_refresh_snapshot(desc);
@@ -134,15 +129,6 @@ forget_scan(void *arg)
 }
 
 /*
- * How many partitions a scan has to look at; with those that are partitioned, if there are some.
- */
-static int
-count_partitions(const RfDeferredState *state)
-{
-	return state->members != NIL ? list_length(state->members) : state->partdesc->nparts;
-}
-
-/*
  * The number of invalidations (rf_changes()) up to which nothing need be checked for a scan.
  */
 static uint64
@@ -152,7 +138,7 @@ checked_before(const RfDeferredState *state)
 	uint64		number = rf_changes_before(snapshot);
 
 	if (last_check.relid == state->plan.relid &&
-		last_check.npartitions == count_partitions(state) &&
+		last_check.nmembers == state->nmembers &&
 		last_check.xmin == snapshot->xmin && last_check.xmax == snapshot->xmax &&
 		last_check.xcnt == snapshot->xcnt && last_check.subxcnt == snapshot->subxcnt &&
 		last_check.curcid <= snapshot->curcid)
@@ -169,7 +155,7 @@ note_check(const RfDeferredState *state, uint64 checked)
 	const SnapshotData *snapshot = state->css.ss.ps.state->es_snapshot;
 
 	last_check.relid = state->plan.relid;
-	last_check.npartitions = count_partitions(state);
+	last_check.nmembers = state->nmembers;
 	last_check.xmin = snapshot->xmin;
 	last_check.xmax = snapshot->xmax;
 	last_check.xcnt = snapshot->xcnt;
@@ -179,63 +165,23 @@ note_check(const RfDeferredState *state, uint64 checked)
 }
 
 /*
- * Notes that a deferred scan has been started, until the executor's state goes, and takes down
- * which partitions the table has.
+ * Notes that a deferred scan has been started, until the executor's state goes.  Its partitions are
+ * known.
  */
 void
 rf_note_deferred_scan(RfDeferredState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
-	Oid			relid = state->plan.relid;
 	RfLiveScan *scan = MemoryContextAlloc(estate->es_query_cxt, sizeof(RfLiveScan));
 	MemoryContextCallback *callback = MemoryContextAlloc(estate->es_query_cxt,
 														 sizeof(MemoryContextCallback));
 
-	scan->relid = relid;
+	scan->relid = state->plan.relid;
 	callback->func = forget_scan;
 	callback->arg = scan;
 	dlist_push_head(&live_scans, &scan->node);
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
-
-	state->directory = CreatePartitionDirectory(estate->es_query_cxt, true);
-	if (lock_partitioned(relid))
-		state->members = find_all_inheritors(relid, NoLock, NULL);
-	state->partdesc = PartitionDirectoryLookup(state->directory, state->css.ss.ss_currentRelation);
 	state->checked = checked_before(state);
-}
-
-/*
- * Return true if a table has other partitions than when the scan was started.  Of a table
- * with partitions that are partitioned themselves, only the first level counts.
- */
-static bool
-has_other_partitions(const RfDeferredState *state)
-{
-	PartitionDesc now = RelationGetPartitionDesc(state->css.ss.ss_currentRelation, true);
-
-	return now->nparts != state->partdesc->nparts ||
-		memcmp(now->oids, state->partdesc->oids, now->nparts * sizeof(Oid)) != 0;
-}
-
-/*
- * Return true if a plan of the scan's Query may be run: it reads no partition that was attached
- * since the scan was started.  All other plans of the statement do without such partitions.
- */
-bool
-rf_has_same_partitions(const RfDeferredState *state, const PlannedStmt *stmt)
-{
-	ListCell   *cell;
-
-	if (state->members == NIL)
-		return !has_other_partitions(state);
-	foreach(cell, stmt->rtable)
-	{
-		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
-
-		if (rte->rtekind == RTE_RELATION && !list_member_oid(state->members, rte->relid))
-			return false;
-	}
-	return true;
 }
 
 /*
@@ -266,8 +212,8 @@ read_catalog(Relation catalog, Oid index, AttrNumber column, Oid relid, Snapshot
 }
 
 /*
- * Return true if a relation is a partition that has the file it has for a snapshot, or the snapshot
- * sees no such relation, and so none of its rows.
+ * Return true if a relation has the file that it has for a snapshot, or the snapshot sees no such
+ * relation, and so none of its rows.
  */
 static bool
 has_same_file(Oid relid, Snapshot snapshot)
@@ -284,8 +230,7 @@ has_same_file(Oid relid, Snapshot snapshot)
 
 		if (!HeapTupleIsValid(now))
 			elog(ERROR, "cache lookup failed for relation %u", relid);
-		same = class->relispartition &&
-			class->relfilenode == ((Form_pg_class) GETSTRUCT(now))->relfilenode;
+		same = class->relfilenode == ((Form_pg_class) GETSTRUCT(now))->relfilenode;
 		ReleaseSysCache(now);
 	}
 	systable_endscan(scan);
@@ -294,8 +239,9 @@ has_same_file(Oid relid, Snapshot snapshot)
 }
 
 /*
- * Return true if a relation's columns are as a snapshot sees them.  If one is NOT NULL only
- * now, the planner does not look for the NULL that the snapshot may see.
+ * Return true if a relation's columns are as a snapshot sees them.  They are not if it is a partition
+ * only now: they are inherited since.  If one is NOT NULL only now, the planner does not look for
+ * the NULL that the snapshot may see.
  */
 static bool
 has_same_columns(Oid relid, Snapshot snapshot)
@@ -321,16 +267,20 @@ static Oid
 find_changed(const RfDeferredState *state, Oid relid)
 {
 	Snapshot	snapshot = state->css.ss.ps.state->es_snapshot;
-	int			n = count_partitions(state);
+	ListCell   *cell;
 
-	for (int i = 0; i < n; i++)
+	foreach(cell, state->levels)
 	{
-		Oid			oid = state->members != NIL ? list_nth_oid(state->members, i) :
-		state->partdesc->oids[i];
+		PartitionDesc partdesc = ((const RfDeferredLevel *) lfirst(cell))->partdesc;
 
-		if ((!OidIsValid(relid) || oid == relid) && oid != state->plan.relid &&
-			!(has_same_file(oid, snapshot) && has_same_columns(oid, snapshot)))
-			return oid;
+		for (int i = 0; i < partdesc->nparts; i++)
+		{
+			Oid			oid = partdesc->oids[i];
+
+			if ((!OidIsValid(relid) || oid == relid) &&
+				!(has_same_file(oid, snapshot) && has_same_columns(oid, snapshot)))
+				return oid;
+		}
 	}
 	return InvalidOid;
 }

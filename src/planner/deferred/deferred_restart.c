@@ -125,8 +125,7 @@ find_restart(const QueryDesc *desc, const EState *estate)
 }
 
 /*
- * Raises the error of a partition that is not as the snapshot sees it.  If it is InvalidOid, one
- * was attached.
+ * Raises the error of a partition that is not as the snapshot sees it.
  */
 static void
 report_change(Oid table, Oid partition)
@@ -135,10 +134,8 @@ report_change(Oid table, Oid partition)
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("could not read table \"%s\" because a partition was changed while the query ran",
 					get_rel_name(table)),
-			 OidIsValid(partition) ?
 			 errdetail("Partition \"%s\" was truncated, rewritten, altered or attached.",
-					   get_rel_name(partition)) :
-			 errdetail("A partition was attached."),
+					   get_rel_name(partition)),
 			 errhint("Run the query again.")));
 }
 
@@ -232,10 +229,11 @@ shut_receiver(DestReceiver * self)
 }
 
 /*
- * Starts a statement anew, by start, with a snapshot of its own.
+ * Starts a statement anew, with a snapshot of its own, and without hooks of other extensions, which
+ * have seen it already.
  */
 static void
-start_anew(RfRestart *restart, RfStartPlan start)
+start_anew(RfRestart *restart)
 {
 	QueryDesc  *desc = restart->desc;
 	MemoryContext parent = MemoryContextGetParent(restart->estate->es_query_cxt);
@@ -247,7 +245,7 @@ start_anew(RfRestart *restart, RfStartPlan start)
 	fresh = CreateQueryDesc(desc->plannedstmt, desc->sourceText, GetActiveSnapshot(),
 							InvalidSnapshot, None_Receiver, desc->params, desc->queryEnv,
 							desc->instrument_options);
-	start(fresh, restart->estate->es_top_eflags, standard_ExecutorStart);
+	rf_start_inner(fresh, restart->estate->es_top_eflags);
 	PopActiveSnapshot();
 
 	desc->plannedstmt = fresh->plannedstmt;
@@ -297,10 +295,10 @@ run_once(RfRestart *restart, RfReceiver *receiver, RfExecutorRun run, RF_EXECUTO
 }
 
 /*
- * Runs a plan by run.  If it starts over, start starts it anew.
+ * Runs a plan by run, again if it starts over.
  */
 void
-rf_run_deferred(RfExecutorRun run, RfStartPlan start, RF_EXECUTOR_RUN_PARAMS)
+rf_run_deferred(RfExecutorRun run, RF_EXECUTOR_RUN_PARAMS)
 {
 	RfRestart  *restart = find_restart(desc, NULL);
 	RfReceiver	receiver = {{receive_row, start_receiver, shut_receiver, NULL, desc->dest->mydest},
@@ -314,7 +312,7 @@ rf_run_deferred(RfExecutorRun run, RfStartPlan start, RF_EXECUTOR_RUN_PARAMS)
 	run_once(restart, &receiver, run, RF_EXECUTOR_RUN_ARGS);
 	while (restart->wanted)
 	{
-		start_anew(restart, start);
+		start_anew(restart);
 		PushActiveSnapshot(desc->snapshot);
 		run_once(restart, &receiver, run, RF_EXECUTOR_RUN_ARGS);
 		PopActiveSnapshot();

@@ -78,7 +78,7 @@ rf_block_exists(RfFile *file, BlockNumber block)
 }
 
 /*
- * See page.h.
+ * Begins to read the metapage of an index that is locked, if it is not in shared buffers.
  */
 void
 rf_prefetch_meta(const RfRelFile *locator)

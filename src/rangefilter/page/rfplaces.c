@@ -146,23 +146,6 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 }
 
 /*
- * The blocks of a range in a table with this many blocks and rows, without
- * pages_per_range; 0 if it has no places.
- */
-uint32
-rf_automatic_range(BlockNumber nblocks, double rows)
-{
-	RfPlacing	placing = {.end = nblocks,.room = rf_places_room()};
-
-	if (nblocks < RF_MIN_PLACED_BLOCKS || nblocks > RF_SINGLE_SEGMENT_BLOCKS ||
-		rows > rf_most_placed_rows())
-		return 0;
-	placing.automatic = true;
-	rf_choose_ranges(&placing, Max(rows, 1));
-	return placing.range_blocks;
-}
-
-/*
  * How many ranges of heap blocks does a segment with places have?
  */
 uint32

@@ -140,7 +140,9 @@ rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
 }
 
 /*
- * See summarize.h.
+ * Return true if it is time for the background worker to summarize: if the tail is open, the delta has
+ * overflowed, or so much has changed that summarized blocks are worth reading again.  meta is
+ * locked, and no other page of the index is.
  */
 bool
 rf_summarize_is_due(Relation index, const RfMetaData *meta)
@@ -173,7 +175,16 @@ rf_segment_start(const RfMetaData *meta, BlockNumber block)
 }
 
 /*
- * See summarize.h.
+ * Chooses where the range to be scanned, of a heap of end blocks, begins: at the tail,
+ * or further down for one of these reasons:
+ *
+ *	- a small heap is always read whole: one segment is best for queries;
+ *	- segments no larger than twice what follows are merged into the new one,
+ *	  so that their number stays logarithmic and each block is read again only
+ *	  when the heap has grown by half;
+ *	- the directory must have room for the largest possible entry;
+ *	- a summarize that failed may have left a retired delta; only a scan of all
+ *	  that the failed one was to scan may drop it.
  */
 BlockNumber
 rf_choose_start(const RfMetaData *meta, BlockNumber end)
