@@ -41,8 +41,9 @@ typedef struct RfRestart
 	dlist_node	node;
 	QueryDesc  *desc;
 	EState	   *estate;			/* the state that is run */
-	bool		possible;		/* it is in its first ExecutorRun, and has
-								 * returned nothing */
+	bool		was_run;		/* our ExecutorRun_hook was called */
+	bool		possible;		/* for the first time, and it has returned
+								 * nothing */
 	bool		wanted;			/* it is to start over */
 	Oid			table;			/* why: see report_change() */
 	Oid			partition;
@@ -99,7 +100,6 @@ rf_note_restartable(QueryDesc *desc)
 
 	restart->desc = desc;
 	restart->estate = desc->estate;
-	restart->possible = true;
 	callback->func = forget_restart;
 	callback->arg = restart;
 	dlist_push_head(&restarts, &restart->node);
@@ -304,11 +304,13 @@ rf_run_deferred(RfExecutorRun run, RF_EXECUTOR_RUN_PARAMS)
 	RfReceiver	receiver = {{receive_row, start_receiver, shut_receiver, NULL, desc->dest->mydest},
 	desc->dest, restart, false};
 
-	if (restart == NULL || !restart->possible)
+	if (restart == NULL || restart->was_run)
 	{
 		run(RF_EXECUTOR_RUN_ARGS);
 		return;
 	}
+	restart->was_run = true;
+	restart->possible = true;
 	run_once(restart, &receiver, run, RF_EXECUTOR_RUN_ARGS);
 	while (restart->wanted)
 	{
