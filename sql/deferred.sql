@@ -7,54 +7,12 @@ SET search_path = deferred, public;
 SET timezone = 'UTC';
 
 \getenv abs_srcdir PG_ABS_SRCDIR
-\set helpers :abs_srcdir /sql/lib/plans.sql
+\set plans :abs_srcdir /sql/lib/plans.sql
+\set helpers :abs_srcdir /sql/lib/deferred.sql
 \set ECHO none
+\i :plans
 \i :helpers
 \set ECHO all
-
--- The rows of a query, in short; or the error.
-CREATE FUNCTION answer(query text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	row record;
-	lines text[] := '{}';
-BEGIN
-	FOR row IN EXECUTE query LOOP
-		lines := lines || row::text;
-	END LOOP;
-	RETURN cardinality(lines) || ' rows, '
-		|| md5((SELECT coalesce(string_agg(x, ',' ORDER BY x), '') FROM unnest(lines) x));
-EXCEPTION WHEN division_by_zero OR raise_exception OR data_exception THEN
-	RETURN SQLERRM;
-END
-$$;
-
--- Runs a query with deferred scans and without skipping.  Tells how many rows it has, how
--- many deferred scans, and how many partitions these read.
-CREATE FUNCTION deferred(query text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	on_answer text := answer(query);
-	off_answer text;
-	plan jsonb;
-	scans text;
-BEGIN
-	PERFORM set_config('rangefilter.enable', 'off', true);
-	off_answer := answer(query);
-	PERFORM set_config('rangefilter.enable', 'on', true);
-	IF on_answer IS DISTINCT FROM off_answer THEN
-		RAISE EXCEPTION 'wrong result: % instead of % of %', on_answer, off_answer, query;
-	END IF;
-	IF on_answer NOT LIKE '% rows, %' THEN
-		RETURN on_answer;
-	END IF;
-	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT count(*) || ' deferred' || coalesce(', read ' || string_agg(s->>'Partitions Read', ' and ' ORDER BY n), '')
-	INTO scans
-	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Scan")') WITH ORDINALITY s (s, n);
-	RETURN split_part(on_answer, ',', 1) || ': ' || scans;
-END
-$$;
 
 -- A plan, with equalities in one order whatever the version.
 CREATE FUNCTION explained(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE sql AS
@@ -69,8 +27,6 @@ $$;
 -- that are in several partitions.
 CREATE TABLE t (part int, k int, w int, n int, at timestamptz, tx text COLLATE "C", u uuid, num numeric)
 	PARTITION BY LIST (part);
-CREATE PROCEDURE make_partitions(format text, n int) LANGUAGE plpgsql AS
-$$ BEGIN FOR i IN 0 .. n - 1 LOOP EXECUTE replace(format, '#', i::text); END LOOP; END $$;
 CALL make_partitions('CREATE TABLE t# PARTITION OF t FOR VALUES IN (#) WITH (autovacuum_enabled = off)', 37);
 CREATE TABLE t37 (gone int, tx text COLLATE "C", num numeric, at timestamptz, gone2 text, w int, n int, u uuid, k int, part int);
 ALTER TABLE t37 DROP gone, DROP gone2;
@@ -717,84 +673,6 @@ SELECT deferred('SELECT t.* FROM d JOIN t ON t.k = d.id WHERE d.name = ''n7''');
 RESET ROLE;
 SELECT is_deferred('SELECT t.k FROM d JOIN t ON t.k = d.id WHERE d.name = ''n7''');
 ALTER TABLE t DISABLE ROW LEVEL SECURITY;
-
---
--- Other tables: of several levels; keys that are expressions, several columns, a part of the rows
---
-CREATE TABLE x (a int, b int, k int, doc jsonb) PARTITION BY RANGE (a);
-CALL make_partitions('CREATE TABLE x# PARTITION OF x FOR VALUES FROM (#0) TO (10 + #0) PARTITION BY LIST (b)', 9);
-DO $$
-BEGIN
-	FOR p IN 0 .. 8 LOOP
-		CALL make_partitions(format('CREATE TABLE x%s_# PARTITION OF x%1$s FOR VALUES IN (#)', p), 5);
-	END LOOP;
-END $$;
--- one level more, a member that is a leaf, and one without partitions
-CREATE TABLE x9 PARTITION OF x FOR VALUES FROM (90) TO (100);
-CREATE TABLE x10 PARTITION OF x FOR VALUES FROM (100) TO (110) PARTITION BY LIST (b);
-CREATE TABLE x0_rest PARTITION OF x0 DEFAULT PARTITION BY RANGE (k);
-CREATE TABLE x0_rest_a (doc jsonb, k int, b int, a int);
-ALTER TABLE x0_rest ATTACH PARTITION x0_rest_a FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
-INSERT INTO x SELECT v / 100, v % 5, v, jsonb_build_object('v', v) FROM generate_series(0, 9999) v;
-INSERT INTO x SELECT 1, 77, v, jsonb_build_object('v', v) FROM generate_series(20000, 20099) v;
-CREATE INDEX ON x USING rangefilter (k);
-CREATE INDEX ON x USING rangefilter (((doc->>'v')::int));
-VACUUM ANALYZE x;
-SET rangefilter.defer_partitions = 4;
-SELECT deferred('SELECT * FROM d JOIN x ON x.k = d.id WHERE d.name = ''n7''');
-SELECT deferred('SELECT * FROM d JOIN x ON x.k = d.id + 20000 - 1260 WHERE d.name = ''n7''');
-SELECT deferred('SELECT tableoid::regclass, x FROM x WHERE k IN ((SELECT 20050), (SELECT 5), (SELECT 9876))');
-SELECT deferred('SELECT * FROM x WHERE (doc->>''v'')::int = (SELECT 20050)');
-SELECT deferred('SELECT * FROM d JOIN x ON (doc->>''v'')::int = d.id WHERE d.name IN (''n7'', ''n8'')');
-SELECT deferred('SELECT x.* FROM x WHERE k = (SELECT 123) AND a = (SELECT 1)');
-SET enable_hashjoin = off;
-SET enable_mergejoin = off;
-SET enable_material = off;
-SELECT deferred('SELECT * FROM generate_series(0, 21000, 150) g JOIN x ON x.k = g');
-SELECT deferred('SELECT * FROM generate_series(0, 21000, 1500) g LEFT JOIN x ON (doc->>''v'')::int = g');
-RESET enable_hashjoin;
-RESET enable_mergejoin;
-RESET enable_material;
-
-CREATE TABLE y (part int, a int, b text, c int) PARTITION BY HASH (c);
-CALL make_partitions('CREATE TABLE y# PARTITION OF y FOR VALUES WITH (MODULUS 6, REMAINDER #)', 6);
-INSERT INTO y SELECT v % 6, v / 10, 'b' || v % 10, nullif(v / 100, 7) FROM generate_series(0, 5999) v;
-CREATE INDEX ON y USING rangefilter (a, b);
-CREATE INDEX ON y USING rangefilter (c) WHERE part < 3;
-VACUUM ANALYZE y;
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55) AND b = (SELECT ''b3'')');
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55)');
-SELECT deferred('SELECT * FROM y WHERE a = 55 AND b >= (SELECT ''b3'')');
-SELECT deferred('SELECT * FROM y WHERE c = (SELECT 5) AND part < 3');
-SELECT deferred('SELECT * FROM y WHERE c = (SELECT 5) AND part < 2');
-SELECT deferred('SELECT * FROM y WHERE c = (SELECT 5)');
-SELECT deferred('SELECT * FROM y WHERE c IS NULL AND a = (SELECT 75)');
-SELECT deferred('SELECT y.* FROM generate_series(0, 700, 50) g, LATERAL (SELECT * FROM y WHERE a = g AND b = ''b'' || g % 7 ORDER BY c LIMIT 1) y');
-SELECT deferred('SELECT * FROM y, d WHERE y.a = d.id AND y.part < 3 AND d.name = ''n2''');
-
--- Partitions that come and go, and no index any more
-PREPARE yq (int) AS SELECT * FROM y WHERE a = $1;
-PREPARE xq (int) AS SELECT * FROM x WHERE k = $1;
-SET plan_cache_mode = force_generic_plan;
-SELECT deferred('EXECUTE xq (9500)');
-ALTER TABLE x DETACH PARTITION x9;
-SELECT deferred('EXECUTE xq (9500)');
-CREATE TABLE x11 PARTITION OF x FOR VALUES FROM (110) TO (120);
-INSERT INTO x VALUES (110, 1, 9500);
-SELECT deferred('EXECUTE xq (9500)');
-TRUNCATE x11;
-SELECT deferred('EXECUTE xq (9500)');
-SELECT deferred('EXECUTE xq (123)');
-SELECT deferred('EXECUTE yq (55)');
-ALTER TABLE y RENAME b TO bb;
-ALTER TABLE y ADD COLUMN e int DEFAULT 9;
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55) AND bb = (SELECT ''b3'')');
-ALTER TABLE y DROP e;
-SELECT deferred('SELECT y FROM y WHERE a = (SELECT 55) AND bb = (SELECT ''b3'')');
-DROP INDEX y_a_b_idx;
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55) AND bb = (SELECT ''b3'')');
-RESET plan_cache_mode;
-RESET rangefilter.defer_partitions;
 
 --
 -- Many runs in one scan: the plans of partitions are kept

@@ -161,7 +161,7 @@ rf_check_index(const RfCheckedIndex *index, bool with_heap, int64 *entries)
 }
 
 /*
- * Is the index still there?
+ * Return true if the index is still there.
  */
 static bool
 rf_exists(const RfCheckedIndex *index)

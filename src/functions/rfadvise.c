@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfadvise.c
- *	  rangefilter_advise(): is an index on a column worth it?
+ *	  rangefilter_advise(): whether an index on a column is worth it.
  *
  * Estimates from a sample (rfsample.c) how large the filters of all partitions
  * would be, and how many partitions queries would skip.
@@ -94,7 +94,7 @@ typedef struct RfAdvise
 static const double range_widths[] = {0.000001, 0.0001, 0.01};
 
 /*
- * Does core skip partitions of a table for one value of a column?  Of several columns that a table is
+ * Return true if core skips partitions of a table for one value of a column.  Of several columns that a table is
  * partitioned by, a query has to give the first one for ranges, and all for hashes.
  */
 static bool
@@ -303,10 +303,10 @@ share_of_left(const RfAdvise *advise, double share)
 }
 
 /*
- * Is skipping that share of partitions worth an index?
+ * Return true if skipping that share of partitions is worth an index.
  */
 static bool
-pays(const RfAdvise *advise, double share)
+is_worth_skipping(const RfAdvise *advise, double share)
 {
 	share = share_of_left(advise, share);
 	return share >= RF_WORTH_SHARE &&
@@ -314,10 +314,10 @@ pays(const RfAdvise *advise, double share)
 }
 
 /*
- * The least share for which pays() is true.
+ * The least share for which is_worth_skipping() is true.
  */
 static double
-least_that_pays(const RfAdvise *advise)
+least_worth_skipping(const RfAdvise *advise)
 {
 	double		least = advise->left * (1 - RF_WORTH_SHARE);
 
@@ -359,7 +359,7 @@ which_partitions(const RfAdvise *advise)
  * The advice, in a sentence or two.
  */
 static char *
-advice(const RfAdvise *advise, const RfSample *sample)
+make_advice(const RfAdvise *advise, const RfSample *sample)
 {
 	const char *partitions = which_partitions(advise);
 	double		points = 100 * share_of_left(advise, advise->points);
@@ -372,7 +372,7 @@ advice(const RfAdvise *advise, const RfSample *sample)
 						advise->type_name);
 	if (sample->nparts == 0)
 		return pstrdup("There are no values to learn from.");
-	if (!pays(advise, advise->points) && advise->rare.rare == 0)
+	if (!is_worth_skipping(advise, advise->points) && advise->rare.rare == 0)
 		return advice_against(advise);
 	command = advise->is_partitioned ?
 		psprintf("CREATE INDEX ON %s USING rangefilter (%s);",
@@ -388,7 +388,7 @@ advice(const RfAdvise *advise, const RfSample *sample)
 						command, points, partitions,
 						advise->codec->collatable ?
 						"for ranges, use COLLATE \"C\" or a collation of ICU" : "ranges would not");
-	if (!pays(advise, advise->ranges[0]))
+	if (!is_worth_skipping(advise, advise->ranges[0]))
 		return psprintf("%s A query for one value would skip %.1f %% of %s; ranges would not.",
 						command, points, partitions);
 	return psprintf("%s A query for one value would skip %.1f %% of %s, one for a narrow range %.1f %%.",
@@ -400,17 +400,17 @@ advice(const RfAdvise *advise, const RfSample *sample)
  * Fills in the estimates from a sample of the column.
  */
 static void
-estimate(RfAdvise *advise, const RfSample *sample)
+estimate_from_sample(RfAdvise *advise, const RfSample *sample)
 {
 	estimate_sizes(advise, sample);
 	advise->points = rf_skipped_by_points(sample);
 	for (int i = 0; i < lengthof(range_widths); i++)
 		advise->ranges[i] = advise->ordered ?
 			rf_skipped_by_ranges(sample, range_widths[i]) : 0;
-	if (pays(advise, advise->points))
+	if (is_worth_skipping(advise, advise->points))
 		return;
-	if (least_that_pays(advise) <= 1)
-		rf_find_rare(sample, least_that_pays(advise), &advise->rare);
+	if (least_worth_skipping(advise) <= 1)
+		rf_find_rare(sample, least_worth_skipping(advise), &advise->rare);
 	if (advise->rare.rare < RF_WORTH_VALUES * advise->rare.values)
 		advise->rare.rare = 0;
 }
@@ -419,7 +419,7 @@ estimate(RfAdvise *advise, const RfSample *sample)
  * A share with four digits.
  */
 static Datum
-rounded(double share)
+rounded_share(double share)
 {
 	return Float8GetDatum(rint(share * 10000) / 10000);
 }
@@ -447,18 +447,18 @@ rangefilter_advise(PG_FUNCTION_ARGS)
 								  NameStr(*PG_GETARG_NAME(1)), advise.codec);
 	if (sample != NULL && sample->nparts > 0)
 	{
-		estimate(&advise, sample);
+		estimate_from_sample(&advise, sample);
 		memset(nulls, false, sizeof(nulls));
 		values[ADVISE_FILTER_BYTES] = Int64GetDatum((int64) advise.filter_bytes);
 		values[ADVISE_BTREE_BYTES] = Int64GetDatum((int64) advise.btree_bytes);
-		values[ADVISE_SKIPPED_POINTS] = rounded(advise.points);
-		values[ADVISE_SKIPPED_1PPM] = rounded(advise.ranges[0]);
-		values[ADVISE_SKIPPED_100PPM] = rounded(advise.ranges[1]);
-		values[ADVISE_SKIPPED_1PERCENT] = rounded(advise.ranges[2]);
+		values[ADVISE_SKIPPED_POINTS] = rounded_share(advise.points);
+		values[ADVISE_SKIPPED_1PPM] = rounded_share(advise.ranges[0]);
+		values[ADVISE_SKIPPED_100PPM] = rounded_share(advise.ranges[1]);
+		values[ADVISE_SKIPPED_1PERCENT] = rounded_share(advise.ranges[2]);
 	}
-	values[ADVISE_WORTHWHILE] = BoolGetDatum(pays(&advise, advise.points) ||
+	values[ADVISE_WORTHWHILE] = BoolGetDatum(is_worth_skipping(&advise, advise.points) ||
 											 advise.rare.rare > 0);
-	values[ADVISE_ADVICE] = CStringGetTextDatum(advice(&advise, sample));
+	values[ADVISE_ADVICE] = CStringGetTextDatum(make_advice(&advise, sample));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  values, nulls)));
 }

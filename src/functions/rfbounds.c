@@ -81,7 +81,7 @@ rf_convert_bound(Relation index, Oid type, Datum value)
 }
 
 /*
- * Returns true if many keys of the first column may equal one bound of this type, so that no key
+ * Return true if many keys of the first column may equal one bound of this type, so that no key
  * can be put in its place.  Many numerics equal a floating-point number, and many strings a citext.
  */
 static bool
@@ -128,7 +128,7 @@ rf_bound_set(Relation index, StrategyNumber strategy, Oid type, Datum value)
 }
 
 /*
- * Are both bounds one and the same value, as text?
+ * Return true if both bounds are the same value, as text.
  */
 static bool
 rf_same_bounds(Oid type, Datum lo, Datum hi)

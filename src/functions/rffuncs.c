@@ -150,8 +150,8 @@ rf_table_without_index(Oid index_oid, List *leaves)
 }
 
 /*
- * May the current user read all key columns of an index?  Not where one of
- * them is an expression.
+ * Return true if the current user may read all key columns of an index, none of which is an
+ * expression.
  */
 static bool
 rf_may_read_columns(RfOpenIndex *open)
@@ -171,7 +171,7 @@ rf_may_read_columns(RfOpenIndex *open)
 }
 
 /*
- * May the current user learn from the index which key values exist?  This
+ * Return true if the current user may learn from the index which key values exist.  This
  * needs the rights to name the table and to read them from it, and no row-level security.  A
  * partial index also reveals its predicate's columns, so it needs SELECT on
  * the whole table, as an expression does.
@@ -191,7 +191,7 @@ rf_may_read_keys(RfOpenIndex *open)
 }
 
 /*
- * May the current user see statistics of everything?
+ * Return true if the current user may see statistics of everything.
  */
 bool
 rf_reads_all_stats(void)
@@ -351,8 +351,8 @@ typedef struct RfVerify
 } RfVerify;
 
 /*
- * May the index deny a recently dead row version?  It may if it has the flag
- * RF_STANDBY_UNKNOWN.  It also may if VACUUM has removed the version since we
+ * Return true if the index may deny a recently dead row version: if it has the flag
+ * RF_STANDBY_UNKNOWN, or if VACUUM has removed the version since we
  * read it, because a summarize may have followed.
  */
 static bool

@@ -63,7 +63,7 @@ typedef struct RfCollect
  * RfTupleCallback: takes the key of a row that counts.
  */
 static void
-take_row(void *arg, const RfHeapTuple *tuple)
+collect_row(void *arg, const RfHeapTuple *tuple)
 {
 	RfCollect  *collect = arg;
 	RfPartSample *part = collect->part;
@@ -107,7 +107,7 @@ read_blocks(Relation table, AttrNumber attno, RfCollect *collect, int most,
 	scan.index_info->ii_NumIndexKeyAttrs = 1;
 	scan.index_info->ii_IndexAttrNumbers[0] = attno;
 	scan.codec = collect->sample->codec;
-	scan.callback = take_row;
+	scan.callback = collect_row;
 	scan.arg = collect;
 	*nblocks = RelationGetNumberOfBlocks(table);
 	BlockSampler_Init(&blocks, *nblocks, most, RF_SAMPLE_SEED);

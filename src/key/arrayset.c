@@ -114,7 +114,7 @@ compare_elements(const RfCodec *codec, Oid collation, int strategy,
 }
 
 /*
- * Is this what is remembered of a comparison with an array?
+ * Return true if this is what is remembered of a comparison with an array.
  */
 static bool
 is_list(const RfList *list, const RfCodec *codec, Oid collation, int strategy,

@@ -37,7 +37,7 @@
 #include "utils/typcache.h"
 
 /*
- * Do keys sort, and equate, as an operator says that is this strategy?  Only if it is
+ * Return true if keys sort, and equate, as this operator of a family says: if it is
  * the same one in btree's default family of its left type.
  */
 static bool

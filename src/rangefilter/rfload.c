@@ -127,7 +127,7 @@ rf_leave_loads(void)
 }
 
 /*
- * Can a trigger of a transaction block be running that was deferred to its COMMIT?
+ * Return true if a trigger of a transaction block may be running that was deferred to its COMMIT.
  * Nothing tells those from other triggers.
  */
 static bool

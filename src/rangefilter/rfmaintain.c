@@ -123,7 +123,7 @@ rf_is_due(const RfOpenIndex *open, RfSummarizeMode mode)
 }
 
 /*
- * May a user's session summarize the index?  Its functions would run as the table's
+ * Return true if a user's session may summarize the index.  Its functions would run as the table's
  * owner, on all rows, where the user has chosen search_path, settings and temporary
  * tables.  So only the owner's may, where there are any.
  */

@@ -424,7 +424,7 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 }
 
 /*
- * Would a scan for keys of the set look into this block of the table?  Takes
+ * Return true if a scan for keys of the set would look into this block of the table.  Takes
  * and releases a share lock on the metapage.
  */
 bool

@@ -129,15 +129,6 @@ static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
 
 /*
- * A time, and milliseconds more.
- */
-static TimestampTz
-after(TimestampTz time, int64 milliseconds)
-{
-	return TimestampTzPlusMilliseconds(time, milliseconds);
-}
-
-/*
  * The place of the database's worker, or NULL.  The lock is held.
  */
 static Worker *
@@ -152,7 +143,7 @@ find_worker(Oid database)
 }
 
 /*
- * Has the database a worker, or one that will soon begin?  The lock is held.
+ * Return true if the database has a worker, or one that will soon begin.  The lock is held.
  */
 static bool
 has_worker(Oid database, TimestampTz now)
@@ -160,7 +151,7 @@ has_worker(Oid database, TimestampTz now)
 	const Worker *worker = find_worker(database);
 
 	return worker != NULL &&
-		(worker->pid != 0 || now < after(worker->started, START_TIMEOUT));
+		(worker->pid != 0 || now < TimestampTzPlusMilliseconds(worker->started, START_TIMEOUT));
 }
 
 /*
@@ -200,7 +191,7 @@ forget_old(TimestampTz now)
 	hash_seq_init(&status, entries);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
-		if (now > after(entry->at, entry->resting ? 0 : FORGET))
+		if (now > TimestampTzPlusMilliseconds(entry->at, entry->resting ? 0 : FORGET))
 			hash_search(entries, &entry->key, HASH_REMOVE, NULL);
 	}
 }
@@ -211,7 +202,7 @@ forget_old(TimestampTz now)
 static void
 begin_request(Entry *entry, TimestampTz now)
 {
-	entry->at = after(now, rf_autosummarize_delay);
+	entry->at = TimestampTzPlusMilliseconds(now, rf_autosummarize_delay);
 	entry->tries = 0;
 	entry->vain = entry->resting = false;
 }
@@ -268,7 +259,7 @@ count_vain_reads(Oid index, double reads, TimestampTz now)
 													   sizeof(key)) % SUSPECTS];
 	bool		same = memcmp(&suspect->key, &key, sizeof(key)) == 0;
 
-	if (now > after(suspect->since, REST) && (!same || suspect->asked))
+	if (now > TimestampTzPlusMilliseconds(suspect->since, REST) && (!same || suspect->asked))
 	{
 		suspect->key = key;
 		suspect->since = now;
@@ -371,7 +362,7 @@ rf_request_vain_reads(Oid index, double reads)
 }
 
 /*
- * Are there requests of this database?  Sets "unserved" to whether there are any
+ * Return true if there are requests of this database.  Sets "unserved" to whether there are any
  * of a database without a worker.  The lock is held exclusively.
  */
 static bool
@@ -406,7 +397,7 @@ serve_unserved(void)
 	Worker	   *worker = NULL;
 	bool		start;
 
-	if (now < after(last_time, RETRY))
+	if (now < TimestampTzPlusMilliseconds(last_time, RETRY))
 		return;
 	last_time = now;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
@@ -553,7 +544,7 @@ rf_request_put_back(const RfRequest *request)
 	entry = need_entry(request->index, now);
 	if (entry != NULL)
 	{
-		entry->at = after(now, rf_autosummarize_delay);
+		entry->at = TimestampTzPlusMilliseconds(now, rf_autosummarize_delay);
 		entry->tries = request->tries + 1;
 		entry->vain |= request->vain;
 	}
@@ -574,7 +565,7 @@ rf_request_rest(const RfRequest *request)
 	entry = need_entry(request->index, now);
 	if (entry != NULL)
 	{
-		entry->at = after(now, REST);
+		entry->at = TimestampTzPlusMilliseconds(now, REST);
 		entry->resting = true;
 	}
 	LWLockRelease(shared->lock);

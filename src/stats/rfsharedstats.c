@@ -41,7 +41,7 @@ static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
 
 /*
- * Is there shared memory for counters?
+ * Return true if there is shared memory for counters.
  */
 bool
 rf_have_shared_stats(void)

@@ -118,7 +118,7 @@ wait_until(TimestampTz when)
  * Tells pg_stat_activity and the log, should there be an error, what is being done.
  */
 static void
-report(Relation index)
+report_summarize(Relation index)
 {
 	static char text[3 * NAMEDATALEN];
 
@@ -145,7 +145,7 @@ summarize_safely(const RfRequest *request)
 	{
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
-		outcome = rf_maintain(request->index, false, request->vain, report) ?
+		outcome = rf_maintain(request->index, false, request->vain, report_summarize) ?
 			DONE : BUSY;
 		PopActiveSnapshot();
 		CommitTransactionCommand();

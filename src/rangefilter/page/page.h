@@ -55,7 +55,7 @@ typedef struct RfSummaryVersion
 } RfSummaryVersion;
 
 /*
- * Are two versions the same?
+ * Return true if two versions are the same.
  */
 static inline bool
 rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)

@@ -67,7 +67,7 @@ struct RfKeys
 };
 
 /*
- * Do the rows of a tuplesort have blocks?
+ * Return true if the rows of the tuplesort have blocks.
  */
 static bool
 rf_rows_have_blocks(const RfKeys *keys)

@@ -59,7 +59,7 @@ typedef struct RfWork
 } RfWork;
 
 /*
- * Are the places of a segment so imprecise that it should be made anew?
+ * Return true if the places of a segment are so imprecise that it should be made anew.
  * RF_SUMMARIZE_ASKED: one imprecise range is enough.  Else half of the ranges
  * must be imprecise, and the segment's end within RF_SINGLE_SEGMENT_BLOCKS.
  */
@@ -74,8 +74,8 @@ rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
 }
 
 /*
- * How many keys of the delta, whose pages have in_pages, would stay there after
- * a scan of the tail alone?  *late: would any key or NULL stay?
+ * Returns how many keys of the delta, whose pages have in_pages, would stay there after
+ * a scan of the tail alone.  Sets *late if any key or NULL would stay.
  */
 static uint64
 rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
@@ -99,7 +99,7 @@ rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
 }
 
 /*
- * Has so much changed that summarized blocks should be read again?
+ * Return true if so much has changed that summarized blocks should be read again.
  *
  * That enough rows were removed (rfremoved.c) is a reason.  So is a delta with more
  * keys than a twentieth of the summarized rows, since queries have to search it.
@@ -272,7 +272,7 @@ rf_change_collators(Relation index, RfMetaData *meta)
 }
 
 /*
- * Step 1.  removed: have enough rows been removed?  Returns false where there is nothing to
+ * Step 1.  removed: enough rows have been removed.  Returns false where there is nothing to
  * do.  The lock of runs is held.  Takes and releases an exclusive lock on the metapage.
  */
 static bool
