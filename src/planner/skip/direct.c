@@ -42,20 +42,22 @@ ask_partitions(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *c
 }
 
 /*
- * Asks; if something changes meanwhile, once more without cached metapages.  NULL and *failed if
- * that did not help.
+ * Asks; if something changes meanwhile, once more without cached metapages.  All of the partitions
+ * are left if that did not help.
  */
 static Bitmapset *
 ask_twice(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,
-		  Snapshot snapshot, bool *failed)
+		  Snapshot snapshot)
 {
-	Bitmapset  *left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, failed);
+	bool		failed = false;
+	Bitmapset  *left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, &failed);
 
-	if (!*failed)
+	if (!failed)
 		return left;
-	*failed = false;
+	failed = false;
 	rf_suppress_cached_probes = true;
-	return ask_partitions(relid, partdesc, partitions, clauses, snapshot, failed);
+	left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, &failed);
+	return failed ? partitions : left;
 }
 
 /*
@@ -67,7 +69,6 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, Lis
 {
 	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
 	bool		outer_cached_probes = rf_suppress_cached_probes;
-	bool		failed = false;
 	Bitmapset  *volatile left = NULL;
 
 	if (!rf_enable || bms_is_empty(partitions))
@@ -75,7 +76,7 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, Lis
 	PG_TRY();
 	{
 		rf_planning = &planning;
-		left = ask_twice(relid, partdesc, partitions, clauses, snapshot, &failed);
+		left = ask_twice(relid, partdesc, partitions, clauses, snapshot);
 	}
 	PG_FINALLY();
 	{
@@ -83,5 +84,5 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, Lis
 		rf_suppress_cached_probes = outer_cached_probes;
 	}
 	PG_END_TRY();
-	return failed ? partitions : left;
+	return left;
 }
