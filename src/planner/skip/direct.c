@@ -42,8 +42,8 @@ ask_partitions(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *c
 }
 
 /*
- * Asks; if something changes meanwhile, once more without cached metapages.  All of the partitions
- * are left if that did not help.
+ * Asks; if something changes meanwhile, once more without cached metapages.  Returns all partitions
+ * if that did not help.
  */
 static Bitmapset *
 ask_twice(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,
@@ -58,6 +58,16 @@ ask_twice(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clause
 	rf_suppress_cached_probes = true;
 	left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, &failed);
 	return failed ? partitions : left;
+}
+
+/*
+ * Ends what rf_partitions_left() has begun.
+ */
+static void
+end_asking(RfPlanning *planning, bool outer_cached_probes)
+{
+	rf_end_planning(planning);
+	rf_suppress_cached_probes = outer_cached_probes;
 }
 
 /*
@@ -78,11 +88,12 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, Lis
 		rf_planning = &planning;
 		left = ask_twice(relid, partdesc, partitions, clauses, snapshot);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		rf_end_planning(&planning);
-		rf_suppress_cached_probes = outer_cached_probes;
+		end_asking(&planning, outer_cached_probes);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	end_asking(&planning, outer_cached_probes);
 	return left;
 }
