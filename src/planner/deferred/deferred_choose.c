@@ -234,8 +234,9 @@ has_join(const PlannerInfo *root)
 /*
  * Return true if a table may be deferred, whatever its clauses are.  Rows of a query that
  * locks or changes some are fetched again by other means than by running the
- * scan.  Core must find the scans of a cursor with a name (see may_gate() in plan.c).  Nothing is deferred where rows are hidden: EXPLAIN ANALYZE and the server's
- * statistics would tell of them.
+ * scan.  Core must find the scans of a cursor with a name (see may_gate() in plan.c).
+ * Nothing is deferred where rows are hidden: EXPLAIN ANALYZE and the server's statistics would
+ * tell of them.
  */
 static bool
 may_defer(PlannerInfo *root, RelOptInfo *parent, const RangeTblEntry *rte)

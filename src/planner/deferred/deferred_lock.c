@@ -31,7 +31,6 @@
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
-#include "catalog/pg_inherits.h"
 #include "compat.h"
 #include "core/core.h"
 #include "lib/ilist.h"
@@ -300,13 +299,15 @@ rf_check_partitions(RfDeferredState *state)
 
 	if (now == state->checked)
 		return true;
-	if (now - state->checked > RF_RECENT_CHANGES)
-		changed = find_changed(state, InvalidOid);
-	else
+	if (now - state->checked <= RF_RECENT_CHANGES)
 	{
 		for (uint64 i = state->checked + 1; i <= now && !OidIsValid(changed); i++)
 			changed = find_changed(state, rf_recent_change(i));
 	}
+
+	/* More may have come while the catalogs were read. */
+	if (!OidIsValid(changed) && rf_changes() - state->checked > RF_RECENT_CHANGES)
+		changed = find_changed(state, InvalidOid);
 	if (OidIsValid(changed))
 	{
 		rf_start_over(state, changed);
