@@ -255,6 +255,7 @@ extern int	rf_indexed_members(const RfTable *table, RfMember *indexed);
 
 extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);
+extern uint64 rf_changes_before(const SnapshotData *snapshot);
 extern Oid	rf_recent_change(uint64 number);
 extern void rf_note_function_change(void);
 extern uint64 rf_function_changes(void);
