@@ -309,7 +309,7 @@ USING rangefilter FAMILY macaddr8_ops AS
 CREATE TYPE rangefilter_status_row AS (
 	index regclass,
 	"table" regclass,
-	filter text,				-- snarf, exact or surf
+	filter text,				-- snarf, exact, surf or pair
 	rows bigint,				-- row versions summarized
 	keys bigint,				-- distinct keys among them
 	bits_per_key float8,		-- of the filters, as they are
@@ -325,7 +325,8 @@ CREATE TYPE rangefilter_status_row AS (
 	levels int,					-- sorted runs of keys newer than the filters
 	level_keys bigint,			-- of delta_keys, in these
 	level_pages bigint,			-- of these
-	suffix text					-- of surf: none, hash, real or mixed
+	suffix text,				-- of surf: none, hash, real or mixed
+	equality_bits float8		-- of bits_per_key, those for equality (pair)
 );
 
 CREATE FUNCTION rangefilter_status(index regclass)

@@ -206,6 +206,16 @@ filter_root_suffix(const uint8_t *root)
 }
 
 /* See filter.h. */
+uint32_t
+filter_root_hash_bytes(const uint8_t *root, uint32_t root_len, uint32_t page_size)
+{
+	FilterReader reader = {NULL, UINT32_MAX, page_size};
+	Pair		pair;
+
+	return pair_open(&pair, root, root_len, &reader) ? pair.hashes.reader.page_size : 0;
+}
+
+/* See filter.h. */
 bool
 filter_check(FilterKind kind, const uint8_t *root, uint32_t root_len,
 			 FilterReader *reader, uint64_t nkeys)

@@ -70,6 +70,12 @@ extern bool filter_root_fits(FilterKind kind, const uint8_t *root,
 extern FilterSuffix filter_root_suffix(const uint8_t *root);
 
 /*
+ * The bytes of each page of a pair that belong to its hashes, of a root that fits.
+ */
+extern uint32_t filter_root_hash_bytes(const uint8_t *root, uint32_t root_len,
+									   uint32_t page_size);
+
+/*
  * Reads all pages of a run that has nkeys keys.  False if what they say does not fit
  * together.  Damage that leaves it possible is not noticed.
  */

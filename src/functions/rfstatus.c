@@ -43,6 +43,7 @@ enum
 	STATUS_LEVEL_KEYS,
 	STATUS_LEVEL_PAGES,
 	STATUS_SUFFIX,
+	STATUS_EQUALITY_BITS,
 	STATUS_COLUMNS
 };
 
@@ -57,6 +58,7 @@ typedef struct RfStatus
 	uint64		rows;
 	uint64		keys;
 	uint64		bytes;			/* of runs of segments, whole pages */
+	double		equality_bytes; /* of these, those of pairs for equality */
 	uint64		level_pages;
 	bool		has_nulls;
 	bool		has_keys;
@@ -92,6 +94,19 @@ rf_status_widen(RfStatus *status, RfKeyKind kind, RfKey min, bool min_cut,
 }
 
 /*
+ * Adds the part of a pair that answers equality.
+ */
+static void
+rf_status_equality(RfStatus *status, const RfSegment *segment)
+{
+	uint32		page_size = segment->run_len > 0 ? segment->run_len : RF_PAGE_CONTENT;
+	uint32		npages = segment->run_len > 0 ? 1 : segment->npages - segment->place_pages;
+
+	status->equality_bytes += (double) npages *
+		filter_root_hash_bytes(rf_segment_root(segment), segment->root_len, page_size);
+}
+
+/*
  * Adds up the directory.  If segments differ, the filter shown is that of the
  * least exact one, and the suffix that of the last SuRF.
  */
@@ -114,7 +129,10 @@ rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
 			status->suffix = suffix_names[filter_root_suffix(rf_segment_root(segment))];
 		}
 		else if (segment->kind == FILTER_KIND_PAIR)
+		{
 			status->filter = "pair";
+			rf_status_equality(status, segment);
+		}
 		else if (segment->kind == FILTER_KIND_SNARF)
 			status->filter = "snarf";
 		else if (status->filter == NULL)
@@ -251,6 +269,9 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
 		nulls[STATUS_BITS_PER_KEY] = false;
 		values[STATUS_BITS_PER_KEY] =
 			Float8GetDatum(rint(status.bytes * 80.0 / status.keys) / 10);
+		nulls[STATUS_EQUALITY_BITS] = status.equality_bytes == 0;
+		values[STATUS_EQUALITY_BITS] =
+			Float8GetDatum(rint(status.equality_bytes * 80.0 / status.keys) / 10);
 	}
 	if (!status.has_keys)
 		return;
@@ -263,7 +284,7 @@ rf_status_row(RfOpenIndex *open, const RfMetaData *meta, Datum *values,
  * rangefilter_status(index regclass) returns one row for each leaf index.
  * Users who may not read the columns see only index, table, size_bytes and
  * heap_blocks, which they see elsewhere, too.  Members of pg_read_all_stats
- * see all columns but keys, bits_per_key, delta_keys, min, max, has_nulls and
+ * see all columns but keys, bits_per_key, equality_bits, delta_keys, min, max, has_nulls and
  * those of levels.  For an index of several columns has_nulls is NULL for
  * everybody: there a NULL is part of a key like any value.  Of an index that is
  * not valid everybody sees only the four.

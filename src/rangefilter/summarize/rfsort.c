@@ -474,7 +474,10 @@ rf_sort_build_run(RfKeySort *sort, RfMaking *making, const RfOptions *options,
 		rf_end_hashes(making);
 	filter_measure_end(making->filter);
 	if (in_entry && !filter_build_fits(making->filter))
+	{
+		rf_end_hashes(making);
 		return false;
+	}
 	rf_keys_rewind(sort->keys);
 	rf_sort_walk(sort, making, &rf_add);
 	if (is_pair)
