@@ -109,12 +109,14 @@ wh_find_place(Relation index, const WhKey *key)
 static bool
 follows_same_key(Page page, int at, const WhKey *key)
 {
+	int			prefix = WhPageHeader(page)->prefix_len;
 	WhEntry		before;
 
 	if (at == 0)
 		return false;
 	wh_entry(page, at - 1, &before);
-	return wh_slot_has_key(page, &before.slot, key);
+	return before.slot.head == wh_head(key->data + prefix, key->len - prefix) &&
+		wh_slot_has_key(page, &before.slot, key);
 }
 
 /*
