@@ -225,23 +225,18 @@ typedef struct RfSegment
 /* The most pages of levels that a probe reads, of those that are not retired. */
 #define RF_LEVEL_READS		3
 
-/* VACUUM and the worker merge levels if more are in use. */
-#define RF_MANY_LEVELS		(RF_LEVEL_READS + 2)
-
 /*
- * The most levels that are too large for an insert to merge, the most levels, retired ones
- * included, and the most bytes of an entry.
+ * The most levels that are too large for an insert to merge; VACUUM and the worker merge
+ * them if there are as many.
  */
-#define RF_MAX_LARGE_LEVELS	6
-#define RF_MAX_LEVELS		(RF_MAX_LARGE_LEVELS + 2 * RF_LEVEL_READS)
+#define RF_LARGE_LEVELS		3
+
+/* The most levels, retired ones included, and the most bytes of an entry. */
+#define RF_MAX_LEVELS		(2 * RF_LEVEL_READS)
 #define RF_MAX_LEVEL_SIZE	416
 
-/*
- * The bytes that segments without places may take.  The rest is for levels: for the most that
- * there can be if entries are small.
- */
-#define RF_SEGMENTS_SIZE \
-	(RF_DIRECTORY_SIZE - 2 * RF_LEVEL_READS * RF_MAX_LEVEL_SIZE)
+/* The bytes that segments without places may take.  The rest is for levels. */
+#define RF_SEGMENTS_SIZE	(RF_DIRECTORY_SIZE - RF_MAX_LEVELS * RF_MAX_LEVEL_SIZE)
 
 /* The bytes of a run in an entry.  They leave 344 for bounds and the root. */
 #define RF_ENTRY_RUN		5000

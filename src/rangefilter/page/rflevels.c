@@ -356,11 +356,11 @@ rf_level_fits(const RfMerge *merge)
 }
 
 /*
- * Finds the full pages and the levels that a merge may take, and begins with the pages alone.
- * An insert takes a limited number of pages in all.
+ * Finds the full pages and the levels in use, and how many of these are too large for an insert
+ * to merge: with the full pages and the newer levels they have more than RF_INSERT_MERGE pages.
  */
 static void
-rf_find_sources(RfMerge *merge, bool insert)
+rf_find_sources(RfMerge *merge)
 {
 	const RfMetaData *meta = merge->meta;
 	const RfSegment *level = rf_first_level(meta);
@@ -378,8 +378,7 @@ rf_find_sources(RfMerge *merge, bool insert)
 	merge->first = merge->lowest = merge->nlevels;
 	npages = merge->npages;
 	while (merge->lowest > 0 &&
-		   (!insert ||
-			npages + merge->levels[merge->lowest - 1]->npages <= rf_insert_merge))
+		   npages + merge->levels[merge->lowest - 1]->npages <= rf_insert_merge)
 		npages += merge->levels[--merge->lowest]->npages;
 }
 
@@ -398,25 +397,22 @@ rf_plan_merge(RfMerge *merge)
 			rf_reads_kept(merge) + 1 > RF_LEVEL_READS ||
 			!rf_level_fits(merge)))
 		nkeys += merge->levels[--merge->first]->nkeys;
-	return merge->lowest <= RF_MAX_LARGE_LEVELS && rf_level_fits(merge);
+	return merge->lowest <= RF_LARGE_LEVELS && rf_level_fits(merge);
 }
 
 /*
- * Return true if there are levels that VACUUM or the worker should merge, since they are too
- * large for inserts.
+ * Return true if VACUUM or the worker should merge levels, since there are many that are
+ * too large for inserts.
  */
 bool
 rf_levels_are_many(const RfMetaData *meta)
 {
-	const RfSegment *level = rf_first_level(meta);
-	int			in_use = 0;
+	RfMerge		merge = {.meta = meta};
 
-	for (int i = 0; i < meta->nlevels; i++)
-	{
-		in_use += (level->flags & RF_LEVEL_RETIRED) == 0;
-		level = rf_next_segment(level);
-	}
-	return in_use > RF_MANY_LEVELS;
+	if (meta->nlevels < RF_LARGE_LEVELS)
+		return false;
+	rf_find_sources(&merge);
+	return merge.lowest >= RF_LARGE_LEVELS;
 }
 
 /*
@@ -581,7 +577,7 @@ rf_take_owner(Relation index)
  * Begins a merge with a copy of the metapage.  The caller has the lock of runs.
  */
 static RfMerge *
-rf_begin_merge(Relation index, bool insert)
+rf_begin_merge(Relation index)
 {
 	RfMerge    *merge = palloc(sizeof(RfMerge));
 	Buffer		buffer;
@@ -592,7 +588,7 @@ rf_begin_merge(Relation index, bool insert)
 	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
 	memcpy(merge->copy.data, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
-	rf_find_sources(merge, insert);
+	rf_find_sources(merge);
 	return merge;
 }
 
@@ -615,7 +611,7 @@ rf_merge_delta(Relation index, bool wait)
 	context = AllocSetContextCreate(CurrentMemoryContext, "rangefilter merge",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	merge = rf_begin_merge(index, true);
+	merge = rf_begin_merge(index);
 	if (merge->npages > 0 && !rf_sorted_otherwise(merge->meta, merge->codec))
 	{
 		merge->owner = rf_delta_slot(merge->meta, merge->meta->nretired)->owner;
@@ -629,9 +625,9 @@ rf_merge_delta(Relation index, bool wait)
 }
 
 /*
- * Merges levels of any size, if rf_levels_are_many(): the newest ones, so that
- * RF_LEVEL_READS are left, and those that are not larger than all these.  Waits
- * for the lock of runs.  The caller holds no lock on a page of the index.
+ * Merges levels of any size, if rf_levels_are_many(): all but the oldest one, and that too if it
+ * is not larger than the others.  Waits for the lock of runs.  The caller holds no lock on a
+ * page of the index.
  */
 void
 rf_merge_levels(Relation index)
@@ -645,13 +641,12 @@ rf_merge_levels(Relation index)
 	context = AllocSetContextCreate(CurrentMemoryContext, "rangefilter merge",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	merge = rf_begin_merge(index, false);
-	if (rf_levels_are_many(merge->meta) &&
+	merge = rf_begin_merge(index);
+	if (merge->lowest >= RF_LARGE_LEVELS &&
 		!rf_sorted_otherwise(merge->meta, merge->codec))
 	{
-		while (merge->first > 0 &&
-			   (merge->first >= RF_LEVEL_READS ||
-				merge->levels[merge->first - 1]->nkeys <= RF_SIMILAR(nkeys)))
+		while (merge->first > 1 ||
+			   (merge->first == 1 && merge->levels[0]->nkeys <= RF_SIMILAR(nkeys)))
 			nkeys += merge->levels[--merge->first]->nkeys;
 		merge->lowest = merge->first;
 		merge->npages = 0;

@@ -497,14 +497,12 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 	if (rf_core_is_moved(heap, index))
 		return 0;
 	removed = mode != RF_SUMMARIZE_BUILD && rf_enough_removed(heap, index, mode);
+	rf_merge_levels(index);
 	(void) rf_lock_runs(index, true);
 	announced = rf_announce(heap, index, mode, removed, &work);
 	rf_unlock_runs(index);
 	if (!announced)
-	{
-		rf_merge_levels(index);
 		return 0;
-	}
 	context = AllocSetContextCreate(CurrentMemoryContext,
 									"rangefilter summarize",
 									ALLOCSET_DEFAULT_SIZES);
@@ -514,7 +512,6 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 		work.missed_dead = true;
 	rf_swing(index, &work, segment);
 	rf_unlock_runs(index);
-	rf_merge_levels(index);
 	if (nrows != NULL)
 		*nrows = segment->nrows;
 	MemoryContextSwitchTo(old);
