@@ -10,22 +10,22 @@
 #	make mutants			small changes to the source, one at a time: does a test notice?
 #	make soak [MINUTES=n, HOURS=n]	the same with restarts, crashes and a standby; 10 minutes
 #	make bench				the benchmark table of test/bench/RESULTS.md
-#	make bench-plot			test/bench/bench.svg from the tables in RESULTS.md
-#	make filterbench		a program that measures the filters without a server
-#	make bench-filters		its figures, for test/bench/RESULTS.md
-#	make bench-probes		pages and time of one question to an index, likewise
-#	make bench-blocks		heap blocks read by bitmap scans, beside BRIN
-#	make bench-choice		bitmap scans, btrees, seq scans: is the fastest chosen?
-#	make bench-cold			the first queries of a server that has just started (root)
-#	make bench-clients		1 to 64 sessions: transactions a second, what they wait for
-#	make bench-joins		joins into 100 and 1,000 partitions
-#	make bench-late			values that are known only when the query runs
-#	make bench-lists		questions for many values, joins of two partitioned tables
-#	make bench-types		questions to columns of several types
-#	make bench-tpc			TPC-DS and TPC-H over partitions, with skipping and without
-#	make bench-writes		what writes cost, and what is skipped while they go on
-#	make bench-estimates	row estimates of the planner
-#	make bench-wormhole		btree, hash and wormhole side by side
+#	make bench B=name		test/bench/name.sh, which writes its part of RESULTS.md:
+#		blocks		heap blocks read by bitmap scans, beside BRIN
+#		choice		bitmap scans, btrees, seq scans: is the fastest chosen?
+#		clients		1 to 64 sessions: transactions a second, what they wait for
+#		cold		the first queries of a server that has just started (root)
+#		estimates	row estimates of the planner
+#		filters		the filters without a server
+#		joins		joins into 100 and 1,000 partitions
+#		late		values that are known only when the query runs
+#		lists		questions for many values, joins of two partitioned tables
+#		probes		pages and time of one question to an index
+#		tpc			TPC-DS and TPC-H over partitions, with skipping and without
+#		types		questions to columns of several types
+#		wormhole	btree, hash and wormhole side by side
+#		writes		what writes cost, and what is skipped while they go on
+#	make filterbench		the program that measures the filters
 #	make fuzz SECONDS=n		fuzz the filters and codecs for n seconds
 #	make format, format-check	the layout of the C sources
 #	make dist				rangefilter-VERSION.zip for PGXN, of the last commit
@@ -46,10 +46,6 @@ PGFILEDESC = "rangefilter - skip partitions with range filters"
 SOURCES = $(wildcard src/*.c src/*/*.c src/*/*/*.c)
 OBJS = $(SOURCES:.c=.o)
 DEPENDENCIES = $(SOURCES:.c=.d)
-
-# What one build has written about keys, another one may not read (rfdigestfile.c).
-ALL_SOURCES = $(sort $(SOURCES) $(wildcard src/*.h src/*/*.h src/*/*/*.h))
-SOURCES_SUM = $(shell cat $(ALL_SOURCES) | cksum | cut -d ' ' -f 1)
 
 # -MMD writes each object's header dependencies beside it.
 PG_CPPFLAGS = -I$(srcdir)/src -MMD -MP
@@ -98,7 +94,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench bench-plot filterbench test/bench/filterbench bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-late bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench filterbench test/bench/filterbench fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -106,9 +102,6 @@ endif
 else
 include $(PGXS)
 -include $(wildcard $(DEPENDENCIES))
-
-src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: $(ALL_SOURCES)
-src/rangefilter/probe/rfdigestfile.o src/rangefilter/probe/rfdigestfile.bc: CPPFLAGS += -DRF_SOURCES_SUM=$(SOURCES_SUM)
 
 # Nothing here can see whether a server still preloads the library.
 .PHONY: uninstall-warning
@@ -133,7 +126,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test sanitize test-versions mutants stress soak bench bench-plot $(filterbench_targets) bench-filters bench-probes bench-blocks bench-choice bench-cold bench-clients bench-joins bench-late bench-lists bench-types bench-tpc bench-writes bench-estimates bench-wormhole fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions mutants stress soak bench $(filterbench_targets) fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -158,55 +151,10 @@ soak:
 	@SECONDS_TO_RUN=$$(($(or $(HOURS),0) * 3600 + $(or $(MINUTES),$(if $(HOURS),0,10)) * 60)) bash test/soak/soak.sh
 
 bench:
-	@bash test/bench/bench.sh
-
-bench-plot:
-	@bash test/bench/bench_plot.sh >test/bench/bench.svg
+	@bash test/bench/$(or $(B),bench).sh
 
 $(filterbench_targets):
 	@$(MAKE) -s -C test/bench filterbench
-
-bench-filters:
-	@bash test/bench/filters.sh
-
-bench-probes:
-	@bash test/bench/probes.sh
-
-bench-blocks:
-	@bash test/bench/blocks.sh
-
-bench-choice:
-	@bash test/bench/choice.sh
-
-bench-cold:
-	@bash test/bench/cold.sh
-
-bench-clients:
-	@bash test/bench/clients.sh
-
-bench-joins:
-	@bash test/bench/joins.sh
-
-bench-late:
-	@bash test/bench/late.sh
-
-bench-lists:
-	@bash test/bench/lists.sh
-
-bench-types:
-	@bash test/bench/types.sh
-
-bench-tpc:
-	@bash test/bench/tpc.sh
-
-bench-writes:
-	@bash test/bench/writes.sh
-
-bench-estimates:
-	@bash test/bench/estimates.sh
-
-bench-wormhole:
-	@bash test/bench/wormhole.sh
 
 fuzz:
 	@$(MAKE) -C test/unit fuzz SECONDS=$(or $(SECONDS),60)

@@ -343,22 +343,6 @@ LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_may_contain(regclass, anycompatible, anycompatible) IS
 	'false only if no row has a key from lo to hi (NULL: unbounded)';
 
-CREATE FUNCTION rangefilter_partitions(index regclass,
-	lo anycompatible, hi anycompatible)
-RETURNS SETOF regclass
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION rangefilter_partitions(regclass, anycompatible, anycompatible) IS
-	'the partitions that may hold a key from lo to hi (NULL: unbounded)';
-
-CREATE FUNCTION rangefilter_count(index regclass,
-	lo anycompatible, hi anycompatible)
-RETURNS bigint
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE PARALLEL RESTRICTED;
-COMMENT ON FUNCTION rangefilter_count(regclass, anycompatible, anycompatible) IS
-	'about how many distinct keys are from lo to hi (NULL: unbounded)';
-
 CREATE FUNCTION rangefilter_summarize(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
@@ -433,15 +417,12 @@ CREATE FUNCTION rangefilter_advise("table" regclass, "column" name,
 	OUT worthwhile boolean,
 	OUT advice text,
 	OUT partitions integer,
-	OUT filter text,
 	OUT filter_bytes bigint,				-- of all partitions
 	OUT btree_bytes bigint,
 	OUT skipped_by_points float8,			-- shares of the partitions
 	OUT skipped_by_ranges_1ppm float8,		-- by ranges as wide as 1 ppm,
 	OUT skipped_by_ranges_100ppm float8,	-- 100 ppm and 1 % of the distance
-	OUT skipped_by_ranges_1percent float8,	-- from least to greatest value
-	OUT pages_per_range integer,			-- where that pays no better: of the largest
-	OUT blocks_read_by_points float8)		-- table, and the share of its blocks then
+	OUT skipped_by_ranges_1percent float8)	-- from least to greatest value
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION rangefilter_advise(regclass, name) IS

@@ -1,5 +1,5 @@
 -- Is a bitmap scan by a rangefilter index planned where it reads few blocks, and not where a
--- btree or a sequential scan is faster?  `make bench-choice` measures it.
+-- btree or a sequential scan is faster?  `make bench B=choice` measures it.
 CREATE SCHEMA bitmap_cost;
 SET search_path = bitmap_cost, public;
 SET client_min_messages = warning;

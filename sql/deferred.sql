@@ -7,60 +7,18 @@ SET search_path = deferred, public;
 SET timezone = 'UTC';
 
 \getenv abs_srcdir PG_ABS_SRCDIR
-\set helpers :abs_srcdir /sql/lib/plans.sql
+\set plans :abs_srcdir /sql/lib/plans.sql
+\set helpers :abs_srcdir /sql/lib/deferred.sql
 \set ECHO none
+\i :plans
 \i :helpers
 \set ECHO all
-
--- The rows of a query, in short; or the error.
-CREATE FUNCTION answer(query text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	row record;
-	lines text[] := '{}';
-BEGIN
-	FOR row IN EXECUTE query LOOP
-		lines := lines || row::text;
-	END LOOP;
-	RETURN cardinality(lines) || ' rows, '
-		|| md5((SELECT coalesce(string_agg(x, ',' ORDER BY x), '') FROM unnest(lines) x));
-EXCEPTION WHEN division_by_zero OR raise_exception OR data_exception THEN
-	RETURN SQLERRM;
-END
-$$;
-
--- Runs a query with deferred scans and without skipping.  Tells how many rows it has, how
--- many deferred scans, and how many partitions these read.
-CREATE FUNCTION deferred(query text) RETURNS text LANGUAGE plpgsql AS
-$$
-DECLARE
-	on_answer text := answer(query);
-	off_answer text;
-	plan jsonb;
-	scans text;
-BEGIN
-	PERFORM set_config('rangefilter.enable', 'off', true);
-	off_answer := answer(query);
-	PERFORM set_config('rangefilter.enable', 'on', true);
-	IF on_answer IS DISTINCT FROM off_answer THEN
-		RAISE EXCEPTION 'wrong result: % instead of % of %', on_answer, off_answer, query;
-	END IF;
-	IF on_answer NOT LIKE '% rows, %' THEN
-		RETURN on_answer;
-	END IF;
-	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT count(*) || ' deferred' || coalesce(', read ' || string_agg(s->>'Partitions Read', ' and ' ORDER BY n), '')
-	INTO scans
-	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Scan")') WITH ORDINALITY s (s, n);
-	RETURN split_part(on_answer, ',', 1) || ': ' || scans;
-END
-$$;
 
 -- A plan, with equalities in one order whatever the version.
 CREATE FUNCTION explained(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE sql AS
 $$
-	SELECT replace(replace(replace(line, '(d.id = t.k)', '(t.k = d.id)'), '(1260 = k)', '(k = 1260)'),
-		'((g.g % 1100) = t.k)', '(t.k = (g.g % 1100))')
+	SELECT replace(replace(replace(replace(replace(line, '(d.id = t.k)', '(t.k = d.id)'), '((d.id) = k)', '(k = (d.id))'), '(1260 = k)', '(k = 1260)'),
+		'((g.g % 1100) = t.k)', '(t.k = (g.g % 1100))'), '($0)', '$0')
 	FROM plan_of(query, options) line
 $$;
 
@@ -69,8 +27,6 @@ $$;
 -- that are in several partitions.
 CREATE TABLE t (part int, k int, w int, n int, at timestamptz, tx text COLLATE "C", u uuid, num numeric)
 	PARTITION BY LIST (part);
-CREATE PROCEDURE make_partitions(format text, n int) LANGUAGE plpgsql AS
-$$ BEGIN FOR i IN 0 .. n - 1 LOOP EXECUTE replace(format, '#', i::text); END LOOP; END $$;
 CALL make_partitions('CREATE TABLE t# PARTITION OF t FOR VALUES IN (#) WITH (autovacuum_enabled = off)', 37);
 CREATE TABLE t37 (gone int, tx text COLLATE "C", num numeric, at timestamptz, gone2 text, w int, n int, u uuid, k int, part int);
 ALTER TABLE t37 DROP gone, DROP gone2;
@@ -121,11 +77,72 @@ BEGIN
 END $$;
 SELECT properties_of('SELECT k FROM t WHERE w = (SELECT w FROM d WHERE name = ''n7'') AND n > 3', '');
 SELECT properties_of('SELECT k FROM t WHERE w = (SELECT w FROM d WHERE name = ''n7'') AND n = 3', ', ANALYZE, TIMING OFF, SUMMARY OFF');
+-- Values have the names that the plan around gives them.
+SET enable_bitmapscan = off;
+SELECT explained('SELECT k FROM t WHERE k = (SELECT id FROM d WHERE name = ''n7'') AND n < 5');
+SELECT explained('SELECT (SELECT count(*) FROM t WHERE t.k = d.id + 1 AND t.tx <> d.name) FROM d WHERE name = ''n7''');
+SELECT explained('SELECT count(*) FROM t WHERE at > timestamptz ''2022-04-01'' + (now() - now())');
+RESET enable_bitmapscan;
+PREPARE shown (int, int) AS SELECT k FROM t WHERE n < $1 AND k = $2;
+SET plan_cache_mode = force_generic_plan;
+SELECT explained('EXECUTE shown (5, 1260)', 'COSTS OFF, VERBOSE');
+RESET plan_cache_mode;
+DEALLOCATE shown;
+SET enable_seqscan = off;
+SET enable_indexscan = off;
+SELECT explained('SELECT t.k FROM d JOIN t ON t.k = d.id WHERE d.name = ''n7''');
+RESET enable_seqscan;
+RESET enable_indexscan;
+-- options that some versions have
+CREATE FUNCTION explains(version int, options text, query text) RETURNS bool LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	IF current_setting('server_version_num')::int / 10000 < version THEN
+		RETURN true;
+	END IF;
+	EXECUTE format('EXPLAIN (FORMAT JSON, %s) ', options) || query INTO plan;
+	RETURN jsonb_path_exists(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Scan").Plan');
+END $$;
+SELECT explains(16, 'GENERIC_PLAN', 'SELECT k FROM t WHERE k = $1');
+SELECT explains(17, 'MEMORY', 'SELECT k FROM t WHERE k = (SELECT 5)');
+SELECT explains(17, 'ANALYZE, SERIALIZE, MEMORY', 'SELECT * FROM t WHERE k = (SELECT 5)');
+SELECT explains(15, 'ANALYZE, SETTINGS, WAL, VERBOSE, BUFFERS', 'SELECT * FROM t WHERE k = (SELECT 5)');
 -- no value, no run
 SELECT explained('SELECT t.k FROM d JOIN t ON t.k = d.id WHERE d.name = ''unknown''', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 -- several runs, the partitions of which differ
 SELECT explained('SELECT * FROM d, LATERAL (SELECT k FROM t WHERE t.k = d.id ORDER BY at DESC LIMIT 1) l WHERE name IN (''n7'', ''n90'', ''n91'')',
 	'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+
+-- the plans of the first partitions that were read, with rows and buffers
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SET enable_memoize = off;
+CREATE FUNCTION partition_plans(query text, format text) RETURNS SETOF text LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan text;
+BEGIN
+	EXECUTE format('EXPLAIN (ANALYZE, BUFFERS, FORMAT %s) ', format) || query INTO plan;
+	IF format = 'JSON' THEN
+		RETURN QUERY SELECT concat_ws(', ', p->>'Relation Name', (p->>'Actual Rows')::float, p->>'Actual Loops',
+			(p->>'Shared Hit Blocks')::int + (p->>'Shared Read Blocks')::int > 0)
+		FROM jsonb_path_query(plan::jsonb, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Scan")."Partition Plans"[*].Plan') p;
+	ELSE
+		RETURN QUERY SELECT count(*) || ' ' || trim(line) FROM regexp_split_to_table(plan, E'\\n') line
+		WHERE line ~* 'partition.plan|partitions.(read|considered)|plans.made' GROUP BY trim(line) ORDER BY 1;
+	END IF;
+END $$;
+\set loop 'SELECT t.k FROM generate_series(600, 3999, 400) g, LATERAL (SELECT k FROM t WHERE k = g OFFSET 0) t'
+SELECT partition_plans(:'loop', 'JSON');
+SELECT partition_plans(:'loop', 'XML');
+SELECT partition_plans(:'loop', 'YAML');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
+RESET enable_memoize;
 
 --
 -- Joins
@@ -645,84 +662,6 @@ SELECT deferred('SELECT t.* FROM d JOIN t ON t.k = d.id WHERE d.name = ''n7''');
 RESET ROLE;
 SELECT is_deferred('SELECT t.k FROM d JOIN t ON t.k = d.id WHERE d.name = ''n7''');
 ALTER TABLE t DISABLE ROW LEVEL SECURITY;
-
---
--- Other tables: of several levels; keys that are expressions, several columns, a part of the rows
---
-CREATE TABLE x (a int, b int, k int, doc jsonb) PARTITION BY RANGE (a);
-CALL make_partitions('CREATE TABLE x# PARTITION OF x FOR VALUES FROM (#0) TO (10 + #0) PARTITION BY LIST (b)', 9);
-DO $$
-BEGIN
-	FOR p IN 0 .. 8 LOOP
-		CALL make_partitions(format('CREATE TABLE x%s_# PARTITION OF x%1$s FOR VALUES IN (#)', p), 5);
-	END LOOP;
-END $$;
--- one level more, a member that is a leaf, and one without partitions
-CREATE TABLE x9 PARTITION OF x FOR VALUES FROM (90) TO (100);
-CREATE TABLE x10 PARTITION OF x FOR VALUES FROM (100) TO (110) PARTITION BY LIST (b);
-CREATE TABLE x0_rest PARTITION OF x0 DEFAULT PARTITION BY RANGE (k);
-CREATE TABLE x0_rest_a (doc jsonb, k int, b int, a int);
-ALTER TABLE x0_rest ATTACH PARTITION x0_rest_a FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
-INSERT INTO x SELECT v / 100, v % 5, v, jsonb_build_object('v', v) FROM generate_series(0, 9999) v;
-INSERT INTO x SELECT 1, 77, v, jsonb_build_object('v', v) FROM generate_series(20000, 20099) v;
-CREATE INDEX ON x USING rangefilter (k);
-CREATE INDEX ON x USING rangefilter (((doc->>'v')::int));
-VACUUM ANALYZE x;
-SET rangefilter.defer_partitions = 4;
-SELECT deferred('SELECT * FROM d JOIN x ON x.k = d.id WHERE d.name = ''n7''');
-SELECT deferred('SELECT * FROM d JOIN x ON x.k = d.id + 20000 - 1260 WHERE d.name = ''n7''');
-SELECT deferred('SELECT tableoid::regclass, x FROM x WHERE k IN ((SELECT 20050), (SELECT 5), (SELECT 9876))');
-SELECT deferred('SELECT * FROM x WHERE (doc->>''v'')::int = (SELECT 20050)');
-SELECT deferred('SELECT * FROM d JOIN x ON (doc->>''v'')::int = d.id WHERE d.name IN (''n7'', ''n8'')');
-SELECT deferred('SELECT x.* FROM x WHERE k = (SELECT 123) AND a = (SELECT 1)');
-SET enable_hashjoin = off;
-SET enable_mergejoin = off;
-SET enable_material = off;
-SELECT deferred('SELECT * FROM generate_series(0, 21000, 150) g JOIN x ON x.k = g');
-SELECT deferred('SELECT * FROM generate_series(0, 21000, 1500) g LEFT JOIN x ON (doc->>''v'')::int = g');
-RESET enable_hashjoin;
-RESET enable_mergejoin;
-RESET enable_material;
-
-CREATE TABLE y (part int, a int, b text, c int) PARTITION BY HASH (c);
-CALL make_partitions('CREATE TABLE y# PARTITION OF y FOR VALUES WITH (MODULUS 6, REMAINDER #)', 6);
-INSERT INTO y SELECT v % 6, v / 10, 'b' || v % 10, nullif(v / 100, 7) FROM generate_series(0, 5999) v;
-CREATE INDEX ON y USING rangefilter (a, b);
-CREATE INDEX ON y USING rangefilter (c) WHERE part < 3;
-VACUUM ANALYZE y;
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55) AND b = (SELECT ''b3'')');
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55)');
-SELECT deferred('SELECT * FROM y WHERE a = 55 AND b >= (SELECT ''b3'')');
-SELECT deferred('SELECT * FROM y WHERE c = (SELECT 5) AND part < 3');
-SELECT deferred('SELECT * FROM y WHERE c = (SELECT 5) AND part < 2');
-SELECT deferred('SELECT * FROM y WHERE c = (SELECT 5)');
-SELECT deferred('SELECT * FROM y WHERE c IS NULL AND a = (SELECT 75)');
-SELECT deferred('SELECT y.* FROM generate_series(0, 700, 50) g, LATERAL (SELECT * FROM y WHERE a = g AND b = ''b'' || g % 7 ORDER BY c LIMIT 1) y');
-SELECT deferred('SELECT * FROM y, d WHERE y.a = d.id AND y.part < 3 AND d.name = ''n2''');
-
--- Partitions that come and go, and no index any more
-PREPARE yq (int) AS SELECT * FROM y WHERE a = $1;
-PREPARE xq (int) AS SELECT * FROM x WHERE k = $1;
-SET plan_cache_mode = force_generic_plan;
-SELECT deferred('EXECUTE xq (9500)');
-ALTER TABLE x DETACH PARTITION x9;
-SELECT deferred('EXECUTE xq (9500)');
-CREATE TABLE x11 PARTITION OF x FOR VALUES FROM (110) TO (120);
-INSERT INTO x VALUES (110, 1, 9500);
-SELECT deferred('EXECUTE xq (9500)');
-TRUNCATE x11;
-SELECT deferred('EXECUTE xq (9500)');
-SELECT deferred('EXECUTE xq (123)');
-SELECT deferred('EXECUTE yq (55)');
-ALTER TABLE y RENAME b TO bb;
-ALTER TABLE y ADD COLUMN e int DEFAULT 9;
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55) AND bb = (SELECT ''b3'')');
-ALTER TABLE y DROP e;
-SELECT deferred('SELECT y FROM y WHERE a = (SELECT 55) AND bb = (SELECT ''b3'')');
-DROP INDEX y_a_b_idx;
-SELECT deferred('SELECT * FROM y WHERE a = (SELECT 55) AND bb = (SELECT ''b3'')');
-RESET plan_cache_mode;
-RESET rangefilter.defer_partitions;
 
 --
 -- Many runs in one scan: the plans of partitions are kept

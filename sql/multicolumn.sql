@@ -246,39 +246,13 @@ CREATE TABLE dp1 PARTITION OF dp FOR VALUES IN (1);
 DROP TABLE dp;
 
 --
--- SQL functions: bounds are values of the first column, or rows
+-- rangefilter_may_contain(): bounds are values of the first column
 --
 SELECT rangefilter_may_contain('ev_at', 4, 4), rangefilter_may_contain('ev_at', 5, 5),
 	   rangefilter_may_contain('ev_at', NULL, -1), rangefilter_may_contain('ev_v', 'k5'::text, NULL);
-SELECT rangefilter_partitions('ev_at', 3, 3) ORDER BY 1;
-SELECT rangefilter_count('ev_at', 3, 3), rangefilter_count('ev_at', 3, 4), rangefilter_count('ev_at', NULL::int, NULL),
-	   rangefilter_count('ev_v', 'k2'::text, 'k3');
-SELECT rangefilter_may_contain('ev_at', ROW(4, timestamp '2020-01-01 04:00'), ROW(4, timestamp '2020-01-01 04:00')),
-	   rangefilter_may_contain('ev_at', ROW(4, '2020-01-01 04:01'), ROW(4, '2020-01-01 13:59')),
-	   rangefilter_may_contain('ev_at', ROW(4, '2020-12-31'), ROW(4, NULL)),
-	   rangefilter_may_contain('ev_at', ROW(4, '2020-12-31'), NULL),
-	   rangefilter_may_contain('ev_at', ROW(3, '2020-12-31'), ROW(4, '2020-01-01 04:00')),
-	   rangefilter_may_contain('ev_at', NULL, ROW(-1::bigint));
-SELECT rangefilter_partitions('ev_at', ROW(4, '2020-01-01 14:00'), ROW(4, '2020-01-02 00:00'::text));
-SELECT rangefilter_partitions('ev_v', ROW('k2', true, 2000), ROW('k2', true, 3000)) ORDER BY 1;
-SELECT rangefilter_count('ev_at', ROW(3), ROW(3)), rangefilter_count('ev_at', ROW(0, '2020-01-01'), ROW(1, '2020-01-01 01:00')),
-	   rangefilter_count('ev_at', ROW(4, '2020-03-01'), ROW(4)), rangefilter_count('ev_at', NULL::ev, NULL);
-SELECT rangefilter_may_contain('ev_at', ROW(1, '2020-01-01', 5), NULL);
-SELECT rangefilter_may_contain('ev_at', ROW(1, 'noon'), NULL);
--- ROW() may have more fields than a table may have columns
-DO $$
-BEGIN
-	EXECUTE format('SELECT rangefilter_may_contain(''ev_at'', ROW(1%s), NULL)', repeat(', 1', 1663));
-EXCEPTION WHEN datatype_mismatch THEN
-	RAISE WARNING '%', SQLERRM;
-END
-$$;
--- every row is between itself and itself, and counts as it should
-SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain('ev_at', ROW(tenant, at), ROW(tenant, at))) AS denied,
-	   count(*) FILTER (WHERE abs(rangefilter_count('ev_at', ROW(tenant, at), ROW(2, '2020-02-01')) -
-			(SELECT count(*) FROM ev e WHERE (e.tenant, e.at) BETWEEN (ev.tenant, ev.at) AND (2, '2020-02-01'))) > 7) AS counts_off
-FROM ev WHERE tenant IS NOT NULL AND at IS NOT NULL;
--- They take SELECT on all columns.
+SELECT "table" FROM rangefilter_status('ev_at') WHERE rangefilter_may_contain(index, 3, 3) ORDER BY 1;
+SELECT rangefilter_may_contain('ev_at', ROW(4), ROW(4));
+-- It takes SELECT on all columns.
 CREATE ROLE multicolumn_reader;
 GRANT USAGE ON SCHEMA multicolumn TO multicolumn_reader;
 GRANT SELECT (tenant) ON ev TO multicolumn_reader;
@@ -289,7 +263,7 @@ RESET ROLE;
 GRANT SELECT (tenant, at) ON ev1 TO multicolumn_reader;
 GRANT SELECT (at) ON ev TO multicolumn_reader;
 SET ROLE multicolumn_reader;
-SELECT rangefilter_may_contain('ev_at', 4, 4), rangefilter_count('ev_at', 3, 3) > 0 AS counts;
+SELECT rangefilter_may_contain('ev_at', 4, 4);
 SELECT count(min), count(keys) FROM rangefilter_status('ev_at');
 RESET ROLE;
 DROP SCHEMA multicolumn CASCADE;

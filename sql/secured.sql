@@ -432,8 +432,6 @@ SELECT by_field_of_h(14811, true), by_field_of_h(14811, false), by_field_of_h(14
 RESET plan_cache_mode;
 SELECT rangefilter_may_contain('t_k', 14711, 14711);
 SELECT rangefilter_may_contain('t3_k_idx', 14711, 14711);
-SELECT * FROM rangefilter_partitions('t_k', 14711, 14711);
-SELECT rangefilter_count('t3_k_idx', 14711, 14711);
 SELECT * FROM rangefilter_advise('t', 'k');
 SELECT * FROM wormhole_status('h1_w');
 SELECT min, max, keys, delta_keys, has_nulls FROM rangefilter_status('t3_k_idx');

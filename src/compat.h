@@ -326,17 +326,6 @@ typedef int RfOverflow;
 #define RF_RELATION_ARGS root, relid, inhparent, rel
 #endif
 
-/* An Append of paths of which none is partial. */
-#if PG_VERSION_NUM >= 190000
-#define RF_CREATE_APPEND(root, rel, paths, pathkeys, required_outer) \
-	create_append_path(root, rel, (AppendPathInput) {.subpaths = paths}, \
-					   pathkeys, required_outer, 0, false, -1)
-#else
-#define RF_CREATE_APPEND(root, rel, paths, pathkeys, required_outer) \
-	create_append_path(root, rel, paths, NIL, pathkeys, required_outer, \
-					   0, false, -1)
-#endif
-
 /* What the executor counts of a node; since 19 other things are measured, too. */
 #if PG_VERSION_NUM >= 190000
 #define RfNodeCounts NodeInstrumentation
@@ -363,18 +352,6 @@ typedef int RfOverflow;
 #define RF_SET_INIT_PLAN(subplan) ((subplan)->isInitPlan = true)
 #else
 #define RF_SET_INIT_PLAN(subplan) ((void) 0)
-#endif
-
-/* Core searches an equivalence class's lists for what concerns a partition. */
-#define RF_CLASSES_ARE_SEARCHED (PG_VERSION_NUM < 180000)
-
-/* The join clauses that equivalence classes make of an inner relation with outer ones. */
-#if PG_VERSION_NUM >= 160000
-#define RF_JOIN_EQUALITIES(root, relids, outer_relids, inner) \
-	generate_join_implied_equalities(root, relids, outer_relids, inner, NULL)
-#else
-#define RF_JOIN_EQUALITIES(root, relids, outer_relids, inner) \
-	generate_join_implied_equalities(root, relids, outer_relids, inner)
 #endif
 
 /* EXPLAIN (GENERIC_PLAN): parameters have no values. */
@@ -521,12 +498,9 @@ typedef int RfOverflow;
 
 /* Paths of kinds that were switched off: counted apart from costs since 18. */
 #if PG_VERSION_NUM >= 180000
-#define RF_IS_DISABLED(path) \
-	((path)->disabled_nodes > 0 || (path)->total_cost >= disable_cost)
 #define RF_COPY_DISABLED(to, from) \
 	((to)->disabled_nodes = (from)->disabled_nodes)
 #else
-#define RF_IS_DISABLED(path) ((path)->total_cost >= disable_cost)
 #define RF_COPY_DISABLED(to, from) ((void) 0)
 #endif
 

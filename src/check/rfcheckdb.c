@@ -161,7 +161,7 @@ rf_check_index(const RfCheckedIndex *index, bool with_heap, int64 *entries)
 }
 
 /*
- * Is the index still there?
+ * Return true if the index is still there.
  */
 static bool
 rf_exists(const RfCheckedIndex *index)
@@ -202,7 +202,7 @@ rf_add_finding(ReturnSetInfo *result, const RfCheckedIndex *index, int64 entries
 /*
  * rangefilter_check_database(heapallindexed boolean, part int, parts int) returns a
  * row for each index.  A user who may not call the functions that check one index can
- * check his own indexes.  Indexes that are dropped meanwhile are left out.
+ * check their own indexes.  Indexes that are dropped meanwhile are left out.
  */
 Datum
 rangefilter_check_database(PG_FUNCTION_ARGS)
@@ -219,8 +219,8 @@ rangefilter_check_database(PG_FUNCTION_ARGS)
 	if (nparts < 1 || part < 1 || part > nparts)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("there is no part %d of %d", part, nparts),
-				 errhint("Parts are counted from 1.")));
+				 errmsg("part number %d is out of range for %d parts", part, nparts),
+				 errhint("Parts are numbered from 1.")));
 	InitMaterializedSRF(fcinfo, 0);
 	rf_find_method(&methods[0], "rangefilter", "rangefilter_verify", schema);
 	rf_find_method(&methods[1], "wormhole", "wormhole_check", schema);

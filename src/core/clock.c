@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * clock.c
- *	  Has a transaction ended?
+ *	  Noticing that a transaction has ended.
  *
  * What is expected of core (procarray.c): xactCompletionCount begins at 1 and moves,
  * under ProcArrayLock, when a transaction with an id ends and so becomes visible.

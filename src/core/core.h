@@ -20,6 +20,7 @@
 #include "executor/execdesc.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "partitioning/partdefs.h"
 #include "storage/buf.h"
 #include "utils/relcache.h"
 
@@ -34,7 +35,6 @@
 #define RF_CORE_SNAPSHOT	0x10
 #define RF_CORE_RECORD		0x20
 #define RF_CORE_CLOCK		0x40
-#define RF_CORE_CLASSES		0x80
 
 #ifdef USE_ASSERT_CHECKING
 extern PGDLLEXPORT uint32 rf_core_doubts;
@@ -51,14 +51,6 @@ extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg, bool roll
 /* ---- clock.c: has a transaction ended? ---- */
 
 extern uint64 rf_core_completions(void);
-
-/* ---- equivalence.c: join clauses of one of many partitions ---- */
-
-typedef struct RfCoreClasses RfCoreClasses;
-
-extern void rf_core_narrow(PlannerInfo *root, RelOptInfo *rel,
-						   RfCoreClasses **classes);
-extern void rf_core_widen(RfCoreClasses *classes);
 
 /* ---- file.c: tables that have got another file without their indexes ---- */
 
@@ -88,6 +80,10 @@ extern int	rf_core_count_words(const Bitmapset *set);
 extern uint64 rf_core_bits(const Bitmapset *set, int n);
 extern void rf_core_clear_bits(Bitmapset *set, int n, uint64 bits);
 extern Bitmapset *rf_core_trim(Bitmapset *set);
+
+/* ---- prune.c: partition pruning when a query runs ---- */
+
+extern Bitmapset *rf_core_prune(Relation relation, PartitionDesc partdesc, List *clauses);
 
 /* ---- query.c: knowing a Query again ---- */
 

@@ -22,8 +22,8 @@
 #include "utils/rel.h"
 
 /*
- * Has the table got another file in this transaction, and the index not one with it or
- * later?
+ * Return true if the table has got another file in this transaction, and the index none with it or
+ * later.
  */
 bool
 rf_core_is_moved(Relation heap, Relation index)

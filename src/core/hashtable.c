@@ -30,8 +30,8 @@ rf_core_hash_before_outer(HashJoinState *join)
 }
 
 /*
- * Is the join's table complete and in this process's memory, with at most so
- * many rows?
+ * Return true if the join's table is complete and in this process's memory, with at most
+ * max_rows rows.
  */
 bool
 rf_core_hash_is_readable(const HashJoinState *join, double max_rows)

@@ -52,7 +52,7 @@ rf_core_mark_query(Query *parse)
 }
 
 /*
- * Was the planner given this Query, in the run that root belongs to?
+ * Return true if the planner was given this Query in the run that root belongs to.
  */
 bool
 rf_core_plans_query(PlannerInfo *root, const Query *marked)
@@ -84,7 +84,7 @@ rf_core_mark_query(Query *parse)
 }
 
 /*
- * Is what root belongs to the planning of the marked Query, or of a copy of it?
+ * Return true if root belongs to the planning of the marked Query, or of a copy of it.
  */
 bool
 rf_core_plans_query(PlannerInfo *root, const Query *marked)

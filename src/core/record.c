@@ -32,7 +32,7 @@
 #include "utils/rel.h"
 
 /*
- * Does core read, of two stretches as we write them, their offsets and lengths?
+ * Return true if core reads, of two stretches as we write them, their offsets and lengths.
  */
 static bool
 core_reads_stretches(void)
@@ -63,7 +63,7 @@ core_reads_stretches(void)
 }
 
 /*
- * May rf_core_log_stretches() be called?  If not, the change has to be made by
+ * Return true if rf_core_log_stretches() may be called.  If not, the change has to be made by
  * generic WAL itself.  Takes memory, so not for a critical section.
  */
 bool

@@ -18,7 +18,7 @@
 #include "utils/pgstat_internal.h"
 
 /*
- * Has the server statistics of an index of this database?  Those of a dropped one are gone.
+ * Return true if the server has statistics of an index of this database.  Those of a dropped one are gone.
  * Takes no heavyweight lock.
  */
 bool

@@ -42,7 +42,7 @@ rf_core_note_start(const QueryDesc *desc)
 }
 
 /*
- * Was the active snapshot taken for this statement and nothing else?
+ * Return true if the active snapshot was taken for this statement and nothing else.
  *
  * READ COMMITTED only.  It must be referenced by nobody but the snapshot stack
  * and this QueryDesc: that leaves out snapshots inherited from a calling query

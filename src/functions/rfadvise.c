@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * rfadvise.c
- *	  rangefilter_advise(): is an index on a column worth it?
+ *	  rangefilter_advise(): whether an index on a column is worth it.
  *
- * Estimates from a sample (rfsample.c) which filter a build would choose, how
- * large the filters of all partitions would be, and how many partitions
- * queries would skip.
+ * Estimates from a sample (rfsample.c) how large the filters of all partitions
+ * would be, and how many partitions queries would skip.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,18 +12,13 @@
 
 #include <math.h>
 
-#include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_class_d.h"
-#include "catalog/pg_collation_d.h"
-#include "catalog/pg_index.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "compat.h"
-#include "filter/trial.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "rangefilter/page/options.h"
@@ -46,15 +40,12 @@ enum
 	ADVISE_WORTHWHILE,
 	ADVISE_ADVICE,
 	ADVISE_PARTITIONS,
-	ADVISE_FILTER,
 	ADVISE_FILTER_BYTES,
 	ADVISE_BTREE_BYTES,
 	ADVISE_SKIPPED_POINTS,
 	ADVISE_SKIPPED_1PPM,
 	ADVISE_SKIPPED_100PPM,
 	ADVISE_SKIPPED_1PERCENT,
-	ADVISE_PAGES_PER_RANGE,
-	ADVISE_BLOCKS_READ,
 	ADVISE_COLUMNS
 };
 
@@ -65,23 +56,6 @@ enum
 #define RF_WORTH_SHARE		0.5
 #define RF_WORTH_PARTITIONS	3
 #define RF_WORTH_VALUES		0.01
-
-/*
- * Reading a part of the blocks pays up to this share, and in tables of at least this many
- * blocks.
- */
-#define RF_WORTH_READ		0.25
-#define RF_WORTH_BLOCKS		64
-
-/*
- * It pays up to this many blocks, or this factor more than hold the value.  Where more are read, a
- * btree is several times faster.
- */
-#define RF_WORTH_MOST		64
-#define RF_WORTH_FACTOR		2
-
-/* Finer ranges must read less by this factor. */
-#define RF_FINER_READS		(2.0 / 3)
 
 /*
  * Bytes that a btree takes for a key beside the key's own, and how full its
@@ -107,7 +81,6 @@ typedef struct RfAdvise
 	const RfCodec *codec;		/* NULL: keys of this type cannot be coded */
 	bool		ordered;		/* ranges can be asked */
 
-	const char *filter;
 	double		filter_bytes;
 	double		btree_bytes;
 	double		points;			/* shares skipped */
@@ -115,26 +88,13 @@ typedef struct RfAdvise
 	RfRare		rare;			/* values for which skipping pays, where it
 								 * does not for most rows' values; none if
 								 * they are too few */
-
-	/* Of the largest table, where skipping tables does not pay; else 0. */
-	bool		rows_found;		/* it has an index that finds the rows */
-	BlockNumber nblocks;
-	int			pages_per_range;
-	int			bits_per_key;
-	double		blocks_read;	/* share of its blocks that are read for a
-								 * value, ... */
-	double		blocks_least;	/* ... with the finest ranges ... */
-	double		blocks_held;	/* ... and that hold it */
 } RfAdvise;
-
-/* Sizes of ranges of blocks that may be advised. */
-static const int range_sizes[] = {16, 32, 64, 128};
 
 /* Widths of ranges, as shares of the distance from least to greatest value. */
 static const double range_widths[] = {0.000001, 0.0001, 0.01};
 
 /*
- * Does core skip partitions of a table for one value of a column?  Of several columns that a table is
+ * Return true if core skips partitions of a table for one value of a column.  Of several columns that a table is
  * partitioned by, a query has to give the first one for ranges, and all for hashes.
  */
 static bool
@@ -254,7 +214,6 @@ describe_column(RfAdvise *advise, const char *column)
 				 errmsg("column \"%s\" of table \"%s\" does not exist",
 						column, RelationGetRelationName(table))));
 	require_select(table, attno);
-	rf_mention_shards(table);
 
 	attribute = TupleDescAttr(RelationGetDescr(table), attno - 1);
 	type = getBaseType(attribute->atttypid);
@@ -278,54 +237,16 @@ describe_column(RfAdvise *advise, const char *column)
 }
 
 /*
- * Which filter would strings get?  Tried with the largest sample.
- */
-static const char *
-try_filters(const RfSample *sample)
-{
-	const RfPartSample *part = &sample->parts[0];
-	FilterOptions options = {0};
-	Trial	   *trial;
-
-	for (int p = 1; p < sample->nparts; p++)
-	{
-		if (sample->parts[p].seen > part->seen)
-			part = &sample->parts[p];
-	}
-	options.bits_per_key = RF_DEFAULT_BITS;
-	options.suffix = FILTER_SUFFIX_AUTO;
-
-	/* Few keys have pages of their own; those of a sample shall not. */
-	options.page_size = Max(RF_PAGE_CONTENT / 2,
-							RF_PAGE_CONTENT * part->seen / part->distinct);
-	options.page_size -= options.page_size % 8;
-	options.root_max = FILTER_MAX_ROOT;
-	options.nrows = part->n;
-	options.shared.data = sample->shared;
-	options.shared.len = sample->shared_len;
-	trial = trial_begin(&options, part->n);
-	while (trial_next_row(trial) < part->n)
-	{
-		const RfKey *key = &part->keys[trial_next_row(trial)].key;
-		FilterBytes bytes = {key->data, key->len};
-
-		trial_add(trial, bytes);
-	}
-	return trial_end(trial).leading ? "snarf" : "surf";
-}
-
-/*
- * Bits that each of a partition's keys takes: what was asked for, or fewer
- * where they are numbers so dense that they can be stored exactly.
+ * Returns how many bits each of a partition's keys takes: the default, or fewer where
+ * they are numbers so dense that they can be stored exactly.
  */
 static double
-bits_of_keys(const RfSample *sample, const RfPartSample *part, bool *exact)
+bits_of_keys(const RfSample *sample, const RfPartSample *part)
 {
 	double		span = (double) (part->places[part->n - 1] - part->places[0]) + 1;
-	double		bits = 2 + Max(log2(span / part->distinct), 0);
 
-	*exact = sample->codec->kind == RF_KEY_U64 && bits <= RF_DEFAULT_BITS;
-	return *exact ? bits : RF_DEFAULT_BITS;
+	return sample->codec->kind == RF_KEY_U64 ?
+		Min(2 + Max(log2(span / part->distinct), 0), RF_DEFAULT_BITS) : RF_DEFAULT_BITS;
 }
 
 /*
@@ -344,37 +265,29 @@ btree_bytes(const RfAdvise *advise, const RfSample *sample,
 }
 
 /*
- * Fills in the filter and the sizes.
+ * Fills in the sizes of filters and of btrees on all partitions.
  */
 static void
 estimate_sizes(RfAdvise *advise, const RfSample *sample)
 {
 	double		filters = 0;
 	double		btrees = 0;
-	double		all_keys = 0;
-	double		exact_keys = 0;
 	double		scale = (double) sample->npartitions / sample->nsampled;
 	int			empty = sample->nsampled - sample->nparts;
 
 	for (int p = 0; p < sample->nparts; p++)
 	{
 		const RfPartSample *part = &sample->parts[p];
-		bool		exact;
-		double		bits = bits_of_keys(sample, part, &exact);
 
 		/* The metapage is one, and has room for the keys of few rows. */
 		filters += BLCKSZ;
 		if (part->rows * RF_DEFAULT_BITS > RF_ENTRY_RUN * BITS_PER_BYTE)
-			filters += BLCKSZ * Max(rint(part->distinct * bits / 8 /
+			filters += BLCKSZ * Max(rint(part->distinct * bits_of_keys(sample, part) / 8 /
 										 RF_PAGE_CONTENT), 1);
 		btrees += btree_bytes(advise, sample, part);
-		all_keys += part->distinct;
-		exact_keys += exact ? part->distinct : 0;
 	}
 	advise->filter_bytes = (filters + empty * BLCKSZ) * scale;
 	advise->btree_bytes = (btrees + empty * BLCKSZ) * scale;
-	advise->filter = exact_keys > all_keys / 2 ? "exact" :
-		sample->codec->kind == RF_KEY_U64 ? "snarf" : try_filters(sample);
 }
 
 /*
@@ -390,10 +303,10 @@ share_of_left(const RfAdvise *advise, double share)
 }
 
 /*
- * Is skipping that share of partitions worth an index?
+ * Return true if skipping that share of partitions is worth an index.
  */
 static bool
-pays(const RfAdvise *advise, double share)
+is_worth_skipping(const RfAdvise *advise, double share)
 {
 	share = share_of_left(advise, share);
 	return share >= RF_WORTH_SHARE &&
@@ -401,136 +314,15 @@ pays(const RfAdvise *advise, double share)
 }
 
 /*
- * The least share for which pays() is true.
+ * The least share for which is_worth_skipping() is true.
  */
 static double
-least_that_pays(const RfAdvise *advise)
+least_worth_skipping(const RfAdvise *advise)
 {
 	double		least = advise->left * (1 - RF_WORTH_SHARE);
 
 	least = Min(least, advise->left - RF_WORTH_PARTITIONS);
 	return 1 - least / Max(list_length(advise->partitions), 1);
-}
-
-/*
- * Is reading only some ranges of a table's blocks worth an index?
- */
-static bool
-blocks_pay(const RfAdvise *advise)
-{
-	return advise->nblocks >= RF_WORTH_BLOCKS &&
-		advise->blocks_read <= RF_WORTH_READ &&
-		(advise->blocks_least * advise->nblocks <= RF_WORTH_MOST ||
-		 advise->blocks_least <= RF_WORTH_FACTOR * advise->blocks_held);
-}
-
-/*
- * Does a table have an index that finds the rows with a value of the column?
- */
-static bool
-has_row_index(Oid oid, const char *column)
-{
-	Relation	table = try_table_open(oid, AccessShareLock);
-	bool		result = false;
-	AttrNumber	attno;
-	ListCell   *cell;
-
-	if (table == NULL)
-		return false;
-	attno = get_attnum(oid, column);
-	foreach(cell, RelationGetIndexList(table))
-	{
-		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-		result = result || (index->rd_index->indisvalid &&
-							index->rd_indam->amgettuple != NULL &&
-							index->rd_index->indkey.values[0] == attno &&
-							heap_attisnull(index->rd_indextuple,
-										   Anum_pg_index_indpred, NULL));
-		index_close(index, AccessShareLock);
-	}
-	table_close(table, AccessShareLock);
-	return result;
-}
-
-/*
- * Estimates the best size of ranges of blocks in the largest table, and the
- * share of blocks read for one value.  The best size is the largest with which
- * hardly more is read than with the smallest.  For a table that is small
- * enough it is the size that the index chooses by itself.  Nothing is estimated if another
- * index finds the rows.
- */
-static void
-estimate_blocks(RfAdvise *advise, const RfSample *sample, const char *column)
-{
-	const RfPartSample *part = &sample->parts[0];
-	RfSpread   *spread;
-	double		rows;
-	int			range;
-
-	for (int p = 1; p < sample->nparts; p++)
-	{
-		if (sample->parts[p].rows > part->rows)
-			part = &sample->parts[p];
-	}
-	advise->rows_found = has_row_index(part->table, column);
-	spread = advise->rows_found ? NULL :
-		rf_spread_read(part->table, column, advise->codec);
-	if (spread == NULL)
-		return;
-	advise->nblocks = rf_spread_blocks(spread, &rows);
-	range = rf_automatic_range(advise->nblocks, rows);
-	advise->pages_per_range = range > 0 ? RF_RANGES_AUTO : range_sizes[0];
-	advise->blocks_least = rf_spread_share(spread, range > 0 ? range : range_sizes[0]);
-	advise->blocks_read = advise->blocks_least;
-	advise->blocks_held = rf_spread_share(spread, 1);
-	for (int i = 1; i < lengthof(range_sizes) && range == 0; i++)
-	{
-		double		read = rf_spread_share(spread, range_sizes[i]);
-
-		if (advise->blocks_least < read * RF_FINER_READS)
-			break;
-		advise->pages_per_range = range_sizes[i];
-		advise->blocks_read = read;
-	}
-	advise->bits_per_key = RF_DEFAULT_BITS;
-	if (range == 0)
-		advise->bits_per_key +=
-			(int) ceil(log2((double) advise->nblocks / advise->pages_per_range + 1));
-}
-
-/*
- * The advice for a table where reading only some ranges of blocks pays.
- */
-static char *
-advice_for_blocks(const RfAdvise *advise)
-{
-	const char *options = advise->pages_per_range == RF_RANGES_AUTO ? "" :
-	psprintf(" WITH (pages_per_range = %d, bits_per_key = %d)",
-			 advise->pages_per_range, advise->bits_per_key);
-	const char *command = advise->is_partitioned ||
-	list_length(advise->partitions) == 1 ?
-	psprintf("CREATE INDEX ON %s USING rangefilter (%s)%s;",
-			 advise->table_name, advise->column_name, options) :
-	psprintf("CREATE INDEX ... USING rangefilter (%s)%s on each of the %d tables.",
-			 advise->column_name, options, list_length(advise->partitions));
-
-	return psprintf("%s A query for one value would read %.2g %% of a table's blocks; a btree finds the rows themselves.",
-					command, 100 * advise->blocks_read);
-}
-
-/*
- * Why an index of a single table is not worth it.
- */
-static char *
-advice_for_single(const RfAdvise *advise)
-{
-	if (advise->rows_found)
-		return pstrdup("The table has no partitions that could be skipped; an index that it has finds its rows.");
-	if (advise->nblocks >= RF_WORTH_BLOCKS && advise->blocks_read < 1)
-		return psprintf("The table has no partitions that could be skipped, and a query for one value would read %.2g %% of its blocks; a btree finds its rows.",
-						100 * advise->blocks_read);
-	return pstrdup("The table has no partitions that could be skipped; a btree finds its rows.");
 }
 
 /*
@@ -542,7 +334,7 @@ advice_against(const RfAdvise *advise)
 	int			n = list_length(advise->partitions);
 
 	if (n < 2)
-		return advice_for_single(advise);
+		return pstrdup("The table has no partitions that could be skipped; a btree finds its rows.");
 	if (advise->left < n)
 		return pstrdup("The table is partitioned by this column: PostgreSQL skips partitions by it without an index.");
 	if (n * advise->points < RF_WORTH_PARTITIONS && advise->points >= RF_WORTH_SHARE)
@@ -567,7 +359,7 @@ which_partitions(const RfAdvise *advise)
  * The advice, in a sentence or two.
  */
 static char *
-advice(const RfAdvise *advise, const RfSample *sample)
+make_advice(const RfAdvise *advise, const RfSample *sample)
 {
 	const char *partitions = which_partitions(advise);
 	double		points = 100 * share_of_left(advise, advise->points);
@@ -580,9 +372,7 @@ advice(const RfAdvise *advise, const RfSample *sample)
 						advise->type_name);
 	if (sample->nparts == 0)
 		return pstrdup("There are no values to learn from.");
-	if (blocks_pay(advise))
-		return advice_for_blocks(advise);
-	if (!pays(advise, advise->points) && advise->rare.rare == 0)
+	if (!is_worth_skipping(advise, advise->points) && advise->rare.rare == 0)
 		return advice_against(advise);
 	command = advise->is_partitioned ?
 		psprintf("CREATE INDEX ON %s USING rangefilter (%s);",
@@ -598,7 +388,7 @@ advice(const RfAdvise *advise, const RfSample *sample)
 						command, points, partitions,
 						advise->codec->collatable ?
 						"for ranges, use COLLATE \"C\" or a collation of ICU" : "ranges would not");
-	if (!pays(advise, advise->ranges[0]))
+	if (!is_worth_skipping(advise, advise->ranges[0]))
 		return psprintf("%s A query for one value would skip %.1f %% of %s; ranges would not.",
 						command, points, partitions);
 	return psprintf("%s A query for one value would skip %.1f %% of %s, one for a narrow range %.1f %%.",
@@ -610,28 +400,26 @@ advice(const RfAdvise *advise, const RfSample *sample)
  * Fills in the estimates from a sample of the column.
  */
 static void
-estimate(RfAdvise *advise, const RfSample *sample, const char *column)
+estimate_from_sample(RfAdvise *advise, const RfSample *sample)
 {
 	estimate_sizes(advise, sample);
 	advise->points = rf_skipped_by_points(sample);
 	for (int i = 0; i < lengthof(range_widths); i++)
 		advise->ranges[i] = advise->ordered ?
 			rf_skipped_by_ranges(sample, range_widths[i]) : 0;
-	if (pays(advise, advise->points))
+	if (is_worth_skipping(advise, advise->points))
 		return;
-	if (least_that_pays(advise) <= 1)
-		rf_find_rare(sample, least_that_pays(advise), &advise->rare);
+	if (least_worth_skipping(advise) <= 1)
+		rf_find_rare(sample, least_worth_skipping(advise), &advise->rare);
 	if (advise->rare.rare < RF_WORTH_VALUES * advise->rare.values)
 		advise->rare.rare = 0;
-	if (advise->rare.rare == 0)
-		estimate_blocks(advise, sample, column);
 }
 
 /*
  * A share with four digits.
  */
 static Datum
-rounded(double share)
+rounded_share(double share)
 {
 	return Float8GetDatum(rint(share * 10000) / 10000);
 }
@@ -659,25 +447,18 @@ rangefilter_advise(PG_FUNCTION_ARGS)
 								  NameStr(*PG_GETARG_NAME(1)), advise.codec);
 	if (sample != NULL && sample->nparts > 0)
 	{
-		estimate(&advise, sample, NameStr(*PG_GETARG_NAME(1)));
+		estimate_from_sample(&advise, sample);
 		memset(nulls, false, sizeof(nulls));
-		values[ADVISE_FILTER] = CStringGetTextDatum(advise.filter);
 		values[ADVISE_FILTER_BYTES] = Int64GetDatum((int64) advise.filter_bytes);
 		values[ADVISE_BTREE_BYTES] = Int64GetDatum((int64) advise.btree_bytes);
-		values[ADVISE_SKIPPED_POINTS] = rounded(advise.points);
-		values[ADVISE_SKIPPED_1PPM] = rounded(advise.ranges[0]);
-		values[ADVISE_SKIPPED_100PPM] = rounded(advise.ranges[1]);
-		values[ADVISE_SKIPPED_1PERCENT] = rounded(advise.ranges[2]);
-		values[ADVISE_PAGES_PER_RANGE] = Int32GetDatum(advise.pages_per_range);
-		values[ADVISE_BLOCKS_READ] = rounded(advise.blocks_read);
-		nulls[ADVISE_PAGES_PER_RANGE] = !blocks_pay(&advise);
-		nulls[ADVISE_BLOCKS_READ] = advise.nblocks == 0;
+		values[ADVISE_SKIPPED_POINTS] = rounded_share(advise.points);
+		values[ADVISE_SKIPPED_1PPM] = rounded_share(advise.ranges[0]);
+		values[ADVISE_SKIPPED_100PPM] = rounded_share(advise.ranges[1]);
+		values[ADVISE_SKIPPED_1PERCENT] = rounded_share(advise.ranges[2]);
 	}
-	values[ADVISE_WORTHWHILE] = BoolGetDatum(!nulls[ADVISE_FILTER] &&
-											 (pays(&advise, advise.points) ||
-											  advise.rare.rare > 0 ||
-											  blocks_pay(&advise)));
-	values[ADVISE_ADVICE] = CStringGetTextDatum(advice(&advise, sample));
+	values[ADVISE_WORTHWHILE] = BoolGetDatum(is_worth_skipping(&advise, advise.points) ||
+											 advise.rare.rare > 0);
+	values[ADVISE_ADVICE] = CStringGetTextDatum(make_advice(&advise, sample));
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  values, nulls)));
 }

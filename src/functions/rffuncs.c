@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rffuncs.c
- *	  SQL functions over an index: summarize, may_contain, partitions, verify.
+ *	  SQL functions over an index: summarize, may_contain, verify.
  *
  * Each takes an index or a partitioned index; the latter stands for all its
  * leaves.  The table is always locked before the index.
@@ -41,7 +41,6 @@
 #include "utils/tuplestore.h"
 
 PG_FUNCTION_INFO_V1(rangefilter_may_contain);
-PG_FUNCTION_INFO_V1(rangefilter_partitions);
 PG_FUNCTION_INFO_V1(rangefilter_summarize);
 PG_FUNCTION_INFO_V1(rangefilter_verify);
 
@@ -103,8 +102,7 @@ rf_inheritors(Oid oid)
 
 /*
  * The leaf indexes of an index: itself, or all indexes with storage below a
- * partitioned one.  Checks that it is a rangefilter index, and tells the user
- * if the table's rows are elsewhere.
+ * partitioned one.  Checks that it is a rangefilter index.
  */
 List *
 rf_leaf_indexes(Oid index_oid)
@@ -116,7 +114,6 @@ rf_leaf_indexes(Oid index_oid)
 
 	rf_open_index(index_oid, AccessShareLock, &open);
 	partitioned = open.index->rd_rel->relkind == RELKIND_PARTITIONED_INDEX;
-	rf_mention_shards(open.heap);
 	rf_close_index(&open, false);
 	if (!partitioned)
 		return list_make1_oid(index_oid);
@@ -129,42 +126,32 @@ rf_leaf_indexes(Oid index_oid)
 }
 
 /*
- * The partitions that a partitioned index has no leaf index on: foreign
- * tables, and any table while the index is not valid.  leaves is what
- * rf_leaf_indexes() returned.
+ * Returns true if a partition has none of a partitioned index's leaf indexes: a foreign table, or
+ * any table while the index is not valid.
  */
-static List *
-rf_tables_without_index(Oid index_oid, List *leaves)
+static bool
+rf_table_without_index(Oid index_oid, List *leaves)
 {
 	List	   *indexed = NIL;
-	List	   *result = NIL;
-	List	   *tables;
 	ListCell   *cell;
-	int			next = 0;
 
 	if (get_rel_relkind(index_oid) != RELKIND_PARTITIONED_INDEX)
-		return NIL;
+		return false;
 	foreach(cell, leaves)
 		indexed = lappend_oid(indexed, IndexGetRelation(lfirst_oid(cell), true));
-	tables = rf_inheritors(IndexGetRelation(index_oid, false));
-	list_sort(indexed, list_oid_cmp);
-	list_sort(tables, list_oid_cmp);
-	foreach(cell, tables)
+	foreach(cell, rf_inheritors(IndexGetRelation(index_oid, false)))
 	{
-		Oid			table = lfirst_oid(cell);
-
-		while (next < list_length(indexed) && list_nth_oid(indexed, next) < table)
-			next++;
-		if ((next == list_length(indexed) || list_nth_oid(indexed, next) != table) &&
-			get_rel_relkind(table) != RELKIND_PARTITIONED_TABLE)
-			result = lappend_oid(result, table);
+		CHECK_FOR_INTERRUPTS();
+		if (get_rel_relkind(lfirst_oid(cell)) != RELKIND_PARTITIONED_TABLE &&
+			!list_member_oid(indexed, lfirst_oid(cell)))
+			return true;
 	}
-	return result;
+	return false;
 }
 
 /*
- * May the current user read all key columns of an index?  Not where one of
- * them is an expression.
+ * Return true if the current user may read all key columns of an index, none of which is an
+ * expression.
  */
 static bool
 rf_may_read_columns(RfOpenIndex *open)
@@ -184,7 +171,7 @@ rf_may_read_columns(RfOpenIndex *open)
 }
 
 /*
- * May the current user learn from the index which key values exist?  This
+ * Return true if the current user may learn from the index which key values exist.  This
  * needs the rights to name the table and to read them from it, and no row-level security.  A
  * partial index also reveals its predicate's columns, so it needs SELECT on
  * the whole table, as an expression does.
@@ -204,7 +191,7 @@ rf_may_read_keys(RfOpenIndex *open)
 }
 
 /*
- * May the current user see statistics of everything?
+ * Return true if the current user may see statistics of everything.
  */
 bool
 rf_reads_all_stats(void)
@@ -232,11 +219,11 @@ rf_require_read_keys(Oid index_oid)
 }
 
 /*
- * May the leaf index hold a key between the arguments?  *heap_oid is the
- * table.  In a serializable transaction the answer is a read of the index.
+ * Returns false only if the leaf index holds no key between the arguments, or is gone.
+ * In a serializable transaction the answer is a read of the index.
  */
 static bool
-rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
+rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf)
 {
 	RfOpenIndex open;
 	RfKeySet   *set;
@@ -245,7 +232,6 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 
 	if (!rf_try_open_index(leaf, AccessShareLock, true, &open))
 		return false;
-	*heap_oid = RelationGetRelid(open.heap);
 	set = rf_argument_set(fcinfo, open.index);
 	if (set != NULL && rf_keyset_is_empty(set))
 		result = false;
@@ -268,7 +254,6 @@ rf_leaf_may_contain(FunctionCallInfo fcinfo, Oid leaf, Oid *heap_oid)
 Datum
 rangefilter_may_contain(PG_FUNCTION_ARGS)
 {
-	Oid			heap_oid;
 	List	   *leaves;
 	ListCell   *cell;
 
@@ -279,51 +264,10 @@ rangefilter_may_contain(PG_FUNCTION_ARGS)
 	foreach(cell, leaves)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
+		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell)))
 			PG_RETURN_BOOL(true);
 	}
-	PG_RETURN_BOOL(rf_tables_without_index(PG_GETARG_OID(0), leaves) != NIL);
-}
-
-/*
- * Appends a table to the result of rangefilter_partitions().
- */
-static void
-rf_return_table(ReturnSetInfo *result, Oid table)
-{
-	Datum		value = ObjectIdGetDatum(table);
-	bool		isnull = false;
-
-	tuplestore_putvalues(result->setResult, result->setDesc, &value, &isnull);
-}
-
-/*
- * rangefilter_partitions(index regclass, lo, hi) returns setof regclass: the
- * tables that may hold a key in [lo, hi].
- */
-Datum
-rangefilter_partitions(PG_FUNCTION_ARGS)
-{
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	List	   *leaves;
-	ListCell   *cell;
-
-	InitMaterializedSRF(fcinfo, MAT_SRF_USE_EXPECTED_DESC);
-	if (PG_ARGISNULL(0))
-		return (Datum) 0;
-	rf_require_read_keys(PG_GETARG_OID(0));
-	leaves = rf_leaf_indexes(PG_GETARG_OID(0));
-	foreach(cell, leaves)
-	{
-		Oid			heap_oid;
-
-		CHECK_FOR_INTERRUPTS();
-		if (rf_leaf_may_contain(fcinfo, lfirst_oid(cell), &heap_oid))
-			rf_return_table(result, heap_oid);
-	}
-	foreach(cell, rf_tables_without_index(PG_GETARG_OID(0), leaves))
-		rf_return_table(result, lfirst_oid(cell));
-	return (Datum) 0;
+	PG_RETURN_BOOL(rf_table_without_index(PG_GETARG_OID(0), leaves));
 }
 
 /*
@@ -407,8 +351,8 @@ typedef struct RfVerify
 } RfVerify;
 
 /*
- * May the index deny a recently dead row version?  It may if it has the flag
- * RF_STANDBY_UNKNOWN.  It also may if VACUUM has removed the version since we
+ * Return true if the index may deny a recently dead row version: if it has the flag
+ * RF_STANDBY_UNKNOWN, or if VACUUM has removed the version since we
  * read it, because a summarize may have followed.
  */
 static bool
@@ -452,7 +396,7 @@ rf_verify_tuple(void *arg, const RfHeapTuple *tuple)
 	by_function = rf_calls_users_functions(verify->open->index);
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("index \"%s\" denies a row that is in table \"%s\"",
+			 errmsg("index \"%s\" wrongly excludes a row of table \"%s\"",
 					RelationGetRelationName(verify->open->index),
 					RelationGetRelationName(verify->open->heap)),
 			 errdetail("The row is at (%u,%u).%s",

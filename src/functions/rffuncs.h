@@ -19,6 +19,5 @@ extern bool rf_may_read_keys(RfOpenIndex *open);
 extern bool rf_reads_all_stats(void);
 extern void rf_require_read_keys(Oid index_oid);
 extern RfKeySet *rf_argument_set(FunctionCallInfo fcinfo, Relation index);
-extern void rf_mention_shards(Relation table);
 
 #endif							/* RANGEFILTER_RFFUNCS_H */

@@ -63,7 +63,7 @@ typedef struct RfCollect
  * RfTupleCallback: takes the key of a row that counts.
  */
 static void
-take_row(void *arg, const RfHeapTuple *tuple)
+collect_row(void *arg, const RfHeapTuple *tuple)
 {
 	RfCollect  *collect = arg;
 	RfPartSample *part = collect->part;
@@ -107,7 +107,7 @@ read_blocks(Relation table, AttrNumber attno, RfCollect *collect, int most,
 	scan.index_info->ii_NumIndexKeyAttrs = 1;
 	scan.index_info->ii_IndexAttrNumbers[0] = attno;
 	scan.codec = collect->sample->codec;
-	scan.callback = take_row;
+	scan.callback = collect_row;
 	scan.arg = collect;
 	*nblocks = RelationGetNumberOfBlocks(table);
 	BlockSampler_Init(&blocks, *nblocks, most, RF_SAMPLE_SEED);
@@ -153,8 +153,8 @@ count_distinct(const RfSample *sample, RfPartSample *part)
  * can be read and have this codec.  The table is locked only now, so the column
  * may be gone, or have another type, since the codec was chosen.
  */
-AttrNumber
-rf_sampled_column(Relation table, const char *column, const RfCodec *codec)
+static AttrNumber
+sampled_column(Relation table, const char *column, const RfCodec *codec)
 {
 	AttrNumber	attno = get_attnum(RelationGetRelid(table), column);
 	Form_pg_attribute attribute;
@@ -189,7 +189,7 @@ sample_part(RfSample *sample, RfPartSample *part, Oid oid,
 	memset(part, 0, sizeof(*part));
 	part->table = oid;
 	part->keys = palloc(collect.size * sizeof(RfSampleKey));
-	attno = rf_sampled_column(table, column, sample->codec);
+	attno = sampled_column(table, column, sample->codec);
 	if (attno > 0)
 		nread = read_blocks(table, attno, &collect, most, &nblocks);
 	table_close(table, AccessShareLock);

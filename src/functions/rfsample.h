@@ -56,8 +56,6 @@ typedef struct RfSample
 	double		length;			/* of byte keys, on the average */
 } RfSample;
 
-extern AttrNumber rf_sampled_column(Relation table, const char *column,
-									const RfCodec *codec);
 extern RfSample *rf_sample_column(List *tables, const char *column,
 								  const RfCodec *codec);
 extern double rf_skipped_by_points(const RfSample *sample);
@@ -73,13 +71,5 @@ typedef struct RfRare
 } RfRare;
 
 extern void rf_find_rare(const RfSample *sample, double least, RfRare *rare);
-
-/* rfspread.c */
-typedef struct RfSpread RfSpread;
-
-extern RfSpread *rf_spread_read(Oid oid, const char *column,
-								const RfCodec *codec);
-extern BlockNumber rf_spread_blocks(const RfSpread *spread, double *rows);
-extern double rf_spread_share(const RfSpread *spread, BlockNumber range);
 
 #endif							/* RANGEFILTER_RFSAMPLE_H */

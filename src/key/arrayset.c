@@ -45,7 +45,8 @@ typedef struct RfComparison
 } RfComparison;
 
 /*
- * See codec.h.
+ * The union of the sets of an array's elements.  NULL elements have no keys.  Returns NULL where
+ * nothing can be said of one of the others.
  */
 RfKeySet *
 rf_array_set(RfKeyKind kind, ArrayType *array, RfElementSet element_set, void *arg)
@@ -113,7 +114,7 @@ compare_elements(const RfCodec *codec, Oid collation, int strategy,
 }
 
 /*
- * Is this what is remembered of a comparison with an array?
+ * Return true if this is what is remembered of a comparison with an array.
  */
 static bool
 is_list(const RfList *list, const RfCodec *codec, Oid collation, int strategy,
@@ -186,7 +187,10 @@ remember_list(RfList *list, const ArrayType *array, const RfKeySet *set)
 }
 
 /*
- * See codec.h.
+ * The same as rf_codec_compare() for "column <op> ANY (array)", for a planner that asks for the
+ * same again and again.  If the array is long, the set is one that is remembered.  It must not be
+ * changed, and can be used until RF_REMEMBERED_LISTS others were asked for, or rf_forget_lists()
+ * is called.
  */
 RfKeySet *
 rf_codec_compare_list(const RfCodec *codec, Oid collation, int strategy,
@@ -216,7 +220,8 @@ rf_codec_compare_list(const RfCodec *codec, Oid collation, int strategy,
 }
 
 /*
- * See codec.h.
+ * Forgets the sets of rf_codec_compare_list().  Called when a planning ends that is not nested in
+ * another one.
  */
 void
 rf_forget_lists(void)

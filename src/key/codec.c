@@ -280,7 +280,7 @@ rf_encode_collated(const RfCodec *codec, Datum value, bool whole)
 }
 
 /*
- * Is key order the type's order under this collation?
+ * Return true if key order is the type's order under this collation.
  */
 bool
 rf_codec_ordered(const RfCodec *codec, Oid collation)
@@ -292,7 +292,7 @@ rf_codec_ordered(const RfCodec *codec, Oid collation)
 }
 
 /*
- * Have strings that are equal under this collation equal keys?
+ * Return true if strings that are equal under this collation have equal keys.
  */
 static bool
 codec_equates(const RfCodec *codec, Oid collation)

@@ -112,10 +112,6 @@ rf_encode_whole(const RfCodec *codec, Datum value)
 	return codec->plain_whole(value);
 }
 
-/*
- * The whole key of a non-null value whose bytes are its key: points into the value.
- * False where they are not, or are compressed or elsewhere.  No errors.
- */
 extern bool rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key);
 
 /*
@@ -149,19 +145,10 @@ extern RfKeySet *rf_codec_compare(const RfCodec *codec, Oid collation,
  */
 typedef RfKeySet *(*RfElementSet) (void *arg, Oid type, Datum value);
 
-/*
- * The union of the sets of an array's elements.  NULL elements have no keys.  Returns NULL where
- * nothing can be said of one of the others.
- */
 extern RfKeySet *rf_array_set(RfKeyKind kind, ArrayType *array,
 							  RfElementSet element_set, void *arg);
 
-/*
- * The same as rf_codec_compare() for "column <op> ANY (array)", for a planner that asks for the
- * same again and again.  If the array is long, the set is one that is remembered.  It must not be
- * changed, and can be used until so many others were asked for, or rf_forget_lists() is called:
- * when a planning ends that is not nested in another one.
- */
+/* Sets of long arrays that are remembered: see rf_codec_compare_list(). */
 #define RF_REMEMBERED_LISTS	8
 
 extern RfKeySet *rf_codec_compare_list(const RfCodec *codec, Oid collation,
@@ -185,46 +172,17 @@ extern RfKeySet *rf_codec_compare_whole(const RfCodec *codec, Oid collation,
 extern RfKeySet *rf_codec_prefix(const RfCodec *codec, const char *prefix,
 								 int len);
 
-/*
- * Are the offsets from UTC that the session's time zone has around an instant,
- * which is finite, less than RF_ZONE_HOURS?  Those of all places on earth are.
- * SET TimeZone takes others, up to a week.
- */
+/* Offsets from UTC of all places on earth are less.  SET TimeZone takes others, up to a week. */
 #define RF_ZONE_HOURS	16
 
 extern bool rf_zone_is_ordinary(TimestampTz instant);
 
 /* amvalidate of access methods that encode keys, see validate.c. */
 extern bool rf_validate_opclass(Oid opclass);
-
-/*
- * Raises an error if a key column's operator class has operators by which keys do
- * not sort: called when an index is built.
- */
 extern void rf_check_operators(Relation index, int column);
-
-/*
- * Has a key column's type operators of its own, as citext has, while its operator class has those
- * of another type?
- */
 extern bool rf_has_other_operators(Relation index, int column);
-
-/*
- * The name by which a NOTICE of a build calls the index, palloc'd, or NULL if there shall be none: only a new
- * index is reported.  Of the partitions of a partitioned index the first one stands for all,
- * and for those to come, under the name of the partitioned one.
- */
 extern const char *rf_notice_name(Relation index, const struct IndexInfo *index_info);
-
-/*
- * Return true if there has been no NOTICE about a new index in this statement, but now there will be one.
- */
 extern bool rf_first_notice(void);
-
-/*
- * Reports that conditions on a key column's type are not served, and returns true, if
- * rf_has_other_operators().
- */
 extern bool rf_notice_type(Relation index, int column, const char *name);
 
 #endif							/* RANGEFILTER_CODEC_H */

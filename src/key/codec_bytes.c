@@ -463,7 +463,8 @@ rf_place_string(Oid type, Datum value, RfPosition *position)
 }
 
 /*
- * See codec.h.
+ * The whole key of a non-null value whose bytes are its key: points into the value.  False where
+ * they are not, or are compressed or elsewhere.  No errors.
  */
 bool
 rf_key_in_place(const RfCodec *codec, Datum value, RfKey *key)

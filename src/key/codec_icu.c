@@ -135,7 +135,7 @@ to_utf16(const char *string, uint32 len, UChar *buffer, UChar **result)
 }
 
 /*
- * Is a combining mark newer than Unicode 6.0?
+ * Return true if a combining mark is newer than Unicode 6.0.
  */
 static bool
 is_new_mark(UChar32 mark)
@@ -147,7 +147,7 @@ is_new_mark(UChar32 mark)
 }
 
 /*
- * Does ICU contradict itself about a string?  In databases of UTF-8 PostgreSQL compares with
+ * Return true if ICU contradicts itself about a string.  In databases of UTF-8 PostgreSQL compares with
  * ucol_strcollUTF8().  Behind a common beginning that takes a mark beyond U+FFFF for the start
  * of a letter, and so may find a < b < c < a, where a has such a mark.  Normalizing collators
  * do so behind U+FDD0 and U+FDD1, which are no characters.  And they do not put into order marks
@@ -257,7 +257,7 @@ database_provider(void)
 }
 
 /*
- * Is ICU the collation's provider?  (The server is not to be asked for
+ * Return true if ICU is the collation's provider.  (The server is not to be asked for
  * locales of others, which the system may lack.)
  */
 static bool
@@ -294,7 +294,7 @@ static const UChar doubtful[][2][3] = {
 };
 
 /*
- * Is the order of two strings, which end with zero, by comparison that of their sort keys?
+ * Return true if two strings, which end with zero, compare as their sort keys do.
  */
 static bool
 pair_agrees(const UCollator * ucol, const UChar *a, const UChar *b)
@@ -313,7 +313,7 @@ pair_agrees(const UCollator * ucol, const UChar *a, const UChar *b)
 }
 
 /*
- * Do sort keys order strings as the collator compares them?  ICU says so, and errs
+ * Return true if sort keys order strings as the collator compares them.  ICU says so, and errs
  * where accents are compared from the end (fr-CA), where punctuation is "shifted" to a
  * level behind the others, or where strings are compared by their characters in the end
  * (ks-identic): characters that count for nothing, such as U+200B, then change either

@@ -515,7 +515,8 @@ rf_place_timestamp(Oid type, Datum value, RfPosition *position)
 }
 
 /*
- * See codec.h.  The offsets are those before and after the next change of the
+ * Return true if the offsets from UTC that the session's time zone has around an instant, which is
+ * finite, are less than RF_ZONE_HOURS.  The offsets are those before and after the next change of the
  * clocks.  The rules of a time zone that is given by its offsets are the same each
  * year, so these are all that it has.
  */

@@ -37,7 +37,7 @@ typedef struct FlatReader
 } FlatReader;
 
 /*
- * See keyset.h.
+ * How many sets the process has made.
  */
 uint64
 rf_keysets_made(void)
@@ -66,7 +66,7 @@ rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b)
 }
 
 /*
- * See keyset.h.
+ * qsort_arg() comparator: RfKey, of the RfKeyKind that the argument points to.
  */
 int
 rf_key_sort_compare(const void *a, const void *b, void *kind)
@@ -162,8 +162,8 @@ compare_ranges(const void *a, const void *b, void *kind)
 }
 
 /*
- * Is there no key between the end of one range and the start of another that
- * does not start before it?
+ * Return true if there is no key between the end of one range and the start of another that
+ * does not start before it.
  */
 static bool
 ranges_touch(RfKeyKind kind, const RfRange *left, const RfRange *right)
@@ -343,7 +343,7 @@ rf_keyset_intersect(const RfKeySet *a, const RfKeySet *b)
 }
 
 /*
- * Is nothing in the set, not even NULL?
+ * Return true if nothing is in the set, not even NULL.
  */
 bool
 rf_keyset_is_empty(const RfKeySet *set)
@@ -368,7 +368,7 @@ compare_key(RfKeyKind kind, const RfKey *key, const RfRange *range)
 }
 
 /*
- * Is a key in the set?
+ * Return true if a key is in the set.
  */
 bool
 rf_keyset_contains(const RfKeySet *set, const RfKey *key)

@@ -57,12 +57,8 @@ typedef struct RfKeySet
 	RfRange    *ranges;			/* ascending, disjoint, apart, none empty */
 } RfKeySet;
 
-/* How many sets the process has made. */
 extern PGDLLEXPORT uint64 rf_keysets_made(void);
-
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
-
-/* qsort_arg() comparator: RfKey, of the RfKeyKind that the argument points to. */
 extern int	rf_key_sort_compare(const void *a, const void *b, void *kind);
 
 /*

@@ -94,7 +94,7 @@ put_number(const RfRowColumn *column, uint64 num, StringInfo row)
 }
 
 /*
- * Has one of eight bytes a meaning in a byte string?  (Subtracting 2 from each
+ * Return true if one of eight bytes has a meaning in a byte string.  (Subtracting 2 from each
  * borrows from its highest bit only if that was off and the byte less than 2;
  * the first such byte from below shows, whatever the borrow does above it.)
  */
@@ -309,7 +309,7 @@ rf_row_prefix_range(const RfRowFormat *format, const char *prefix, int len,
 }
 
 /*
- * Is one of a range's ends none among the column's keys?  Numbers outside the
+ * Return true if a range has no end among the column's keys on this side.  Numbers outside the
  * type's are beyond all of them.
  */
 static bool
@@ -322,7 +322,7 @@ no_end(const RfCodec *codec, bool inf, const RfKey *key)
 }
 
 /*
- * Does a range begin after its lower end?  Strings have a next one, the same
+ * Return true if a range begins after its lower end.  Strings have a next one, the same
  * with a zero byte, by which a range says so.  Those that tell where they end
  * have none that is encoded alike: here it is made the string itself again.
  */

@@ -104,12 +104,7 @@ extern bool rf_encode_row(const RfCodec *codec, const Datum *values,
 /* A key by any codec as text. */
 extern char *rf_show_key(const RfCodec *codec, const RfKey *key);
 
-/*
- * The keys of rows each of whose first n columns is in a set of keys (cut ones)
- * of its own.  codec is one of rows.  What would take too many ranges is
- * rounded outward by leaving columns out, the last ones first.  *columns_used, if
- * given, tells which of the n columns count.
- */
+/* Which of the columns count for a set that rf_row_set() has made. */
 typedef struct RfRowColumns
 {
 	int			used;			/* the first ones count */

@@ -177,8 +177,10 @@ column_ranges(const RfRowFormat *format, const Prefixes *prefixes,
 }
 
 /*
- * See rowkey.h.  The first column's ranges are taken as they are, however many
- * there are.
+ * The keys of rows each of whose first n columns is in a set of keys (cut ones) of its own.  codec
+ * is one of rows.  What would take too many ranges is rounded outward by leaving columns out, the
+ * last ones first.  *columns_used, if given, tells which of the n columns count.  The first column's
+ * ranges are taken as they are, however many there are.
  */
 RfKeySet *
 rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, RfRowColumns *columns_used)

@@ -37,7 +37,7 @@
 #include "utils/typcache.h"
 
 /*
- * Do keys sort, and equate, as an operator says that is this strategy?  Only if it is
+ * Return true if keys sort, and equate, as this operator of a family says: if it is
  * the same one in btree's default family of its left type.
  */
 static bool
@@ -51,7 +51,8 @@ sorts_keys(Form_pg_amop op)
 }
 
 /*
- * See codec.h.
+ * Raises an error if a key column's operator class has operators by which keys do not sort: called
+ * when an index is built.
  */
 void
 rf_check_operators(Relation index, int column)
@@ -77,7 +78,8 @@ rf_check_operators(Relation index, int column)
 }
 
 /*
- * See codec.h.
+ * Return true if a key column's type has operators of its own, as citext has, while its operator
+ * class has those of another type.
  */
 bool
 rf_has_other_operators(Relation index, int column)
@@ -109,7 +111,9 @@ has_one_partition(Oid partitioned)
 }
 
 /*
- * See codec.h.
+ * The name by which a NOTICE of a build calls the index, palloc'd, or NULL if there shall be none:
+ * only a new index is reported.  Of the partitions of a partitioned index the first one stands for
+ * all, and for those to come, under the name of the partitioned one.
  */
 const char *
 rf_notice_name(Relation index, const IndexInfo *index_info)
@@ -129,7 +133,8 @@ rf_notice_name(Relation index, const IndexInfo *index_info)
 }
 
 /*
- * See codec.h.
+ * Return true if there has been no NOTICE about a new index in this statement, but now there will
+ * be one.
  */
 bool
 rf_first_notice(void)
@@ -144,7 +149,8 @@ rf_first_notice(void)
 }
 
 /*
- * See codec.h.
+ * Reports that conditions on a key column's type are not served, and returns true, if
+ * rf_has_other_operators().
  */
 bool
 rf_notice_type(Relation index, int column, const char *name)

@@ -46,7 +46,6 @@ static struct
 	get_relation_stats_hook_type relation_stats;
 	get_index_stats_hook_type index_stats;
 	set_rel_pathlist_hook_type rel_pathlist;
-	set_join_pathlist_hook_type join_pathlist;
 	ExecutorStart_hook_type executor_start;
 	ExecutorEnd_hook_type executor_end;
 	object_access_hook_type object_access;
@@ -145,31 +144,14 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 	if (previous.rel_pathlist)
 		previous.rel_pathlist(root, rel, rti, rte);
 	rf_add_gates(root, rel, rte);
-	rf_add_loop_margin(root, rel, rte);
 	rf_defer_paths(root, rel);
 }
 
 /*
- * set_join_pathlist_hook.  When we call core for two relations once more, all
- * has been done for them.
+ * Starts a plan.  next is called to have core start it.
  */
 static void
-set_join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
-				  RelOptInfo *inner, JoinType jointype, JoinPathExtraData *extra)
-{
-	if (rf_planning != NULL && rf_planning->joining_again)
-		return;
-	if (previous.join_pathlist)
-		previous.join_pathlist(root, joinrel, outer, inner, jointype, extra);
-	rf_cheapen_joins(root, joinrel, outer, jointype);
-	rf_add_loops(root, joinrel, outer, inner, jointype, extra);
-}
-
-/*
- * ExecutorStart_hook
- */
-static void
-executor_start(QueryDesc *desc, int eflags)
+start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type next)
 {
 	MemoryContext volatile context = NULL;
 	uint64		before = rf_join_filters_started();
@@ -181,8 +163,7 @@ executor_start(QueryDesc *desc, int eflags)
 		rf_core_note_start(desc);
 		rf_watch_start(desc, eflags);
 		rf_note_starting(desc);
-		rf_start_checked(desc, eflags,
-						 previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+		rf_start_checked(desc, eflags, next);
 	}
 	PG_FINALLY();
 	{
@@ -196,6 +177,25 @@ executor_start(QueryDesc *desc, int eflags)
 	/* A plan made anew goes when the executor ends. */
 	if (context != NULL)
 		MemoryContextSetParent(context, desc->estate->es_query_cxt);
+}
+
+/*
+ * ExecutorStart_hook
+ */
+static void
+executor_start(QueryDesc *desc, int eflags)
+{
+	start_plan(desc, eflags,
+			   previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+}
+
+/*
+ * rf_start_inner
+ */
+static void
+start_inner(QueryDesc *desc, int eflags)
+{
+	start_plan(desc, eflags, standard_ExecutorStart);
 }
 
 /*
@@ -255,10 +255,9 @@ install_hooks(void)
 	get_index_stats_hook = index_stats;
 	previous.rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_rel_pathlist;
-	previous.join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = set_join_pathlist;
 	previous.executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
+	rf_start_inner = start_inner;
 	previous.executor_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
 	previous.object_access = object_access_hook;

@@ -140,7 +140,7 @@ is_made_now(PlannedStmt *stmt, const RfPlanning *planning)
 		if (item->hashValue != planning->mark)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("a plan with range filters was kept by another extension before it was finished"),
+					 errmsg("another extension cached a plan before rangefilter had finished it"),
 					 errhint("Load rangefilter before extensions that keep plans.")));
 		stmt->invalItems = foreach_delete_current(stmt->invalItems, cell);
 		marked = true;

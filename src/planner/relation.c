@@ -138,7 +138,6 @@ rf_relation_info(PlannerInfo *root, RelOptInfo *rel)
 
 	if (rf_planning != NULL)
 	{
-		rf_adjust_subplans(root, rel);
 		is_template = rf_defer_members(root, rel, &asked);
 		if (!is_template)
 			note_indexes(root, rel);

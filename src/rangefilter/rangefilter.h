@@ -27,11 +27,6 @@ extern bool rf_is_rangefilter(Relation index);
 extern bool rf_is_rangefilter_am(Oid am);
 extern void rf_check_definition(Relation heap, Relation index,
 								IndexInfo *index_info);
-
-/*
- * Can a scan of the index distinguish ranges of heap blocks?  The caller holds
- * a lock on the index.
- */
 extern bool rf_has_places(Relation index);
 
 /* amcostestimate.  By it the planner part knows that an index is ours. */
@@ -52,20 +47,8 @@ extern void rf_insert_cleanup(Relation index, IndexInfo *index_info);
  * rfload.c: a bulk load ends with its indexes summarized.
  */
 
-/*
- * This transaction has brought the index enough keys to open the tail, or
- * relies on its being open.  Before the transaction commits, the index is summarized,
- * if its table can be locked and there is no transaction block; else, or if the
- * transaction fails, the background worker is asked to.
- */
 extern void rf_load_begin(Oid index);
-
-/*
- * The same now, at the end of a statement.  Errors end the summarizing, not the
- * statement.
- */
 extern void rf_load_end(Oid index);
-
 extern void rf_init_loads(void);
 
 /* rfmaintain.c */
@@ -78,10 +61,6 @@ typedef struct RfOpenIndex
 	LOCKMODE	lockmode;
 } RfOpenIndex;
 
-/*
- * Opens a table and then its index, which may be of any kind.  False where they do not
- * exist, not any more or not yet, or, unless wait is set, where a lock is not free.
- */
 extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode, bool wait,
 							  RfOpenIndex *open);
 
@@ -91,15 +70,6 @@ extern bool rf_try_open_index(Oid index_oid, LOCKMODE lockmode, bool wait,
 extern void rf_close_index(RfOpenIndex *open, bool keep_lock);
 extern void rf_as_owner(RfOpenIndex *open, void (*work) (RfOpenIndex *, void *),
 						void *arg);
-
-/*
- * Summarizes an index as its table's owner, if that is due and the index option
- * autosummarize is on.  vain: its table is read in vain; then any row removed since is a reason.
- * Calls report, if there is one, before it begins.  Waits for no lock: returns false where it
- * would have to.  False also in a user's session that the index's functions must not be called
- * in, or that has just moved the table.  Holds ShareUpdateExclusiveLock on table and index
- * meanwhile.  Inside a transaction, with a snapshot.
- */
 extern bool rf_maintain(Oid index_oid, bool user_session, bool vain,
 						void (*report) (Relation index));
 

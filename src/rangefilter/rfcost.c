@@ -234,7 +234,7 @@ rf_foresee_one(const RfForeseen *all, double scans, RfForeseen *one)
 }
 
 /*
- * What share of the blocks has a matching row?  Each range of places has one at least,
+ * Returns which share of the blocks has a matching row.  Each range of places has one at least,
  * anywhere in the range.  Of other blocks only statistics tell, of all rows of the table.
  */
 static double

@@ -58,18 +58,18 @@ rf_notice_collation(const char *name, const RfCodec *codec, Oid collation)
 		return;
 	if (codec->collator != NULL)
 		ereport(NOTICE,
-				(errmsg("index \"%s\" will serve equality, IN and ranges, but not LIKE prefixes",
+				(errmsg("index \"%s\" cannot skip partitions for LIKE prefixes",
 						name),
-				 errdetail("Keys are summarized by their sort keys under collation \"%s\", from which the beginnings of strings cannot be recovered.",
+				 errdetail("The index holds ICU sort keys of collation \"%s\", from which a prefix of the string cannot be recovered.",
 						   get_collation_name(collation)),
 				 errhint("For LIKE prefixes, create an index with COLLATE \"C\" after the column's name.")));
 	else
 		ereport(NOTICE,
-				(errmsg("index \"%s\" will serve equality, IN and LIKE prefixes, but not ranges",
+				(errmsg("index \"%s\" cannot skip partitions for range conditions",
 						name),
-				 errdetail("Keys are summarized as bytes, which do not sort as collation \"%s\" does.",
+				 errdetail("The index orders strings bytewise; collation \"%s\" does not.",
 						   get_collation_name(collation)),
-				 errhint("Use COLLATE \"C\", or a collation of ICU, on the column or the index for ranges.")));
+				 errhint("For ranges, declare the column or the index with COLLATE \"C\" or an ICU collation.")));
 }
 
 /*

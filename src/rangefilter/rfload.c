@@ -36,7 +36,10 @@
 static List *rf_loads = NIL;
 
 /*
- * See rangefilter.h.
+ * This transaction has brought the index enough keys to open the tail, or relies on its being
+ * open.  Before the transaction commits, the index is summarized, if its table can be locked and
+ * there is no transaction block; else, or if the transaction fails, the background worker is asked
+ * to.
  */
 void
 rf_load_begin(Oid index)
@@ -124,7 +127,7 @@ rf_leave_loads(void)
 }
 
 /*
- * Can a trigger of a transaction block be running that was deferred to its COMMIT?
+ * Return true if a trigger of a transaction block may be running that was deferred to its COMMIT.
  * Nothing tells those from other triggers.
  */
 static bool
@@ -135,7 +138,8 @@ rf_may_be_deferred(void)
 }
 
 /*
- * See rangefilter.h.  What is left here is left to the worker when the transaction ends.
+ * The same now, at the end of a statement.  Errors end the summarizing, not the statement.  What
+ * is left here is left to the worker when the transaction ends.
  */
 void
 rf_load_end(Oid index)

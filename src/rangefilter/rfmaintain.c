@@ -45,7 +45,8 @@ rf_try_open(Oid oid, LOCKMODE lockmode, bool wait)
 }
 
 /*
- * See rangefilter.h.
+ * Opens a table and then its index, which may be of any kind.  False where they do not exist, not
+ * any more or not yet, or, unless wait is set, where a lock is not free.
  */
 bool
 rf_try_open_index(Oid index_oid, LOCKMODE lockmode, bool wait, RfOpenIndex *open)
@@ -122,7 +123,7 @@ rf_is_due(const RfOpenIndex *open, RfSummarizeMode mode)
 }
 
 /*
- * May a user's session summarize the index?  Its functions would run as the table's
+ * Return true if a user's session may summarize the index.  Its functions would run as the table's
  * owner, on all rows, where the user has chosen search_path, settings and temporary
  * tables.  So only the owner's may, where there are any.
  */
@@ -148,7 +149,12 @@ rf_maintain_work(RfOpenIndex *open, void *arg)
 }
 
 /*
- * See rangefilter.h.
+ * Summarizes an index as its table's owner, if that is due and the index option autosummarize is
+ * on.  vain: its table is read in vain; then any row removed since is a reason.  Calls report, if
+ * there is one, before it begins.  Waits for no lock: returns false where it would have to.  False
+ * also in a user's session that the index's functions must not be called in, or that has just
+ * moved the table.  Holds ShareUpdateExclusiveLock on table and index meanwhile.  Inside a
+ * transaction, with a snapshot.
  */
 bool
 rf_maintain(Oid index_oid, bool user_session, bool vain,

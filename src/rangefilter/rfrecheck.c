@@ -36,7 +36,7 @@
 #define RF_BLOCK_RECHECK_TRIAL 16
 
 /*
- * Can the keys of a column be compared for less than the executor's work?  Numbers in
+ * Return true if the keys of a column can be compared for less than the executor's work: numbers in
  * values that are not stored elsewhere, and strings that are their own keys.
  */
 static bool
@@ -70,7 +70,7 @@ rf_block_recheck_begin(RfBlockRecheck *recheck, Relation index, Relation heap,
 }
 
 /*
- * Is the number in the set?
+ * Return true if the number is in the set.
  */
 static inline bool
 rf_number_matches(const RfBlockRecheck *recheck, Datum value)
@@ -85,8 +85,8 @@ rf_number_matches(const RfBlockRecheck *recheck, Datum value)
 }
 
 /*
- * May the string be in the set?  Yes where it is compressed or in the toast table, which
- * nobody reads under a page's lock.
+ * Return true if the string may be in the set.  That is so where it is compressed or in the toast
+ * table, which is not read under a page's lock.
  */
 static inline bool
 rf_string_matches(const RfBlockRecheck *recheck, Datum value)
@@ -100,7 +100,7 @@ rf_string_matches(const RfBlockRecheck *recheck, Datum value)
 }
 
 /*
- * May a tuple's key be in the set?
+ * Return true if a tuple's key may be in the set.
  */
 static inline bool
 rf_tuple_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
@@ -116,7 +116,7 @@ rf_tuple_matches(const RfBlockRecheck *recheck, HeapTuple tuple)
 }
 
 /*
- * Has a share-locked page a row version whose key is in the set?
+ * Return true if a share-locked page has a row version whose key is in the set.
  */
 static bool
 rf_page_matches(const RfBlockRecheck *recheck, Page page)
@@ -139,7 +139,7 @@ rf_page_matches(const RfBlockRecheck *recheck, Page page)
 }
 
 /*
- * Can a block, which exists, have rows of the set?  Takes and releases the
+ * Return true if a block, which exists, may have rows of the set.  Takes and releases the
  * buffer's share lock.  True without a look if looking does not pay.
  */
 bool
@@ -162,8 +162,8 @@ rf_block_recheck_keeps(RfBlockRecheck *recheck, BlockNumber block)
 }
 
 /*
- * For the planner: into how many of "blocks" blocks will a scan look, if a share of
- * them has a match?
+ * For the planner: returns into how many of "blocks" blocks a scan will look, if a share of
+ * them has a match.
  */
 double
 rf_block_recheck_foresee(const RfBlockRecheck *recheck, double blocks, double share)

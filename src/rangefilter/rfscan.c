@@ -424,7 +424,7 @@ rf_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 }
 
 /*
- * Would a scan for keys of the set look into this block of the table?  Takes
+ * Return true if a scan for keys of the set would look into this block of the table.  Takes
  * and releases a share lock on the metapage.
  */
 bool
@@ -551,7 +551,8 @@ rf_foresee_scan(Relation index, const RfKeySet *set, BlockNumber heap_blocks,
 }
 
 /*
- * See rangefilter.h.
+ * Return true if a scan of the index can distinguish ranges of heap blocks.  The caller holds a lock
+ * on the index.
  */
 bool
 rf_has_places(Relation index)

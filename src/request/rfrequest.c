@@ -33,7 +33,7 @@
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 
-/* Not "rangefilter", which is the lock of counters: see rfstatsfile.c. */
+/* Not "rangefilter", which is the lock of counters: see rfsharedstats.c. */
 #define LOCK_NAME	"rangefilter_requests"
 
 /* Requests there can be at a time; those for which there is no room are dropped. */
@@ -129,15 +129,6 @@ static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
 
 /*
- * A time, and milliseconds more.
- */
-static TimestampTz
-after(TimestampTz time, int64 milliseconds)
-{
-	return TimestampTzPlusMilliseconds(time, milliseconds);
-}
-
-/*
  * The place of the database's worker, or NULL.  The lock is held.
  */
 static Worker *
@@ -152,7 +143,7 @@ find_worker(Oid database)
 }
 
 /*
- * Has the database a worker, or one that will soon begin?  The lock is held.
+ * Return true if the database has a worker, or one that will soon begin.  The lock is held.
  */
 static bool
 has_worker(Oid database, TimestampTz now)
@@ -160,7 +151,7 @@ has_worker(Oid database, TimestampTz now)
 	const Worker *worker = find_worker(database);
 
 	return worker != NULL &&
-		(worker->pid != 0 || now < after(worker->started, START_TIMEOUT));
+		(worker->pid != 0 || now < TimestampTzPlusMilliseconds(worker->started, START_TIMEOUT));
 }
 
 /*
@@ -200,7 +191,7 @@ forget_old(TimestampTz now)
 	hash_seq_init(&status, entries);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
-		if (now > after(entry->at, entry->resting ? 0 : FORGET))
+		if (now > TimestampTzPlusMilliseconds(entry->at, entry->resting ? 0 : FORGET))
 			hash_search(entries, &entry->key, HASH_REMOVE, NULL);
 	}
 }
@@ -211,7 +202,7 @@ forget_old(TimestampTz now)
 static void
 begin_request(Entry *entry, TimestampTz now)
 {
-	entry->at = after(now, rf_autosummarize_delay);
+	entry->at = TimestampTzPlusMilliseconds(now, rf_autosummarize_delay);
 	entry->tries = 0;
 	entry->vain = entry->resting = false;
 }
@@ -268,7 +259,7 @@ count_vain_reads(Oid index, double reads, TimestampTz now)
 													   sizeof(key)) % SUSPECTS];
 	bool		same = memcmp(&suspect->key, &key, sizeof(key)) == 0;
 
-	if (now > after(suspect->since, REST) && (!same || suspect->asked))
+	if (now > TimestampTzPlusMilliseconds(suspect->since, REST) && (!same || suspect->asked))
 	{
 		suspect->key = key;
 		suspect->since = now;
@@ -347,7 +338,9 @@ ask_for(Oid index, double reads)
 }
 
 /*
- * See request.h.
+ * Asks for an index of this database to be summarized after the delay, and starts the database's
+ * worker if there is none.  Never fails and never waits for the worker; takes a lock of shared
+ * memory.
  */
 void
 rf_request_summarize(Oid index)
@@ -356,7 +349,10 @@ rf_request_summarize(Oid index)
 }
 
 /*
- * See request.h.
+ * Counts a scan of an index's table that found nothing, and asks for the index when there were
+ * enough of them: it is then summarized if any of the rows that it covers were removed.  reads: how
+ * often the table was read, as far as the sample tells (it stands for scans that were not
+ * watched), in parts of a sequential scan.
  */
 void
 rf_request_vain_reads(Oid index, double reads)
@@ -366,7 +362,7 @@ rf_request_vain_reads(Oid index, double reads)
 }
 
 /*
- * Are there requests of this database?  Sets "unserved" to whether there are any
+ * Return true if there are requests of this database.  Sets "unserved" to whether there are any
  * of a database without a worker.  The lock is held exclusively.
  */
 static bool
@@ -401,7 +397,7 @@ serve_unserved(void)
 	Worker	   *worker = NULL;
 	bool		start;
 
-	if (now < after(last_time, RETRY))
+	if (now < TimestampTzPlusMilliseconds(last_time, RETRY))
 		return;
 	last_time = now;
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
@@ -454,7 +450,8 @@ worker_exits(int code, Datum arg)
 }
 
 /*
- * See request.h.
+ * Makes this process the worker of its database.  False where there is another one.  When the
+ * process exits, it is the worker no more.
  */
 bool
 rf_requests_serve(void)
@@ -502,7 +499,7 @@ first_request(void)
 }
 
 /*
- * See request.h.
+ * The next request of the database.
  */
 RfNextRequest
 rf_requests_next(RfRequest *request, TimestampTz *when)
@@ -535,7 +532,7 @@ rf_requests_next(RfRequest *request, TimestampTz *when)
 }
 
 /*
- * See request.h.
+ * Puts a request back, to be taken again after the delay.
  */
 void
 rf_request_put_back(const RfRequest *request)
@@ -547,7 +544,7 @@ rf_request_put_back(const RfRequest *request)
 	entry = need_entry(request->index, now);
 	if (entry != NULL)
 	{
-		entry->at = after(now, rf_autosummarize_delay);
+		entry->at = TimestampTzPlusMilliseconds(now, rf_autosummarize_delay);
 		entry->tries = request->tries + 1;
 		entry->vain |= request->vain;
 	}
@@ -556,7 +553,7 @@ rf_request_put_back(const RfRequest *request)
 }
 
 /*
- * See request.h.
+ * Has requests of an index ignored for some time, since it failed.
  */
 void
 rf_request_rest(const RfRequest *request)
@@ -568,7 +565,7 @@ rf_request_rest(const RfRequest *request)
 	entry = need_entry(request->index, now);
 	if (entry != NULL)
 	{
-		entry->at = after(now, REST);
+		entry->at = TimestampTzPlusMilliseconds(now, REST);
 		entry->resting = true;
 	}
 	LWLockRelease(shared->lock);

@@ -9,8 +9,8 @@
  * pointer to it.  The planner counts in its entries of partitions (RfLeaf);
  * these counts are collected before they are passed on.
  *
- * When there are many entries, some go at the end of a transaction: with
- * shared memory all that were passed on, without it those of dropped indexes.
+ * When there are many entries, all go at the end of a transaction.  With shared memory they
+ * were passed on; without it, counting begins anew.
  *
  * A crash of a backend loses the counters of all backends.  Like core's
  * statistics, counters tell what usually happens and are not exact.
@@ -30,7 +30,6 @@
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "utils/syscache.h"
 
 /* An entry takes some 80 bytes, its place in the table a few more. */
 #define RF_COUNTS_SIZE		160
@@ -40,12 +39,6 @@
 
 /* Milliseconds between two flushes. */
 #define RF_FLUSH_INTERVAL	1000
-
-/*
- * Milliseconds between two looks for dropped indexes, if the last look found
- * few.
- */
-#define RF_ROOM_INTERVAL	10000
 
 typedef struct RfCountsEntry
 {
@@ -62,10 +55,6 @@ static MemoryContext counts_context = NULL;
 
 /* Moves when entries go. */
 static uint64 entries_gone = 1;
-
-/* When dropped indexes were last looked for, if few were found. */
-static TimestampTz last_room = 0;
-static bool mostly_alive = false;
 
 static TimestampTz last_flush = 0;
 
@@ -106,10 +95,10 @@ max_entries(void)
 }
 
 /*
- * Makes a table.
+ * Makes the backend's table.
  */
-static HTAB *
-make_table(void)
+static void
+make_local_counts(void)
 {
 	HASHCTL		control;
 
@@ -121,17 +110,8 @@ make_table(void)
 	control.keysize = sizeof(Oid);
 	control.entrysize = sizeof(RfCountsEntry);
 	control.hcxt = counts_context;
-	return hash_create("rangefilter counters", RF_COUNTS_FEW, &control,
-					   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
-}
-
-/*
- * Makes the backend's table.
- */
-static void
-make_local_counts(void)
-{
-	local_counts = make_table();
+	local_counts = hash_create("rangefilter counters", RF_COUNTS_FEW, &control,
+							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	register_exit();
 }
 
@@ -142,7 +122,7 @@ make_local_counts(void)
 RfCounts *
 rf_stats_counts(Oid index)
 {
-	static RfCounts nobodys;
+	static RfCounts discarded;
 	RfCountsEntry *entry;
 	bool		found;
 
@@ -152,7 +132,7 @@ rf_stats_counts(Oid index)
 	if (entry != NULL)
 		return &entry->counts;
 	if (hash_get_num_entries(local_counts) >= RF_STATS_MAX)
-		return &nobodys;
+		return &discarded;
 	entry = hash_search(local_counts, &index, HASH_ENTER, &found);
 	memset(&entry->counts, 0, sizeof(RfCounts));
 	return &entry->counts;
@@ -175,7 +155,7 @@ rf_index_counts(Relation index)
 }
 
 /*
- * Should this planning or gate be watched?  True at random, with the
+ * Returns true, at random, if this planning or gate is to be watched, with the
  * probability that the setting says.
  */
 bool
@@ -186,7 +166,7 @@ rf_stats_sample(void)
 }
 
 /*
- * How many queries does a watched one stand for?
+ * Returns how many queries a watched one stands for.
  */
 double
 rf_stats_sampled(void)
@@ -243,68 +223,19 @@ flush_counts(bool force)
 }
 
 /*
- * Drops counters of dropped indexes, and some others if there are too many.
- * Moves the rest to a new table, since a table does not shrink.  Must run in a
- * transaction, because it reads the catalogs.
- */
-static void
-forget_dropped(void)
-{
-	HTAB	   *table = make_table();
-	int			max = max_entries();
-	int			alive = 0;
-	HASH_SEQ_STATUS status;
-	RfCountsEntry *entry;
-
-	hash_seq_init(&status, local_counts);
-	while ((entry = hash_seq_search(&status)) != NULL)
-	{
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(entry->index)))
-			continue;
-		if (alive++ < max)
-			*(RfCountsEntry *) hash_search(table, &entry->index, HASH_ENTER,
-										   NULL) = *entry;
-	}
-	mostly_alive = alive > hash_get_num_entries(local_counts) / 2;
-	last_room = GetCurrentTimestamp();
-	hash_destroy(local_counts);
-	local_counts = table;
-}
-
-/*
- * Should some counters go?  Looking for dropped indexes takes a while, so it
- * is not done too often.
- */
-static bool
-is_full(void)
-{
-	int			n = local_counts != NULL ? hash_get_num_entries(local_counts) : 0;
-
-	return n >= max_entries() / 2 &&
-		(!mostly_alive || n > 2 * max_entries() ||
-		 TimestampDifferenceExceeds(last_room, GetCurrentTimestamp(),
-									RF_ROOM_INTERVAL));
-}
-
-/*
- * Makes room for counters of other indexes.  Called at the end of a
- * transaction, when only relation cache entries have pointers to counters.
+ * Makes room for counters of other indexes.  Called at the end of a transaction, when only
+ * relation cache entries have pointers to counters.
  */
 static void
 make_room(void)
 {
-	if (!is_full())
+	if (local_counts == NULL || hash_get_num_entries(local_counts) < max_entries() / 2)
 		return;
 	entries_gone++;
-	if (!rf_have_shared_stats())
-		forget_dropped();
-	else
-	{
-		rf_stats_pending = true;
-		flush_counts(true);
-		hash_destroy(local_counts);
-		local_counts = NULL;
-	}
+	rf_stats_pending = true;
+	flush_counts(true);
+	hash_destroy(local_counts);
+	local_counts = NULL;
 }
 
 /*
@@ -389,7 +320,7 @@ void
 rf_init_stats(void)
 {
 	DefineCustomRealVariable("rangefilter.activity_sample_rate",
-							 "Share of queries whose scans are watched, to count those that find nothing.",
+							 "Fraction of queries sampled for false-positive statistics.",
 							 "What is watched counts in the view rangefilter_activity; 0 watches none.",
 							 &sample_rate,
 							 0.05,

@@ -62,7 +62,7 @@ rf_counts_add(RfCounts *sum, const RfCounts *more)
 	sum->left_out += more->left_out;
 }
 
-/* rfstatsfile.c: shared memory and its file */
+/* rfsharedstats.c: counters in shared memory */
 extern void rf_init_shared_stats(void);
 extern bool rf_have_shared_stats(void);
 extern bool rf_lock_shared_stats(bool wait);

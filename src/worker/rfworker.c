@@ -118,7 +118,7 @@ wait_until(TimestampTz when)
  * Tells pg_stat_activity and the log, should there be an error, what is being done.
  */
 static void
-report(Relation index)
+report_summarize(Relation index)
 {
 	static char text[3 * NAMEDATALEN];
 
@@ -145,7 +145,7 @@ summarize_safely(const RfRequest *request)
 	{
 		StartTransactionCommand();
 		PushActiveSnapshot(GetTransactionSnapshot());
-		outcome = rf_maintain(request->index, false, request->vain, report) ?
+		outcome = rf_maintain(request->index, false, request->vain, report_summarize) ?
 			DONE : BUSY;
 		PopActiveSnapshot();
 		CommitTransactionCommand();
@@ -173,7 +173,7 @@ summarize_safely(const RfRequest *request)
  * has taken.
  */
 static void
-serve(const RfRequest *request)
+handle_request(const RfRequest *request)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	TimestampTz end;
@@ -218,7 +218,7 @@ rf_worker_main(Datum arg)
 	while ((next = rf_requests_next(&request, &when)) != RF_REQUEST_NONE)
 	{
 		if (next == RF_REQUEST_TAKEN)
-			serve(&request);
+			handle_request(&request);
 		else
 			wait_until(when);
 	}

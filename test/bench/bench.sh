@@ -6,7 +6,7 @@
 # A table of random 64-bit ids in partitions by day, so that every partition
 # spans the whole range of ids and only one holds the id asked for.  Writes the
 # table of test/bench/RESULTS.md when run at full size, and plots what is there then
-# (bench.svg; make bench-plot does it after a change by hand).
+# (bench.svg; bench_plot.sh does it after a change by hand).
 #
 # Environment, with defaults:
 #	BENCH_PARTITIONS="100 1000"	one table each

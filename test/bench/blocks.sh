@@ -115,7 +115,7 @@ report()
 	cat <<TEXT
 # Heap blocks that bitmap scans read
 
-Written by \`make bench-blocks\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
+Written by \`make bench B=blocks\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
 
 - Machine: ${cpu:-$(uname -m)}, $(nproc) cores; $("$RF_BIN/postgres" --version)
 - $ROWS random numbers ($(rf_psql -c "SELECT relpages FROM pg_class WHERE relname = 'random'") blocks); as many rows of devices that report 50 rows in a

@@ -214,7 +214,7 @@ report()
 	cat <<TEXT
 # Choice between bitmap scans by rangefilter and other scans
 
-Written by \`make bench-choice\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=choice\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version)
 - Processor time, the least of two to a hundred runs. Everything is in shared buffers. *Defaults*: \`random_page_cost\` is 4; *cached*: it is 1.1. One process, no JIT.

@@ -141,7 +141,7 @@ report()
 	cat <<TEXT
 # Many sessions
 
-Written by \`make bench-clients\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=clients\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync and autovacuum off, everything in memory
 - $PARTITIONS partitions of $ROWS rows by day. Sessions ask for an id that is there: with rangefilter, in a library that the server, the

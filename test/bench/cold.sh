@@ -3,9 +3,7 @@
 # cold.sh: the first queries of a server whose files are in no cache.
 #
 # A table of random 64-bit ids in partitions by day, so that every partition spans all ids;
-# without an index on the id, with BRIN, btrees and rangefilter.  The server has been asked
-# before, so it has digests of rangefilter's indexes, which a proper stop keeps; "crashed" is
-# rangefilter without them.  Before each question the
+# without an index on the id, with BRIN, btrees and rangefilter.  Before each question the
 # server is started anew and the kernel drops its caches, which needs root; others are
 # told so, and nothing is measured.  Asks for an id and for ranges that are empty, and for ranges of
 # which half are.  What is read comes from the kernel's count of what the backend caused.
@@ -15,7 +13,7 @@
 #	COLD_PARTITIONS=200		of the table
 #	COLD_ROWS=100000		rows per partition
 #	COLD_ROUNDS=5			questions of each kind (median); where nothing is skipped one
-#	COLD_VARIANTS="none brin btree crashed rangefilter"
+#	COLD_VARIANTS="none brin btree rangefilter"
 #	COLD_RESULTS=file		where to write, also when not at full size
 
 RESULTS=${COLD_RESULTS:+$(realpath -m "$COLD_RESULTS")}
@@ -25,10 +23,7 @@ RESULTS=${COLD_RESULTS:+$(realpath -m "$COLD_RESULTS")}
 PARTITIONS=${COLD_PARTITIONS:-200}
 ROWS=${COLD_ROWS:-100000}
 ROUNDS=${COLD_ROUNDS:-5}
-VARIANTS=${COLD_VARIANTS:-none brin btree crashed rangefilter}
-
-# kB of the file that keeps digests.
-KEPT=0
+VARIANTS=${COLD_VARIANTS:-none brin btree rangefilter}
 
 # Ids are even and below this.
 SPAN=1000000000000000
@@ -58,16 +53,6 @@ make_index()
 	rf_psql -c 'VACUUM (FREEZE, ANALYZE) cold' -c CHECKPOINT
 }
 
-# A session asks until there are digests of all indexes.
-use_index()
-{
-	local question
-
-	for ((question = 1000; question < 1000 + 2 * PARTITIONS + 200; question++)); do
-		printf 'SELECT count(*) FROM cold WHERE %s;\n' "$(condition key "$question")"
-	done | rf_psql >/dev/null
-}
-
 # The widths of ranges: empty ones, and one of which about half hold an id.
 widths()
 {
@@ -86,28 +71,27 @@ condition()
 	esac
 }
 
-# Starts the server anew for variant $1, without what the kernel has cached.
+# Starts the server anew, without what the kernel has cached.
 start_cold()
 {
 	rf_stop_server cold
-	[ "$1" != crashed ] || rm -f "$RF_TMP/cold/data/pg_stat/rangefilter.digests"
 	sync
 	printf '3\n' >/proc/sys/vm/drop_caches
 	rf_run "$RF_BIN/pg_ctl" -D "$RF_TMP/cold/data" -l "$RF_TMP/cold/log" -w -t 60 start >/dev/null
 }
 
-# Question $3 of kind $2 to a cold server with variant $1, and then another one: a line of ms and kB read for each.
+# Question $2 of kind $1 to a cold server, and then another one: a line of ms and kB read for each.
 ask()
 {
 	local question
 
-	start_cold "$1"
+	start_cold
 	{
 		printf 'SELECT pg_backend_pid() \\g %s\n\\timing on\n' "$RF_TMP/cold.pid"
-		for question in "$3" "$(($3 + 100))"; do
+		for question in "$2" "$(($2 + 100))"; do
 			# shellcheck disable=SC2016
 			printf '\\! grep "^read_bytes" /proc/$(cat %s)/io\n' "$RF_TMP/cold.pid"
-			printf 'SELECT count(*) FROM cold WHERE %s;\n' "$(condition "$2" "$question")"
+			printf 'SELECT count(*) FROM cold WHERE %s;\n' "$(condition "$1" "$question")"
 		done
 		# shellcheck disable=SC2016
 		printf '\\! grep "^read_bytes" /proc/$(cat %s)/io\n' "$RF_TMP/cold.pid"
@@ -126,7 +110,7 @@ measure()
 		none:* | brin:*) rounds=1 ;;
 	esac
 	for ((i = 0; i < rounds; i++)); do
-		ask "$1" "$2" "$i"
+		ask "$2" "$i"
 	done >"$RF_TMP/answers"
 	for column in 1 2 3 4; do
 		cut -d ' ' -f "$column" "$RF_TMP/answers" | rf_median | awk -v kb="$((column % 2 == 0))" '{ print kb ? $1 / 1024 : $1 }'
@@ -140,14 +124,13 @@ report()
 	cat <<TEXT
 # Cold starts
 
-Written by \`make bench-cold\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=cold\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version), the library in shared_preload_libraries
 - $PARTITIONS partitions of $ROWS rows by day, random 64-bit ids: each partition spans all ids. Before each question the server starts
   anew and the kernel's caches are dropped. The first statement of the first session, and a second one of its kind; the
   medians of $ROUNDS (without index and with BRIN one). MB are what the device was read for by the session.
-- \`rangefilter\`: the server has been asked before and stopped properly: digests are kept in a file, of
-  $(rf_round "$(awk -v kb="$KEPT" 'BEGIN { print kb / 1024 }')") MB, which the start reads. \`crashed\`: rangefilter without that file. \`pruned\`: an id of one day, what any question to this table costs.
+- \`pruned\`: an id of one day, what any question to this table costs.
 
 | | index | first, ms | MB | second, ms | MB |
 |---|---|--:|--:|--:|--:|
@@ -160,7 +143,7 @@ main()
 	local variant kind name
 
 	if [ "$(id -u)" != 0 ] || [ ! -w /proc/sys/vm/drop_caches ]; then
-		rf_say 'bench-cold: only root can drop the caches of the kernel; nothing is measured.'
+		rf_say 'bench B=cold: only root can drop the caches of the kernel; nothing is measured.'
 		exit 0
 	fi
 	rf_prepare_bench
@@ -171,11 +154,6 @@ main()
 	: >"$RF_TMP/lines"
 	for variant in $VARIANTS; do
 		make_index "$variant"
-		if [ "$variant" = rangefilter ]; then
-			use_index
-			start_cold "$variant"
-			KEPT=$(rf_psql -c 'SELECT bytes / 1024 FROM rangefilter_shared_cache()')
-		fi
 		for kind in pruned key $(widths); do
 			# All of the table is read, whatever the width.
 			case $variant:$kind in none:1*0 | brin:1*0 | none:pruned | brin:pruned) continue ;; esac
@@ -189,7 +167,7 @@ main()
 	sort -s -t '|' -k 2,2 "$RF_TMP/lines" >"$RF_TMP/sorted"
 	mv "$RF_TMP/sorted" "$RF_TMP/lines"
 	report >"$RF_TMP/section"
-	rf_finish_bench cold "$PARTITIONS $ROWS $ROUNDS $VARIANTS" '200 100000 5 none brin btree crashed rangefilter'
+	rf_finish_bench cold "$PARTITIONS $ROWS $ROUNDS $VARIANTS" '200 100000 5 none brin btree rangefilter'
 }
 
 main

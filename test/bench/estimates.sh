@@ -135,7 +135,7 @@ report()
 	cat <<TEXT
 # Row estimates
 
-Written by \`make bench-estimates\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
+Written by \`make bench B=estimates\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
 
 - Machine: ${cpu:-$(uname -m)}, $(nproc) cores; $("$RF_BIN/postgres" --version)
 - Factors by which estimates are wrong, median and 95th of a hundred; tables of $ROWS rows;

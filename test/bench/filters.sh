@@ -137,7 +137,7 @@ measure_set()
 # The section's head: where and when.
 machine()
 {
-	printf 'Written by `make bench-filters` on %s, revision %s.\n\n' "$(date -u +%Y-%m-%d)" "$(rf_revision)"
+	printf 'Written by `make bench B=filters` on %s, revision %s.\n\n' "$(date -u +%Y-%m-%d)" "$(rf_revision)"
 	printf -- '- Machine: %s; one thread, everything in memory\n' "$(rf_machine)"
 }
 

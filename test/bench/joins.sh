@@ -98,7 +98,7 @@ report()
 	cat <<TEXT
 # Joins
 
-Written by \`make bench-joins\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
+Written by \`make bench B=joins\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
 
 - Machine: ${cpu:-$(uname -m)}, $(nproc) cores; $("$RF_BIN/postgres" --version)
 - Readings in partitions by day, $ROWS rows each; 400 devices, of which four report each day.

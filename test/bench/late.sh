@@ -140,7 +140,7 @@ report()
 	cat <<TEXT
 # Values known only when the query runs
 
-Written by \`make bench-late\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=late\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version)
 - Events in partitions by day, $ROWS rows each; each day has twenty devices. Indexes on \`ev.device\` by rangefilter$([ "$BTREE" = 0 ] || printf ' and btree').

@@ -131,7 +131,7 @@ report()
 	cat <<TEXT
 # Lists, and joins of two partitioned tables
 
-Written by \`make bench-lists\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=lists\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
   session_preload_libraries

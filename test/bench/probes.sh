@@ -95,7 +95,7 @@ report()
 	cat <<TEXT
 # One question to an index
 
-Written by \`make bench-probes\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
+Written by \`make bench B=probes\` on $(date -u +%Y-%m-%d), revision $(git -C "$RF_ROOT" describe --always --dirty 2>/dev/null || printf 'unknown').
 
 - Machine: ${cpu:-$(uname -m)}, $(nproc) cores; $("$RF_BIN/postgres" --version)
 - \`rf_probe()\` as the planner part calls it, with all pages in shared buffers and 14

@@ -156,7 +156,7 @@ report()
 	cat <<TEXT
 # TPC-DS and TPC-H
 
-Written by \`make bench-tpc\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=tpc\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version)
 - TPC-DS at scale $DS_SCALE, its seven fact tables in 62 to 123 partitions by day sold, returned or

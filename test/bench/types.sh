@@ -127,7 +127,7 @@ report()
 	cat <<TEXT
 # Columns of several types
 
-Written by \`make bench-types\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=types\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything in memory, the library in
   shared_preload_libraries, rangefilter.shared_cache_size = 512MB: room for the digests of all seven tables' indexes at once

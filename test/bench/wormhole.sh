@@ -230,7 +230,7 @@ print_head()
 	cat <<TEXT
 # The wormhole index
 
-Written by \`make bench-wormhole\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=wormhole\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); everything cached, the library in shared_preload_libraries
 - Wall time / user time of the backend; the least of $REPEAT runs; $PROBES probes. A build's parallel workers are not in its user

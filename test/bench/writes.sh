@@ -258,7 +258,7 @@ report()
 	cat <<TEXT
 # Writes
 
-Written by \`make bench-writes\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
+Written by \`make bench B=writes\` on $(date -u +%Y-%m-%d), revision $(rf_revision).
 
 - Machine: $(rf_machine); $("$RF_BIN/postgres" --version); fsync off, autovacuum and the worker off (loads summarize what they bring), everything in
   memory, the library in shared_preload_libraries${WRITES_SETTINGS:+, $WRITES_SETTINGS}

@@ -53,7 +53,7 @@ rf_replace_section()
 		index($0, "<!-- " name ": ") == 1 { inside = 1 }
 		!inside { print }
 		index($0, "<!-- end of " name " -->") == 1 { inside = 0 }
-		END { print "<!-- " name ": written by make bench-" name " -->"
+		END { print "<!-- " name ": written by make bench B=" name " -->"
 			while ((getline line < section) > 0) print line
 			print "<!-- end of " name " -->" }' "$2" >"$RF_TMP/results"
 	cat "$RF_TMP/results" >"$2"

@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(153);
+SELECT plan(143);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
@@ -21,8 +21,6 @@ SELECT is((SELECT count(*)::int FROM pg_depend d
 --
 SELECT has_function('rangefilter_status', ARRAY['regclass']);
 SELECT has_function('rangefilter_may_contain', ARRAY['regclass', 'anycompatible', 'anycompatible']);
-SELECT has_function('rangefilter_partitions', ARRAY['regclass', 'anycompatible', 'anycompatible']);
-SELECT has_function('rangefilter_count', ARRAY['regclass', 'anycompatible', 'anycompatible']);
 SELECT has_function('rangefilter_summarize', ARRAY['regclass']);
 SELECT has_function('rangefilter_verify', ARRAY['regclass', 'boolean']);
 SELECT has_function('rangefilter_check_database', ARRAY['boolean', 'integer', 'integer']);
@@ -39,8 +37,6 @@ SELECT bag_eq('SELECT what FROM rangefilter_session_cache()',
 	'what a session keeps');
 SELECT function_returns('rangefilter_status', 'setof rangefilter_status_row');
 SELECT function_returns('rangefilter_may_contain', 'boolean');
-SELECT function_returns('rangefilter_partitions', 'setof regclass');
-SELECT function_returns('rangefilter_count', 'bigint');
 SELECT function_returns('rangefilter_summarize', 'bigint');
 SELECT function_returns('rangefilter_verify', 'bigint');
 SELECT function_returns('rangefilter_check_database', 'setof record');
@@ -48,14 +44,13 @@ SELECT function_returns('rangefilter_activity_reset', 'void');
 SELECT bag_eq(
 	$$ SELECT proname::text || CASE WHEN proisstrict THEN ' strict' ELSE '' END FROM pg_proc
 		WHERE proname LIKE 'rangefilter\_%' AND proname <> 'rangefilter_handler' $$,
-	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_partitions'),
-		('rangefilter_count'), ('rangefilter_summarize strict'), ('rangefilter_verify strict'),
+	$$ VALUES ('rangefilter_status strict'), ('rangefilter_may_contain'), ('rangefilter_summarize strict'), ('rangefilter_verify strict'),
 		('rangefilter_advise strict'), ('rangefilter_index_activity strict'), ('rangefilter_activity_reset'),
 		('rangefilter_shared_cache strict'), ('rangefilter_session_cache strict'), ('rangefilter_check_database strict') $$,
 	'no other functions; NULL bounds and no index have a meaning');
 -- What they say changes with the data.
 SELECT volatility_is(f, 'volatile') FROM unnest('{rangefilter_status,rangefilter_may_contain,
-	rangefilter_partitions,rangefilter_count,rangefilter_summarize,rangefilter_verify,
+	rangefilter_summarize,rangefilter_verify,
 	rangefilter_index_activity,rangefilter_activity_reset,rangefilter_advise,rangefilter_shared_cache,
 	rangefilter_session_cache,rangefilter_check_database}'::name[]) f;
 SELECT is_empty($$ SELECT proname FROM pg_proc
@@ -72,9 +67,8 @@ FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('filter', 'text'), (
 	('generation', 'bigint'), ('levels', 'integer'), ('level_keys', 'bigint'), ('level_pages', 'bigint'),
 	('suffix', 'text')) v (c, t);
 SELECT function_returns('rangefilter_advise', 'record');
-SELECT is(proargnames::text, '{table,column,worthwhile,advice,partitions,filter,filter_bytes,btree_bytes,'
-	'skipped_by_points,skipped_by_ranges_1ppm,skipped_by_ranges_100ppm,skipped_by_ranges_1percent,'
-	'pages_per_range,blocks_read_by_points}',
+SELECT is(proargnames::text, '{table,column,worthwhile,advice,partitions,filter_bytes,btree_bytes,'
+	'skipped_by_points,skipped_by_ranges_1ppm,skipped_by_ranges_100ppm,skipped_by_ranges_1percent}',
 	'what rangefilter_advise tells')
 FROM pg_proc WHERE proname = 'rangefilter_advise';
 SELECT has_view('rangefilter_activity');

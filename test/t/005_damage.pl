@@ -565,8 +565,8 @@ for my $i (0 .. $#cases)
 		qr/^(damaged|$found)$/, "$name: query");
 	like(run("SELECT count(*) FILTER (WHERE NOT rangefilter_may_contain('t${i}a_k_idx', k, k)) $lost FROM t${i}a"),
 		$fine, "$name: may_contain");
-	like(run("SELECT count(*) IN (0, 1) FROM rangefilter_partitions('i$i', " . $key->(1500) . ', ' . $key->(1500) . ')'),
-		$fine, "$name: partitions");
+	like(run("SELECT rangefilter_may_contain('i$i', " . $key->(1500) . ', ' . $key->(1500) . ') IS NOT NULL'),
+		$fine, "$name: may_contain of a partitioned index");
 	like(run("SELECT count(*) = 1 FROM rangefilter_status('t${i}a_k_idx')"), $fine, "$name: status");
 
 	# New rows, one and many, known and unknown: they are refused, or found.

@@ -178,8 +178,6 @@ sub ask_and_change
 		}
 		if ($round % 2 == 0)
 		{
-			# Shared digests outlive a proper stop, but not those that are outdated by then: of loads.
-			ask($sessions[2], "INSERT INTO t$_ SELECT $_, floor(random() * $span) FROM generate_series(1, 3000)") for 10 .. 13;
 			close_session($_) for @sessions;
 			$node->stop(pick(0, 3) ? 'fast' : 'immediate');
 			$node->start;

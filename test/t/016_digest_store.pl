@@ -210,5 +210,11 @@ SELECT count(*) FROM t WHERE k = 1000005002;
 INSERT INTO t VALUES (1, 5099), (3, 5099);
 SELECT count(*) FROM t WHERE k = 5099}),
 	"1\n1\n2", 'with them, rows are found');
+
+# A restart begins without digests; the first query makes them.
+$node->restart;
+is($node->safe_psql('once', 'SELECT indexes FROM rangefilter_shared_cache()'), 0, 'no digests after a restart');
+is($node->safe_psql('once', 'SELECT count(*) FROM t WHERE k = 5099'), 2, 'what was inserted before is found');
+is($node->safe_psql('once', 'SELECT indexes FROM rangefilter_shared_cache()'), 39, 'the first query makes digests again');
 $node->stop;
 done_testing();

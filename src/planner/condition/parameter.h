@@ -46,8 +46,6 @@ typedef struct RfGateShape
 	List	   *conversions;	/* RfConversion, one per run-time parameter */
 	List	   *indexes;		/* OIDs */
 	List	   *keys;			/* the keys as expressions, varno 1 */
-	double		ranges;			/* of keys that a question asks for at least,
-								 * as known while planning */
 } RfGateShape;
 
 /*
@@ -68,8 +66,6 @@ extern Node *rf_gate_key(const RfRelIndex *index, int column);
 extern List *rf_gate_opclasses(const RfRelIndex *index);
 extern List *rf_gate_opclass(List *keys, List *oids);
 extern RfTable *rf_gate_table(List *opclasses);
-extern const RfIndexColumn *rf_gate_column(const RfTable *table, int key,
-										   Oid opno);
 extern Node *rf_gate_fill(Node *clause, const RfKeptValues *values);
 
 /* ---- failure.c ---- */

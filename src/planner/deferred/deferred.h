@@ -14,6 +14,7 @@
  *	  deferred_path.c		paths of a deferred table, and their costs
  *	  deferred_plan.c		from path to plan; placeholders in finished plans
  *	  deferred_exec.c		running a deferred scan
+ *	  deferred_levels.c		its partitions at all levels; asking which are left
  *	  deferred_leaf.c		running it by plans of single partitions
  *	  deferred_lock.c		locks of partitions, and commands that they refuse
  *	  deferred_explain.c	what EXPLAIN shows
@@ -25,7 +26,9 @@
 
 #include "postgres.h"
 
+#include "access/attmap.h"
 #include "executor/execdesc.h"
+#include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 #include "partitioning/partdefs.h"
@@ -56,6 +59,7 @@ typedef struct RfDeferred
 	double		tuples;
 	double		template_tuples;	/* of the template alone */
 	List	   *indexes;		/* RfRelIndex: those of the table */
+	double		uncovered;		/* share of partitions without one of these */
 } RfDeferred;
 
 /*
@@ -147,6 +151,18 @@ typedef struct RfDeferredRun
 	int			position;		/* by_leaves: the partition being read */
 } RfDeferredRun;
 
+/* A partitioned table among the scan's table and its members. */
+typedef struct RfDeferredLevel
+{
+	Relation	relation;		/* the directory keeps it open */
+	int			number;			/* its own among all members; -1: it is the
+								 * scan's table */
+	int			first;			/* number of its first member */
+	PartitionDesc partdesc;
+	AttrMap    *map;			/* its columns from those of the scan's table;
+								 * NULL: it is that */
+} RfDeferredLevel;
+
 typedef struct RfDeferredState
 {
 	CustomScanState css;
@@ -154,10 +170,10 @@ typedef struct RfDeferredState
 	int			ncolumns;
 	int			nvalues;
 	List	   *exprs;			/* ExprState of the values */
-	PartitionDirectory directory;
-	PartitionDesc partdesc;		/* the partitions when the scan was started */
-	List	   *members;		/* OIDs of the table and its partitions at all
-								 * levels, if some are partitioned; else NIL */
+	PartitionDirectory directory;	/* the partitions when the scan was
+									 * started */
+	List	   *levels;			/* RfDeferredLevel */
+	int			nmembers;		/* at all levels */
 	bool		locks_late;		/* partitions are locked when they are read */
 	uint64		checked;		/* rf_changes() at the last check; at first,
 								 * before the snapshot was taken */
@@ -192,18 +208,36 @@ extern PlannedStmt *rf_make_plan(RfDeferredState *state, Query *query, ParamList
 extern const char *rf_source_text(const RfDeferredState *state);
 
 /*
+ * Starts a plan below a deferred scan, as ExecutorStart(), but does not call hooks of other
+ * extensions: these would take it for a statement of the user's.  Set by hooks.c.
+ */
+extern ExecutorStart_hook_type rf_start_inner;
+
+/*
  * Starts a plan with the values of external parameters.
  */
 extern QueryDesc *rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values);
 extern void rf_end_plan(QueryDesc *desc);
 
+/* ---- deferred_levels.c ---- */
+
+extern void rf_begin_levels(RfDeferredState *state);
+extern Oid	rf_member_oid(const RfDeferredState *state, int number);
+extern bool rf_has_other_partitions(const RfDeferredState *state);
+extern Bitmapset *rf_leaves_left(const RfDeferredState *state, List *clauses);
+
 /* ---- deferred_leaf.c ---- */
 
-extern bool rf_should_keep_leaves(const RfDeferredState *state);
 extern Query *rf_query_on_leaf(const RfDeferredState *state, Oid leaf);
 extern void rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run);
 extern bool rf_next_leaf(RfDeferredState *state, RfDeferredRun *run);
 extern void rf_end_leaves(RfDeferredState *state);
+
+/*
+ * The kept plans of partitions (QueryDesc), in the order of partitions; the first ones if there
+ * are more than most.
+ */
+extern List *rf_kept_plans(const RfDeferredState *state, int most);
 
 /* ---- deferred_lock.c ---- */
 
@@ -229,9 +263,6 @@ extern void rf_note_deferred_scan(RfDeferredState *state);
  * snapshot.  To be called when partitions have been asked, or one has been locked.
  */
 extern void rf_check_partitions(RfDeferredState *state);
-
-extern bool rf_has_same_partitions(const RfDeferredState *state, const PlannedStmt *stmt);
-extern void rf_report_attached(const RfDeferredState *state);
 
 /*
  * object_access_hook: a relation is truncated, altered or dropped.  Raises an error

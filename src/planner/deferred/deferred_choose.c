@@ -37,6 +37,12 @@
 int			rf_defer_partitions = 32;
 
 /*
+ * A table is not deferred by indexes that only its partitions have if a larger share of them has
+ * none: these are read in each run.
+ */
+#define RF_MOST_UNCOVERED	0.25
+
+/*
  * The deferred table that a relation is, or is the template of.
  */
 RfDeferred *
@@ -57,34 +63,50 @@ rf_find_deferred(const RelOptInfo *rel)
 }
 
 /*
- * The rangefilter indexes of a partitioned table as the planner's condition
- * functions expect them, RfRelIndex, in terms of range table index varno.
+ * An index of a partitioned table as the planner's condition functions expect it, in terms of range
+ * table index varno.
  */
-static List *
-describe_indexes(const RfTable *table, Index varno)
+static RfRelIndex *
+describe_index(const RfIndex *index, Index varno)
 {
-	List	   *indexes = NIL;
+	Size		size = index->ncolumns * sizeof(RfIndexColumn);
+	RfRelIndex *copy = palloc0(offsetof(RfRelIndex, columns) + size);
 
-	for (int i = 0; i < table->npartitioned; i++)
+	copy->oid = index->oid;
+	copy->varno = varno;
+	copy->predicate = copyObject(index->predicate);
+	ChangeVarNodes((Node *) copy->predicate, 1, varno, 0);
+	copy->ncolumns = index->ncolumns;
+	memcpy(copy->columns, index->columns, size);
+	for (int c = 0; c < copy->ncolumns; c++)
+	{
+		copy->columns[c].expr = copyObject(copy->columns[c].expr);
+		ChangeVarNodes(copy->columns[c].expr, 1, varno, 0);
+	}
+	return copy;
+}
+
+/*
+ * Notes the rangefilter indexes that a table can be deferred by: its own, and those that most of its
+ * partitions have, if it has none that all of them have.
+ */
+static void
+note_indexes(RfDeferred *deferred, const RfTable *table)
+{
+	int			n = table->own_needed ? table->nindexes : table->npartitioned;
+
+	for (int i = 0; i < n; i++)
 	{
 		const RfIndex *index = rf_index_at(table, i);
-		Size		size = index->ncolumns * sizeof(RfIndexColumn);
-		RfRelIndex *copy = palloc0(offsetof(RfRelIndex, columns) + size);
+		double		uncovered = index->own == NIL ? 0 :
+		1 - (double) list_length(index->own) / Max(table->nmembers, 1);
 
-		copy->oid = index->oid;
-		copy->varno = varno;
-		copy->predicate = copyObject(index->predicate);
-		ChangeVarNodes((Node *) copy->predicate, 1, varno, 0);
-		copy->ncolumns = index->ncolumns;
-		memcpy(copy->columns, index->columns, size);
-		for (int c = 0; c < copy->ncolumns; c++)
-		{
-			copy->columns[c].expr = copyObject(copy->columns[c].expr);
-			ChangeVarNodes(copy->columns[c].expr, 1, varno, 0);
-		}
-		indexes = lappend(indexes, copy);
+		if (uncovered > RF_MOST_UNCOVERED)
+			continue;
+		deferred->uncovered = Max(deferred->uncovered, uncovered);
+		deferred->indexes = lappend(deferred->indexes,
+									describe_index(index, deferred->rel->relid));
 	}
-	return indexes;
 }
 
 /*
@@ -286,15 +308,16 @@ defer(PlannerInfo *root, RelOptInfo *parent, RelOptInfo *rel, bool *asked)
 	if (!may_defer(root, parent, rte) || IS_DUMMY_REL(rel))
 		return false;
 	table = rf_find_table(rte->relid);
-	if (table->npartitioned == 0)
+	if (table->nindexes == 0)
 		return false;
 	deferred = palloc0(sizeof(RfDeferred));
 	deferred->root = root;
 	deferred->rel = parent;
 	deferred->relid = rte->relid;
 	deferred->reference = reference_number(root, parent->relid);
-	deferred->indexes = describe_indexes(table, parent->relid);
-	if (rf_planning->deferred == NIL && !has_choosing_clause(deferred))
+	note_indexes(deferred, table);
+	if (deferred->indexes == NIL ||
+		(rf_planning->deferred == NIL && !has_choosing_clause(deferred)))
 		return false;
 	*asked = rf_skip_members(root, rel, rf_defer_partitions) < rf_defer_partitions;
 	if (*asked)

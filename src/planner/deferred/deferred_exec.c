@@ -16,7 +16,6 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_inherits.h"
 #include "compat.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -24,10 +23,13 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "partitioning/partdesc.h"
+#include "planner/activity/activity.h"
 #include "planner/deferred/deferred.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+
+ExecutorStart_hook_type rf_start_inner;
 
 /*
  * Plans a query for a deferred scan.
@@ -183,18 +185,19 @@ rf_start_plan(RfDeferredState *state, PlannedStmt *stmt, ParamListInfo values)
 									   InvalidSnapshot, None_Receiver, values, NULL,
 									   estate->es_instrument);
 
-	ExecutorStart(desc, 0);
+	rf_start_inner(desc, 0);
 	return desc;
 }
 
 /*
- * Ends a plan that rf_start_plan() has started.
+ * Ends a plan that rf_start_plan() has started, also without hooks of other extensions.
  */
 void
 rf_end_plan(QueryDesc *desc)
 {
-	ExecutorFinish(desc);
-	ExecutorEnd(desc);
+	rf_watch_end(desc);
+	standard_ExecutorFinish(desc);
+	standard_ExecutorEnd(desc);
 	FreeQueryDesc(desc);
 }
 
@@ -233,25 +236,18 @@ repeat_run(RfDeferredRun *run)
 }
 
 /*
- * Starts a run with new values.  The first one is planned as a whole, which is best for
- * few partitions with core's own pruning.  Later ones keep plans of partitions, if that is
- * better; so does one that would read a partition which was attached since.
+ * Starts a run with new values.  The first one is planned as a whole.  Later ones keep plans of
+ * partitions; so does the first one if its plan may read a partition that was attached since.
  */
 static void
 start_run(RfDeferredState *state, RfDeferredRun *run)
 {
-	PlannedStmt *stmt;
+	PlannedStmt *stmt = NULL;
 
-	if (state->runs > 0 && rf_should_keep_leaves(state))
+	if (state->runs == 0)
+		stmt = rf_make_plan(state, copyObject(state->plan.query), run->params);
+	if (stmt == NULL || rf_has_other_partitions(state))
 	{
-		rf_begin_leaves(state, run);
-		return;
-	}
-	stmt = rf_make_plan(state, copyObject(state->plan.query), run->params);
-	if (!rf_has_same_partitions(state, stmt))
-	{
-		if (state->members != NIL)
-			rf_report_attached(state);
 		rf_begin_leaves(state, run);
 		return;
 	}
@@ -307,10 +303,7 @@ begin_deferred(CustomScanState *node, EState *estate, int eflags)
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
 		return;
 	rf_note_deferred_scan(state);
-	state->directory = CreatePartitionDirectory(estate->es_query_cxt, true);
-	state->partdesc = PartitionDirectoryLookup(state->directory, node->ss.ss_currentRelation);
-	if (memchr(state->partdesc->is_leaf, false, state->partdesc->nparts) != NULL)
-		state->members = find_all_inheritors(state->plan.relid, NoLock, NULL);
+	rf_begin_levels(state);
 }
 
 /*

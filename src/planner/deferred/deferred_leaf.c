@@ -18,13 +18,11 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/optimizer.h"
-#include "partitioning/partdesc.h"
 #include "planner/deferred/deferred.h"
 #include "planner/skip/skip.h"
 #include "rewrite/rewriteManip.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
-#include "utils/partcache.h"
 #include "utils/rel.h"
 
 /*
@@ -39,39 +37,6 @@ typedef struct RfKeptLeaf
 	Oid			oid;			/* key of the hash table: must be first */
 	QueryDesc  *desc;			/* NULL: not started */
 } RfKeptLeaf;
-
-/*
- * Return true if a column that the table is partitioned by is in the conditions:
- * then planning can leave out partitions that summaries do not.
- */
-static bool
-restricts_partition_key(Relation relation, Node *quals)
-{
-	PartitionKey key = RelationGetPartitionKey(relation);
-	Bitmapset  *used = NULL;
-	Bitmapset  *columns = NULL;
-
-	pull_varattnos(quals, 1, &used);
-	pull_varattnos((Node *) key->partexprs, 1, &columns);
-	for (int i = 0; i < key->partnatts; i++)
-	{
-		if (key->partattrs[i] != 0)
-			columns = bms_add_member(columns, key->partattrs[i] - FirstLowInvalidHeapAttributeNumber);
-	}
-	return bms_overlap(used, columns);
-}
-
-/*
- * Return true if it is better to run a scan by plans of single partitions than to plan the
- * Query each time.
- */
-bool
-rf_should_keep_leaves(const RfDeferredState *state)
-{
-	return state->members == NIL &&
-		!restricts_partition_key(state->css.ss.ss_currentRelation,
-								 state->plan.query->jointree->quals);
-}
 
 /*
  * The Query on one partition instead of the table; NULL if it has gone.
@@ -185,8 +150,7 @@ rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run)
 	run->by_leaves = true;
 	run->position = -1;
 	if (!never)
-		run->left = rf_partitions_left(state->plan.relid, state->partdesc, clauses,
-									   state->css.ss.ps.state->es_snapshot);
+		run->left = rf_leaves_left(state, clauses);
 	rf_check_partitions(state);
 }
 
@@ -220,7 +184,7 @@ rf_next_leaf(RfDeferredState *state, RfDeferredRun *run)
 	run->position = bms_next_member(run->left, run->position);
 	if (run->position < 0)
 		return false;
-	oid = state->partdesc->oids[run->position];
+	oid = rf_member_oid(state, run->position);
 	leaf = hash_search(state->leaves, &oid, HASH_ENTER, &found);
 	if (!found)
 		leaf->desc = NULL;
@@ -236,4 +200,23 @@ rf_next_leaf(RfDeferredState *state, RfDeferredRun *run)
 	state->leaves_read++;
 	run->desc = leaf->desc;
 	return true;
+}
+
+/*
+ * The kept plans of partitions.
+ */
+List *
+rf_kept_plans(const RfDeferredState *state, int most)
+{
+	List	   *plans = NIL;
+
+	for (int i = 0; state->leaves != NULL && i < state->nmembers; i++)
+	{
+		Oid			oid = rf_member_oid(state, i);
+		const RfKeptLeaf *leaf = hash_search(state->leaves, &oid, HASH_FIND, NULL);
+
+		if (leaf != NULL && leaf->desc != NULL && list_length(plans) < most)
+			plans = lappend(plans, leaf->desc);
+	}
+	return plans;
 }

@@ -197,53 +197,6 @@ rf_note_deferred_scan(RfDeferredState *state)
 }
 
 /*
- * Return true if a table has other partitions than when the scan was started.  Of a table
- * with partitions that are partitioned themselves, only the first level counts.
- */
-static bool
-has_other_partitions(const RfDeferredState *state)
-{
-	PartitionDesc now = RelationGetPartitionDesc(state->css.ss.ss_currentRelation, true);
-
-	return now->nparts != state->partdesc->nparts ||
-		memcmp(now->oids, state->partdesc->oids, now->nparts * sizeof(Oid)) != 0;
-}
-
-/*
- * Return true if a plan of the scan's Query may be run: it reads no partition that was attached
- * since the scan was started.  All other plans of the statement do without such partitions.
- */
-bool
-rf_has_same_partitions(const RfDeferredState *state, const PlannedStmt *stmt)
-{
-	ListCell   *cell;
-
-	if (state->members == NIL)
-		return !has_other_partitions(state);
-	foreach(cell, stmt->rtable)
-	{
-		const RangeTblEntry *rte = lfirst_node(RangeTblEntry, cell);
-
-		if (rte->rtekind == RTE_RELATION && !list_member_oid(state->members, rte->relid))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Raises the error of a partition that was attached while the query ran.
- */
-void
-rf_report_attached(const RfDeferredState *state)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("could not read table \"%s\" because a partition was attached while the query ran",
-					RelationGetRelationName(state->css.ss.ss_currentRelation)),
-			 errhint("Run the query again.")));
-}
-
-/*
  * The row of pg_class of a relation that a snapshot sees; sets *relfilenode and *partition.
  * False if there is none.
  */
@@ -306,10 +259,12 @@ check_partition(Oid relid, Snapshot snapshot)
 static void
 check_partitions(const RfDeferredState *state, Oid relid)
 {
-	for (int i = 0; i < state->partdesc->nparts; i++)
+	for (int i = 0; i < state->nmembers; i++)
 	{
-		if (!OidIsValid(relid) || state->partdesc->oids[i] == relid)
-			check_partition(state->partdesc->oids[i], state->css.ss.ps.state->es_snapshot);
+		Oid			member = rf_member_oid(state, i);
+
+		if (!OidIsValid(relid) || member == relid)
+			check_partition(member, state->css.ss.ps.state->es_snapshot);
 	}
 }
 

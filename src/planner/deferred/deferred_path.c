@@ -98,7 +98,7 @@ share_of_value(const RfDeferred *deferred, AttrNumber attno)
 
 /*
  * The share of partitions expected to be left by the clauses: that of the most choosing
- * equality; half of them if there is no equality.
+ * equality; half of them if there is no equality.  Partitions without an index are always left.
  */
 static double
 share_left(const RfDeferred *deferred, List *clauses)
@@ -135,7 +135,8 @@ share_left(const RfDeferred *deferred, List *clauses)
 			}
 		}
 	}
-	return found ? share : 0.5;
+	share = found ? share : 0.5;
+	return share + (1 - share) * deferred->uncovered;
 }
 
 /*

@@ -10,9 +10,6 @@
  * scans of members that may hold a match.
  *
  *	  gate_path.c		gates above members' paths, costs
- *	  gate_share.c		how probable it is that a gate opens
- *	  gate_loop.c		what nested loops over gates cost
- *	  gate_subplan.c		EXISTS for each row, or once for all
  *	  gate_plan.c		from path to plan; one gate for an Append of gates
  *	  gate_exec.c		execution
  *	  gate_ask.c			asking a member's index
@@ -38,11 +35,9 @@
 /* ---- gate_path.c ---- */
 
 /*
- * Costs in units of cpu_operator_cost.  RF_ASK_ONCE_COST: asking an index
- * once, which must be locked and opened for it.  RF_ASK_VALUE_COST: each value
- * of many that it is asked for.
+ * What each value of many costs that an index is asked for, in units of
+ * cpu_operator_cost.
  */
-#define RF_ASK_ONCE_COST 200
 #define RF_ASK_VALUE_COST 40
 
 /* A member that has rangefilter indexes. */
@@ -58,33 +53,10 @@ typedef struct RfGateRel
 
 extern void rf_add_gates(PlannerInfo *root, RelOptInfo *rel,
 						 RangeTblEntry *rte);
-extern bool rf_may_have_gates(PlannerInfo *root);
-extern bool rf_is_gate_path(const Path *path);
 extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern bool rf_gate_is_secured(const RelOptInfo *rel);
-
-/* ---- gate_share.c ---- */
-
-extern AttrNumber rf_column_of_root(PlannerInfo *root, Index rti,
-									AttrNumber attno, Oid *relid);
-extern double rf_gate_share(PlannerInfo *root, RelOptInfo *rel, Node *key);
-extern double rf_opening_probability(PlannerInfo *root, RelOptInfo *rel,
-									 const RfGateShape *shape, bool *by_values);
-
-/* ---- gate_loop.c ---- */
-
-extern bool rf_is_our_bitmap(const Path *path);
-extern void rf_add_loop_margin(PlannerInfo *root, RelOptInfo *rel,
-							   RangeTblEntry *rte);
-extern void rf_add_loops(PlannerInfo *root, RelOptInfo *joinrel,
-						 RelOptInfo *outer, RelOptInfo *inner,
-						 JoinType jointype, JoinPathExtraData *extra);
-
-/* ---- gate_subplan.c ---- */
-
-extern void rf_adjust_subplans(PlannerInfo *root, const RelOptInfo *rel);
 
 /* ---- gate_plan.c ---- */
 
@@ -273,7 +245,6 @@ rf_gate_member(const RfGateState *gate, int i)
 extern Node *rf_create_gate_state(CustomScan *plan);
 extern void rf_gate_start(RfGateState *gate, RfGateMember *member,
 						  int eflags);
-extern Cost rf_ask_value_cost(NodeTag scan, bool again);
 extern void rf_gate_prepare(RfGateState *gate);
 extern bool rf_gate_closed(RfGateState *gate, RfGateMember *member);
 extern void rf_gate_close_indexes(RfGateState *gate);

@@ -427,8 +427,8 @@ ask_again(RfGateState *gate, RfGateMember *member, int i,
  * from disk.  If they are in memory, a question for as many values in each round of
  * a loop takes about as long.  So a value costs a page there.
  */
-Cost
-rf_ask_value_cost(NodeTag scan, bool again)
+static Cost
+ask_value_cost(NodeTag scan, bool again)
 {
 	bool		by_index = scan == T_IndexScan || scan == T_IndexOnlyScan ||
 	scan == T_BitmapHeapScan;
@@ -452,7 +452,7 @@ is_dear(const RfGateState *gate, const RfGateMember *member,
 	if (IsA(plan, Result) && plan->lefttree != NULL)
 		plan = plan->lefttree;
 	return set->nranges *
-		rf_ask_value_cost(nodeTag(plan), gate->repeated) > plan->total_cost;
+		ask_value_cost(nodeTag(plan), gate->repeated) > plan->total_cost;
 }
 
 /* The member whose indexes are asked. */

@@ -6,13 +6,11 @@
  * The paths of a member are replaced by gates above them if a condition that
  * its indexes can use compares with a value known only at execution.  For
  * members that skip.c does not look at (inheritance and UNION ALL) constants
- * count as well.  For a join clause the path is parameterized by the other
- * relation.  If there is no such path, because no other index can use the
- * clause, a parameterized sequential scan is made.
+ * count as well; where rows are hidden, for partitions, too.  For a join clause the path is
+ * parameterized by the other relation.
  *
- * A gate costs the questions and a share of the scan's cost (gate_share.c).
- * Where rows are hidden, a gate costs what the scan costs, no parameterized scan
- * is made, and constants count for partitions, too.
+ * A gate costs what the scan costs.  So it changes no plan, and where rows are hidden, plans
+ * tell nothing of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,15 +32,6 @@
 #include "planner/knowledge/knowledge.h"
 #include "planner/planning/planning.h"
 #include "utils/hsearch.h"
-
-/*
- * Asking one index in a scan that is repeated, for each question, in units of
- * cpu_operator_cost.
- */
-#define RF_ASK_AGAIN_COST	20
-
-/* The most parameterizations of a member that get a sequential scan. */
-#define RF_MAX_PARAMETERIZATIONS 4
 
 /*
  * Remembers the rangefilter indexes (RfRelIndex, at least one) of a member of
@@ -71,16 +60,6 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 	entry->secured = rf_is_secured(root, rel->relid);
 	entry->hidden_values = rf_has_hidden_values(root);
 	entry->indexes = indexes;
-}
-
-/*
- * May paths of this planning get gates, and has it members with rangefilter indexes?
- */
-bool
-rf_may_have_gates(PlannerInfo *root)
-{
-	return rf_planning != NULL && rf_planning->may_gate &&
-		rf_planning->gate_rels != NULL && rf_is_ours(root);
 }
 
 /*
@@ -137,7 +116,8 @@ may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
 	ListCell   *cell;
 
-	if (!rf_may_have_gates(root) || rf_gate_indexes(rel) == NIL ||
+	if (rf_planning == NULL || !rf_planning->may_gate ||
+		rf_planning->gate_rels == NULL || !rf_is_ours(root) || rf_gate_indexes(rel) == NIL ||
 		rte->inh || IS_DUMMY_REL(rel))
 		return false;
 
@@ -148,21 +128,6 @@ may_gate(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 			return false;
 	}
 	return true;
-}
-
-/*
- * Does a value depend on something that differs from scan to scan?
- */
-static bool
-has_repeated_value(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
-		return true;
-	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
-		return true;
-	return expression_tree_walker(node, has_repeated_value, context);
 }
 
 /*
@@ -195,48 +160,6 @@ make_gate_path(RelOptInfo *rel, Path *child)
 }
 
 /*
- * Is this a gate's path?
- */
-bool
-rf_is_gate_path(const Path *path)
-{
-	return IsA(path, CustomPath) &&
-		((const CustomPath *) path)->methods == &rf_gate_path_methods;
-}
-
-/*
- * Sets the cost of a gate: the questions and the expected share of the scan.
- * False where the gate does not pay.
- */
-static bool
-charge_gate(Path *path, const RfGateShape *shape, double share, bool by_values)
-{
-	bool		again = has_repeated_value((Node *) shape->values, NULL);
-	Cost		ask = (again ? RF_ASK_AGAIN_COST : RF_ASK_ONCE_COST) *
-	cpu_operator_cost * list_length(shape->indexes);
-	Cost		scan_cost = path->total_cost;
-
-	if (again && shape->ranges > 1)
-		ask += (shape->ranges - 1) *
-			rf_ask_value_cost(((Path *) linitial(((CustomPath *) path)->custom_paths))->pathtype, true);
-
-	/* The cost of a disabled scan is not reduced. */
-	if (RF_IS_DISABLED(path))
-		share = 1.0;
-
-	/*
-	 * Core estimates the rows for values that the member holds.
-	 */
-	if (by_values && path->param_info != NULL)
-		path->rows = clamp_row_est(share * path->rows);
-	path->startup_cost = ask + share * path->startup_cost;
-	path->total_cost = ask + share * path->total_cost;
-
-	/* A gate whose values do not change is asked once, and always kept. */
-	return path->total_cost < scan_cost || !again;
-}
-
-/*
  * Is this a scan of a table, of the kinds that can have a gate?
  */
 static bool
@@ -252,8 +175,6 @@ typedef struct RfGateInfo
 	const ParamPathInfo *param_info;
 	bool		useful;
 	RfGateShape shape;
-	double		share;
-	bool		by_values;		/* see rf_opening_probability() */
 } RfGateInfo;
 
 /*
@@ -283,33 +204,18 @@ find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
 		rf_gate_shape(root, rel, rf_gate_indexes(rel),
 					  rf_usable_clauses(rel, restrictions),
 					  !constants_used(root, rel), &info->shape);
-	if (info->useful && !rf_gate_is_secured(rel))
-		info->share = rf_opening_probability(root, rel, &info->shape,
-											 &info->by_values);
 	*infos = lappend(*infos, info);
 	return info;
 }
 
 /*
- * A gate above a path, or the path itself if it cannot have one or it does not
- * pay.
+ * A gate above a path, or the path itself if it cannot have one.
  */
 static Path *
 wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
 {
-	RfGateInfo *info;
-	Path	   *gate;
-
-	if (!is_scan(path))
-		return path;
-	info = find_gate_info(root, rel, path, infos);
-	if (!info->useful)
-		return path;
-	gate = make_gate_path(rel, path);
-	if (rf_gate_is_secured(rel) ||
-		charge_gate(gate, &info->shape, info->share, info->by_values))
-		return gate;
-	return path;
+	return is_scan(path) && find_gate_info(root, rel, path, infos)->useful ?
+		make_gate_path(rel, path) : path;
 }
 
 /*
@@ -340,56 +246,13 @@ copy_scan(const Path *scan)
 }
 
 /*
- * Replaces a relation's paths by gates above them.
- *
- * A copy of an unparameterized sequential scan stays at the end of the list.
- * The planner can give it the parameters that a path of another member has,
- * which it cannot do for a gate.  The copy costs a question more, so that it
- * is not chosen for its lower startup cost (for LIMIT, since PostgreSQL 17).
+ * Puts gates above a relation's paths.  Gates take the places of scans in the lists and
+ * cost the same, so the planner decides as if there were none.  Copies of the scans follow at
+ * the end, for the planner to reparameterize.  Of paths that cost the same it takes the
+ * first.
  */
 static void
 wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
-{
-	List	   *paths = rel->pathlist;
-	List	   *partial_paths = rel->partial_pathlist;
-	Path	   *spare = NULL;
-	Cost		ask_cost = RF_ASK_ONCE_COST * cpu_operator_cost *
-	list_length(rf_gate_indexes(rel));
-	ListCell   *cell;
-
-	rel->pathlist = NIL;
-	foreach(cell, paths)
-	{
-		Path	   *path = lfirst(cell);
-		Path	   *gate = wrap_path(root, rel, path, infos);
-
-		if (gate != path && path->pathtype == T_SeqScan &&
-			path->param_info == NULL)
-			spare = path;
-		add_path(rel, gate);
-	}
-	if (spare != NULL)
-	{
-		Path	   *last = copy_scan(spare);
-
-		last->startup_cost += ask_cost;
-		last->total_cost += ask_cost;
-		rel->pathlist = lappend(rel->pathlist, last);
-	}
-
-	rel->partial_pathlist = NIL;
-	foreach(cell, partial_paths)
-		add_partial_path(rel, wrap_path(root, rel, lfirst(cell), infos));
-}
-
-/*
- * The same for a relation with hidden rows (secured.c).  Gates take the places
- * of scans in the lists and cost the same, so the planner decides as if there
- * were none.  Copies of the scans follow at the end, for the planner to
- * reparameterize.  Of paths that cost the same it takes the first.
- */
-static void
-wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
 {
 	List	   *scans = NIL;
 	ListCell   *cell;
@@ -409,174 +272,6 @@ wrap_paths_alike(PlannerInfo *root, RelOptInfo *rel, List **infos)
 }
 
 /*
- * Is this member of an equivalence class the key?
- */
-static bool
-is_member_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec,
-			  EquivalenceMember *em, void *arg)
-{
-	Node	   *node = rf_strip_relabel((Node *) em->em_expr);
-	Node	   *key = arg;
-
-	if (IsA(node, Var) && IsA(key, Var))
-		return ((Var *) node)->varno == ((Var *) key)->varno &&
-			((Var *) node)->varattno == ((Var *) key)->varattno;
-	return equal(node, key);
-}
-
-/*
- * The join clauses that may be checked in a scan of the relation.  Those from
- * equivalence classes compare a key column of this index.
- */
-static List *
-join_clauses(PlannerInfo *root, RelOptInfo *rel, RfRelIndex *index)
-{
-	List	   *clauses = NIL;
-	ListCell   *cell;
-
-	foreach(cell, rel->joininfo)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
-
-		if (join_clause_is_movable_to(rinfo, rel))
-			clauses = lappend(clauses, rinfo);
-	}
-	for (int c = 0; c < index->ncolumns && rel->has_eclass_joins; c++)
-	{
-		Node	   *key = rf_gate_key(index, c);
-
-		clauses = list_concat(clauses,
-							  generate_implied_equalities_for_column(root, rel,
-																	 is_member_key, key,
-																	 rel->lateral_referencers));
-	}
-	return clauses;
-}
-
-/*
- * Adds a set of relations to a list of at most RF_MAX_PARAMETERIZATIONS.
- */
-static List *
-add_relids(List *sets, Relids set)
-{
-	ListCell   *cell;
-
-	foreach(cell, sets)
-	{
-		if (bms_equal(lfirst(cell), set))
-			return sets;
-	}
-	return list_length(sets) < RF_MAX_PARAMETERIZATIONS ?
-		lappend(sets, set) : sets;
-}
-
-/*
- * The sets of relations for whose values an index could be asked.
- */
-static List *
-useful_parameterizations(PlannerInfo *root, RelOptInfo *rel)
-{
-	List	   *sets = NIL;
-	ListCell   *index_cell;
-	ListCell   *cell;
-
-	foreach(index_cell, rf_gate_indexes(rel))
-	{
-		RfRelIndex *index = lfirst(index_cell);
-
-		foreach(cell, join_clauses(root, rel, index))
-		{
-			RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
-			Relids		outer = bms_difference(rinfo->clause_relids,
-											   rel->relids);
-			List	   *clauses = lappend(list_copy(rel->baserestrictinfo),
-										  rinfo);
-			RfGateShape shape;
-
-			if (!rf_gate_shape(root, rel, list_make1(index),
-							   rf_usable_clauses(rel, clauses), false,
-							   &shape) ||
-				!bms_overlap(pull_varnos(root, (Node *) shape.values),
-							 outer))
-				continue;
-			sets = add_relids(sets, bms_union(outer, rel->lateral_relids));
-		}
-	}
-	return sets;
-}
-
-#ifdef USE_ASSERT_CHECKING
-/*
- * Does a parameterized path check all join clauses that the equivalence classes
- * make of its relations?  An Append of such paths checks none itself.
- */
-static bool
-checks_all_clauses(PlannerInfo *root, RelOptInfo *rel, Path *path)
-{
-	Relids		outer = PATH_REQ_OUTER(path);
-	Relids		relids = bms_union(rel->relids, outer);
-	ListCell   *cell;
-
-	foreach(cell, RF_JOIN_EQUALITIES(root, relids, outer, rel))
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, cell);
-
-		if (join_clause_is_movable_into(rinfo, rel->relids, relids) &&
-			!list_member_ptr(path->param_info->ppi_clauses, rinfo))
-			return false;
-	}
-	return true;
-}
-#endif
-
-/*
- * Adds parameterized sequential scans with gates.
- */
-static void
-add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
-{
-	List	   *paths = NIL;
-	ListCell   *cell;
-
-	if (rel->joininfo == NIL && !rel->has_eclass_joins)
-		return;
-	rf_core_narrow(root, rel, &rf_planning->classes);
-	foreach(cell, useful_parameterizations(root, rel))
-		paths = lappend(paths, create_seqscan_path(root, rel, lfirst(cell), 0));
-	rf_core_widen(rf_planning->classes);
-	foreach(cell, paths)
-	{
-		Path	   *path = lfirst(cell);
-		Path	   *gate = wrap_path(root, rel, path, infos);
-
-		Assert(checks_all_clauses(root, rel, path));
-		if (gate != path)
-			add_path(rel, gate);
-	}
-}
-
-/*
- * Is there already a gate that asks for values of other relations?  Then
- * another index can use the join clauses, too, and there are better paths than
- * sequential scans.
- */
-static bool
-has_join_gate(RelOptInfo *rel)
-{
-	ListCell   *cell;
-
-	foreach(cell, rel->pathlist)
-	{
-		Path	   *path = lfirst(cell);
-
-		if (rf_is_gate_path(path) && path->param_info != NULL &&
-			!bms_equal(PATH_REQ_OUTER(path), rel->lateral_relids))
-			return true;
-	}
-	return false;
-}
-
-/*
  * Adds gates to the paths of a relation: set_rel_pathlist_hook.
  */
 void
@@ -586,12 +281,5 @@ rf_add_gates(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 
 	if (!may_gate(root, rel, rte))
 		return;
-	if (rf_gate_is_secured(rel))
-	{
-		wrap_paths_alike(root, rel, &infos);
-		return;
-	}
 	wrap_paths(root, rel, &infos);
-	if (rte->tablesample == NULL && !has_join_gate(rel))
-		add_parameterized_paths(root, rel, &infos);
 }

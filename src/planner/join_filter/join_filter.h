@@ -6,7 +6,6 @@
  *
  *	  join_pushdown.c	pushes the join filters of a finished plan's hash joins down
  *	  join_condition.c	a join filter as a condition of a gate
- *	  join_cost.c		what a hash join saves by it
  *
  *-------------------------------------------------------------------------
  */
@@ -44,11 +43,6 @@ typedef struct RfPushdown
 	Bitmapset  *stable_subplans;	/* numbers of those that have none, as far
 									 * as they are known */
 } RfPushdown;
-
-/* ---- join_cost.c ---- */
-
-extern void rf_cheapen_joins(PlannerInfo *root, RelOptInfo *joinrel,
-							 RelOptInfo *outer, JoinType jointype);
 
 /* ---- join_pushdown.c, join_condition.c ---- */
 

@@ -88,6 +88,7 @@ rf_cached_meta_ref(RfTable *table, RfLeaf *leaf, RfCachedMetaRef *ref)
 {
 	ref->cached = &leaf->cached;
 	ref->context = rf_metacache_context(table);
+	ref->bounds = NULL;
 }
 
 /*
@@ -295,7 +296,8 @@ rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip)
 /*
  * A leaf's index has been looked at and had this version.  validity is what
  * rf_leaf_validity() returned before.  A cached metapage or column with this
- * version is true as of validity; one with another version is outdated.
+ * version is true as of validity; one with another version is outdated.  The bounds of the
+ * leaf have the version of its cached metapage.
  */
 void
 rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
@@ -308,7 +310,11 @@ rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
 		if (rf_same_version(&copied, version))
 			leaf->validity = validity;
 		else
+		{
 			forget_cached_meta(table, leaf);
+			rf_forget_bounds(index, leaf);
+		}
+		rf_bounds_checked(index, leaf);
 		table->has_cached_metas = true;
 	}
 	rf_column_checked(index, leaf, version, validity);

@@ -22,7 +22,7 @@
 #include "utils/rel.h"
 
 /* Reading this many other rows costs as much as a new scan. */
-#define MANY_STRANGERS	16
+#define MAX_NONMATCHING_ROWS	16
 
 /* What is read: n OIDs, the first one at first, the next one stride bytes behind it. */
 typedef struct RfItems
@@ -61,7 +61,7 @@ scan_rows(Relation catalog, Relation index, AttrNumber column,
 	ScanKeyInit(&keys[1], column, BTLessEqualStrategyNumber, F_OIDLE,
 				ObjectIdGetDatum(item_oid(items, items->n - 1)));
 	scan = systable_beginscan_ordered(catalog, index, NULL, 2, keys);
-	while (strangers < MANY_STRANGERS)
+	while (strangers < MAX_NONMATCHING_ROWS)
 	{
 		HeapTuple	row = systable_getnext_ordered(scan, ForwardScanDirection);
 		Oid			oid;

@@ -43,8 +43,8 @@ is_askable(const RfKeySet *set)
 }
 
 /*
- * Asks the matrices of an index about a condition's set.  asked are the numbers of
- * the leaves that matter, or NULL for all.
+ * Asks the bounds and the matrices of an index about a condition's set.  asked are the numbers
+ * of the leaves that matter, or NULL for all.
  */
 static void
 ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
@@ -66,11 +66,15 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 	for (int i = 0; i < index->matrices->n; i++)
 	{
 		const RfMatrixState *matrix = rf_matrix_at(index, i);
+		uint64		bounded = rf_ask_bounds(index, i, cond->set, now);
 
 		CHECK_FOR_INTERRUPTS();
-		cond->denied[i] = rf_ask_matrix(index, i, cond->set, now);
-		cond->denied[i] &= certain_only ? matrix->certain : matrix->current;
-		if ((cond->denied[i] & ~matrix->certain) != 0)
+		cond->denied[i] = bounded;
+		if (bounded == PG_UINT64_MAX)
+			continue;
+		cond->denied[i] |= rf_ask_matrix(index, i, cond->set, now) &
+			(certain_only ? matrix->certain : matrix->current);
+		if ((cond->denied[i] & ~(bounded | matrix->certain)) != 0)
 			cond->certain = false;
 	}
 }
@@ -252,7 +256,7 @@ one_of_denied_set(const RfDeniedSet *denied_set, const RfIndex *index,
 }
 
 /*
- * Do the NOs of a denied set hold for the leaves of one matrix?  Columns that
+ * Do the NOs of a denied set hold for the leaves of one matrix?  Bounds and columns that
  * are certain need no further look, except under SERIALIZABLE.  In recovery
  * matrices are not asked.
  */
@@ -267,6 +271,10 @@ recheck_matrix(const RfDeniedSet *denied_set, RfIndex *index, int number,
 
 	if (!recheck->in_recovery && index->matrices != NULL)
 	{
+		if (recheck->serializable == NULL)
+			left &= ~rf_ask_bounds(index, number, set, recheck->clock);
+		if (left == 0)
+			return true;
 		denied = rf_ask_matrix(index, number, set, recheck->clock);
 		if (recheck->serializable == NULL)
 			left &= ~(denied & rf_matrix_at(index, number)->certain);

@@ -12,6 +12,7 @@
  *	  catalog_rows.c	reading rows of catalogs about many relations
  *	  invalidation.c	when the last invalidation for an index came
  *	  cached_probe.c	asking the cached metapage of a leaf's index
+ *	  leaf_bounds.c		the least and greatest keys of many partitions
  *	  digest_matrix.c	digests of many partitions, side by side
  *	  denied_set.c		leaving out all that these deny, and checking it, at once
  *	  leaf.c			asking the index of one leaf
@@ -52,8 +53,8 @@ typedef struct RfLeaf
 	Oid			leaf;
 	Oid			index;			/* InvalidOid: it has none, or is not mapped */
 	RfCachedMeta *cached;		/* or NULL */
-	uint64		validity;		/* of the cached metapage: see
-								 * rf_leaf_validity() */
+	uint64		validity;		/* of the cached metapage and of the bounds:
+								 * see rf_leaf_validity() */
 	uint32		probes;			/* questions since counts were last collected */
 	uint32		skips;			/* those answered NO.  RfMatrixState.denials
 								 * is to be added to both, modulo 2^32. Until
@@ -366,6 +367,33 @@ extern bool rf_cached_no_holds(RfLeaf *leaf, const RfSkip *skip);
 extern void rf_leaf_checked(RfTable *table, RfIndex *index, RfLeaf *leaf,
 							const RfSummaryVersion *version, uint64 validity);
 
+/* ---- leaf_bounds.c ---- */
+
+/*
+ * The least and the greatest key of 64 leaves' indexes, as rf_bound_number() has them.
+ * certain, low and high are right as long as rf_read_moves() (or the clock) and
+ * rf_changes() return checked_at and changes.
+ */
+typedef struct RfLeafBounds
+{
+	uint64		checked_at;		/* 0: look again */
+	uint64		changes;
+	uint64		known;			/* leaves whose bounds are below */
+	uint64		certain;		/* those of known that are true now */
+	uint64		low;			/* least and greatest of all that are certain */
+	uint64		high;
+	uint64		min[FILTER_DIGESTS];
+	uint64		max[FILTER_DIGESTS];
+} RfLeafBounds;
+
+extern void rf_forget_bounds(RfIndex *index, const RfLeaf *leaf);
+extern bool rf_wants_bounds(const RfIndex *index, const RfLeaf *leaf);
+extern void rf_keep_bounds(RfIndex *index, RfLeaf *leaf, const RfKeyBounds *found,
+						   uint64 validity);
+extern void rf_bounds_checked(RfIndex *index, const RfLeaf *leaf);
+extern uint64 rf_ask_bounds(RfIndex *index, int number, const RfKeySet *set,
+							RfClock now);
+
 /* ---- digest_matrix.c ---- */
 
 /*
@@ -385,6 +413,7 @@ typedef struct RfMatrixState
 	uint32		failed;			/* samples of strings that were of no use, in
 								 * a row */
 	uint32		tries_left_out; /* until the next sample */
+	RfLeafBounds bounds;
 	RfDigestView view;
 } RfMatrixState;
 

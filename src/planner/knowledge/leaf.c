@@ -183,6 +183,7 @@ look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
 	 bool in_recovery, RfSummaryVersion *version)
 {
 	RfCachedMetaRef ref;
+	RfKeyBounds bounds = RF_NO_BOUNDS;
 	RfAnswer	answer;
 
 	if (asked->relation != NULL && !rf_index_fits(look->index, asked->relation))
@@ -190,9 +191,15 @@ look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
 	if (asked->relation != NULL)
 		rf_leaf_locate(look->leaf, asked->relation, look->changes);
 	rf_cached_meta_ref(look->table, look->leaf, &ref);
+	if (rf_wants_bounds(look->index, look->leaf))
+		ref.bounds = &bounds;
 	memset(version, 0, sizeof(*version));
+
+	/* From here on the cached metapage may be another one. */
+	rf_forget_bounds(look->index, look->leaf);
 	answer = ask(asked, set, in_recovery, version, &ref);
 	rf_leaf_checked(look->table, look->index, look->leaf, version, look->validity);
+	rf_keep_bounds(look->index, look->leaf, &bounds, look->validity);
 	return answer;
 }
 

@@ -63,9 +63,6 @@ typedef struct RfPlanning
 	List	   *refuted;		/* references to those whose template is empty */
 	List	   *deferred_tables;	/* OIDs of those in the finished plan */
 	HTAB	   *gate_rels;		/* members that have indexes; see gate_path.c */
-	struct RfCoreClasses *classes;	/* see core/equivalence.c; NULL: not yet */
-	bool		joining_again;	/* core is called by rf_add_loops() */
-	const PlannerInfo *adjusted;	/* the last of rf_adjust_subplans() */
 	List	   *estimates;		/* relations to estimate; see estimate.c */
 	RfEstimated estimated;		/* the one looked for last */
 	const PlannerInfo *judged_root; /* see rf_is_secured() */

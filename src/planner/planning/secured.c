@@ -18,7 +18,7 @@
  *
  * Core checks privileges when a query starts, after planning.  So a user without them
  * could plan, and see in the server's statistics which indexes were asked.  For
- * him all rows are hidden.
+ * such a user all rows are hidden.
  *
  *-------------------------------------------------------------------------
  */

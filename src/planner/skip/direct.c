@@ -19,26 +19,26 @@
 #include "rangefilter/rangefilter.h"
 
 /*
- * The partitions that may have rows which satisfy the clauses; NULL and *failed where that
- * is not so for the snapshot, because something has changed meanwhile.
+ * Those of some partitions that may have rows which satisfy the clauses; NULL and *failed where
+ * that is not so for the snapshot, because something has changed meanwhile.
  */
 static Bitmapset *
-ask_partitions(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot, bool *failed)
+ask_partitions(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,
+			   Snapshot snapshot, bool *failed)
 {
-	Bitmapset  *all = bms_add_range(NULL, 0, partdesc->nparts - 1);
-	RfExpansion expansion = {.relid = relid,.partdesc = partdesc,.leaves = all};
+	RfExpansion expansion = {.relid = relid,.partdesc = partdesc,.leaves = partitions};
 	RfTable    *table = rf_find_table(relid);
 
 	rf_begin_asking(rf_planning);
-	if (!rf_match_flat(clauses, 1, table, false, &expansion.match))
-		return all;
+	if (!rf_match_flat(clauses, 1, table, table->own_needed, &expansion.match))
+		return partitions;
 	rf_ask_leaves(table, &expansion);
 
 	/* Has a function been replaced meanwhile, and indexes built anew with it? */
 	if (table->functions != NIL && !table->valid)
-		return all;
+		return partitions;
 	*failed = !rf_denials_hold(rf_planning, &expansion, snapshot);
-	return *failed ? NULL : bms_difference(all, expansion.excluded);
+	return *failed ? NULL : bms_difference(partitions, expansion.excluded);
 }
 
 /*
@@ -46,34 +46,36 @@ ask_partitions(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapsh
  * that did not help.
  */
 static Bitmapset *
-ask_twice(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot, bool *failed)
+ask_twice(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,
+		  Snapshot snapshot, bool *failed)
 {
-	Bitmapset  *left = ask_partitions(relid, partdesc, clauses, snapshot, failed);
+	Bitmapset  *left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, failed);
 
 	if (!*failed)
 		return left;
 	*failed = false;
 	rf_suppress_cached_probes = true;
-	return ask_partitions(relid, partdesc, clauses, snapshot, failed);
+	return ask_partitions(relid, partdesc, partitions, clauses, snapshot, failed);
 }
 
 /*
  * See skip.h.
  */
 Bitmapset *
-rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot snapshot)
+rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,
+				   Snapshot snapshot)
 {
 	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
 	bool		outer_cached_probes = rf_suppress_cached_probes;
 	bool		failed = false;
 	Bitmapset  *volatile left = NULL;
 
-	if (!rf_enable)
-		return bms_add_range(NULL, 0, partdesc->nparts - 1);
+	if (!rf_enable || bms_is_empty(partitions))
+		return partitions;
 	PG_TRY();
 	{
 		rf_planning = &planning;
-		left = ask_twice(relid, partdesc, clauses, snapshot, &failed);
+		left = ask_twice(relid, partdesc, partitions, clauses, snapshot, &failed);
 	}
 	PG_FINALLY();
 	{
@@ -81,5 +83,5 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses, Snapshot sn
 		rf_suppress_cached_probes = outer_cached_probes;
 	}
 	PG_END_TRY();
-	return failed ? bms_add_range(NULL, 0, partdesc->nparts - 1) : left;
+	return failed ? partitions : left;
 }

@@ -35,13 +35,13 @@ extern int	rf_skip_members(PlannerInfo *root, RelOptInfo *rel, int keep);
 /* ---- direct.c ---- */
 
 /*
- * The partitions, by their numbers, of a table that may have rows for a snapshot that
- * satisfy all clauses, which are about varno 1 and compare with constants.  The caller has
- * locked the table.  All partitions of the descriptor must be leaves.  Under SERIALIZABLE
+ * Those of a table's partitions, by their numbers in the descriptor, that may have rows for a
+ * snapshot that satisfy all clauses, which are about varno 1 and compare with constants.  The caller
+ * has locked the table.  All of the partitions asked for must be leaves.  Under SERIALIZABLE
  * the predicate locks for those left out have been taken.
  */
-extern Bitmapset *rf_partitions_left(Oid relid, PartitionDesc partdesc, List *clauses,
-									 Snapshot snapshot);
+extern Bitmapset *rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions,
+									 List *clauses, Snapshot snapshot);
 
 /* ---- guard.c ---- */
 

@@ -55,7 +55,7 @@ typedef struct RfSummaryVersion
 } RfSummaryVersion;
 
 /*
- * Are two versions the same?
+ * Return true if two versions are the same.
  */
 static inline bool
 rf_same_version(const RfSummaryVersion *a, const RfSummaryVersion *b)
@@ -153,8 +153,6 @@ extern bool rf_page_is(Page page, RfPageKind kind, uint64 identity,
 					   uint32 owner);
 extern bool rf_block_exists(RfFile *file, BlockNumber block);
 extern Buffer rf_lock_block(RfFile *file, BlockNumber block, int lockmode);
-
-/* Begins to read the metapage of an index that is locked, if it is not in shared buffers. */
 extern void rf_prefetch_meta(const RfRelFile *locator);
 extern Buffer rf_read_by_locator(const RfFile *file, BlockNumber block);
 extern void rf_run_reader_begin(RfRunReader *reader, RfFile *file,
@@ -249,7 +247,6 @@ extern void rf_plan_places(Relation heap, Relation index, BlockNumber start,
 extern void rf_choose_ranges(RfPlacing *placing, uint64 nrows);
 extern uint32 rf_entry_run_room(const RfPlacing *placing, uint64 nrows);
 extern uint64 rf_most_placed_rows(void);
-extern uint32 rf_automatic_range(BlockNumber nblocks, double rows);
 extern PGDLLEXPORT uint32 rf_range_count(const RfSegment *segment);
 extern PGDLLEXPORT uint32 rf_imprecise_count(const RfSegment *segment);
 extern PGDLLEXPORT uint64 rf_imprecise_bit(const RfSegment *segment,

@@ -62,7 +62,7 @@ rf_use_blocks(RfCheck *check, BlockNumber start, uint32 n)
 }
 
 /*
- * Is there a rank for each key of a segment?  Keys that a filter over leading bits does not
+ * Return true if there is a rank for each key of a segment.  Keys that a filter over leading bits does not
  * tell apart have one.
  */
 static bool
@@ -72,8 +72,8 @@ rf_ranks_keys(const RfSegment *segment, RfKeyKind kind)
 }
 
 /*
- * Is a bound of a segment, if it is whole, its least or greatest key according to the
- * filter?
+ * Return true if a bound of a segment, if it is whole, is its least or greatest key according to the
+ * filter.
  */
 static bool
 rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
@@ -183,7 +183,7 @@ rf_check_all(RfCheck *check)
 }
 
 /*
- * Has the metapage changed since it was copied?  Takes and releases a share lock on it.
+ * Return true if the metapage has changed since it was copied.  Takes and releases a share lock on it.
  */
 static bool
 rf_meta_has_changed(Relation index, const char *copy)

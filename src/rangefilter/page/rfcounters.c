@@ -29,14 +29,14 @@
 #include "utils/rel.h"
 
 /*
- * The counter of an index.  Indexes that were created one after the other have counters side
+ * The counter of an index of this database.  Indexes that were created one after the other have counters side
  * by side, so a thousand of them are in a few pages of memory.  That writers of several indexes
  * change the same line of the processor's cache costs little: all change "moves", too.
  */
 static inline pg_atomic_uint64 *
-rf_change_counter(Oid database, Oid index)
+rf_change_counter(Oid index)
 {
-	return &rf_shared->counters[(index + murmurhash32(database)) % RF_CHANGE_COUNTERS];
+	return &rf_shared->counters[(index + murmurhash32(MyDatabaseId)) % RF_CHANGE_COUNTERS];
 }
 
 /*
@@ -48,7 +48,7 @@ rf_advance_change_counter(Oid index)
 {
 	if (rf_shared == NULL)
 		return;
-	(void) pg_atomic_fetch_add_u64(rf_change_counter(MyDatabaseId, index), 1);
+	(void) pg_atomic_fetch_add_u64(rf_change_counter(index), 1);
 
 	/* After it: see rf_read_moves(). */
 	(void) pg_atomic_fetch_add_u64(&rf_shared->moves, 1);
@@ -70,7 +70,10 @@ rf_move_version(Relation index, RfMetaData *meta)
 }
 
 /*
- * See shared.h.
+ * The change counter of an index: a number that moves with its version, and maybe at other times.
+ * What is read from the index after the number stays true as long as the number is the same and no
+ * invalidation tells that the index has another file.  0 if there are no such numbers: the server
+ * has not preloaded the library, or is in recovery.
  */
 uint64
 rf_read_change_counter(Oid index)
@@ -79,7 +82,7 @@ rf_read_change_counter(Oid index)
 
 	if (rf_shared == NULL || RecoveryInProgress())
 		return 0;
-	counter = pg_atomic_read_u64(rf_change_counter(MyDatabaseId, index));
+	counter = pg_atomic_read_u64(rf_change_counter(index));
 
 	/* What the caller reads now it must not have read already. */
 	pg_read_barrier();
@@ -87,16 +90,8 @@ rf_read_change_counter(Oid index)
 }
 
 /*
- * See shared.h.
- */
-uint64
-rf_last_change_counter(Oid database, Oid index)
-{
-	return pg_atomic_read_u64(rf_change_counter(database, index));
-}
-
-/*
- * See shared.h.
+ * A number that moves after any change counter has moved.  So if it is the same as before the
+ * counters were read, all of them are what they were.  0 if there are none.
  */
 uint64
 rf_read_moves(void)

@@ -36,7 +36,7 @@
 	((int) (RF_PAGE_CONTENT / sizeof(uint64) / RF_NUMBER_STRIDE * RF_NUMBER_STRIDE))
 
 /*
- * How many numbers does a delta page hold?  Those of the last stride end with one that is
+ * Returns how many numbers a delta page holds.  Those of the last stride end with one that is
  * not zero.
  */
 static int
@@ -52,7 +52,7 @@ numbers_of_page(Page page)
 }
 
 /*
- * How many keys does a delta page hold?
+ * Returns how many keys a delta page holds.
  */
 static int
 keys_of_page(Page page, RfKeyKind kind)
@@ -63,7 +63,7 @@ keys_of_page(Page page, RfKeyKind kind)
 }
 
 /*
- * How many numbers are there room for before pd_lower once this one is behind n others?
+ * Returns for how many numbers there is room before pd_lower once this one is behind n others.
  * Behind a zero another stride begins: zeros at the end would not count.
  */
 static int
@@ -100,7 +100,7 @@ rf_delta_key(Page page, RfKeyKind kind, int i, RfKey *key)
 }
 
 /*
- * Does a key fit a delta page?
+ * Return true if a key fits on a delta page.
  */
 static bool
 rf_delta_has_room(Page page, RfKeyKind kind, const RfKey *key)
@@ -205,7 +205,7 @@ rf_compare_offsets(const void *a, const void *b, void *arg)
 }
 
 /*
- * Can all keys of a delta page be read, as sorting them requires?
+ * Return true if all keys of a delta page can be read, as sorting them requires.
  */
 static bool
 rf_delta_keys_ok(Page page, RfKeyKind kind)
@@ -237,7 +237,7 @@ rf_delta_sort_copy(Page copy, RfKeyKind kind)
 }
 
 /*
- * Does a delta page end where its pd_lower says?  The free space
+ * Return true if a delta page ends where its pd_lower says.  The free space
  * behind that is zero, and hardly any key is.  So a page that has lost keys is
  * noticed, although only the page itself says how many there are.
  */
@@ -254,7 +254,7 @@ rf_delta_end_ok(Page page, RfKeyKind kind)
 }
 
 /*
- * Is a delta page sound enough to be searched?
+ * Return true if a delta page is sound enough to be searched.
  */
 static bool
 rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
@@ -280,7 +280,7 @@ rf_delta_page_ok(Page page, RfKeyKind kind, const RfMetaData *meta,
 }
 
 /*
- * Is a number one of n?  Compares all of them, which takes no branch.
+ * Return true if a number is one of n.  Compares all of them, which takes no branch.
  */
 static bool
 rf_search_number(const uint64 *numbers, int n, uint64 number)
@@ -297,7 +297,7 @@ rf_search_number(const uint64 *numbers, int n, uint64 number)
 }
 
 /*
- * Is one of n numbers in the range?  (Both ends are set, see RfRange.)
+ * Return true if one of n numbers is in the range.  (Both ends are set, see RfRange.)
  */
 static bool
 rf_search_numbers(const uint64 *numbers, int n, const RfRange *range)
@@ -327,7 +327,7 @@ rf_version_with(const RfMetaData *meta, Page page)
 }
 
 /*
- * Does a delta page, locked by the caller, hold a key of the set?
+ * Return true if a delta page, locked by the caller, holds a key of the set.
  */
 static RfAnswer
 rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
@@ -349,7 +349,7 @@ rf_search_page(Page page, RfKeyKind kind, const RfKeySet *set)
 }
 
 /*
- * Does the delta, from the given slot on, hold a key of the set?  The caller
+ * Returns whether the delta, from the given slot on, holds a key of the set.  The caller
  * holds a lock on the metapage.  RF_UNKNOWN for damaged pages.  Begins with the last
  * page.  If version is not NULL and that page can be read, sets *version to the
  * summary's version at that moment.
@@ -425,7 +425,7 @@ rf_delta_copy_page(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * How many keys does the page of a slot have?  If the page is damaged, as many as the
+ * Returns how many keys the page of a slot has.  If the page is damaged, as many as the
  * metapage says.  Takes and releases a share lock on the page.
  */
 static uint64
@@ -445,7 +445,7 @@ rf_delta_count_page(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * How many keys are in the delta's pages?  The metapage tells, except for the last page
+ * Returns how many keys are in the delta's pages.  The metapage tells, except for the last page
  * and the last retired one.  The caller has locked the metapage, or has a copy of it.
  */
 uint64
@@ -488,7 +488,7 @@ rf_delta_visit(Relation index, const RfMetaData *meta, RfKeyKind kind,
 }
 
 /*
- * Does the delta use the block?
+ * Return true if the delta uses the block.
  */
 static bool
 rf_delta_has_block(const RfMetaData *meta, BlockNumber block)
@@ -553,8 +553,8 @@ rf_delta_drop_pages(RfMetaData *meta, int first, int n)
 }
 
 /*
- * Has the delta a page in use or a spare block, so that the next key does not make
- * the file grow?
+ * Return true if the delta has a page in use or a spare block, so that the next key does not make
+ * the file grow.
  */
 bool
 rf_delta_has_spare(const RfMetaData *meta)
@@ -586,7 +586,7 @@ rf_delta_reserve(Relation index, Buffer meta_buffer)
 }
 
 /*
- * Can the delta have no further page?
+ * Return true if the delta can have no further page.
  */
 bool
 rf_delta_is_full(const RfMetaData *meta)

@@ -95,7 +95,7 @@ rf_meta_lower(uint32 len)
 }
 
 /*
- * Has a segment with places no more ranges than it may have?
+ * Return true if a segment with places has no more ranges than it may have.
  */
 static bool
 rf_ranges_are_sane(const RfSegment *segment)
@@ -105,8 +105,8 @@ rf_ranges_are_sane(const RfSegment *segment)
 }
 
 /*
- * Is a run either in the entry, with one page and no places behind it, or in blocks of its
- * own?  Block numbers that begin anew at 0 would lead to the metapage, which the reader may
+ * Return true if a run is either in the entry, with one page and no places behind it, or in blocks of its
+ * own.  Block numbers that begin anew at 0 would lead to the metapage, which the reader may
  * have locked exclusively.
  */
 static bool
@@ -122,7 +122,7 @@ rf_run_is_sane(const RfSegment *segment)
 }
 
 /*
- * Is an entry of the directory, of which "left" bytes are left, whole?
+ * Return true if an entry of the directory, of which "left" bytes are left, is whole.
  */
 static bool
 rf_entry_is_sane(const RfSegment *segment, uint32 left)
@@ -145,7 +145,7 @@ rf_entry_is_sane(const RfSegment *segment, uint32 left)
 }
 
 /*
- * Do an entry's keys fit what its run's root says?
+ * Return true if an entry's keys fit what its run's root says.
  */
 static bool
 rf_keys_are_sane(const RfSegment *segment)
@@ -160,9 +160,8 @@ rf_keys_are_sane(const RfSegment *segment)
 }
 
 /*
- * Can the directory be walked without leaving it, and do its segments cover all
- * blocks summarized, one after the other?  Are there levels behind them, and
- * nothing else?
+ * Return true if the directory can be walked without leaving it, its segments cover all
+ * blocks summarized, one after the other, and nothing but levels is behind them.
  */
 static bool
 rf_directory_is_sane(const RfMetaData *meta)
@@ -193,8 +192,8 @@ rf_directory_is_sane(const RfMetaData *meta)
 }
 
 /*
- * Are the flags known ones, and is where the delta's keys begin known if, and only if,
- * it may have some?
+ * Return true if the flags are known ones, and the block where the delta's keys begin is known if, and
+ * only if, it may have some.
  */
 static bool
 rf_delta_is_sane(const RfMetaData *meta)
@@ -212,7 +211,7 @@ rf_delta_is_sane(const RfMetaData *meta)
 }
 
 /*
- * What is wrong with a metapage, except for its directory?  The answer is meant for
+ * Returns what is wrong with a metapage, except for its directory, as text for
  * an error's detail; NULL if nothing is wrong.  The caller has locked the page.
  */
 static const char *
@@ -241,7 +240,7 @@ rf_meta_fields_problem(Page page, const RfCodec *codec)
 }
 
 /*
- * Are the delta slots and the directory of a metapage sound, and does it end behind them?
+ * Return true if the delta slots and the directory of a metapage are sound, and it ends behind them.
  */
 static bool
 rf_lists_are_sane(Page page)
@@ -268,8 +267,8 @@ rf_meta_problem(Page page, const RfCodec *codec)
 }
 
 /*
- * Are the keys in the index made by other collators than ours?  After an
- * upgrade of ICU, or on a standby that has another version, they may be.
+ * Return true if the keys in the index were made by other collators than ours, as after an
+ * upgrade of ICU, or on a standby that has another version.
  */
 bool
 rf_sorted_otherwise(const RfMetaData *meta, const RfCodec *codec)
@@ -467,7 +466,7 @@ rf_first_level(const RfMetaData *meta)
 }
 
 /*
- * How many keys are in levels?
+ * Returns how many keys are in levels.
  */
 uint64
 rf_level_keys(const RfMetaData *meta)
@@ -665,7 +664,7 @@ rf_copy_bare_segments(RfSegment *to, const RfMetaData *from)
 }
 
 /*
- * Is there a NULL among the keys?  segment is where the directory is.
+ * Return true if there is a NULL among the keys.  segment is where the directory is.
  */
 bool
 rf_any_nulls(const RfMetaData *meta, const RfSegment *segment)

@@ -35,7 +35,7 @@ rf_init_page(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 }
 
 /*
- * Is this page what the metapage says it is?  Its header must be possible, too, since
+ * Return true if this page is what the metapage says it is.  Its header must be possible, too, since
  * generic WAL relies on it.  Call with the page locked.
  */
 bool
@@ -57,8 +57,8 @@ rf_page_is(Page page, RfPageKind kind, uint64 identity, uint32 owner)
 }
 
 /*
- * Can the block, which the metapage names, be read and locked while the
- * metapage is locked?  A damaged metapage may name itself, or a block past the end
+ * Return true if the block, which the metapage names, can be read and locked while the
+ * metapage is locked.  A damaged metapage may name itself, or a block past the end
  * of the file.
  */
 bool
@@ -78,7 +78,7 @@ rf_block_exists(RfFile *file, BlockNumber block)
 }
 
 /*
- * See page.h.
+ * Begins to read the metapage of an index that is locked, if it is not in shared buffers.
  */
 void
 rf_prefetch_meta(const RfRelFile *locator)
@@ -345,7 +345,7 @@ rf_mark_used(bool *used, BlockNumber nblocks, BlockNumber start, uint32 n)
 }
 
 /*
- * Which of the first nblocks blocks does the metapage refer to?  The result
+ * Returns which of the first nblocks blocks the metapage refers to.  The result
  * is palloc'd.  Takes and releases a share lock on the metapage.
  *
  * A block that it does not refer to is free; there is no other record of free blocks.
@@ -401,7 +401,7 @@ rf_find_free(Relation index, uint32 npages)
 }
 
 /*
- * Where does the content of a run's page end?  The zeros behind it are not logged.
+ * Returns where the content of a run's page ends.  The zeros behind it are not logged.
  */
 static uint32
 rf_content_length(const uint8 *content)

@@ -39,8 +39,8 @@
 #define RF_ROOT_RESERVE 160
 
 /*
- * How many bytes of places there is room for on a metapage that has one
- * segment, whose run is elsewhere?
+ * Returns for how many bytes of places there is room on a metapage that has one
+ * segment, whose run is elsewhere.
  */
 static uint32
 rf_places_room(void)
@@ -59,8 +59,8 @@ rf_most_placed_rows(void)
 }
 
 /*
- * How many bytes may the run of a segment with nrows rows take in its entry, beside its
- * places?  0: it shall be in blocks of its own.  In larger heaps there are
+ * Returns how many bytes the run of a segment with nrows rows may take in its entry, beside its
+ * places.  0: it shall be in blocks of its own.  In larger heaps there are
  * several segments, which do not leave room for it.
  */
 uint32
@@ -96,7 +96,7 @@ rf_set_ranges(RfPlacing *placing, uint32 range_blocks)
 }
 
 /*
- * Shall a segment of heap blocks [start, end) have places?  By the index's
+ * Decides whether a segment of heap blocks [start, end) has places: by the index's
  * option, or automatically, if there seem to be few enough rows.
  */
 void
@@ -146,24 +146,7 @@ rf_choose_ranges(RfPlacing *placing, uint64 nrows)
 }
 
 /*
- * The blocks of a range in a table with this many blocks and rows, without
- * pages_per_range; 0 if it has no places.
- */
-uint32
-rf_automatic_range(BlockNumber nblocks, double rows)
-{
-	RfPlacing	placing = {.end = nblocks,.room = rf_places_room()};
-
-	if (nblocks < RF_MIN_PLACED_BLOCKS || nblocks > RF_SINGLE_SEGMENT_BLOCKS ||
-		rows > rf_most_placed_rows())
-		return 0;
-	placing.automatic = true;
-	rf_choose_ranges(&placing, Max(rows, 1));
-	return placing.range_blocks;
-}
-
-/*
- * How many ranges of heap blocks does a segment with places have?
+ * Returns how many ranges of heap blocks a segment with places has.
  */
 uint32
 rf_range_count(const RfSegment *segment)
@@ -175,7 +158,7 @@ rf_range_count(const RfSegment *segment)
 }
 
 /*
- * How many ranges does each of a segment's bits of imprecise ranges stand for?
+ * Returns for how many ranges each of a segment's bits of imprecise ranges stands.
  */
 static uint32
 rf_imprecise_group(const RfSegment *segment)
@@ -195,7 +178,7 @@ rf_imprecise_bit(const RfSegment *segment, BlockNumber heap_block)
 }
 
 /*
- * How many of a segment's ranges are imprecise?
+ * Returns how many of a segment's ranges are imprecise.
  */
 uint32
 rf_imprecise_count(const RfSegment *segment)
@@ -359,7 +342,7 @@ rf_collect_places(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Do keys of some ranks have rows in a range?  False also for damage.
+ * Return true if keys of some ranks have rows in a range.  False also for damage.
  */
 static bool
 rf_ranks_have(RfRunReader *reader, const RfSegment *segment,
@@ -385,8 +368,8 @@ rf_ranks_have(RfRunReader *reader, const RfSegment *segment,
 }
 
 /*
- * Do the places of a segment that answers YES for a key say that it may be in
- * this heap block?  If so, every scan for a range that holds the key looks
+ * Return true if the places of a segment that answers YES for a key say that it may be in
+ * this heap block.  If so, every scan for a range that holds the key looks
  * there, since it collects the ranks that a scan for the key does.  Damaged pages say
  * no, since they may be repaired.  Inserts ask this, so its time does not depend on the
  * number of ranges.
@@ -414,8 +397,8 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Do the pages of a segment's places, if it has any, have ranks without gaps, and ranges that
- * exist?  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A filter
+ * Return true if the pages of a segment's places, if it has any, have ranks without gaps, and ranges that
+ * exist.  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A filter
  * over leading bytes has fewer ranks than keys, and does not tell how many.)  The reader
  * reads the segment's run.
  */

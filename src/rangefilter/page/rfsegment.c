@@ -26,7 +26,7 @@ rf_compare_bound(RfKeyKind kind, const RfKey *key, const RfKey *bound,
 }
 
 /*
- * Is the range outside what the segment holds, by its exact bounds?
+ * Return true if the range is outside what the segment holds, by its exact bounds.
  *
  * A cut minimum is a lower bound as it is; a cut maximum stands for all its
  * extensions.
@@ -60,7 +60,7 @@ typedef struct RfByteRange
 } RfByteRange;
 
 /*
- * Is the segment's filter one over bytes?  A SuRF and a sorted run are.  A SNARF is if
+ * Return true if the segment's filter is one over bytes.  A SuRF and a sorted run are.  A SNARF is if
  * the keys are bytes: it has their leading bits.
  */
 static bool
@@ -123,7 +123,7 @@ rf_query_filter(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
- * May a segment hold a key (not NULL) of the set?  The caller holds a lock on the
+ * Returns whether a segment may hold a key (not NULL) of the set.  The caller holds a lock on the
  * metapage; run pages are locked and released one at a time.
  */
 RfAnswer
@@ -147,7 +147,7 @@ rf_segment_probe(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * May the segment hold this one key?  As rf_segment_probe().
+ * The same as rf_segment_probe() for one key.
  */
 RfAnswer
 rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
@@ -161,7 +161,7 @@ rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 }
 
 /*
- * Does the range hold all of the segment's keys, by its exact bounds?
+ * Return true if the range holds all of the segment's keys, by its exact bounds.
  */
 static bool
 rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,

@@ -19,9 +19,6 @@
 /* 512 kB: some thousand partitions do not meet, or hardly ever those of several databases. */
 #define RF_CHANGE_COUNTERS	65536
 
-/* What change counters begin with at the start of the server. */
-#define RF_FIRST_CHANGE	1
-
 typedef struct RfShared
 {
 	pg_atomic_uint64 counters[RF_CHANGE_COUNTERS];
@@ -35,27 +32,7 @@ extern RfShared *rf_shared;
 
 extern void rf_advance_change_counter(Oid index);
 extern void rf_move_version(Relation index, RfMetaData *meta);
-
-/*
- * The change counter of an index: a number that moves with its version, and maybe at
- * other times.  What is read from the index after the number stays true as long as
- * the number is the same and no invalidation tells that the index has another
- * file.  0 if there are no such numbers: the server has not preloaded the library, or
- * is in recovery.
- */
 extern uint64 rf_read_change_counter(Oid index);
-
-/*
- * The same of an index of any database, for the postmaster when nobody else is there.  The
- * server has preloaded the library.
- */
-extern uint64 rf_last_change_counter(Oid database, Oid index);
-
-/*
- * A number that moves after any change counter has moved.  So if it is the same as
- * before the counters were read, all of them are what they were.  0 if there are
- * none.
- */
 extern uint64 rf_read_moves(void);
 
 /*

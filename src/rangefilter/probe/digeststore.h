@@ -8,7 +8,6 @@
 #ifndef RANGEFILTER_DIGESTSTORE_H
 #define RANGEFILTER_DIGESTSTORE_H
 
-#include "access/xlogrecovery.h"
 #include "miscadmin.h"
 #include "rangefilter/probe/internal.h"
 #include "storage/lwlock.h"
@@ -26,7 +25,6 @@ typedef struct RfMatrixKey
 	Oid			database;
 	Oid			index;			/* partitioned; InvalidOid: the matrix is free */
 	int			number;
-	bool		loaded;			/* from the file of the last shutdown */
 } RfMatrixKey;
 
 struct RfDigestMatrix
@@ -67,22 +65,11 @@ extern uint32 *rf_digest_places;
  */
 extern bool rf_need_digest_store(void);
 
-/*
- * May the matrix with this key be asked?  Replay advances no change counter.  So one that was
- * loaded may be asked only if the server has replayed nothing since then.
- */
-static inline bool
-rf_matrix_is_valid(const RfMatrixKey *key)
-{
-	return OidIsValid(key->index) &&
-		(!key->loaded || XLogRecPtrIsInvalid(GetXLogReplayRecPtr(NULL)));
-}
-
-/* Is it of this database, too? */
+/* Return true if a matrix with this key exists and belongs to this database. */
 static inline bool
 rf_matrix_is_ours(const RfMatrixKey *key)
 {
-	return key->database == MyDatabaseId && rf_matrix_is_valid(key);
+	return key->database == MyDatabaseId && OidIsValid(key->index);
 }
 
 extern void rf_lock_digests(LWLockMode mode);
@@ -107,24 +94,11 @@ extern void rf_end_change(RfDigestMatrix *matrix);
  */
 extern int	rf_allocate_matrix(Size words);
 
-/*
- * Allocates memory for a matrix's bits in the shared area, set to 0.  False where there is no
- * room.  The lock is held exclusively, or nobody else is there yet.
- */
-extern bool rf_allocate_shared_rows(dsa_area * area, RfDigestMatrix *matrix, Size size);
-
-/* Makes a column of a shared matrix known to inserts.  The lock is held likewise. */
-extern void rf_publish_column(const RfDigestMatrix *matrix, int number);
-
 /* Throws a matrix away.  The lock is held exclusively. */
 extern void rf_free_matrix(int i);
 
 /* Bytes of a matrix's bits. */
 extern Size rf_matrix_size(const RfDigestMatrix *matrix);
-
-/* rfdigestfile.c */
-extern void rf_load_digests(dsa_area * area);
-extern void rf_save_digests(int code, Datum arg);
 
 /* The clock by which matrices are in use. */
 extern uint64 rf_this_second(void);

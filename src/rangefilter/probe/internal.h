@@ -17,6 +17,10 @@ extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 							   const RfSegment *segment, const RfKeySet *set,
 							   bool in_recovery, RfSummaryVersion *version);
 
+/* rfkeybounds.c */
+extern void rf_read_key_bounds(RfFile *file, const RfMetaData *meta, RfKeyKind kind,
+							   RfKeyBounds *bounds);
+
 /* rfmetacache.c */
 extern void rf_cached_meta_keep(const RfFile *file, Page page,
 								const RfSummaryVersion *version,

@@ -49,12 +49,31 @@ typedef struct RfDigestView
 	RfDigestColumn columns[FILTER_DIGESTS];
 } RfDigestView;
 
+/*
+ * The least and the greatest key of an index, as rf_bound_number() has them.  Without keys
+ * max is below min.
+ */
+typedef struct RfKeyBounds
+{
+	uint64		min;
+	uint64		max;
+} RfKeyBounds;
+
+#define RF_NO_BOUNDS	((RfKeyBounds) {0, PG_UINT64_MAX})
+
 /* Where a cached metapage is kept. */
 typedef struct RfCachedMetaRef
 {
 	RfCachedMeta **cached;		/* NULL: none yet */
 	MemoryContext context;		/* where cached metapages are allocated */
+	RfKeyBounds *bounds;		/* where to put the index's bounds; NULL:
+								 * nowhere */
 } RfCachedMetaRef;
+
+/*
+ * The number of a key that is compared with bounds.  It never decreases as keys increase.
+ */
+extern uint64 rf_bound_number(RfKeyKind kind, const RfKey *key);
 
 /*
  * Reads the version of an open index.  False where the file is empty or
@@ -70,7 +89,8 @@ extern bool rf_read_version(Relation index, RfSummaryVersion *version);
  * was, or may have been, taken during recovery.  Damaged or unreadable pages
  * give RF_UNKNOWN.  If ref is not NULL, a cached metapage is kept there, or
  * the one there is brought up to date.  An outdated one is thrown away, even
- * if there is no room for the new one.
+ * if there is no room for the new one.  The bounds are those of *version; they are not
+ * set where the answer is RF_UNKNOWN for want of a version.
  */
 extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version,

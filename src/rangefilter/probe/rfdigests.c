@@ -71,7 +71,6 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		rf_digest_store->keys[i].database = MyDatabaseId;
 		rf_digest_store->keys[i].index = index;
 		rf_digest_store->keys[i].number = number;
-		rf_digest_store->keys[i].loaded = false;
 		pg_atomic_write_u64(&matrix->used_at, rf_this_second());
 		rf_end_change(matrix);
 	}
@@ -263,17 +262,6 @@ place_of(Oid index, const RfRelFile *locator)
 }
 
 /*
- * See digeststore.h.
- */
-void
-rf_publish_column(const RfDigestMatrix *matrix, int number)
-{
-	const RfDigestColumn *column = &matrix->columns[number];
-
-	*place_of(column->index, &column->locator) = column_number(matrix, number);
-}
-
-/*
  * May the index have a column?  Taking no lock, this may miss one that is being put:
  * that has an older version than its index by now, and nobody takes it for current.
  */
@@ -339,7 +327,7 @@ rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,
 		matrix->used |= UINT64CONST(1) << number;
 		matrix->columns[number] = *column;
 		if (rf_digests_are_shared())
-			rf_publish_column(matrix, number);
+			*place_of(column->index, &column->locator) = column_number(matrix, number);
 		rf_end_change(matrix);
 		view->writes = pg_atomic_read_u64(&matrix->writes);
 		view->columns[number] = *column;

@@ -8,8 +8,6 @@
  * has asked for some time.  A session that still reads there finds "writes"
  * changed: see rfdigests.c.
  *
- * What is shared outlives a proper stop of the server: see rfdigestfile.c.
- *
  * A session's own store works the same way, but has no lock.  Its memory counts
  * towards rangefilter.cache_size.
  *
@@ -41,7 +39,7 @@
 #define LEAST_MEMORY	(1024 * 1024)
 
 /*
- * The name "rangefilter" is taken by the lock of counters: see rfstatsfile.c.
+ * The name "rangefilter" is taken by the lock of counters: see rfsharedstats.c.
  */
 #define LOCK_NAME	"rangefilter_digests"
 
@@ -127,11 +125,6 @@ rf_start_digests(void)
 							   NULL);
 	dsa_pin(area);
 	dsa_set_size_limit(area, area_size);
-	if (!IsUnderPostmaster)
-	{
-		rf_load_digests(area);
-		on_shmem_exit(rf_save_digests, (Datum) 0);
-	}
 	dsa_detach(area);
 }
 
@@ -274,21 +267,6 @@ rf_need_digest_store(void)
 }
 
 /*
- * See digeststore.h.
- */
-bool
-rf_allocate_shared_rows(dsa_area * area, RfDigestMatrix *matrix, Size size)
-{
-	matrix->memory = dsa_allocate_extended(area, size,
-										   DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM |
-										   DSA_ALLOC_ZERO);
-	if (!DsaPointerIsValid(matrix->memory))
-		return false;
-	matrix->rows = dsa_get_address(area, matrix->memory);
-	return true;
-}
-
-/*
  * Allocates memory for the bits of a matrix, set to 0.  False where there is
  * no room.  The lock is held exclusively.
  */
@@ -296,7 +274,15 @@ static bool
 allocate_rows(RfDigestMatrix *matrix, Size size)
 {
 	if (rf_digests_are_shared())
-		return rf_allocate_shared_rows(attach_area(), matrix, size);
+	{
+		matrix->memory = dsa_allocate_extended(attach_area(), size,
+											   DSA_ALLOC_HUGE | DSA_ALLOC_NO_OOM |
+											   DSA_ALLOC_ZERO);
+		if (!DsaPointerIsValid(matrix->memory))
+			return false;
+		matrix->rows = dsa_get_address(attach_area(), matrix->memory);
+		return true;
+	}
 	if (is_too_much(size))
 		return false;
 	matrix->rows = MemoryContextAllocExtended(own_context, size,

@@ -127,7 +127,11 @@ rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
 			!rf_meta_version(file, meta, version))
 			answer = RF_UNKNOWN;
 		else if (ref != NULL)
+		{
 			rf_cached_meta_keep(file, BufferGetPage(buffer), version, ref);
+			if (ref->bounds != NULL)
+				rf_read_key_bounds(file, meta, set->kind, ref->bounds);
+		}
 	}
 	UnlockReleaseBuffer(buffer);
 	return answer;

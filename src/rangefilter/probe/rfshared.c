@@ -46,7 +46,7 @@ start_memory(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	rf_shared = ShmemInitStruct("rangefilter", sizeof(RfShared), &found);
 	for (int i = 0; i < RF_CHANGE_COUNTERS && !found; i++)
-		pg_atomic_init_u64(&rf_shared->counters[i], RF_FIRST_CHANGE);
+		pg_atomic_init_u64(&rf_shared->counters[i], 1);
 	if (!found)
 		pg_atomic_init_u64(&rf_shared->moves, 1);
 	rf_start_digests();

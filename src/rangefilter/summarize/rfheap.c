@@ -252,7 +252,7 @@ rf_take_tuple(RfScanState *state, HeapTuple tuple, HTSV_Result status)
 }
 
 /*
- * Is this column, alone or as part of the whole row, among the columns?
+ * Return true if this column, alone or as part of the whole row, is among the columns.
  */
 static bool
 rf_needs_column(const Bitmapset *columns, AttrNumber attno)
@@ -384,7 +384,7 @@ rf_have_values(RfScanState *state, RfPending *pending, const Bitmapset *columns)
 }
 
 /*
- * Does the predicate take the tuple in?
+ * Return true if the tuple satisfies the index's predicate.
  */
 static bool
 rf_satisfies_predicate(RfScanState *state, HeapTuple tuple)
@@ -609,7 +609,7 @@ rf_scan_block(RfScanState *state, BlockNumber block)
 }
 
 /*
- * Is a tuple that a scan has met still on its page?  Takes and releases a
+ * Return true if a tuple that a scan has met is still on its page.  Takes and releases a
  * share lock on the page.
  */
 bool

@@ -67,7 +67,7 @@ struct RfKeys
 };
 
 /*
- * Do the rows of a tuplesort have blocks?
+ * Return true if the rows of the tuplesort have blocks.
  */
 static bool
 rf_rows_have_blocks(const RfKeys *keys)
@@ -101,7 +101,9 @@ rf_begin_tuplesort(RfKeys *keys)
 }
 
 /*
- * See rfkeys.h.
+ * Begins to collect keys of a kind.  with_blocks: the block of each key is kept.  few, if not 0:
+ * should there be more numbers than this, their blocks are given up.  Everything is allocated in
+ * the current context.
  */
 RfKeys *
 rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few)
@@ -176,7 +178,7 @@ rf_enlarge(RfKeys *keys)
 }
 
 /*
- * See rfkeys.h.
+ * Adds a copy of a key, and the heap block that it is from.
  */
 void
 rf_keys_put(RfKeys *keys, const RfKey *key, BlockNumber block)
@@ -262,7 +264,7 @@ rf_sort_pairs(RfKeys *keys)
 }
 
 /*
- * See rfkeys.h.
+ * Sorts.  From now on keys can be read, beginning with the least.
  */
 void
 rf_keys_sort(RfKeys *keys)
@@ -274,7 +276,7 @@ rf_keys_sort(RfKeys *keys)
 }
 
 /*
- * See rfkeys.h.
+ * Return true if the blocks of all keys are known.
  */
 bool
 rf_keys_have_blocks(const RfKeys *keys)
@@ -302,7 +304,8 @@ rf_get_datum(RfKeys *keys, Datum *value, BlockNumber *block)
 }
 
 /*
- * See rfkeys.h.
+ * Reads the next key, and its block if that is known.  Returns false at the end.  The key is valid
+ * until the next call.
  */
 bool
 rf_keys_next(RfKeys *keys, RfKey *key, BlockNumber *block)
@@ -333,7 +336,7 @@ rf_keys_next(RfKeys *keys, RfKey *key, BlockNumber *block)
 }
 
 /*
- * See rfkeys.h.
+ * Leaves the next n keys out.
  */
 void
 rf_keys_skip(RfKeys *keys, uint64 n)
@@ -345,7 +348,7 @@ rf_keys_skip(RfKeys *keys, uint64 n)
 }
 
 /*
- * See rfkeys.h.
+ * Goes back to the first key.
  */
 void
 rf_keys_rewind(RfKeys *keys)
@@ -357,7 +360,7 @@ rf_keys_rewind(RfKeys *keys)
 }
 
 /*
- * See rfkeys.h.
+ * Ends the sort and frees it.
  */
 void
 rf_keys_end(RfKeys *keys)

@@ -75,7 +75,7 @@ rf_progress_check(Oid index, int ndone)
 }
 
 /*
- * Is work on this index being reported?
+ * Return true if work on this index is being reported.
  */
 bool
 rf_progress_is_of(Relation index)

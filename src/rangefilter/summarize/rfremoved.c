@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * rfremoved.c
- *	  How many of the rows that a summary covers have been removed since?
+ *	  Counting the rows that were removed since a summary was made.
  *
  * A summary covers every row version that was in the heap when it was made, so it
  * forgets a key only when it is made anew after the key's rows were removed.  That
@@ -82,12 +82,12 @@ count_dead_pointers(Relation heap, double most)
 }
 
 /*
- * How many covered rows must have been removed for the summary to be made anew?  Infinity where
+ * Returns how many covered rows must have been removed for the summary to be made anew; infinity where
  * it covers none.  meta is locked, and no other page of the index is.
  *
  * VACUUM does it for a share of the rows (rangefilter.vacuum_scale_factor); where there are few
  * keys, as soon as all rows of one may have gone.  A command does it for any row, and so does the
- * worker for a table that is read in vain.  *few: is the number for VACUUM that of few keys?
+ * worker for a table that is read in vain.  Sets *few if the number for VACUUM is that of few keys.
  */
 static double
 enough_removed(Relation index, const RfMetaData *meta, RfSummarizeMode mode,

@@ -59,7 +59,7 @@ typedef struct RfWork
 } RfWork;
 
 /*
- * Are the places of a segment so imprecise that it should be made anew?
+ * Return true if the places of a segment are so imprecise that it should be made anew.
  * RF_SUMMARIZE_ASKED: one imprecise range is enough.  Else half of the ranges
  * must be imprecise, and the segment's end within RF_SINGLE_SEGMENT_BLOCKS.
  */
@@ -74,8 +74,8 @@ rf_is_too_imprecise(const RfSegment *segment, RfSummarizeMode mode)
 }
 
 /*
- * How many keys of the delta, whose pages have in_pages, would stay there after
- * a scan of the tail alone?  *late: would any key or NULL stay?
+ * Returns how many keys of the delta, whose pages have in_pages, would stay there after
+ * a scan of the tail alone.  Sets *late if any key or NULL would stay.
  */
 static uint64
 rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
@@ -99,7 +99,7 @@ rf_late_keys(const RfMetaData *meta, uint64 in_pages, bool *late)
 }
 
 /*
- * Has so much changed that summarized blocks should be read again?
+ * Return true if so much has changed that summarized blocks should be read again.
  *
  * That enough rows were removed (rfremoved.c) is a reason.  So is a delta with more
  * keys than a twentieth of the summarized rows, since queries have to search it.
@@ -140,7 +140,9 @@ rf_worth_redoing(Relation index, const RfMetaData *meta, bool sorted_otherwise,
 }
 
 /*
- * See summarize.h.
+ * Return true if it is time for the background worker to summarize: if the tail is open, the delta has
+ * overflowed, or so much has changed that summarized blocks are worth reading again.  meta is
+ * locked, and no other page of the index is.
  */
 bool
 rf_summarize_is_due(Relation index, const RfMetaData *meta)
@@ -173,7 +175,16 @@ rf_segment_start(const RfMetaData *meta, BlockNumber block)
 }
 
 /*
- * See summarize.h.
+ * Chooses where the range to be scanned, of a heap of end blocks, begins: at the tail,
+ * or further down for one of these reasons:
+ *
+ *	- a small heap is always read whole: one segment is best for queries;
+ *	- segments no larger than twice what follows are merged into the new one,
+ *	  so that their number stays logarithmic and each block is read again only
+ *	  when the heap has grown by half;
+ *	- the directory must have room for the largest possible entry;
+ *	- a summarize that failed may have left a retired delta; only a scan of all
+ *	  that the failed one was to scan may drop it.
  */
 BlockNumber
 rf_choose_start(const RfMetaData *meta, BlockNumber end)
@@ -261,7 +272,7 @@ rf_change_collators(Relation index, RfMetaData *meta)
 }
 
 /*
- * Step 1.  removed: have enough rows been removed?  Returns false where there is nothing to
+ * Step 1.  removed: enough rows have been removed.  Returns false where there is nothing to
  * do.  The lock of runs is held.  Takes and releases an exclusive lock on the metapage.
  */
 static bool

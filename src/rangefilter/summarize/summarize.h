@@ -81,26 +81,7 @@ extern BlockNumber rf_summarize(Relation heap, Relation index,
 								IndexInfo *index_info, RfSummarizeMode mode,
 								double *nrows);
 
-/*
- * Chooses where the range to be scanned, of a heap of end blocks, begins: at the tail,
- * or further down for one of these reasons:
- *
- *	- a small heap is always read whole: one segment is best for queries;
- *	- segments no larger than twice what follows are merged into the new one,
- *	  so that their number stays logarithmic and each block is read again only
- *	  when the heap has grown by half;
- *	- the directory must have room for the largest possible entry;
- *	- a summarize that failed may have left a retired delta; only a scan of all
- *	  that the failed one was to scan may drop it.
- */
 extern PGDLLEXPORT BlockNumber rf_choose_start(const RfMetaData *meta, BlockNumber end);
-
-/*
- * Is it time for the background worker to summarize?  It is if the tail is
- * open, the delta has overflowed, or so much has changed that summarized
- * blocks are worth reading again.  meta is locked, and no other page of the
- * index is.
- */
 extern bool rf_summarize_is_due(Relation index, const RfMetaData *meta);
 
 /* rfremoved.c */

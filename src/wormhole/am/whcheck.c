@@ -637,7 +637,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 	if (dead && !check->in_recovery)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("index \"%s\" says that visible row (%u,%u) of table \"%s\" is dead",
+				 errmsg("index \"%s\" marks row (%u,%u) of table \"%s\" as dead, but it is visible",
 						RelationGetRelationName(index),
 						ItemPointerGetBlockNumber(tid),
 						ItemPointerGetOffsetNumber(tid),

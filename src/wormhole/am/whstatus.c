@@ -82,7 +82,7 @@ count_page(Page page, WhStatus *status)
 
 /*
  * Raises an error unless the current user may read the whole table: the number
- * of keys would tell him whether a key that he inserts was there already.
+ * of keys would reveal whether a key that the user inserts was there already.
  */
 static void
 require_read_table(Relation heap, Relation index)

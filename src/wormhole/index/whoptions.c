@@ -33,7 +33,7 @@ check_manager(int *value, void **extra, GucSource source)
 {
 	if (*value == 0 || RmgrIdIsCustom(*value))
 		return true;
-	GUC_check_errdetail("It is 0, or the ID of a custom resource manager, from %d to %d.",
+	GUC_check_errdetail("Use 0 (off) or a custom resource manager ID from %d to %d.",
 						RM_MIN_CUSTOM_ID, RM_MAX_CUSTOM_ID);
 	return false;
 }
@@ -82,7 +82,7 @@ init_settings(void)
 							&wh_hint_memory, 8192, 64, 1024 * 1024,
 							PGC_USERSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomIntVariable("wormhole.hint_after",
-							"Lookups for each leaf of an index after which a session makes its hint.",
+							"Number of lookups per leaf page before a session builds the index's hint.",
 							"With 0 it is made at once.",
 							&wh_hint_after, 4, 0, 1000000,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
@@ -204,8 +204,8 @@ wh_forbid_moved_table(Relation index, Relation heap, bool insert)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 insert ?
-			 errmsg("cannot insert into wormhole index \"%s\" in the transaction that has moved its table", name) :
-			 errmsg("cannot truncate wormhole index \"%s\" in the transaction that has moved its table", name),
+			 errmsg("cannot insert into wormhole index \"%s\" in a transaction that has changed its table's tablespace", name) :
+			 errmsg("cannot truncate wormhole index \"%s\" in a transaction that has changed its table's tablespace", name),
 			 insert ?
 			 errdetail("If the transaction is rolled back, the table gets its old file back, but the index keeps the new entries.") :
 			 errdetail("If the transaction is rolled back, the table gets its old file back, but the index stays empty."),

@@ -196,7 +196,7 @@ Datum
 rf_core_doubt(PG_FUNCTION_ARGS)
 {
 	static const char *const names[] = {
-		"hash", "members", "words", "query", "snapshot", "record", "clock", "classes"
+		"hash", "members", "words", "query", "snapshot", "record", "clock"
 	};
 	Datum	   *values;
 	bool	   *nulls;

@@ -4,8 +4,8 @@
  *	  Does to the planner's data what another extension may do in its hooks.
  *
  * Always: what belongs to a relation alone is replaced by copies, and the
- * originals are overwritten and freed: its list of indexes, its paths, those of
- * joins; restrictions are copied; so is the finished plan.  Memory that the
+ * originals are overwritten and freed: its list of indexes, its paths;
+ * restrictions are copied; so is the finished plan.  Memory that the
  * planner frees is filled with values that do harm.  None of this changes a plan,
  * so that the regression tests have the same output with this module.
  *
@@ -18,12 +18,9 @@
  *	rf_neighbour.own_memory		plans in a context that is gone afterwards
  *	rf_neighbour.keep_plans		returns the plan made for the same string earlier
  *	rf_neighbour.plan_twice		plans a copy of the query first
- *	rf_neighbour.custom_scans	members have a scan that needs values of all other
- *								relations, and costs too much to be chosen
  *	rf_neighbour.instrument		queries are instrumented
  *	rf_neighbour.past			goes past the hooks that were there before of one
- *								kind, to core: planner, relation, scan, join or
- *								start
+ *								kind, to core: planner, relation, scan or start
  *
  * A planner hook is inside that of a module which is loaded later.
  *
@@ -66,7 +63,6 @@ static int	keep_indexes = -1;
 static bool own_memory = false;
 static bool keep_plans = false;
 static bool plan_twice = false;
-static bool custom_scans = false;
 static bool instrument = false;
 
 /* Whose hooks are gone past. */
@@ -76,7 +72,6 @@ typedef enum Past
 	PAST_PLANNER,
 	PAST_RELATION,
 	PAST_SCAN,
-	PAST_JOIN,
 	PAST_START
 } Past;
 
@@ -85,7 +80,6 @@ static const struct config_enum_entry past_options[] = {
 	{"planner", PAST_PLANNER, false},
 	{"relation", PAST_RELATION, false},
 	{"scan", PAST_SCAN, false},
-	{"join", PAST_JOIN, false},
 	{"start", PAST_START, false},
 	{NULL, 0, false}
 };
@@ -97,7 +91,6 @@ static List *kept_plans = NIL;	/* KeptPlan, in TopMemoryContext */
 static planner_hook_type next_planner = NULL;
 static RfRelationHook next_relation_info = NULL;
 static set_rel_pathlist_hook_type next_rel_pathlist = NULL;
-static set_join_pathlist_hook_type next_join_pathlist = NULL;
 static get_relation_stats_hook_type next_relation_stats = NULL;
 static ExecutorStart_hook_type next_executor_start = NULL;
 
@@ -322,43 +315,6 @@ restrict_indexes(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * PlanCustomPath
- */
-static Plan *
-plan_scan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
-		  List *clauses, List *plans)
-{
-	elog(ERROR, "the neighbour's scan was chosen");
-}
-
-static const CustomPathMethods scan_methods = {
-	.CustomName = "rf_neighbour",
-	.PlanCustomPath = plan_scan
-};
-
-/*
- * Adds a scan of a member that needs values of all other relations.
- */
-static void
-add_scan(PlannerInfo *root, RelOptInfo *rel)
-{
-	Relids		outer = bms_difference(root->all_baserels, rel->top_parent_relids);
-	CustomPath *scan = makeNode(CustomPath);
-	Path	   *path = &scan->path;
-
-	if (bms_is_empty(outer))
-		return;
-	path->pathtype = T_CustomScan;
-	path->parent = rel;
-	path->pathtarget = rel->reltarget;
-	path->param_info = get_baserel_parampathinfo(root, rel, outer);
-	path->rows = path->param_info->ppi_rows;
-	path->startup_cost = path->total_cost = 1e12;
-	scan->methods = &scan_methods;
-	rel->pathlist = lappend(rel->pathlist, scan);
-}
-
-/*
  * set_rel_pathlist_hook
  */
 static void
@@ -369,25 +325,9 @@ rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	if (keep_indexes >= 0 && rte->rtekind == RTE_RELATION && !rte->inh &&
 		rte->tablesample == NULL && !IS_DUMMY_REL(rel))
 		restrict_indexes(root, rel);
-	if (custom_scans && rel->reloptkind == RELOPT_OTHER_MEMBER_REL &&
-		!IS_DUMMY_REL(rel))
-		add_scan(root, rel);
 	replace_paths(&rel->pathlist);
 	replace_paths(&rel->partial_pathlist);
 	replace_restrictions(rel);
-}
-
-/*
- * set_join_pathlist_hook
- */
-static void
-join_pathlist(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outer,
-			  RelOptInfo *inner, JoinType type, JoinPathExtraData *extra)
-{
-	if (next_join_pathlist && past != PAST_JOIN)
-		next_join_pathlist(root, joinrel, outer, inner, type, extra);
-	replace_paths(&joinrel->pathlist);
-	replace_paths(&joinrel->partial_pathlist);
 }
 
 /*
@@ -541,10 +481,6 @@ _PG_init(void)
 							 "Plans a copy of the query first.",
 							 NULL, &plan_twice, false, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
-	DefineCustomBoolVariable("rf_neighbour.custom_scans",
-							 "Adds scans that are not chosen.",
-							 NULL, &custom_scans, false, PGC_USERSET, 0,
-							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("rf_neighbour.instrument",
 							 "Instruments all queries.",
 							 NULL, &instrument, false, PGC_USERSET, 0,
@@ -561,8 +497,6 @@ _PG_init(void)
 	RF_RELATION_HOOK = relation_info;
 	next_rel_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = rel_pathlist;
-	next_join_pathlist = set_join_pathlist_hook;
-	set_join_pathlist_hook = join_pathlist;
 	next_relation_stats = get_relation_stats_hook;
 	get_relation_stats_hook = relation_stats;
 	next_executor_start = ExecutorStart_hook;

@@ -43,41 +43,8 @@ CREATE FUNCTION skips() RETURNS TABLE (constant text, "join" text) LANGUAGE sql 
 		skipped('SELECT count(*), min(k) FROM t JOIN d ON t.k = d.id WHERE d.name IN (''n7'', ''n503'')')
 $$;
 SELECT skips();
-SELECT reach, rf_core_doubt(reach), skips() FROM unnest('{hash,members,words,query,snapshot,clock,record,classes}'::text[]) reach;
+SELECT reach, rf_core_doubt(reach), skips() FROM unnest('{hash,members,words,query,snapshot,clock,record}'::text[]) reach;
 SELECT rf_core_doubt('nonsense');
-
--- Join clauses of a partition are the same, whether core looks for them among all members
--- of an equivalence class or among few.
-SET enable_nestloop = on;
-SET enable_hashjoin = off;
-CREATE TABLE d2 (id int, other int);
-INSERT INTO d2 SELECT g, g / 2 FROM generate_series(0, 699) g;
-ANALYZE d2;
-CREATE FUNCTION plans() RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	query text;
-BEGIN
-	FOREACH query IN ARRAY ARRAY[
-		'd JOIN t ON k = id',
-		'd JOIN t ON k = d.id JOIN d2 ON d2.id = k',
-		'd JOIN t ON k = d.id JOIN d2 ON d2.id = k AND d2.other = part',
-		'd JOIN t a ON a.k = d.id JOIN t b ON b.k = a.k',
-		'd JOIN t a ON a.k = d.id JOIN t b ON b.part = a.part AND b.k = d.id',
-		'd LEFT JOIN t ON k = d.id LEFT JOIN d2 ON d2.id = k',
-		'd JOIN d2 ON d.id = d2.other JOIN t ON k = d2.id + d.id',
-		'd, LATERAL (SELECT d.id + part AS x, * FROM t WHERE k = d.id) t',
-		'd JOIN (SELECT k, part FROM t UNION ALL SELECT id, other FROM d2) u ON u.k = d.id AND u.part < d.id']
-	LOOP
-		RETURN QUERY EXECUTE 'EXPLAIN SELECT * FROM ' || query;
-	END LOOP;
-END $$;
-CREATE TABLE narrowed AS SELECT * FROM plans() WITH ORDINALITY AS p (line, n);
-SELECT rf_core_doubt('classes');
-CREATE TABLE wide AS SELECT * FROM plans() WITH ORDINALITY AS p (line, n);
-SELECT count(*) FILTER (WHERE wide.line ~ 'Range Filter Gate') > 100 AS gates,
-	count(*) FILTER (WHERE narrowed.line IS DISTINCT FROM wide.line) AS differences FROM narrowed FULL JOIN wide USING (n);
-SET enable_nestloop = off;
-SET enable_hashjoin = on;
 
 -- A plan that is kept is right after changes, whatever the clock says.
 SELECT rf_core_doubt('clock', 'snapshot');

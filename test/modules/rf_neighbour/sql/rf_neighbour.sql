@@ -130,9 +130,6 @@ SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
 SET rf_neighbour.past = scan;
 SELECT wrong();
 SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
-SET rf_neighbour.past = join;
-SELECT wrong();
-SELECT count(*) FILTER (WHERE filters(query)) AS with_filters FROM question;
 RESET rf_neighbour.past;
 
 -- called before ours
@@ -158,15 +155,7 @@ SET rf_neighbour.plan_twice = on;
 SELECT wrong();
 SELECT count(*) FILTER (WHERE filters(query)) > 5 AS with_filters FROM question;
 RESET rf_neighbour.plan_twice;
--- its scans are not taken for gates
 SET rf_neighbour.keep_indexes = 0;
-SET rf_neighbour.custom_scans = on;
-SET enable_hashjoin = off;
-SET enable_mergejoin = off;
-SELECT filters(query) FROM question WHERE id = 3;
-RESET enable_hashjoin;
-RESET enable_mergejoin;
-RESET rf_neighbour.custom_scans;
 -- what it has counted is shown by EXPLAIN ANALYZE only
 SET rf_neighbour.instrument = on;
 SET plan_cache_mode = force_generic_plan;

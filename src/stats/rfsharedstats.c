@@ -1,18 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * rfstatsfile.c
- *	  Counters in shared memory, and the file that keeps them while the server
- *	  is down.
+ * rfsharedstats.c
+ *	  Counters in shared memory.
  *
  * There is shared memory for them if the server preloaded the library
  * (shared_preload_libraries): a hash table of fixed size for all databases.
  * When it is full, the indexes that were not asked for the longest time make
- * room.
- *
- * When the server is shut down properly the table is written to a file in
- * pg_stat, which is read and removed at the next start.  So after a crash the
- * counters begin at zero, as core's statistics do, and never continue from
- * numbers of long ago.  A damaged file is not used.
+ * room.  The counters begin at zero when the server starts.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,16 +14,11 @@
 
 #include "compat.h"
 #include "miscadmin.h"
-#include "stats/keptfile.h"
 #include "stats/stats.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/hsearch.h"
-
-#define RF_STATS_FILE	RF_KEPT_DIRECTORY "rangefilter.stat"
-#define RF_STATS_MAGIC	0x52465303
 
 typedef struct RfSharedKey
 {
@@ -37,7 +26,7 @@ typedef struct RfSharedKey
 	Oid			index;
 } RfSharedKey;
 
-/* An entry of the table, and of the file. */
+/* An entry of the table. */
 typedef struct RfSharedCounts
 {
 	RfSharedKey key;			/* hash key */
@@ -52,7 +41,7 @@ static shmem_request_hook_type previous_request = NULL;
 static shmem_startup_hook_type previous_startup = NULL;
 
 /*
- * Is there shared memory for counters?
+ * Return true if there is shared memory for counters.
  */
 bool
 rf_have_shared_stats(void)
@@ -201,60 +190,6 @@ rf_reset_shared_counts(Oid index)
 }
 
 /*
- * Fills the table from the file, if there is one, and removes the file.
- */
-static void
-read_file(void)
-{
-	FILE	   *file = rf_open_kept(RF_STATS_FILE, RF_STATS_MAGIC,
-									"The counters of rangefilter_activity begin at zero.");
-	RfSharedCounts read;
-
-	if (file == NULL)
-		return;
-	while (fread(&read, sizeof(read), 1, file) == 1)
-	{
-		RfSharedCounts *entry = hash_search(shared_counts, &read.key,
-											HASH_ENTER_NULL, NULL);
-
-		if (entry != NULL)
-			*entry = read;
-	}
-	FreeFile(file);
-}
-
-/*
- * Writes all entries.
- */
-static bool
-write_entries(FILE *file)
-{
-	HASH_SEQ_STATUS status;
-	RfSharedCounts *entry;
-
-	hash_seq_init(&status, shared_counts);
-	while ((entry = hash_seq_search(&status)) != NULL)
-	{
-		if (fwrite(entry, sizeof(RfSharedCounts), 1, file) != 1)
-		{
-			hash_seq_term(&status);
-			return false;
-		}
-	}
-	return true;
-}
-
-/*
- * on_shmem_exit callback of the postmaster.
- */
-static void
-write_file(int code, Datum arg)
-{
-	if (code == 0 && shared_counts != NULL && rf_shut_down_properly() != NULL)
-		rf_write_kept(RF_STATS_FILE, RF_STATS_MAGIC, write_entries);
-}
-
-/*
  * shmem_request_hook
  */
 static void
@@ -285,13 +220,6 @@ start_memory(void)
 	shared_counts = RF_SHARED_TABLE("rangefilter counters", RF_STATS_MAX,
 									&control, HASH_ELEM | HASH_BLOBS);
 	LWLockRelease(AddinShmemInitLock);
-
-	/* This is the postmaster, and no other process exists yet. */
-	if (!IsUnderPostmaster)
-	{
-		on_shmem_exit(write_file, (Datum) 0);
-		read_file();
-	}
 }
 
 /*
