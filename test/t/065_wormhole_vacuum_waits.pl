@@ -113,7 +113,7 @@ my $holder = open_session($node);
 my $splitter = open_session($node);
 my $before = sql("SELECT field($root, 56, 2)");
 
-cmp_ok(sql("SELECT field($root, 60, 1)"), '=', 1, 'the root is one page of anchors');
+is(sql("SELECT field($root, 60, 1)"), 1, 'the root is one page of anchors');
 ask($splitter, "INSERT INTO t VALUES (2)");
 send_sql($holder, "SELECT rf_hold_page('t_k', 0, $root)");
 wait_for("rf_hold_page(''t_k'', 0,", 'Extension') or die;
