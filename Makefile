@@ -5,6 +5,7 @@
 #	make demo				see it work on real data
 #	make test [T=suites]	every test, on private servers; see test/README.md
 #	make test-versions [T=suites]	the same on every PostgreSQL that is here (PG_CONFIGS)
+#	make test-core [T=tests]	PostgreSQL's own tests with deferred scans forced (PG_SOURCE)
 #	make sanitize [T=suites]	regress below AddressSanitizer
 #	make stress [SECONDS=n]	changes, DDL and queries all at once, 10 minutes
 #	make mutants			small changes to the source, one at a time: does a test notice?
@@ -31,7 +32,7 @@
 #	make dist				rangefilter-VERSION.zip for PGXN, of the last commit
 #	make typedefs			update test/tools/typedefs.list after new types
 #
-# demo, test, test-versions, stress, soak, bench and format also install the packages they need, and touch
+# demo, test, test-versions, test-core, stress, soak, bench and format also install the packages they need, and touch
 # no server but their own.
 #
 #	WERROR=1	warnings are errors
@@ -94,7 +95,7 @@ PG_CONFIG ?= pg_config
 PGXS := $(wildcard $(shell $(PG_CONFIG) --pgxs 2>/dev/null))
 ifeq ($(PGXS),)
 # Without a server's development files only the targets that install them work.
-ifneq ($(filter-out demo test sanitize test-versions mutants stress soak bench filterbench test/bench/filterbench fuzz format \
+ifneq ($(filter-out demo test sanitize test-versions test-core mutants stress soak bench filterbench test/bench/filterbench fuzz format \
 	format-check typedefs dist,$(or $(MAKECMDGOALS),all)),)
 $(error no PostgreSQL to build for by $(PG_CONFIG): install the server's \
 development package (Debian, Ubuntu: postgresql-server-dev-15 or later), or set PG_CONFIG)
@@ -126,7 +127,7 @@ endif
 
 filterbench_targets = filterbench test/bench/filterbench
 
-.PHONY: demo test sanitize test-versions mutants stress soak bench $(filterbench_targets) fuzz format format-check typedefs dist
+.PHONY: demo test sanitize test-versions test-core mutants stress soak bench $(filterbench_targets) fuzz format format-check typedefs dist
 
 demo:
 	@bash test/demo/demo.sh
@@ -140,6 +141,9 @@ sanitize:
 
 test-versions:
 	@bash test/versions.sh $(T)
+
+test-core:
+	@bash test/core.sh $(T)
 
 stress:
 	@SECONDS_TO_RUN=$(or $(SECONDS),600) bash test/stress/stress.sh

@@ -325,8 +325,8 @@ INSERT INTO o VALUES (2, U&'\0FB2\+016FF0\0F80\+01D165', 'x');
 SELECT 'inserted', plan($$SELECT * FROM o WHERE k BETWEEN 'x' AND 'y'$$);
 SELECT (SELECT count(*) FROM o WHERE k < U&'\0FB2\3042') = count(*) FILTER (WHERE k < U&'\0FB2\3042') AS k FROM o;
 SELECT rangefilter_may_contain('o0_k_idx', 'x', 'x'), rangefilter_may_contain('o1_k_idx', 'x', 'x'),
-	rangefilter_may_contain('o1_k_idx', U&'\0FB2\+016FF0\0F80\+01D165', NULL), rangefilter_may_contain('o1_k_p_idx', row(U&'\0FB2\+016FF0\0F80\+01D165', 1), NULL),
-	rangefilter_may_contain('o0_k_p_idx', row('x', 1), row('x', 2)), rangefilter_verify('o0_k_idx');
+	rangefilter_may_contain('o1_k_idx', U&'\0FB2\+016FF0\0F80\+01D165', NULL),
+	rangefilter_may_contain('o0_k_p_idx', 'x', 'x'), rangefilter_verify('o0_k_idx');
 VACUUM o0, o2;
 SELECT 'vacuumed', plan($$SELECT * FROM o WHERE k BETWEEN 'x' AND 'y'$$);
 SELECT 'bound', plan($$SELECT * FROM o WHERE k > U&'\0FB2\+016FF0\0F80\+01D165'$$);

@@ -462,6 +462,35 @@ SELECT by_cursor('SELECT l.k FROM generate_series(0, 19999, 2001) g, LATERAL (SE
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
+-- Scrolling, and the same rows once more.
+CREATE FUNCTION by_scrolling(query text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	c refcursor;
+	x int;
+	xs int[];
+	direction text;
+BEGIN
+	OPEN c SCROLL FOR EXECUTE query;
+	FOREACH direction IN ARRAY '{NEXT,LAST,PRIOR,FIRST,NEXT,ABSOLUTE 3,RELATIVE -1,ABSOLUTE -2,FIRST}'::text[] LOOP
+		EXECUTE format('FETCH %s FROM %I', direction, c) INTO x;
+		xs := xs || x;
+	END LOOP;
+	LOOP
+		FETCH BACKWARD FROM c INTO x;
+		EXIT WHEN NOT FOUND;
+	END LOOP;
+	FETCH c INTO x;
+	RETURN array_to_string(xs || x, ' ');
+END $$;
+SELECT by_scrolling('SELECT k FROM t WHERE k BETWEEN (SELECT 498) AND (SELECT 503) ORDER BY k');
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+SELECT by_scrolling('SELECT l.k FROM generate_series(0, 19999, 2001) g, LATERAL (SELECT k FROM t WHERE k = g OFFSET 0) l');
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
 -- a cursor opened in a subtransaction that is rolled back
 BEGIN;
 SAVEPOINT a;

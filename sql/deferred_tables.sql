@@ -99,6 +99,19 @@ SELECT deferred('SELECT * FROM generate_series(1, 10001, 1000) g JOIN o ON k = g
 SELECT deferred('SELECT * FROM generate_series(0, 5900, 100) g JOIN y ON y.a = g / 10 AND y.c = g / 1000');
 SELECT deferred('SELECT * FROM generate_series(0, 9900, 100) g JOIN x ON x.k = g AND x.a = g / 100 AND x.b <= g / 2000');
 SELECT deferred('SELECT * FROM generate_series(0, 9900, 100) g LEFT JOIN x ON x.k > g AND x.a = g / 100 AND x.b IN (g % 300 / 100, 77)');
+-- They are not planned anew.
+CREATE FUNCTION plans_made(query text) RETURNS text LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	plan := jsonb_path_query_first(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Scan")');
+	RETURN format('%s plans in %s runs', plan->>'Plans Made', plan->>'Actual Loops');
+END
+$$;
+SELECT plans_made('SELECT * FROM generate_series(0, 5900, 10) g JOIN y ON y.a = g / 100 AND y.c = g / 1000');
+SELECT plans_made('SELECT * FROM generate_series(0, 9900, 100) g JOIN x ON x.k = g / 4');
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;

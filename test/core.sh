@@ -6,13 +6,15 @@
 #
 # Runs tests of the server's source (src/test/regress) without the extension, and with a
 # rangefilter index on every column of every partitioned table, and rangefilter.defer_partitions = 1:
-# with the planner's choice of joins, and with nested loops only.  All must return the same rows, and raise the same errors;
-# plans are not compared.  Then all once more with tables partitioned that most tests read (core/partitioned.sql).
+# with the usual costs of rows and pages, and with those that make nested loops cheap.  All must
+# return the same rows, and raise the same errors; plans are not compared.  Then all once more
+# with those tables partitioned that most tests read (core/partitioned.sql).
 #
-# The source is PG_SOURCE, a directory, or that of Debian's package, by "apt-get source".  If neither
-# is there, nothing is tested, and the last line says so.
+# The source is PG_SOURCE, a directory, or that of Debian's package, by "apt-get source".
+# If neither is there, nothing is tested, and the last line says so.
 #
-# The last line is "N passed, M failed", where a test of each run counts; the exit status is 1 unless M is 0.
+# The last line is "N passed, M failed", where a test of each run counts; the exit status is
+# 1 unless M is 0.
 
 wanted=("$@")
 source=${PG_SOURCE:+$(realpath -m "$PG_SOURCE")}
@@ -30,6 +32,7 @@ TESTS=(inherit subselect union join aggregates portals plancache limit partition
 
 PASSED=0 FAILED=0
 DEFERRED=0
+AUTO_EXPLAIN=
 
 # Sets REGRESS to the directory of core's tests, in a copy that belongs to us; fails if it cannot be had.
 find_source()
@@ -51,7 +54,7 @@ find_source()
 	rf_run tar -C "$REGRESS" -xf "$archive" --strip-components=4 --wildcards '*/src/test/regress/*'
 }
 
-# Prepares core's tests: its functions in C, and the file that partitions tables, which has no output to be compared with.
+# Prepares core's tests: its functions in C, and the file that partitions tables.
 prepare_tests()
 {
 	printf 'MODULES = regress\nPGXS := %s\ninclude $(PGXS)\n' "$("$PG_CONFIG" --pgxs)" |
@@ -62,7 +65,8 @@ prepare_tests()
 	rf_run touch "$REGRESS/expected/rf_partitioned.out"
 }
 
-# Runs the tests of a schedule on a server of its own, called $1.  $2 is "force" if the extension is there; further arguments are settings.
+# Runs the tests of the schedule on a server of its own, called $1.  $2 is "force" if the
+# extension is there; further arguments are settings.
 run_tests()
 {
 	local name=$1 force=$2 log=$RF_TMP/$1.log settings=(jit=off autovacuum=off)
@@ -124,7 +128,7 @@ run_all()
 	run_tests "$1" ''
 	run_tests "$1-forced" force
 	compare_results "$1" "$1-forced"
-	run_tests "$1-loops" force enable_hashjoin=off enable_mergejoin=off enable_memoize=off enable_material=off
+	run_tests "$1-loops" force seq_page_cost=10 random_page_cost=0.1 cpu_tuple_cost=1
 	compare_results "$1" "$1-loops"
 }
 
@@ -139,7 +143,6 @@ main()
 	rf_install_extension WERROR=1 ASSERT=1
 	prepare_tests
 	[ "${#wanted[@]}" -gt 0 ] || wanted=("${TESTS[@]}")
-	AUTO_EXPLAIN=
 	[ ! -e "$("$PG_CONFIG" --pkglibdir)/auto_explain.so" ] || AUTO_EXPLAIN=,auto_explain
 	run_all core ''
 	run_all partitioned rf_partitioned

@@ -15,14 +15,17 @@
 #include "core/core.h"
 #include "storage/lwlock.h"
 
+/* Greater than any number of transactions: what core has not counted comes later than what it has. */
+#define RF_UNCOUNTED	(UINT64CONST(1) << 60)
+
 /*
  * A number that is the same as before only if no transaction with an id has ended.
- * Where core does not count, it is another one each time.
+ * Where core does not count, it is another one each time, and greater.
  */
 uint64
 rf_core_completions(void)
 {
-	static uint64 unknown = 0;
+	static uint64 unknown = RF_UNCOUNTED;
 	uint64		completions;
 
 	LWLockAcquire(ProcArrayLock, LW_SHARED);

@@ -171,13 +171,19 @@ rf_column_set(FunctionCallInfo fcinfo, Relation index)
 /*
  * Returns the keys between arguments 1 and 2 of the call; in an index on several columns, those of
  * all rows whose first column is between them.  Returns NULL if the index cannot be asked for
- * such a range.
+ * such a range.  Raises an error if the bounds are rows.
  */
 RfKeySet *
 rf_argument_set(FunctionCallInfo fcinfo, Relation index)
 {
 	const RfCodec *codec = rf_index_codec(index);
-	RfKeySet   *set = rf_column_set(fcinfo, index);
+	RfKeySet   *set;
 
+	if (type_is_rowtype(get_fn_expr_argtype(fcinfo->flinfo, 1)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("bounds must be values of the first column of index \"%s\", not rows",
+						RelationGetRelationName(index))));
+	set = rf_column_set(fcinfo, index);
 	return set == NULL || codec->row == NULL ? set : rf_row_set(codec, &set, 1, NULL);
 }

@@ -26,24 +26,12 @@
 #define FLAT_HI_INF		0x02
 #define FLAT_HI_EXCL	0x04
 
-/* The number of the set made last. */
-static uint64 last_number = 0;
-
 /* What is left to read of a flat set. */
 typedef struct FlatReader
 {
 	const uint8 *at;
 	const uint8 *end;
 } FlatReader;
-
-/*
- * How many sets the process has made.
- */
-uint64
-rf_keysets_made(void)
-{
-	return last_number;
-}
 
 /*
  * Compares two keys: as numbers, or as memcmp does with a prefix before its
@@ -83,7 +71,6 @@ keyset_alloc(RfKeyKind kind, int room)
 	RfKeySet   *set = palloc0(sizeof(RfKeySet));
 
 	set->kind = kind;
-	set->number = ++last_number;
 	if (room > 0)
 		set->ranges = palloc_extended(sizeof(RfRange) * room,
 									  MCXT_ALLOC_HUGE);

@@ -51,13 +51,11 @@ typedef struct RfRange
 typedef struct RfKeySet
 {
 	RfKeyKind	kind;
-	uint64		number;			/* no other set of the process has it */
 	bool		nulls;			/* NULL is in the set */
 	int			nranges;
 	RfRange    *ranges;			/* ascending, disjoint, apart, none empty */
 } RfKeySet;
 
-extern PGDLLEXPORT uint64 rf_keysets_made(void);
 extern int	rf_key_compare(RfKeyKind kind, const RfKey *a, const RfKey *b);
 extern int	rf_key_sort_compare(const void *a, const void *b, void *kind);
 

@@ -104,15 +104,6 @@ extern bool rf_encode_row(const RfCodec *codec, const Datum *values,
 /* A key by any codec as text. */
 extern char *rf_show_key(const RfCodec *codec, const RfKey *key);
 
-/* Which of the columns count for a set that rf_row_set() has made. */
-typedef struct RfRowColumns
-{
-	int			used;			/* the first ones count */
-	int			looked;			/* the result is the same with any sets for
-								 * the columns behind these */
-} RfRowColumns;
-
-extern RfKeySet *rf_row_set(const RfCodec *codec, RfKeySet **columns, int n,
-							RfRowColumns *columns_used);
+extern RfKeySet *rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used);
 
 #endif							/* RANGEFILTER_ROWKEY_H */

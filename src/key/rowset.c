@@ -179,11 +179,11 @@ column_ranges(const RfRowFormat *format, const Prefixes *prefixes,
 /*
  * The keys of rows each of whose first n columns is in a set of keys (cut ones) of its own.  codec
  * is one of rows.  What would take too many ranges is rounded outward by leaving columns out, the
- * last ones first.  *columns_used, if given, tells which of the n columns count.  The first column's
+ * last ones first.  *used, if given, is set to how many of the n columns count.  The first column's
  * ranges are taken as they are, however many there are.
  */
 RfKeySet *
-rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, RfRowColumns *columns_used)
+rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, int *used)
 {
 	const RfRowFormat *format = codec->row;
 	Prefixes	prefixes = {0};
@@ -211,11 +211,8 @@ rf_row_set(const RfCodec *codec, RfKeySet **columns, int n, RfRowColumns *column
 		else
 			break;
 	}
-	if (columns_used != NULL)
-	{
-		columns_used->used = column;
-		columns_used->looked = column < n && result == NULL ? column + 1 : column;
-	}
+	if (used != NULL)
+		*used = column;
 	if (result == NULL)
 		result = prefix_ranges(format, &prefixes);
 	free_prefixes(&prefixes);

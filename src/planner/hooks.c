@@ -308,7 +308,7 @@ rf_init_planner(void)
 							"choose among these are known.",
 							NULL,
 							&rf_defer_partitions,
-							32,
+							8,
 							1,
 							INT_MAX,
 							PGC_USERSET,

@@ -69,11 +69,11 @@ sub join_of_rows
 sub repeated_query
 {
 	my ($table) = @_;
-	my $t = $table->{name};
+	my $t = one_of(($table->{name}) x 3, "$table->{name}_view");
 	my $of_d = key_of($table, 'd.k');
 	my $key = key_of($table, 'a.k');
 	my $values = join ', ', map { value_of($table->{type}, one_of(@{ $table->{pool} }, @{ $table->{hot} })) } 1 .. 6;
-	my $rows = "d AS MATERIALIZED (SELECT row_number() OVER (ORDER BY id) AS n, id, k2, k FROM (SELECT id, k2, k FROM ${t}_old WHERE id % 7 = " . below(7)
+	my $rows = "d AS MATERIALIZED (SELECT row_number() OVER (ORDER BY id) AS n, id, k2, k FROM (SELECT id, k2, k FROM $table->{name}_old WHERE id % 7 = " . below(7)
 	  . " ORDER BY id LIMIT 20) r UNION ALL SELECT 20 + n, -n, 50, v$table->{collation} FROM unnest(ARRAY[$values]::$table->{sql_type}\[]) WITH ORDINALITY x (v, n))";
 	my $n = 100 + below 300;
 	# In turns, in blocks, or at random; 26 values at most.
@@ -88,6 +88,7 @@ sub repeated_query
 		"SELECT g, a.n FROM $loop LEFT JOIN LATERAL (SELECT count(*) AS n FROM $t a WHERE $key $op $of_d$more$where) a ON true",
 		"SELECT g, (SELECT sum(a.id) FROM $t a WHERE $key = $of_d$more$where) FROM $loop",
 		"SELECT g FROM $loop WHERE EXISTS (SELECT FROM $t a WHERE $key = $of_d$more$where) OR g % 50 = 0",
+		"SELECT g FROM $loop WHERE NOT EXISTS (SELECT FROM $t a WHERE $key = $of_d$more$where)",
 		"SELECT g, a.id FROM $loop, LATERAL (SELECT id FROM $t a WHERE $key = $of_d$more$where ORDER BY id DESC LIMIT 1) a",
 		"SELECT g, a.id, b.id FROM $loop JOIN LATERAL (SELECT * FROM $t a WHERE $key = $of_d$more$where ORDER BY id LIMIT 2) a ON true, LATERAL (SELECT id FROM $t b WHERE "
 		  . key_of($table, 'b.k') . ' = ' . key_of($table, 'a.k') . ' AND b.k2 = a.k2 ORDER BY id LIMIT 3) b');

@@ -77,6 +77,15 @@ sub condition
 		1 => "k = $key AND p < " . below($partitions));
 }
 
+# A deferred scan that is run for several keys.
+sub deferred_loop
+{
+	my $keys = join ', ', map { '(' . some_key() . ')' } 1 .. 5;
+
+	return "SELECT coalesce(string_agg(x || ' ' || p || '.' || id, ' ' ORDER BY x, p, id), 'none') FROM (VALUES $keys) v (x), LATERAL (SELECT p, id FROM t WHERE k = x"
+	  . one_of('', '', ' AND p < ' . below($partitions) . ' + x % 7') . ' OFFSET 0) t';
+}
+
 sub without_index { my ($sql) = @_; return $sql =~ s/\bk\b/(k + 0)/gr; }
 
 sub prepare
@@ -122,6 +131,11 @@ sub compare
 		my $key = $session->{takes_key}[$n] ? '(' . some_key() . ')' : '';
 
 		($with, $without) = ("EXECUTE q$n$key", "EXECUTE q${n}_without$key");
+	}
+	elsif (chance(25))
+	{
+		$with = deferred_loop();
+		$without = without_index($with);
 	}
 	else
 	{

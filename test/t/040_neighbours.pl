@@ -24,6 +24,7 @@ pgaudit.log_relation = on
 pg_qualstats.sample_rate = 1
 compute_query_id = on
 max_parallel_workers_per_gather = 0
+rangefilter.defer_partitions = 1000
 });
 
 # Row 10 g is in partition g % 20, and nowhere else.

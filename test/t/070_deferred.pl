@@ -22,6 +22,14 @@ SELECT format('CREATE TABLE t%1$s PARTITION OF t FOR VALUES IN (%1$s)', i) FROM 
 INSERT INTO t SELECT v / 1000, v, 'v' || v FROM generate_series(0, 39999) v;
 CREATE INDEX ON t USING rangefilter (k);
 CREATE INDEX ON t (k);
+CREATE TABLE levels (p int, k int, v text) PARTITION BY LIST (p);
+SELECT format('CREATE TABLE levels%1$s PARTITION OF levels FOR VALUES IN (%1$s) PARTITION BY RANGE (k)', i),
+	format('CREATE TABLE levels%1$s_0 PARTITION OF levels%1$s FOR VALUES FROM (0) TO (%2$s)', i, 1000 * i + 500),
+	format('CREATE TABLE levels%1$s_1 PARTITION OF levels%1$s FOR VALUES FROM (%2$s) TO (50000)', i, 1000 * i + 500)
+FROM generate_series(0, 39) i \gexec
+INSERT INTO levels SELECT v / 1000, v, 'v' || v FROM generate_series(0, 39999) v;
+CREATE INDEX ON levels USING rangefilter (k);
+CREATE INDEX ON levels (k);
 CREATE TABLE d AS SELECT 1000 * g + 7 AS id, 'n' || g AS name FROM generate_series(0, 50) g;
 ANALYZE;
 CREATE FUNCTION deferred(query text) RETURNS bool LANGUAGE plpgsql AS $$
@@ -63,13 +71,14 @@ sub most_memory
 	return $line =~ /(\d+) kB/ ? 1024 * $1 : die "no VmHWM";
 }
 
-# A query that runs a scan of t so many times, with values that are in partitions or between; each value comes
+# A query that runs a scan of a table so many times, with values that are in partitions or between; each value comes
 # twice.  more is another condition.
 sub rescans
 {
-	my ($n, $more) = @_;
+	my ($n, $more, $table) = @_;
 
-	return "SELECT count(l) FROM generate_series(1, $n) g, LATERAL (SELECT k FROM t WHERE k = (g / 2)::bigint * 7919 % 41000$more OFFSET 0) l";
+	$table //= 't';
+	return "SELECT count(l) FROM generate_series(1, $n) g, LATERAL (SELECT k FROM $table WHERE k = (g / 2)::bigint * 7919 % 41000$more OFFSET 0) l";
 }
 
 my $session = open_session($primary);
@@ -78,22 +87,40 @@ my $pid = ask($session, 'SELECT pg_backend_pid()');
 
 SKIP:
 {
-	skip 'no /proc', 6 unless -e "/proc/$pid/status";
-	# Each run of the second one is planned, because of the partition key.
-	for ([ '', 1000, 100_000, 'plans of partitions are kept' ], [ ' AND p <= g % 50', 300, 4000, 'each run is planned' ])
+	skip 'no /proc', 10 unless -e "/proc/$pid/status";
+	# Each run of the second and third ones is planned, because of the partition key and of the levels.
+	for ([ 't', '', 1000, 100_000, 'plans of partitions are kept' ],
+		[ 't', ' AND p <= g % 50', 300, 4000, 'each run is planned' ],
+		[ 'levels', '', 300, 3000, 'levels' ])
 	{
-		my ($more, $few, $many, $name) = @$_;
+		my ($table, $more, $few, $many, $name) = @$_;
 
-		is(ask($session, "SELECT deferred(\$\$" . rescans($many, $more) . '$$)'), 't', "$name: it is deferred");
-		ask($session, rescans($few, $more));
+		is(ask($session, "SELECT deferred(\$\$" . rescans($many, $more, $table) . '$$)'), 't', "$name: it is deferred");
+		ask($session, rescans($few, $more, $table));
 		my $before = most_memory($pid);
-		my $got = ask($session, rescans($many, $more));
+		my $got = ask($session, rescans($many, $more, $table));
 		my $growth = most_memory($pid) - $before;
 
 		cmp_ok($got, '>', 0, "$name: $got rows");
 		cmp_ok($growth, '<', 8_000_000, "$name: the session has not grown");
 		note "$growth bytes";
 	}
+
+	# EXPLAIN plans an example, or shows plans that are kept.
+	my $explain = sub {
+		my ($n) = @_;
+		my ($five, $none) = (rescans(5, ''), rescans(0, ''));
+
+		return "DO \$\$ DECLARE line text; BEGIN FOR i IN 1 .. $n LOOP FOR line IN EXPLAIN $none LOOP END LOOP;"
+		  . " FOR line IN EXPLAIN (ANALYZE, VERBOSE) $five LOOP END LOOP; END LOOP; END \$\$";
+	};
+	ask($session, $explain->(50));
+	my $before = most_memory($pid);
+	ask($session, $explain->(500));
+	my $growth = most_memory($pid) - $before;
+
+	cmp_ok($growth, '<', 4_000_000, 'EXPLAIN: the session has not grown');
+	note "$growth bytes";
 }
 
 #

@@ -7,7 +7,6 @@
  *	  clause.c		one clause on one index as a set of keys
  *	  pattern.c		the same for LIKE, prefixes and ranges containing a column
  *	  parameter.c	conditions on values known only at execution: see parameter.h
- *	  kept.c		the same while the values change: see parameter.h
  *
  *-------------------------------------------------------------------------
  */
@@ -33,31 +32,6 @@ extern bool rf_match(RelOptInfo *rel, RfTable *table, bool with_own,
 extern bool rf_same_cond(const RfCond *a, const RfCond *b);
 extern List *rf_cond_indexes(const RfCond *cond);
 extern double rf_cond_ranges(const RfCond *cond);
-
-/* For parts of a relation's clauses, one after the other (kept.c). */
-
-typedef struct RfMatchContext RfMatchContext;
-
-/*
- * The set that rf_row_set() made for an index the last time, and the sets of which it made it.
- */
-typedef struct RfRowMemo
-{
-	MemoryContext parent;
-	MemoryContext context;		/* below it, holds set; NULL: not made yet */
-	RfKeySet   *set;			/* NULL: there is none */
-	RfRowColumns columns;
-	int			n;				/* columns that had a set */
-	uint64		numbers[RF_MAX_COLUMNS];	/* of the sets that were looked at */
-} RfRowMemo;
-
-extern RfMatchContext *rf_begin_match(List *clauses, Index varno,
-									  RfTable *table);
-extern RfCond *rf_match_clause(RfMatchContext *context, Node *clause);
-extern RfCond *rf_combine(RfCondKind kind, const List *conds);
-extern RfCond *rf_end_match(RfMatchContext *context, List *conds,
-							RfRowMemo *memos);
-extern bool rf_was_used(const RfMatchContext *context, RfCond *cond);
 
 /* ---- clause.c, pattern.c ---- */
 

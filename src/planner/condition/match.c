@@ -29,7 +29,7 @@
 #include "utils/memutils.h"
 
 /* What matching a clause needs to know. */
-struct RfMatchContext
+typedef struct RfMatchContext
 {
 	Index		varno;			/* of the relation the clauses are about */
 	RfTable    *table;
@@ -38,7 +38,7 @@ struct RfMatchContext
 	int8	   *usable;			/* per index: predicate implied? -1: not asked */
 	int		   *used;			/* per index: columns that made a condition */
 	List	   *predicates;		/* of indexes that are asked for any row */
-};
+} RfMatchContext;
 
 /*
  * A condition with the given arguments.
@@ -142,8 +142,8 @@ flat_list(RfCondKind kind, const List *conds)
  * result are probes for keys of the same kind.  The conditions are not changed, but
  * the result may have parts of them.
  */
-RfCond *
-rf_combine(RfCondKind kind, const List *conds)
+static RfCond *
+combine(RfCondKind kind, const List *conds)
 {
 	List	   *rest = flat_list(kind, conds);
 	List	   *args = NIL;
@@ -175,57 +175,15 @@ conjuncts(RfCond *cond)
 }
 
 /*
- * Was a memo's set made of these sets?
- */
-static bool
-memo_fits(const RfRowMemo *memo, RfKeySet **sets, int n)
-{
-	if (memo->set == NULL || memo->n != n)
-		return false;
-	for (int i = 0; i < memo->columns.looked; i++)
-	{
-		if (memo->numbers[i] != sets[i]->number)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Makes a memo's set one of these sets, if it is not yet.
- */
-static void
-remember_row_set(RfRowMemo *memo, const RfCodec *codec, RfKeySet **sets, int n)
-{
-	MemoryContext old;
-
-	if (memo_fits(memo, sets, n))
-		return;
-	memo->set = NULL;
-	if (memo->context == NULL)
-		memo->context = AllocSetContextCreate(memo->parent,
-											  "rangefilter rows",
-											  ALLOCSET_SMALL_SIZES);
-	else
-		MemoryContextReset(memo->context);
-	old = MemoryContextSwitchTo(memo->context);
-	memo->set = rf_row_set(codec, sets, n, &memo->columns);
-	MemoryContextSwitchTo(old);
-	memo->n = n;
-	for (int i = 0; i < memo->columns.looked; i++)
-		memo->numbers[i] = sets[i]->number;
-}
-
-/*
  * Joins the conditions on columns of one index to a condition on its rows.
- * first is one of them.  memo is that of the index, or NULL.
+ * first is one of them.
  */
 static RfCond *
-row_probe(RfMatchContext *context, RfCond *first, List *conds, RfRowMemo *memo)
+row_probe(RfMatchContext *context, RfCond *first, List *conds)
 {
 	RfIndex    *index = first->index;
 	RfKeySet   *sets[1 + RF_MAX_COLUMNS] = {NULL};	/* ends with NULL */
 	RfKeySet   *set;
-	RfRowColumns columns;
 	int			n = 0;
 	ListCell   *cell;
 
@@ -239,25 +197,17 @@ row_probe(RfMatchContext *context, RfCond *first, List *conds, RfRowMemo *memo)
 	}
 	while (sets[n] != NULL)
 		n++;
-	if (memo != NULL)
-	{
-		remember_row_set(memo, index->codec, sets, n);
-		set = memo->set;
-		columns = memo->columns;
-	}
-	else
-		set = rf_row_set(index->codec, sets, n, &columns);
-	context->used[index - context->table->indexes] = columns.used;
+	set = rf_row_set(index->codec, sets, n, &context->used[index - context->table->indexes]);
 	return make_probe(index, RF_WHOLE_KEY, set);
 }
 
 /*
  * Makes a condition on rows from one that may also be on columns.  Conditions
  * on columns are left out if there is none on the first column.  NULL if
- * nothing is left.  memos has one for each index, or is NULL.
+ * nothing is left.
  */
 static RfCond *
-settle(RfMatchContext *context, RfCond *cond, RfRowMemo *memos)
+settle(RfMatchContext *context, RfCond *cond)
 {
 	List	   *conds = cond == NULL ? NIL : conjuncts(cond);
 	List	   *settled = NIL;
@@ -270,11 +220,9 @@ settle(RfMatchContext *context, RfCond *cond, RfRowMemo *memos)
 		if (part->kind != RF_COND_PROBE || part->column == RF_WHOLE_KEY)
 			settled = lappend(settled, part);
 		else if (part->column == 0)
-			settled = lappend(settled,
-							  row_probe(context, part, conds, memos == NULL ? NULL :
-										&memos[part->index - context->table->indexes]));
+			settled = lappend(settled, row_probe(context, part, conds));
 	}
-	return rf_combine(RF_COND_AND, settled);
+	return combine(RF_COND_AND, settled);
 }
 
 /*
@@ -348,8 +296,10 @@ match_simple_clause(RfMatchContext *context, Node *clause)
 										   set));
 		}
 	}
-	return rf_combine(RF_COND_AND, conds);
+	return combine(RF_COND_AND, conds);
 }
+
+static RfCond *match_clause(RfMatchContext *context, Node *clause);
 
 /*
  * AND: arguments that no index can answer are left out.
@@ -362,12 +312,12 @@ match_and(RfMatchContext *context, List *args)
 
 	foreach(cell, args)
 	{
-		RfCond	   *cond = rf_match_clause(context, lfirst(cell));
+		RfCond	   *cond = match_clause(context, lfirst(cell));
 
 		if (cond != NULL)
 			conds = lappend(conds, cond);
 	}
-	return rf_combine(RF_COND_AND, conds);
+	return combine(RF_COND_AND, conds);
 }
 
 /*
@@ -414,7 +364,7 @@ common_columns(List *arms)
 				probes = lappend(probes, same);
 		}
 		if (list_length(probes) == list_length(arms))
-			result = lappend(result, rf_combine(RF_COND_OR, probes));
+			result = lappend(result, combine(RF_COND_OR, probes));
 	}
 	return result;
 }
@@ -431,13 +381,13 @@ combine_arms(RfMatchContext *context, List *arms)
 
 	foreach(cell, arms)
 	{
-		RfCond	   *arm = settle(context, lfirst(cell), NULL);
+		RfCond	   *arm = settle(context, lfirst(cell));
 
 		if (arm == NULL)
-			return rf_combine(RF_COND_AND, conds);
+			return combine(RF_COND_AND, conds);
 		settled = lappend(settled, arm);
 	}
-	return rf_combine(RF_COND_AND, lappend(conds, rf_combine(RF_COND_OR, settled)));
+	return combine(RF_COND_AND, lappend(conds, combine(RF_COND_OR, settled)));
 }
 
 /*
@@ -451,7 +401,7 @@ match_or(RfMatchContext *context, List *args)
 
 	foreach(cell, args)
 	{
-		RfCond	   *arm = rf_match_clause(context, lfirst(cell));
+		RfCond	   *arm = match_clause(context, lfirst(cell));
 
 		if (arm == NULL)
 			return NULL;
@@ -463,8 +413,8 @@ match_or(RfMatchContext *context, List *args)
 /*
  * A clause as a condition; NULL where the indexes say nothing about it.
  */
-RfCond *
-rf_match_clause(RfMatchContext *context, Node *clause)
+static RfCond *
+match_clause(RfMatchContext *context, Node *clause)
 {
 	check_stack_depth();
 	if (IsA(clause, RestrictInfo))
@@ -565,7 +515,7 @@ ask_for_any_row(RfMatchContext *context, RfCond *cond)
 		context->predicates = list_concat(context->predicates,
 										  index_predicate(context, i));
 	}
-	return rf_combine(RF_COND_AND, conds);
+	return combine(RF_COND_AND, conds);
 }
 
 /*
@@ -588,8 +538,8 @@ implies_predicate(RfMatchContext *context, Node *clause)
 /*
  * Was any part of a clause's condition used in the condition on rows, which was settled last?
  */
-bool
-rf_was_used(const RfMatchContext *context, RfCond *cond)
+static bool
+was_used(const RfMatchContext *context, RfCond *cond)
 {
 	ListCell   *cell;
 
@@ -607,8 +557,8 @@ rf_was_used(const RfMatchContext *context, RfCond *cond)
 /*
  * Begins to match clauses about a relation, which varno is, with the indexes of its table.
  */
-RfMatchContext *
-rf_begin_match(List *clauses, Index varno, RfTable *table)
+static RfMatchContext *
+begin_match(List *clauses, Index varno, RfTable *table)
 {
 	RfMatchContext *context = palloc(sizeof(RfMatchContext));
 
@@ -621,16 +571,6 @@ rf_begin_match(List *clauses, Index varno, RfTable *table)
 	memset(context->usable, -1, table->nindexes);
 	context->predicates = NIL;
 	return context;
-}
-
-/*
- * Joins conditions under AND to one on rows.  NULL if nothing is left of them.
- */
-RfCond *
-rf_end_match(RfMatchContext *context, List *conds, RfRowMemo *memos)
-{
-	memset(context->used, 0, context->table->nindexes * sizeof(int));
-	return settle(context, rf_combine(RF_COND_AND, conds), memos);
 }
 
 /*
@@ -649,21 +589,22 @@ rf_match_clauses(List *clauses, Index varno, RfTable *table, RfMatch *match)
 	memset(match, 0, sizeof(*match));
 	if (clauses == NIL)
 		return false;
-	context = rf_begin_match(clauses, varno, table);
+	context = begin_match(clauses, varno, table);
 	foreach(cell, clauses)
 	{
-		RfCond	   *cond = rf_match_clause(context, lfirst(cell));
+		RfCond	   *cond = match_clause(context, lfirst(cell));
 
 		conds = lappend(conds, cond);
 		if (cond != NULL)
 			all = lappend(all, cond);
 	}
-	match->cond = ask_for_any_row(context, rf_end_match(context, all, NULL));
+	memset(context->used, 0, table->nindexes * sizeof(int));
+	match->cond = ask_for_any_row(context, settle(context, combine(RF_COND_AND, all)));
 	if (match->cond == NULL)
 		return false;
 	forboth(cell, clauses, other, conds)
 	{
-		if ((lfirst(other) != NULL && rf_was_used(context, lfirst(other))) ||
+		if ((lfirst(other) != NULL && was_used(context, lfirst(other))) ||
 			implies_predicate(context, lfirst(cell)))
 			match->clauses = lappend(match->clauses, lfirst(cell));
 	}

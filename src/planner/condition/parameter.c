@@ -52,7 +52,8 @@ typedef struct RfParamContext
 /* Filling the run-time parameters of a clause. */
 typedef struct RfFilling
 {
-	const RfKeptValues *values;
+	const Datum *values;		/* by numbers of the run-time parameters */
+	const bool *nulls;
 	bool		has_null;		/* one was filled with NULL */
 } RfFilling;
 
@@ -573,8 +574,8 @@ asked_indexes(RfGateShape *shape, RfTable *table, List *indexes,
 }
 
 /*
- * Those of a relation's indexes that can be asked under these restrictions: a
- * partial one only where its predicate follows from them.
+ * Those of a relation's indexes that can be asked under these restrictions: the columns of
+ * their first key are in them.  A partial one can be only where its predicate follows from them.
  */
 static List *
 usable_indexes(List *indexes, List *clauses)
@@ -585,9 +586,14 @@ usable_indexes(List *indexes, List *clauses)
 	foreach(cell, indexes)
 	{
 		RfRelIndex *index = lfirst(cell);
+		Bitmapset  *mentioned = NULL;
+		Bitmapset  *columns = NULL;
 
-		if (index->predicate == NIL ||
-			predicate_implied_by(index->predicate, clauses, false))
+		pull_varattnos((Node *) clauses, index->varno, &mentioned);
+		pull_varattnos(rf_gate_key(index, 0), index->varno, &columns);
+		if (bms_is_subset(columns, mentioned) &&
+			(index->predicate == NIL ||
+			 predicate_implied_by(index->predicate, clauses, false)))
 			usable = lappend(usable, index);
 	}
 	return usable;
@@ -643,25 +649,25 @@ fill_argument(Node *node, void *arg)
 		return expression_tree_mutator(node, fill_argument, arg);
 	if (!rf_is_runtime_param(node))
 		return node;
-	isnull = filling->values->nulls[param->paramid];
+	isnull = filling->nulls[param->paramid];
 	filling->has_null |= isnull;
 	get_typlenbyval(param->paramtype, &typlen, &typbyval);
 	return (Node *) makeConst(param->paramtype, -1, param->paramcollid, typlen,
-							  filling->values->values[param->paramid], isnull, typbyval);
+							  filling->values[param->paramid], isnull, typbyval);
 }
 
 /*
  * AND or OR of filled clauses; NULL if that can never be true.
  */
 static Node *
-fill_bool_clause(BoolExpr *expr, const RfKeptValues *values)
+fill_bool_clause(BoolExpr *expr, const Datum *values, const bool *nulls)
 {
 	List	   *args = NIL;
 	ListCell   *cell;
 
 	foreach(cell, expr->args)
 	{
-		Node	   *arg = rf_gate_fill(lfirst(cell), values);
+		Node	   *arg = rf_gate_fill(lfirst(cell), values, nulls);
 
 		if (arg != NULL)
 			args = lappend(args, arg);
@@ -685,13 +691,13 @@ is_strict(Oid function, void *context)
  * filled.  NULL if it can never be true, because a strict function gets a NULL.
  */
 Node *
-rf_gate_fill(Node *clause, const RfKeptValues *values)
+rf_gate_fill(Node *clause, const Datum *values, const bool *nulls)
 {
-	RfFilling	filling = {values, false};
+	RfFilling	filling = {values, nulls, false};
 	Node	   *filled;
 
 	if (is_andclause(clause) || is_orclause(clause))
-		return fill_bool_clause((BoolExpr *) clause, values);
+		return fill_bool_clause((BoolExpr *) clause, values, nulls);
 	filled = expression_tree_mutator(clause, fill_argument, &filling);
 	return filling.has_null && check_functions_in_node(filled, is_strict, NULL) ?
 		NULL : filled;

@@ -5,7 +5,6 @@
  *
  *	  parameter.c	which they are, and what they are with given values
  *	  failure.c		expressions by which a user notices that they were computed
- *	  kept.c		the same for one set of values after the other
  *
  *-------------------------------------------------------------------------
  */
@@ -48,17 +47,6 @@ typedef struct RfGateShape
 	List	   *keys;			/* the keys as expressions, varno 1 */
 } RfGateShape;
 
-/*
- * The values of run-time parameters, by their numbers.
- */
-typedef struct RfKeptValues
-{
-	const Datum *values;
-	const bool *nulls;
-	Bitmapset  *unknown;		/* whose values are not known: clauses with
-								 * them are left out */
-} RfKeptValues;
-
 extern bool rf_gate_shape(PlannerInfo *root, RelOptInfo *rel, List *indexes,
 						  List *clauses, bool constants,
 						  RfGateShape *shape);
@@ -66,7 +54,7 @@ extern Node *rf_gate_key(const RfRelIndex *index, int column);
 extern List *rf_gate_opclasses(const RfRelIndex *index);
 extern List *rf_gate_opclass(List *keys, List *oids);
 extern RfTable *rf_gate_table(List *opclasses);
-extern Node *rf_gate_fill(Node *clause, const RfKeptValues *values);
+extern Node *rf_gate_fill(Node *clause, const Datum *values, const bool *nulls);
 
 /* ---- failure.c ---- */
 
@@ -87,26 +75,5 @@ extern bool rf_expression_is_leakproof(PlannerInfo *root, Node *node);
  * what the queries around it may have pushed down.
  */
 extern bool rf_scan_is_leakproof(PlannerInfo *root, const RelOptInfo *rel, List *restrictions);
-
-/* ---- kept.c ---- */
-
-/*
- * What a shape's clauses are, as conditions, with the values that the run-time parameters
- * have now.
- */
-typedef enum RfKeptAnswer
-{
-	RF_KEPT_NOTHING,			/* nothing can be asked */
-	RF_KEPT_NEVER,				/* no row satisfies them */
-	RF_KEPT_CONDITION			/* there is a condition */
-} RfKeptAnswer;
-
-typedef struct RfKept RfKept;
-
-extern RfKept *rf_keep(List *clauses, RfTable *table);
-extern void rf_kept_change(RfKept *kept, const Bitmapset *changed);
-extern RfKeptAnswer rf_kept_match(RfKept *kept, const RfKeptValues *values,
-								  RfCond **cond);
-extern int	rf_kept_used(const RfKept *kept);
 
 #endif							/* RANGEFILTER_PARAMETER_H */

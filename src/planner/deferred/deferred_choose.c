@@ -34,7 +34,7 @@
 #include "utils/syscache.h"
 
 /* rangefilter.defer_partitions: tables with fewer live members are not deferred. */
-int			rf_defer_partitions = 32;
+int			rf_defer_partitions = 8;
 
 /*
  * A table is not deferred by indexes that only its partitions have if a larger share of them has

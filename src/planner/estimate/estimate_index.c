@@ -177,11 +177,11 @@ find_clauses(RelOptInfo *rel, const RfRelIndex *index,
 static bool
 add_keys(RfCounting *counting, const RfCodec *codec, RfKeySet **columns, int n)
 {
-	RfRowColumns columns_used = {n, n};
+	int			used = n;
 	RfKeySet   *set = codec->row == NULL ? columns[0] :
-	rf_row_set(codec, columns, n, &columns_used);
+	rf_row_set(codec, columns, n, &used);
 
-	if (columns_used.used < n)
+	if (used < n)
 		return false;
 	counting->sets[counting->nsets++] = set;
 	return true;

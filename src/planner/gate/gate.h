@@ -49,7 +49,16 @@ typedef struct RfGateRel
 	bool		secured;		/* rf_is_secured() */
 	bool		hidden_values;	/* rf_has_hidden_values() */
 	List	   *indexes;		/* RfRelIndex */
+	List	   *infos;			/* RfGateInfo: what was found so far */
 } RfGateRel;
+
+/* What gates of a member can ask where a scan checks these clauses. */
+typedef struct RfGateInfo
+{
+	List	   *clauses;
+	bool		useful;
+	RfGateShape shape;
+} RfGateInfo;
 
 extern void rf_add_gates(PlannerInfo *root, RelOptInfo *rel,
 						 RangeTblEntry *rte);
@@ -57,6 +66,7 @@ extern void rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel,
 								 List *indexes);
 extern List *rf_gate_indexes(const RelOptInfo *rel);
 extern bool rf_gate_is_secured(const RelOptInfo *rel);
+extern const RfGateInfo *rf_gate_info(PlannerInfo *root, RelOptInfo *rel, List *restrictions);
 
 /* ---- gate_plan.c ---- */
 
@@ -113,17 +123,9 @@ typedef struct RfGateMember
 								 * member's scan is to be watched; else NULL */
 	Oid			watched_index;	/* that index */
 	List	   *oids;			/* table and indexes, NIL: always open */
-	struct RfGateIndex *indexes;	/* NULL until one is kept open */
+	Relation   *indexes;		/* those kept open, NULL where it is not;
+								 * NULL: none is */
 } RfGateMember;
-
-/* An index that is asked repeatedly. */
-typedef struct RfGateIndex
-{
-	Relation	relation;		/* NULL: not open */
-	uint32		asked;			/* how often */
-	RfCounts   *counts;
-	RfCachedMeta *cached;		/* NULL: there is none */
-} RfGateIndex;
 
 /*
  * The values of one key of a join.  Allocated in the executor's context of the
@@ -215,11 +217,8 @@ typedef struct RfGateState
 	bool		current_values; /* values are those of this scan */
 	bool		checked_params; /* whether ... */
 	bool		lacks_params;	/* ... one of asked.external cannot be given */
-	RfKept	   *kept;			/* the conditions */
 	MemoryContext context;		/* holds what is only of this question */
 	MemoryContext scratch;
-	MemoryContext metacache;	/* of indexes */
-	Size		budget;			/* bytes that metacache may still take */
 	uint64		question;		/* number of the question; 0: none yet */
 	bool		open;			/* let everything pass */
 	bool		never;			/* no row can match these values */

@@ -233,28 +233,82 @@ has_unusable_value(const RfGateState *gate)
 }
 
 /*
+ * expression_tree_walker() callback: return true if one of these run-time parameters is in a clause.
+ */
+static bool
+has_param(Node *node, void *params)
+{
+	if (node == NULL)
+		return false;
+	if (rf_is_runtime_param(node))
+		return bms_is_member(((Param *) node)->paramid, params);
+	return expression_tree_walker(node, has_param, params);
+}
+
+/*
+ * The gate's clauses with the values kept, but for those that compare with unknown ones.  Sets
+ * gate->never where no row can satisfy one of them.
+ */
+static List *
+fill_clauses(RfGateState *gate)
+{
+	Bitmapset  *unknown = rf_join_filters_fill(gate);
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, gate->asked.clauses)
+	{
+		Node	   *clause;
+
+		if (has_param(lfirst(cell), unknown))
+			continue;
+		clause = rf_gate_fill(lfirst(cell), gate->datums, gate->nulls);
+		if (clause == NULL)
+		{
+			gate->never = true;
+			return NIL;
+		}
+		clauses = lappend(clauses, clause);
+	}
+	return clauses;
+}
+
+/*
+ * list_sort() callback: what has fewer ranges of keys comes first.
+ */
+static int
+compare_ranges(const ListCell *a, const ListCell *b)
+{
+	double		ranges_a = rf_cond_ranges(lfirst(a));
+	double		ranges_b = rf_cond_ranges(lfirst(b));
+
+	return (ranges_a > ranges_b) - (ranges_a < ranges_b);
+}
+
+/*
  * Makes a question of the values kept.  Resets gate->context.
  */
 static void
 make_question(RfGateState *gate)
 {
-	RfKeptValues values = {gate->datums, gate->nulls, NULL};
-	RfKeptAnswer answer = RF_KEPT_NOTHING;
+	RfMatch		match = {0};
 	MemoryContext old;
 
 	MemoryContextReset(gate->context);
 	old = MemoryContextSwitchTo(gate->context);
-	gate->cond = NULL;
-	gate->watchable = false;
-	values.unknown = rf_join_filters_fill(gate);
+	gate->never = false;
 	if (!has_unusable_value(gate))
-		answer = rf_kept_match(gate->kept, &values, &gate->cond);
-	gate->open = answer == RF_KEPT_NOTHING;
-	gate->never = answer == RF_KEPT_NEVER;
+		(void) rf_match_clauses(fill_clauses(gate), 1, gate->table, &match);
+	gate->cond = match.cond;
+	gate->open = gate->cond == NULL && !gate->never;
 	gate->question++;
 	gate->watchable = gate->watch && gate->nfilters == 0 &&
 		gate->cond != NULL && gate->cond->kind == RF_COND_PROBE &&
-		rf_kept_used(gate->kept) == gate->asked.nconditions;
+		list_length(match.clauses) == gate->asked.nconditions;
+
+	/* One NO suffices. */
+	if (gate->cond != NULL && gate->cond->kind == RF_COND_AND)
+		list_sort(gate->cond->args, compare_ranges);
 	MemoryContextSwitchTo(old);
 }
 
@@ -310,7 +364,6 @@ rf_gate_prepare(RfGateState *gate)
 							  rf_join_filters_read(gate));
 	if (gate->question == 0 || changed != NULL)
 	{
-		rf_kept_change(gate->kept, changed);
 		keep_values(gate, changed, datums, nulls);
 		make_question(gate);
 	}
@@ -347,78 +400,40 @@ open_index(RfGateState *gate, RfGateMember *member, int i)
 }
 
 /*
- * Asks an index once, and sets *counts to its counters.  Opens and locks the
- * index for this.
+ * Asks a member's index number i, and sets *counts to its counters.  The index is opened and
+ * locked for this; if it may be asked again, it stays so.
  */
 static RfAnswer
-ask_once(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
-		 RfCounts **counts)
+ask_index(RfGateState *gate, RfGateMember *member, int i, const RfKeySet *set,
+		  RfCounts **counts)
 {
+	EState	   *estate = gate->css.ss.ps.state;
+	Relation	relation = member->indexes != NULL ? member->indexes[i] : NULL;
+	bool		in_recovery = estate->es_snapshot->takenDuringRecovery;
+	bool		looks = false;
 	RfLook		look;
-	bool		looks = rf_gate_begin_look(gate, member, i, &look);
-	Relation	relation = open_index(gate, member, i);
 	RfSummaryVersion version;
 	RfAnswer	answer;
 
 	if (relation == NULL)
-		return RF_UNKNOWN;
-	answer = looks ? rf_look_at_open(&look, relation, set, false) :
-		rf_probe(relation, set, gate->css.ss.ps.state->es_snapshot->takenDuringRecovery,
-				 &version, NULL);
-	*counts = rf_index_counts(relation);
-	pgstat_count_index_scan(relation);
-	relation_close(relation, AccessShareLock);
-	return answer;
-}
-
-/*
- * Asks an index that will be asked again.  It stays open and locked.  From the
- * second time on its cached metapage is asked first, if there can be one.
- */
-static RfAnswer
-ask_again(RfGateState *gate, RfGateMember *member, int i,
-		  const RfKeySet *set, RfCounts **counts)
-{
-	EState	   *estate = gate->css.ss.ps.state;
-	bool		in_recovery = estate->es_snapshot->takenDuringRecovery;
-	RfGateIndex *index;
-	RfSummaryVersion version;
-	RfLook		look;
-	bool		looks = false;
-
-	if (member->indexes == NULL)
-		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
-												 gate->table->nindexes *
-												 sizeof(RfGateIndex));
-	index = &member->indexes[i];
-	if (index->relation == NULL)
 	{
 		looks = rf_gate_begin_look(gate, member, i, &look);
-		index->relation = open_index(gate, member, i);
-		if (index->relation == NULL)
-			return RF_UNKNOWN;
-		index->counts = rf_index_counts(index->relation);
+		relation = open_index(gate, member, i);
 	}
-	*counts = index->counts;
-	pgstat_count_index_scan(index->relation);
-	if (++index->asked == 2)
-	{
-		MemoryContext old = MemoryContextSwitchTo(gate->metacache);
-
-		index->cached = rf_cached_meta_make(index->relation, set->kind,
-											&gate->budget);
-		MemoryContextSwitchTo(old);
-	}
-	if (index->cached != NULL)
-	{
-		RfAnswer	answer = rf_cached_meta_probe(index->cached, set, in_recovery,
-												  &version);
-
-		if (answer != RF_UNKNOWN)
-			return answer;
-	}
-	return looks ? rf_look_at_open(&look, index->relation, set, false) :
-		rf_probe(index->relation, set, in_recovery, &version, NULL);
+	if (relation == NULL)
+		return RF_UNKNOWN;
+	if (gate->repeated && member->indexes == NULL)
+		member->indexes = MemoryContextAllocZero(estate->es_query_cxt,
+												 gate->table->nindexes * sizeof(Relation));
+	if (gate->repeated)
+		member->indexes[i] = relation;
+	answer = looks ? rf_look_at_open(&look, relation, set, false) :
+		rf_probe(relation, set, in_recovery, &version, NULL);
+	*counts = rf_index_counts(relation);
+	pgstat_count_index_scan(relation);
+	if (!gate->repeated)
+		relation_close(relation, AccessShareLock);
+	return answer;
 }
 
 /*
@@ -477,16 +492,14 @@ member_denies(const RfCond *cond, void *arg)
 	RfAnswer	answer;
 
 	/* The list is looked at only where the index is not open yet. */
-	if ((member->indexes == NULL || member->indexes[i].relation == NULL) &&
+	if ((member->indexes == NULL || member->indexes[i] == NULL) &&
 		!OidIsValid(list_nth_oid(member->oids, i + 1)))
 		return false;
 	if (rf_keyset_is_empty(cond->set))
 		return true;
 	if (is_dear(gate, member, cond->set))
 		return false;
-	answer = gate->repeated ?
-		ask_again(gate, member, i, cond->set, &counts) :
-		ask_once(gate, member, i, cond->set, &counts);
+	answer = ask_index(gate, member, i, cond->set, &counts);
 	if (counts != NULL)
 	{
 		counts->probes++;
@@ -544,12 +557,12 @@ rf_gate_close_indexes(RfGateState *gate)
 {
 	for (int i = 0; i < gate->nmembers; i++)
 	{
-		RfGateIndex *indexes = rf_gate_member(gate, i)->indexes;
+		Relation   *indexes = rf_gate_member(gate, i)->indexes;
 
 		for (int j = 0; indexes != NULL && j < gate->table->nindexes; j++)
 		{
-			if (indexes[j].relation != NULL)
-				relation_close(indexes[j].relation, NoLock);
+			if (indexes[j] != NULL)
+				relation_close(indexes[j], NoLock);
 		}
 	}
 }

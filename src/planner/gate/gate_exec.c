@@ -24,7 +24,6 @@
 #include "access/parallel.h"
 #include "compat.h"
 #include "executor/executor.h"
-#include "executor/nodeHash.h"
 #include "jit/jit.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -150,7 +149,6 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->repeated = gate->params != NULL;
 	init_values(gate, plan);
 	gate->table = rf_gate_table(gate->asked.opclasses);
-	gate->kept = rf_keep(gate->asked.clauses, gate->table);
 	rf_join_filters_init(gate);
 	rf_gate_matrices_init(gate);
 	gate->context = AllocSetContextCreate(CurrentMemoryContext,
@@ -159,13 +157,6 @@ init_question(RfGateState *gate, CustomScan *plan)
 	gate->scratch = AllocSetContextCreate(CurrentMemoryContext,
 										  "rangefilter gate probes",
 										  ALLOCSET_SMALL_SIZES);
-	if (gate->repeated)
-	{
-		gate->metacache = AllocSetContextCreate(CurrentMemoryContext,
-												"rangefilter gate copies",
-												ALLOCSET_DEFAULT_SIZES);
-		gate->budget = get_hash_memory_limit();
-	}
 }
 
 /*

@@ -60,12 +60,13 @@ rf_gate_note_indexes(PlannerInfo *root, RelOptInfo *rel, List *indexes)
 	entry->secured = rf_is_secured(root, rel->relid);
 	entry->hidden_values = rf_has_hidden_values(root);
 	entry->indexes = indexes;
+	entry->infos = NIL;
 }
 
 /*
  * The entry of a member; NULL if it has no rangefilter indexes.
  */
-static const RfGateRel *
+static RfGateRel *
 find_gate_rel(const RelOptInfo *rel)
 {
 	if (rf_planning->gate_rels == NULL)
@@ -169,52 +170,70 @@ is_scan(const Path *path)
 		IsA(path, TidPath) || IsA(path, TidRangePath);
 }
 
-/* What gates can ask under a parameterization. */
-typedef struct RfGateInfo
+/*
+ * Return true if two lists have the same clauses in the same order.  Clauses are not freed while a
+ * query is planned, so those at the same address are the same.
+ */
+static bool
+are_same(const List *a, const List *b)
 {
-	const ParamPathInfo *param_info;
-	bool		useful;
-	RfGateShape shape;
-} RfGateInfo;
+	ListCell   *x;
+	ListCell   *y;
+
+	if (list_length(a) != list_length(b))
+		return false;
+	forboth(x, a, y, b)
+	{
+		if (lfirst(x) != lfirst(y))
+			return false;
+	}
+	return true;
+}
 
 /*
- * Finds what gates can ask under a path's parameterization.  Remembers it in
- * *infos.
+ * What a gate of a member, which has rangefilter indexes, can ask where a scan checks these
+ * RestrictInfos.
  */
-static RfGateInfo *
-find_gate_info(PlannerInfo *root, RelOptInfo *rel, const Path *path,
-			   List **infos)
+const RfGateInfo *
+rf_gate_info(PlannerInfo *root, RelOptInfo *rel, List *restrictions)
 {
+	RfGateRel  *entry = find_gate_rel(rel);
+	List	   *clauses = rf_usable_clauses(rel, restrictions);
 	RfGateInfo *info;
-	List	   *restrictions = rel->baserestrictinfo;
 	ListCell   *cell;
 
-	foreach(cell, *infos)
+	foreach(cell, entry->infos)
 	{
 		info = lfirst(cell);
-		if (info->param_info == path->param_info)
+		if (are_same(info->clauses, clauses))
 			return info;
 	}
 	info = palloc0(sizeof(RfGateInfo));
-	info->param_info = path->param_info;
-	if (path->param_info != NULL)
-		restrictions = list_concat_copy(restrictions,
-										path->param_info->ppi_clauses);
-	info->useful = (!rf_gate_is_secured(rel) || rf_scan_is_leakproof(root, rel, restrictions)) &&
-		rf_gate_shape(root, rel, rf_gate_indexes(rel),
-					  rf_usable_clauses(rel, restrictions),
-					  !constants_used(root, rel), &info->shape);
-	*infos = lappend(*infos, info);
+	info->clauses = clauses;
+	info->useful = (!entry->secured || rf_scan_is_leakproof(root, rel, restrictions)) &&
+		rf_gate_shape(root, rel, entry->indexes, clauses, !constants_used(root, rel),
+					  &info->shape);
+	entry->infos = lappend(entry->infos, info);
 	return info;
+}
+
+/*
+ * The RestrictInfos that a path checks.
+ */
+static List *
+path_restrictions(const RelOptInfo *rel, const Path *path)
+{
+	return path->param_info == NULL ? rel->baserestrictinfo :
+		list_concat_copy(rel->baserestrictinfo, path->param_info->ppi_clauses);
 }
 
 /*
  * A gate above a path, or the path itself if it cannot have one.
  */
 static Path *
-wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path, List **infos)
+wrap_path(PlannerInfo *root, RelOptInfo *rel, Path *path)
 {
-	return is_scan(path) && find_gate_info(root, rel, path, infos)->useful ?
+	return is_scan(path) && rf_gate_info(root, rel, path_restrictions(rel, path))->useful ?
 		make_gate_path(rel, path) : path;
 }
 
@@ -252,7 +271,7 @@ copy_scan(const Path *scan)
  * first.
  */
 static void
-wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
+wrap_paths(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *scans = NIL;
 	ListCell   *cell;
@@ -262,12 +281,12 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 		Path	   *path = lfirst(cell);
 		Path	   *scan;
 
-		lfirst(cell) = wrap_path(root, rel, path, infos);
+		lfirst(cell) = wrap_path(root, rel, path);
 		if (lfirst(cell) != path && (scan = copy_scan(path)) != NULL)
 			scans = lappend(scans, scan);
 	}
 	foreach(cell, rel->partial_pathlist)
-		lfirst(cell) = wrap_path(root, rel, lfirst(cell), infos);
+		lfirst(cell) = wrap_path(root, rel, lfirst(cell));
 	rel->pathlist = list_concat(rel->pathlist, scans);
 }
 
@@ -277,9 +296,6 @@ wrap_paths(PlannerInfo *root, RelOptInfo *rel, List **infos)
 void
 rf_add_gates(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte)
 {
-	List	   *infos = NIL;
-
-	if (!may_gate(root, rel, rte))
-		return;
-	wrap_paths(root, rel, &infos);
+	if (may_gate(root, rel, rte))
+		wrap_paths(root, rel);
 }

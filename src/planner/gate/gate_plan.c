@@ -124,11 +124,11 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	Plan	   *child = linitial(plans);
 	Oid			relid = root->simple_rte_array[rel->relid]->relid;
 	Index		top = rf_outermost_relation(root, rel->relid);
-	RfGateShape shape;
+	const RfGateInfo *info = rf_gate_info(root, rel, clauses);
+	const RfGateShape *shape = &info->shape;
 	RfGateQuestion asked = {0};
 
-	if (!rf_gate_shape(root, rel, rf_gate_indexes(rel),
-					   rf_usable_clauses(rel, clauses), true, &shape))
+	if (!info->useful)
 		elog(ERROR, "a range filter's gate has nothing to ask");
 
 	gate->scan.plan.targetlist = tlist;
@@ -136,17 +136,17 @@ plan_gate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
 	gate->flags = path->flags;
 	gate->custom_plans = plans;
 	gate->custom_scan_tlist = describe_scan(child->targetlist);
-	gate->custom_exprs = copyObject(shape.values);
+	gate->custom_exprs = copyObject(shape->values);
 	gate->methods = &rf_gate_methods;
 
-	asked.clauses = shape.clauses;
-	asked.opclasses = shape.opclasses;
-	asked.conversions = shape.conversions;
-	asked.keys = shape.keys;
-	asked.members = list_make1(lcons_oid(relid, shape.indexes));
+	asked.clauses = shape->clauses;
+	asked.opclasses = shape->opclasses;
+	asked.conversions = shape->conversions;
+	asked.keys = shape->keys;
+	asked.members = list_make1(lcons_oid(relid, shape->indexes));
 	asked.tables = list_make1_oid(root->simple_rte_array[top]->relid);
 	asked.secured = rf_gate_is_secured(rel) ||
-		(shape.values != NIL && rf_has_hidden_values(root));
+		(shape->values != NIL && rf_has_hidden_values(root));
 	asked.external = asked.secured ? rf_external_params(rf_planning) : NIL;
 	asked.nconditions = list_length(clauses);
 	rf_gate_write(gate, &asked);

@@ -42,20 +42,32 @@ ask_partitions(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *c
 }
 
 /*
- * Asks; if something changes meanwhile, once more without cached metapages.  NULL and *failed if
- * that did not help.
+ * Asks; if something changes meanwhile, once more without cached metapages.  Returns all partitions
+ * if that did not help.
  */
 static Bitmapset *
 ask_twice(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,
-		  Snapshot snapshot, bool *failed)
+		  Snapshot snapshot)
 {
-	Bitmapset  *left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, failed);
+	bool		failed = false;
+	Bitmapset  *left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, &failed);
 
-	if (!*failed)
+	if (!failed)
 		return left;
-	*failed = false;
+	failed = false;
 	rf_suppress_cached_probes = true;
-	return ask_partitions(relid, partdesc, partitions, clauses, snapshot, failed);
+	left = ask_partitions(relid, partdesc, partitions, clauses, snapshot, &failed);
+	return failed ? partitions : left;
+}
+
+/*
+ * Ends what rf_partitions_left() has begun.
+ */
+static void
+end_asking(RfPlanning *planning, bool outer_cached_probes)
+{
+	rf_end_planning(planning);
+	rf_suppress_cached_probes = outer_cached_probes;
 }
 
 /*
@@ -67,7 +79,6 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, Lis
 {
 	RfPlanning	planning = {.outer = rf_planning,.context = CurrentMemoryContext};
 	bool		outer_cached_probes = rf_suppress_cached_probes;
-	bool		failed = false;
 	Bitmapset  *volatile left = NULL;
 
 	if (!rf_enable || bms_is_empty(partitions))
@@ -75,13 +86,14 @@ rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, Lis
 	PG_TRY();
 	{
 		rf_planning = &planning;
-		left = ask_twice(relid, partdesc, partitions, clauses, snapshot, &failed);
+		left = ask_twice(relid, partdesc, partitions, clauses, snapshot);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
-		rf_end_planning(&planning);
-		rf_suppress_cached_probes = outer_cached_probes;
+		end_asking(&planning, outer_cached_probes);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return failed ? partitions : left;
+	end_asking(&planning, outer_cached_probes);
+	return left;
 }

@@ -35,14 +35,6 @@ typedef enum RfAnswer
 /* Pages whose buffers are remembered: pinning those again needs no look-up. */
 #define RF_RECENT_PAGES	8
 
-/* Copies of pages of runs, which never change, in memory that is counted. */
-typedef struct RfKeptPages
-{
-	Size	   *budget;			/* bytes that may still be allocated */
-	BlockNumber nblocks;
-	uint8	   *pages[FLEXIBLE_ARRAY_MEMBER];	/* contents; NULL: none yet */
-} RfKeptPages;
-
 /*
  * The state of a summary.  While it is the same, every NO stays a NO: each
  * change that could turn one into something else moves it.
@@ -76,7 +68,6 @@ typedef struct RfFile
 	Buffer		meta_buffer;	/* where the metapage was last seen */
 	Buffer		buffers[RF_RECENT_PAGES];	/* likewise other pages, by block
 											 * modulo their number */
-	RfKeptPages *kept;			/* of a cached metapage; or NULL */
 } RfFile;
 
 /* What a backend remembers of an open index, in rd_amcache. */

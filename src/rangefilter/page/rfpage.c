@@ -151,35 +151,9 @@ rf_lock_block(RfFile *file, BlockNumber block, int lockmode)
 }
 
 /*
- * The place for a block's content among those kept of a file, or NULL.
- */
-static uint8 **
-rf_kept_page(const RfFile *file, BlockNumber block)
-{
-	return file->kept != NULL && block < file->kept->nblocks ?
-		&file->kept->pages[block] : NULL;
-}
-
-/*
- * Keeps len bytes of content of a page, if there is room, and returns them.
- */
-static const uint8 *
-rf_keep_page(const RfFile *file, BlockNumber block, const uint8 *content, uint32 len)
-{
-	uint8	  **place = rf_kept_page(file, block);
-
-	if (place == NULL || len > *file->kept->budget)
-		return content;
-	*file->kept->budget -= len;
-	*place = MemoryContextAlloc(GetMemoryChunkContext(file->kept), len);
-	memcpy(*place, content, len);
-	return *place;
-}
-
-/*
  * The page of a run that is in its entry on the metapage.  If it is there, the metapage stays
  * share-locked and pinned in reader->buffer, until rf_run_reader_end().  Otherwise returns NULL,
- * and there is no lock.  A copy that is kept is returned under the same lock.
+ * and there is no lock.
  */
 static const uint8 *
 rf_read_entry_run(RfRunReader *reader)
@@ -189,8 +163,7 @@ rf_read_entry_run(RfRunReader *reader)
 
 	reader->buffer = rf_try_read_entry_run(reader->file, reader->identity,
 										   reader->owner, len, &run);
-	return run != NULL ?
-		rf_keep_page(reader->file, RF_META_BLKNO, run, len) : NULL;
+	return run;
 }
 
 /*
@@ -209,21 +182,18 @@ rf_lock_run_page(RfRunReader *reader, BlockNumber block)
 	page = BufferGetPage(reader->buffer);
 	if (!rf_page_is(page, RF_PAGE_RUN, reader->identity, reader->owner))
 		return NULL;
-	return rf_keep_page(reader->file, block,
-						(const uint8 *) RfPageGetContent(page), RF_PAGE_CONTENT);
+	return (const uint8 *) RfPageGetContent(page);
 }
 
 /*
  * FilterReader callback: share-locks page pageno of the run, releasing the
- * page read before, unless it is the same one; or returns the copy that is kept, or the run in
- * the entry at hand.  NULL if the page is not what the directory says.
+ * page read before, unless it is the same one; or returns the run in the entry at hand.  NULL if the page is not what the directory says.
  */
 static const uint8 *
 rf_read_run_page(FilterReader *self, uint32_t pageno)
 {
 	RfRunReader *reader = (RfRunReader *) self;
 	BlockNumber block = reader->run_block + pageno;
-	uint8	  **kept;
 
 	/* Each value of a long list asks for a page, and mostly for the same one. */
 	if (BufferIsValid(reader->buffer) && reader->pageno == pageno)
@@ -233,9 +203,6 @@ rf_read_run_page(FilterReader *self, uint32_t pageno)
 		return NULL;
 	if (reader->entry_run != NULL)
 		return reader->entry_run;
-	kept = rf_kept_page(reader->file, block);
-	if (kept != NULL && *kept != NULL)
-		return *kept;
 
 	/*
 	 * The filter library reads all pages in a loop of its own.  (With the

@@ -123,17 +123,6 @@ extern bool rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
 extern RfAnswer rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version);
 
-/*
- * Caches the metapage of an open index whose keys are of this kind, for a
- * caller who will ask it many times.  It is allocated in the current context.
- * It also keeps copies of the pages of runs as they are read.  All this is
- * subtracted from *budget (bytes), which must outlive it.  While it is in use
- * the caller keeps the index locked and open.  NULL where the metapage cannot
- * be read, the summary is uncertain or has pages of the delta, or *budget is
- * too small.
- */
-extern RfCachedMeta *rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget);
-
 /* The version on the cached metapage. */
 extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 

@@ -201,58 +201,6 @@ rf_cached_meta_keep(const RfFile *file, Page page,
 }
 
 /*
- * The block behind the last page of all runs.
- */
-static BlockNumber
-rf_end_of_runs(const RfMetaData *meta)
-{
-	const RfSegment *segment = rf_first_segment(meta);
-	BlockNumber end = 0;
-
-	for (int i = 0; i < meta->nsegments + meta->nlevels; i++)
-	{
-		end = Max(end, segment->run_block + segment->npages);
-		segment = rf_next_segment(segment);
-	}
-	return end;
-}
-
-/*
- * See probe.h.  There is none of a summary with pages of the delta, since
- * these change.
- */
-RfCachedMeta *
-rf_cached_meta_make(Relation index, RfKeyKind kind, Size *budget)
-{
-	Buffer		buffer = rf_try_read_meta(index);
-	const RfMetaData *meta;
-	RfSummaryVersion version;
-	BlockNumber nblocks;
-	Size		size;
-	RfCachedMeta *cached = NULL;
-
-	if (!BufferIsValid(buffer))
-		return NULL;
-	meta = rf_page_meta(BufferGetPage(buffer));
-	nblocks = rf_end_of_runs(meta);
-	size = offsetof(RfKeptPages, pages) + nblocks * sizeof(uint8 *);
-	if ((meta->flags & RF_UNCERTAIN_FLAGS) == 0 && meta->ndelta == 0 &&
-		rf_index_codec(index)->kind == kind &&
-		rf_meta_version(rf_file(index), meta, &version) &&
-		rf_cached_meta_size(meta) + size <= *budget)
-	{
-		cached = rf_cached_meta_allocate(CurrentMemoryContext, meta, &version);
-		cached->file = *rf_file(index);
-		cached->file.kept = palloc0(size);
-		cached->file.kept->budget = budget;
-		cached->file.kept->nblocks = nblocks;
-		*budget -= rf_cached_meta_size(meta) + size;
-	}
-	UnlockReleaseBuffer(buffer);
-	return cached;
-}
-
-/*
  * Copies the buffers in which the pages of the cached metapage's file were last
  * seen, if it is the same file.
  */

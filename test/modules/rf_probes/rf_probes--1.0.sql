@@ -33,7 +33,3 @@ AS 'MODULE_PATHNAME' LANGUAGE C STRICT;
 -- The processor time of this process, in ms.
 CREATE FUNCTION rf_processor_time() RETURNS float8
 AS 'MODULE_PATHNAME' LANGUAGE C;
-
--- How many sets of keys this process has made.
-CREATE FUNCTION rf_sets_made() RETURNS bigint
-AS 'MODULE_PATHNAME' LANGUAGE C;

@@ -42,7 +42,6 @@ PG_FUNCTION_INFO_V1(rf_probes_numbers);
 PG_FUNCTION_INFO_V1(rf_probes_bytes);
 PG_FUNCTION_INFO_V1(rf_hold_digests);
 PG_FUNCTION_INFO_V1(rf_processor_time);
-PG_FUNCTION_INFO_V1(rf_sets_made);
 
 typedef RfAnswer (*ProbeFunction) (Relation index, const RfKeySet *set,
 								   bool in_recovery, RfSummaryVersion *version,
@@ -320,16 +319,4 @@ rf_processor_time(PG_FUNCTION_ARGS)
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0)
 		elog(ERROR, "could not read the process's clock: %m");
 	PG_RETURN_FLOAT8(now.tv_sec * 1e3 + now.tv_nsec / 1e6);
-}
-
-/*
- * rf_sets_made() returns how many sets of keys this process has made.
- */
-Datum
-rf_sets_made(PG_FUNCTION_ARGS)
-{
-	uint64		(*sets_made) (void) = (uint64 (*) (void))
-	load_external_function("$libdir/rangefilter", "rf_keysets_made", true, NULL);
-
-	PG_RETURN_INT64((int64) sets_made());
 }
