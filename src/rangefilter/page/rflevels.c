@@ -40,8 +40,8 @@
 	MAXALIGN(sizeof(RfSegment) + RF_LEVEL_BOUNDS + SORTED_MIN_ROOT)
 
 /*
- * The most pages that an insert merges: their number is that of the pages that it writes and
- * logs, and their size that of the memory it takes, at most 16 MB.
+ * The most pages that an insert merges.  It writes and logs no more pages than that, and needs
+ * memory for them: at most 16 MB.
  */
 #define RF_INSERT_MERGE	2000
 
@@ -523,6 +523,13 @@ rf_swing_level(const RfMerge *merge, RfSegment *level)
 	rf_delta_drop_pages(meta, meta->nretired, merge->npages);
 	rf_put_entry(page, level);
 	meta->nlevels++;
+
+	/*
+	 * The answers stay, but a cached metapage leads to the levels that were
+	 * merged.  It is noticed by the number of pages in the delta, or by this.
+	 */
+	if (merge->npages == 0)
+		rf_move_version(merge->index, meta);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
