@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
 #include "utils/memutils.h"
 
 /* A level is merged if it has at most this number of keys, where nkeys are merged so far. */
