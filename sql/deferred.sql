@@ -413,7 +413,8 @@ SELECT deferred('SELECT g, f.k FROM generate_series(0, 19999, 777) g, by_plpgsql
 SELECT deferred('SELECT by_loop(480, 520)');
 
 --
--- Cursors.  Those that have a name and may be used by WHERE CURRENT OF are not deferred.
+-- Cursors.  Those that have a name and may be used by WHERE CURRENT OF, as joins may not, are not
+-- deferred.
 --
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT k FROM t WHERE k = (SELECT 1260);
@@ -423,6 +424,12 @@ FETCH 2 FROM s;
 FETCH BACKWARD 1 FROM s;
 FETCH LAST FROM s;
 FETCH ABSOLUTE 1 FROM s;
+DECLARE j CURSOR FOR SELECT d.name, t.k FROM d JOIN t ON t.k = d.id WHERE d.name IN ('n7', 'n8', 'n9');
+FETCH 2 FROM j;
+FETCH 2 FROM j;
+SAVEPOINT a;
+UPDATE t SET w = w WHERE CURRENT OF j;
+ROLLBACK TO a;
 DECLARE h CURSOR WITH HOLD FOR SELECT k FROM t WHERE k BETWEEN (SELECT 498) AND (SELECT 501) ORDER BY k;
 FETCH 1 FROM h;
 COMMIT;
@@ -572,6 +579,10 @@ SELECT is_deferred('SELECT k FROM t WHERE n = (SELECT 5)');
 SELECT is_deferred('SELECT k FROM t WHERE k = 5');
 SELECT is_deferred('SELECT k FROM t WHERE k < (SELECT 5) AND k > 19999');
 SELECT is_deferred('DECLARE c CURSOR FOR SELECT k FROM t WHERE k = (SELECT 5)');
+SELECT is_deferred('DECLARE c CURSOR FOR SELECT * FROM (SELECT k FROM t WHERE k = (SELECT 5) OFFSET 0) t');
+SELECT is_deferred('DECLARE c CURSOR FOR SELECT k FROM d JOIN t ON k = id WHERE name = ''n7''');
+SELECT is_deferred('DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT k FROM d JOIN t ON k = id WHERE name = ''n7''');
+SELECT is_deferred('DECLARE c CURSOR FOR SELECT k FROM d JOIN t ON k = id WHERE name = ''n7'' FOR UPDATE');
 SET rangefilter.defer_partitions = 41;
 SELECT is_deferred('SELECT k FROM t WHERE k = (SELECT 5)');
 RESET rangefilter.defer_partitions;

@@ -174,7 +174,7 @@ CREATE TABLE several (k text COLLATE "C", pad text) WITH (autovacuum_enabled = o
 ALTER TABLE several ALTER pad SET STORAGE plain;
 INSERT INTO several SELECT str(1, g % 500), repeat('x', 3000) FROM generate_series(1, 1500) g;
 ANALYZE several;
-CREATE INDEX several_k ON several USING rangefilter (k);
+CREATE INDEX several_k ON several USING rangefilter (k) WITH (filter = surf);
 SELECT pg_relation_size('several_k') / 8192 AS pages,
 	max(blocks(format('SELECT * FROM several WHERE k = %L', str(1, g)))) < 100 AS few_blocks FROM generate_series(1, 490, 49) g;
 CALL trickle('several SELECT str(2, g), NULL', 1, 40);
@@ -187,7 +187,7 @@ CREATE TABLE brim (k text COLLATE "C", pad text) WITH (autovacuum_enabled = off)
 ALTER TABLE brim ALTER pad SET STORAGE plain;
 INSERT INTO brim SELECT str(1, g), repeat('x', 3000) FROM generate_series(1, 1500) g;
 ANALYZE brim;
-CREATE INDEX brim_k ON brim USING rangefilter (k) WITH (pages_per_range = 1);
+CREATE INDEX brim_k ON brim USING rangefilter (k) WITH (filter = surf, pages_per_range = 1);
 DO $$
 BEGIN
 	FOR i IN 1 .. 135 LOOP

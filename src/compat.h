@@ -136,6 +136,15 @@ rf_forget_permissions(PlannedStmt *stmt)
 #define RF_ATTRMAP(desc, other) build_attrmap_by_name(desc, other)
 #endif
 
+/* ExecutorRun has one argument less since 18. */
+#if PG_VERSION_NUM >= 180000
+#define RF_EXECUTOR_RUN_PARAMS QueryDesc *desc, ScanDirection direction, uint64 count
+#define RF_EXECUTOR_RUN_ARGS desc, direction, count
+#else
+#define RF_EXECUTOR_RUN_PARAMS QueryDesc *desc, ScanDirection direction, uint64 count, bool once
+#define RF_EXECUTOR_RUN_ARGS desc, direction, count, once
+#endif
+
 /* Has this process a lock of exactly this mode? */
 #if PG_VERSION_NUM >= 170000
 #define RF_HOLDS_LOCK(tag, mode) LockHeldByMe(tag, mode, false)

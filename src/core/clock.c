@@ -4,7 +4,8 @@
  *	  Noticing that a transaction has ended.
  *
  * What is expected of core (procarray.c): xactCompletionCount begins at 1 and moves,
- * under ProcArrayLock, when a transaction with an id ends and so becomes visible.
+ * under ProcArrayLock, when a transaction with an id ends and so becomes visible.  A snapshot's
+ * xmax is what follows latestCompletedXid, which only goes up.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,4 +35,17 @@ rf_core_completions(void)
 	if (completions == 0 || RF_CORE_DOUBTS(RF_CORE_CLOCK))
 		return ++unknown;
 	return completions;
+}
+
+/*
+ * The xmax of a snapshot that would be taken now.  It never goes back, and whoever has taken a
+ * snapshot gets at least its xmax from then on.  Takes no lock, and may be called at any time.
+ */
+TransactionId
+rf_core_next_xmax(void)
+{
+	TransactionId xmax = XidFromFullTransactionId(RF_TRANSAM->latestCompletedXid);
+
+	TransactionIdAdvance(xmax);
+	return xmax;
 }

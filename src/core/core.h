@@ -51,6 +51,7 @@ extern ErrorData *rf_core_attempt(void (*work) (void *arg), void *arg, bool roll
 /* ---- clock.c: has a transaction ended? ---- */
 
 extern uint64 rf_core_completions(void);
+extern TransactionId rf_core_next_xmax(void);
 
 /* ---- file.c: tables that have got another file without their indexes ---- */
 
@@ -123,6 +124,7 @@ extern void rf_core_log_conflict(Relation index, BlockNumber block,
 
 extern void rf_core_note_start(const QueryDesc *desc);
 extern bool rf_core_owns_snapshot(const QueryDesc *desc);
+extern bool rf_core_is_execute(const QueryDesc *desc);
 extern void rf_core_refresh_snapshot(QueryDesc *desc);
 extern void rf_core_replace_plan(QueryDesc *desc, PlannedStmt *stmt);
 

@@ -75,6 +75,27 @@ rf_core_owns_snapshot(const QueryDesc *desc)
 }
 
 /*
+ * Is this statement run by EXECUTE, with the snapshot that was taken for that command and nothing
+ * else?  It is the active one twice, for the command and for the portal that runs the statement, which
+ * has no name that others know.  The command's own portal may hold it, too.  READ COMMITTED only.
+ */
+bool
+rf_core_is_execute(const QueryDesc *desc)
+{
+	Snapshot	snapshot = desc->snapshot;
+	Portal		portal = ActivePortal;
+
+	return !IsolationUsesXactSnapshot() && !IsInParallelMode() &&
+		!RF_CORE_DOUBTS(RF_CORE_SNAPSHOT) &&
+		desc->crosscheck_snapshot == InvalidSnapshot &&
+		ActiveSnapshotSet() && GetActiveSnapshot() == snapshot &&
+		snapshot->active_count == 2 && snapshot->regd_count <= 2 &&
+		snapshot->speculativeToken == 0 &&
+		portal != NULL && !portal->visible && portal->strategy == PORTAL_ONE_SELECT &&
+		list_member_ptr(portal->stmts, desc->plannedstmt);
+}
+
+/*
  * Copies the ids of transactions, for the rest of the transaction.
  */
 static TransactionId *

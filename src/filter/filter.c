@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * filter.c
- *	  Passing calls on to the filters: SNARF for numbers, SuRF for bytes, SNARF
- *	  for the leading bits of bytes.  Questions also to sorted runs.
+ *	  Passing calls on to the filters: SNARF for numbers, SuRF or a pair for
+ *	  bytes.  Questions also to sorted runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,32 +13,50 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "filter/snarf/leading.h"
 #include "filter/base/port.h"
+#include "filter/pair.h"
 #include "filter/snarf/snarf.h"
 #include "filter/sorted/sorted.h"
 #include "filter/surf/surf.h"
 
-/* A build of any filter: exactly one of these is set. */
+/* A build of any filter: of a SNARF, a SuRF, or, if both are set, a pair. */
 struct FilterBuild
 {
+	FilterOptions options;
 	SnarfBuild *snarf;
 	SurfBuild  *surf;
-	LeadingBuild *leading;
+	PairShares	shares;			/* of a pair */
+	uint64_t	nkeys;			/* of a pair */
 };
+
+/* Do the options allow a pair? */
+static bool
+may_be_pair(const FilterBuild *build)
+{
+	const FilterOptions *options = &build->options;
+
+	return options->bytes && options->suffix == FILTER_SUFFIX_AUTO &&
+		options->page_size >= PAIR_MIN_PAGE && options->root_max >= PAIR_MIN_ROOT;
+}
 
 /* Begins the build of a run; options are copied. */
 FilterBuild *
 filter_build_begin(const FilterOptions *options)
 {
 	FilterBuild *build = filter_alloc(sizeof(FilterBuild));
+	FilterOptions surf = *options;
 
-	if (options->surf)
-		build->surf = surf_build_begin(options);
-	else if (options->leading)
-		build->leading = leading_build_begin(options);
-	else
+	build->options = *options;
+	if (!options->bytes)
+	{
 		build->snarf = snarf_build_begin(options);
+		return build;
+	}
+	if (may_be_pair(build))
+		surf.root_max = PAIR_TRIE_ROOT(options->root_max);
+	else if (surf.suffix == FILTER_SUFFIX_AUTO)
+		surf.suffix = FILTER_SUFFIX_REAL;
+	build->surf = surf_build_begin(&surf);
 	return build;
 }
 
@@ -53,10 +71,25 @@ filter_measure_u64(FilterBuild *build, uint64_t key)
 void
 filter_measure_bytes(FilterBuild *build, FilterBytes key)
 {
-	if (build->surf != NULL)
-		surf_measure(build->surf, key);
-	else
-		leading_measure(build->leading, key);
+	surf_measure(build->surf, key);
+}
+
+/* See filter.h. */
+bool
+filter_build_hashes(FilterBuild *build)
+{
+	SurfCost	cost;
+
+	if (!may_be_pair(build))
+		return false;
+	cost = surf_build_cost(build->surf);
+	build->nkeys = surf_build_keys(build->surf);
+	build->shares = pair_divide(&build->options, build->nkeys, &cost);
+	if (build->shares.npages == 0)
+		return false;
+	surf_build_resize(build->surf, build->shares.trie_size, build->shares.npages);
+	build->snarf = pair_begin_hashes(&build->options, &build->shares);
+	return true;
 }
 
 /* Between the passes: decides how to spend the budget. */
@@ -65,9 +98,7 @@ filter_measure_end(FilterBuild *build)
 {
 	if (build->surf != NULL)
 		surf_measure_end(build->surf);
-	else if (build->leading != NULL)
-		leading_measure_end(build->leading);
-	else
+	if (build->snarf != NULL)
 		snarf_measure_end(build->snarf);
 }
 
@@ -82,23 +113,36 @@ filter_add_u64(FilterBuild *build, uint64_t key)
 void
 filter_add_bytes(FilterBuild *build, FilterBytes key)
 {
-	if (build->surf != NULL)
-		surf_add(build->surf, key);
-	else
-		leading_add(build->leading, key);
+	surf_add(build->surf, key);
+}
+
+/* Ends the build of a pair. */
+static void
+end_pair(FilterBuild *build, FilterRun *run)
+{
+	FilterRun	hashes;
+	FilterRun	trie;
+	uint64_t	nleaves;
+
+	snarf_build_end(build->snarf, &hashes);
+	surf_build_end(build->surf, &trie, &nleaves);
+	run->nkeys = build->nkeys;
+	pair_join(&hashes, &trie, &build->shares, build->options.page_size, nleaves, run);
 }
 
 /* Ends the build: fills *run and frees build. */
 void
 filter_build_end(FilterBuild *build, FilterRun *run)
 {
+	uint64_t	nleaves;
+
 	memset(run, 0, sizeof(FilterRun));
-	if (build->surf != NULL)
-		surf_build_end(build->surf, run);
-	else if (build->leading != NULL)
-		leading_build_end(build->leading, run);
-	else
+	if (build->surf == NULL)
 		snarf_build_end(build->snarf, run);
+	else if (build->snarf == NULL)
+		surf_build_end(build->surf, run, &nleaves);
+	else
+		end_pair(build, run);
 	filter_free(build);
 }
 
@@ -106,10 +150,9 @@ filter_build_end(FilterBuild *build, FilterRun *run)
 void
 filter_build_limit(FilterBuild *build, uint32_t bits_per_key)
 {
+	build->options.bits_per_key = bits_per_key;
 	if (build->surf != NULL)
 		surf_build_limit(build->surf, bits_per_key);
-	else if (build->leading != NULL)
-		leading_build_limit(build->leading, bits_per_key);
 	else
 		snarf_build_limit(build->snarf, bits_per_key);
 }
@@ -125,11 +168,8 @@ filter_build_fits(const FilterBuild *build)
 uint64_t
 filter_build_rank(const FilterBuild *build)
 {
-	if (build->surf != NULL)
-		return surf_build_keys(build->surf) - 1;
-	if (build->leading != NULL)
-		return leading_build_keys(build->leading) - 1;
-	return snarf_build_keys(build->snarf) - 1;
+	return (build->surf != NULL ? surf_build_keys(build->surf) :
+			snarf_build_keys(build->snarf)) - 1;
 }
 
 /* See filter.h. */
@@ -143,12 +183,13 @@ filter_root_fits(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	{
 		case FILTER_KIND_SNARF:
 		case FILTER_KIND_EXACT:
-			pages = leading_is_root(root, root_len) ?
-				leading_root_pages(root, root_len) :
-				snarf_root_pages(root, root_len, min, max);
+			pages = snarf_root_pages(root, root_len, min, max);
 			break;
 		case FILTER_KIND_SURF:
 			pages = surf_root_pages(root, root_len);
+			break;
+		case FILTER_KIND_PAIR:
+			pages = pair_root_pages(root, root_len);
 			break;
 		case FILTER_KIND_SORTED:
 			pages = sorted_root_pages(root, root_len);
@@ -175,11 +216,11 @@ filter_check(FilterKind kind, const uint8_t *root, uint32_t root_len,
 	{
 		case FILTER_KIND_SNARF:
 		case FILTER_KIND_EXACT:
-			if (leading_is_root(root, root_len))
-				return leading_check(root, root_len, reader, nkeys);
 			return snarf_check(root, root_len, reader, &found) && found == nkeys;
 		case FILTER_KIND_SURF:
 			return surf_check(root, root_len, reader, nkeys);
+		case FILTER_KIND_PAIR:
+			return pair_check(root, root_len, reader, nkeys);
 		case FILTER_KIND_SORTED:
 			return sorted_check(root, root_len, reader, nkeys);
 	}
@@ -239,23 +280,11 @@ FilterAnswer
 filter_query_bytes(const uint8_t *root, uint32_t root_len,
 				   FilterReader *reader, const FilterByteRange *range)
 {
-	if (leading_is_root(root, root_len))
-		return leading_query(root, root_len, reader, range);
+	if (pair_is_root(root, root_len))
+		return pair_query(root, root_len, reader, range);
 	if (sorted_is_root(root, root_len))
 		return sorted_query(root, root_len, reader, range);
 	return surf_query(root, root_len, reader, range);
-}
-
-/* The same as ranks_u64() for byte strings. */
-static bool
-ranks_bytes(const uint8_t *root, uint32_t root_len, FilterReader *reader,
-			const FilterByteRange *range, bool estimate, FilterRanks *ranks)
-{
-	if (leading_is_root(root, root_len))
-		return leading_ranks(root, root_len, reader, range, estimate, ranks);
-	if (sorted_is_root(root, root_len))
-		return sorted_ranks(root, root_len, reader, range, ranks);
-	return surf_ranks(root, root_len, reader, range, ranks);
 }
 
 /* See filter.h. */
@@ -264,7 +293,11 @@ filter_ranks_bytes(const uint8_t *root, uint32_t root_len,
 				   FilterReader *reader, const FilterByteRange *range,
 				   FilterRanks *ranks)
 {
-	return ranks_bytes(root, root_len, reader, range, false, ranks);
+	if (pair_is_root(root, root_len))
+		return pair_ranks(root, root_len, reader, range, ranks);
+	if (sorted_is_root(root, root_len))
+		return sorted_ranks(root, root_len, reader, range, ranks);
+	return surf_ranks(root, root_len, reader, range, ranks);
 }
 
 /* About how many keys are in the range of byte strings? */
@@ -274,9 +307,11 @@ filter_count_bytes(const uint8_t *root, uint32_t root_len,
 				   uint64_t *count)
 {
 	FilterRanks ranks = {0, 0};
-	bool		known = ranks_bytes(root, root_len, reader, range, true,
-									&ranks);
+	bool		known;
 
+	if (pair_is_root(root, root_len))
+		return pair_count(root, root_len, reader, range, count);
+	known = filter_ranks_bytes(root, root_len, reader, range, &ranks);
 	*count = ranks.end - ranks.first;
 	return known;
 }

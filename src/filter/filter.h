@@ -3,7 +3,7 @@
  * filter.h
  *	  Range filters: build from sorted keys, ask "is a key in [lo, hi]?".
  *
- * This is the interface of SNARF and SuRF; filter.c passes each call on to one
+ * This is the interface of SNARF, SuRF and pairs of both; filter.c passes each call on to one
  * of them.  Sorted runs (sorted/sorted.h) have a builder of their own, and are
  * asked like filters over bytes.  run.h has the types.
  *
@@ -24,17 +24,22 @@ typedef struct FilterBuild FilterBuild;
  * Duplicates are dropped.  The first pass finds out how many distinct keys
  * there are and what coding them takes, so that the second can spend the
  * budget well.
+ *
+ * When all byte strings have been measured, filter_build_hashes() tells whether their filter is to be
+ * a pair.  If so, their hashes, filter_hash(), are given in ascending order to
+ * filter_measure_u64() then, and to filter_add_u64() in the second pass.
  */
 extern FilterBuild *filter_build_begin(const FilterOptions *options);
 extern void filter_measure_u64(FilterBuild *build, uint64_t key);
 extern void filter_measure_bytes(FilterBuild *build, FilterBytes key);
+extern bool filter_build_hashes(FilterBuild *build);
 extern void filter_measure_end(FilterBuild *build);
 extern void filter_add_u64(FilterBuild *build, uint64_t key);
 extern void filter_add_bytes(FilterBuild *build, FilterBytes key);
 extern void filter_build_end(FilterBuild *build, FilterRun *run);
 
 /*
- * Lowers the budget.  Called before filter_measure_end(), when the caller has
+ * Lowers the budget.  Called before filter_build_hashes() or filter_measure_end(), when the caller has
  * seen all keys.
  */
 extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
@@ -46,8 +51,8 @@ extern void filter_build_limit(FilterBuild *build, uint32_t bits_per_key);
 extern bool filter_build_fits(const FilterBuild *build);
 
 /*
- * The rank of the key measured or added last: how many keys are before it.
- * Keys that the filter does not tell apart have the same rank.
+ * The number of the key measured or added last: how many keys are before it.  In a pair,
+ * where keys share leaves, that is not the rank of the key.
  */
 extern uint64_t filter_build_rank(const FilterBuild *build);
 

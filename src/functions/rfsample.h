@@ -10,7 +10,6 @@
 
 #include "postgres.h"
 
-#include "filter/snarf/leading.h"
 #include "key/codec.h"
 #include "nodes/pg_list.h"
 #include "storage/block.h"
@@ -41,6 +40,9 @@ typedef struct RfPartSample
 
 struct RfTagged;
 
+/* The most bytes of a prefix that all keys share. */
+#define RF_SAMPLE_SHARED 256
+
 typedef struct RfSample
 {
 	const RfCodec *codec;
@@ -51,7 +53,7 @@ typedef struct RfSample
 	struct RfTagged *tagged;	/* the keys of all, ascending ... */
 	int			ntagged;		/* ... and how many they are */
 	double		rows;			/* of those read */
-	uint8		shared[LEADING_MAX_SHARED]; /* all byte keys begin so */
+	uint8		shared[RF_SAMPLE_SHARED];	/* all byte keys begin so */
 	uint32		shared_len;
 	double		length;			/* of byte keys, on the average */
 } RfSample;

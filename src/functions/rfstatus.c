@@ -113,6 +113,8 @@ rf_status_segments(RfStatus *status, const RfMetaData *meta, RfKeyKind kind)
 			status->filter = "surf";
 			status->suffix = suffix_names[filter_root_suffix(rf_segment_root(segment))];
 		}
+		else if (segment->kind == FILTER_KIND_PAIR)
+			status->filter = "pair";
 		else if (segment->kind == FILTER_KIND_SNARF)
 			status->filter = "snarf";
 		else if (status->filter == NULL)

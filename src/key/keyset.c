@@ -339,6 +339,16 @@ rf_keyset_is_empty(const RfKeySet *set)
 }
 
 /*
+ * Is a single key in a range, as far as its ends tell?
+ */
+bool
+rf_range_is_key(RfKeyKind kind, const RfRange *range)
+{
+	return !range->lo_inf && !range->hi_inf && !range->hi_excl &&
+		rf_key_compare(kind, &range->lo, &range->hi) == 0;
+}
+
+/*
  * Where a key is: -1 below the range, 0 in it, 1 above it.
  */
 static int

@@ -72,6 +72,7 @@ extern RfKeySet *rf_keyset_ranges(RfKeyKind kind, RfRange *ranges, int n);
 extern RfKeySet *rf_keyset_union(const RfKeySet *a, const RfKeySet *b);
 extern RfKeySet *rf_keyset_intersect(const RfKeySet *a, const RfKeySet *b);
 extern bool rf_keyset_is_empty(const RfKeySet *set);
+extern bool rf_range_is_key(RfKeyKind kind, const RfRange *range);
 extern bool rf_keyset_contains(const RfKeySet *set, const RfKey *key);
 
 /*

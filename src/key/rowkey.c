@@ -487,6 +487,146 @@ rf_row_get(const RfRowFormat *format, int column, const uint8 **at,
 }
 
 /*
+ * Moves *at, which is behind a column's mark, behind its value.  False if the value does not end
+ * before end.
+ */
+static bool
+skip_value(const RfRowColumn *column, const uint8 **at, const uint8 *end)
+{
+	const RfCodecEntry *entry = (const RfCodecEntry *) column->codec;
+	uint8		flip = column->desc ? 0xFF : 0;
+	uint8		plain[RF_PLAIN_MAX];
+	int			len = Min(end - *at, RF_PLAIN_MAX);
+
+	if (column->codec->kind != RF_KEY_U64 && entry->length == NULL)
+	{
+		while (*at < end)
+		{
+			uint8		byte = *(*at)++ ^ flip;
+
+			if (byte == STRING_END)
+				return true;
+			if (byte == STRING_ESCAPE && *at < end)
+				(*at)++;
+		}
+		return false;
+	}
+	if (column->codec->kind == RF_KEY_U64)
+		len = number_width(column->codec);
+	else
+	{
+		for (int i = 0; i < len; i++)
+			plain[i] = (*at)[i] ^ flip;
+		len = entry->length(plain, len);
+	}
+	if (len < 0 || len > end - *at)
+		return false;
+	*at += len;
+	return true;
+}
+
+/*
+ * Moves *at behind a column of a row.  False if the column does not end before end, or is not what
+ * the encoding makes.
+ */
+static bool
+skip_column(const RfRowFormat *format, int column, const uint8 **at, const uint8 *end)
+{
+	const RfRowColumn *form = &format->columns[column];
+	uint8		mark;
+
+	if (*at == end)
+		return false;
+	mark = *(*at)++;
+	return mark == (form->nulls_first ? MARK_NULL_FIRST : MARK_NULL_LAST) ||
+		(mark == MARK_VALUE && skip_value(form, at, end));
+}
+
+/*
+ * The hash of the first bytes of a key.
+ */
+static inline uint64
+hash_to(const RfKey *key, const uint8 *end)
+{
+	FilterBytes bytes = {key->data, end - key->data};
+
+	return filter_hash(bytes);
+}
+
+int
+rf_key_hashes(const RfCodec *codec, const RfKey *key, uint64 *hashes)
+{
+	const uint8 *end = key->data + key->len;
+	const uint8 *at = key->data;
+	int			n = 0;
+
+	/*
+	 * What leads all columns but the last one, and is not the whole of a key
+	 * that was cut.
+	 */
+	for (int i = 0; codec->row != NULL && i < codec->row->ncolumns - 1; i++)
+	{
+		if (!skip_column(codec->row, i, &at, end) || at == end)
+			break;
+		hashes[n++] = hash_to(key, at);
+	}
+	hashes[n++] = hash_to(key, end);
+	return n;
+}
+
+/*
+ * Is a key the encoding of some leading columns, none of them cut?
+ */
+static bool
+is_leading(const RfRowFormat *format, const RfKey *key)
+{
+	const uint8 *end = key->data + key->len;
+	const uint8 *at = key->data;
+
+	for (int i = 0; i < format->ncolumns && at < end; i++)
+	{
+		if (!skip_column(format, i, &at, end))
+			return false;
+	}
+	return key->len > 0 && at == end;
+}
+
+/*
+ * Are the keys of a range all that begin with its lower end?
+ */
+static bool
+is_prefix_range(const RfRange *range)
+{
+	const RfKey *lo = &range->lo;
+	const RfKey *hi = &range->hi;
+
+	/*
+	 * The upper end is the lower one without bytes 0xFF at its end, and the
+	 * last byte plus one.
+	 */
+	if (range->lo_inf || range->hi_inf || !range->hi_excl || hi->len == 0 || hi->len > lo->len ||
+		memcmp(lo->data, hi->data, hi->len - 1) != 0 ||
+		lo->data[hi->len - 1] == 0xFF || lo->data[hi->len - 1] + 1 != hi->data[hi->len - 1])
+		return false;
+	for (uint32 i = hi->len; i < lo->len; i++)
+	{
+		if (lo->data[i] != 0xFF)
+			return false;
+	}
+	return true;
+}
+
+int
+rf_range_hashes(const RfCodec *codec, const RfRange *range, uint64 *hashes)
+{
+	if (codec->kind == RF_KEY_BYTES &&
+		(rf_range_is_key(codec->kind, range) ||
+		 (codec->row != NULL && is_prefix_range(range) && is_leading(codec->row, &range->lo))))
+		return rf_key_hashes(codec, &range->lo, hashes);
+	return 0;
+}
+
+/*
  * The key of a row as text, (1,abc,NULL), palloc'd; dots where it was cut: of a
  * column that was, a string's first bytes are shown.  Never raises an error.
  */

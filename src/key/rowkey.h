@@ -88,6 +88,20 @@ extern RfRowPart rf_row_get(const RfRowFormat *format, int column,
 							const uint8 **at, const uint8 *end, RfKey *key);
 
 /*
+ * The hashes of a byte key, by which filters and digests know it; returns how many: one of each of
+ * its leading columns' encodings, and last that of the whole key.  Of a key that is no row, only that.
+ */
+extern int	rf_key_hashes(const RfCodec *codec, const RfKey *key,
+						  uint64 *hashes);
+
+/*
+ * The hashes that all keys of a range have: those of its lower end, if the range is that key, or all
+ * keys whose leading columns it is.  Otherwise 0 is returned.
+ */
+extern int	rf_range_hashes(const RfCodec *codec, const RfRange *range,
+							uint64 *hashes);
+
+/*
  * The codec of rows of up to RF_MAX_COLUMNS columns, ascending and NULLs last,
  * whose keys are cut; of one column, its own.  It lives as long as the process.
  */

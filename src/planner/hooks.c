@@ -10,6 +10,7 @@
 
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_database.h"
 #include "compat.h"
 #include "core/core.h"
@@ -47,6 +48,7 @@ static struct
 	get_index_stats_hook_type index_stats;
 	set_rel_pathlist_hook_type rel_pathlist;
 	ExecutorStart_hook_type executor_start;
+	ExecutorRun_hook_type executor_run;
 	ExecutorEnd_hook_type executor_end;
 	object_access_hook_type object_access;
 }			previous;
@@ -153,23 +155,13 @@ set_rel_pathlist(PlannerInfo *root, RelOptInfo *rel, Index rti,
 static void
 start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type next)
 {
-	MemoryContext volatile context = NULL;
 	uint64		before = rf_join_filters_started();
-	RfStarting	outer = rf_prepare_deferred(desc, eflags);
+	MemoryContext context = rf_replan(desc, eflags, plan);
 
-	PG_TRY();
-	{
-		context = rf_replan(desc, eflags, plan);
-		rf_core_note_start(desc);
-		rf_watch_start(desc, eflags);
-		rf_note_starting(desc);
-		rf_start_checked(desc, eflags, next);
-	}
-	PG_FINALLY();
-	{
-		rf_deferred_started(outer);
-	}
-	PG_END_TRY();
+	rf_core_note_start(desc);
+	rf_watch_start(desc, eflags);
+	rf_note_starting(desc);
+	rf_start_checked(desc, eflags, next);
 	rf_join_filters_link(desc, before);
 	rf_current_of_started(desc);
 	rf_note_started(desc);
@@ -185,8 +177,12 @@ start_plan(QueryDesc *desc, int eflags, ExecutorStart_hook_type next)
 static void
 executor_start(QueryDesc *desc, int eflags)
 {
+	bool		may_start_over = rf_prepare_deferred(desc, eflags);
+
 	start_plan(desc, eflags,
 			   previous.executor_start ? previous.executor_start : standard_ExecutorStart);
+	if (may_start_over)
+		rf_note_restartable(desc);
 }
 
 /*
@@ -199,16 +195,29 @@ start_inner(QueryDesc *desc, int eflags)
 }
 
 /*
+ * ExecutorRun_hook
+ */
+static void
+executor_run(RF_EXECUTOR_RUN_PARAMS)
+{
+	rf_run_deferred(previous.executor_run ? previous.executor_run : standard_ExecutorRun,
+					RF_EXECUTOR_RUN_ARGS);
+}
+
+/*
  * ExecutorEnd_hook
  */
 static void
 executor_end(QueryDesc *desc)
 {
+	List	   *parked = rf_parked_states(desc);
+
 	rf_watch_end(desc);
 	if (previous.executor_end)
 		previous.executor_end(desc);
 	else
 		standard_ExecutorEnd(desc);
+	rf_end_parked(parked);
 }
 
 /*
@@ -229,6 +238,9 @@ object_access(ObjectAccessType access, Oid class, Oid object, int column,
 		else if (access == OAT_POST_ALTER)
 			rf_refuse_deferred(object, "ALTER TABLE");
 	}
+	if (class == ConstraintRelationId &&
+		(access == OAT_POST_CREATE || access == OAT_POST_ALTER))
+		rf_refuse_constraint(object);
 	if (access == OAT_TRUNCATE && class == RelationRelationId)
 		wh_forbid_truncate(object);
 	if (access == OAT_POST_CREATE && class == DatabaseRelationId)
@@ -258,6 +270,8 @@ install_hooks(void)
 	previous.executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
 	rf_start_inner = start_inner;
+	previous.executor_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
 	previous.executor_end = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end;
 	previous.object_access = object_access_hook;

@@ -163,7 +163,7 @@ plan_once(RfPlanning *planning, planner_hook_type next, RF_PLANNER_PARAMS)
 		begin_skipping(planning, cursor_options);
 	planning->may_gate = may_gate(cursor_options);
 	planning->may_defer = planning->may_defer && planning->saved != NULL &&
-		planning->may_gate && !rf_suppress_deferring;
+		!rf_suppress_deferring;
 	source = rf_core_mark_query(parse);
 	rf_planning = planning;
 	PG_TRY();

@@ -125,8 +125,7 @@ rf_segment_covers(Relation index, const RfMetaData *meta,
 	if (rf_segment_probe_key(rf_file(index), meta, segment, new->kind,
 							 &new->key) != RF_YES)
 		return RF_MISSING;
-	return rf_key_is_placed(rf_file(index), meta, segment, new->kind,
-							&new->key, new->heap_block) ?
+	return rf_key_is_placed(rf_file(index), meta, segment, &new->key, new->heap_block) ?
 		RF_COVERED : RF_MAKE_IMPRECISE;
 }
 

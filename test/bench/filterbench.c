@@ -21,7 +21,6 @@
 
 #include "baseline.h"
 #include "filter/filter.h"
-#include "filter/trial.h"
 #include "keyfile.h"
 
 /* What a page of the server holds. */
@@ -48,13 +47,13 @@ static const char usage[] =
 "  --keys FILE      keys to build from; \"-\" is standard input\n"
 "  --queries FILE   what to ask for\n"
 "  --width R        numbers: ask for [q, q + R - 1], 1 is a point (default 1)\n"
-"  --filter FILTER  snarf (of lines: their leading 64 bits), surf, exact\n"
-"                   (lossless, whatever that takes; no lines) or auto (as the\n"
-"                   server chooses); to compare with: bloom, minmax\n"
+"  --filter FILTER  snarf (no lines), surf, exact (lossless, whatever that takes;\n"
+"                   no lines) or auto (as the server chooses); to compare with:\n"
+"                   bloom, minmax\n"
 "  --bits B         budget in bits per distinct key, 1 to 64 (default 14);\n"
 "                   exact and minmax take what they need\n"
 "  --suffix S       what surf keeps beyond distinguishing prefixes: none, hash,\n"
-"                   real, mixed or auto (default; as the server chooses)\n"
+"                   real (default) or mixed\n"
 "  --format u64     files are 64-bit little-endian numbers, keys in ascending\n"
 "                   order (default); surf takes them as 8 big-endian bytes\n"
 "  --format lines   files are byte strings k, one a line, in any order\n"
@@ -92,7 +91,7 @@ static const char *const subject_names[] = {
 	"snarf", "surf", "exact", "auto", "bloom", "minmax"
 };
 
-static const char *const suffix_names[] = {"none", "hash", "real", "mixed", "auto"};
+static const char *const suffix_names[] = {"none", "hash", "real", "mixed"};
 static const char *const format_names[] = {"u64", "lines"};
 
 enum
@@ -211,8 +210,8 @@ check_options(const Options *options)
 		bad_usage("--filter is needed");
 	if (strcmp(options->keys, "-") == 0 && strcmp(options->queries, "-") == 0)
 		bad_usage("--keys and --queries cannot both be standard input");
-	if (lines && options->subject == EXACT)
-		bad_usage("--filter exact takes numbers (--format u64)");
+	if (lines && (options->subject == EXACT || options->subject == SNARF))
+		bad_usage("--filter %s takes numbers (--format u64)", subject_names[options->subject]);
 }
 
 static Options
@@ -230,7 +229,7 @@ parse_options(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}
 	};
-	Options		options = {NULL, NULL, 1, -1, DEFAULT_BITS, FILTER_SUFFIX_AUTO,
+	Options		options = {NULL, NULL, 1, -1, DEFAULT_BITS, FILTER_SUFFIX_REAL,
 	FORMAT_U64, ASK_BOTH};
 	int			option;
 
@@ -256,7 +255,7 @@ parse_options(int argc, char **argv)
 				options.bits = (int) parse_number("bits", optarg, 1, MAX_BITS);
 				break;
 			case 's':
-				options.suffix = parse_name("suffix", optarg, suffix_names, 5);
+				options.suffix = parse_name("suffix", optarg, suffix_names, 4);
 				break;
 			case 'F':
 				options.format = parse_name("format", optarg, format_names, 2);
@@ -375,37 +374,7 @@ pass_keys(const Bench *bench, FilterBuild *build, bool as_bytes,
 	}
 }
 
-/* What all strings begin with. */
-static FilterBytes
-shared_bytes(const KeyFile *keys)
-{
-	FilterBytes first = keys->strings[0];
-	FilterBytes last = keys->strings[keys->n - 1];
-	uint32_t	len = 0;
-
-	while (len < first.len && len < last.len &&
-		   first.data[len] == last.data[len])
-		len++;
-	first.len = len;
-	return first;
-}
-
-/* Sets what is best for these strings, of what the options leave open. */
-static void
-try_filters(const KeyFile *keys, FilterOptions *options)
-{
-	TrialChoice choice;
-	Trial	   *trial = trial_begin(options, keys->n);
-
-	while (trial_next_row(trial) < keys->n)
-		trial_add(trial, keys->strings[trial_next_row(trial)]);
-	choice = trial_end(trial);
-	options->leading = choice.leading;
-	options->digits = choice.digits;
-	options->suffix = choice.suffix;
-}
-
-/* Chooses the library's filter, as the server does. */
+/* Sets the library's options, as the server does. */
 static void
 choose_filter(const Bench *bench, FilterOptions *filter)
 {
@@ -414,21 +383,46 @@ choose_filter(const Bench *bench, FilterOptions *filter)
 
 	filter->bits_per_key = options->subject == EXACT ? LOSSLESS_BITS :
 		options->bits;
-	filter->suffix = (FilterSuffix) options->suffix;
+	filter->suffix = options->subject == AUTO ? FILTER_SUFFIX_AUTO :
+		(FilterSuffix) options->suffix;
 	filter->page_size = PAGE_CONTENT;
 	filter->root_max = FILTER_MAX_ROOT;
 	filter->nrows = keys->n;
-	if (keys->format == FORMAT_LINES && keys->n > 0)
+	filter->bytes = options->subject == SURF || keys->format == FORMAT_LINES;
+}
+
+/* Sorts by bytes, the lowest one first, as the server does.  to has room for as many. */
+static void
+sort_hashes(uint64_t *hashes, uint64_t *to, size_t n)
+{
+	for (int shift = 0; shift < 64; shift += 8)
 	{
-		filter->shared = shared_bytes(keys);
-		filter->surf = options->subject == SURF;
-		try_filters(keys, filter);
-		filter->leading |= options->subject == SNARF;
+		size_t		starts[257] = {0};
+		uint64_t   *from = hashes;
+		size_t		i;
+
+		for (i = 0; i < n; i++)
+			starts[(from[i] >> shift & 255) + 1]++;
+		for (i = 1; i < 257; i++)
+			starts[i] += starts[i - 1];
+		for (i = 0; i < n; i++)
+			to[starts[from[i] >> shift & 255]++] = from[i];
+		hashes = to;
+		to = from;
 	}
-	if (filter->suffix == FILTER_SUFFIX_AUTO)
-		filter->suffix = FILTER_SUFFIX_REAL;
-	filter->surf = options->subject == SURF ||
-		(keys->format == FORMAT_LINES && !filter->leading);
+}
+
+/* The sorted hashes of all strings. */
+static uint64_t *
+make_hashes(const KeyFile *keys)
+{
+	uint64_t   *hashes = allocate(2 * keys->n * sizeof(uint64_t));
+	size_t		i;
+
+	for (i = 0; i < keys->n; i++)
+		hashes[i] = filter_hash(keys->strings[i]);
+	sort_hashes(hashes, hashes + keys->n, keys->n);
+	return hashes;
 }
 
 /* Builds a filter of the library. */
@@ -436,15 +430,27 @@ static void
 build_run(Bench *bench)
 {
 	const Options *options = &bench->options;
+	const KeyFile *keys = &bench->keys;
 	FilterOptions filter = {0};
 	FilterBuild *build;
+	uint64_t   *hashes = NULL;
+	size_t		i;
 
 	choose_filter(bench, &filter);
 	build = filter_build_begin(&filter);
-	pass_keys(bench, build, filter.surf, filter_measure_u64,
+	pass_keys(bench, build, filter.bytes, filter_measure_u64,
 			  filter_measure_bytes);
+	if (filter_build_hashes(build))
+	{
+		hashes = make_hashes(keys);
+		for (i = 0; i < keys->n; i++)
+			filter_measure_u64(build, hashes[i]);
+	}
 	filter_measure_end(build);
-	pass_keys(bench, build, filter.surf, filter_add_u64, filter_add_bytes);
+	pass_keys(bench, build, filter.bytes, filter_add_u64, filter_add_bytes);
+	for (i = 0; i < keys->n && hashes != NULL; i++)
+		filter_add_u64(build, hashes[i]);
+	free(hashes);
 	filter_build_end(build, &bench->run);
 
 	bench->size = (uint64_t) bench->run.npages * PAGE_CONTENT +
@@ -636,6 +642,7 @@ filter_name(const Bench *bench)
 	if (bench->options.subject != AUTO)
 		return subject_names[bench->options.subject];
 	return bench->run.kind == FILTER_KIND_SURF ? "surf" :
+		bench->run.kind == FILTER_KIND_PAIR ? "pair" :
 		bench->run.kind == FILTER_KIND_EXACT ? "exact" : "snarf";
 }
 

@@ -2,8 +2,8 @@
 #
 #	perl rows.pl file
 #
-# The rows of a table are sorted, plans are left out, and descriptions of tables are
-# without their indexes.
+# The rows of a table are sorted, as are notices that follow each other; plans are left
+# out, and descriptions of tables are without their indexes.
 
 use strict;
 use warnings;
@@ -16,6 +16,13 @@ for (my $i = 0; $i < @lines; $i++)
 	my @rows;
 
 	next if $lines[$i] =~ /^Indexes:$/ || $lines[$i] =~ /^    "\w+" .*(?:btree|hash|gist|gin|brin|spgist|rangefilter) \(/;
+	if ($lines[$i] =~ /^NOTICE:/)
+	{
+		push @rows, $lines[ $i++ ] while $i < @lines && $lines[$i] =~ /^NOTICE:/;
+		print sort @rows;
+		$i--;
+		next;
+	}
 	if (!$is_head)
 	{
 		print $lines[$i];

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
+#include "build_run.h"
 #include "strict_reader.h"
 #include "unit.h"
 
@@ -73,13 +74,6 @@ static inline void
 free_bytes(FilterBytes bytes)
 {
 	free((void *) bytes.data);
-}
-
-static inline int
-compare_for_qsort(const void *a, const void *b)
-{
-	return filter_bytes_compare(*(const FilterBytes *) a,
-								*(const FilterBytes *) b);
 }
 
 static inline FilterBytes
@@ -201,15 +195,9 @@ static inline Strings
 build(FilterBytes *keys, size_t n, const FilterOptions *options)
 {
 	Strings		strings;
-	FilterBuild *filter = filter_build_begin(options);
 	size_t		i;
 
-	for (i = 0; i < n; i++)
-		filter_measure_bytes(filter, keys[i]);
-	filter_measure_end(filter);
-	for (i = 0; i < n; i++)
-		filter_add_bytes(filter, keys[i]);
-	filter_build_end(filter, &strings.run);
+	build_run(keys, n, options, &strings.run);
 
 	strings.keys = keys;
 	strings.n = 0;
@@ -235,33 +223,11 @@ make_options(FilterSuffix suffix, uint32_t bits_per_key, uint32_t page_size,
 	FilterOptions options;
 
 	memset(&options, 0, sizeof(options));
-	options.surf = true;
+	options.bytes = true;
 	options.suffix = suffix;
 	options.bits_per_key = bits_per_key;
 	options.page_size = page_size;
 	options.root_max = root_max;
-	return options;
-}
-
-/* Options for keys that all begin as these do, to whatever length said. */
-static inline FilterOptions
-leading_options(const FilterBytes *keys, size_t n, uint32_t bits,
-				uint32_t page_size, uint32_t max_shared)
-{
-	FilterOptions options = make_options(FILTER_SUFFIX_REAL, bits, page_size,
-										 2500);
-	uint32_t	len = 0;
-
-	options.surf = false;
-	options.leading = true;
-	options.nrows = n;
-	if (n == 0)
-		return options;
-	while (len < keys[0].len && len < keys[n - 1].len && len < max_shared &&
-		   keys[0].data[len] == keys[n - 1].data[len])
-		len++;
-	options.shared.data = keys[0].data;
-	options.shared.len = len;
 	return options;
 }
 

@@ -17,9 +17,9 @@ try_digest(const FilterRun *run, FilterReader *reader, FilterDigest *digest)
 
 /* Its bits are to be freed. */
 static FilterDigest
-make_digest(Numbers *numbers, uint32_t nbits, uint8_t split)
+make_digest(Numbers *numbers, uint32_t nbits, bool parts)
 {
-	FilterDigest digest = {.nbits = nbits,.nbuckets = nbits / 2,.split = split};
+	FilterDigest digest = {.nbits = nbits,.nbuckets = parts ? nbits / 2 : nbits};
 
 	filter_digest_set_buckets(&digest, numbers->keys[0],
 							  numbers->keys[numbers->n - 1]);
@@ -86,23 +86,23 @@ digest_denies(const FilterDigest *digest, uint64_t lo, uint64_t hi)
 }
 
 /* Half of the digests have parts. */
-static uint8_t
-random_split(uint32_t nbits)
+static bool
+have_parts(uint32_t nbits)
 {
-	return nbits < 4 || unit_random_below(2) == 0 ? 0 :
-		(uint8_t) (1 + unit_random_below(FILTER_DIGEST_SPLIT));
+	return nbits >= 8 && unit_random_below(2) == 0;
 }
 
 /* Buckets that spans more than the keys do, by chance a little or much. */
 static FilterDigest
 make_buckets(const Numbers *numbers, uint32_t nbits)
 {
-	FilterDigest buckets = {.nbits = nbits,.split = random_split(nbits)};
+	FilterDigest buckets = {.nbits = nbits,.nbuckets = nbits};
 	uint64_t	min = numbers->keys[0];
 	uint64_t	below = random_magnitude();
 	uint64_t	above = random_magnitude();
 
-	buckets.nbuckets = nbits / 2 - nbits / 4 * unit_random_below(2);
+	if (have_parts(nbits))
+		buckets.nbuckets = nbits / (2 << unit_random_below(2));
 	filter_digest_set_buckets(&buckets, min - (below < min ? below : min),
 							  add_capped(numbers->keys[numbers->n - 1], above));
 	return buckets;
@@ -184,7 +184,7 @@ test_denials(void)
 
 				for (nbits = 2; nbits <= 8 * sizes[j]; nbits = 3 * nbits + 1)
 				{
-					FilterDigest digest = make_digest(&numbers, nbits, random_split(nbits));
+					FilterDigest digest = make_digest(&numbers, nbits, have_parts(nbits));
 
 					check_buckets(&numbers, &digest);
 					check_random(&numbers, &digest);
@@ -222,11 +222,11 @@ check_added(FilterDigest *digest, uint64_t *rows, unsigned column)
 			add_capped(digest->min - (digest->min < span ? digest->min : span) / 8,
 					   unit_random_below(span < UINT64_MAX ? span + 1 : span));
 		if (i < 20)
-			filter_digest_add(digest, keys[i], 0);
+			filter_digest_add(digest, keys[i]);
 	}
 	filter_digest_put(rows, digest, column, false);
 	for (; i > 20; i--)
-		filter_digests_add(digest, rows, column, keys[i - 1], 0);
+		filter_digests_add(digest, rows, column, keys[i - 1]);
 	for (i = 0; i < 40; i++)
 	{
 		uint64_t	hi = add_capped(keys[i], unit_random_below(3 * digest->width));
@@ -299,7 +299,7 @@ test_same_buckets(void)
 static void
 test_rows(void)
 {
-	FilterDigest buckets = {.nbits = 1000};
+	FilterDigest buckets = {.nbits = 1000,.nbuckets = 1000};
 	FilterDigest full;
 	uint64_t	bits[16];
 	uint64_t	rows[1001] = {0};
@@ -327,7 +327,7 @@ test_rows(void)
 	CHECK(filter_digests_ask(&buckets, rows, 1950, UINT64_MAX) == 0, "to the end");
 	CHECK(filter_digests_ask(&buckets, rows, 0, 999) == 0, "below");
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 0, "above");
-	filter_digest_add(&full, 2000, 0);
+	filter_digest_add(&full, 2000);
 	filter_digest_put(rows, &full, 9, false);
 	CHECK(filter_digests_ask(&buckets, rows, 2000, 2000) == 512, "above, added");
 	CHECK(filter_digests_ask(&buckets, rows, 1950, 3000) == 512, "to above");
@@ -342,7 +342,7 @@ test_narrow_buckets(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 700), 700, 14,
 										SERVER_PAGE, SERVER_ROOT);
 	uint64_t	bits[16];
-	FilterDigest digest = {.nbits = 1000,.bits = bits};
+	FilterDigest digest = {.nbits = 1000,.nbuckets = 1000,.bits = bits};
 
 	filter_digest_set_buckets(&digest, numbers.keys[0] + 1, UINT64_MAX);
 	CHECK(!try_digest(&numbers.run, &numbers.reader.reader, &digest), "least");
@@ -355,9 +355,9 @@ test_narrow_buckets(void)
 
 /* A digest of some bits denies from so many to so many of 10,000 random points. */
 static void
-check_share(Numbers *numbers, uint32_t nbits, uint8_t split, int least, int most)
+check_share(Numbers *numbers, uint32_t nbits, bool parts, int least, int most)
 {
-	FilterDigest digest = make_digest(numbers, nbits, split);
+	FilterDigest digest = make_digest(numbers, nbits, parts);
 	int			denied = 0;
 	int			i;
 
@@ -381,9 +381,9 @@ test_share_denied(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
 										SERVER_PAGE, SERVER_ROOT);
 
-	check_share(&numbers, 60000, 0, 6900, 7400);
-	check_share(&numbers, 240000, 0, 9100, 9300);
-	check_share(&numbers, 240000, FILTER_DIGEST_SPLIT, 9760, 9850);
+	check_share(&numbers, 60000, false, 6900, 7400);
+	check_share(&numbers, 240000, false, 9100, 9300);
+	check_share(&numbers, 240000, true, 9760, 9850);
 	free_numbers(&numbers);
 }
 
@@ -396,8 +396,8 @@ test_too_many_parts(void)
 {
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 6000), 6000, 14,
 										SERVER_PAGE, SERVER_ROOT);
-	FilterDigest digest = make_digest(&numbers, 6000, FILTER_DIGEST_SPLIT);
-	FilterDigest buckets = make_digest(&numbers, 3000, 0);
+	FilterDigest digest = make_digest(&numbers, 6000, true);
+	FilterDigest buckets = make_digest(&numbers, 3000, false);
 	uint64_t	i;
 	int			other = 0;
 
@@ -418,12 +418,12 @@ test_too_many_parts(void)
 static void
 test_parts(void)
 {
-	FilterDigest buckets = {.nbits = 2000,.nbuckets = 1000,.split = FILTER_DIGEST_SPLIT};
+	FilterDigest buckets = {.nbits = 2000,.nbuckets = 1000};
 	uint64_t   *rows = calloc(2001, sizeof(uint64_t));
 
 	filter_digest_set_buckets(&buckets, 1000, 1000 + 511999);
 	CHECK(buckets.split == FILTER_DIGEST_SPLIT && buckets.width == 16, "parts of %" PRIu64, buckets.width);
-	filter_digests_add(&buckets, rows, 9, 1000 + 16 * 100, 0);
+	filter_digests_add(&buckets, rows, 9, 1000 + 16 * 100);
 	CHECK(filter_digests_ask(&buckets, rows, 2600, 2600) == 512, "key");
 	CHECK(filter_digests_ask(&buckets, rows, 2615, 2615) == 512, "its part");
 	CHECK(filter_digests_ask(&buckets, rows, 2599, 2599) == 0, "the part before");
@@ -431,15 +431,15 @@ test_parts(void)
 	CHECK(filter_digests_ask(&buckets, rows, 2616, 2616 + 4 * 16) == 512, "five parts behind");
 	CHECK(filter_digests_ask(&buckets, rows, 2552, 2615) == 512, "with three parts before");
 	CHECK(filter_digests_ask(&buckets, rows, 2616, UINT64_MAX) == UINT64_MAX, "too long");
-	filter_digests_add(&buckets, rows, 1, 0, 0);
+	filter_digests_add(&buckets, rows, 1, 0);
 	CHECK(filter_digests_ask(&buckets, rows, 0, 1000) == 2, "outside");
 	CHECK(filter_digests_ask(&buckets, rows, 1000, 1000) == 0, "not outside");
 	free(rows);
 
-	/* Where parts would be too narrow there are fewer, or none. */
+	/* Where parts would be too narrow there are none. */
+	filter_digest_set_buckets(&buckets, 0, 256000);
+	CHECK(buckets.split == FILTER_DIGEST_SPLIT && buckets.nbuckets == 1000, "narrow parts");
 	filter_digest_set_buckets(&buckets, 0, 255999);
-	CHECK(buckets.split == FILTER_DIGEST_SPLIT - 1 && buckets.nbuckets == 1000, "fewer parts");
-	filter_digest_set_buckets(&buckets, 0, 7999);
 	CHECK(buckets.split == 0 && buckets.nbuckets == 2000, "no parts");
 }
 
@@ -450,7 +450,7 @@ test_refused(void)
 	Numbers		numbers = build_numbers(make_keys(UNIFORM, 20000), 20000, 14,
 										SERVER_PAGE, SERVER_ROOT);
 	FilterReader *reader = &numbers.reader.reader;
-	FilterDigest digest = make_digest(&numbers, 1000, 0);
+	FilterDigest digest = make_digest(&numbers, 1000, false);
 	FilterRun	run = numbers.run;
 
 	digest.nbuckets = 1;
@@ -459,6 +459,9 @@ test_refused(void)
 	digest.split = 1;
 	CHECK(!try_digest(&run, reader, &digest), "bits of parts");
 	digest.split = 0;
+	digest.of_hashes = true;
+	CHECK(!try_digest(&run, reader, &digest), "hashes");
+	digest.of_hashes = false;
 	run.kind = FILTER_KIND_SURF;
 	CHECK(!try_digest(&run, reader, &digest), "kind");
 	run = numbers.run;
@@ -481,7 +484,7 @@ test_damage(void)
 	{
 		uint64_t   *keys = make_keys(unit_random_below(DISTRIBUTIONS), 3000);
 		Numbers		numbers = build_numbers(keys, 3000, 14, 1024, SERVER_ROOT);
-		FilterDigest digest = make_digest(&numbers, 5000, random_split(5000));
+		FilterDigest digest = make_digest(&numbers, 5000, have_parts(5000));
 		int			j;
 
 		for (j = 0; j < 10; j++)

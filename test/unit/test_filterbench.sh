@@ -91,8 +91,10 @@ for bits in 4 14 40; do
 		check "lines, $suffix of $bits" good filter=surf keys=1500 queries=6000
 	done
 done
-run --keys in --queries lines --filter snarf --bits 20 --format lines
-check "lines, leading bits" good filter=snarf keys=1500 queries=6000
+run --keys in --queries lines --filter auto --bits 20 --format lines
+check "lines, auto" good keys=1500 queries=6000
+run --keys in --queries lines --filter snarf --format lines
+check "lines as numbers" refused 2 '--filter snarf takes numbers (--format u64)'
 run --keys in --queries lines --filter surf --format lines --ask points
 check "only points" good queries=3000 empty_queries=1500
 run --keys in --queries lines --filter auto --format lines --ask ranges

@@ -6,7 +6,6 @@
  *-------------------------------------------------------------------------
  */
 #include "byte_keys.h"
-#include "filter/snarf/leading.h"
 #include "placed.h"
 
 #define NRANGES 100
@@ -147,32 +146,10 @@ test_rows_of_strings(void)
 	}
 }
 
-static void
-test_rows_by_leading_bytes(void)
-{
-	int			kind;
-	int			i;
-
-	for (kind = 0; kind < KEY_KINDS; kind++)
-	{
-		unit_case(kind_names[kind]);
-		for (i = 0; i < 4; i++)
-		{
-			FilterOptions options = make_options(0, 4 + 4 * i, 512, 400);
-
-			options.surf = false;
-			options.leading = true;
-			options.nrows = NKEYS;
-			check_run(kind, &options);
-		}
-	}
-}
-
 int
 main(void)
 {
 	unit_begin("places_bytes");
 	RUN(test_rows_of_strings);
-	RUN(test_rows_by_leading_bytes);
 	return unit_end();
 }

@@ -91,7 +91,7 @@ test_unknown_coding(void)
 			uint64_t   *keys = make_keys(distribution, 3000);
 			Numbers		numbers = build_numbers(keys, 3000, 12, 512, SERVER_ROOT);
 			FilterReader *reader = &numbers.reader.reader;
-			FilterDigest digest = {.nbits = 1000};
+			FilterDigest digest = {.nbits = 1000,.nbuckets = 1000};
 			FilterRanks ranks;
 			uint64_t	count;
 

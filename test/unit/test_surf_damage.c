@@ -34,10 +34,10 @@ test_hostile_bytes(void)
 	for (round = 0; round < 300; round++)
 	{
 		KeyKind		kind = (KeyKind) unit_random_below(KEY_KINDS);
-		FilterOptions options = make_options((FilterSuffix) unit_random_below(4),
+		FilterOptions options = make_options((FilterSuffix) unit_random_below(5),
 											 4 + unit_random_below(30),
 											 unit_random_below(2) ? SMALL_PAGE : PAGE_SIZE,
-											 unit_random_below(2) ? 300 : 2500);
+											 unit_random_below(2) ? 450 : 2500);
 		Strings		strings = build_random(kind, unit_random_below(2000), &options);
 		uint8_t    *pages = strings.run.pages;
 		uint8_t    *root = strings.run.root;
@@ -73,6 +73,8 @@ test_hostile_bytes(void)
 			strings.run.root = realloc(strings.run.root, strings.run.root_len + 1);
 			ask(&strings, &range);
 			count(&strings, &range);
+			filter_root_fits(strings.run.kind, strings.run.root, strings.run.root_len,
+							 strings.run.npages, 0, 0);
 			range.hi = range.lo;
 			ask(&strings, &range);
 			free(strings.run.pages);

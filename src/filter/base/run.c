@@ -112,3 +112,38 @@ filter_common_prefix(FilterBytes a, FilterBytes b)
 		len++;
 	return len;
 }
+
+/* Both halves of a product, added without carry. */
+static BITS_INLINE uint64_t
+fold(uint64_t a, uint64_t b)
+{
+	return bits_mulhi(a, b) ^ (a * b);
+}
+
+/*
+ * See run.h.  Multiplies and folds, eight bytes a step.  Each bit of a key changes the upper bits of the
+ * hash as well as the lower ones: serial numbers become evenly spread, too.
+ */
+uint64_t
+filter_hash(FilterBytes key)
+{
+	const uint64_t factor = UINT64_C(0x9fb21c651e98df25);
+	uint64_t	hash = key.len * factor;
+	uint32_t	i;
+
+	for (i = 0; i < key.len; i += 8)
+	{
+		uint64_t	word = 0;
+		uint32_t	j;
+
+		if (i + 8 <= key.len)
+			word = bits_load64(key.data + i);
+		else
+		{
+			for (j = key.len; j > i; j--)
+				word = word << 8 | key.data[j - 1];
+		}
+		hash = fold(hash ^ word ^ UINT64_C(0xd6e8feb86659fd93), factor);
+	}
+	return fold(hash ^ UINT64_C(0xe7037ed1a0b428db), UINT64_C(0x8ebc6af09c88c6e3));
+}

@@ -32,7 +32,9 @@ typedef enum FilterKind
 	FILTER_KIND_SNARF = 1,		/* piecewise-linear model + Elias-Fano blocks */
 	FILTER_KIND_EXACT = 2,		/* lossless Elias-Fano blocks */
 	FILTER_KIND_SURF = 3,		/* succinct tries over byte strings */
-	FILTER_KIND_SORTED = 4		/* the keys themselves, as byte strings */
+	FILTER_KIND_SORTED = 4,		/* the keys themselves, as byte strings */
+	FILTER_KIND_PAIR = 5		/* byte strings: a SNARF of their hashes, and
+								 * a trie */
 } FilterKind;
 
 typedef enum FilterSuffix
@@ -41,8 +43,7 @@ typedef enum FilterSuffix
 	FILTER_SUFFIX_HASH = 1,
 	FILTER_SUFFIX_REAL = 2,
 	FILTER_SUFFIX_MIXED = 3,
-	FILTER_SUFFIX_AUTO = 4		/* real or mixed: to be tried
-								 * (filter/trial.h); not in a run */
+	FILTER_SUFFIX_AUTO = 4		/* not in a run: see FilterOptions */
 } FilterSuffix;
 
 typedef enum FilterAnswer
@@ -73,6 +74,14 @@ typedef struct FilterByteRange
 	bool		lo_unbounded;
 	bool		hi_unbounded;
 	bool		hi_exclusive;
+
+	/*
+	 * Hashes that all keys in the range have, of those that were given when
+	 * the filter was built.  Where there are none, a range of one key has
+	 * that of this key.
+	 */
+	const uint64_t *hashes;
+	uint32_t	nhashes;
 } FilterByteRange;
 
 /*
@@ -88,46 +97,18 @@ typedef struct FilterReader
 	uint32_t	page_size;		/* content bytes of a page */
 } FilterReader;
 
-/* How the bytes of a key become digits of a number, see filter/snarf/leading_numbers.h. */
-typedef enum FilterDigitsKind
-{
-	FILTER_DIGITS_BYTES = 0,	/* they are digits */
-	FILTER_DIGITS_ALPHABET = 1, /* ranks in a set of bytes */
-	FILTER_DIGITS_LOW_BITS = 2	/* low bits, of each position as many as vary */
-} FilterDigitsKind;
-
-/* The bytes of a key that can have low bits of their own. */
-#define FILTER_DIGITS_POSITIONS 16
-
-typedef struct FilterDigits
-{
-	FilterDigitsKind kind;
-	union
-	{
-		uint64_t	alphabet[4];	/* bit b of word w: byte 64 * w + b */
-		struct
-		{
-			uint8_t		common[FILTER_DIGITS_POSITIONS];	/* has the high bits */
-			uint8_t		nlow[FILTER_DIGITS_POSITIONS];	/* 0 to 8 */
-		}			low_bits;
-	}			of;
-} FilterDigits;
-
 /* What the user asked for. */
 typedef struct FilterOptions
 {
-	bool		surf;			/* byte strings, in tries */
-	bool		leading;		/* byte strings, by their leading 64 bits
-								 * behind what they share; neither: 64-bit
-								 * numbers */
+	bool		bytes;			/* byte strings; else 64-bit numbers */
 	uint32_t	bits_per_key;	/* budget per distinct key for all pages */
-	FilterSuffix suffix;		/* SuRF only */
+	FilterSuffix suffix;		/* of byte strings; auto: a pair, or a SuRF
+								 * that is nearly exact */
 	uint32_t	page_size;		/* content bytes of a page, a multiple of 8 */
 	uint32_t	root_max;		/* the largest root, <= FILTER_MAX_ROOT */
 	uint64_t	nrows;			/* rows, duplicates included */
-	FilterBytes shared;			/* leading: a prefix of all keys; kept by the
-								 * caller */
-	FilterDigits digits;		/* leading: of the bytes behind that */
+	uint32_t	pages;			/* for the parts of a pair: how many pages
+								 * there are, whatever the bits; else 0 */
 } FilterOptions;
 
 /* A finished run.  pages and root are allocated by filter_alloc(). */
@@ -177,6 +158,12 @@ extern int	filter_bytes_compare(FilterBytes a, FilterBytes b);
 
 /* Length of the longest common prefix of two byte strings. */
 extern uint32_t filter_common_prefix(FilterBytes a, FilterBytes b);
+
+/*
+ * A byte string's hash: the same on all machines.  Changing it needs new versions of the
+ * roots of pairs and of SuRF.
+ */
+extern uint64_t filter_hash(FilterBytes key);
 
 /*
  * Compares a string with those that begin with a prefix: < 0 if it is below all of

@@ -3,8 +3,8 @@
  * snarf.h
  *	  SNARF: range filters over 64-bit numbers.
  *
- * See snarf_page.h for the coding and the page layout.  filter.c and leading.c
- * are the only callers; others use filter.h.
+ * See snarf_page.h for the coding and the page layout.  filter.c and
+ * pair_build.c are the only callers; others use filter.h.
  *
  *-------------------------------------------------------------------------
  */

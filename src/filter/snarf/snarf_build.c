@@ -77,22 +77,35 @@ struct SnarfBuild
 	uint32_t	usual_pages;	/* pages with this layout */
 };
 
+/*
+ * How many pages an exact run of at most nkeys keys may have: those of the budget, or of two bits
+ * for each row.
+ */
+static uint64_t
+exact_pages(const FilterOptions *options, uint64_t nkeys)
+{
+	uint64_t	bits = options->bits_per_key * nkeys;
+
+	if (options->pages > 0)
+		return options->pages;
+	if (bits < 2 * options->nrows)
+		bits = 2 * options->nrows;
+	return filter_budget_pages(bits, options->page_size);
+}
+
 /* Begins the first pass. */
 SnarfBuild *
 snarf_build_begin(const FilterOptions *options)
 {
 	SnarfBuild *build = filter_alloc(sizeof(SnarfBuild));
-	uint64_t	max_bits = 2;
 
 	if (options->page_size < 64 || options->page_size > 65528 ||
 		options->root_max < SNARF_ROOT_HEADER + FENCE_MIN_ROOT)
 		filter_fail("page or root of a size that numbers cannot be coded in");
-	if (options->bits_per_key > max_bits)
-		max_bits = options->bits_per_key;
 	build->options = *options;
 	build->exact = true;
-	build->max_pages = options->nrows == 0 ? UINT64_MAX :
-		filter_budget_pages(max_bits * options->nrows, options->page_size);
+	build->max_pages = options->pages == 0 && options->nrows == 0 ? UINT64_MAX :
+		exact_pages(options, options->nrows);
 	build->max_buffered = SNARF_BLOCK_KEYS;
 	build->keys = filter_alloc(build->max_buffered * sizeof(uint64_t));
 	build->stretch = options->page_size / 128;
@@ -331,8 +344,8 @@ static uint32_t
 lossy_pages(const SnarfBuild *build)
 {
 	const FilterOptions *options = &build->options;
-	uint64_t	budget = filter_budget_pages(options->bits_per_key * build->nkeys,
-											 options->page_size);
+	uint64_t	budget = options->pages > 0 ? options->pages :
+	filter_budget_pages(options->bits_per_key * build->nkeys, options->page_size);
 	uint32_t	least = (uint32_t) (build->nkeys / 4 / options->page_size + 1);
 	uint32_t	npages;
 
@@ -378,18 +391,15 @@ void
 snarf_measure_end(SnarfBuild *build)
 {
 	const FilterOptions *options = &build->options;
-	uint64_t	bits = options->bits_per_key * build->nkeys;
 
 	if (build->exact && build->nbuffered > 0)
 		pack_buffered(build, false);
 	if (build->page->nblocks > 0)
 		finish_page(build);
 
-	if (bits < 2 * options->nrows)
-		bits = 2 * options->nrows;
 	build->exact = build->exact &&
 		(uint64_t) build->npages + fence_pages(build, build->npages) <=
-		filter_budget_pages(bits, options->page_size);
+		exact_pages(options, build->nkeys);
 	build->total_pages = build->npages;
 	if (!build->exact)
 	{

@@ -20,7 +20,6 @@
 
 #include "filter/base/fence.h"
 #include "filter/surf/surf.h"
-#include "filter/surf/surf_leaf.h"
 #include "filter/surf/surf_page.h"
 
 /* A root opened for queries; pointers lead into the root. */
@@ -109,7 +108,7 @@ query_point(const SurfRoot *root, const SurfPage *page, FilterBytes key)
 	SurfSpot	spot;
 	bool		hashed = root->kind == FILTER_SUFFIX_HASH ||
 	root->kind == FILTER_SUFFIX_MIXED;
-	uint64_t	hash = hashed ? surf_hash(key) : 0;
+	uint64_t	hash = hashed ? filter_hash(key) : 0;
 
 	if (strip_prefix(page, &key) != 0)
 		return FILTER_NO;
@@ -367,13 +366,6 @@ surf_root_suffix(const uint8_t *data)
 }
 
 /* See surf.h. */
-uint32_t
-surf_root_max_key(const uint8_t *data)
-{
-	return bits_load16(data + 8);
-}
-
-/* See surf.h. */
 bool
 surf_check(const uint8_t *data, uint32_t len, FilterReader *reader,
 		   uint64_t nkeys)
@@ -392,30 +384,4 @@ surf_check(const uint8_t *data, uint32_t len, FilterReader *reader,
 		rank += page.nleaves;
 	}
 	return rank == nkeys;
-}
-
-/* See surf.h. */
-bool
-surf_visit(const uint8_t *data, uint32_t len, FilterReader *reader,
-		   uint32_t pageno, SurfVisitLeaf visit, void *arg)
-{
-	SurfRoot	root;
-	SurfPage	page;
-
-	return open_root(&root, data, len) &&
-		read_page(&root, reader, pageno, &page) &&
-		surf_leaf_visit(&page, root.kind, &root.code, root.max_key, visit, arg);
-}
-
-/* See surf.h. */
-bool
-surf_root_code(const uint8_t *data, uint32_t len, FilterBytes *code)
-{
-	SurfRoot	root;
-
-	if (!open_root(&root, data, len))
-		return false;
-	code->data = data + SURF_ROOT_HEADER;
-	code->len = (uint32_t) (root.fences - code->data);
-	return true;
 }

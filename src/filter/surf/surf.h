@@ -20,12 +20,17 @@
  * than the budget allows.
  *
  * Keys are cut to a quarter of a page, or FILTER_MAX_KEY, or what fences can
- * tell apart, whichever is least.  The bounds of queries are cut likewise.
+ * tell apart, whichever is least.  The bounds of queries are cut likewise.  With suffix = auto,
+ * which is that of what may become the trie of a pair, keys are measured as they are, and suffixes
+ * are real.
  *
  * Without damage, FILTER_YES for a point [k, k] implies FILTER_YES for every
  * range that holds k: hashes only turn answers for points into FILTER_NO.
  *
- * filter.c and the digests (snarf/) are the only callers; others use filter.h.
+ * The trie of a pair (base/pair.h) stays within its pages: where nodes for all keys do not fit,
+ * neighbouring keys that have most bits in common share a leaf.
+ *
+ * filter.c and pair_build.c are the only callers; others use filter.h.
  *
  *-------------------------------------------------------------------------
  */
@@ -53,8 +58,32 @@ extern void surf_build_limit(SurfBuild *build, uint32_t bits_per_key);
 /* After surf_measure_end(): do the nodes seem to fit the budget, or one page? */
 extern bool surf_build_fits(const SurfBuild *build);
 
-/* Fills *run, its kind included, and frees build. */
-extern void surf_build_end(SurfBuild *build, FilterRun *run);
+/*
+ * What coding all keys takes, by a sample.  A trie is taken to be nearly exact if its suffixes have twice
+ * the bits that keys have behind their leaves on the average, and half of those that any key has.  Called once, when all keys have been measured; then
+ * surf_build_resize() may change the pages.
+ */
+typedef struct SurfCost
+{
+	uint64_t	node_bits;		/* of all nodes */
+	uint32_t	rest_bits;		/* of suffixes with which the trie is nearly
+								 * exact */
+	bool		all_fit;		/* no key is longer than those of pages may be */
+} SurfCost;
+
+extern SurfCost surf_build_cost(SurfBuild *build);
+
+/*
+ * Makes the run one of so many pages of this size.  Where the trie does not fit them, leaves of
+ * neighbouring keys are merged: see surf_merge.c.
+ */
+extern void surf_build_resize(SurfBuild *build, uint32_t page_size, uint32_t npages);
+
+/*
+ * Fills *run, its kind included, and frees build.  *nleaves is how many leaves there are: as many as
+ * keys, unless some were merged.
+ */
+extern void surf_build_end(SurfBuild *build, FilterRun *run, uint64_t *nleaves);
 
 extern FilterAnswer surf_query(const uint8_t *root, uint32_t root_len,
 							   FilterReader *reader,
@@ -75,56 +104,8 @@ extern uint32_t surf_root_pages(const uint8_t *root, uint32_t root_len);
 /* The kind of suffixes, of a root that is not damaged. */
 extern FilterSuffix surf_root_suffix(const uint8_t *root);
 
-/* To how many bytes keys are cut; of a root that is not damaged. */
-extern uint32_t surf_root_max_key(const uint8_t *root);
-
-/* A key's hash: the same on all machines.  Keys are cut before. */
-extern uint64_t surf_hash(FilterBytes key);
-
 /* Can all pages be opened, and do they have nkeys leaves, each page behind the last? */
 extern bool surf_check(const uint8_t *root, uint32_t root_len,
 					   FilterReader *reader, uint64_t nkeys);
-
-/*
- * What a leaf tells of the hash of its keys: some of the first bits, with zeros behind
- * them.  None if the filter keeps no hashes.
- */
-typedef struct SurfLeafHash
-{
-	uint32_t	nbits;
-	uint64_t	bits;
-} SurfLeafHash;
-
-/*
- * A leaf stands for the strings from low to high, both included; with above, for
- * those that begin with high and are greater, too.  To a range of strings the filter says
- * YES only if one of them is in it; to a point only if surf_hash() of the string, cut as keys
- * are, has the leaf's bits as well.  Strings are valid until the next call.
- */
-typedef struct SurfLeafKeys
-{
-	FilterBytes low;
-	FilterBytes high;
-	bool		above;
-	SurfLeafHash hash;
-} SurfLeafKeys;
-
-/* False ends the visit. */
-typedef bool (*SurfVisitLeaf) (void *arg, const SurfLeafKeys *leaf);
-
-/*
- * Calls visit for all leaves of a page, in no particular order.  False if the page
- * is damaged, or where visit returned false.
- */
-extern bool surf_visit(const uint8_t *root, uint32_t root_len,
-					   FilterReader *reader, uint32_t pageno,
-					   SurfVisitLeaf visit, void *arg);
-
-/*
- * Sets *code to the table of the run's code, which surf_code_open() opens, within
- * the root.  False if the root is damaged.
- */
-extern bool surf_root_code(const uint8_t *root, uint32_t root_len,
-						   FilterBytes *code);
 
 #endif							/* RANGEFILTER_SURF_H */

@@ -35,6 +35,9 @@
  */
 #define EXTRA_COST		0.4
 
+/* Bits by which a key that is not in the sample may be longer behind its leaf. */
+#define LONGER_REST	2
+
 /* A page size that any group fits. */
 #define ENDLESS_PAGE	(UINT32_C(1) << 24)
 
@@ -61,6 +64,7 @@ struct SurfBuild
 	uint8_t		last[FILTER_MAX_KEY + 32];	/* as in a batch */
 	uint32_t	last_len;
 	uint32_t	last_common;	/* bytes that it shares with the one before */
+	uint32_t	longest;		/* bytes of a key */
 	uint64_t	new_bytes;		/* of all keys but the last one, at the end */
 	bool		seen[256];		/* byte values that occur, with those in
 								 * unseen */
@@ -79,6 +83,7 @@ struct SurfBuild
 	uint64_t	separators;		/* bytes of separators between sample keys */
 	double		byte_cost;		/* bits that nodes take for each new byte */
 	uint32_t	longest_rest;	/* see surf_writer_longest_rest() */
+	uint64_t	all_rest;		/* of all keys of the sample */
 
 	/* The second pass. */
 	uint8_t		code[SURF_CODE_MAX_SIZE];
@@ -91,7 +96,9 @@ struct SurfBuild
 	uint32_t	before_len;
 	uint64_t	nadded;
 	uint64_t	nwritten;		/* of these, how many are in finished pages */
+	uint64_t	nleaves;		/* of finished pages */
 	uint32_t	planned_pages;	/* for content; 0: as many as nodes need */
+	bool		merging;		/* nodes for all keys do not fit them */
 	uint32_t	expected_pages; /* not counting what may go wrong */
 	uint32_t	suffix_256;		/* bits of suffix for each key of this page,
 								 * times 256 */
@@ -102,28 +109,40 @@ struct SurfBuild
 	uint32_t	max_pages;
 };
 
+/* Shortens the length to which keys are cut to what pages and fences allow. */
+static void
+limit_keys(SurfBuild *build)
+{
+	const FilterOptions *options = &build->options;
+	uint32_t	fence_max = options->root_max / 2;
+
+	/* Separators of cut keys must fit the fences: see fence.c. */
+	if (fence_max > options->page_size)
+		fence_max = options->page_size;
+	if (build->max_key > fence_max - 32)
+		build->max_key = fence_max - 32;
+	if (build->max_key > options->page_size / 4)
+		build->max_key = options->page_size / 4;
+}
+
 /* Begins a build, see surf.h. */
 SurfBuild *
 surf_build_begin(const FilterOptions *options)
 {
 	SurfBuild  *build = filter_alloc(sizeof(SurfBuild));
-	uint32_t	fence_max = options->root_max / 2;
 
 	if (options->page_size < 64 || options->root_max < 2 * FENCE_MIN_ROOT + 64)
 		filter_fail("page or root too small for SuRF");
 	build->options = *options;
+	if (options->suffix == FILTER_SUFFIX_AUTO)
+		build->options.suffix = FILTER_SUFFIX_REAL;
 	build->group_stride = 1;
 	build->wide = SURF_CPU_HAS_AVX2();
 	build->masked = SURF_CPU_HAS_MASKS();
 
-	/* Separators of cut keys must fit the fences: see fence.c. */
-	if (fence_max > options->page_size)
-		fence_max = options->page_size;
-	build->max_key = fence_max - 32;
-	if (build->max_key > options->page_size / 4)
-		build->max_key = options->page_size / 4;
-	if (build->max_key > FILTER_MAX_KEY)
-		build->max_key = FILTER_MAX_KEY;
+	build->max_key = FILTER_MAX_KEY;
+	if (options->suffix != FILTER_SUFFIX_AUTO)
+		limit_keys(build);
 	return build;
 }
 
@@ -353,6 +372,8 @@ void
 surf_measure(SurfBuild *build, FilterBytes key)
 {
 	key = cut_key(build, key);
+	if (key.len > build->longest)
+		build->longest = key.len;
 	if (build->masked && key.len <= SURF_WIDE_BYTES)
 		measure_masked(build, key);
 	else if (!build->wide)
@@ -464,6 +485,8 @@ cost_group(SurfBuild *build, SurfWriter *writer, const SurfGroup *group,
 	*cost = surf_writer_count_bits(writer) + group->nkeys * EXTRA_COST;
 	if (surf_writer_longest_rest(writer) > build->longest_rest)
 		build->longest_rest = surf_writer_longest_rest(writer);
+	if (surf_writer_all_rest(writer) > 0)
+		build->all_rest += (uint64_t) surf_writer_all_rest(writer);
 	return bytes;
 }
 
@@ -547,8 +570,8 @@ plan_run(SurfBuild *build)
 	const FilterOptions *options = &build->options;
 	uint64_t	page_bits = 8 * (options->page_size - SURF_PAGE_HEADER);
 	uint64_t	cost = (uint64_t) (build->byte_cost * build->new_bytes);
-	uint64_t	budget = filter_budget_pages_surf(build->nkeys * options->bits_per_key,
-												  options->page_size);
+	uint64_t	budget = options->pages > 0 ? options->pages :
+	filter_budget_pages_surf(build->nkeys * options->bits_per_key, options->page_size);
 	uint64_t	least = (cost + page_bits - 1) / page_bits;
 	uint32_t	root_max = options->root_max - SURF_ROOT_HEADER - build->code_len;
 	uint32_t	sampled = 0;
@@ -561,6 +584,9 @@ plan_run(SurfBuild *build)
 	fences = fence_pages_bound((uint32_t) budget, options->page_size, root_max,
 							   (uint32_t) (build->separators * 5 / 4 / (sampled + 1) + 1));
 	budget = budget > fences ? budget - fences : 1;
+	build->merging = budget < least && options->pages > 0;
+	if (build->merging)
+		least = budget;
 	build->planned_pages = budget < least ? 0 : (uint32_t) budget;
 	build->expected_pages = (uint32_t) (budget < least ? least : budget) + fences + 1;
 
@@ -573,10 +599,14 @@ plan_run(SurfBuild *build)
 	build->fences = fence_build_begin(options->page_size, root_max);
 }
 
-/* Between the passes, see surf.h. */
-void
-surf_measure_end(SurfBuild *build)
+/* See surf.h. */
+SurfCost
+surf_build_cost(SurfBuild *build)
 {
+	SurfCost	cost;
+	uint32_t	sampled = 1;
+	uint32_t	i;
+
 	/*
 	 * Each key has counted those of the one before it.  So has the first,
 	 * which has none before.
@@ -585,9 +615,54 @@ surf_measure_end(SurfBuild *build)
 		build->new_bytes--;
 	make_code(build);
 	cost_sample(build);
+	for (i = 0; i < build->ngroups; i++)
+		sampled += build->groups[i].nkeys;
+	build->longest_rest += LONGER_REST;
+	cost.node_bits = (uint64_t) (build->byte_cost * build->new_bytes);
+	cost.rest_bits = (uint32_t) (2 * build->all_rest / sampled + 1);
+	if (cost.rest_bits < build->longest_rest / 2)
+		cost.rest_bits = build->longest_rest / 2;
+	if (cost.rest_bits > build->longest_rest)
+		cost.rest_bits = build->longest_rest;
+	limit_keys(build);
+	cost.all_fit = build->longest <= build->max_key;
+	return cost;
+}
+
+/* See surf.h. */
+void
+surf_build_resize(SurfBuild *build, uint32_t page_size, uint32_t npages)
+{
+	build->options.page_size = page_size;
+	build->options.pages = npages;
+	limit_keys(build);
+}
+
+/* Between the passes, see surf.h. */
+void
+surf_measure_end(SurfBuild *build)
+{
+	if (build->code_len == 0)
+		(void) surf_build_cost(build);
 	plan_run(build);
 	plan_page(build);
 	surf_batch_begin(&build->batch);
+}
+
+/*
+ * How many keys the next page must take, so that all are on the planned pages.  Until the last page
+ * that is left to chance, unless leaves are merged anyway.
+ */
+static uint64_t
+least_keys(const SurfBuild *build)
+{
+	uint64_t	nkeys = build->nkeys - build->nwritten;
+	uint64_t	npages = build->planned_pages > build->npages ?
+	build->planned_pages - build->npages : 1;
+
+	if (build->options.pages == 0 || (npages > 1 && !build->merging))
+		return 1;
+	return (nkeys + npages - 1) / npages;
 }
 
 /*
@@ -599,7 +674,8 @@ write_page(SurfBuild *build, bool last)
 {
 	SurfWriter *writer = build->writer;
 	uint32_t	page_size = build->options.page_size;
-	uint32_t	n = surf_writer_fit(writer, &build->coder, build->suffix_256, last);
+	uint32_t	n = surf_writer_fit(writer, &build->coder, build->suffix_256,
+									least_keys(build), last);
 	FilterBytes before = {build->before, build->before_len};
 	uint8_t    *page;
 
@@ -608,7 +684,7 @@ write_page(SurfBuild *build, bool last)
 	build->cost += surf_writer_node_bits(writer);
 	build->added_bytes += surf_writer_new_bytes(writer, n);
 	fence_add_page(build->fences, before, surf_writer_key(writer, 0));
-	before = surf_writer_key(writer, n - 1);
+	build->nwritten += surf_writer_taken(writer, &before);
 	if (before.len > 0)
 		memcpy(build->before, before.data, before.len);
 	build->before_len = before.len;
@@ -622,8 +698,8 @@ write_page(SurfBuild *build, bool last)
 	}
 	page = build->pages + (size_t) build->npages * page_size;
 	memset(page, 0, page_size + 8);
-	surf_writer_end(writer, &build->coder, build->nwritten, page);
-	build->nwritten += n;
+	surf_writer_end(writer, &build->coder, build->nleaves, page);
+	build->nleaves += n;
 	build->npages++;
 	plan_page(build);
 	return true;
@@ -705,7 +781,7 @@ surf_build_fits(const SurfBuild *build)
 
 /* Ends the build, see surf.h. */
 void
-surf_build_end(SurfBuild *build, FilterRun *run)
+surf_build_end(SurfBuild *build, FilterRun *run, uint64_t *nleaves)
 {
 	uint32_t	header_len = SURF_ROOT_HEADER + build->code_len;
 	uint32_t	content_pages;
@@ -715,7 +791,8 @@ surf_build_end(SurfBuild *build, FilterRun *run)
 	if (build->nadded > 0)
 	{
 		write_batch(build);
-		surf_writer_last(build->writer, &build->coder);
+		if (surf_writer_leaves(build->writer) > 0)
+			surf_writer_last(build->writer, &build->coder);
 		while (surf_writer_leaves(build->writer) > 0)
 			write_page(build, true);
 	}
@@ -725,6 +802,7 @@ surf_build_end(SurfBuild *build, FilterRun *run)
 
 	run->kind = FILTER_KIND_SURF;
 	run->nkeys = build->nadded;
+	*nleaves = build->nleaves;
 	run->pages = build->pages;
 	run->npages = build->npages;
 	run->root_len = header_len + fence_root_len;

@@ -281,6 +281,8 @@ divide_suffixes(SurfWriter *writer, uint64_t available)
 	if (most > writer->max_suffix)
 		most = writer->max_suffix;
 
+	if (writer->merging)
+		most = 0;
 	layout->suffix_bits = most;
 	layout->nlonger = 0;
 	if (available / layout->nleaves < most)

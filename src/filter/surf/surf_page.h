@@ -62,7 +62,7 @@
  * the lead, which is shorter than a code, and is not stored in nodes.
  *
  * A suffix is real bits, then hash bits.  Real bits are those of the key's
- * code behind its leaf, hash bits the top ones of surf_hash().
+ * code behind its leaf, hash bits the top ones of filter_hash().
  * surf_suffix_split() tells how many there are of each.
  *
  * Root:
@@ -84,7 +84,7 @@
 #include "filter/surf/surf_code.h"
 
 #define SURF_ROOT_MAGIC		0x5E
-#define SURF_ROOT_VERSION	2
+#define SURF_ROOT_VERSION	3
 #define SURF_ROOT_HEADER	10
 
 #define SURF_PAGE_MAGIC		0x5F
@@ -182,37 +182,6 @@ extern bool surf_page_open(SurfPage *page, const uint8_t *data, uint32_t size);
 extern bool surf_page_find(const SurfPage *page, FilterSuffix kind,
 						   SurfBits *key, const uint64_t *hash,
 						   SurfWalk *walk, SurfSpot *spot);
-
-/*
- * The longest path to a leaf with its real suffix, and the words of the longest
- * path that may be put together.
- */
-#define SURF_PATH_BITS ((FILTER_MAX_KEY + 1) * SURF_CODE_BITS + SURF_MAX_REAL)
-#define SURF_PATH_WORDS (SURF_PATH_BITS / 64 + 2)
-
-/*
- * The bits that a leaf tells of its keys, behind the page's prefix: those above
- * the leaf and its real suffix.  Bit 0 is the top bit of word 0.  What is behind
- * nbits is undefined.  And the first bits of their hash.
- */
-typedef struct SurfPath
-{
-	uint32_t	nbits;
-	uint32_t	same;			/* leading bits that are those of the leaf
-								 * visited before */
-	uint64_t	words[SURF_PATH_WORDS];
-	SurfLeafHash hash;
-} SurfPath;
-
-/* What is called for each leaf; false ends the visit. */
-typedef bool (*SurfVisitPath) (void *arg, const SurfPath *path);
-
-/*
- * Calls visit for all leaves of a page, in no particular order.  False if the
- * page is damaged, or where visit returned false.
- */
-extern bool surf_page_visit(const SurfPage *page, FilterSuffix kind,
-							SurfVisitPath visit, void *arg);
 
 /* Divides the bits of a suffix by the kind of a run. */
 static BITS_INLINE SurfSuffix

@@ -29,6 +29,9 @@
 /* A page may take more leaves than the one before: more by one in MORE_LEAVES. */
 #define MORE_LEAVES 12
 
+/* The most leaves that are gathered. */
+#define MOST_LEAVES (SURF_MAX_LEAVES - 2 * SURF_BATCH_KEYS)
+
 /* Begins a writer of pages of page_size bytes. */
 SurfWriter *
 surf_writer_begin(uint32_t page_size, FilterSuffix kind, uint32_t max_suffix)
@@ -81,6 +84,12 @@ surf_writer_longest_rest(const SurfWriter *writer)
 	return (uint32_t) writer->longest_rest;
 }
 
+int64_t
+surf_writer_all_rest(const SurfWriter *writer)
+{
+	return writer->all_rest;
+}
+
 bool
 surf_writer_is_full(const SurfWriter *writer)
 {
@@ -115,6 +124,7 @@ surf_writer_reset(SurfWriter *writer)
 	writer->nkeys = 0;
 	writer->nrecords = 0;
 	writer->longest_rest = 0;
+	writer->all_rest = 0;
 }
 
 /* Makes room for another batch. */
@@ -213,6 +223,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 	uint32_t	last_common = leaves[leaf - 1].common;
 	uint32_t	nbits = coder->nbits;
 	int32_t		longest = writer->longest_rest;
+	int64_t		all = writer->all_rest;
 	uint32_t	keys = writer->nkeys - batch->keys[1].offset;
 	uint32_t	n = batch->n;
 
@@ -226,6 +237,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 		int32_t		rest = rest_of_key(coder, nbits, last_own, next_own);
 
 		longest = rest > longest ? rest : longest;
+		all += rest;
 		nbits = key->nbits;
 		last_own = next_own;
 		new_bytes += greater(last_common, key->common) - last_common + 1;
@@ -239,6 +251,7 @@ code_batch(SurfWriter *writer, SurfCoder *coder, SurfBatch *batch, uint32_t i)
 	}
 	own[leaf] = 0;
 	writer->longest_rest = longest;
+	writer->all_rest = all;
 }
 
 /* code_batch() for processors with the instructions of BITS_TARGET. */
@@ -265,7 +278,7 @@ hash_batch(SurfWriter *writer, const SurfBatch *batch)
 	uint32_t	i;
 
 	for (i = 1; i <= batch->n; i++)
-		*hash++ = surf_hash(surf_batch_key(batch, i));
+		*hash++ = filter_hash(surf_batch_key(batch, i));
 }
 
 /* Adds the first leaf of a page: that of the batch's first key. */
@@ -419,12 +432,9 @@ surf_writer_count_bits(SurfWriter *writer)
 	return sum_bits(sum, skip_width) + surf_parts_reserve(writer->nleaves);
 }
 
-/*
- * Bits of a page with the first n leaves, if it is not cut into parts.  Sets
- * node_bits.
- */
-static uint64_t
-page_bits(SurfWriter *writer, uint32_t n, uint32_t suffix_256)
+/* See surf_write_impl.h. */
+uint64_t
+surf_writer_page_bits(SurfWriter *writer, uint32_t n, uint32_t suffix_256)
 {
 	uint32_t	uppermost;
 	SurfSum		sum = surf_writer_sum(writer, n, &uppermost);
@@ -437,48 +447,39 @@ page_bits(SurfWriter *writer, uint32_t n, uint32_t suffix_256)
 		((uint64_t) suffix_256 * n + 255) / 256;
 }
 
-/* See surf_write.h. */
-uint32_t
-surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
-				uint32_t suffix_256, bool last)
+/* The most of the first n leaves that fit a page. */
+static uint32_t
+most_that_fit(SurfWriter *writer, uint32_t n, uint32_t suffix_256)
 {
-	const uint32_t most = SURF_MAX_LEAVES - 2 * SURF_BATCH_KEYS;
 	uint64_t	room = 8 * (uint64_t) writer->page_size;
-	uint32_t	n = writer->nleaves;
-	uint64_t	bits;
+	uint32_t	fit = 1;
 
-	surf_writer_find(writer);
-	bits = page_bits(writer, n, suffix_256);
-	if (bits <= room && n < most && !last)
+	if (surf_writer_page_bits(writer, n, suffix_256) <= room)
+		return n;
+
+	/* A search by halves between what fits and what is too much. */
+	while (fit + 1 < n)
 	{
-		uint64_t	enough = n * room / bits;
+		uint32_t	middle = fit + (n - fit) / 2;
 
-		enough += enough / MORE_LEAVES + SURF_BATCH_KEYS;
-		writer->enough = enough < most ? (uint32_t) enough : most;
-		return 0;
+		if (surf_writer_page_bits(writer, middle, suffix_256) <= room)
+			fit = middle;
+		else
+			n = middle;
 	}
-	if (bits > room)
+	return fit;
+}
+
+/*
+ * Lays out a page with the first n leaves, or with fewer if skips are wider than on the page
+ * before.  Returns how many; less than least, if these do not fit.
+ */
+static uint32_t
+lay_out(SurfWriter *writer, const SurfCoder *coder, uint32_t n, uint32_t least)
+{
+	while (n >= least)
 	{
-		uint32_t	too_many = n;
-
-		/* A search by halves between what fits and what is too much. */
-		for (n = 1; n + 1 < too_many;)
-		{
-			uint32_t	middle = n + (too_many - n) / 2;
-
-			if (page_bits(writer, middle, suffix_256) <= room)
-				n = middle;
-			else
-				too_many = middle;
-		}
-	}
-
-	/*
-	 * If skips are wider than on the page before, a few leaves less may fit.
-	 */
-	for (;;)
-	{
-		page_bits(writer, n, suffix_256);
+		surf_writer_page_bits(writer, n, 0);
 		if (surf_writer_lay_out(writer, coder, n))
 			break;
 		if (n == 1)
@@ -486,8 +487,60 @@ surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
 		n -= (n + 127) / 128;
 		surf_writer_find(writer);
 	}
-	writer->enough = n + n / MORE_LEAVES + SURF_BATCH_KEYS;
-	if (writer->enough > most)
-		writer->enough = most;
 	return n;
+}
+
+/* Tells how many leaves to gather for the next page. */
+static void
+gather(SurfWriter *writer, uint64_t n)
+{
+	writer->enough = n < MOST_LEAVES ? (uint32_t) n : MOST_LEAVES;
+}
+
+/* See surf_write.h. */
+uint32_t
+surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
+				uint32_t suffix_256, uint64_t least, bool last)
+{
+	uint64_t	room = 8 * (uint64_t) writer->page_size;
+	uint32_t	n = writer->nleaves;
+	uint64_t	bits;
+
+	/* One leaf stays, unless it is the last one: it is needed for the next. */
+	if (least > (last ? n : MOST_LEAVES - 1))
+		least = last ? n : MOST_LEAVES - 1;
+	if (n < least + !last)
+	{
+		gather(writer, least + 1);
+		return 0;
+	}
+	surf_writer_find(writer);
+	bits = surf_writer_page_bits(writer, n, suffix_256);
+	if (bits <= room && n < MOST_LEAVES && !last)
+	{
+		uint64_t	enough = n * room / bits;
+
+		gather(writer, enough + enough / MORE_LEAVES + SURF_BATCH_KEYS);
+		return 0;
+	}
+	n = most_that_fit(writer, n, suffix_256);
+	n = lay_out(writer, coder, n, (uint32_t) least);
+	writer->taken = n;
+	writer->last_leaf = writer->leaves[n - 1];
+	if (n < least)
+	{
+		writer->taken = (uint32_t) least;
+		n = surf_writer_merge(writer, coder, (uint32_t) least);
+	}
+	gather(writer, writer->taken + writer->taken / MORE_LEAVES + SURF_BATCH_KEYS);
+	return n;
+}
+
+/* See surf_write.h. */
+uint32_t
+surf_writer_taken(const SurfWriter *writer, FilterBytes *last)
+{
+	last->data = writer->keys + writer->last_leaf.key;
+	last->len = writer->last_leaf.len;
+	return writer->taken;
 }

@@ -52,10 +52,14 @@ extern bool surf_writer_is_full(const SurfWriter *writer);
 /*
  * Returns how many leaves the page takes with suffixes of suffix_256 / 256
  * bits on average: at least one.  If all leaves fit and they are not the last
- * ones, returns 0: more leaves are needed.
+ * ones, returns 0: more leaves are needed.  The page takes at least so many keys, or all
+ * that are left: where they do not fit, leaves are merged and have no suffixes.
  */
 extern uint32_t surf_writer_fit(SurfWriter *writer, const SurfCoder *coder,
-								uint32_t suffix_256, bool last);
+								uint32_t suffix_256, uint64_t least, bool last);
+
+/* How many keys the page takes, after surf_writer_fit(); *last is the last one of them. */
+extern uint32_t surf_writer_taken(const SurfWriter *writer, FilterBytes *last);
 
 /* Bits of the nodes over the leaves that surf_writer_fit() returned. */
 extern uint64_t surf_writer_node_bits(const SurfWriter *writer);
@@ -68,6 +72,9 @@ extern uint64_t surf_writer_count_bits(SurfWriter *writer);
  * use.
  */
 extern uint32_t surf_writer_longest_rest(const SurfWriter *writer);
+
+/* The bits that all keys have behind their leaves. */
+extern int64_t surf_writer_all_rest(const SurfWriter *writer);
 
 /*
  * Writes the page, and keeps the leaves that did not fit.  The run has rank

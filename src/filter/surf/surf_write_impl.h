@@ -77,6 +77,7 @@ struct SurfWriter
 	FilterSuffix kind;
 	uint32_t	max_suffix;
 	int32_t		longest_rest;
+	int64_t		all_rest;
 
 	/* Of each leaf; room for a batch and SURF_WIDE_NODES on either side. */
 	uint16_t   *own_room;
@@ -125,6 +126,10 @@ struct SurfWriter
 	uint32_t	max_parts;
 	uint32_t	part_leaves;	/* what to try first, see cut_parts() */
 	uint64_t	node_bits;
+	uint32_t	taken;			/* keys that it takes ... */
+	SurfLeaf	last_leaf;		/* ... and the last one of them */
+	bool		merging;		/* leaves are merged: there are no suffixes */
+	uint32_t	merged;			/* leaves of the last page where they were */
 	SurfLayout	layout;			/* until it is set, skip_width is that of the
 								 * page before */
 };
@@ -160,6 +165,20 @@ extern SurfSum surf_writer_cut(SurfWriter *writer, uint32_t n,
  */
 extern bool surf_writer_lay_out(SurfWriter *writer, const SurfCoder *coder,
 								uint32_t n);
+
+/*
+ * Bits of a page with the first n leaves, if it is not cut into parts.  Sets
+ * node_bits.
+ */
+extern uint64_t surf_writer_page_bits(SurfWriter *writer, uint32_t n,
+									  uint32_t suffix_256);
+
+/*
+ * Merges the first n >= 2 leaves into as many as fit a page, and lays that out.  Returns how
+ * many they are.  Leaves have no hashes.
+ */
+extern uint32_t surf_writer_merge(SurfWriter *writer, const SurfCoder *coder,
+								  uint32_t n);
 
 /*
  * Writes the page as laid out.  rank and page are as for surf_writer_end().

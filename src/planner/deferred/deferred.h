@@ -17,6 +17,7 @@
  *	  deferred_levels.c		its partitions at all levels; asking which are left
  *	  deferred_leaf.c		running it by plans of single partitions
  *	  deferred_lock.c		locks of partitions, and commands that they refuse
+ *	  deferred_restart.c	starting a statement over
  *	  deferred_explain.c	what EXPLAIN shows
  *
  *-------------------------------------------------------------------------
@@ -27,7 +28,7 @@
 #include "postgres.h"
 
 #include "access/attmap.h"
-#include "executor/execdesc.h"
+#include "compat.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
@@ -174,7 +175,6 @@ typedef struct RfDeferredState
 									 * started */
 	List	   *levels;			/* RfDeferredLevel */
 	int			nmembers;		/* at all levels */
-	bool		locks_late;		/* partitions are locked when they are read */
 	uint64		checked;		/* rf_changes() at the last check; at first,
 								 * before the snapshot was taken */
 	RfDeferredRun run;
@@ -241,34 +241,55 @@ extern List *rf_kept_plans(const RfDeferredState *state, int most);
 
 /* ---- deferred_lock.c ---- */
 
-/* What has been done for a plan that is being started. */
-typedef struct RfStarting
-{
-	Snapshot	snapshot;		/* that it will be run with; NULL: nothing */
-	bool		locks_late;		/* partitions are locked when they are read */
-	uint64		changes;		/* rf_changes() before the snapshot was taken */
-} RfStarting;
-
 /*
- * To be called before a plan is started, and after that with what the first one has returned:
- * what its deferred scans need of locks and of the snapshot.
+ * To be called before a plan is started: takes the statement's own snapshot anew if something
+ * has changed since it was taken.  Return true if the statement may start over while it runs.
  */
-extern RfStarting rf_prepare_deferred(QueryDesc *desc, int eflags);
-extern void rf_deferred_started(RfStarting outer);
+extern bool rf_prepare_deferred(QueryDesc *desc, int eflags);
 
 extern void rf_note_deferred_scan(RfDeferredState *state);
 
 /*
- * Raises an error if a partition has not the file any more that it had for the scan's
- * snapshot.  To be called when partitions have been asked, or one has been locked.
+ * To be called when partitions have been asked or planned, or one has been locked.  Returns false
+ * if one is not as the scan's snapshot sees it, and the statement starts over.
  */
-extern void rf_check_partitions(RfDeferredState *state);
+extern bool rf_check_partitions(RfDeferredState *state);
 
 /*
  * object_access_hook: a relation is truncated, altered or dropped.  Raises an error
  * if it is a partition of a table that a deferred scan of this session reads.
  */
 extern void rf_refuse_deferred(Oid relid, const char *command);
+extern void rf_refuse_constraint(Oid constraint);
+
+/* ---- deferred_restart.c ---- */
+
+typedef void (*RfExecutorRun) (RF_EXECUTOR_RUN_PARAMS);
+
+/*
+ * Return true if a statement that is about to be started may start over while it runs.  Then the
+ * second one is to be called after that.
+ */
+extern bool rf_may_start_over(const QueryDesc *desc, int eflags);
+extern void rf_note_restartable(QueryDesc *desc);
+
+/*
+ * ExecutorRun_hook: runs a plan by run.
+ */
+extern void rf_run_deferred(RfExecutorRun run, RF_EXECUTOR_RUN_PARAMS);
+
+/*
+ * What is left of a statement that has started over, when it ends; the second one ends this, after the
+ * statement.
+ */
+extern List *rf_parked_states(const QueryDesc *desc);
+extern void rf_end_parked(List *parked);
+
+/*
+ * A partition is not as the scan's snapshot sees it.  Has the statement start over, and the
+ * caller returns no row.  Or raises an error with SQLSTATE 40001.
+ */
+extern void rf_start_over(RfDeferredState *state, Oid partition);
 
 /* ---- deferred_explain.c ---- */
 

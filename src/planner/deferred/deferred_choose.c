@@ -214,10 +214,29 @@ reference_number(const PlannerInfo *root, Index rti)
 }
 
 /*
+ * Return true if the plan of a query level has a join.  Core finds no scan below a join for UPDATE ...
+ * WHERE CURRENT OF.
+ */
+static bool
+has_join(const PlannerInfo *root)
+{
+	int			n = 0;
+
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[i];
+
+		n += rel != NULL && rel->reloptkind == RELOPT_BASEREL;
+	}
+	return n > 1;
+}
+
+/*
  * Return true if a table may be deferred, whatever its clauses are.  Rows of a query that
  * locks or changes some are fetched again by other means than by running the
- * scan.  Nothing is deferred where rows are hidden: EXPLAIN ANALYZE and the server's
- * statistics would tell of them.
+ * scan.  Core must find the scans of a cursor with a name (see may_gate() in plan.c).
+ * Nothing is deferred where rows are hidden: EXPLAIN ANALYZE and the server's statistics would
+ * tell of them.
  */
 static bool
 may_defer(PlannerInfo *root, RelOptInfo *parent, const RangeTblEntry *rte)
@@ -228,6 +247,7 @@ may_defer(PlannerInfo *root, RelOptInfo *parent, const RangeTblEntry *rte)
 		rte->tablesample == NULL && !IS_DUMMY_REL(parent) &&
 		(root->parse->commandType == CMD_SELECT || root->parse->commandType == CMD_INSERT) &&
 		root->parse->rowMarks == NIL && root->rowMarks == NIL &&
+		(rf_planning->may_gate || has_join(root)) &&
 		bms_num_members(parent->live_parts) >= rf_defer_partitions &&
 		!list_member_int(rf_planning->not_deferred, reference_number(root, parent->relid)) &&
 		!rf_is_secured(root, parent->relid) && !rf_has_hidden_values(root);

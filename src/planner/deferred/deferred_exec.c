@@ -20,6 +20,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/planner.h"
 #include "partitioning/partdesc.h"
@@ -32,22 +33,26 @@
 ExecutorStart_hook_type rf_start_inner;
 
 /*
- * Plans a query for a deferred scan.
+ * Plans a query for a deferred scan.  CHECK constraints exclude nothing: one that has been added since
+ * the snapshot was taken says nothing of rows that were deleted before.
  */
 PlannedStmt *
 rf_plan_inner(const char *source, Query *query, ParamListInfo params)
 {
 	bool		outer = rf_suppress_deferring;
+	int			outer_exclusion = constraint_exclusion;
 	PlannedStmt *stmt;
 
 	PG_TRY();
 	{
 		rf_suppress_deferring = true;
+		constraint_exclusion = CONSTRAINT_EXCLUSION_OFF;
 		stmt = RF_PLAN_QUERY(planner, query, source, 0, params);
 	}
 	PG_FINALLY();
 	{
 		rf_suppress_deferring = outer;
+		constraint_exclusion = outer_exclusion;
 	}
 	PG_END_TRY();
 	return stmt;
@@ -252,8 +257,17 @@ start_run(RfDeferredState *state, RfDeferredRun *run)
 		return;
 	}
 	run->desc = rf_start_plan(state, stmt, run->params);
-	rf_check_partitions(state);
-	state->leaves_read += count_scans(stmt->planTree);
+	if (!rf_check_partitions(state))
+		run->ended = true;
+	else if (!rf_has_other_partitions(state))
+		state->leaves_read += count_scans(run->desc->plannedstmt->planTree);
+	else
+	{
+		/* Starting it may have planned it once more. */
+		rf_end_plan(run->desc);
+		run->desc = NULL;
+		rf_begin_leaves(state, run);
+	}
 }
 
 /*
@@ -302,8 +316,8 @@ begin_deferred(CustomScanState *node, EState *estate, int eflags)
 	state->exprs = ExecInitExprList(scan->custom_exprs, &node->ss.ps);
 	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
 		return;
-	rf_note_deferred_scan(state);
 	rf_begin_levels(state);
+	rf_note_deferred_scan(state);
 }
 
 /*

@@ -151,13 +151,13 @@ rf_begin_leaves(RfDeferredState *state, RfDeferredRun *run)
 	run->position = -1;
 	if (!never)
 		run->left = rf_leaves_left(state, clauses);
-	rf_check_partitions(state);
+	run->ended = !rf_check_partitions(state);
 }
 
 /*
- * Plans and starts the scan of a partition.
+ * Plans and starts the scan of a partition.  Returns false if it must not be read.
  */
-static void
+static bool
 start_leaf(RfDeferredState *state, RfKeptLeaf *leaf)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->keep);
@@ -166,8 +166,8 @@ start_leaf(RfDeferredState *state, RfKeptLeaf *leaf)
 	if (query == NULL)
 		elog(ERROR, "partition %u of table %u is gone", leaf->oid, state->plan.relid);
 	leaf->desc = rf_start_plan(state, rf_make_plan(state, query, NULL), state->leaf_params);
-	rf_check_partitions(state);
 	MemoryContextSwitchTo(old);
+	return rf_check_partitions(state);
 }
 
 /*
@@ -189,7 +189,10 @@ rf_next_leaf(RfDeferredState *state, RfDeferredRun *run)
 	if (!found)
 		leaf->desc = NULL;
 	if (leaf->desc == NULL)
-		start_leaf(state, leaf);
+	{
+		if (!start_leaf(state, leaf))
+			return false;
+	}
 	else
 	{
 		MemoryContext old = MemoryContextSwitchTo(leaf->desc->estate->es_query_cxt);

@@ -4,21 +4,16 @@
  *	  Locks of the partitions of deferred tables, and what happens to those that are
  *	  not locked.
  *
- * Core locks all tables of a plan before it takes the snapshot that the plan is run
- * with.  Otherwise another session could TRUNCATE a table in between, and the query would
- * see neither the old rows nor the new ones.  The partitions of a deferred table are not
- * in the plan.
+ * Core locks all tables of a plan when it is started.  The partitions of a deferred
+ * table are not in the plan; they are locked when they are read.  Until then another session
+ * can TRUNCATE one, and the query would see neither the old rows nor the new ones.
  *
- * Where the snapshot was taken for the statement alone, it is taken anew when the plan is
- * started, and the number of invalidations seen so far is noted before.  Partitions are
- * locked when they are read.  A transaction that gives a partition another file, or attaches
- * it, becomes visible before its invalidations are sent, and these come before its locks are
- * released.  So where it is not visible to the snapshot, its invalidation comes after the
- * number was noted, and has been seen by whoever has locked, or asked, the new file.  Then
- * the partition's row in pg_class tells whether its file is the one of the snapshot.
- *
- * With other snapshots (of EXECUTE, DECLARE CURSOR, REPEATABLE READ and others) all partitions
- * are locked when the plan is started, as core locks them after these snapshots, too.
+ * A transaction that does so becomes visible before its invalidations are sent, and these come
+ * before its locks are released.  So if the scan's snapshot does not see it, its
+ * invalidations come after the snapshot was taken, and have been seen by whoever has locked
+ * the partition, or asked the index in its new file.  Those that came after the snapshot are known
+ * (rf_changes_before()).  The partitions they are for must have the file and the columns that the
+ * snapshot sees.
  *
  * The session's own commands are not kept off by its locks.  Core refuses them for tables
  * that are open.  A list of the scans under way does that for partitions that are not.
@@ -32,10 +27,10 @@
 #include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "catalog/partition.h"
+#include "catalog/pg_attribute.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_inherits.h"
+#include "catalog/pg_constraint.h"
 #include "compat.h"
 #include "core/core.h"
 #include "lib/ilist.h"
@@ -61,103 +56,66 @@ typedef struct RfLiveScan
 
 static dlist_head live_scans = DLIST_STATIC_INIT(live_scans);
 
-/* For the plan that is being started. */
-static RfStarting starting;
-
 /*
- * Return true if a table, which is locked, has no partitions that are partitioned
- * themselves.
+ * The last check of a table's partitions.  The same transactions are visible to snapshots that
+ * have all of this in common; one of a later command sees more of the session's own changes.
  */
-static bool
-is_flat(Oid relid)
+static struct
 {
-	Relation	relation = table_open(relid, NoLock);
-	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
-	bool		flat = memchr(partdesc->is_leaf, false, partdesc->nparts) == NULL;
-
-	table_close(relation, NoLock);
-	return flat;
-}
+	Oid			relid;
+	int			nmembers;
+	TransactionId xmin;
+	TransactionId xmax;
+	uint32		xcnt;
+	int32		subxcnt;
+	CommandId	curcid;
+	uint64		checked;		/* rf_changes() then */
+}			last_check;
 
 /*
- * Locks all partitions of a table, at all levels.  The caller has locked the table.
+ * Locks the partitions of a table that are partitioned themselves, at all levels, so that
+ * none is detached from them.  The caller has locked the table.
  */
 static void
-lock_partitions(Oid relid)
+lock_partitioned(Oid relid)
 {
-	Relation	relation;
-	PartitionDesc partdesc;
-
-	if (!is_flat(relid))
-	{
-		list_free(find_all_inheritors(relid, AccessShareLock, NULL));
-		return;
-	}
-	relation = table_open(relid, NoLock);
-	partdesc = RelationGetPartitionDesc(relation, true);
-	for (int i = 0; i < partdesc->nparts; i++)
-		LockRelationOid(partdesc->oids[i], AccessShareLock);
-	table_close(relation, NoLock);
-}
-
-/*
- * Return true if partitions of the plan's deferred tables may be locked when they are
- * read.  Rows of a query that locks or changes some are fetched again by starting the
- * subqueries' plans once more, which must find the locks taken.
- */
-static bool
-may_lock_late(const QueryDesc *desc, List *tables)
-{
+	Relation	relation = table_open(relid, AccessShareLock);
+	PartitionDesc partdesc = RelationGetPartitionDesc(relation, true);
+	List	   *partitioned = NIL;
 	ListCell   *cell;
 
-	if (desc->operation != CMD_SELECT || desc->plannedstmt->hasModifyingCTE ||
-		desc->plannedstmt->rowMarks != NIL || RecoveryInProgress() ||
-		!rf_core_owns_snapshot(desc))
-		return false;
-	foreach(cell, tables)
+	for (int i = 0; i < partdesc->nparts; i++)
 	{
-		if (!is_flat(lfirst_oid(cell)))
-			return false;
+		if (!partdesc->is_leaf[i])
+			partitioned = lappend_oid(partitioned, partdesc->oids[i]);
 	}
-	return true;
+	table_close(relation, NoLock);
+	foreach(cell, partitioned)
+		lock_partitioned(lfirst_oid(cell));
 }
 
 /*
- * Prepares a plan that is about to be started, if it has deferred scans.  Returns what was
- * done for the plan whose start this one is nested in.
+ * Prepares a plan that is about to be started, if it has deferred scans.  A snapshot that is
+ * the statement's own is taken anew if something has changed since, so that the statement sees
+ * it.  Return true if the statement may start over while it runs.
  */
-RfStarting
+bool
 rf_prepare_deferred(QueryDesc *desc, int eflags)
 {
-	RfStarting	outer = starting;
 	RfGuard		guard;
 	ListCell   *cell;
 
-	memset(&starting, 0, sizeof(starting));
-	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 ||
+	if ((eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0 || rf_planning != NULL ||
 		!rf_find_guard(desc->plannedstmt, &guard) || guard.deferred == NIL)
-		return outer;
-	starting.locks_late = rf_planning == NULL && may_lock_late(desc, guard.deferred);
-	if (!starting.locks_late)
-	{
-		foreach(cell, guard.deferred)
-			lock_partitions(lfirst_oid(cell));
-	}
+		return false;
+	if (!rf_core_owns_snapshot(desc))
+		return rf_may_start_over(desc, eflags);
+	foreach(cell, guard.deferred)
+		lock_partitioned(lfirst_oid(cell));
 	AcceptInvalidationMessages();
-	starting.changes = rf_changes();
-	if (rf_planning == NULL && rf_core_owns_snapshot(desc))
+	if (rf_changes_before(desc->snapshot) != rf_changes())
 		rf_core_refresh_snapshot(desc);
-	starting.snapshot = desc->snapshot;
-	return outer;
-}
-
-/*
- * The plan has been started, or that has failed.
- */
-void
-rf_deferred_started(RfStarting outer)
-{
-	starting = outer;
+	return rf_may_start_over(desc, eflags);
 }
 
 /*
@@ -170,8 +128,44 @@ forget_scan(void *arg)
 }
 
 /*
- * Notes that a deferred scan has been started, until the executor's state goes.  Where nothing
- * was prepared for the plan's snapshot, locks all partitions now.
+ * The number of invalidations (rf_changes()) up to which nothing need be checked for a scan.
+ */
+static uint64
+checked_before(const RfDeferredState *state)
+{
+	const SnapshotData *snapshot = state->css.ss.ps.state->es_snapshot;
+	uint64		number = rf_changes_before(snapshot);
+
+	if (last_check.relid == state->plan.relid &&
+		last_check.nmembers == state->nmembers &&
+		last_check.xmin == snapshot->xmin && last_check.xmax == snapshot->xmax &&
+		last_check.xcnt == snapshot->xcnt && last_check.subxcnt == snapshot->subxcnt &&
+		last_check.curcid <= snapshot->curcid)
+		number = Max(number, last_check.checked);
+	return number;
+}
+
+/*
+ * Notes such a check, up to the invalidation with this number.
+ */
+static void
+note_check(const RfDeferredState *state, uint64 checked)
+{
+	const SnapshotData *snapshot = state->css.ss.ps.state->es_snapshot;
+
+	last_check.relid = state->plan.relid;
+	last_check.nmembers = state->nmembers;
+	last_check.xmin = snapshot->xmin;
+	last_check.xmax = snapshot->xmax;
+	last_check.xcnt = snapshot->xcnt;
+	last_check.subxcnt = snapshot->subxcnt;
+	last_check.curcid = snapshot->curcid;
+	last_check.checked = checked;
+}
+
+/*
+ * Notes that a deferred scan has been started, until the executor's state goes.  Its partitions are
+ * known.
  */
 void
 rf_note_deferred_scan(RfDeferredState *state)
@@ -186,109 +180,142 @@ rf_note_deferred_scan(RfDeferredState *state)
 	callback->arg = scan;
 	dlist_push_head(&live_scans, &scan->node);
 	MemoryContextRegisterResetCallback(estate->es_query_cxt, callback);
-
-	if (starting.snapshot == NULL || starting.snapshot != estate->es_snapshot)
-		lock_partitions(state->plan.relid);
-	else
-	{
-		state->locks_late = starting.locks_late;
-		state->checked = starting.changes;
-	}
+	state->checked = checked_before(state);
 }
 
 /*
- * The row of pg_class of a relation that a snapshot sees; sets *relfilenode and *partition.
- * False if there is none.
+ * Return true if a row of a catalog, which a snapshot sees, is the current one.
  */
 static bool
-read_class(Oid relid, Snapshot snapshot, Oid *relfilenode, bool *partition)
+is_current(HeapTuple row)
+{
+	TransactionId xmax;
+
+	if ((row->t_data->t_infomask & HEAP_XMAX_INVALID) != 0 ||
+		HEAP_XMAX_IS_LOCKED_ONLY(row->t_data->t_infomask))
+		return true;
+	xmax = HeapTupleHeaderGetUpdateXid(row->t_data);
+	return !TransactionIdIsCurrentTransactionId(xmax) && !TransactionIdDidCommit(xmax);
+}
+
+/*
+ * Begins to read the rows of a catalog that belong to a relation, as a snapshot sees them.
+ */
+static SysScanDesc
+read_catalog(Relation catalog, Oid index, AttrNumber column, Oid relid, Snapshot snapshot)
+{
+	ScanKeyData key;
+
+	ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(relid));
+	return systable_beginscan(catalog, index, true, snapshot, 1, &key);
+}
+
+/*
+ * Return true if a relation has the file that it has for a snapshot, or the snapshot sees no such
+ * relation, and so none of its rows.
+ */
+static bool
+has_same_file(Oid relid, Snapshot snapshot)
 {
 	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	row;
+	SysScanDesc scan = read_catalog(catalog, ClassOidIndexId, Anum_pg_class_oid, relid, snapshot);
+	HeapTuple	then = systable_getnext(scan);
+	bool		same = then == NULL;
 
-	ScanKeyInit(&key, Anum_pg_class_oid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(relid));
-	scan = systable_beginscan(catalog, ClassOidIndexId, true, snapshot, 1, &key);
-	row = systable_getnext(scan);
-	if (row != NULL)
+	if (then != NULL)
 	{
-		*relfilenode = ((Form_pg_class) GETSTRUCT(row))->relfilenode;
-		*partition = ((Form_pg_class) GETSTRUCT(row))->relispartition;
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(then);
+		HeapTuple	now = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+
+		if (!HeapTupleIsValid(now))
+			elog(ERROR, "cache lookup failed for relation %u", relid);
+		same = class->relfilenode == ((Form_pg_class) GETSTRUCT(now))->relfilenode;
+		ReleaseSysCache(now);
 	}
 	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
-	return row != NULL;
+	return same;
 }
 
 /*
- * Raises an error if a partition has got another file, or was attached, by a transaction that
- * the snapshot does not see.
+ * Return true if a relation's columns are as a snapshot sees them.  They are not if it is a partition
+ * only now: they are inherited since.  If one is NOT NULL only now, the planner does not look for
+ * the NULL that the snapshot may see.
  */
-static void
-check_partition(Oid relid, Snapshot snapshot)
+static bool
+has_same_columns(Oid relid, Snapshot snapshot)
 {
-	HeapTuple	row = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	TransactionId xmin;
-	Oid			file;
-	Oid			file_then;
-	bool		partition_then;
+	Relation	catalog = table_open(AttributeRelationId, AccessShareLock);
+	SysScanDesc scan = read_catalog(catalog, AttributeRelidNumIndexId, Anum_pg_attribute_attrelid,
+									relid, snapshot);
+	bool		same = true;
+	HeapTuple	row;
 
-	if (!HeapTupleIsValid(row))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	xmin = HeapTupleHeaderGetXmin(row->t_data);
-	file = ((Form_pg_class) GETSTRUCT(row))->relfilenode;
-	ReleaseSysCache(row);
-	if (!TransactionIdIsNormal(xmin) || TransactionIdIsCurrentTransactionId(xmin) ||
-		!XidInMVCCSnapshot(xmin, snapshot))
-		return;
-	if (read_class(relid, snapshot, &file_then, &partition_then) &&
-		file_then == file && partition_then)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("could not read partition \"%s\" because it was rewritten, truncated or attached while the query ran",
-					get_rel_name(relid)),
-			 errhint("Run the query again.")));
+	while (same && (row = systable_getnext(scan)) != NULL)
+		same = is_current(row);
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return same;
 }
 
 /*
- * Checks the partitions, all or the one with this OID, if there is one.
+ * Looks for a partition that has changed, among all or the one with this OID, if it is one.
+ * Returns InvalidOid if there is none.
  */
-static void
-check_partitions(const RfDeferredState *state, Oid relid)
+static Oid
+find_changed(const RfDeferredState *state, Oid relid)
 {
-	for (int i = 0; i < state->nmembers; i++)
+	Snapshot	snapshot = state->css.ss.ps.state->es_snapshot;
+	ListCell   *cell;
+
+	foreach(cell, state->levels)
 	{
-		Oid			member = rf_member_oid(state, i);
+		PartitionDesc partdesc = ((const RfDeferredLevel *) lfirst(cell))->partdesc;
 
-		if (!OidIsValid(relid) || member == relid)
-			check_partition(member, state->css.ss.ps.state->es_snapshot);
+		for (int i = 0; i < partdesc->nparts; i++)
+		{
+			Oid			oid = partdesc->oids[i];
+
+			if ((!OidIsValid(relid) || oid == relid) &&
+				!(has_same_file(oid, snapshot) && has_same_columns(oid, snapshot)))
+				return oid;
+		}
 	}
+	return InvalidOid;
 }
 
 /*
- * To be called when partitions have been asked, or one has been locked: raises an error if a
- * partition has not the file any more that it had for the scan's snapshot.  Those are checked for
- * which an invalidation has come since the last check; only some are remembered, beyond these
- * all partitions count.
+ * To be called when partitions have been asked or planned, or one has been locked.  Return true if
+ * all partitions are as the scan's snapshot sees them.  Otherwise the statement starts over, and the
+ * caller returns no row; or raises an error.  Those partitions are looked at for which an
+ * invalidation has come since the last check; only some are remembered, beyond these all
+ * partitions count.
  */
-void
+bool
 rf_check_partitions(RfDeferredState *state)
 {
 	uint64		now = rf_changes();
+	Oid			changed = InvalidOid;
 
-	if (!state->locks_late || now == state->checked)
-		return;
-	if (now - state->checked > RF_RECENT_CHANGES)
-		check_partitions(state, InvalidOid);
-	else
+	if (now == state->checked)
+		return true;
+	if (now - state->checked <= RF_RECENT_CHANGES)
 	{
-		for (uint64 i = state->checked + 1; i <= now; i++)
-			check_partitions(state, rf_recent_change(i));
+		for (uint64 i = state->checked + 1; i <= now && !OidIsValid(changed); i++)
+			changed = find_changed(state, rf_recent_change(i));
+	}
+
+	/* More may have come while the catalogs were read. */
+	if (!OidIsValid(changed) && rf_changes() - state->checked > RF_RECENT_CHANGES)
+		changed = find_changed(state, InvalidOid);
+	if (OidIsValid(changed))
+	{
+		rf_start_over(state, changed);
+		return false;
 	}
 	state->checked = now;
+	note_check(state, now);
+	return true;
 }
 
 /*
@@ -325,4 +352,29 @@ rf_refuse_deferred(Oid relid, const char *command)
 					 errmsg("cannot %s \"%s\" because it is being used by active queries in this session",
 							command, get_rel_name(relid))));
 	}
+}
+
+/*
+ * The same for a constraint that is made or altered; its row may have been written by the
+ * current command.
+ */
+void
+rf_refuse_constraint(Oid constraint)
+{
+	Relation	catalog;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	row;
+
+	if (dlist_is_empty(&live_scans))
+		return;
+	catalog = table_open(ConstraintRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_constraint_oid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(constraint));
+	scan = systable_beginscan(catalog, ConstraintOidIndexId, true, SnapshotSelf, 1, &key);
+	row = systable_getnext(scan);
+	if (row != NULL)
+		rf_refuse_deferred(((Form_pg_constraint) GETSTRUCT(row))->conrelid, "ALTER TABLE");
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
 }

@@ -263,7 +263,7 @@ count_question(RfGateState *gate, const RfCond *cond)
 
 	foreach(cell, cond->args)
 		count_question(gate, lfirst(cell));
-	if (cond->denied == NULL)
+	if (cond->denied == NULL || !rf_digests_answer(cond->index->codec, cond->set))
 		return;
 	rf_allow_digests((int64) n * gate->nmembers);
 	for (int i = 0; i < matrices->nwords; i++)

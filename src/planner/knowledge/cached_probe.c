@@ -191,10 +191,8 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 	for (int i = 0; i < index->nleaves && failed < MOST_WITHOUT && digest_keys_left > 0; i++)
 	{
 		RfLeaf	   *leaf = rf_leaf_at(index, (first + i) % index->nleaves);
-		FilterNumbers numbers;
 
-		if (leaf->cached == NULL ||
-			!rf_cached_meta_numbers(leaf->cached, &numbers) || numbers.coded)
+		if (leaf->cached == NULL)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		rf_cached_meta_asked(leaf->cached, questions);
@@ -205,7 +203,7 @@ make_allowed_digests(RfIndex *index, uint32 questions)
 }
 
 /*
- * Adds the indexes that a condition asks to a list, each once.
+ * Adds the indexes that a condition asks, and whose digests could answer, to a list, each once.
  */
 static List *
 add_indexes(List *indexes, const RfCond *cond)
@@ -214,7 +212,7 @@ add_indexes(List *indexes, const RfCond *cond)
 
 	foreach(cell, cond->args)
 		indexes = add_indexes(indexes, lfirst(cell));
-	if (cond->kind == RF_COND_PROBE)
+	if (cond->kind == RF_COND_PROBE && rf_digests_answer(cond->index->codec, cond->set))
 		indexes = list_append_unique_ptr(indexes, cond->index);
 	return indexes;
 }

@@ -20,6 +20,7 @@
 #include "planner/knowledge/question.h"
 #include "planner/planning/planning.h"
 #include "port/pg_bitutils.h"
+#include "rangefilter/probe/probe.h"
 #include "stats/session.h"
 
 /*
@@ -34,15 +35,6 @@ has_same_order(const RfIndex *index, const Oid *leaves, int nleaves)
 }
 
 /*
- * Can matrices be asked about a set?
- */
-static bool
-is_askable(const RfKeySet *set)
-{
-	return !set->nulls && set->nranges > 0;
-}
-
-/*
  * Asks the bounds and the matrices of an index about a condition's set.  asked are the numbers
  * of the leaves that matter, or NULL for all.
  */
@@ -52,7 +44,7 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 {
 	RfIndex    *index = cond->index;
 
-	if (index == NULL || !is_askable(cond->set) || rf_cache_size == 0)
+	if (index == NULL || cond->set->nulls || cond->set->nranges == 0 || rf_cache_size == 0)
 		return;
 
 	/* To ask few leaves, the others need not be mapped. */
@@ -70,7 +62,7 @@ ask_probe(RfTable *table, RfCond *cond, const Oid *leaves, int nleaves,
 
 		CHECK_FOR_INTERRUPTS();
 		cond->denied[i] = bounded;
-		if (bounded == PG_UINT64_MAX)
+		if (bounded == PG_UINT64_MAX || !rf_digests_answer(index->codec, cond->set))
 			continue;
 		cond->denied[i] |= rf_ask_matrix(index, i, cond->set, now) &
 			(certain_only ? matrix->certain : matrix->current);

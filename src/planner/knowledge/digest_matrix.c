@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "filter/base/bits.h"
+#include "key/rowkey.h"
 #include "planner/knowledge/knowledge.h"
 #include "port/pg_bitutils.h"
 #include "rangefilter/page/shared.h"
@@ -41,26 +42,10 @@
 #define FINER			16
 
 /* One bit of so many is for buckets, where these have parts. */
-#define OF_NUMBERS		2
-#define OF_STRINGS		4
+#define BITS_PER_BUCKET	2
 
-/* No digest has more bits. */
-#define MOST_BITS	(1 << 20)
-
-/*
- * Numbers of strings are spread by a sample: up to LEAF_SAMPLE keys of every SAMPLED_EVERYth leaf.
- */
-#define SAMPLED_EVERY		4
-#define LEAF_SAMPLE			1024
-#define SAMPLES_PER_KNOT	2
-
-/*
- * Taking the sample is expensive.  If there was no room for the matrix, or the sample was of no
- * use, the next TRIES_LEFT_OUT tries are left out.  Each further sample of no use doubles that, up to
- * MOST_FAILED times.
- */
-#define TRIES_LEFT_OUT		16
-#define MOST_FAILED			16
+/* If there was no room for a matrix, the next TRIES_LEFT_OUT tries are left out. */
+#define TRIES_LEFT_OUT	16
 
 /*
  * How many leaves are in a matrix.
@@ -72,12 +57,10 @@ count_leaves(const RfIndex *index, int number)
 }
 
 /*
- * Fills in the spans of a matrix's leaves that can have digests of these numbers.
- * Returns how many there are.
+ * Fills in the spans of a matrix's leaves that can have digests.  Returns how many there are.
  */
 static int
-read_spans(const RfIndex *index, int number, const FilterNumbers *numbers,
-		   RfSpan *spans)
+read_spans(const RfIndex *index, int number, RfSpan *spans)
 {
 	int			n = 0;
 
@@ -85,8 +68,7 @@ read_spans(const RfIndex *index, int number, const FilterNumbers *numbers,
 	{
 		const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
 
-		if (leaf->cached != NULL &&
-			rf_cached_meta_span(leaf->cached, numbers, &spans[n]))
+		if (leaf->cached != NULL && rf_cached_meta_span(leaf->cached, &spans[n]))
 			n++;
 	}
 	return n;
@@ -130,156 +112,40 @@ choose_span(FilterDigest *buckets, const RfSpan *spans, int n)
 }
 
 /*
- * Shortens what the strings of coded numbers share to what those of others share, too.
- */
-static void
-share_less(FilterNumbers *numbers, const FilterNumbers *others)
-{
-	FilterBytes shared = {numbers->shared, numbers->shared_len};
-	FilterBytes others_shared = {others->shared, others->shared_len};
-
-	numbers->shared_len = filter_common_prefix(shared, others_shared);
-}
-
-/*
- * Chooses coded numbers for a matrix: by the code of the leaf with the most keys, behind
- * what all share, among the leaves that will be sampled.  max_key is 0 if these cut keys at
- * different lengths.  Returns how many leaves these are.
- */
-static int
-choose_code(FilterNumbers *numbers, const RfIndex *index, int number,
-			const RfLeaf **sampled)
-{
-	uint64		most = 0;
-	uint16		max_key = 0;
-	int			n = 0;
-
-	for (int i = 0; i < count_leaves(index, number); i += SAMPLED_EVERY)
-	{
-		const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
-		FilterNumbers own;
-		RfSpan		span;
-
-		if (leaf->cached == NULL ||
-			!rf_cached_meta_numbers(leaf->cached, &own) || !own.coded ||
-			!rf_cached_meta_span(leaf->cached, &own, &span))
-			continue;
-		if (n == 0)
-			max_key = own.max_key;
-		else if (own.max_key != max_key)
-			max_key = 0;
-		if (n > 0)
-			share_less(&own, numbers);
-		if (n == 0 || span.nkeys > most)
-			*numbers = own;
-		else
-			numbers->shared_len = own.shared_len;
-		most = Max(most, span.nkeys);
-		sampled[n++] = leaf;
-	}
-	numbers->max_key = max_key;
-	return n;
-}
-
-/*
- * Makes numbers by leading bits such that the other leaves of a matrix can have digests of
- * them, too, where that is possible.
- */
-static void
-merge_numbers(FilterNumbers *numbers, const RfIndex *index, int number)
-{
-	for (int i = 0; i < count_leaves(index, number); i++)
-	{
-		const RfLeaf *leaf = rf_leaf_at(index, number * FILTER_DIGESTS + i);
-		FilterNumbers own;
-
-		if (leaf->cached != NULL && rf_cached_meta_numbers(leaf->cached, &own))
-			(void) filter_numbers_merge(numbers, &own);
-	}
-}
-
-/*
- * Chooses numbers for a matrix, of the kind that a leaf has.  If they are coded, they
- * are spread by knots, which are palloc'd.  False if there can be no digests of them, or
- * if too many strings would have the same number for digests to be of use.
- */
-static bool
-choose_numbers(FilterNumbers *numbers, const RfIndex *index, int number,
-			   const RfLeaf *leaf)
-{
-	const RfLeaf *sampled[FILTER_DIGESTS / SAMPLED_EVERY];
-	uint64	   *samples;
-	int			nsampled;
-	uint32		n = 0;
-
-	if (!rf_cached_meta_numbers(leaf->cached, numbers))
-		return false;
-	if (!numbers->coded)
-	{
-		if (numbers->of_bytes)
-			merge_numbers(numbers, index, number);
-		return true;
-	}
-	nsampled = choose_code(numbers, index, number, sampled);
-	numbers->hash_bits = numbers->max_key > 0 ? FILTER_DIGEST_HASH : 0;
-	samples = palloc((nsampled + 1) * LEAF_SAMPLE * sizeof(uint64));
-	for (int i = 0; i < nsampled; i++)
-		n += rf_cached_meta_sample(sampled[i]->cached, numbers, i, samples + n,
-								   LEAF_SAMPLE, &numbers->hash_bits);
-	if (n == 0)
-		return false;
-	filter_numbers_set_knots(numbers, samples, n, n / SAMPLES_PER_KNOT);
-	return numbers->nknots > n / nsampled / 2;
-}
-
-/*
  * Doubles the bits of a digest of nkeys keys while there is room for all the index's matrices:
- * first for parts of buckets, then for more buckets, too.  Without room there are no parts.  A
- * string covers several buckets, and each with its part; so strings have more bits for parts.
+ * first for parts of buckets, then for more buckets, too.  Without room there are no parts.
  */
 static void
 use_room(FilterDigest *buckets, uint64 nkeys, Size room, int nleaves)
 {
 	uint32		least = rf_digest_bits(nkeys);
-	int			share = buckets->numbers.hash_bits > 0 ? OF_STRINGS : OF_NUMBERS;
+	uint32		nbits = least;
 
-	buckets->nbits = buckets->nbuckets = least;
-	while (buckets->nbits < FINER * least &&
-		   2 * filter_digest_size(buckets->nbits) * nleaves <= room / 2 &&
-		   2 * buckets->nbits <= MOST_BITS)
-	{
-		buckets->nbits *= 2;
-		if (buckets->nbits > share * buckets->nbuckets)
-			buckets->nbuckets *= 2;
-	}
-	if (buckets->nbits == least)
-		buckets->numbers.hash_bits = 0;
-	else if (!buckets->numbers.coded)
-		buckets->split = FILTER_DIGEST_SPLIT;
+	while (nbits < FINER * least && 2 * filter_digest_size(nbits) * nleaves <= room / 2 &&
+		   2 * nbits <= FILTER_DIGEST_MOST)
+		nbits *= 2;
+	buckets->nbits = nbits;
+	buckets->nbuckets = Max(least, nbits / BITS_PER_BUCKET);
 }
 
 /*
- * Chooses buckets that suit most leaves of a matrix, among them this one whose digest
- * is due; nbits = 0 if there are none that do.
+ * Chooses buckets that suit most leaves of a matrix; nbits = 0 if there are none that do.
  */
 static void
-choose_buckets(FilterDigest *buckets, const RfIndex *index, int number,
-			   const RfLeaf *leaf)
+choose_buckets(FilterDigest *buckets, const RfIndex *index, int number)
 {
 	Size		room = rf_digests_room(index->oid);
 	RfSpan		spans[FILTER_DIGESTS];
-	int			n;
+	int			n = room > 0 ? read_spans(index, number, spans) : 0;
 	uint64		nkeys = 0;
 	int			fit = 0;
 
 	memset(buckets, 0, sizeof(*buckets));
-	if (room == 0 || !choose_numbers(&buckets->numbers, index, number, leaf))
-		return;
-	n = read_spans(index, number, &buckets->numbers, spans);
 	for (int i = 0; i < n; i++)
 		nkeys += span_at(spans, n, i)->nkeys;
 	if (n < count_leaves(index, number) / 2 || nkeys < n)
 		return;
+	buckets->of_hashes = span_at(spans, n, 0)->of_hashes;
 	use_room(buckets, nkeys / n, room, index->nleaves);
 	choose_span(buckets, spans, n);
 	for (int i = 0; i < n; i++)
@@ -400,27 +266,23 @@ look_at_matrix(RfIndex *index, int number, RfClock now)
 }
 
 /*
- * Which columns of a matrix do not deny that there is a key in a range?  Byte strings become
- * numbers, which never decrease; so both ends belong to the numbers' range.  Bits of hashes
- * tell for a single key.
+ * Which columns of a matrix do not deny that there is a key in a range?  Digests of hashes
+ * answer for ranges whose keys have some hash in common.
  */
 static uint64
-ask_range(const RfDigestView *view, RfKeyKind kind, const RfRange *range)
+ask_range(const RfDigestView *view, const RfCodec *codec, const RfRange *range)
 {
-	const FilterNumbers *numbers = &view->buckets.numbers;
-	uint64		lo = 0;
-	uint64		hi = PG_UINT64_MAX;
+	const FilterDigest *buckets = &view->buckets;
+	uint64		maybe = PG_UINT64_MAX;
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n;
 
-	if (numbers->hash_bits > 0 && !range->lo_inf && !range->hi_inf && !range->hi_excl &&
-		rf_key_compare(kind, &range->lo, &range->hi) == 0)
-		return filter_digests_ask_key(&view->buckets, view->rows,
-									  rf_key_number(numbers, &range->lo),
-									  rf_key_hash_bits(numbers, &range->lo));
-	if (!range->lo_inf)
-		lo = rf_key_number(numbers, &range->lo);
-	if (!range->hi_inf)
-		hi = rf_key_number(numbers, &range->hi);
-	return filter_digests_ask(&view->buckets, view->rows, lo, hi);
+	if (!buckets->of_hashes)
+		return filter_digests_ask(buckets, view->rows, range->lo.num, range->hi.num);
+	n = rf_range_hashes(codec, range, hashes);
+	for (int i = 0; i < n; i++)
+		maybe &= filter_digests_ask(buckets, view->rows, hashes[i], hashes[i]);
+	return maybe;
 }
 
 /*
@@ -436,10 +298,10 @@ rf_ask_matrix(RfIndex *index, int number, const RfKeySet *set, RfClock now)
 	uint64		maybe = 0;
 
 	if (matrix->view.matrix == NULL || !look_at_matrix(index, number, now) ||
-		matrix->view.buckets.numbers.of_bytes != (set->kind == RF_KEY_BYTES))
+		matrix->view.buckets.of_hashes != (set->kind == RF_KEY_BYTES))
 		return 0;
 	for (int i = 0; i < set->nranges && maybe != PG_UINT64_MAX; i++)
-		maybe |= ask_range(&matrix->view, set->kind, &set->ranges[i]);
+		maybe |= ask_range(&matrix->view, index->codec, &set->ranges[i]);
 	rf_digests_used(&matrix->view);
 	return rf_digests_unchanged(&matrix->view) ? ~maybe : 0;
 }
@@ -481,17 +343,11 @@ static bool
 is_outdated(const RfIndex *index, int number, const RfLeaf *leaf)
 {
 	const RfMatrixState *matrix = rf_matrix_at(index, number);
-	const FilterDigest *buckets = &matrix->view.buckets;
-	FilterNumbers numbers;
 	RfSpan		span;
 
-	if (pg_popcount64(matrix->current) >= count_leaves(index, number) / 4 ||
-		!rf_cached_meta_numbers(leaf->cached, &numbers))
-		return false;
-	if (!filter_numbers_suit(&numbers, &buckets->numbers))
-		return true;
-	return rf_cached_meta_span(leaf->cached, &buckets->numbers, &span) &&
-		!rf_span_fits(&span, buckets);
+	return pg_popcount64(matrix->current) < count_leaves(index, number) / 4 &&
+		rf_cached_meta_span(leaf->cached, &span) &&
+		!rf_span_fits(&span, &matrix->view.buckets);
 }
 
 /*
@@ -511,17 +367,9 @@ need_matrix(RfIndex *index, int number, const RfLeaf *leaf, RfClock now)
 		matrix->tries_left_out--;
 		return;
 	}
-	choose_buckets(&buckets, index, number, leaf);
+	choose_buckets(&buckets, index, number);
 	if (buckets.nbits == 0)
-	{
-		if (buckets.numbers.coded)
-		{
-			matrix->tries_left_out = TRIES_LEFT_OUT << matrix->failed;
-			matrix->failed = Min(matrix->failed + 1, MOST_FAILED);
-		}
 		return;
-	}
-	matrix->failed = 0;
 	rf_digests_make(index->oid, number, &buckets, &matrix->view);
 
 	/* There may be no room, which may change soon. */

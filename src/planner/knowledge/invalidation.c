@@ -12,7 +12,9 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "common/hashfn.h"
+#include "core/core.h"
 #include "planner/knowledge/knowledge.h"
 #include "planner/knowledge/mapmemory.h"
 #include "stats/session.h"
@@ -54,6 +56,8 @@ static MemoryContext invals_slab = NULL;	/* has the records */
 static uint64 changes = 0;		/* relcache invalidations seen */
 static uint64 all_changed = 0;	/* "changes" at the last one for everything */
 static Oid	recent[RF_RECENT_CHANGES];	/* what the last ones were for */
+static TransactionId recent_xmax[RF_RECENT_CHANGES];	/* rf_core_next_xmax()
+														 * then */
 static uint64 function_changes = 0; /* invalidations of pg_proc seen */
 
 /*
@@ -68,6 +72,7 @@ rf_note_change(Oid relid)
 
 	changes++;
 	recent[changes % RF_RECENT_CHANGES] = relid;
+	recent_xmax[changes % RF_RECENT_CHANGES] = rf_core_next_xmax();
 	if (!OidIsValid(relid))
 	{
 		all_changed = changes;
@@ -105,6 +110,24 @@ uint64
 rf_function_changes(void)
 {
 	return function_changes;
+}
+
+/*
+ * A number that rf_changes() had before a snapshot was taken, the highest that is known to be one.
+ * An invalidation came before the snapshot if a snapshot that was taken when it came would have had a
+ * lower xmax.  If it is more than RF_RECENT_CHANGES ago, it is a guess, but far enough.
+ */
+uint64
+rf_changes_before(const SnapshotData *snapshot)
+{
+	uint64		number = changes;
+
+	while (number > 0 && changes - number < RF_RECENT_CHANGES &&
+		   !TransactionIdPrecedes(recent_xmax[number % RF_RECENT_CHANGES], snapshot->xmax))
+		number--;
+	if (number > 0 && changes - number == RF_RECENT_CHANGES)
+		number--;
+	return number;
 }
 
 /*

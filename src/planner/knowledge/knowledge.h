@@ -255,6 +255,7 @@ extern int	rf_indexed_members(const RfTable *table, RfMember *indexed);
 
 extern Oid	rf_note_change(Oid relid);
 extern uint64 rf_changes(void);
+extern uint64 rf_changes_before(const SnapshotData *snapshot);
 extern Oid	rf_recent_change(uint64 number);
 extern void rf_note_function_change(void);
 extern uint64 rf_function_changes(void);
@@ -410,9 +411,7 @@ typedef struct RfMatrixState
 	uint64		certain;		/* those of current that are true now */
 	uint32		denials;		/* questions denied for all leaves, not yet
 								 * counted at these */
-	uint32		failed;			/* samples of strings that were of no use, in
-								 * a row */
-	uint32		tries_left_out; /* until the next sample */
+	uint32		tries_left_out; /* to make a matrix, where there was no room */
 	RfLeafBounds bounds;
 	RfDigestView view;
 } RfMatrixState;

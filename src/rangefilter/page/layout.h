@@ -33,7 +33,7 @@
 
 #define RF_META_BLKNO		0
 #define RF_MAGIC			0x52464c31
-#define RF_FORMAT_VERSION	5
+#define RF_FORMAT_VERSION	6
 #define RF_PAGE_ID			0xFF95
 
 /*

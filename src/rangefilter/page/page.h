@@ -63,6 +63,7 @@ typedef struct RfFile
 	bool		ahead;			/* other pages than the metapage are only
 								 * prefetched, if they are not in shared
 								 * buffers */
+	const RfCodec *codec;		/* of the keys */
 	RfRelFile	locator;
 	BlockNumber nblocks;		/* the file is at least this long */
 	Buffer		meta_buffer;	/* where the metapage was last seen */
@@ -214,7 +215,7 @@ extern RfAnswer rf_segment_probe_key(RfFile *file, const RfMetaData *meta,
 extern bool rf_segment_count(Relation index, const RfMetaData *meta,
 							 const RfSegment *segment, const RfKeySet *set,
 							 uint64 *count);
-extern RfAnswer rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+extern RfAnswer rf_range_ranks(const RfSegment *segment, const RfCodec *codec,
 							   const RfRange *range, FilterReader *reader,
 							   FilterRanks *ranks);
 
@@ -248,7 +249,7 @@ extern bool rf_collect_places(RfFile *file, const RfMetaData *meta,
 extern bool rf_check_places(RfRunReader *reader, const RfSegment *segment,
 							bool ranks_keys);
 extern bool rf_key_is_placed(RfFile *file, const RfMetaData *meta,
-							 const RfSegment *segment, RfKeyKind kind,
+							 const RfSegment *segment,
 							 const RfKey *key, BlockNumber heap_block);
 
 /* rfcheck.c */

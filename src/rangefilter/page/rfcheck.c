@@ -62,13 +62,12 @@ rf_use_blocks(RfCheck *check, BlockNumber start, uint32 n)
 }
 
 /*
- * Return true if there is a rank for each key of a segment.  Keys that a filter over leading bits does not
- * tell apart have one.
+ * Return true if there is a rank for each key of a segment.  In a pair keys may share one.
  */
 static bool
-rf_ranks_keys(const RfSegment *segment, RfKeyKind kind)
+rf_ranks_keys(const RfSegment *segment)
 {
-	return kind == RF_KEY_U64 || segment->kind != FILTER_KIND_SNARF;
+	return segment->kind != FILTER_KIND_PAIR;
 }
 
 /*
@@ -76,7 +75,7 @@ rf_ranks_keys(const RfSegment *segment, RfKeyKind kind)
  * filter.
  */
 static bool
-rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
+rf_check_bound(const RfSegment *segment, const RfCodec *codec, const RfKey *bound,
 			   bool is_max, RfRunReader *reader)
 {
 	RfRange		range = {.lo = *bound,.hi = *bound};
@@ -84,8 +83,8 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 
 	if (segment->flags & (is_max ? RF_SEGMENT_MAX_CUT : RF_SEGMENT_MIN_CUT))
 		return true;
-	return rf_range_ranks(segment, kind, &range, &reader->reader, &ranks) == RF_YES &&
-		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment, kind) :
+	return rf_range_ranks(segment, codec, &range, &reader->reader, &ranks) == RF_YES &&
+		(is_max ? ranks.end >= segment->nkeys || !rf_ranks_keys(segment) :
 		 ranks.first == 0);
 }
 
@@ -95,7 +94,6 @@ rf_check_bound(const RfSegment *segment, RfKeyKind kind, const RfKey *bound,
 static bool
 rf_check_entry(RfCheck *check, const RfSegment *segment)
 {
-	RfKeyKind	kind = check->codec->kind;
 	RfKey		min = rf_segment_min(segment);
 	RfKey		max = rf_segment_max(segment);
 	RfRunReader reader;
@@ -119,10 +117,10 @@ rf_check_entry(RfCheck *check, const RfSegment *segment)
 					  &reader.reader, segment->nkeys))
 		fault = "The filter that begins at the block is damaged.";
 	if (fault == NULL &&
-		(!rf_check_bound(segment, kind, &min, false, &reader) ||
-		 !rf_check_bound(segment, kind, &max, true, &reader)))
+		(!rf_check_bound(segment, check->codec, &min, false, &reader) ||
+		 !rf_check_bound(segment, check->codec, &max, true, &reader)))
 		fault = "The filter that begins at the block has another least or greatest key.";
-	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment, kind)))
+	if (fault == NULL && !rf_check_places(&reader, segment, rf_ranks_keys(segment)))
 		fault = "The places behind the filter that begins at the block are damaged.";
 	rf_run_reader_end(&reader);
 	check->nkeys += segment->nkeys;

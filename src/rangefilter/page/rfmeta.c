@@ -62,6 +62,7 @@ rf_file(Relation index)
 	RfFile	   *file = &rf_cache(index)->file;
 
 	file->locator = RF_RELFILE(index);
+	file->codec = rf_index_codec(index);
 	return file;
 }
 

@@ -318,7 +318,7 @@ rf_collect_places(RfFile *file, const RfMetaData *meta,
 	for (int i = 0; i < set->nranges && known; i++)
 	{
 		FilterRanks ranks;
-		RfAnswer	answer = rf_range_ranks(segment, set->kind, &set->ranges[i],
+		RfAnswer	answer = rf_range_ranks(segment, file->codec, &set->ranges[i],
 											&reader.reader, &ranks);
 
 		if (answer == RF_YES)
@@ -376,7 +376,7 @@ rf_ranks_have(RfRunReader *reader, const RfSegment *segment,
  */
 bool
 rf_key_is_placed(RfFile *file, const RfMetaData *meta,
-				 const RfSegment *segment, RfKeyKind kind, const RfKey *key,
+				 const RfSegment *segment, const RfKey *key,
 				 BlockNumber heap_block)
 {
 	RfRange		range = {.lo = *key,.hi = *key};
@@ -388,7 +388,7 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 		(segment->imprecise & rf_imprecise_bit(segment, heap_block)) != 0)
 		return true;
 	rf_run_reader_begin(&reader, file, meta, segment);
-	placed = rf_range_ranks(segment, kind, &range, &reader.reader,
+	placed = rf_range_ranks(segment, file->codec, &range, &reader.reader,
 							&ranks) == RF_YES &&
 		rf_ranks_have(&reader, segment, &ranks,
 					  (heap_block - segment->start) / segment->range_blocks);
@@ -398,8 +398,8 @@ rf_key_is_placed(RfFile *file, const RfMetaData *meta,
 
 /*
  * Return true if the pages of a segment's places, if it has any, have ranks without gaps, and ranges that
- * exist.  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A filter
- * over leading bytes has fewer ranks than keys, and does not tell how many.)  The reader
+ * exist.  If ranks_keys, each key has a rank of its own, and all of them must be there.  (A pair may
+ * have fewer ranks than keys.)  The reader
  * reads the segment's run.
  */
 bool

@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "key/rowkey.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
 
@@ -57,31 +58,32 @@ typedef struct RfByteRange
 	FilterByteRange bytes;
 	uint64		lo;				/* big-endian, where keys are numbers */
 	uint64		hi;
+	uint64		hashes[RF_MAX_COLUMNS];
 } RfByteRange;
 
 /*
- * Return true if the segment's filter is one over bytes.  A SuRF and a sorted run are.  A SNARF is if
- * the keys are bytes: it has their leading bits.
+ * Return true if the segment's filter is one over bytes.
  */
 static bool
-rf_filters_bytes(const RfSegment *segment, RfKeyKind kind)
+rf_filters_bytes(const RfSegment *segment)
 {
-	return kind == RF_KEY_BYTES || segment->kind == FILTER_KIND_SURF ||
-		segment->kind == FILTER_KIND_SORTED;
+	return segment->kind != FILTER_KIND_SNARF && segment->kind != FILTER_KIND_EXACT;
 }
 
 /*
  * Turns a range into the bytes the filter was built from.
  */
 static const FilterByteRange *
-rf_byte_range(RfKeyKind kind, const RfRange *range, RfByteRange *room)
+rf_byte_range(const RfCodec *codec, const RfRange *range, RfByteRange *room)
 {
 	FilterByteRange *bytes = &room->bytes;
 
 	bytes->lo_unbounded = range->lo_inf;
 	bytes->hi_unbounded = range->hi_inf;
 	bytes->hi_exclusive = range->hi_excl;
-	if (kind == RF_KEY_U64)
+	bytes->hashes = room->hashes;
+	bytes->nhashes = rf_range_hashes(codec, range, room->hashes);
+	if (codec->kind == RF_KEY_U64)
 	{
 		room->lo = pg_hton64(range->lo.num);
 		room->hi = pg_hton64(range->hi.num);
@@ -103,16 +105,16 @@ rf_byte_range(RfKeyKind kind, const RfRange *range, RfByteRange *room)
  * Asks a segment's filter whether it holds a key of one range.
  */
 static RfAnswer
-rf_query_filter(const RfSegment *segment, RfKeyKind kind,
+rf_query_filter(const RfSegment *segment, const RfCodec *codec,
 				const RfRange *range, FilterReader *reader)
 {
 	FilterAnswer answer;
 	RfByteRange room;
 
-	if (rf_filters_bytes(segment, kind))
+	if (rf_filters_bytes(segment))
 		answer = filter_query_bytes(rf_segment_root(segment),
 									segment->root_len, reader,
-									rf_byte_range(kind, range, &room));
+									rf_byte_range(codec, range, &room));
 	else
 		answer = filter_query_u64(segment->kind, rf_segment_root(segment),
 								  segment->root_len, reader,
@@ -139,7 +141,7 @@ rf_segment_probe(RfFile *file, const RfMetaData *meta,
 	for (int i = 0; i < set->nranges && answer == RF_NO; i++)
 	{
 		if (!rf_outside_bounds(segment, set->kind, &set->ranges[i]))
-			answer = rf_query_filter(segment, set->kind, &set->ranges[i],
+			answer = rf_query_filter(segment, file->codec, &set->ranges[i],
 									 &reader.reader);
 	}
 	rf_run_reader_end(&reader);
@@ -182,11 +184,11 @@ rf_holds_bounds(const RfSegment *segment, RfKeyKind kind,
 }
 
 /*
- * The ranks of the segment's keys that may be in a range, where the answer is
+ * The ranks of the segment's keys, which have this codec, that may be in a range, where the answer is
  * RF_YES; the run is the one the reader reads.
  */
 RfAnswer
-rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
+rf_range_ranks(const RfSegment *segment, const RfCodec *codec,
 			   const RfRange *range, FilterReader *reader,
 			   FilterRanks *ranks)
 {
@@ -194,19 +196,19 @@ rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
 	RfAnswer	answer;
 	bool		known;
 
-	if (rf_outside_bounds(segment, kind, range))
+	if (rf_outside_bounds(segment, codec->kind, range))
 		return RF_NO;
 	ranks->first = 0;
 	ranks->end = PG_UINT64_MAX;
-	if (rf_holds_bounds(segment, kind, range))
+	if (rf_holds_bounds(segment, codec->kind, range))
 		return RF_YES;
-	answer = rf_query_filter(segment, kind, range, reader);
+	answer = rf_query_filter(segment, codec, range, reader);
 	if (answer != RF_YES)
 		return answer;
-	if (rf_filters_bytes(segment, kind))
+	if (rf_filters_bytes(segment))
 		known = filter_ranks_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
-								   rf_byte_range(kind, range, &room), ranks);
+								   rf_byte_range(codec, range, &room), ranks);
 	else
 		known = filter_ranks_u64(segment->kind, rf_segment_root(segment),
 								 segment->root_len, reader,
@@ -221,24 +223,24 @@ rf_range_ranks(const RfSegment *segment, RfKeyKind kind,
  * pages are damaged.
  */
 static bool
-rf_count_range(const RfSegment *segment, RfKeyKind kind,
+rf_count_range(const RfSegment *segment, const RfCodec *codec,
 			   const RfRange *range, FilterReader *reader, uint64 *count)
 {
 	RfByteRange room;
 	uint64		n = 0;
 	bool		known = false;
 
-	if (rf_outside_bounds(segment, kind, range))
+	if (rf_outside_bounds(segment, codec->kind, range))
 		return true;
-	if (rf_holds_bounds(segment, kind, range))
+	if (rf_holds_bounds(segment, codec->kind, range))
 	{
 		n = segment->nkeys;
 		known = true;
 	}
-	else if (rf_filters_bytes(segment, kind))
+	else if (rf_filters_bytes(segment))
 		known = filter_count_bytes(rf_segment_root(segment),
 								   segment->root_len, reader,
-								   rf_byte_range(kind, range, &room), &n);
+								   rf_byte_range(codec, range, &room), &n);
 	else
 		known = filter_count_u64(segment->kind, rf_segment_root(segment),
 								 segment->root_len, reader,
@@ -264,7 +266,7 @@ rf_segment_count(Relation index, const RfMetaData *meta,
 		return true;
 	rf_run_reader_begin(&reader, rf_file(index), meta, segment);
 	for (int i = 0; i < set->nranges && known; i++)
-		known = rf_count_range(segment, set->kind, &set->ranges[i],
+		known = rf_count_range(segment, rf_index_codec(index), &set->ranges[i],
 							   &reader.reader, count);
 	rf_run_reader_end(&reader);
 	return known;

@@ -12,7 +12,7 @@
 
 /* rfprobe.c */
 extern void rf_locked_file(RfFile *file, const RfRelFile *locator,
-						   const RfCachedMeta *cached);
+						   const RfCodec *codec, const RfCachedMeta *cached);
 extern RfAnswer rf_probe_state(RfFile *file, const RfMetaData *meta,
 							   const RfSegment *segment, const RfKeySet *set,
 							   bool in_recovery, RfSummaryVersion *version);

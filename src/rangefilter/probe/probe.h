@@ -152,47 +152,42 @@ extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator
 								  const FilterDigest *buckets, FilterDigest *digest);
 
 /*
- * The number by which digests know a key, which is of the numbers' kind.
+ * The numbers by which digests with these buckets know a key of their kind: itself, or its hashes.
+ * Returns how many there are, at most RF_MAX_COLUMNS.
  */
-extern uint64 rf_key_number(const FilterNumbers *numbers, const RfKey *key);
-
-/* The first bits of its hash, by which they tell keys of one number apart. */
-extern uint32 rf_key_hash_bits(const FilterNumbers *numbers, const RfKey *key);
+extern int	rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec,
+						   const RfKey *key, uint64 *numbers);
 
 /*
- * The numbers that the index's filter is made of.  Those of a SuRF follow what its
- * keys share.  False where there can be no digest.
+ * Can digests of an index with keys of this codec answer for a set of keys?  Those of byte strings answer
+ * for single keys, and for rows by their leading columns.  Of several ranges the first one tells.
  */
-extern bool rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *numbers);
+static inline bool
+rf_digests_answer(const RfCodec *codec, const RfKeySet *set)
+{
+	return set->nranges > 0 &&
+		(set->kind == RF_KEY_U64 || codec->row != NULL ||
+		 rf_range_is_key(set->kind, &set->ranges[0]));
+}
 
 /*
- * Appends numbers of a part of the filter's leaves, at most max, to samples.  numbers
- * are coded and without knots.  Lowers *hash_bits to how many bits of hashes these leaves
- * have.  Returns how many numbers there are.  The index need not be locked.
- */
-extern uint32 rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers,
-									int part, uint64 *samples, uint32 max,
-									uint8 *hash_bits);
-
-/*
- * The range that a digest of these numbers must span, and how many keys it is made
- * of.  False where there can be no such digest, or where pages of the delta have
- * changed.
+ * What a digest of an index must span, and how many keys it is made of.  rf_cached_meta_span() returns
+ * false where there can be no digest, or where pages of the delta have changed.
  */
 typedef struct RfSpan
 {
+	bool		of_hashes;		/* of byte strings: they span all numbers */
 	uint64		min;
 	uint64		max;
 	uint64		nkeys;
 } RfSpan;
 
-extern bool rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers,
-								RfSpan *span);
+extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
 
-/* How many bits a digest should have. */
+/* The fewest bits that a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
 
-/* Are these buckets good for a digest of keys whose numbers have this span? */
+/* Are these buckets good for a digest with this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*

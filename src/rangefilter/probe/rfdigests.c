@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "rangefilter/page/shared.h"
 #include "rangefilter/probe/digeststore.h"
@@ -59,13 +60,12 @@ rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 		matrix = NULL;
 	}
 	if (matrix == NULL &&
-		(i = rf_allocate_matrix(filter_digests_room(buckets))) >= 0)
+		(i = rf_allocate_matrix(filter_digests_words(buckets->nbits))) >= 0)
 	{
 		matrix = &rf_digest_store->matrices[i];
 		rf_begin_change(matrix);
 		matrix->buckets = *buckets;
 		matrix->buckets.bits = NULL;
-		filter_digests_keep_knots(&matrix->buckets, matrix->rows);
 		matrix->used = 0;
 		memset(matrix->columns, 0, sizeof(matrix->columns));
 		rf_digest_store->keys[i].database = MyDatabaseId;
@@ -277,6 +277,19 @@ may_have_column(Oid index)
 }
 
 /*
+ * Adds a key to a column.  The lock is held, and nothing may raise an error.
+ */
+static void
+add_key(RfDigestMatrix *matrix, unsigned column, const RfCodec *codec, const RfKey *key)
+{
+	uint64		numbers[RF_MAX_COLUMNS];
+	int			n = rf_key_numbers(&matrix->buckets, codec, key, numbers);
+
+	for (int i = 0; i < n; i++)
+		filter_digests_add(&matrix->buckets, matrix->rows, column, numbers[i]);
+}
+
+/*
  * See probe.h.
  */
 void
@@ -285,6 +298,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 {
 	const RfRelFile *locator = &RF_RELFILE(index);
 	Oid			oid = RelationGetRelid(index);
+	const RfCodec *codec = rf_index_codec(index);
 	uint32		number;
 	RfDigestColumn *column;
 
@@ -300,9 +314,7 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 		/* Nothing until the number is even again may raise an error. */
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);
 		if (key != NULL)
-			filter_digests_add(&matrix->buckets, matrix->rows, (number - 1) % FILTER_DIGESTS,
-							   rf_key_number(&matrix->buckets.numbers, key),
-							   rf_key_hash_bits(&matrix->buckets.numbers, key));
+			add_key(matrix, (number - 1) % FILTER_DIGESTS, codec, key);
 		column->version = *after;
 		column->validity = rf_read_change_counter(oid);
 		(void) pg_atomic_fetch_add_u64(&matrix->additions, 1);

@@ -316,7 +316,7 @@ free_rows(RfDigestMatrix *matrix)
 Size
 rf_matrix_size(const RfDigestMatrix *matrix)
 {
-	return filter_digests_room(&matrix->buckets) * sizeof(uint64);
+	return filter_digests_words(matrix->buckets.nbits) * sizeof(uint64);
 }
 
 /*

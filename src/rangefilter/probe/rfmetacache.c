@@ -24,6 +24,8 @@
 
 #include "compat.h"
 #include "filter/sorted/sorted.h"
+#include "key/rowkey.h"
+#include "filter/filter.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
 #include "rangefilter/probe/internal.h"
@@ -42,23 +44,13 @@
 #define RF_DIGEST_SHARERS			10
 
 /*
- * As how many numbers a key counts: one of a SuRF, and one whose number is made of low bits, which may
- * be others in the digest.  Making a digest takes about 64 times as long for a key of a SuRF as for a
- * number, and 16 times where numbers are made of low bits.  Keys are charged a quarter of that.
- * Otherwise a session would wait long for digests that pay in the end.
- */
-#define RF_DIGEST_CODED_COST		16
-#define RF_DIGEST_LOW_BITS_COST		4
-
-/*
- * Bits of a digest for each key: with these it denies about three quarters of
+ * The fewest bits of a digest for each key: with these it denies about three quarters of
  * absent points.
  */
 #define RF_DIGEST_BITS		3
 
 /* No digest is made of more keys: it would take too long for one query. */
 #define RF_DIGEST_MAX_KEYS	100000
-#define RF_DIGEST_MAX_CODED	30000
 
 /*
  * The most failures that are counted, so that it is tried again at some time.
@@ -214,16 +206,19 @@ rf_cached_meta_buffers(const RfCachedMeta *cached, RfFile *file)
 }
 
 /*
- * Must the filter be asked whether the segment holds a key of the set?  False where the
- * bounds of numbers already deny it.
+ * Would a digest spare this question to the filter?  False where the bounds of numbers
+ * already deny it.
  */
 static bool
-rf_asks_filter(const RfSegment *segment, const RfKeySet *set)
+rf_wants_digest(const RfCachedMeta *cached, const RfKeySet *set)
 {
-	if (set->kind == RF_KEY_BYTES || set->nranges == 0)
-		return set->nranges > 0;
-	return set->ranges[set->nranges - 1].hi.num >= segment->min &&
-		set->ranges[0].lo.num <= segment->max;
+	const RfSegment *segment = rf_cached_meta_segments(cached);
+
+	return rf_cached_meta_data(cached)->nsegments == 1 &&
+		rf_digests_answer(cached->file.codec, set) &&
+		(set->kind == RF_KEY_BYTES ||
+		 (set->ranges[set->nranges - 1].hi.num >= segment->min &&
+		  set->ranges[0].lo.num <= segment->max));
 }
 
 /*
@@ -235,7 +230,7 @@ rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery
 {
 	const RfMetaData *meta = rf_cached_meta_data(cached);
 
-	if (meta->nsegments == 1 && rf_asks_filter(rf_cached_meta_segments(cached), set))
+	if (rf_wants_digest(cached, set))
 		cached->asked++;
 	*version = cached->version;
 	return rf_probe_state(&cached->file, meta, rf_cached_meta_segments(cached), set,
@@ -264,52 +259,26 @@ rf_digest_bits(uint64 nkeys)
 /*
  * See probe.h.
  */
-uint64
-rf_key_number(const FilterNumbers *numbers, const RfKey *key)
+int
+rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec, const RfKey *key,
+			   uint64 *numbers)
 {
-	FilterBytes bytes = {key->data, key->len};
-
-	return numbers->of_bytes ? filter_number(numbers, bytes) : key->num;
+	if (buckets->of_hashes)
+		return rf_key_hashes(codec, key, numbers);
+	numbers[0] = key->num;
+	return 1;
 }
 
 /*
- * See probe.h.
- */
-uint32
-rf_key_hash_bits(const FilterNumbers *numbers, const RfKey *key)
-{
-	FilterBytes bytes = {key->data, key->len};
-
-	return numbers->of_bytes ? filter_hash_bits(numbers, bytes) : 0;
-}
-
-/*
- * Widens a span by the keys of a segment or level.  One whose greatest key is cut, and
- * thereby its number, may end anywhere behind.
- */
-static void
-rf_widen_span(RfSpan *span, const FilterNumbers *numbers, const RfSegment *segment)
-{
-	RfKey		min = rf_segment_min(segment);
-	RfKey		max = rf_segment_max(segment);
-	FilterBytes bytes = {max.data, max.len};
-	bool		is_cut = numbers->of_bytes && (segment->flags & RF_SEGMENT_MAX_CUT);
-
-	span->min = Min(span->min, rf_key_number(numbers, &min));
-	span->max = Max(span->max, is_cut ? filter_number_above(numbers, bytes) :
-					rf_key_number(numbers, &max));
-	span->nkeys += segment->nkeys;
-}
-
-/*
- * Calls visit(arg, number, bits of the hash) for each key in pages of the delta, while it returns
- * true.  False where it did not, or where a page has changed or cannot be read.
+ * Calls visit(arg, codec, key) for each key in pages of the delta, while it returns true.  False where it
+ * did not, or where a page has changed or cannot be read.
  */
 static bool
-rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *meta,
-			   bool (*visit) (void *arg, uint64 number, uint32 hash_bits), void *arg)
+rf_visit_delta(RfFile *file, const RfMetaData *meta,
+			   bool (*visit) (void *arg, const RfCodec *codec, const RfKey *key),
+			   void *arg)
 {
-	RfKeyKind	kind = numbers->of_bytes ? RF_KEY_BYTES : RF_KEY_U64;
+	RfKeyKind	kind = file->codec->kind;
 	PGAlignedBlock page;
 
 	for (int i = 0; i < meta->ndelta; i++)
@@ -320,24 +289,26 @@ rf_visit_delta(const FilterNumbers *numbers, RfFile *file, const RfMetaData *met
 		if (!rf_delta_copy_page(file, meta, rf_delta_slot(meta, i), kind, page.data, &nkeys))
 			return false;
 		for (int j = 0; j < nkeys; j++)
-			if (!rf_delta_key(page.data, kind, j, &key) ||
-				!visit(arg, rf_key_number(numbers, &key), rf_key_hash_bits(numbers, &key)))
+			if (!rf_delta_key(page.data, kind, j, &key) || !visit(arg, file->codec, &key))
 				return false;
 	}
 	return true;
 }
 
 /*
- * Widens a span by a number of the delta.
+ * Widens a span by a key of the delta.  (All hashes are in that of digests of hashes.)
  */
 static bool
-rf_widen_by_number(void *arg, uint64 number, uint32 hash_bits)
+rf_span_key(void *arg, const RfCodec *codec, const RfKey *key)
 {
 	RfSpan	   *span = arg;
 
-	span->min = Min(span->min, number);
-	span->max = Max(span->max, number);
 	span->nkeys++;
+	if (!span->of_hashes)
+	{
+		span->min = Min(span->min, key->num);
+		span->max = Max(span->max, key->num);
+	}
 	return true;
 }
 
@@ -345,94 +316,31 @@ rf_widen_by_number(void *arg, uint64 number, uint32 hash_bits)
  * See probe.h.
  */
 bool
-rf_cached_meta_numbers(const RfCachedMeta *cached, FilterNumbers *numbers)
-{
-	const RfSegment *segment = rf_cached_meta_segments(cached);
-	RfKey		min;
-	RfKey		max;
-	int			len = 0;
-
-	if (rf_cached_meta_data(cached)->nsegments != 1 || cached->collated ||
-		!filter_numbers_of(numbers, segment->kind, rf_segment_root(segment),
-						   segment->root_len))
-		return false;
-	if (!numbers->coded)
-		return true;
-	min = rf_segment_min(segment);
-	max = rf_segment_max(segment);
-	while (len < FILTER_DIGEST_SHARED && len < min.len && len < max.len &&
-		   min.data[len] == max.data[len])
-		len++;
-	memcpy(numbers->shared, min.data, len);
-	numbers->shared_len = len;
-	return true;
-}
-
-/*
- * See probe.h.
- */
-uint32
-rf_cached_meta_sample(RfCachedMeta *cached, const FilterNumbers *numbers, int part,
-					  uint64 *samples, uint32 max, uint8 *hash_bits)
-{
-	const RfSegment *segment = rf_cached_meta_segments(cached);
-	uint32		npages = Max(segment->npages, 1);
-	uint32		stride = segment->nkeys / npages / max + 1;
-	RfRunReader reader;
-	uint32		n;
-
-	rf_run_reader_begin(&reader, &cached->file, rf_cached_meta_data(cached), segment);
-	n = filter_numbers_sample(numbers, rf_segment_root(segment), segment->root_len,
-							  &reader.reader, part % npages, stride, samples, max,
-							  hash_bits);
-	rf_run_reader_end(&reader);
-	return n;
-}
-
-/*
- * What a digest of nkeys keys, coded by a SuRF or not, costs at least, in numbers;
- * PG_UINT64_MAX if they are too many.
- */
-static uint64
-rf_digest_cost(bool coded, uint64 nkeys)
-{
-	if (nkeys > (coded ? RF_DIGEST_MAX_CODED : RF_DIGEST_MAX_KEYS))
-		return PG_UINT64_MAX;
-	return coded ? nkeys * RF_DIGEST_CODED_COST : nkeys;
-}
-
-/* What it costs if a run of these numbers has them. */
-static uint64
-rf_numbers_cost(const FilterNumbers *own, uint64 nkeys)
-{
-	uint64		cost = rf_digest_cost(own->coded, nkeys);
-
-	return own->digits.kind == FILTER_DIGITS_LOW_BITS && cost < PG_UINT64_MAX ?
-		cost * RF_DIGEST_LOW_BITS_COST : cost;
-}
-
-/*
- * See probe.h.
- */
-bool
-rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers, RfSpan *span)
+rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
 {
 	const RfMetaData *meta = rf_cached_meta_data(cached);
-	const RfSegment *entry = rf_cached_meta_segments(cached);
-	FilterNumbers own;
+	const RfSegment *segment = rf_cached_meta_segments(cached);
 
-	if (!rf_cached_meta_numbers(cached, &own) || !filter_numbers_suit(&own, numbers))
+	if (meta->nsegments != 1 || cached->collated ||
+		!filter_digest_possible(segment->kind, rf_segment_root(segment),
+								segment->root_len, &span->of_hashes) ||
+		span->of_hashes != (cached->file.codec->kind == RF_KEY_BYTES))
 		return false;
-	span->min = PG_UINT64_MAX;
-	span->max = 0;
+	span->min = span->of_hashes ? 0 : PG_UINT64_MAX;
+	span->max = span->of_hashes ? PG_UINT64_MAX : 0;
 	span->nkeys = 0;
 	for (int i = 0; i <= meta->nlevels; i++)
 	{
-		rf_widen_span(span, numbers, entry);
-		entry = rf_next_segment(entry);
+		if (!span->of_hashes)
+		{
+			span->min = Min(span->min, segment->min);
+			span->max = Max(span->max, segment->max);
+		}
+		span->nkeys += segment->nkeys;
+		segment = rf_next_segment(segment);
 	}
-	return rf_visit_delta(numbers, &cached->file, meta, rf_widen_by_number, span) &&
-		rf_numbers_cost(&own, span->nkeys) < PG_UINT64_MAX;
+	return rf_visit_delta(&cached->file, meta, rf_span_key, span) &&
+		span->nkeys <= RF_DIGEST_MAX_KEYS;
 }
 
 /*
@@ -441,23 +349,17 @@ rf_cached_meta_span(RfCachedMeta *cached, const FilterNumbers *numbers, RfSpan *
 uint64
 rf_cached_meta_wants_digest(RfCachedMeta *cached)
 {
-	const RfSegment *segment = rf_cached_meta_segments(cached);
-	uint32		asked = cached->asked >> cached->failed;
 	uint64		most;
-	FilterNumbers numbers;
+	uint32		asked = cached->asked >> cached->failed;
 	RfSpan		span;
 
 	/* rf_cached_meta_probe() counts only questions to a single segment. */
-	if (asked < RF_DIGEST_QUESTIONS || cached->collated)
+	if (asked < RF_DIGEST_QUESTIONS)
 		return 0;
 	most = (uint64) (asked - RF_DIGEST_QUESTIONS) * RF_DIGEST_KEYS_PER_QUESTION *
 		(rf_digests_are_shared() ? RF_DIGEST_SHARERS : 1);
-	if (rf_digest_cost(segment->kind == FILTER_KIND_SURF, segment->nkeys) > most ||
-		!rf_cached_meta_numbers(cached, &numbers) ||
-		rf_numbers_cost(&numbers, segment->nkeys) > most ||
-		!rf_cached_meta_span(cached, &numbers, &span))
-		return 0;
-	return rf_numbers_cost(&numbers, span.nkeys);
+	return rf_cached_meta_segments(cached)->nkeys <= most &&
+		rf_cached_meta_span(cached, &span) ? span.nkeys : 0;
 }
 
 /*
@@ -467,23 +369,28 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 bool
 rf_span_fits(const RfSpan *span, const FilterDigest *buckets)
 {
-	return span->min >= buckets->min && span->max <= buckets->max &&
+	return span->of_hashes == buckets->of_hashes &&
+		span->min >= buckets->min && span->max <= buckets->max &&
 		span->max - span->min >= (buckets->max - buckets->min) / 2 &&
 		rf_digest_bits(span->nkeys) <= 2 * buckets->nbuckets;
 }
 
 /*
- * Adds a key's number and the bits of its hash to a digest.  False where it is outside the
- * range of the buckets.
+ * Adds a key to a digest.  False where it is outside the range of the buckets.
  */
 static bool
-rf_digest_number(void *arg, uint64 number, uint32 hash_bits)
+rf_digest_key(void *arg, const RfCodec *codec, const RfKey *key)
 {
 	FilterDigest *digest = arg;
+	uint64		numbers[RF_MAX_COLUMNS];
+	int			n = rf_key_numbers(digest, codec, key, numbers);
 
-	if (number < digest->min || number > digest->max)
-		return false;
-	filter_digest_add(digest, number, hash_bits);
+	for (int i = 0; i < n; i++)
+	{
+		if (numbers[i] < digest->min || numbers[i] > digest->max)
+			return false;
+		filter_digest_add(digest, numbers[i]);
+	}
 	return true;
 }
 
@@ -492,33 +399,28 @@ rf_digest_number(void *arg, uint64 number, uint32 hash_bits)
  * or a key does not fit.
  */
 static bool
-rf_digest_level(FilterDigest *digest, const RfSegment *level,
+rf_digest_level(FilterDigest *digest, const RfCodec *codec, const RfSegment *level,
 				FilterReader *reader)
 {
 	SortedCursor cursor;
 	FilterAnswer answer;
-	FilterBytes key;
-	uint64		number;
-	uint32		hash_bits = 0;
+	FilterBytes bytes;
 
 	if (!sorted_cursor_begin(&cursor, rf_segment_root(level), level->root_len,
 							 reader))
 		return false;
-	while ((answer = sorted_cursor_next(&cursor, &key)) == FILTER_YES)
+	while ((answer = sorted_cursor_next(&cursor, &bytes)) == FILTER_YES)
 	{
-		if (digest->numbers.of_bytes)
+		RfKey		key = {.data = bytes.data,.len = bytes.len};
+
+		if (!digest->of_hashes)
 		{
-			number = filter_number(&digest->numbers, key);
-			hash_bits = filter_hash_bits(&digest->numbers, key);
+			if (bytes.len != sizeof(uint64))
+				return false;
+			memcpy(&key.num, bytes.data, sizeof(uint64));
+			key.num = pg_ntoh64(key.num);
 		}
-		else if (key.len == sizeof(uint64))
-		{
-			memcpy(&number, key.data, sizeof(uint64));
-			number = pg_ntoh64(number);
-		}
-		else
-			return false;
-		if (!rf_digest_number(digest, number, hash_bits))
+		if (!rf_digest_key(digest, codec, &key))
 			return false;
 	}
 	return answer == FILTER_NO;
@@ -539,12 +441,12 @@ rf_digest_delta(FilterDigest *digest, RfFile *file, const RfMetaData *meta,
 
 		segment = rf_next_segment(segment);
 		rf_run_reader_begin(&reader, file, meta, segment);
-		added = rf_digest_level(digest, segment, &reader.reader);
+		added = rf_digest_level(digest, file->codec, segment, &reader.reader);
 		rf_run_reader_end(&reader);
 		if (!added)
 			return false;
 	}
-	return rf_visit_delta(&digest->numbers, file, meta, rf_digest_number, digest);
+	return rf_visit_delta(file, meta, rf_digest_key, digest);
 }
 
 /*
@@ -564,12 +466,12 @@ rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 	/* If this fails, it is not tried again soon. */
 	cached->asked = 0;
 	cached->failed = Min(cached->failed + 1, RF_DIGEST_MOST_FAILED);
-	if (buckets == NULL || !rf_cached_meta_span(cached, &buckets->numbers, &span) ||
+	if (buckets == NULL || !rf_cached_meta_span(cached, &span) ||
 		!rf_span_fits(&span, buckets))
 		return false;
 	*digest = *buckets;
 	digest->bits = palloc(filter_digest_size(digest->nbits));
-	rf_locked_file(&file, locator, cached);
+	rf_locked_file(&file, locator, cached->file.codec, cached);
 	rf_run_reader_begin(&reader, &file, meta, segment);
 	made = filter_digest_make(digest, segment->kind, rf_segment_root(segment),
 							  segment->root_len, &reader.reader);

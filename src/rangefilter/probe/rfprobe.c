@@ -36,15 +36,17 @@ rf_read_version(Relation index, RfSummaryVersion *version)
 }
 
 /*
- * Sets *file for an index that is locked but not open.  cached, if not NULL,
+ * Sets *file for an index that is locked but not open, and has keys of this codec.  cached, if not NULL,
  * tells in which buffers its pages were last seen.
  */
 void
-rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCachedMeta *cached)
+rf_locked_file(RfFile *file, const RfRelFile *locator, const RfCodec *codec,
+			   const RfCachedMeta *cached)
 {
 	memset(file, 0, sizeof(RfFile));
 	file->locked = true;
 	file->locator = *locator;
+	file->codec = codec;
 	if (cached != NULL)
 		rf_cached_meta_buffers(cached, file);
 }
@@ -58,7 +60,7 @@ rf_read_version_by_file(const RfRelFile *locator, const RfCodec *codec,
 {
 	RfFile		file;
 
-	rf_locked_file(&file, locator, cached);
+	rf_locked_file(&file, locator, codec, cached);
 	return rf_version_of(&file, codec, version);
 }
 
@@ -158,7 +160,7 @@ rf_probe_by_file(const RfRelFile *locator, const RfCodec *codec,
 {
 	RfFile		file;
 
-	rf_locked_file(&file, locator, ref != NULL ? *ref->cached : NULL);
+	rf_locked_file(&file, locator, codec, ref != NULL ? *ref->cached : NULL);
 	return rf_probe_of(&file, codec, set, in_recovery, version, ref);
 }
 
@@ -172,7 +174,7 @@ rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
 	RfSummaryVersion version;
 	RfFile		file;
 
-	rf_locked_file(&file, locator, NULL);
+	rf_locked_file(&file, locator, codec, NULL);
 	file.ahead = true;
 	return rf_probe_of(&file, codec, set, in_recovery, &version, NULL) == RF_YES;
 }

@@ -5,7 +5,7 @@
  *
  * Numbers are collected in an array, together with their blocks, and sorted by
  * their bytes, which is faster than comparing them.  Numbers for which
- * maintenance_work_mem does not suffice, and byte strings, go through core's tuplesort,
+ * the memory does not suffice, and byte strings, go through core's tuplesort,
  * which spills to disk: as rows of a key and its block, or of a key alone.  A key is an int8
  * (with the sign bit flipped) or a bytea.  (A tuplesort of datums would do for keys alone,
  * but that of PostgreSQL 18.6 does not count the memory of strings.)
@@ -52,6 +52,7 @@ struct RfKeys
 	RfKeyKind	kind;
 	bool		with_blocks;
 	uint64		few;			/* see rf_keys_begin() */
+	int			work_mem_kb;
 	char		buffer[VARHDRSZ + FILTER_MAX_KEY];	/* a key as bytea */
 
 	/* In an array */
@@ -94,7 +95,7 @@ rf_begin_tuplesort(RfKeys *keys)
 		TupleDescInitEntry(desc, RF_SORT_BLOCK, "block", INT4OID, -1, 0);
 	RF_FINISH_DESC(desc);
 	keys->sort = tuplesort_begin_heap(desc, 1, &column, &operator, &collation,
-									  &nulls_first, maintenance_work_mem,
+									  &nulls_first, keys->work_mem_kb,
 									  NULL, TUPLESORT_RANDOMACCESS);
 	keys->input = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	keys->output = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
@@ -102,16 +103,17 @@ rf_begin_tuplesort(RfKeys *keys)
 
 /*
  * Begins to collect keys of a kind.  with_blocks: the block of each key is kept.  few, if not 0:
- * should there be more numbers than this, their blocks are given up.  Everything is allocated in
- * the current context.
+ * should there be more numbers than this, their blocks are given up.  What does not fit work_mem_kb is
+ * sorted on disk.  Everything is allocated in the current context.
  */
 RfKeys *
-rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few)
+rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few, int work_mem_kb)
 {
 	RfKeys	   *keys = palloc0(sizeof(RfKeys));
 
 	keys->kind = kind;
 	keys->with_blocks = with_blocks;
+	keys->work_mem_kb = work_mem_kb;
 	keys->few = kind == RF_KEY_U64 ? few : 0;
 	if (kind == RF_KEY_U64)
 	{
@@ -152,14 +154,14 @@ rf_put_datum(RfKeys *keys, Datum datum, BlockNumber block)
 
 /*
  * The array is full: makes it larger.  Sorting takes a second one.  Where both would take
- * more than maintenance_work_mem, moves the numbers to a tuplesort.
+ * too much memory, moves the numbers to a tuplesort.
  */
 static void
 rf_enlarge(RfKeys *keys)
 {
 	MemoryContext old;
 
-	if (keys->room * 2 * 2 * sizeof(RfPair) <= maintenance_work_mem * UINT64CONST(1024))
+	if (keys->room * 2 * 2 * sizeof(RfPair) <= keys->work_mem_kb * UINT64CONST(1024))
 	{
 		keys->room *= 2;
 		keys->pairs = repalloc_huge(keys->pairs, keys->room * sizeof(RfPair));

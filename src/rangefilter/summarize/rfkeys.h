@@ -13,7 +13,7 @@
 
 typedef struct RfKeys RfKeys;
 
-extern RfKeys *rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few);
+extern RfKeys *rf_keys_begin(RfKeyKind kind, bool with_blocks, uint64 few, int work_mem_kb);
 extern void rf_keys_put(RfKeys *keys, const RfKey *key, BlockNumber block);
 extern void rf_keys_sort(RfKeys *keys);
 extern bool rf_keys_have_blocks(const RfKeys *keys);

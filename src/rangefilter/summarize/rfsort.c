@@ -4,16 +4,16 @@
  *	  Makes a segment and its run from the keys of heap tuples.
  *
  * The sorted keys (rfkeys.h) are walked twice: first to measure, then to build
- * the filter, and the places if the segment is to have them.
+ * the filter, and the places if the segment is to have them.  Of byte strings the first walk
+ * also collects the hashes, which are sorted then: see filter/filter.h.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "commands/progress.h"
-#include "filter/snarf/leading.h"
 #include "filter/places/places.h"
-#include "filter/trial.h"
+#include "key/rowkey.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bswap.h"
@@ -24,13 +24,12 @@
 
 struct RfKeySort
 {
+	const RfCodec *codec;
 	RfKeyKind	kind;
 	RfKeys	   *keys;
 	RfPlacing	placing;		/* range_blocks 0: no places */
 	uint64		nrows;			/* with a key */
 	uint64		nnulls;
-	uint8		shared[LEADING_MAX_SHARED]; /* prefix of all byte keys */
-	uint32		shared_len;
 };
 
 /* One of the two passes over the sorted keys. */
@@ -45,6 +44,9 @@ typedef struct RfMaking
 {
 	FilterBuild *filter;
 	bool		as_bytes;		/* numbers as their big-endian bytes */
+	RfKeys	   *hashes;			/* NULL: not needed */
+	int			nnoted;			/* hashes of the key given last ... */
+	uint64		noted[RF_MAX_COLUMNS];	/* ... and these */
 	RfKey		min;
 	RfKey		max;
 	PlacesBuild *places;		/* NULL: none are made */
@@ -56,39 +58,22 @@ static const RfFilterPass rf_measure = {filter_measure_u64, filter_measure_bytes
 static const RfFilterPass rf_add = {filter_add_u64, filter_add_bytes};
 
 /*
- * Begins to collect keys of one kind, for a segment with places or without.
+ * Begins to collect keys of a codec, for a segment with places or without.
  */
 RfKeySort *
-rf_sort_begin(RfKeyKind kind, const RfPlacing *placing)
+rf_sort_begin(const RfCodec *codec, const RfPlacing *placing)
 {
+	RfKeyKind	kind = codec->kind;
 	RfKeySort  *sort = palloc0(sizeof(RfKeySort));
 
+	sort->codec = codec;
 	sort->kind = kind;
 	sort->placing = *placing;
 	sort->keys = rf_keys_begin(kind, placing->range_blocks > 0,
-							   placing->automatic ? rf_most_placed_rows() : 0);
+							   placing->automatic ? rf_most_placed_rows() : 0,
+							   kind == RF_KEY_BYTES ? maintenance_work_mem / 2 :
+							   maintenance_work_mem);
 	return sort;
-}
-
-/*
- * Shortens the prefix that all keys share to what this key shares.
- */
-static void
-rf_sort_share(RfKeySort *sort, const RfKey *key)
-{
-	uint32		len = Min(key->len, LEADING_MAX_SHARED);
-	uint32		i = 0;
-
-	if (sort->nrows == 0)
-	{
-		memcpy(sort->shared, key->data, len);
-		sort->shared_len = len;
-		return;
-	}
-	len = Min(len, sort->shared_len);
-	while (i < len && key->data[i] == sort->shared[i])
-		i++;
-	sort->shared_len = i;
 }
 
 /*
@@ -102,8 +87,6 @@ rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple)
 		sort->nnulls++;
 		return;
 	}
-	if (sort->kind == RF_KEY_BYTES)
-		rf_sort_share(sort, &tuple->key);
 	sort->nrows++;
 	rf_keys_put(sort->keys, &tuple->key, ItemPointerGetBlockNumber(&tuple->tid));
 }
@@ -131,12 +114,11 @@ rf_give(FilterBuild *build, const RfFilterPass *pass, RfKeyKind kind,
 }
 
 /*
- * Measures or adds the place of the key given last, which is in this block.
+ * Measures or adds a place: a key with this rank is in this block.
  */
 static void
-rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
+rf_put_place(RfKeySort *sort, RfMaking *making, uint64 rank, BlockNumber block)
 {
-	uint64		rank = filter_build_rank(making->filter);
 	uint32		range = (block - sort->placing.start) /
 	sort->placing.range_blocks;
 
@@ -147,9 +129,58 @@ rf_note_place(RfKeySort *sort, RfMaking *making, BlockNumber block)
 }
 
 /*
+ * Collects the hashes of the key given last, which is a byte string, but for those that the key before
+ * had, too.  (That is not seen by ranks: the trie may cut keys.)
+ */
+static void
+rf_note_hashes(const RfKeySort *sort, RfMaking *making)
+{
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n = rf_key_hashes(sort->codec, &making->max, hashes);
+
+	for (int i = 0; i < n; i++)
+	{
+		RfKey		hash = {.num = hashes[i]};
+
+		if (i >= making->nnoted || hash.num != making->noted[i])
+			rf_keys_put(making->hashes, &hash, InvalidBlockNumber);
+		making->noted[i] = hash.num;
+	}
+	making->nnoted = n;
+}
+
+/*
+ * Gives the collected hashes, which are sorted, to one of the passes.
+ */
+static void
+rf_give_hashes(RfMaking *making, const RfFilterPass *pass)
+{
+	BlockNumber block;
+	RfKey		hash;
+
+	while (rf_keys_next(making->hashes, &hash, &block))
+	{
+		CHECK_FOR_INTERRUPTS();
+		pass->number(making->filter, hash.num);
+	}
+	rf_keys_rewind(making->hashes);
+}
+
+/*
+ * Frees the hashes, if there are any.
+ */
+static void
+rf_end_hashes(RfMaking *making)
+{
+	if (making->hashes != NULL)
+		rf_keys_end(making->hashes);
+	making->hashes = NULL;
+}
+
+/*
  * Walks the sorted keys once.  Sets making->min to the least key (its bytes
  * are palloc'd), and making->max to the greatest (its bytes are in the sort's
- * buffer); making->rarest to the least number of rows that a key, or NULL, has.
+ * buffer); in the first pass, making->rarest to the least number of rows that a key, or NULL, has.
  */
 static void
 rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
@@ -158,8 +189,8 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 	bool		seen = false;
 	uint64		rank = 0;
 	uint64		nsame = 0;
+	uint64		rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 
-	making->rarest = sort->nnulls > 0 ? sort->nnulls : PG_UINT64_MAX;
 	while (rf_keys_next(sort->keys, &making->max, &block))
 	{
 		uint64		now;
@@ -173,114 +204,146 @@ rf_sort_walk(RfKeySort *sort, RfMaking *making, const RfFilterPass *pass)
 			if (sort->kind == RF_KEY_BYTES)
 				memcpy(copy, making->max.data, making->max.len);
 			making->min.data = copy;
-			seen = true;
 		}
 		rf_give(making->filter, pass, sort->kind, &making->max,
 				making->as_bytes);
+		seen = true;
 		now = filter_build_rank(making->filter);
+		if (making->hashes != NULL && !making->adding)
+			rf_note_hashes(sort, making);
 		if (now != rank)
-			making->rarest = Min(making->rarest, nsame);
+			rarest = Min(rarest, nsame);
 		nsame = now == rank ? nsame + 1 : 1;
 		rank = now;
 		if (making->places != NULL)
-			rf_note_place(sort, making, block);
+			rf_put_place(sort, making, rank, block);
 	}
 	if (seen)
-		making->rarest = Min(making->rarest, nsame);
+		rarest = Min(rarest, nsame);
+
+	/* In the second pass keys may be cut. */
+	if (!making->adding)
+		making->rarest = rarest;
 }
 
 /*
- * Tries the filters for byte strings that the options leave open on a sample of
- * the sorted keys, and sets the best one.  See filter/trial.h.
- */
-static void
-rf_try_filters(RfKeySort *sort, FilterOptions *options)
-{
-	Trial	   *trial = trial_begin(options, sort->nrows);
-	TrialChoice choice;
-	uint64		row = 0;
-	BlockNumber block;
-	RfKey		key;
-
-	while (trial_next_row(trial) < sort->nrows)
-	{
-		uint64		next = trial_next_row(trial);
-		FilterBytes bytes;
-
-		CHECK_FOR_INTERRUPTS();
-		if (next > row)
-			rf_keys_skip(sort->keys, next - row);
-		if (!rf_keys_next(sort->keys, &key, &block))
-			elog(ERROR, "sorted keys ended early");
-		bytes.data = key.data;
-		bytes.len = key.len;
-		trial_add(trial, bytes);
-		row = next + 1;
-	}
-	rf_keys_rewind(sort->keys);
-	choice = trial_end(trial);
-	options->leading = choice.leading;
-	options->digits = choice.digits;
-	options->suffix = choice.suffix;
-}
-
-/*
- * Sets what to build from the index's options; where they leave the filter
- * open, chooses it.
+ * Sets what to build from the index's options.
  */
 static void
 rf_choose_filter(RfKeySort *sort, const RfOptions *options, FilterOptions *filter)
 {
+	bool		as_surf = options->filter == RF_FILTER_SURF;
+
 	memset(filter, 0, sizeof(FilterOptions));
 	filter->bits_per_key = options->bits_per_key;
 	filter->suffix = options->suffix;
 	filter->page_size = RF_PAGE_CONTENT;
 	filter->root_max = FILTER_MAX_ROOT;
 	filter->nrows = sort->nrows;
-	filter->shared.data = sort->shared;
-	filter->shared.len = sort->shared_len;
-	filter->surf = options->filter == RF_FILTER_SURF;
-	if (sort->kind == RF_KEY_BYTES)
-	{
-		if (!filter->surf || filter->suffix == FILTER_SUFFIX_AUTO)
-			rf_try_filters(sort, filter);
-		filter->surf = !filter->leading;
-	}
-	else if (filter->suffix == FILTER_SUFFIX_AUTO)
+	filter->bytes = sort->kind == RF_KEY_BYTES || as_surf;
+	if (as_surf && filter->suffix == FILTER_SUFFIX_AUTO)
 		filter->suffix = FILTER_SUFFIX_REAL;
 }
 
 /*
- * Decides between the passes whether places are worth their room; if not,
- * drops them.  Automatic ones must fit the metapage.  Others that do not fit
- * reduce the filter's bits for each key, but not below half of them, nor below
- * eight where there are more than eight.
+ * Ends the first pass over places, of nranks ranks.  Returns the bits that they will take; 0 if they
+ * are not worth it, and drops them.  Automatic ones must fit the metapage.
  */
-static void
-rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
+static uint64
+rf_end_measuring(RfKeySort *sort, RfMaking *making, uint64 nranks, uint64 entries_room)
 {
 	uint64		room = sort->placing.room * BITS_PER_BYTE;
-	uint64		nkeys = filter_build_rank(making->filter) + 1;
-	uint64		single = places_bits(sort->placing.nranges, nkeys);
-	int			budget = options->bits_per_key;
-	int			least = Min(budget, Max(budget / 2, 8));
+	uint64		single = places_bits(sort->placing.nranges, nranks);
 	uint64		bits;
 
 	if (sort->placing.automatic)
 		bits = single > room ? 0 :
 			places_measure_end(making->places, room - single);
 	else
-		bits = places_measure_end(making->places,
-								  Max(RF_ENTRY_BITS_PER_ROW * sort->nrows,
-									  (budget - least) * nkeys));
+		bits = places_measure_end(making->places, entries_room);
 	if (bits == 0)
 	{
 		places_build_free(making->places);
 		making->places = NULL;
 	}
-	else if (bits > room)
+	return bits;
+}
+
+/*
+ * The bits that entries of places may take where they are not automatic: what the filter can do
+ * without.  It keeps half of its bits for each key, and eight where there are more than eight.
+ */
+static uint64
+rf_entries_room(const RfKeySort *sort, const RfOptions *options, uint64 nkeys)
+{
+	int			budget = options->bits_per_key;
+	int			least = Min(budget, Max(budget / 2, 8));
+
+	return Max(RF_ENTRY_BITS_PER_ROW * sort->nrows, (budget - least) * nkeys);
+}
+
+/*
+ * Decides between the passes whether places are worth their room; if not,
+ * drops them.  Those that do not fit the metapage reduce the filter's bits for each key.
+ */
+static void
+rf_measure_places(RfKeySort *sort, RfMaking *making, const RfOptions *options)
+{
+	uint64		nkeys = filter_build_rank(making->filter) + 1;
+	int			budget = options->bits_per_key;
+	int			least = Min(budget, Max(budget / 2, 8));
+	uint64		bits = rf_end_measuring(sort, making, nkeys,
+										rf_entries_room(sort, options, nkeys));
+
+	if (bits > sort->placing.room * BITS_PER_BYTE)
 		filter_build_limit(making->filter,
 						   Max(budget - (int) Min(bits / nkeys + 1, 64), least));
+}
+
+/*
+ * One of the passes over the places of a pair, by what the finished run says of the keys' ranks.  Returns
+ * how many ranks there are.
+ */
+static uint64
+rf_place_leaves(RfKeySort *sort, RfMaking *making, const FilterRun *run, uint32 page_size)
+{
+	FilterMemoryReader reader;
+	FilterRanks ranks = {0, 0};
+	BlockNumber block;
+	RfKey		key;
+
+	filter_memory_reader_init(&reader, run->pages, run->npages, page_size);
+	rf_keys_rewind(sort->keys);
+	while (rf_keys_next(sort->keys, &key, &block))
+	{
+		FilterByteRange point = {.lo = {key.data, key.len},.hi = {key.data, key.len}};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!filter_ranks_bytes(run->root, run->root_len, &reader.reader, &point, &ranks) ||
+			ranks.end != ranks.first + 1)
+			elog(ERROR, "a filter does not have a key of its own");
+		rf_put_place(sort, making, ranks.first, block);
+	}
+	return ranks.end;
+}
+
+/*
+ * Makes the places of a pair anew: its ranks are known only now, and keys may share them.
+ */
+static void
+rf_place_pair(RfKeySort *sort, RfMaking *making, const RfOptions *options,
+			  const FilterRun *run, uint32 page_size)
+{
+	uint64		nranks;
+
+	places_build_free(making->places);
+	making->places = places_build_begin(sort->placing.nranges, RF_PAGE_CONTENT);
+	making->adding = false;
+	nranks = rf_place_leaves(sort, making, run, page_size);
+	making->adding = true;
+	if (rf_end_measuring(sort, making, nranks,
+						 rf_entries_room(sort, options, run->nkeys)) > 0)
+		(void) rf_place_leaves(sort, making, run, page_size);
 }
 
 /*
@@ -385,6 +448,43 @@ rf_end_places(RfKeySort *sort, RfMaking *making, RfSegment *segment,
 }
 
 /*
+ * The walks over the sorted keys: builds the filter, and the places if making has a build of some.
+ * False if the filter must be one page and does not seem to fit it.
+ */
+static bool
+rf_sort_build_run(RfKeySort *sort, RfMaking *making, const RfOptions *options,
+				  const FilterOptions *filter, FilterRun *run)
+{
+	bool		in_entry = filter->page_size < RF_PAGE_CONTENT;
+	bool		is_pair;
+
+	if (filter->bytes && filter->suffix == FILTER_SUFFIX_AUTO)
+		making->hashes = rf_keys_begin(RF_KEY_U64, false, 0, maintenance_work_mem / 2);
+	rf_sort_walk(sort, making, &rf_measure);
+	if (making->places != NULL)
+		rf_measure_places(sort, making, options);
+	making->adding = true;
+	is_pair = filter_build_hashes(making->filter);
+	if (is_pair)
+	{
+		rf_keys_sort(making->hashes);
+		rf_give_hashes(making, &rf_measure);
+	}
+	else
+		rf_end_hashes(making);
+	filter_measure_end(making->filter);
+	if (in_entry && !filter_build_fits(making->filter))
+		return false;
+	rf_keys_rewind(sort->keys);
+	rf_sort_walk(sort, making, &rf_add);
+	if (is_pair)
+		rf_give_hashes(making, &rf_add);
+	rf_end_hashes(making);
+	filter_build_end(making->filter, run);
+	return true;
+}
+
+/*
  * Builds filter and places of the sorted keys.  If pages are smaller than those of the
  * file, the run goes into the entry; NULL if the run, or places that there shall be, do
  * not fit there.
@@ -400,22 +500,16 @@ rf_sort_build(RfKeySort *sort, const RfOptions *options,
 
 	if (sort->placing.range_blocks > 0)
 		rf_choose_ranges(&sort->placing, sort->nrows);
-	making.as_bytes = filter->surf || filter->leading;
+	making.as_bytes = filter->bytes;
 	making.filter = filter_build_begin(filter);
 	placed = sort->placing.range_blocks > 0 && sort->nrows > 0;
 	if (placed)
 		making.places = places_build_begin(sort->placing.nranges,
 										   RF_PAGE_CONTENT);
-	rf_sort_walk(sort, &making, &rf_measure);
-	if (making.places != NULL)
-		rf_measure_places(sort, &making, options);
-	making.adding = true;
-	filter_measure_end(making.filter);
-	if (in_entry && !filter_build_fits(making.filter))
+	if (!rf_sort_build_run(sort, &making, options, filter, run))
 		return NULL;
-	rf_keys_rewind(sort->keys);
-	rf_sort_walk(sort, &making, &rf_add);
-	filter_build_end(making.filter, run);
+	if (making.places != NULL && run->kind == FILTER_KIND_PAIR)
+		rf_place_pair(sort, &making, options, run, filter->page_size);
 
 	segment = rf_make_segment(sort, run, &making);
 	segment->start = sort->placing.start;

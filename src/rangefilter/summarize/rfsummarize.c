@@ -465,7 +465,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 		(mode == RF_SUMMARIZE_ASKED && rf_progress_is_of(index));
 	scan.callback = rf_collect;
 	rf_plan_places(heap, index, work->start, work->end, &placing);
-	scan.arg = rf_sort_begin(scan.codec->kind, &placing);
+	scan.arg = rf_sort_begin(scan.codec, &placing);
 	rf_scan_heap(&scan);
 	work->missed_dead = scan.missed_dead;
 	work->missed_visible = scan.missed_visible;

@@ -61,7 +61,7 @@ extern bool rf_tuple_is_there(Relation heap, const RfHeapTuple *tuple);
 /* rfsort.c */
 typedef struct RfKeySort RfKeySort;
 
-extern RfKeySort *rf_sort_begin(RfKeyKind kind, const RfPlacing *placing);
+extern RfKeySort *rf_sort_begin(const RfCodec *codec, const RfPlacing *placing);
 extern void rf_sort_add(RfKeySort *sort, const RfHeapTuple *tuple);
 extern RfSegment *rf_sort_finish(RfKeySort *sort, Relation index,
 								 bool report_progress, FilterRun *run);

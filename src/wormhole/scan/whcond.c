@@ -222,8 +222,7 @@ count_points(RfKeyKind kind, const RfKeySet *set)
 		}
 		else
 		{
-			if (range->lo_inf || range->hi_inf || range->hi_excl ||
-				rf_key_compare(kind, &range->lo, &range->hi) != 0)
+			if (!rf_range_is_key(kind, range))
 				return 0;
 			n++;
 		}

@@ -8,6 +8,7 @@ CREATE FUNCTION rf_core_hash() RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';
 
 CREATE FUNCTION rf_core_knows_records() RETURNS bool LANGUAGE c AS 'MODULE_PATHNAME';
 CREATE FUNCTION rf_core_completions() RETURNS bigint LANGUAGE c AS 'MODULE_PATHNAME', 'rf_core_count';
+CREATE FUNCTION rf_core_next_xmax() RETURNS xid LANGUAGE c AS 'MODULE_PATHNAME', 'rf_core_xmax';
 
 -- Has these reaches of the extension answer "unknown"; the only argument '' none.
 CREATE FUNCTION rf_core_doubt(VARIADIC reaches text[]) RETURNS void LANGUAGE c AS 'MODULE_PATHNAME';

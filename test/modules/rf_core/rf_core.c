@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type_d.h"
 #include "common/pg_prng.h"
 #include "core/core.h"
@@ -30,6 +31,7 @@ PG_FUNCTION_INFO_V1(rf_core_words);
 PG_FUNCTION_INFO_V1(rf_core_query);
 PG_FUNCTION_INFO_V1(rf_core_knows_records);
 PG_FUNCTION_INFO_V1(rf_core_count);
+PG_FUNCTION_INFO_V1(rf_core_xmax);
 PG_FUNCTION_INFO_V1(rf_core_doubt);
 PG_FUNCTION_INFO_V1(rf_core_refuse_memory);
 PG_FUNCTION_INFO_V1(rf_core_start);
@@ -187,6 +189,21 @@ Datum
 rf_core_count(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_INT64((int64) rf_core_completions());
+}
+
+/*
+ * rf_core_next_xmax() is between the xmax of a snapshot that was taken before, and that of one
+ * taken after.
+ */
+Datum
+rf_core_xmax(PG_FUNCTION_ARGS)
+{
+	TransactionId before = GetLatestSnapshot()->xmax;
+	TransactionId next = rf_core_next_xmax();
+
+	CHECK(TransactionIdPrecedesOrEquals(before, next));
+	CHECK(TransactionIdPrecedesOrEquals(next, GetLatestSnapshot()->xmax));
+	PG_RETURN_TRANSACTIONID(next);
 }
 
 /*

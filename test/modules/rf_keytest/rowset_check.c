@@ -32,6 +32,7 @@ typedef struct Check
 	const RfCodec *columns[MAX_COLUMNS];
 	RfKeySet   *sets[MAX_COLUMNS];
 	int			members;		/* rows found to be in a set */
+	int			hashed;			/* rows found in a range that has hashes */
 } Check;
 
 PG_FUNCTION_INFO_V1(rf_row_set_check);
@@ -102,6 +103,38 @@ random_set(Check *check, const RfCodec *codec)
 }
 
 /*
+ * A key has all hashes that the keys of a range have which holds it.
+ */
+static void
+check_hashes(Check *check, const RfCodec *codec, const RfKeySet *set, const RfKey *key)
+{
+	uint64		hashes[RF_MAX_COLUMNS];
+	int			n = rf_key_hashes(codec, key, hashes);
+
+	for (int i = 0; i < set->nranges; i++)
+	{
+		RfKeySet	range = {.kind = set->kind,.nranges = 1,.ranges = &set->ranges[i]};
+		uint64		wanted[RF_MAX_COLUMNS];
+		int			nwanted;
+
+		if (!rf_keyset_contains(&range, key))
+			continue;
+		nwanted = rf_range_hashes(codec, &set->ranges[i], wanted);
+		check->hashed += nwanted > 0;
+		for (int j = 0; j < nwanted; j++)
+		{
+			int			k = 0;
+
+			while (k < n && hashes[k] != wanted[j])
+				k++;
+			if (k == n)
+				elog(ERROR, "row %s lacks hash %d of range %d (seed %.17g, round %d)",
+					 rf_show_key(codec, key), j, i, check->seed, check->round);
+		}
+	}
+}
+
+/*
  * Checks one random row against the set.
  */
 static void
@@ -143,6 +176,7 @@ check_row(Check *check, const RfCodec *codec, const RfKeySet *set, int nsets,
 			 rf_show_key(codec, &key), got ? "in" : "not in",
 			 check->seed, check->round);
 	check->members += in_all;
+	check_hashes(check, codec, set, &key);
 }
 
 /*
@@ -196,5 +230,7 @@ rf_row_set_check(PG_FUNCTION_ARGS)
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(context);
 	}
+	if (check.hashed < check.members / 8)
+		elog(ERROR, "%d of %d rows were in ranges with hashes", check.hashed, check.members);
 	PG_RETURN_INT32(check.members);
 }

@@ -121,13 +121,11 @@ show_matrix(const RfIndex *index, int number, StringInfo line)
 {
 	const RfMatrixState *matrix = &index->matrices->states[number];
 	const FilterDigest *buckets = &matrix->view.buckets;
-	const FilterNumbers *numbers = &buckets->numbers;
 	int			columns = 0;
 
 	appendStringInfo(line, "%s matrix %d: ", get_rel_name(index->oid), number);
 	if (matrix->view.matrix == NULL)
-		appendStringInfo(line, "none, %u failed, %u left out", matrix->failed,
-						 matrix->tries_left_out);
+		appendStringInfo(line, "none, %u left out", matrix->tries_left_out);
 	else
 	{
 		for (int i = 0; i < FILTER_DIGESTS; i++)
@@ -135,13 +133,10 @@ show_matrix(const RfIndex *index, int number, StringInfo line)
 				OidIsValid(matrix->view.columns[i].index);
 		if (buckets->split > 0)
 			appendStringInfo(line, "%u bits, 2^%u parts each of ", buckets->nbits, buckets->split);
-		appendStringInfo(line, "%u buckets of " UINT64_FORMAT ", %d columns, %d current, %d certain",
+		appendStringInfo(line, "%u buckets of " UINT64_FORMAT ", %d columns, %d current, %d certain%s",
 						 buckets->nbuckets, buckets->width, columns,
-						 pg_popcount64(matrix->current), pg_popcount64(matrix->certain));
-		if (numbers->of_bytes)
-			appendStringInfo(line, "; %u shared bytes, %u knots%s, %u bits of hashes",
-							 numbers->shared_len, numbers->coded ? numbers->nknots : 0,
-							 numbers->coded ? ", coded" : "", numbers->hash_bits);
+						 pg_popcount64(matrix->current), pg_popcount64(matrix->certain),
+						 buckets->of_hashes ? "; of hashes" : "");
 	}
 }
 

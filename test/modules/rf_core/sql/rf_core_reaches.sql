@@ -49,4 +49,8 @@ SELECT rf_core_knows_records();
 SELECT rf_core_completions() AS before \gset
 INSERT INTO o VALUES (1);
 SELECT rf_core_completions() > :before AS moves;
+-- It moves that of snapshots, too.
+SELECT rf_core_next_xmax() AS before \gset
+INSERT INTO o VALUES (1);
+SELECT rf_core_next_xmax()::text <> :'before' AS moves;
 DROP TABLE o, i;
