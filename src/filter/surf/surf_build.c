@@ -44,14 +44,6 @@
 /* The words of bytes that are gathered before they are marked as seen. */
 #define UNSEEN_WORDS	64
 
-/* A group of neighbouring keys in the sample. */
-typedef struct SurfGroup
-{
-	uint64_t	first;			/* number of its first key */
-	size_t		offset;			/* where its keys are, each after its length */
-	uint32_t	nkeys;
-} SurfGroup;
-
 struct SurfBuild
 {
 	FilterOptions options;
@@ -211,23 +203,6 @@ sample_key(SurfBuild *build, FilterBytes key)
 	build->sample_len += key.len + 2;
 	if (++group->nkeys == GROUP_KEYS)
 		build->next_sample = build->next_group;
-}
-
-/*
- * How many new bytes has a key that shares "common" bytes with the one before, and
- * next_common bytes with the next one?
- */
-static inline uint32_t
-new_bytes(uint32_t common, uint32_t next_common)
-{
-	return (common > next_common ? common : next_common) - common + 1;
-}
-
-/* How many new bytes has the key before key i of a batch? */
-static inline uint32_t
-batch_new_bytes(const SurfBatch *batch, uint32_t i)
-{
-	return new_bytes(batch->keys[i - 1].common, batch->keys[i].common);
 }
 
 /* Marks all byte values that have been gathered as seen. */

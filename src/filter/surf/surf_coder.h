@@ -397,4 +397,29 @@ surf_coder_code(SurfCoder *coder, const uint8_t *key, uint32_t len,
 	return to;
 }
 
+/* A group of neighbouring keys in the sample. */
+typedef struct SurfGroup
+{
+	uint64_t	first;			/* number of its first key */
+	size_t		offset;			/* where its keys are, each after its length */
+	uint32_t	nkeys;
+} SurfGroup;
+
+/*
+ * How many new bytes has a key that shares "common" bytes with the one before, and
+ * next_common bytes with the next one?
+ */
+static inline uint32_t
+new_bytes(uint32_t common, uint32_t next_common)
+{
+	return (common > next_common ? common : next_common) - common + 1;
+}
+
+/* How many new bytes has the key before key i of a batch? */
+static inline uint32_t
+batch_new_bytes(const SurfBatch *batch, uint32_t i)
+{
+	return new_bytes(batch->keys[i - 1].common, batch->keys[i].common);
+}
+
 #endif							/* RANGEFILTER_SURF_CODER_H */
