@@ -271,7 +271,7 @@ my @cases = (
 
 		exchange($_[0], $slots + 4 * 3, $slots + 4 * 4, 4);
 	}, qr/Entries are not in order|An entry is not found by its key/, undef, 'dense' ],
-	[ 'a gap that is none', set_bit(1), qr/A gap is not like the slot before it/, undef, 'dense' ],
+	[ 'a gap that is none', set_bit(1), qr/A gap is not like the slot behind it/, undef, 'dense' ],
 	[ 'a living row of a dense leaf marked dead', set_bit(2), undef, qr/marks row \(\d+,\d+\) of table "t\d+" as dead, but it is visible/, 'dense' ],
 	[ 'an impossible row of a dense leaf', sub { put_bytes($_[0], tid_at($_[0], (leaves($_[0]))[1], 3), "\0" x 4) }, qr/A row pointer is impossible/, undef, 'dense' ],
 	[ 'another row of a dense leaf', sub { put_bytes($_[0], tid_at($_[0], (leaves($_[0]))[1], 3), pack('V', 2 << 11 | 290 << 2)) },

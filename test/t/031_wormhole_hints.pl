@@ -125,5 +125,20 @@ $second->{run}->finish;
 ok(wait_for_recovery($node, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)"),
 	'the server is up again');
 is($node->safe_psql('postgres', "SET enable_seqscan = off; SET wormhole.hint_after = 0; $look_up{k}"), 4000, 'and finds all');
+# Inserts look where the session's last row of the key went in, or its last row if that was behind all others.
+# (Each key has several leaves, and each insert another key than the one before.)
+my $inserter = open_session($node);
+
+ask($inserter, q{CREATE TABLE w_few (k int, n int8); CREATE INDEX w_few_k ON w_few USING wormhole (k); CREATE INDEX w_few_n ON w_few USING wormhole (n);
+INSERT INTO w_few SELECT g % 3, g FROM generate_series(1, 20000) g});
+foreach my $index ('few_k', 'few_n')
+{
+	my ($there, $hits, $stale, $descents) = status($inserter, $index);
+
+	cmp_ok($hits + $stale + $descents, '<', 1000, "$index: few inserts need a search for their leaf");
+}
+is(ask($inserter, q{SELECT wormhole_check('w_few_k', true) = 20000 AND wormhole_check('w_few_n', true) = 20000}), 't', 'they go into the right one');
+close_session($inserter);
+
 $node->stop;
 done_testing();

@@ -132,6 +132,52 @@ $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', $sound), 't|t|f|f', 'standby: after the crashes');
 
 #
+# An insert merges a limited number of pages; VACUUM merges the levels that it leaves
+#
+value(q{
+CREATE TABLE b (k bigint) WITH (autovacuum_enabled = off);
+INSERT INTO b SELECT hashint8extended(g, 1) FROM generate_series(1, 400000) g;
+CREATE INDEX b_k ON b USING rangefilter (k);
+DELETE FROM b WHERE ctid < '(100,0)';
+VACUUM b;
+CREATE FUNCTION most_wal(first int, n int) RETURNS bigint LANGUAGE plpgsql AS
+$$
+DECLARE
+	plan json;
+	most bigint := 0;
+BEGIN
+	FOR i IN first .. first + n - 1 LOOP
+		EXECUTE format('EXPLAIN (ANALYZE, WAL, FORMAT json) INSERT INTO b SELECT hashint8extended(%s, 2)', i) INTO plan;
+		most := greatest(most, (plan -> 0 -> 'Plan' ->> 'WAL Bytes')::bigint);
+	END LOOP;
+	RETURN most;
+END
+$$;
+});
+my $limit = q{LOAD 'rangefilter'; LOAD 'rf_pause'; SET rf_pause.insert_merge = 2; SET wal_consistency_checking = '';};
+my $levels = q{SELECT levels, level_keys > 7000 FROM rangefilter_status('b_k')};
+my $b_sound = q{
+SELECT rangefilter_verify('b_k') = (SELECT count(*) FROM b), count(*) FILTER (WHERE rangefilter_may_contain('b_k', k, k))
+FROM (SELECT hashint8extended(g, 3) AS k FROM generate_series(1, 1000) g) absent};
+my $wal = value("$limit SELECT most_wal(1, 8200)");
+
+note("an insert writes at most $wal bytes of WAL");
+cmp_ok($wal, '<', 60000, 'no insert merges large levels');
+like(value($levels), qr/^[45]\|t$/, 'there are more levels');
+like(value($b_sound), qr/^t\|\d{1,2}$/, 'nothing is denied that is there, and what is not there is');
+value("$limit VACUUM b");
+is(value($levels), '1|t', 'VACUUM merges levels');
+like(value($b_sound), qr/^t\|\d{1,2}$/, 'and they have the same keys');
+crash();
+like(value($b_sound), qr/^t\|\d{1,2}$/, 'after a crash, too');
+value("$limit DO \$\$ BEGIN FOR i IN 20001 .. 36000 LOOP INSERT INTO b SELECT hashint8extended(i, 2); END LOOP; END \$\$");
+is(value($b_sound), 't|1000', 'with too many levels the index says nothing');
+value('VACUUM b');
+like(value($b_sound), qr/^t\|\d{1,2}$/, 'until VACUUM reads the table');
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', q{SELECT rangefilter_verify('b_k') = count(*) FROM b}), 't', 'standby: nothing is denied that is there');
+
+#
 # A summarize drops them
 #
 value('VACUUM t');

@@ -1,5 +1,5 @@
 # What happens to an empty leaf, and to the one on its left, while VACUUM waits for the latter to
-# delete the former.  And what VACUUM tells.
+# delete the former.  And what VACUUM tells.  And a split while the metapage is locked.
 
 use strict;
 use warnings;
@@ -106,5 +106,21 @@ unlike($told, qr/[1-9] newly deleted/, '... so does one that is pinned');
 is(ask($reader, 'FETCH c; COMMIT'), $rows[1], '... and the scan goes on');
 close_session($_) foreach $writer, $reader;
 is(sql("SET enable_seqscan = off; SELECT count(*) FROM t WHERE k IN ($split, $came, $rows[0], $rows[1])"), 4, 'all rows are found');
+# A split of a page that is not the root does not need the metapage, which stays locked here until
+# the directory has the anchor of the new leaf.
+my $root = sql("SELECT field(0, 72, 4)");
+my $holder = open_session($node);
+my $splitter = open_session($node);
+my $before = sql("SELECT field($root, 56, 2)");
+
+is(sql("SELECT field($root, 60, 1)"), 1, 'the root is one page of anchors');
+ask($splitter, "INSERT INTO t VALUES (2)");
+send_sql($holder, "SELECT rf_hold_page('t_k', 0, $root)");
+wait_for("rf_hold_page(''t_k'', 0,", 'Extension') or die;
+ask($splitter, 'DO $$ BEGIN FOR i IN 1 .. 1000 LOOP INSERT INTO t VALUES (100000 + 7 * i); END LOOP; END $$');
+is(answer($holder), 't', 'leaves are split while the metapage is locked');
+cmp_ok(sql("SELECT field($root, 56, 2)"), '>', $before, '... and the directory has their anchors');
+close_session($_) foreach $holder, $splitter;
+
 $node->stop;
 done_testing();

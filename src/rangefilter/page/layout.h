@@ -225,6 +225,12 @@ typedef struct RfSegment
 /* The most pages of levels that a probe reads, of those that are not retired. */
 #define RF_LEVEL_READS		3
 
+/*
+ * The most levels that are too large for an insert to merge; VACUUM and the worker merge
+ * them if there are as many.
+ */
+#define RF_LARGE_LEVELS		3
+
 /* The most levels, retired ones included, and the most bytes of an entry. */
 #define RF_MAX_LEVELS		(2 * RF_LEVEL_READS)
 #define RF_MAX_LEVEL_SIZE	416

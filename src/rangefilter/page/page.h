@@ -200,8 +200,11 @@ extern int	rf_delta_put(Buffer buffer, RfKeyKind kind, const RfKey *key);
 
 /* rflevels.c */
 extern PGDLLEXPORT void (*rf_merge_hook) (void);
+extern PGDLLEXPORT int rf_insert_merge;
 extern void rf_put_entry(Page page, const RfSegment *entry);
+extern bool rf_levels_are_many(const RfMetaData *meta);
 extern bool rf_merge_delta(Relation index, bool wait);
+extern void rf_merge_levels(Relation index);
 
 /* rfsegment.c */
 extern RfAnswer rf_segment_probe(RfFile *file, const RfMetaData *meta,

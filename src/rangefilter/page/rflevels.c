@@ -9,7 +9,11 @@
  * however many keys have come; and a key is written anew a logarithmic number of
  * times.
  *
- * The backend that has filled a page merges it, unless another one has the lock of
+ * The backend that has filled a page merges it, and levels as long as all that is merged
+ * has at most RF_INSERT_MERGE pages.  Larger levels are left as they are.  When there are many,
+ * VACUUM and the worker merge them (rf_merge_levels()).
+ *
+ * An insert does not merge if another backend has the lock of
  * runs.  Then keys go to the next page, and the backend that fills that page tries
  * again.  Full pages and levels do not change, and nobody moves them without that
  * lock.  So a merge reads them without the metapage's lock and writes its run to free
@@ -25,6 +29,7 @@
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "rangefilter/page/page.h"
+#include "rangefilter/page/shared.h"
 #include "utils/memutils.h"
 
 /* A level is merged if it has at most this number of keys, where nkeys are merged so far. */
@@ -35,8 +40,17 @@
 #define RF_MIN_LEVEL_SIZE \
 	MAXALIGN(sizeof(RfSegment) + RF_LEVEL_BOUNDS + SORTED_MIN_ROOT)
 
+/*
+ * The most pages that an insert merges.  It writes and logs no more pages than that, and needs
+ * memory for them: at most 16 MB.
+ */
+#define RF_INSERT_MERGE	2000
+
 /* For test modules: called when a merge has written its run, before the swing. */
 void		(*rf_merge_hook) (void) = NULL;
+
+/* For test modules: another number of pages. */
+int			rf_insert_merge = RF_INSERT_MERGE;
 
 /* A page of the delta, or a level, that is merged. */
 typedef struct RfSource
@@ -65,6 +79,9 @@ typedef struct RfMerge
 	int			nlevels;		/* in use, the oldest first */
 	const RfSegment *levels[RF_MAX_LEVELS];
 	int			first;			/* levels from here on are merged */
+	int			lowest;			/* levels before this one are too large to be
+								 * merged by an insert */
+	uint32		owner;			/* of the new run */
 } RfMerge;
 
 /*
@@ -285,7 +302,7 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 	level->kind = run->kind;
 	level->nkeys = run->nkeys;
 	level->npages = run->npages;
-	level->owner = rf_delta_slot(merge->meta, merge->meta->nretired)->owner;
+	level->owner = merge->owner;
 	level->end = InvalidBlockNumber;
 	level->root_len = run->root_len;
 	memcpy(unconstify(uint8 *, rf_segment_root(level)), run->root, run->root_len);
@@ -295,14 +312,14 @@ rf_build_level(const RfMerge *merge, uint32 room, FilterRun *run)
 }
 
 /*
- * How many pages does a probe read of the levels that are not merged?
+ * The pages that a probe reads of the levels that could be merged but are not.
  */
 static uint32
 rf_reads_kept(const RfMerge *merge)
 {
 	uint32		reads = 0;
 
-	for (int i = 0; i < merge->first; i++)
+	for (int i = merge->lowest; i < merge->first; i++)
 		reads += sorted_depth(rf_segment_root(merge->levels[i]),
 							  merge->levels[i]->root_len);
 	return reads;
@@ -340,21 +357,18 @@ rf_level_fits(const RfMerge *merge)
 }
 
 /*
- * Decides what is merged.  False if there is nothing to merge, or no room.
+ * Finds the full pages and the levels in use, and how many of these are too large for an insert
+ * to merge: with the full pages and the newer levels they have more than RF_INSERT_MERGE pages.
  */
-static bool
-rf_plan_merge(RfMerge *merge)
+static void
+rf_find_sources(RfMerge *merge)
 {
 	const RfMetaData *meta = merge->meta;
 	const RfSegment *level = rf_first_level(meta);
-	uint64		nkeys = 0;
+	uint64		npages;
 
 	/* The last page is not full. */
-	merge->npages = meta->ndelta - meta->nretired - 1;
-	if (merge->npages <= 0 || rf_sorted_otherwise(meta, merge->codec))
-		return false;
-	for (int i = 0; i < merge->npages; i++)
-		nkeys += rf_delta_slot(meta, meta->nretired + i)->nkeys;
+	merge->npages = Max(meta->ndelta - meta->nretired - 1, 0);
 	merge->nlevels = 0;
 	for (int i = 0; i < meta->nlevels; i++)
 	{
@@ -362,13 +376,44 @@ rf_plan_merge(RfMerge *merge)
 			merge->levels[merge->nlevels++] = level;
 		level = rf_next_segment(level);
 	}
-	merge->first = merge->nlevels;
-	while (merge->first > 0 &&
+	merge->first = merge->lowest = merge->nlevels;
+	npages = merge->npages;
+	while (merge->lowest > 0 &&
+		   npages + merge->levels[merge->lowest - 1]->npages <= rf_insert_merge)
+		npages += merge->levels[--merge->lowest]->npages;
+}
+
+/*
+ * Decides which levels are merged with the full pages.  False if there is no room.
+ */
+static bool
+rf_plan_merge(RfMerge *merge)
+{
+	uint64		nkeys = 0;
+
+	for (int i = 0; i < merge->npages; i++)
+		nkeys += rf_delta_slot(merge->meta, merge->meta->nretired + i)->nkeys;
+	while (merge->first > merge->lowest &&
 		   (merge->levels[merge->first - 1]->nkeys <= RF_SIMILAR(nkeys) ||
 			rf_reads_kept(merge) + 1 > RF_LEVEL_READS ||
 			!rf_level_fits(merge)))
 		nkeys += merge->levels[--merge->first]->nkeys;
-	return rf_level_fits(merge);
+	return merge->lowest <= RF_LARGE_LEVELS && rf_level_fits(merge);
+}
+
+/*
+ * Return true if VACUUM or the worker should merge levels, since there are many that are
+ * too large for inserts.
+ */
+bool
+rf_levels_are_many(const RfMetaData *meta)
+{
+	RfMerge		merge = {.meta = meta};
+
+	if (meta->nlevels < RF_LARGE_LEVELS)
+		return false;
+	rf_find_sources(&merge);
+	return merge.lowest >= RF_LARGE_LEVELS;
 }
 
 /*
@@ -470,14 +515,22 @@ rf_swing_level(const RfMerge *merge, RfSegment *level)
 		meta->nretired != merge->meta->nretired ||
 		meta->ndelta < merge->meta->ndelta ||
 		meta->nlevels != merge->meta->nlevels ||
-		rf_delta_slot(meta, meta->nretired)->owner != level->owner)
+		(merge->npages > 0 &&
+		 rf_delta_slot(meta, meta->nretired)->owner != level->owner))
 		elog(ERROR, "the delta of index \"%s\" has changed while it was merged",
 			 RelationGetRelationName(merge->index));
 	lowest = rf_drop_merged(page, merge);
-	level->start = Min(meta->delta_min_block, lowest);
+	level->start = merge->npages > 0 ? Min(meta->delta_min_block, lowest) : lowest;
 	rf_delta_drop_pages(meta, meta->nretired, merge->npages);
 	rf_put_entry(page, level);
 	meta->nlevels++;
+
+	/*
+	 * The answers stay, but a cached metapage leads to the levels that were
+	 * merged.  It is noticed by the number of pages in the delta, or by this.
+	 */
+	if (merge->npages == 0)
+		rf_move_version(merge->index, meta);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
@@ -497,7 +550,7 @@ rf_make_level(RfMerge *merge)
 		level = rf_build_level(merge, rf_entry_room(merge), &run);
 		if (level == NULL)
 			return false;
-		if (merge->first == 0 ||
+		if (merge->first == merge->lowest ||
 			rf_reads_kept(merge) + sorted_depth(run.root, run.root_len) <=
 			RF_LEVEL_READS)
 			break;
@@ -512,6 +565,42 @@ rf_make_level(RfMerge *merge)
 }
 
 /*
+ * Takes an owner for a run that no page of the delta gives one.  Takes and releases the
+ * exclusive lock on the metapage.
+ */
+static uint32
+rf_take_owner(Relation index)
+{
+	Buffer		buffer = rf_read_meta(index, BUFFER_LOCK_EXCLUSIVE);
+	GenericXLogState *state = GenericXLogStart(index);
+	uint32		owner;
+
+	owner = rf_page_meta(GenericXLogRegisterBuffer(state, buffer, 0))->next_owner++;
+	GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+	return owner;
+}
+
+/*
+ * Begins a merge with a copy of the metapage.  The caller has the lock of runs.
+ */
+static RfMerge *
+rf_begin_merge(Relation index)
+{
+	RfMerge    *merge = palloc(sizeof(RfMerge));
+	Buffer		buffer;
+
+	merge->index = index;
+	merge->codec = rf_index_codec(index);
+	merge->meta = rf_page_meta(merge->copy.data);
+	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
+	memcpy(merge->copy.data, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	rf_find_sources(merge);
+	return merge;
+}
+
+/*
  * Merges the full pages of the delta into a level, if there are any.  If another
  * backend has the lock of runs, waits for it if wait is set, else does nothing.  Returns
  * whether the delta has room afterwards.  The caller holds no lock on a page of the index.
@@ -519,11 +608,10 @@ rf_make_level(RfMerge *merge)
 bool
 rf_merge_delta(Relation index, bool wait)
 {
-	const RfCodec *codec = rf_index_codec(index);
 	MemoryContext context;
 	MemoryContext old;
 	RfMerge    *merge;
-	Buffer		buffer;
+	bool		merged = false;
 	bool		room;
 
 	if (!rf_lock_runs(index, wait))
@@ -531,17 +619,50 @@ rf_merge_delta(Relation index, bool wait)
 	context = AllocSetContextCreate(CurrentMemoryContext, "rangefilter merge",
 									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	merge = palloc(sizeof(RfMerge));
-	merge->index = index;
-	merge->codec = codec;
-	merge->meta = rf_page_meta(merge->copy.data);
-	buffer = rf_read_meta(index, BUFFER_LOCK_SHARE);
-	memcpy(merge->copy.data, BufferGetPage(buffer), BLCKSZ);
-	UnlockReleaseBuffer(buffer);
-	room = (rf_plan_merge(merge) && rf_make_level(merge)) ||
-		!rf_delta_is_full(merge->meta);
+	merge = rf_begin_merge(index);
+	if (merge->npages > 0 && !rf_sorted_otherwise(merge->meta, merge->codec))
+	{
+		merge->owner = rf_delta_slot(merge->meta, merge->meta->nretired)->owner;
+		merged = rf_plan_merge(merge) && rf_make_level(merge);
+	}
+	room = merged || !rf_delta_is_full(merge->meta);
 	rf_unlock_runs(index);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 	return room;
+}
+
+/*
+ * Merges levels of any size, if rf_levels_are_many(): all but the oldest one, and that too if it
+ * is not larger than the others.  Waits for the lock of runs.  The caller holds no lock on a
+ * page of the index.
+ */
+void
+rf_merge_levels(Relation index)
+{
+	MemoryContext context;
+	MemoryContext old;
+	RfMerge    *merge;
+	uint64		nkeys = 0;
+
+	(void) rf_lock_runs(index, true);
+	context = AllocSetContextCreate(CurrentMemoryContext, "rangefilter merge",
+									ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	merge = rf_begin_merge(index);
+	if (merge->lowest >= RF_LARGE_LEVELS &&
+		!rf_sorted_otherwise(merge->meta, merge->codec))
+	{
+		while (merge->first > 1 ||
+			   (merge->first == 1 && merge->levels[0]->nkeys <= RF_SIMILAR(nkeys)))
+			nkeys += merge->levels[--merge->first]->nkeys;
+		merge->lowest = merge->first;
+		merge->npages = 0;
+		merge->owner = rf_take_owner(index);
+		if (rf_level_fits(merge))
+			(void) rf_make_level(merge);
+	}
+	rf_unlock_runs(index);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 }

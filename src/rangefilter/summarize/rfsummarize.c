@@ -157,7 +157,7 @@ rf_summarize_is_due(Relation index, const RfMetaData *meta)
 	if (meta->flags & RF_KEY_UNKNOWN)
 		return TimestampDifferenceExceeds(meta->summarized_at, GetCurrentTimestamp(),
 										  RF_UNKNOWN_REST);
-	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 ||
+	return (meta->flags & RF_UNCERTAIN_FLAGS) != 0 || rf_levels_are_many(meta) ||
 		rf_worth_redoing(index, meta, rf_sorted_otherwise(meta, rf_index_codec(index)),
 						 RF_SUMMARIZE_WORKER, rf_removal_is_due(index, meta));
 }
@@ -482,7 +482,7 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * Summarizes what the mode asks for.  Does nothing in the transaction that has moved
+ * Summarizes what the mode asks for, and merges levels that inserts have left alone.  Does nothing in the transaction that has moved
  * the table (core/file.c): TRUNCATE may have emptied the file that it is in now, and a
  * rollback would bring the old one back, but not the old summary.  Returns how many heap blocks have been
  * summarized for the first time.  *nrows (may be NULL) is set to the number of
@@ -508,6 +508,7 @@ rf_summarize(Relation heap, Relation index, IndexInfo *index_info,
 	if (rf_core_is_moved(heap, index))
 		return 0;
 	removed = mode != RF_SUMMARIZE_BUILD && rf_enough_removed(heap, index, mode);
+	rf_merge_levels(index);
 	(void) rf_lock_runs(index, true);
 	announced = rf_announce(heap, index, mode, removed, &work);
 	rf_unlock_runs(index);

@@ -204,21 +204,21 @@ check_tids(WhCheck *check, Buffer buffer, const WhEntry *entry)
 }
 
 /*
- * Is a gap a copy of the slot before it, except for the flags WH_GAP and
- * WH_DEAD?
+ * Return true if a gap is a copy of the slot behind it, except for the flags WH_GAP and
+ * WH_DEAD.
  */
 static bool
 is_gap_of(Page page, int at, const WhEntry *gap)
 {
 	WhEntry		entry;
 
-	if (at == 0)
+	if (at + 1 == WhPageHeader(page)->nslots)
 		return false;
-	wh_entry(page, at - 1, &entry);
+	wh_entry(page, at + 1, &entry);
 	if (WhIsDense(page))
 		return gap->slot.head == entry.slot.head &&
 			ItemPointerEquals((ItemPointer) &gap->tid, &entry.tid) &&
-			memcmp(WhRecord(page, at), WhRecord(page, at - 1),
+			memcmp(WhRecord(page, at), WhRecord(page, at + 1),
 				   WhRecordTail(page)) == 0;
 	return gap->slot.head == entry.slot.head &&
 		gap->slot.off == entry.slot.off &&
@@ -254,7 +254,7 @@ check_entries(WhCheck *check, Buffer buffer, const WhBounds *bounds)
 		if (header->level == 0 && (slot->info & WH_GAP))
 		{
 			if (!is_gap_of(page, i, &entry))
-				fault(check, buffer, "A gap is not like the slot before it.");
+				fault(check, buffer, "A gap is not like the slot behind it.");
 			continue;
 		}
 		slot_position(page, i, false, check->key_space, &key);

@@ -247,9 +247,9 @@ note_try(WhHint *hint, bool right)
  * block may be any page: that is no error.  A writer does not get a leaf whose
  * split is incomplete: the descent will finish the split.
  */
-static Buffer
-walk_right(Relation index, BlockNumber block, const WhKey *key,
-		   WhSide side, int lockmode, int *steps)
+Buffer
+wh_walk_right(Relation index, BlockNumber block, const WhKey *key,
+			  WhSide side, int lockmode, int *steps)
 {
 	WhCache    *cache = wh_cache(index);
 
@@ -305,7 +305,7 @@ wh_hint_find(Relation index, const WhKey *key, WhSide side, int lockmode)
 	if (block == InvalidBlockNumber)
 		return InvalidBuffer;
 	hint->used = ++hint_clock;
-	buffer = walk_right(index, block, key, side, lockmode, &steps);
+	buffer = wh_walk_right(index, block, key, side, lockmode, &steps);
 	note_try(hint, BufferIsValid(buffer) && steps == 0);
 	return buffer;
 }

@@ -27,6 +27,8 @@ typedef struct WhHintCounts
 /* whfind.c */
 extern Buffer wh_find_leaf(Relation index, const WhKey *key, WhSide side,
 						   int lockmode);
+extern Buffer wh_find_place(Relation index, const WhKey *key);
+extern void wh_note_place(Relation index, const WhKey *key, Buffer buffer, int at);
 extern bool wh_is_leaf_of(Relation index, Buffer buffer, const WhKey *key);
 extern Buffer wh_step(Relation index, BlockNumber block, const WhKey *key,
 					  WhSide side, int lockmode);

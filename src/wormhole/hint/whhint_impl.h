@@ -116,6 +116,8 @@ extern bool wh_read_anchors(Relation index, Size limit, WhAnchors *anchors);
 
 /* whhint.c */
 extern void wh_forget_trie(WhHint *hint);
+extern Buffer wh_walk_right(Relation index, BlockNumber block, const WhKey *key,
+							WhSide side, int lockmode, int *steps);
 extern Buffer wh_hint_find(Relation index, const WhKey *key, WhSide side,
 						   int lockmode);
 extern void wh_note_descent(Relation index);

@@ -50,6 +50,10 @@ typedef struct WhCache
 	BlockNumber nblocks;		/* the file is at least this long */
 	BlockNumber heap_nblocks;	/* the table was at least this long */
 	struct WhHint *hint;		/* NULL until the hint room is asked */
+	struct WhPlaces *places;	/* where entries were inserted; NULL until a
+								 * key comes again */
+	BlockNumber last_place;		/* the leaf of the last insert, if it was
+								 * behind all entries there */
 } WhCache;
 
 /* CREATE INDEX ... WITH (...) */

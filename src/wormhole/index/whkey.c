@@ -104,6 +104,7 @@ make_cache(Relation index)
 			cache->may_have_payload = true;
 	}
 	cache->collators = rf_row_collators(&cache->format);
+	cache->last_place = InvalidBlockNumber;
 	index->rd_amcache = cache;
 	return cache;
 }

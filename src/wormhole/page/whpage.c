@@ -531,10 +531,11 @@ search_from(Page page, const WhRest *rest, int first)
 }
 
 /*
- * The first slot at or after a position of this page.
+ * The slot where an entry with this position is to be inserted: the first that is not before
+ * it.  In a leaf that may be a gap.
  */
 int
-wh_page_search(Page page, const WhKey *key)
+wh_page_place(Page page, const WhKey *key)
 {
 	WhRest		rest;
 
@@ -542,6 +543,20 @@ wh_page_search(Page page, const WhKey *key)
 		return WhPageHeader(page)->nslots;
 	take_rest(page, key, &rest);
 	return search_from(page, &rest, 0);
+}
+
+/*
+ * The first entry at or after a position of this page; the number of slots if there is none.
+ */
+int
+wh_page_search(Page page, const WhKey *key)
+{
+	WhHeader	header = WhPageHeader(page);
+	int			at = wh_page_place(page, key);
+
+	while (header->level == 0 && at < header->nslots && wh_is_gap(page, at))
+		at++;
+	return at;
 }
 
 /*

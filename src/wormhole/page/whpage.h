@@ -478,6 +478,7 @@ extern int	wh_slots_place(Page page);
 extern bool wh_header_is_sound(Page page);
 extern int	wh_page_side(Page page, const WhKey *key, WhSide side);
 extern int	wh_page_search(Page page, const WhKey *key);
+extern int	wh_page_place(Page page, const WhKey *key);
 extern int	wh_page_child_slot(Page page, const WhKey *key, WhSide side);
 extern bool wh_slot_has_key(Page page, const WhSlot *slot, const WhKey *key);
 extern BlockNumber wh_slot_child(Page page, const WhSlot *slot);
@@ -522,7 +523,7 @@ extern void wh_copy_slot(Page page, int to, Page from, int at, bool gap);
 extern int	wh_entry_before(Page page, int at);
 extern int	wh_entries_before(Page page, int at);
 extern bool wh_leaf_has_room(Page page, int at, const WhItem *item);
-extern bool wh_leaf_spread(Page page, int size);
+extern bool wh_leaf_spread(Page page, int size, bool by_key);
 extern void wh_leaf_insert(Page page, int at, const WhItem *item,
 						   int *first, int *last);
 

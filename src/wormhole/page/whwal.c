@@ -102,16 +102,15 @@ insert_item(Page page, int at, const WhItem *item, RfCoreStretch stretches[4])
 		last = header->nslots;
 	}
 	header->flags &= ~WH_KILLED;
-	if (killed || header->nslots != nslots)
-	{
+	if (header->nslots != nslots && !WhIsOneKey(page))
 		stretches[n++] = stretch(offsetof(PageHeaderData, pd_lower),
 								 2 * sizeof(LocationIndex));
-		stretches[n++] = stretch(offsetof(WhHeaderData, nslots),
-								 2 * sizeof(uint16));
-	}
-	else if (!WhIsDense(page))
+	else if (header->nslots != nslots || !WhIsDense(page))
 		stretches[n++] = stretch(offsetof(PageHeaderData, pd_upper),
 								 sizeof(LocationIndex));
+	if (killed || header->nslots != nslots)
+		stretches[n++] = stretch(offsetof(WhHeaderData, nslots),
+								 (killed ? 2 : 1) * sizeof(uint16));
 	if (!WhIsOneKey(page))
 		stretches[n++] = stretch(header->slots_off + first * WhSlotSize(page),
 								 (last - first) * WhSlotSize(page));

@@ -264,7 +264,7 @@ spread_half(const Split *split, Page page)
 	 */
 	if (split->leaf && !split->ascending && n > 0 && !WhIsOneKey(page) &&
 		!wh_has_manager())
-		(void) wh_leaf_spread(page, used / n);
+		(void) wh_leaf_spread(page, used / n, true);
 }
 
 /*

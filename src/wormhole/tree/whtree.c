@@ -243,6 +243,31 @@ insert_anchor(Relation index, Buffer buffer, Buffer child, const WhKey *key,
 }
 
 /*
+ * Makes a new root, if the left half of a split is the root.  Returns whether it was.  The
+ * root is the only page of its level, so for other splits the metapage, which
+ * all sessions share, is not locked.  Both halves are locked exclusively, and stay locked.
+ */
+static bool
+grow_root(Relation index, Buffer left, Buffer right, const WhItem *anchor)
+{
+	Buffer		meta;
+	bool		is_root;
+
+	if (WhPageHeader(BufferGetPage(left))->prev != InvalidBlockNumber ||
+		WhPageHeader(BufferGetPage(right))->next != InvalidBlockNumber)
+		return false;
+	meta = wh_read(index, WH_META_BLKNO, BUFFER_LOCK_EXCLUSIVE);
+	is_root = WhPageMeta(BufferGetPage(meta))->root == BufferGetBlockNumber(left);
+	if (is_root)
+	{
+		make_root(index, meta, left, right, anchor);
+		wh_cache(index)->have_meta = false;
+	}
+	UnlockReleaseBuffer(meta);
+	return is_root;
+}
+
+/*
  * Completes a split: adds the right half's anchor to the directory, and makes
  * a new root if the left half is the root.  Both halves are locked
  * exclusively, and are released.
@@ -254,25 +279,14 @@ wh_add_anchor(Relation index, Buffer left, Buffer right)
 	int			level = WhPageHeader(BufferGetPage(left))->level;
 	WhBounds	bounds;
 	WhItem		anchor;
-	Buffer		meta;
 
 	wh_page_bounds(BufferGetPage(right), &bounds, space);
 	wh_anchor_item(&bounds.low, 0, BufferGetBlockNumber(right), &anchor);
-	meta = wh_read(index, WH_META_BLKNO, BUFFER_LOCK_EXCLUSIVE);
-	if (WhPageMeta(BufferGetPage(meta))->root == BufferGetBlockNumber(left))
-	{
-		make_root(index, meta, left, right, &anchor);
-		UnlockReleaseBuffer(meta);
-		wh_cache(index)->have_meta = false;
-	}
-	else
-	{
-		UnlockReleaseBuffer(meta);
+	if (!grow_root(index, left, right, &anchor))
 		insert_anchor(index,
 					  wh_descend(index, &bounds.low, WH_AT, level + 1,
 								 BUFFER_LOCK_EXCLUSIVE),
 					  left, &bounds.low, anchor.child);
-	}
 	UnlockReleaseBuffer(right);
 	UnlockReleaseBuffer(left);
 	pfree(space);

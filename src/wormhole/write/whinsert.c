@@ -320,17 +320,20 @@ fits(const WhItemSet *set, const WhBounds *bounds, int rest)
 
 /*
  * Rewrites a leaf with the items of a set, and releases it.  It is locked
- * exclusively.  Nearly all bytes change, so they are not compared.
+ * exclusively.  Nearly all bytes change, so they are not compared.  Makes gaps for entries of
+ * gap_size bytes, if that is not 0.
  */
 static void
 rewrite_leaf(Relation index, Buffer buffer, const WhItemSet *set,
-			 const WhBounds *bounds)
+			 const WhBounds *bounds, int gap_size)
 {
 	GenericXLogState *state = GenericXLogStart(index);
 	Page		page = GenericXLogRegisterBuffer(state, buffer,
 												 GENERIC_XLOG_FULL_IMAGE);
 
 	wh_items_rewrite(set, page, bounds);
+	if (gap_size > 0)
+		(void) wh_leaf_spread(page, gap_size, true);
 	GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 }
@@ -394,6 +397,7 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 	bool		deduplicate = wh_index_options(index)->deduplicate &&
 	!(suits && WhIsOneKey(page));
 	bool		inserted = true;
+	int			gap_size;
 	WhBounds	bounds;
 	WhItemSet	set;
 
@@ -404,12 +408,15 @@ insert_and_rewrite(Relation index, Buffer buffer, int at, int place,
 	if (place > 0)
 		cut_posting(&set, at - 1, place);
 	wh_items_insert(&set, at, item);
+
+	/* Behind the last entry ascending keys need room, and no gaps. */
+	gap_size = at < set.n - 1 && !wh_has_manager() ? wh_item_size(item) : 0;
 	if (place > 0 && deduplicate)
 		wh_items_merge(&set);
 	if ((!full && fits(&set, &bounds, 0)) ||
 		(deduplicate && wh_items_merge(&set) && fits(&set, &bounds, LEAST_GAIN) &&
 		 !(full && wh_items_are_dense(&set, 0, set.n, &bounds))))
-		rewrite_leaf(index, buffer, &set, &bounds);
+		rewrite_leaf(index, buffer, &set, &bounds, gap_size);
 	else
 		inserted = wh_split(index, buffer, &set, InvalidBuffer);
 	wh_items_end(&set);
@@ -429,7 +436,7 @@ remove_old(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 	Page		page = BufferGetPage(buffer);
 	bool		removed = wh_remove_dead(index, heap, buffer);
 
-	if (!version || wh_leaf_has_room(page, wh_page_search(page, key), item))
+	if (!version || wh_leaf_has_room(page, wh_page_place(page, key), item))
 		return removed;
 	return wh_remove_versions(index, heap, buffer) || removed;
 }
@@ -445,9 +452,10 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 {
 	Page		page = BufferGetPage(buffer);
 	int			prefix = WhPageHeader(page)->prefix_len;
-	int			at = wh_page_search(page, key);
+	int			at = wh_page_place(page, key);
 	int			place = place_in_posting(page, at, key);
 	WhItem		item = {.child = InvalidBlockNumber,.ntids = 1};
+	bool		room;
 
 	item.rest = key->data + prefix;
 	item.len = key->len - prefix;
@@ -458,18 +466,19 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		item.payload = (const uint8 *) payload->data;
 		item.payload_len = payload->len;
 	}
-	if (!wh_leaf_has_room(page, at, &item) &&
-		remove_old(index, heap, buffer, key, &item, version))
+	room = wh_leaf_has_room(page, at, &item);
+	if (!room && remove_old(index, heap, buffer, key, &item, version))
 	{
-		at = wh_page_search(page, key);
+		at = wh_page_place(page, key);
 		place = place_in_posting(page, at, key);
+		room = wh_leaf_has_room(page, at, &item);
 	}
 
 	/*
 	 * The rows of a list are either all dead or none, and a list has no
 	 * payload.  (-0 has one, and 0, which has the same key, does not.)
 	 */
-	if (!wh_leaf_has_room(page, at, &item) ||
+	if (!room ||
 		(place > 0 && (item.flags & WH_PAYLOAD || wh_is_dead(page, wh_entry_before(page, at)))))
 		return insert_and_rewrite(index, buffer, at, place, &item);
 	if (place > 0)
@@ -477,6 +486,7 @@ insert_entry(Relation index, Relation heap, Buffer buffer, const WhKey *key,
 		insert_into_posting(index, buffer, at, place, &item);
 		return true;
 	}
+	wh_note_place(index, key, buffer, at);
 	wh_log_insert(index, InvalidBuffer, buffer, at, &item);
 	UnlockReleaseBuffer(buffer);
 	return true;
@@ -511,8 +521,7 @@ lock_unique_leaf(UniqueCheck *check)
 {
 	for (;;)
 	{
-		Buffer		buffer = wh_find_leaf(check->index, &check->key, WH_AT,
-										  BUFFER_LOCK_EXCLUSIVE);
+		Buffer		buffer = wh_find_place(check->index, &check->key);
 
 		check->wait_for = InvalidTransactionId;
 		check->is_unique = true;
@@ -618,8 +627,7 @@ wh_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			if (unique)
 				buffer = find_unique_place(&check, &place);
 			else
-				buffer = wh_find_leaf(index, &place, WH_AT,
-									  BUFFER_LOCK_EXCLUSIVE);
+				buffer = wh_find_place(index, &place);
 
 			/*
 			 * Serializable transactions that have read this leaf did not see

@@ -13,6 +13,9 @@
  *								to a new level, and is about to put it in place;
  *								needs LOAD 'rangefilter' before
  *
+ * A fourth one, rf_pause.insert_merge, is the most pages that an insert merges to a level, and
+ * needs LOAD 'rangefilter' before, too.
+ *
  * A session that gets there takes and releases the lock, so it stops for as
  * long as another session holds it.  Hooks run in the reverse order of loading:
  * a session that says LOAD 'rangefilter' before LOAD 'rf_pause' stops before
@@ -123,6 +126,7 @@ void
 _PG_init(void)
 {
 	void		(**merge_hook) (void);
+	int		   *insert_merge;
 
 	define_setting("rf_pause.after_planning",
 				   "Stops every query after planning.", &after_planning);
@@ -132,6 +136,12 @@ _PG_init(void)
 	define_setting("rf_pause.in_merge",
 				   "Stops merges before they put their level in place.",
 				   &in_merge);
+	insert_merge = dlsym(RTLD_DEFAULT, "rf_insert_merge");
+	if (insert_merge != NULL)
+		DefineCustomIntVariable("rf_pause.insert_merge",
+								"Pages that an insert merges at most.", NULL,
+								insert_merge, *insert_merge, 1, INT_MAX,
+								PGC_USERSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("rf_pause");
 
 	merge_hook = dlsym(RTLD_DEFAULT, "rf_merge_hook");

@@ -112,9 +112,11 @@ CREATE FUNCTION leaves() RETURNS text LANGUAGE sql AS $$
 		(SELECT count(*) FROM generate_series(1, pg_relation_size('halves_k') / 8192 - 1) b WHERE get_byte(rf_page('halves_k', b::int), 58) & 6 = 4),
 		wormhole_check('halves_k', true)) FROM wormhole_status('halves_k')
 $$;
-SET wormhole.enable_hint = off;
-INSERT INTO halves SELECT 500500000 + g FROM generate_series(1, 4000) g WHERE g <> 10 OR rf_damage('halves_k', 0, 62, '\x0000') IS NULL;
-SELECT rf_damage('halves_k', 0, 62, '\x96ff');
+-- Inserts find their leaf by the hint, and the root is damaged when a split needs it.
+SELECT get_byte(rf_page('halves_k', 0), 72) AS root \gset
+SET wormhole.hint_after = 0;
+INSERT INTO halves SELECT 500500000 + g FROM generate_series(1, 4000) g WHERE g <> 10 OR rf_damage('halves_k', :root, 62, '\x0000') IS NULL;
+SELECT rf_damage('halves_k', :root, 62, '\x96ff');
 DELETE FROM halves WHERE k BETWEEN 300000000 AND 700000000;
 VACUUM (INDEX_CLEANUP ON) halves;
 SELECT leaves();
