@@ -30,7 +30,7 @@
 #define WH_META_BLKNO		0
 #define WH_FIRST_LEAF		1	/* always the leftmost leaf */
 #define WH_MAGIC			0x574f524d
-#define WH_FORMAT_VERSION	2
+#define WH_FORMAT_VERSION	3
 #define WH_PAGE_ID			0xFF96
 
 /*
