@@ -78,9 +78,9 @@ filter_bytes_compare(FilterBytes a, FilterBytes b)
 }
 
 /*
- * See run.h.  The bytes behind the last whole word are loaded together with
- * bytes that were compared already: comparing them one by one would take a
- * mispredicted branch.
+ * Length of the longest common prefix of two byte strings.  The bytes behind the last whole word
+ * are loaded together with bytes that were compared already: comparing them one by one would take
+ * a mispredicted branch.
  */
 uint32_t
 filter_common_prefix(FilterBytes a, FilterBytes b)
@@ -121,8 +121,9 @@ fold(uint64_t a, uint64_t b)
 }
 
 /*
- * See run.h.  Multiplies and folds, eight bytes a step.  Each bit of a key changes the upper bits of the
- * hash as well as the lower ones: serial numbers become evenly spread, too.
+ * A byte string's hash: the same on all machines.  Changing it needs new versions of the roots of
+ * pairs and of SuRF.  Multiplies and folds, eight bytes a step.  Each bit of a key changes the
+ * upper bits of the hash as well as the lower ones: serial numbers become evenly spread, too.
  */
 uint64_t
 filter_hash(FilterBytes key)

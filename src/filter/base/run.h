@@ -155,14 +155,7 @@ extern void filter_memory_reader_init(FilterMemoryReader *reader,
 
 /* memcmp order with shorter first: < 0, 0, > 0. */
 extern int	filter_bytes_compare(FilterBytes a, FilterBytes b);
-
-/* Length of the longest common prefix of two byte strings. */
 extern uint32_t filter_common_prefix(FilterBytes a, FilterBytes b);
-
-/*
- * A byte string's hash: the same on all machines.  Changing it needs new versions of the
- * roots of pairs and of SuRF.
- */
 extern uint64_t filter_hash(FilterBytes key);
 
 /*

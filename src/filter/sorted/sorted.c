@@ -312,9 +312,9 @@ search_on(Search *search, uint32_t passed)
 }
 
 /*
- * See sorted.h.  If no key of the page is at or above the range's beginning,
- * the search goes on in the next page, if the range crosses into it.  Mostly
- * that page's first key is then in the range.
+ * Is a key in the range? If no key of the page is at or above the range's beginning, the search
+ * goes on in the next page, if the range crosses into it.  Mostly that page's first key is then in
+ * the range.
  */
 FilterAnswer
 sorted_query(const uint8_t *root_data, uint32_t root_len,

@@ -67,8 +67,6 @@ extern bool sorted_check(const uint8_t *root, uint32_t root_len,
  * cut and are equal, a question reads more: twice the logarithm of the number of their pages.
  */
 extern uint32_t sorted_depth(const uint8_t *root, uint32_t root_len);
-
-/* Is a key in the range? */
 extern FilterAnswer sorted_query(const uint8_t *root, uint32_t root_len,
 								 FilterReader *reader,
 								 const FilterByteRange *range);

@@ -101,7 +101,8 @@ is_initplan_output(const PlannerInfo *root, const Param *param)
 }
 
 /*
- * See parameter.h.
+ * Does computing a value, which is not volatile and has no subplans, raise no error, or if so,
+ * whatever parameters and settings are?
  */
 bool
 rf_cannot_fail(const PlannerInfo *root, Node *node)
@@ -242,7 +243,8 @@ joins_are_leaky(PlannerInfo *root, Node *join)
 }
 
 /*
- * See parameter.h.
+ * Does nobody notice whether an expression is computed? All its functions are leakproof, and it
+ * runs no subquery. root may be NULL: then parameters that the plan sets count as subqueries.
  */
 bool
 rf_expression_is_leakproof(PlannerInfo *root, Node *node)
@@ -251,7 +253,8 @@ rf_expression_is_leakproof(PlannerInfo *root, Node *node)
 }
 
 /*
- * See parameter.h.
+ * The same of the scan of a relation with these restrictions, but for those of policies, and of
+ * what the queries around it may have pushed down.
  */
 bool
 rf_scan_is_leakproof(PlannerInfo *root, const RelOptInfo *rel, List *restrictions)

@@ -58,22 +58,8 @@ extern Node *rf_gate_fill(Node *clause, const Datum *values, const bool *nulls);
 
 /* ---- failure.c ---- */
 
-/*
- * Does computing a value, which is not volatile and has no subplans, raise no error, or if
- * so, whatever parameters and settings are?
- */
 extern bool rf_cannot_fail(const PlannerInfo *root, Node *node);
-
-/*
- * Does nobody notice whether an expression is computed?  All its functions are leakproof, and it
- * runs no subquery.  root may be NULL: then parameters that the plan sets count as subqueries.
- */
 extern bool rf_expression_is_leakproof(PlannerInfo *root, Node *node);
-
-/*
- * The same of the scan of a relation with these restrictions, but for those of policies, and of
- * what the queries around it may have pushed down.
- */
 extern bool rf_scan_is_leakproof(PlannerInfo *root, const RelOptInfo *rel, List *restrictions);
 
 #endif							/* RANGEFILTER_PARAMETER_H */

@@ -333,22 +333,10 @@ typedef struct RfLook
 								 * was locked */
 } RfLook;
 
-/* Called before the leaf's index is locked.  now is the clock. */
 extern void rf_begin_look(RfLook *look, RfTable *table, RfIndex *index,
 						  RfLeaf *leaf, RfClock now);
-
-/*
- * Asks the leaf's index, which was locked and opened after rf_begin_look(), and caches its
- * metapage.
- */
 extern RfAnswer rf_look_at_open(const RfLook *begun, Relation relation,
 								const RfKeySet *set, bool in_recovery);
-
-/*
- * Makes a digest of a leaf's filter and puts it into its matrix, unless the index
- * would have to be opened.  Locks the index for this, without waiting.  False if the leaf
- * has no digest afterwards.
- */
 extern bool rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now);
 
 /* ---- cached_probe.c ---- */

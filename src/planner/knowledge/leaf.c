@@ -160,7 +160,7 @@ add_skip(RfSkips *skips, Oid table, const RfLeaf *leaf, int probe,
 }
 
 /*
- * See knowledge.h.
+ * Called before the leaf's index is locked. now is the clock.
  */
 void
 rf_begin_look(RfLook *look, RfTable *table, RfIndex *index, RfLeaf *leaf,
@@ -204,7 +204,8 @@ look(const RfLook *look, const RfAsked *asked, const RfKeySet *set,
 }
 
 /*
- * See knowledge.h.
+ * Asks the leaf's index, which was locked and opened after rf_begin_look(), and caches its
+ * metapage.
  */
 RfAnswer
 rf_look_at_open(const RfLook *begun, Relation relation, const RfKeySet *set,
@@ -255,7 +256,8 @@ ask_index(RfTable *table, RfIndex *index, RfLeaf *leaf, const RfKeySet *set,
 }
 
 /*
- * See knowledge.h.
+ * Makes a digest of a leaf's filter and puts it into its matrix, unless the index would have to be
+ * opened.  Locks the index for this, without waiting.  False if the leaf has no digest afterwards.
  */
 bool
 rf_make_digest(RfIndex *index, RfLeaf *leaf, RfClock now)

@@ -71,7 +71,10 @@ end_asking(RfPlanning *planning, bool outer_cached_probes)
 }
 
 /*
- * See skip.h.
+ * Those of a table's partitions, by their numbers in the descriptor, that may have rows for a
+ * snapshot that satisfy all clauses, which are about varno 1 and compare with constants.  The
+ * caller has locked the table.  All of the partitions asked for must be leaves.  Under
+ * SERIALIZABLE the predicate locks for those left out have been taken.
  */
 Bitmapset *
 rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions, List *clauses,

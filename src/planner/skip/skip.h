@@ -34,12 +34,6 @@ extern int	rf_skip_members(PlannerInfo *root, RelOptInfo *rel, int keep);
 
 /* ---- direct.c ---- */
 
-/*
- * Those of a table's partitions, by their numbers in the descriptor, that may have rows for a
- * snapshot that satisfy all clauses, which are about varno 1 and compare with constants.  The caller
- * has locked the table.  All of the partitions asked for must be leaves.  Under SERIALIZABLE
- * the predicate locks for those left out have been taken.
- */
 extern Bitmapset *rf_partitions_left(Oid relid, PartitionDesc partdesc, Bitmapset *partitions,
 									 List *clauses, Snapshot snapshot);
 

@@ -58,11 +58,6 @@ extern RfDigestStore *rf_digest_store;
  */
 #define RF_DIGEST_PLACES	65536
 extern uint32 *rf_digest_places;
-
-/*
- * Makes the session's own store, if there is none, or attaches to the shared one's bits;
- * may raise an error.  False where there is too little room.
- */
 extern bool rf_need_digest_store(void);
 
 /* Return true if a matrix with this key exists and belongs to this database. */
@@ -74,11 +69,6 @@ rf_matrix_is_ours(const RfMatrixKey *key)
 
 extern void rf_lock_digests(LWLockMode mode);
 extern void rf_unlock_digests(void);
-
-/*
- * The matrix with this key, or NULL.  Without the lock, that may be another's by now, or one
- * that is just being made may be missed.
- */
 extern RfDigestMatrix *rf_find_matrix(Oid index, int number);
 
 /*
@@ -93,14 +83,10 @@ extern void rf_end_change(RfDigestMatrix *matrix);
  * there is no room.  The lock is held exclusively, and rf_need_digest_store() was called.
  */
 extern int	rf_allocate_matrix(Size words);
-
-/* Throws a matrix away.  The lock is held exclusively. */
 extern void rf_free_matrix(int i);
 
 /* Bytes of a matrix's bits. */
 extern Size rf_matrix_size(const RfDigestMatrix *matrix);
-
-/* The clock by which matrices are in use. */
 extern uint64 rf_this_second(void);
 
 #endif							/* RANGEFILTER_DIGESTSTORE_H */

@@ -70,28 +70,8 @@ typedef struct RfCachedMetaRef
 								 * nowhere */
 } RfCachedMetaRef;
 
-/*
- * The number of a key that is compared with bounds.  It never decreases as keys increase.
- */
 extern uint64 rf_bound_number(RfKeyKind kind, const RfKey *key);
-
-/*
- * Reads the version of an open index.  False where the file is empty or
- * damaged.  Takes and releases a share lock on the metapage.
- */
 extern bool rf_read_version(Relation index, RfSummaryVersion *version);
-
-/*
- * May a row version of the indexed table have a key in the set?  The caller
- * holds at least AccessShareLock on the index.  The metapage is share-locked
- * during the call.  *version is read before anything else; it is set unless
- * the answer is RF_UNKNOWN.  in_recovery: the answer is for a snapshot that
- * was, or may have been, taken during recovery.  Damaged or unreadable pages
- * give RF_UNKNOWN.  If ref is not NULL, a cached metapage is kept there, or
- * the one there is brought up to date.  An outdated one is thrown away, even
- * if there is no room for the new one.  The bounds are those of *version; they are not
- * set where the answer is RF_UNKNOWN for want of a version.
- */
 extern PGDLLEXPORT RfAnswer rf_probe(Relation index, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version,
 									 RfCachedMetaRef *ref);
@@ -108,11 +88,6 @@ extern RfAnswer rf_probe_by_file(const RfRelFile *locator,
 extern bool rf_read_version_by_file(const RfRelFile *locator,
 									const RfCodec *codec, const RfCachedMeta *cached,
 									RfSummaryVersion *version);
-
-/*
- * Begins to read the pages that rf_probe_by_file() will read and that are not in shared
- * buffers; reads the metapage.  Is there a key in the pages that are there?
- */
 extern bool rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
 						   const RfKeySet *set, bool in_recovery);
 
@@ -122,23 +97,12 @@ extern bool rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
  */
 extern RfAnswer rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set,
 									 bool in_recovery, RfSummaryVersion *version);
-
-/* The version on the cached metapage. */
 extern RfSummaryVersion rf_cached_meta_version(const RfCachedMeta *cached);
 
 /* The numbers of which making a digest costs about as much as one question. */
 #define RF_DIGEST_KEYS_PER_QUESTION	100
 
-/*
- * Notes that its index was asked n times by other means than the cached metapage.
- */
 extern void rf_cached_meta_asked(RfCachedMeta *cached, uint32 n);
-
-/*
- * Has the cached metapage been asked so often that a digest of its index pays?
- * 0: no.  Else what it costs: in numbers, for each of which making the digest takes
- * some nanoseconds.
- */
 extern uint64 rf_cached_meta_wants_digest(RfCachedMeta *cached);
 
 /*
@@ -150,11 +114,6 @@ extern uint64 rf_cached_meta_wants_digest(RfCachedMeta *cached);
  */
 extern bool rf_cached_meta_digest(RfCachedMeta *cached, const RfRelFile *locator,
 								  const FilterDigest *buckets, FilterDigest *digest);
-
-/*
- * The numbers by which digests with these buckets know a key of their kind: itself, or its hashes.
- * Returns how many there are, at most RF_MAX_COLUMNS.
- */
 extern int	rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec,
 						   const RfKey *key, uint64 *numbers);
 
@@ -183,11 +142,7 @@ typedef struct RfSpan
 } RfSpan;
 
 extern bool rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span);
-
-/* The fewest bits that a digest should have. */
 extern uint32 rf_digest_bits(uint64 nkeys);
-
-/* Are these buckets good for a digest with this span? */
 extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
 
 /*
@@ -196,8 +151,6 @@ extern bool rf_span_fits(const RfSpan *span, const FilterDigest *buckets);
  * those of an index, where other indexes' that are in use stay: 0 in recovery.
  */
 extern Size rf_digests_room(Oid index);
-
-/* Are they in shared memory? */
 extern bool rf_digests_are_shared(void);
 
 /*
@@ -205,25 +158,9 @@ extern bool rf_digests_are_shared(void);
  * the leaf FILTER_DIGESTS * number on.  False: there is none.
  */
 extern bool rf_digests_view(Oid index, int number, RfDigestView *view);
-
-/*
- * Makes a matrix without digests, if there is room.  It replaces an existing
- * matrix only if that one is still as it was when the view old was made.
- */
 extern void rf_digests_make(Oid index, int number, const FilterDigest *buckets,
 							const RfDigestView *old);
-
-/*
- * Is the matrix as it was when it was looked at?  If so, what was read from
- * its rows since then belongs to the columns of the view.
- */
 extern bool rf_digests_unchanged(const RfDigestView *view);
-
-/*
- * Have keys been added since the matrix was looked at?  Then the view has
- * outdated versions of some columns.  For these versions it stays true.  False
- * while a key is being added: a later look finds it.
- */
 extern bool rf_digests_have_more(const RfDigestView *view);
 
 /*
@@ -235,31 +172,11 @@ extern bool rf_digests_have_more(const RfDigestView *view);
  */
 extern void rf_digests_add(Relation index, const RfSummaryVersion *before,
 						   const RfSummaryVersion *after, const RfKey *key);
-
-/* Notes that the matrix is in use. */
 extern void rf_digests_used(const RfDigestView *view);
-
-/*
- * Puts a digest with the matrix's buckets into a column, and brings the view
- * up to date.  Does nothing if the matrix has changed since the look.
- */
 extern void rf_digests_put(RfDigestView *view, const FilterDigest *digest,
 						   int number, const RfDigestColumn *column);
-
-/* Throws a matrix away if it is the session's own.  Shared ones stay. */
 extern void rf_digests_forget(Oid index, int number);
-
-/*
- * Frees all memory for the session's own matrices.  The caller knows that no
- * view of them is in use.
- */
 extern void rf_digests_forget_own(void);
-
-/*
- * Throws away the shared matrices of the database with this OID, which is just
- * being created.  They belong to a dropped database that had the same OID.  Its
- * files may have had the same names, if one database is a copy of the other.
- */
 extern void rf_digests_forget_database(Oid database);
 
 /*
@@ -268,8 +185,6 @@ extern void rf_digests_forget_database(Oid database);
  */
 extern void rf_digests_usage(int64 *columns, int64 *bytes);
 extern void rf_digests_own_usage(int64 *columns, int64 *bytes);
-
-/* Throws a cached metapage away. */
 extern void rf_cached_meta_forget(RfCachedMetaRef *ref);
 
 /*
@@ -284,13 +199,6 @@ typedef struct RfShares
 								 * is an average one and in all segments */
 } RfShares;
 
-/*
- * Estimates what share of the rows that are not NULL has keys of each of the
- * sets.  NULLs in a set do not count.  False where the summary does not cover
- * enough of the table, or counting would take long.  heap_blocks is the length
- * of the table.  The caller holds a lock on the index.  Takes and releases a
- * share lock on the metapage.
- */
 extern bool rf_estimate_shares(Relation index, BlockNumber heap_blocks,
 							   RfKeySet **sets, int nsets, RfShares *shares,
 							   double *share);

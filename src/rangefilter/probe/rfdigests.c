@@ -40,7 +40,8 @@
 #define PLACES_TRIED	4
 
 /*
- * See probe.h.
+ * Makes a matrix without digests, if there is room.  It replaces an existing matrix only if that
+ * one is still as it was when the view old was made.
  */
 void
 rf_digests_make(Oid index, int number, const FilterDigest *buckets,
@@ -141,7 +142,8 @@ rf_digests_view(Oid index, int number, RfDigestView *view)
 }
 
 /*
- * See probe.h.
+ * Is the matrix as it was when it was looked at? If so, what was read from its rows since then
+ * belongs to the columns of the view.
  */
 bool
 rf_digests_unchanged(const RfDigestView *view)
@@ -156,7 +158,9 @@ rf_digests_unchanged(const RfDigestView *view)
 }
 
 /*
- * See probe.h.
+ * Have keys been added since the matrix was looked at? Then the view has outdated versions of some
+ * columns.  For these versions it stays true.  False while a key is being added: a later look
+ * finds it.
  */
 bool
 rf_digests_have_more(const RfDigestView *view)
@@ -167,7 +171,7 @@ rf_digests_have_more(const RfDigestView *view)
 }
 
 /*
- * See probe.h.
+ * Notes that the matrix is in use.
  */
 void
 rf_digests_used(const RfDigestView *view)
@@ -323,7 +327,8 @@ rf_digests_add(Relation index, const RfSummaryVersion *before,
 }
 
 /*
- * See probe.h.
+ * Puts a digest with the matrix's buckets into a column, and brings the view up to date.  Does
+ * nothing if the matrix has changed since the look.
  */
 void
 rf_digests_put(RfDigestView *view, const FilterDigest *digest, int number,

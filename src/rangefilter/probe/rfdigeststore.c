@@ -148,7 +148,7 @@ attach_area(void)
 }
 
 /*
- * See probe.h.
+ * Are they in shared memory?
  */
 bool
 rf_digests_are_shared(void)
@@ -186,7 +186,8 @@ rf_unlock_digests(void)
 }
 
 /*
- * See digeststore.h.
+ * The matrix with this key, or NULL.  Without the lock, that may be another's by now, or one that
+ * is just being made may be missed.
  */
 RfDigestMatrix *
 rf_find_matrix(Oid index, int number)
@@ -202,7 +203,7 @@ rf_find_matrix(Oid index, int number)
 }
 
 /*
- * See digeststore.h.
+ * The clock by which matrices are in use.
  */
 uint64
 rf_this_second(void)
@@ -240,7 +241,8 @@ is_too_much(Size size)
 }
 
 /*
- * See digeststore.h.
+ * Makes the session's own store, if there is none, or attaches to the shared one's bits; may raise
+ * an error.  False where there is too little room.
  */
 bool
 rf_need_digest_store(void)
@@ -354,7 +356,7 @@ rf_digests_room(Oid index)
 }
 
 /*
- * See digeststore.h.
+ * Throws a matrix away.  The lock is held exclusively.
  */
 void
 rf_free_matrix(int i)
@@ -419,7 +421,7 @@ rf_allocate_matrix(Size words)
 }
 
 /*
- * See probe.h.
+ * Throws a matrix away if it is the session's own.  Shared ones stay.
  */
 void
 rf_digests_forget(Oid index, int number)
@@ -434,7 +436,8 @@ rf_digests_forget(Oid index, int number)
 }
 
 /*
- * See probe.h.
+ * Frees all memory for the session's own matrices.  The caller knows that no view of them is in
+ * use.
  */
 void
 rf_digests_forget_own(void)
@@ -472,7 +475,9 @@ rf_digests_own_usage(int64 *columns, int64 *bytes)
 }
 
 /*
- * See probe.h.
+ * Throws away the shared matrices of the database with this OID, which is just being created.
+ * They belong to a dropped database that had the same OID.  Its files may have had the same names,
+ * if one database is a copy of the other.
  */
 void
 rf_digests_forget_database(Oid database)

@@ -146,7 +146,10 @@ rf_share_of_set(Relation index, const RfMetaData *meta, const RfKeySet *set,
 }
 
 /*
- * See probe.h.
+ * Estimates what share of the rows that are not NULL has keys of each of the sets.  NULLs in a set
+ * do not count.  False where the summary does not cover enough of the table, or counting would
+ * take long. heap_blocks is the length of the table.  The caller holds a lock on the index.  Takes
+ * and releases a share lock on the metapage.
  */
 bool
 rf_estimate_shares(Relation index, BlockNumber heap_blocks,

@@ -29,7 +29,7 @@ number_of(RfKeyKind kind, const RfKey *key, bool cut)
 }
 
 /*
- * See probe.h.
+ * The number of a key that is compared with bounds.  It never decreases as keys increase.
  */
 uint64
 rf_bound_number(RfKeyKind kind, const RfKey *key)

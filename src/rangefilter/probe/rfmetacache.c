@@ -98,7 +98,7 @@ rf_head_size(const RfMetaData *meta)
 }
 
 /*
- * See probe.h.
+ * Throws a cached metapage away.
  */
 void
 rf_cached_meta_forget(RfCachedMetaRef *ref)
@@ -111,7 +111,7 @@ rf_cached_meta_forget(RfCachedMetaRef *ref)
 }
 
 /*
- * See probe.h.
+ * The version on the cached metapage.
  */
 RfSummaryVersion
 rf_cached_meta_version(const RfCachedMeta *cached)
@@ -238,7 +238,7 @@ rf_cached_meta_probe(RfCachedMeta *cached, const RfKeySet *set, bool in_recovery
 }
 
 /*
- * See probe.h.
+ * Notes that its index was asked n times by other means than the cached metapage.
  */
 void
 rf_cached_meta_asked(RfCachedMeta *cached, uint32 n)
@@ -248,7 +248,7 @@ rf_cached_meta_asked(RfCachedMeta *cached, uint32 n)
 }
 
 /*
- * See probe.h.
+ * The fewest bits that a digest should have.
  */
 uint32
 rf_digest_bits(uint64 nkeys)
@@ -257,7 +257,8 @@ rf_digest_bits(uint64 nkeys)
 }
 
 /*
- * See probe.h.
+ * The numbers by which digests with these buckets know a key of their kind: itself, or its hashes.
+ * Returns how many there are, at most RF_MAX_COLUMNS.
  */
 int
 rf_key_numbers(const FilterDigest *buckets, const RfCodec *codec, const RfKey *key,
@@ -344,7 +345,9 @@ rf_cached_meta_span(RfCachedMeta *cached, RfSpan *span)
 }
 
 /*
- * See probe.h.  Most questions find that it is too early, so this is looked at first.
+ * Has the cached metapage been asked so often that a digest of its index pays? 0: no.  Else what
+ * it costs: in numbers, for each of which making the digest takes some nanoseconds.  Most
+ * questions find that it is too early, so this is looked at first.
  */
 uint64
 rf_cached_meta_wants_digest(RfCachedMeta *cached)
@@ -363,8 +366,8 @@ rf_cached_meta_wants_digest(RfCachedMeta *cached)
 }
 
 /*
- * See probe.h.  False also where the span is less than half of the buckets'
- * range, or has too many keys for how many buckets there are.
+ * Are these buckets good for a digest with this span? False also where the span is less than half
+ * of the buckets' range, or has too many keys for how many buckets there are.
  */
 bool
 rf_span_fits(const RfSpan *span, const FilterDigest *buckets)

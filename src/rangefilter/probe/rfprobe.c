@@ -27,7 +27,8 @@ rf_version_of(RfFile *file, const RfCodec *codec, RfSummaryVersion *version)
 }
 
 /*
- * See probe.h.
+ * Reads the version of an open index.  False where the file is empty or damaged.  Takes and
+ * releases a share lock on the metapage.
  */
 bool
 rf_read_version(Relation index, RfSummaryVersion *version)
@@ -140,7 +141,13 @@ rf_probe_of(RfFile *file, const RfCodec *codec, const RfKeySet *set,
 }
 
 /*
- * See probe.h.
+ * May a row version of the indexed table have a key in the set? The caller holds at least
+ * AccessShareLock on the index.  The metapage is share-locked during the call.  *version is read
+ * before anything else; it is set unless the answer is RF_UNKNOWN. in_recovery: the answer is for
+ * a snapshot that was, or may have been, taken during recovery.  Damaged or unreadable pages give
+ * RF_UNKNOWN.  If ref is not NULL, a cached metapage is kept there, or the one there is brought up
+ * to date.  An outdated one is thrown away, even if there is no room for the new one.  The bounds
+ * are those of *version; they are not set where the answer is RF_UNKNOWN for want of a version.
  */
 RfAnswer
 rf_probe(Relation index, const RfKeySet *set, bool in_recovery,
@@ -165,7 +172,8 @@ rf_probe_by_file(const RfRelFile *locator, const RfCodec *codec,
 }
 
 /*
- * See probe.h.
+ * Begins to read the pages that rf_probe_by_file() will read and that are not in shared buffers;
+ * reads the metapage.  Is there a key in the pages that are there?
  */
 bool
 rf_probe_ahead(const RfRelFile *locator, const RfCodec *codec,
