@@ -552,7 +552,7 @@ BEGIN
 	PERFORM set_config('jit_above_cost', above::text, true);
 	EXECUTE 'EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)
 		SELECT * FROM generate_series(1, 1000) x, LATERAL (SELECT * FROM later WHERE later.k = x OFFSET 0) y' INTO plan;
-	IF position('Range Filter Gate' IN plan::text) = 0 THEN
+	IF position('Range Filter Append' IN plan::text) = 0 THEN
 		RAISE 'no gate: %', plan;
 	END IF;
 	RETURN coalesce((plan #>> '{0,JIT,Functions}')::int, 0);

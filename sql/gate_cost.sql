@@ -31,7 +31,7 @@ DECLARE
 	mine text := nodes(query);
 BEGIN
 	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
-	gates := (SELECT count(*) FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g);
+	gates := (SELECT count(*) FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Append")') g);
 	PERFORM set_config('rangefilter.enable', 'off', true);
 	same := mine = nodes(query);
 	PERFORM set_config('rangefilter.enable', 'on', true);

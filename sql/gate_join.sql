@@ -7,7 +7,7 @@ SET search_path = gate_join, public;
 SET enable_nestloop = off;
 SET enable_mergejoin = off;
 SET max_parallel_workers_per_gather = 0;
-SET gates.of = 'Skip Hash Cond';
+SET gates.of = 'Partition Hash Cond';
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set helpers :abs_srcdir /sql/lib/gates.sql
 \set ECHO none

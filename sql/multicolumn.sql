@@ -144,9 +144,9 @@ BEGIN
 		RAISE EXCEPTION 'wrong result: % instead of % for %', a, b, query;
 	END IF;
 	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
-	SELECT string_agg(concat(g->>'Partitions Skipped', ' of ', g->>'Partitions Considered', ' by ', g->>'Skip Cond'), ', ')
+	SELECT string_agg(concat(g->>'Partitions Skipped', ' of ', g->>'Partitions Considered', ' by ', g->>'Partition Cond'), ', ')
 	INTO skipped
-	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g;
+	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Append")') g;
 	RETURN concat('count ', a, ', skipped ', coalesce(skipped, 'nothing'));
 END
 $$;

@@ -376,7 +376,7 @@ SELECT scanned('SELECT count(*) FROM t WHERE k = 14698');
 SET enable_partitionwise_join = on;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
-SELECT count(*) AS gates FROM regexp_matches(explained('SELECT * FROM alike JOIN t USING (part, id) WHERE k = 14698', 'COSTS OFF'), 'Gate', 'g');
+SELECT count(*) AS gates FROM regexp_matches(explained('SELECT * FROM alike JOIN t USING (part, id) WHERE k = 14698', 'COSTS OFF'), 'Range Filter Append', 'g');
 RESET enable_partitionwise_join;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
@@ -422,7 +422,7 @@ RESET enable_nestloop; RESET enable_mergejoin;
 -- (A parameter of the query tells nothing, above a scan.)
 SET plan_cache_mode = force_generic_plan; SET enable_nestloop = off; SET enable_mergejoin = off;
 PREPARE above (int) AS SELECT count(*) FROM (SELECT k, part FROM t OFFSET 0) s JOIN d ON d.id = s.k WHERE d.name = 'd14711' AND s.part > $1;
-SELECT explained('EXECUTE above (0)', 'COSTS OFF') ~ 'Skip Hash Cond' AS asked;
+SELECT explained('EXECUTE above (0)', 'COSTS OFF') ~ 'Partition Hash Cond' AS asked;
 RESET plan_cache_mode; RESET enable_nestloop; RESET enable_mergejoin;
 -- ... nor the error of a record's field that has no value, or one of another type.
 SET plan_cache_mode = force_generic_plan;

@@ -39,7 +39,7 @@ BEGIN
 	SELECT count(*) || ' gates, skipped ' || sum((g->>'Partitions Skipped')::int)
 		|| ' of ' || sum((g->>'Partitions Considered')::int)
 	INTO skipped
-	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Gate")') g
+	FROM jsonb_path_query(plan, 'strict $.**?(@."Custom Plan Provider" == "Range Filter Append")') g
 	WHERE coalesce(g ? current_setting('gates.of', true), true);
 	RETURN concat(coalesce(a, 'no rows'), ': ', skipped);
 END

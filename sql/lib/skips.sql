@@ -13,7 +13,7 @@ DECLARE
 BEGIN
 	EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan;
 	SELECT coalesce(string_agg(concat(e->>'Partitions Skipped', ' of ', e->>'Partitions Considered',
-		CASE WHEN conditions THEN concat(' by ', e->>'Skip Cond') END), ', '), 'nothing')
+		CASE WHEN conditions THEN concat(' by ', e->>'Partition Cond') END), ', '), 'nothing')
 	INTO skipped
 	FROM jsonb_path_query(plan, 'strict $.**?(exists(@."Partitions Skipped"))') e;
 	FOREACH got IN ARRAY '{on,off}'::text[] LOOP

@@ -58,14 +58,15 @@ SELECT is_empty($$ SELECT proname FROM pg_proc
 	'none runs in a parallel worker');
 SELECT columns_are('rangefilter_status_row', ARRAY['index', 'table', 'filter', 'rows', 'keys',
 	'bits_per_key', 'size_bytes', 'heap_blocks', 'summarized_blocks', 'tail_open', 'delta_keys',
-	'min', 'max', 'has_nulls', 'generation', 'levels', 'level_keys', 'level_pages', 'suffix']);
+	'min', 'max', 'has_nulls', 'generation', 'levels', 'level_keys', 'level_pages', 'suffix',
+	'equality_bits']);
 SELECT col_type_is('rangefilter_status_row', c, t, c || ' ' || t)
 FROM (VALUES ('index', 'regclass'), ('table', 'regclass'), ('filter', 'text'), ('rows', 'bigint'),
 	('keys', 'bigint'), ('bits_per_key', 'double precision'), ('size_bytes', 'bigint'),
 	('heap_blocks', 'bigint'), ('summarized_blocks', 'bigint'), ('tail_open', 'boolean'),
 	('delta_keys', 'bigint'), ('min', 'text'), ('max', 'text'), ('has_nulls', 'boolean'),
 	('generation', 'bigint'), ('levels', 'integer'), ('level_keys', 'bigint'), ('level_pages', 'bigint'),
-	('suffix', 'text')) v (c, t);
+	('suffix', 'text'), ('equality_bits', 'double precision')) v (c, t);
 SELECT function_returns('rangefilter_advise', 'record');
 SELECT is(proargnames::text, '{table,column,worthwhile,advice,partitions,filter_bytes,btree_bytes,'
 	'skipped_by_points,skipped_by_ranges_1ppm,skipped_by_ranges_100ppm,skipped_by_ranges_1percent}',

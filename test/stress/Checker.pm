@@ -173,7 +173,7 @@ sub explain
 	$self->{skipping} = 1;
 	return if defined $state;
 	$self->count('explained');
-	$self->count('explained, have gates') if grep { /Range Filter Gate/ } @plan;
+	$self->count('explained, have gates') if grep { /Range Filter Append/ } @plan;
 	$self->count('explained, skip') if grep { /Partitions Skipped: [1-9]/ } @plan;
 }
 

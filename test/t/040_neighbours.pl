@@ -181,9 +181,9 @@ sub test_auto_explain
 	is(count_in($log, qr/Query Text: SELECT .* logged/), 1, "$order: auto_explain logs the query once");
 	like($log, qr/Partitions Skipped: 19 of 20/, "$order: auto_explain logs what was skipped");
 	$node->safe_psql('postgres', 'SELECT count(*) FROM t WHERE k = (SELECT 720)');
-	like(logged(), qr/Range Filter Gate.*Partitions Skipped: 19 of 20/s, "$order: auto_explain logs gates");
+	like(logged(), qr/Range Filter Append.*Partitions Skipped: 19 of 20/s, "$order: auto_explain logs gates");
 	$node->safe_psql('postgres', 'SET auto_explain.log_analyze = off; SELECT count(*) FROM t WHERE k = (SELECT 720)');
-	like(logged(), qr/Range Filter Gate.*Partitions Skipped: 19 of 20/s, "$order: auto_explain logs gates that are not measured");
+	like(logged(), qr/Range Filter Append.*Partitions Skipped: 19 of 20/s, "$order: auto_explain logs gates that are not measured");
 	is($node->safe_psql('postgres', planned_again()), "0\n1", "$order: planned again for auto_explain");
 	$log = logged();
 	is(count_in($log, qr/Query Text: PREPARE q/), 2, "$order: auto_explain logs each execution of a statement that is planned again");
@@ -229,7 +229,7 @@ sub test_qualstats
 			SELECT count(*) FROM (SELECT k, v FROM t WHERE k = (SELECT 720) OFFSET 0) s JOIN d USING (k);"),
 		"2\n3\n1", "$order: pg_qualstats goes through joins of gates");
 	like($node->safe_psql('postgres', "$unlogged; SET plan_cache_mode = force_generic_plan; PREPARE q (int) AS SELECT * FROM t WHERE k = \$1; EXPLAIN EXECUTE q (720)"),
-		qr/Range Filter Gate.*Partitions Skipped: 19 of 20/s, "$order: a gate tells what it skips though pg_qualstats measures it");
+		qr/Range Filter Append.*Partitions Skipped: 19 of 20/s, "$order: a gate tells what it skips though pg_qualstats measures it");
 }
 
 sub test_hypopg
@@ -248,7 +248,7 @@ sub test_hypopg
 
 	ok($rows, "$order: rows are right with indexes of hypopg's") or diag($plan);
 	like($skipping, qr/<\d+>btree_t.*Partitions Skipped: 19 of 20/s, "$order: an index of hypopg's is in a plan that skips");
-	like($gate, qr/Range Filter Gate.*<\d+>btree_t/s, "$order: ... and below a gate");
+	like($gate, qr/Range Filter Append.*<\d+>btree_t/s, "$order: ... and below a gate");
 	like( ($node->psql('postgres', "SELECT FROM hypopg_create_index('CREATE INDEX ON t12 USING rangefilter (v)')"))[2],
 		qr/not supported/, "$order: hypopg has no indexes of this method");
 	SKIP:

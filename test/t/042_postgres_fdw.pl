@@ -90,7 +90,7 @@ compare_queries($node, 'not over there', '', @queries);
 my $plan = $node->safe_psql('postgres', 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM t WHERE k = (SELECT 180)');
 
 like($plan, qr/Async Foreign Scan on t0/, 'a foreign partition answers asynchronously');
-like($plan, qr/Range Filter Gate\).*Partitions Skipped: 1 of 1.*->  Seq Scan on t\d+ \S+ \(never executed\)/s, '... while local ones are skipped');
+like($plan, qr/Range Filter Append\).*Partitions Skipped: 1 of 1.*->  Seq Scan on t\d+ \S+ \(never executed\)/s, '... while local ones are skipped');
 is( $node->safe_psql('postgres', 'EXPLAIN (COSTS OFF) SELECT * FROM t WHERE k = 320') =~ s/^.*(Partitions Skipped: [^\n]*).*$/$1/sr,
 	'Partitions Skipped: 14 of 16', 'all local ones are left out');
 

@@ -88,7 +88,7 @@ for my $kind ('shared', 'own')
 	$node->safe_psql('postgres', $schema);
 	my ($reader, $writer) = map { open_session($node) } 1 .. 2;
 	ask($_, $settings) for $reader, $writer;
-	like(ask($reader, "EXPLAIN (COSTS OFF) $join"), qr/Skip Cond: \((?:q\.k = k|k = q\.k)\)/, "$kind: a loop over a gate");
+	like(ask($reader, "EXPLAIN (COSTS OFF) $join"), qr/Partition Cond: \((?:q\.k = k|k = q\.k)\)/, "$kind: a loop over a gate");
 	ask($reader, "SET plan_cache_mode = force_generic_plan; PREPARE j AS $join; EXECUTE j");
 	is(ask($reader, $digests{$kind}), $partitions, "$kind: the gate has made digests");
 
@@ -161,7 +161,7 @@ for my $kind ('shared', 'own')
 	# While a gate is at its first member, all that the session knows of the table and its
 	# indexes becomes invalid.  It finds out when it looks at the next index, and plans a query.
 	ask($reader, 'PREPARE g AS SELECT pg_advisory_lock(1), k FROM e WHERE k + one(1) = $1');
-	like(ask($reader, 'EXPLAIN (COSTS OFF) EXECUTE g(202)'), qr/Skip Cond: \(\(k \+ 1\) = \$1\)/, "$kind: a gate over indexes of partitions");
+	like(ask($reader, 'EXPLAIN (COSTS OFF) EXECUTE g(202)'), qr/Partition Cond: \(\(k \+ 1\) = \$1\)/, "$kind: a gate over indexes of partitions");
 	ask($writer, 'SELECT pg_advisory_lock(1)');
 	send_sql($reader, 'EXECUTE g(202)');
 	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted});

@@ -19,6 +19,8 @@
 #define surf_build_limit surf_build_limit_portable
 #define surf_build_end surf_build_end_portable
 #define surf_build_fits surf_build_fits_portable
+#define surf_build_cost surf_build_cost_portable
+#define surf_build_resize surf_build_resize_portable
 #define surf_writer_begin surf_writer_begin_portable
 #define surf_writer_free surf_writer_free_portable
 #define surf_writer_leaves surf_writer_leaves_portable
@@ -39,10 +41,15 @@
 #define surf_writer_choose surf_writer_choose_portable
 #define surf_writer_cut surf_writer_cut_portable
 #define surf_writer_lay_out surf_writer_lay_out_portable
+#define surf_writer_all_rest surf_writer_all_rest_portable
+#define surf_writer_merge surf_writer_merge_portable
+#define surf_writer_page_bits surf_writer_page_bits_portable
+#define surf_writer_taken surf_writer_taken_portable
 
 #include "filter/surf/surf_build.c"
 #include "filter/surf/surf_cut.c"
 #include "filter/surf/surf_emit.c"
+#include "filter/surf/surf_merge.c"
 #include "filter/surf/surf_write.c"
 
 #include "byte_keys.h"
@@ -62,6 +69,7 @@ test_runs_are_the_same(void)
 		Strings		strings = build_random(kind, 1 + unit_random_below(20000),
 										   &options);
 		SurfBuild  *build = surf_build_begin(&options);
+		uint64_t	nleaves;
 		FilterRun	run;
 		size_t		i;
 
@@ -70,7 +78,7 @@ test_runs_are_the_same(void)
 		surf_measure_end(build);
 		for (i = 0; i < strings.n; i++)
 			surf_add(build, strings.keys[i]);
-		surf_build_end(build, &run);
+		surf_build_end(build, &run, &nleaves);
 
 		CHECK(run.nkeys == strings.run.nkeys && run.npages == strings.run.npages &&
 			  run.root_len == strings.run.root_len,

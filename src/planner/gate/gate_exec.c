@@ -379,7 +379,7 @@ restore_gate(CustomScanState *node)
 }
 
 static const CustomExecMethods gate_exec_methods = {
-	.CustomName = "Range Filter Gate",
+	.CustomName = "Range Filter Append",
 	.BeginCustomScan = begin_gate,
 	.ExecCustomScan = exec_gate,
 	.EndCustomScan = end_gate,

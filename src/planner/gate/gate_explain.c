@@ -131,7 +131,7 @@ show_join_conditions(RfGateState *gate, List *ancestors, ExplainState *es)
 										   context, true, false));
 	}
 	if (texts != NIL)
-		ExplainPropertyList("Skip Hash Cond", texts, es);
+		ExplainPropertyList("Partition Hash Cond", texts, es);
 }
 
 /*
@@ -228,7 +228,7 @@ rf_explain_gate(CustomScanState *node, List *ancestors, ExplainState *es)
 						es);
 	clauses = rf_gate_own_clauses(gate);
 	if (clauses != NIL)
-		ExplainPropertyText("Skip Cond",
+		ExplainPropertyText("Partition Cond",
 							condition_text(gate, clauses, ancestors, es), es);
 	show_join_conditions(gate, ancestors, es);
 	if (!gate->asked.secured)

@@ -165,13 +165,13 @@ reparameterize_gate(PlannerInfo *root, List *custom_private,
 }
 
 const CustomPathMethods rf_gate_path_methods = {
-	.CustomName = "Range Filter Gate",
+	.CustomName = "Range Filter Append",
 	.PlanCustomPath = plan_gate,
 	.ReparameterizeCustomPathByChild = reparameterize_gate
 };
 
 const CustomScanMethods rf_gate_methods = {
-	.CustomName = "Range Filter Gate",
+	.CustomName = "Range Filter Append",
 	.CreateCustomScanState = rf_create_gate_state
 };
 

@@ -372,7 +372,7 @@ explain_entry(const RfExplain *entry, ExplainState *es)
 							es);
 	ExplainPropertyText("Filter Index",
 						rf_relation_names(entry->indexes, es->verbose), es);
-	ExplainPropertyText("Skip Cond", condition_text(entry), es);
+	ExplainPropertyText("Partition Cond", condition_text(entry), es);
 	rf_explain_counts(entry->skipped, entry->considered, es);
 }
 

@@ -258,7 +258,7 @@ make_init_plan(PlannedStmt *stmt)
 
 	subplan->subLinkType = EXPR_SUBLINK;
 	subplan->plan_id = list_length(stmt->subplans);
-	subplan->plan_name = pstrdup("Range Filter");
+	subplan->plan_name = pstrdup("Range Filter (at plan time)");
 	RF_SET_INIT_PLAN(subplan);
 	subplan->firstColType = INT4OID;
 	subplan->firstColTypmod = -1;
