@@ -3,7 +3,7 @@
 -- options, privileges
 --
 BEGIN;
-SELECT plan(143);
+SELECT plan(144);
 SET search_path = public;
 
 SELECT has_extension('rangefilter');
