@@ -187,7 +187,7 @@ CREATE TABLE brim (k text COLLATE "C", pad text) WITH (autovacuum_enabled = off)
 ALTER TABLE brim ALTER pad SET STORAGE plain;
 INSERT INTO brim SELECT str(1, g), repeat('x', 3000) FROM generate_series(1, 1500) g;
 ANALYZE brim;
-CREATE INDEX brim_k ON brim USING rangefilter (k) WITH (pages_per_range = 2);
+CREATE INDEX brim_k ON brim USING rangefilter (k) WITH (pages_per_range = 3);
 DO $$
 BEGIN
 	FOR i IN 1 .. 135 LOOP

@@ -370,7 +370,7 @@ SELECT note('lon', 'lon_k', 'wormhole', ARRAY[
 
 # Every kind of page is there, and runs without a page.
 is($node->safe_psql('postgres', q{SELECT string_agg(get_byte(bytes, 346) + 256 * get_byte(bytes, 347) || '', ' ' ORDER BY name) FROM page WHERE block = 0 AND name IN ('ent', 'ens', 'num', 'pla')}),
-	'5000 5000 0 0', 'runs in their entries');
+	'4968 5000 0 0', 'runs in their entries');
 is($node->safe_psql('postgres', q{SELECT string_agg(DISTINCT get_byte(bytes, 36)::text, ' ') FROM page JOIN subject USING (name) WHERE method = 'rangefilter'}),
 	'1 2 3', 'metapages, runs, pages of the delta');
 is($node->safe_psql('postgres', q{SELECT sum(levels) > 1 FROM unnest('{num1_k_idx,str1_k_idx,pla1_k_idx}'::regclass[]) i, rangefilter_status(i)}), 't', 'levels');

@@ -390,15 +390,20 @@ rf_make_segment(RfKeySort *sort, const FilterRun *run, const RfMaking *making)
 
 /*
  * Moves a run of one page of this number of bytes into its directory entry.  False if it has more
- * pages, or does not fit beside levels.
+ * pages, or does not fit beside levels; then *excess is set to the bytes that are too many.
  */
 static bool
-rf_move_run(RfSegment *segment, FilterRun *run, uint32 page_size)
+rf_move_run(RfSegment *segment, FilterRun *run, uint32 page_size, uint32 *excess)
 {
 	uint32		in_entry = rf_segment_run(segment) - (uint8 *) segment + page_size;
 
-	if (run->npages != 1 || MAXALIGN(in_entry) > RF_SEGMENTS_SIZE)
+	if (run->npages != 1)
 		return false;
+	if (MAXALIGN(in_entry) > RF_SEGMENTS_SIZE)
+	{
+		*excess = MAXALIGN(in_entry) - RF_SEGMENTS_SIZE;
+		return false;
+	}
 	memcpy(unconstify(uint8 *, rf_segment_run(segment)), run->pages, page_size);
 	segment->run_len = page_size;
 	segment->length = MAXALIGN(in_entry);
@@ -490,11 +495,11 @@ rf_sort_build_run(RfKeySort *sort, RfMaking *making, const RfOptions *options,
 /*
  * Builds filter and places of the sorted keys.  If pages are smaller than those of the
  * file, the run goes into the entry; NULL if the run, or places that there shall be, do
- * not fit there.
+ * not fit there.  *excess is set if smaller pages would.
  */
 static RfSegment *
 rf_sort_build(RfKeySort *sort, const RfOptions *options,
-			  const FilterOptions *filter, FilterRun *run)
+			  const FilterOptions *filter, FilterRun *run, uint32 *excess)
 {
 	bool		in_entry = filter->page_size < RF_PAGE_CONTENT;
 	RfMaking	making = {0};
@@ -518,28 +523,29 @@ rf_sort_build(RfKeySort *sort, const RfOptions *options,
 	segment->start = sort->placing.start;
 	segment->end = sort->placing.end;
 	if (in_entry &&
-		(!rf_move_run(segment, run, filter->page_size) || placed != (making.places != NULL)))
+		(!rf_move_run(segment, run, filter->page_size, excess) || placed != (making.places != NULL)))
 		return NULL;
 	return rf_end_places(sort, &making, segment, run) ? segment : NULL;
 }
 
 /*
- * Builds a segment whose run is in its entry.  NULL if that has no room for it.
+ * Builds a segment whose run is in its entry, with pages of this size.  NULL if that has no room
+ * for it.
  */
 static RfSegment *
 rf_sort_build_entry(RfKeySort *sort, const RfOptions *options,
-					const FilterOptions *filter, FilterRun *run)
+					const FilterOptions *filter, uint32 room, FilterRun *run, uint32 *excess)
 {
 	FilterOptions entry_filter = *filter;
 	RfPlacing	placing = sort->placing;
-	uint32		room = rf_entry_run_room(&placing, sort->nrows);
 	RfSegment  *segment;
 
+	*excess = 0;
 	if ((uint64) room * BITS_PER_BYTE < options->bits_per_key * sort->nrows || room == 0)
 		return NULL;
 	sort->placing.room -= room;
 	entry_filter.page_size = room;
-	segment = rf_sort_build(sort, options, &entry_filter, run);
+	segment = rf_sort_build(sort, options, &entry_filter, run, excess);
 	if (segment == NULL)
 	{
 		sort->placing = placing;
@@ -561,6 +567,8 @@ rf_sort_finish(RfKeySort *sort, Relation index, bool report_progress,
 	const RfOptions *options = rf_index_options(index);
 	FilterOptions filter;
 	RfSegment  *segment;
+	uint32		room;
+	uint32		excess;
 
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_SORT);
@@ -571,9 +579,14 @@ rf_sort_finish(RfKeySort *sort, Relation index, bool report_progress,
 	if (report_progress)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, RF_PHASE_WRITE);
 	rf_choose_filter(sort, options, &filter);
-	segment = rf_sort_build_entry(sort, options, &filter, run);
+	room = rf_entry_run_room(&sort->placing, sort->nrows);
+	segment = rf_sort_build_entry(sort, options, &filter, room, run, &excess);
+
+	/* The root of long strings may need some of the room. */
+	if (segment == NULL && excess > 0)
+		segment = rf_sort_build_entry(sort, options, &filter, room - excess, run, &excess);
 	if (segment == NULL)
-		segment = rf_sort_build(sort, options, &filter, run);
+		segment = rf_sort_build(sort, options, &filter, run, &excess);
 	rf_keys_end(sort->keys);
 	pfree(sort);
 	return segment;
