@@ -220,7 +220,7 @@ for (
 	note("$name: $bits bits a key");
 	$node->safe_psql('postgres', "CREATE INDEX t_k ON t USING rangefilter (" . join(', ', $indexed, $second || ()) . ") WITH (bits_per_key = $bits)");
 	cmp_ok($node->safe_psql('postgres', q{SELECT count(*) FROM rangefilter_status('t_k') WHERE filter = 'pair'}),
-		'>', 50, "$name: pairs") if $indexed ne 'k' || $second;
+		'>', 25, "$name: pairs") if $indexed ne 'k' || $second;
 	ask_and_change($node, $made, $size);
 	$node->stop;
 }
