@@ -16,20 +16,21 @@
 #include "wormhole/hint/whhint_impl.h"
 #include "wormhole/tree/whtree.h"
 
-/* The keys of an index for which a session remembers a leaf: a power of two. */
+/* The keys for which a session remembers a leaf: a power of two. */
 #define NPLACES		1024
 
-/* For keys by their hash, the leaf where the last row of the key went in. */
-typedef struct WhPlaces
+/*
+ * The leaf where the last row of a key went in.  An index that is built anew has another
+ * identity, so none of its old leaves is looked for.
+ */
+typedef struct WhPlace
 {
-	uint32		hash;			/* of the key that wh_find_place() was asked
-								 * for */
-	struct
-	{
-		uint32		hash;
-		BlockNumber leaf;
-	}			keys[NPLACES];
-} WhPlaces;
+	uint64		identity;		/* of the index */
+	uint32		hash;			/* of the key */
+	BlockNumber leaf;			/* WH_META_BLKNO: none */
+} WhPlace;
+
+static WhPlace places[NPLACES];
 
 /*
  * Finds the leaf of a position.  Returns it pinned and locked.  In a leaf
@@ -53,29 +54,29 @@ wh_find_leaf(Relation index, const WhKey *key, WhSide side, int lockmode)
 }
 
 /*
- * The hash of a key by which its leaf is remembered.
+ * The place for a key, where *hash is its hash.
  */
-static inline uint32
-hash_key(const WhKey *key)
+static inline WhPlace *
+place_of(const WhKey *key, uint32 *hash)
 {
-	return hash_bytes(key->data, key->len);
+	*hash = hash_bytes(key->data, key->len);
+	return &places[*hash % NPLACES];
 }
 
 /*
- * The leaf to look at first for a new entry; InvalidBlockNumber if there is none.
+ * The leaf where the last row of a key went in; InvalidBlockNumber if that is not known.
  */
 static BlockNumber
-remembered_place(const WhCache *cache, const WhKey *key)
+leaf_of_key(const WhCache *cache, const WhKey *key)
 {
-	WhPlaces   *places = cache->places;
+	uint32		hash;
+	const WhPlace *place;
 
-	if (places != NULL)
-	{
-		places->hash = hash_key(key);
-		if (places->keys[places->hash % NPLACES].hash == places->hash)
-			return places->keys[places->hash % NPLACES].leaf;
-	}
-	return cache->last_place;
+	if (!cache->has_places)
+		return InvalidBlockNumber;
+	place = place_of(key, &hash);
+	return place->hash == hash && place->identity == cache->identity &&
+		place->leaf != WH_META_BLKNO ? place->leaf : InvalidBlockNumber;
 }
 
 /*
@@ -88,9 +89,13 @@ wh_find_place(Relation index, const WhKey *key)
 	WhCache    *cache = wh_cache(index);
 	BlockNumber leaf = InvalidBlockNumber;
 
-	if (wh_enable_hint)
-		leaf = remembered_place(cache, key);
-	if (leaf != InvalidBlockNumber && cache->have_meta)
+	if (wh_enable_hint && cache->have_meta)
+	{
+		leaf = leaf_of_key(cache, key);
+		if (leaf == InvalidBlockNumber)
+			leaf = cache->last_place;
+	}
+	if (leaf != InvalidBlockNumber)
 	{
 		int			steps;
 		Buffer		buffer = wh_walk_right(index, leaf, key, WH_AT,
@@ -122,34 +127,27 @@ follows_same_key(Page page, int at, const WhKey *key)
 /*
  * Remembers the leaf of an entry that is about to be inserted at a slot of it: for the key,
  * if it has another row there, and for ascending keys, if the slot is behind all others.  The
- * leaf is locked, and wh_find_place() was last asked for this key.
+ * leaf is locked.
  */
 void
 wh_note_place(Relation index, const WhKey *key, Buffer buffer, int at)
 {
 	WhCache    *cache = wh_cache(index);
-	BlockNumber leaf = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
-	WhPlaces   *places = cache->places;
-	bool		last = at == WhPageHeader(page)->nslots;
+	BlockNumber leaf = BufferGetBlockNumber(buffer);
+	WhPlace    *place;
+	uint32		hash;
 
 	if (!wh_enable_hint)
 		return;
-	cache->last_place = last ? leaf : InvalidBlockNumber;
-	if ((places != NULL && places->keys[places->hash % NPLACES].leaf == leaf &&
-		 places->keys[places->hash % NPLACES].hash == places->hash) ||
-		!follows_same_key(page, at, key))
+	cache->last_place = at == WhPageHeader(page)->nslots ? leaf : InvalidBlockNumber;
+	if (leaf_of_key(cache, key) == leaf || !follows_same_key(page, at, key))
 		return;
-	if (places == NULL)
-	{
-		places = MemoryContextAllocZero(index->rd_indexcxt, sizeof(WhPlaces));
-		for (int i = 0; i < NPLACES; i++)
-			places->keys[i].leaf = InvalidBlockNumber;
-		places->hash = hash_key(key);
-		cache->places = places;
-	}
-	places->keys[places->hash % NPLACES].hash = places->hash;
-	places->keys[places->hash % NPLACES].leaf = leaf;
+	place = place_of(key, &hash);
+	place->identity = WhPageHeader(page)->identity;
+	place->hash = hash;
+	place->leaf = leaf;
+	cache->has_places = true;
 }
 
 /*

@@ -50,8 +50,7 @@ typedef struct WhCache
 	BlockNumber nblocks;		/* the file is at least this long */
 	BlockNumber heap_nblocks;	/* the table was at least this long */
 	struct WhHint *hint;		/* NULL until the hint room is asked */
-	struct WhPlaces *places;	/* where entries were inserted; NULL until a
-								 * key comes again */
+	bool		has_places;		/* a key has come again: see whfind.c */
 	BlockNumber last_place;		/* the leaf of the last insert, if it was
 								 * behind all entries there */
 } WhCache;
