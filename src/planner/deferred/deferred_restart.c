@@ -266,7 +266,7 @@ start_anew(RfRestart *restart)
 
 /*
  * Runs the state of a statement that it has now.  An error after it was decided to start over is
- * replaced, except one of who cancels the statement or ends the session.
+ * replaced, unless the statement is being cancelled or the session ended.
  */
 static void
 run_once(RfRestart *restart, RfReceiver *receiver, RfExecutorRun run, RF_EXECUTOR_RUN_PARAMS)

@@ -29,8 +29,8 @@
 #include "utils/rel.h"
 
 /*
- * The counter of an index of this database.  Indexes that were created one after the other have counters side
- * by side, so a thousand of them are in a few pages of memory.  That writers of several indexes
+ * The counter of an index of this database.  Indexes that were created one after the other have
+ * counters side by side, so a thousand of them are in a few pages of memory.  That writers of several indexes
  * change the same line of the processor's cache costs little: all change "moves", too.
  */
 static inline pg_atomic_uint64 *

@@ -634,7 +634,7 @@ rf_merge_delta(Relation index, bool wait)
 
 /*
  * Merges levels of any size, if rf_levels_are_many(): all but the oldest one, and that too if it
- * is not larger than the others.  Waits for the lock of runs.  The caller holds no lock on a
+ * is not larger than the others.  Takes memory for the new level as a whole.  Waits for the lock of runs.  The caller holds no lock on a
  * page of the index.
  */
 void

@@ -187,7 +187,8 @@ rf_lock_run_page(RfRunReader *reader, BlockNumber block)
 
 /*
  * FilterReader callback: share-locks page pageno of the run, releasing the
- * page read before, unless it is the same one; or returns the run in the entry at hand.  NULL if the page is not what the directory says.
+ * page read before, unless it is the same one; or returns the run in the entry at hand.  NULL
+ * if the page is not what the directory says.
  */
 static const uint8 *
 rf_read_run_page(FilterReader *self, uint32_t pageno)

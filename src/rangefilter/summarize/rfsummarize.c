@@ -482,8 +482,8 @@ rf_make_run(Relation heap, Relation index, IndexInfo *index_info,
 }
 
 /*
- * Summarizes what the mode asks for, and merges levels that inserts have left alone.  Does nothing in the transaction that has moved
- * the table (core/file.c): TRUNCATE may have emptied the file that it is in now, and a
+ * Summarizes what the mode asks for, and merges levels that inserts have left alone.  Does
+ * nothing in the transaction that has moved the table (core/file.c): TRUNCATE may have emptied the file that it is in now, and a
  * rollback would bring the old one back, but not the old summary.  Returns how many heap blocks have been
  * summarized for the first time.  *nrows (may be NULL) is set to the number of
  * indexed tuples that were read, NULLs included.
